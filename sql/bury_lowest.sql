@@ -1,0 +1,43 @@
+-- R7, for jobs whose rows the caller has locked: the payload with the lowest score below the fence goes to the
+-- morgue with all equal ones below it; what is left waits with a clean count, due now. A job with nothing left
+-- goes: no push can come in between, it would need the row's lock.
+CREATE OR REPLACE FUNCTION @schema@.bury_lowest(
+  _queue_id integer,
+  _ids text[],
+  _fences bigint[],
+  _errors text[],
+  _dying integer[]
+) RETURNS TABLE (id text, outcome text, shard integer, lane smallint, perform_in bigint)
+LANGUAGE plpgsql
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+BEGIN
+  WITH lowest AS (
+    SELECT l.*, d.place FROM unnest(_dying) AS d(place)
+    CROSS JOIN LATERAL (
+      SELECT p.job_id, p.shard, p.digest, p.score, p.payload FROM @schema@.payloads p
+      WHERE p.queue_id = _queue_id AND p.job_id = _ids[d.place] AND p.fence < _fences[d.place]
+      ORDER BY p.score, p.seq LIMIT 1
+    ) l
+  ), gone AS (
+    DELETE FROM @schema@.payloads p USING lowest l
+    WHERE p.queue_id = _queue_id AND p.job_id = l.job_id AND p.fence < _fences[l.place] AND p.digest = l.digest
+  )
+  INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, error, died_at)
+  SELECT _queue_id, l.shard, l.job_id, l.digest, l.score, l.payload, _errors[l.place], clock_timestamp() FROM lowest l
+  ON CONFLICT (queue_id, job_id, digest) DO UPDATE SET
+    score = least(m.score, excluded.score), error = excluded.error, died_at = excluded.died_at;
+
+  RETURN QUERY
+  UPDATE @schema@.jobs j SET
+    retry_count = -1, perform_in = clock_timestamp(), error = NULL,
+    next_perform_in = NULL, crashes = 0, claimed_by = NULL, claimed_at = NULL
+  FROM unnest(_dying) AS d(place)
+  WHERE j.queue_id = _queue_id AND j.id = _ids[d.place]
+    AND EXISTS (SELECT FROM @schema@.payloads p WHERE p.queue_id = _queue_id AND p.job_id = j.id)
+  RETURNING j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
+
+  DELETE FROM @schema@.jobs j USING unnest(_dying) AS d(place)
+  WHERE j.queue_id = _queue_id AND j.id = _ids[d.place] AND j.claimed_by IS NOT NULL;
+END
+$$;

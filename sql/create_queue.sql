@@ -1,0 +1,20 @@
+-- Creates a queue where it is missing and returns its id; the number of shards of one that is there stays.
+-- Looked for first: ON CONFLICT would burn an identity value at every start of every process.
+CREATE OR REPLACE FUNCTION @schema@.create_queue(_name text, _shards integer DEFAULT 5) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+  _queue_id integer;
+BEGIN
+  LOOP
+    SELECT q.queue_id INTO _queue_id FROM @schema@.queues q WHERE q.name = _name;
+    IF FOUND THEN
+      RETURN _queue_id;
+    END IF;
+    INSERT INTO @schema@.queues AS q (name, shards) VALUES (_name, _shards)
+    ON CONFLICT (name) DO NOTHING RETURNING q.queue_id INTO _queue_id;
+    IF FOUND THEN
+      RETURN _queue_id;
+    END IF;
+  END LOOP;
+END
+$$;

@@ -1,0 +1,40 @@
+-- Ends rounds that failed (R4, R6, R7): all payloads of the id wait again, those pushed meanwhile among them.
+-- `_retry_ins` are seconds from now; NULL means the retries are used up, and the failed round's payload with
+-- the lowest score dies. An equal payload pushed meanwhile stands under the fence itself and lives on.
+-- Returns jobs that wait `again`, and those `held` or `lost`; an id that is not among them is gone.
+CREATE OR REPLACE FUNCTION @schema@.fail(
+  _queue_id integer,
+  _process_id integer,
+  _ids text[],
+  _fences bigint[],
+  _errors text[],
+  _retry_ins double precision[],
+  _wait boolean
+) RETURNS TABLE (id text, outcome text, shard integer, lane smallint, perform_in bigint)
+LANGUAGE plpgsql
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+  _places integer[];
+  _dying integer[];
+BEGIN
+  SELECT array_agg(h.place), array_agg(h.place) FILTER (WHERE _retry_ins[h.place] IS NULL)
+  INTO _places, _dying
+  FROM @schema@.hold(_queue_id, _process_id, _ids, _fences, _wait) h;
+
+  RETURN QUERY
+  UPDATE @schema@.jobs j SET
+    retry_count = j.retry_count + 1, perform_in = clock_timestamp() + make_interval(secs => _retry_ins[r.place]),
+    error = _errors[r.place], next_perform_in = NULL, crashes = 0, claimed_by = NULL, claimed_at = NULL
+  FROM unnest(_places) AS r(place)
+  WHERE j.queue_id = _queue_id AND j.id = _ids[r.place] AND _retry_ins[r.place] IS NOT NULL
+  RETURNING j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
+
+  IF _dying IS NOT NULL THEN
+    RETURN QUERY SELECT * FROM @schema@.bury_lowest(_queue_id, _ids, _fences, _errors, _dying);
+  END IF;
+  IF cardinality(_places) IS DISTINCT FROM cardinality(_ids) THEN
+    RETURN QUERY SELECT * FROM @schema@.unsettled(_queue_id, _process_id, _ids, _fences, _places);
+  END IF;
+END
+$$;

@@ -1,0 +1,11 @@
+-- The payloads of a job below a fence (NULL: all) as one JSON array: [{"score": …, "payload": …}, …] by score.
+CREATE OR REPLACE FUNCTION @schema@.payloads_of(_queue_id integer, _id text, _fence bigint) RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+  SELECT jsonb_agg(jsonb_build_object('score', f.score, 'payload', f.payload) ORDER BY f.score, f.seq)
+  FROM (
+    SELECT DISTINCT ON (p.digest) p.payload, p.score, p.seq
+    FROM @schema@.payloads p
+    WHERE p.queue_id = _queue_id AND p.job_id = _id COLLATE "C" AND (_fence IS NULL OR p.fence < _fence)
+    ORDER BY p.digest, p.score, p.seq
+  ) f
+$$;

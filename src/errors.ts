@@ -1,0 +1,68 @@
+/**
+ * Every error of pg-lockstep: `code` is for programs, the message says what to do.
+ *
+ * - `LOCKSTEP_BAD_OPTION`, `LOCKSTEP_BAD_QUEUE`, `LOCKSTEP_BAD_JOB`, `LOCKSTEP_BAD_TRANSACTION`: mend the call.
+ * - `LOCKSTEP_UNKNOWN_QUEUE`, `LOCKSTEP_SCHEMA_MISSING`, `LOCKSTEP_SCHEMA_OLD`, `LOCKSTEP_SCHEMA_NEW`: mend the
+ *   database's side.
+ * - `LOCKSTEP_CONNECTION`, `LOCKSTEP_AUTHENTICATION`, `LOCKSTEP_PERMISSION`, `LOCKSTEP_READ_ONLY`,
+ *   `LOCKSTEP_POOLED`, `LOCKSTEP_ISOLATION`: mend the connection.
+ * - `LOCKSTEP_TRANSACTION_ABORTED`, `LOCKSTEP_CONFLICT`: roll back; a conflict is worth another try.
+ */
+export class LockstepError extends Error {
+  readonly code: string
+
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = new.target.name
+    this.code = code
+  }
+}
+
+/** An option that is unknown or out of range. */
+export class OptionError extends LockstepError {
+  constructor(message: string) {
+    super('LOCKSTEP_BAD_OPTION', message)
+  }
+}
+
+/** A job that can't be stored; nothing of its call was. */
+export class JobError extends LockstepError {
+  /** Its place in the call, from 0. */
+  readonly index: number
+  readonly field: string
+
+  constructor(index: number, field: string, problem: string) {
+    super('LOCKSTEP_BAD_JOB', `jobs[${index}].${field} ${problem}`)
+    this.index = index
+    this.field = field
+  }
+}
+
+/** The database, or the way to it, is not what it has to be. `cause` is the driver's error. */
+export class DatabaseError extends LockstepError {}
+
+/** A round whose process died again and again: it may be what kills it (R10). */
+export class CrashLimitError extends LockstepError {
+  constructor(crashes: number) {
+    super(
+      'LOCKSTEP_CRASH_LIMIT',
+      `the worker process died ${crashes} times in a row while this job was in work; see whether the job kills it (memory, native code, process.exit)`,
+    )
+  }
+}
+
+/** A handler outlived its queue's `timeout` (R16). */
+export class TimeoutError extends LockstepError {
+  constructor(timeout: number) {
+    super('LOCKSTEP_TIMEOUT', `the handler ran longer than the queue's timeout of ${timeout} ms`)
+  }
+}
+
+const MAX_ERROR_LENGTH = 8_000
+
+/** What a failure looks like in a row: bounded, whatever was thrown, without bytes Postgres can't hold. */
+export function describeError(thrown: unknown): string {
+  const text = (thrown instanceof Error && thrown.stack) || String(thrown ?? `${thrown} was thrown`)
+  const bounded = text.length > MAX_ERROR_LENGTH ? `${text.slice(0, MAX_ERROR_LENGTH)}…` : text
+  return bounded.replaceAll('\u0000', '\ufffd').toWellFormed()
+}

@@ -1,0 +1,26 @@
+/** A job to push. Jobs of one queue with the same `id` merge, and are never worked on side by side. */
+export interface NewJob<Payload = unknown> {
+  /** What the job is about: non-empty text up to 1,024 bytes; a finite number becomes text. */
+  readonly id: string | number
+  /** Any JSON value up to 8 MiB. Default `""`. */
+  readonly payload?: Payload
+  /** The payload's place among those of its id, lowest first; a Date counts in ms since 1970. Default: now. */
+  readonly score?: number | Date
+  /** Not to be started earlier. A number is ms since 1970. Default: now. */
+  readonly performIn?: Date | number
+  /** Class of service inside the queue, 0 to 32767; higher is slower. Default 0. */
+  readonly lane?: number
+}
+
+/** What a handler may want to know of a job in its batch. */
+export interface JobInfo {
+  /** −1: never failed, 0: failed once. */
+  readonly retryCount: number
+  readonly performIn: Date
+  /** The scores of the payloads, in their order. */
+  readonly scores: readonly number[]
+  /** Of the last failure. */
+  readonly error: string | null
+  /** How often in a row a process died with the job in work. */
+  readonly crashes: number
+}

@@ -1,0 +1,15 @@
+/** What pino, and most loggers for Node, look like: fields first, message second. */
+export interface Logger {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+/** The default: silent but for what somebody has to know. */
+export const consoleLogger: Logger = {
+  debug() {},
+  info() {},
+  warn: (fields, message) => console.warn(`pg-lockstep: ${message}`, fields),
+  error: (fields, message) => console.error(`pg-lockstep: ${message}`, fields),
+}

@@ -1,0 +1,32 @@
+import { closest, distance } from 'fastest-levenshtein'
+import { OptionError } from './errors.ts'
+
+/** @throws OptionError naming the first unknown key, with the nearest known one where there is one. */
+export function rejectUnknownOptions(options: object, known: readonly string[], what: string): void {
+  for (const key of Object.keys(options)) {
+    if (known.includes(key)) continue
+    const nearest = closest(key, known)
+    const hint = distance(key, nearest) <= 3 ? `did you mean \`${nearest}\`?` : `known are ${known.join(', ')}`
+    throw new OptionError(`${what}: unknown option \`${key}\`, ${hint}`)
+  }
+}
+
+/** @throws OptionError unless `value` is a whole number from `min` to `max`. */
+export function wholeNumber(value: unknown, min: number, max: number, what: string): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value
+  throw new OptionError(`${what} must be a whole number from ${min} to ${max}, not ${show(value)}`)
+}
+
+/** @throws OptionError unless `value` is undefined or a function. */
+export function optionalFunction<T>(value: T, what: string): T {
+  if (value === undefined || typeof value === 'function') return value
+  throw new OptionError(`${what} must be a function, not ${show(value)}`)
+}
+
+/** A short picture of any value for a message. */
+export function show(value: unknown): string {
+  if (typeof value === 'string') return `"${value.length > 40 ? `${value.slice(0, 40)}…` : value}"`
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
+  return typeof value === 'function' ? 'a function' : String(value)
+}

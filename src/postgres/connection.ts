@@ -1,0 +1,57 @@
+import pg from 'pg'
+import { OptionError } from '../errors.ts'
+
+/** How to reach a database: what `pg.Client` takes. Every field survives being sent to another thread. */
+export type ConnectionConfig = pg.ClientConfig
+
+/** A dead peer is noticed within some ten seconds, on both ends of the wire. */
+const SESSION_SETTINGS = [
+  'SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED',
+  'SET tcp_keepalives_idle = 3',
+  'SET tcp_keepalives_interval = 2',
+  'SET tcp_keepalives_count = 3',
+  'SET tcp_user_timeout = 9000',
+]
+
+const CONNECT_TIMEOUT = 10_000
+
+/** The config of a session of ours. */
+export function connectionConfig(connectionString: string, applicationName: string): ConnectionConfig {
+  return {
+    connectionString,
+    application_name: applicationName,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 3_000,
+    connectionTimeoutMillis: CONNECT_TIMEOUT,
+  }
+}
+
+/**
+ * The same for an application's pool: its options without what belongs to the pool.
+ * @throws OptionError where they can't be copied to a session of our own
+ */
+export function connectionConfigOf(pool: pg.Pool, applicationName: string): ConnectionConfig {
+  const { host, port, user, database, connectionString, password, ssl } = pool.options as pg.PoolConfig
+  if (typeof password === 'function') {
+    throw new OptionError('a pool whose password is a function needs `directUrl` for the workers’ own connections')
+  }
+  const where = { host, port, user, database, connectionString, password, ssl }
+  const given = Object.fromEntries(Object.entries(where).filter(([, value]) => value !== undefined))
+  return { ...connectionConfig('', applicationName), connectionString: undefined, ...given }
+}
+
+/** READ COMMITTED whatever the database's default is: the protocol's reasoning rests on it. */
+export async function prepareSession(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
+  await client.query(SESSION_SETTINGS.join('; '))
+  const { rows } = await client.query("SELECT current_setting('server_version_num')::integer AS version")
+  // Lets the server notice a vanished client in the middle of a long statement; not on every platform.
+  if (rows[0].version >= 140_000) await client.query('SET client_connection_check_interval = 5000').catch(() => {})
+}
+
+/** A connected session of ours outside any pool; the caller ends it. */
+export async function connect(config: ConnectionConfig): Promise<pg.Client> {
+  const client = new pg.Client(config)
+  await client.connect()
+  await prepareSession(client)
+  return client
+}

@@ -1,0 +1,86 @@
+import pg from 'pg'
+import { hasCode, toLockstepError } from './failure.ts'
+import { quoteIdentifier } from './schema-name.ts'
+
+/** Anything that runs a statement with $1, $2 … for values, as a `pg` client or pool does. */
+export interface Queryable {
+  query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>
+}
+
+const INT8 = pg.types.builtins.INT8
+
+/** Counts, fences and microseconds stay below 2^53, so a bigint column is read as a number. */
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format: 'text' | 'binary') =>
+    oid === INT8 ? Number : pg.types.getTypeParser(oid, format as 'text')) as pg.CustomTypesConfig['getTypeParser'],
+}
+
+/** A pool and the schema in it: the store's way to the server. Errors come out as ours where we know them. */
+export class Database {
+  readonly pool: pg.Pool
+  readonly schema: string
+  readonly prefix: string
+  #wrap = false
+
+  constructor(pool: pg.Pool, schema: string) {
+    this.pool = pool
+    this.schema = schema
+    this.prefix = quoteIdentifier(schema)
+  }
+
+  async query<Row>(text: string, values: unknown[] = [], on: Queryable = this.pool): Promise<Row[]> {
+    try {
+      const query = { text, values, types }
+      const { rows } = await (on as unknown as { query(query: pg.QueryConfig): Promise<{ rows: Row[] }> }).query(query)
+      return rows
+    } catch (error) {
+      throw toLockstepError(error)
+    }
+  }
+
+  /** Calls a function of the schema in a READ COMMITTED transaction, which a statement alone is on most servers. */
+  async call<Row>(name: string, values: unknown[], on?: Queryable): Promise<Row[]> {
+    const text = this.callText(name, values.length)
+    if (on) return this.query<Row>(text, values, on)
+    if (this.#wrap) return this.transaction((client) => this.query<Row>(text, values, client))
+    try {
+      return await this.query<Row>(text, values)
+    } catch (error) {
+      if (!hasCode(error, 'LOCKSTEP_ISOLATION')) throw error
+      this.#wrap = true
+      return this.call<Row>(name, values)
+    }
+  }
+
+  callText(name: string, parameters: number): string {
+    const places = Array.from({ length: parameters }, (_, index) => `$${index + 1}`)
+    return `SELECT * FROM ${this.prefix}.${quoteIdentifier(name)}(${places.join(', ')})`
+  }
+
+  /** Runs `work` in a READ COMMITTED transaction and commits, or rolls back when it throws. */
+  async transaction<T>(work: (client: pg.PoolClient) => Promise<T>, begin = ''): Promise<T> {
+    const client = await this.connect()
+    let broken: Error | undefined
+    try {
+      await client.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${begin}`)
+      const result = await work(client)
+      await client.query('COMMIT')
+      return result
+    } catch (error) {
+      await client.query('ROLLBACK').catch((failure: Error) => {
+        broken = failure
+      })
+      throw toLockstepError(error)
+    } finally {
+      client.release(broken)
+    }
+  }
+
+  async connect(): Promise<pg.PoolClient> {
+    try {
+      return await this.pool.connect()
+    } catch (error) {
+      throw toLockstepError(error)
+    }
+  }
+}

@@ -1,0 +1,132 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import type { Account } from './account.ts'
+import { EmbeddedStartError } from './errors.ts'
+
+/**
+ * A shell of its own session that owns the server and its directory for as long as we hold its input open.
+ *
+ * However we end (return, exception, signal, even SIGKILL), the kernel closes that pipe, and the end of input is
+ * what makes the shell stop the server and remove the directory. So nothing here needs an exit or signal handler,
+ * which could get in the way of those of the application. Commands run one after the other, so that the clean-up
+ * never meets an initdb or a start that is still under way.
+ */
+const SCRIPT = `
+  trap '' HUP INT TERM PIPE
+  umask 077
+  # The usual place may be closed to the account that root lent us.
+  directory=$(mktemp -d "$TMPDIR/pg-lockstep-XXXXXX" || mktemp -d /tmp/pg-lockstep-XXXXXX) || exit 1
+  cd "$directory"
+  echo "$directory"
+
+  create() {
+    echo "$1" >password
+    for locale in C.UTF-8 C; do
+      "$native/bin/initdb" -D "$directory/data" -U postgres --auth=scram-sha-256 --pwfile=password --no-sync \\
+        --encoding=UTF8 --locale="$locale" --lc-messages="$locale" && rm password && return
+    done
+  }
+
+  start() {
+    port=$1; shift
+    "$native/bin/postgres" -D "$directory/data" -p "$port" "$@" </dev/null & server=$!
+    until ready; do
+      kill -0 "$server" || { stop QUIT; return 1; }
+      sleep 0.05
+    done
+  }
+
+  # The first line names the process: a server that was killed leaves its file behind.
+  ready() { [ "$(head -n 1 data/postmaster.pid)" = "$server" ] && grep -q '^ready' data/postmaster.pid; } 2>/dev/null
+
+  stop() {
+    [ -z "$server" ] || { kill -s "$1" "$server"; wait "$server"; server=; }
+  }
+
+  server=
+  while read -r command argument; do
+    case $command in
+      use) native=$argument ;;
+      create) create "$argument" ;;
+      start) start "$argument" "$@" ;;
+      stop) stop "$argument" ;;
+    esac >>log 2>&1 && echo ok || echo failed
+  done
+
+  stop QUIT 2>/dev/null
+  cd /
+  until rm -rf "$directory"; do sleep 0.1; done
+`
+
+export class Keeper {
+  private readonly lines: AsyncIterator<string>
+  private readonly shell: ChildProcess
+  private busy = 0
+  directory = ''
+
+  private constructor(shell: ChildProcess) {
+    this.shell = shell
+    this.lines = createInterface({ input: shell.stdout! })[Symbol.asyncIterator]()
+    // Writing to a shell that is gone fails here as well as in the read that follows; once is enough.
+    shell.stdin!.on('error', () => {})
+  }
+
+  /** @param settings the server's, as `-c name=value` */
+  static async open(account: Account, settings: readonly string[]): Promise<Keeper> {
+    const { PATH, TZ, TMPDIR = '/tmp' } = process.env
+    const shell = spawn('/bin/sh', ['-c', SCRIPT, 'pg-lockstep-keeper', ...settings], {
+      cwd: '/',
+      detached: true,
+      env: { PATH, TMPDIR, LC_ALL: 'C', ...(TZ && { TZ }) },
+      stdio: ['pipe', 'pipe', 'ignore'],
+      ...account,
+    })
+    await once(shell, 'spawn')
+    const keeper = new Keeper(shell)
+    keeper.directory = await keeper.hold(() => keeper.answer())
+    return keeper
+  }
+
+  /** Whether the command succeeded; what it printed is in the log. */
+  async run(command: string): Promise<boolean> {
+    return this.hold(async () => {
+      this.shell.stdin!.write(`${command}\n`)
+      return (await this.answer()) === 'ok'
+    })
+  }
+
+  /** Resolves once the server is stopped and the directory is gone. */
+  async close(): Promise<void> {
+    if (this.shell.exitCode !== null || this.shell.signalCode !== null) return
+    await this.hold(async () => {
+      this.shell.stdin!.end()
+      await once(this.shell, 'exit')
+    })
+  }
+
+  private async answer(): Promise<string> {
+    const line = await this.lines.next()
+    if (line.done) throw new EmbeddedStartError('the shell that keeps the server has gone', '')
+    return line.value
+  }
+
+  /** A server left running should not keep a finished script from ending, but an unanswered command should. */
+  private async hold<T>(work: () => Promise<T>): Promise<T> {
+    this.busy += 1
+    this.reference()
+    try {
+      return await work()
+    } finally {
+      this.busy -= 1
+      this.reference()
+    }
+  }
+
+  private reference(): void {
+    const change = this.busy > 0 ? 'ref' : 'unref'
+    for (const handle of [this.shell, this.shell.stdin, this.shell.stdout]) {
+      ;(handle as ChildProcess | null)?.[change]()
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import { DatabaseError, LockstepError } from '../errors.ts'
+
+/** What the server's (or the socket's) error code means to a caller, and what to do about it. */
+const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>> = {
+  LK001: ['LOCKSTEP_UNKNOWN_QUEUE', ''],
+  LK002: ['LOCKSTEP_BAD_JOB', ''],
+  LK003: ['LOCKSTEP_ISOLATION', ''],
+  LK004: ['LOCKSTEP_BAD_TRANSACTION', ''],
+  ECONNREFUSED: ['LOCKSTEP_CONNECTION', 'no server answers there: check host and port, and that Postgres runs'],
+  ENOTFOUND: ['LOCKSTEP_CONNECTION', 'the host name is unknown: check the connection string'],
+  ETIMEDOUT: ['LOCKSTEP_CONNECTION', 'the server does not answer: check host, port and firewall'],
+  '57P03': ['LOCKSTEP_CONNECTION', 'the server is starting up or shutting down: try again'],
+  '53300': ['LOCKSTEP_CONNECTION', 'the server has no connection left: lower pool sizes or raise max_connections'],
+  '3D000': ['LOCKSTEP_CONNECTION', 'create the database, or mend its name in the connection string'],
+  '28P01': ['LOCKSTEP_AUTHENTICATION', 'check user and password of the connection string'],
+  '28000': ['LOCKSTEP_AUTHENTICATION', 'check the user of the connection string and pg_hba.conf'],
+  '3F000': ['LOCKSTEP_SCHEMA_MISSING', 'run `lockstep migrate` first'],
+  '42P01': ['LOCKSTEP_SCHEMA_MISSING', 'run `lockstep migrate` first'],
+  '42883': ['LOCKSTEP_SCHEMA_OLD', 'run `lockstep migrate` with this release'],
+  '42501': ['LOCKSTEP_PERMISSION', "grant the connection's role what it needs"],
+  '25006': ['LOCKSTEP_READ_ONLY', 'this server is a read-only replica: connect to the primary'],
+  '25P02': [
+    'LOCKSTEP_TRANSACTION_ABORTED',
+    'an earlier statement of the transaction failed: roll it back and start again',
+  ],
+  '40001': ['LOCKSTEP_CONFLICT', 'roll the transaction back and try it again'],
+  '40P01': ['LOCKSTEP_CONFLICT', 'roll the transaction back and try it again'],
+}
+
+/** The driver's error as ours where we have something to add to it; any other as it is. */
+export function toLockstepError(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof LockstepError) return error
+  const { code = '', hint } = error as Error & { code?: string; hint?: string }
+  const meaning = MEANINGS[code]
+  if (!meaning) return error
+  const [ours, advice] = meaning
+  return new DatabaseError(ours, [messageOf(error), advice || hint].filter(Boolean).join('; '), { cause: error })
+}
+
+/** Connecting to a name with several addresses fails with an AggregateError whose message is empty. */
+function messageOf(error: Error): string {
+  if (error instanceof AggregateError) return error.errors.map((inner: Error) => inner.message).join(', ')
+  return error.message
+}
+
+const CONNECTION_CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|08|57P0)/
+const CONNECTION_MESSAGES = /connection terminated|connection ended|client has encountered a connection error|timeout exceeded when trying to connect|not queryable/i
+
+/** Whether the way to the server broke, so that trying again later makes sense. */
+export function isConnectionFailure(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const { code } = error as Error & { code?: string }
+  if (code === 'LOCKSTEP_CONNECTION' || CONNECTION_CODES.test(code ?? '')) return true
+  return CONNECTION_MESSAGES.test(error.message) || isConnectionFailure(error.cause)
+}
+
+export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
+  if (!(error instanceof Error)) return false
+  const { code } = error as Error & { code?: string }
+  return codes.includes(code ?? '') || hasCode(error.cause, ...codes)
+}

@@ -1,0 +1,55 @@
+import type { Database } from '../postgres/database.ts'
+
+/** A queue's row. `strays` tells of jobs in shards it no longer has. */
+export interface QueueRow {
+  readonly queueId: number
+  readonly name: string
+  readonly shards: number
+  readonly paused: boolean
+  readonly strays: boolean
+}
+
+/** Creates the queue where it is missing; the shards of one that is there stay. */
+export async function ensureQueue(database: Database, name: string, shards: number): Promise<number> {
+  const [row] = await database.call<{ create_queue: number }>('create_queue', [name, shards])
+  return row!.create_queue
+}
+
+/** The queues of these names, or all. */
+export function listQueues(database: Database, names?: readonly string[]): Promise<QueueRow[]> {
+  return database.query<QueueRow>(
+    `SELECT q.queue_id AS "queueId", q.name, q.shards, q.paused_at IS NOT NULL AS paused,
+       EXISTS (SELECT FROM ${database.prefix}.jobs j WHERE j.queue_id = q.queue_id AND j.shard >= q.shards) AS strays
+     FROM ${database.prefix}.queues q WHERE $1::text[] IS NULL OR q.name = ANY ($1) ORDER BY q.queue_id`,
+    [names ?? null],
+  )
+}
+
+/** Pauses or resumes; workers hear of it at once. */
+export async function setPaused(database: Database, queueId: number, paused: boolean): Promise<void> {
+  await database.query(
+    `UPDATE ${database.prefix}.queues SET paused_at = CASE WHEN $2 THEN coalesce(paused_at, clock_timestamp()) END
+     WHERE queue_id = $1`,
+    [queueId, paused],
+  )
+}
+
+export async function setShards(database: Database, queueId: number, shards: number): Promise<void> {
+  await database.query(`UPDATE ${database.prefix}.queues SET shards = $2 WHERE queue_id = $1`, [queueId, shards])
+}
+
+/** Moves up to `limit` jobs out of shards that went, and returns how many. */
+export async function rehome(database: Database, queueId: number, limit: number): Promise<number> {
+  const [row] = await database.call<{ rehome: number }>('rehome', [queueId, limit])
+  return row!.rehome
+}
+
+/** How many jobs stand in shards that went. */
+export async function countStrays(database: Database, queueId: number): Promise<number> {
+  const [row] = await database.query<{ count: number }>(
+    `SELECT count(*) FROM ${database.prefix}.jobs j JOIN ${database.prefix}.queues q USING (queue_id)
+     WHERE j.queue_id = $1 AND j.shard >= q.shards`,
+    [queueId],
+  )
+  return row!.count
+}
