@@ -20,17 +20,20 @@ export class Database {
   readonly pool: pg.Pool
   readonly schema: string
   readonly prefix: string
+  readonly #callTimeout: number | undefined
   #wrap = false
 
-  constructor(pool: pg.Pool, schema: string) {
+  /** `callTimeout`: ms after which a call on the pool counts as failed; a half-open connection never answers. */
+  constructor(pool: pg.Pool, schema: string, callTimeout?: number) {
     this.pool = pool
     this.schema = schema
     this.prefix = quoteIdentifier(schema)
+    this.#callTimeout = callTimeout
   }
 
   async query<Row>(text: string, values: unknown[] = [], on: Queryable = this.pool): Promise<Row[]> {
     try {
-      const query = { text, values, types }
+      const query = { text, values, types, query_timeout: on === this.pool ? this.#callTimeout : undefined }
       const { rows } = await (on as unknown as { query(query: pg.QueryConfig): Promise<{ rows: Row[] }> }).query(query)
       return rows
     } catch (error) {

@@ -44,7 +44,7 @@ function messageOf(error: Error): string {
 }
 
 const CONNECTION_CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|08|57P0)/
-const CONNECTION_MESSAGES = /connection terminated|connection ended|client has encountered a connection error|timeout exceeded when trying to connect|not queryable/i
+const CONNECTION_MESSAGES = /connection terminated|connection ended|client has encountered a connection error|timeout exceeded when trying to connect|not queryable|query read timeout/i
 
 /** Whether the way to the server broke, so that trying again later makes sense. */
 export function isConnectionFailure(error: unknown): boolean {

@@ -31,18 +31,23 @@ export async function registerProcess(
   return (rows[0] as { process_id: number }).process_id
 }
 
-/** False where the lease has ended: an ended one is never renewed, others may have taken over. */
-export async function renewLease(on: Queryable, schema: string, processId: number, lease: number): Promise<boolean> {
+/** Renews leases that still run, and says which: an ended one is never renewed, others may have taken over. */
+export async function renewLeases(
+  on: Queryable,
+  schema: string,
+  processIds: readonly number[],
+  lease: number,
+): Promise<number[]> {
   const { rows } = await on.query(
     `UPDATE ${quoteIdentifier(schema)}.processes SET expires_at = clock_timestamp() + $2 * interval '1 ms'
-     WHERE process_id = $1 AND expires_at > clock_timestamp() RETURNING process_id`,
-    [processId, lease],
+     WHERE process_id = ANY ($1::integer[]) AND expires_at > clock_timestamp() RETURNING process_id`,
+    [processIds, lease],
   )
-  return rows.length === 1
+  return rows.map((row) => (row as { process_id: number }).process_id)
 }
 
-export async function removeProcess(database: Database, processId: number): Promise<void> {
-  await database.query(`DELETE FROM ${database.prefix}.processes WHERE process_id = $1`, [processId])
+export async function removeProcess(on: Queryable, schema: string, processId: number): Promise<void> {
+  await on.query(`DELETE FROM ${quoteIdentifier(schema)}.processes WHERE process_id = $1`, [processId])
 }
 
 export async function setQuiet(database: Database, processId: number): Promise<void> {

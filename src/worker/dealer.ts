@@ -1,0 +1,182 @@
+import type { Logger } from '../logger.ts'
+import type { Database } from '../postgres/database.ts'
+import { serverNow } from '../store/head.ts'
+import { type LiveProcess, listLiveProcesses, sweepProcesses } from '../store/process.ts'
+import { listQueues, type QueueRow, rehome } from '../store/queue.ts'
+import { Bell } from './bell.ts'
+import type { ServerClock } from './server-clock.ts'
+import { Loop, type Service } from './service.ts'
+import type { ShardLocks } from './shard-locks.ts'
+import type { ShardRef, Share, Splitter } from './splitter.ts'
+import { type ServedQueue, Shard, type Timetable } from './timetable.ts'
+
+/** Strays are moved in chunks of this many jobs, one chunk a heartbeat. */
+const REHOME_CHUNK = 500
+
+export interface DealerOptions {
+  readonly database: Database
+  readonly timetable: Timetable
+  readonly locks: ShardLocks
+  readonly splitter: Splitter
+  readonly queues: readonly ServedQueue[]
+  readonly slots: number
+  /** ms between comparisons. */
+  readonly heartbeat: number
+  readonly logger: Logger
+  readonly clock: ServerClock
+  processId(): number
+  /** Shards came or went. */
+  onDealt(): void
+}
+
+/**
+ * Keeps this process's part of the shards: at each heartbeat it compares live processes and shards, lets go of
+ * what is too much, between batches, and takes what is free and its own.
+ */
+export class Dealer implements Service {
+  readonly #options: DealerOptions
+  readonly #alarm = new Bell()
+  readonly #loop: Loop
+  #lockedAs = 0
+  #quiet = false
+
+  constructor(options: DealerOptions) {
+    this.#options = options
+    this.#loop = new Loop(
+      () => this.#pass(),
+      () => this.#alarm.ring(),
+    )
+  }
+
+  /** The first comparison is awaited, so that a start that can't work fails. */
+  async start(): Promise<void> {
+    await this.#deal()
+    await this.#loop.start()
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop.stop()
+  }
+
+  /** Takes nothing new, and lets go of every shard as soon as it isn't busy. */
+  async quiet(): Promise<void> {
+    this.#quiet = true
+    for (const shard of this.#options.timetable.shards) shard.leaving = true
+    await this.#letGoOfLeaving()
+  }
+
+  /** Something changed: compare now. */
+  dealSoon(): void {
+    this.#alarm.ring()
+  }
+
+  /** The lock connection broke: nothing is ours until it is locked again. */
+  locksLost(): void {
+    this.#lockedAs = 0
+    this.#options.timetable.clear()
+    this.#alarm.ring()
+  }
+
+  /** A slot has ended its batch. */
+  async shardFree(shard: Shard): Promise<void> {
+    if (shard.leaving) await this.#letGo(shard)
+  }
+
+  async #pass(): Promise<void> {
+    await this.#alarm.wait(this.#options.heartbeat)
+    if (this.#loop.stopping) return
+    try {
+      await this.#deal()
+    } catch (error) {
+      this.#options.logger.warn({ error: (error as Error).message }, 'comparing processes and shards failed')
+    }
+  }
+
+  async #deal(): Promise<void> {
+    const { database, queues, timetable } = this.#options
+    await this.#readClock()
+    await this.#lockProcess()
+    const names = queues.map(({ queue }) => queue.name)
+    const rows = await listQueues(database, names)
+    const processes = await listLiveProcesses(database, names)
+    const before = [...timetable.shards].length
+    let first = 0
+    let changed = false
+    for (const served of queues) {
+      const row = rows.find(({ queueId }) => queueId === served.queueId)
+      if (!row) continue
+      const share = this.#share(served, row, processes, first)
+      changed = (await this.#follow(served, share)) || changed
+      first += row.shards
+    }
+    await this.#tidy(rows)
+    if (changed || before !== [...timetable.shards].length) this.#options.onDealt()
+  }
+
+  async #readClock(): Promise<void> {
+    const askedAt = performance.now()
+    this.#options.clock.set(await serverNow(this.#options.database), askedAt, performance.now())
+  }
+
+  async #lockProcess(): Promise<void> {
+    const processId = this.#options.processId()
+    if (processId === this.#lockedAs || this.#quiet) return
+    await this.#options.locks.lockProcess(processId)
+    if (this.#lockedAs > 0) await this.#options.locks.unlockProcess(this.#lockedAs)
+    this.#lockedAs = processId
+  }
+
+  #share(served: ServedQueue, row: QueueRow, processes: readonly LiveProcess[], first: number): Share {
+    const { splitter, slots, timetable } = this.#options
+    const sharing = processes.filter(({ queues, quiet }) => !quiet && queues.includes(served.queue.name))
+    const rank = sharing.findIndex(({ processId }) => processId === this.#options.processId())
+    const { queueId } = served
+    const shards = Array.from({ length: row.shards }, (_, shard) => ({ queueId, shard }))
+    const holds = ({ shard }: ShardRef) => timetable.get(queueId, shard)?.leaving === false
+    return splitter.share({ shards, first, processes: Math.max(sharing.length, 1), rank: Math.max(rank, 0), holds }, slots)
+  }
+
+  /** Lets go of what the share has no place for, then takes free shards until it is full. */
+  async #follow(served: ServedQueue, { quota, wanted, slotOf }: Share): Promise<boolean> {
+    const { timetable, locks } = this.#options
+    const keep = new Set(wanted.slice(0, quota).map(({ shard }) => shard))
+    let changed = false
+    for (const shard of [...timetable.shards]) {
+      if (shard.served !== served || (keep.has(shard.shard) && !this.#quiet)) continue
+      shard.leaving = true
+      changed = true
+    }
+    await this.#letGoOfLeaving()
+    if (this.#quiet) return changed
+    let held = [...timetable.shards].filter((shard) => shard.served === served).length
+    for (const ref of wanted) {
+      if (held >= quota) break
+      if (timetable.get(ref.queueId, ref.shard) || !(await locks.lockShard(ref))) continue
+      timetable.add(new Shard(served, ref.shard, slotOf(ref)))
+      held += 1
+      changed = true
+    }
+    return changed
+  }
+
+  async #letGoOfLeaving(): Promise<void> {
+    for (const shard of [...this.#options.timetable.shards]) {
+      if (shard.leaving && !shard.busy) await this.#letGo(shard)
+    }
+  }
+
+  async #letGo(shard: Shard): Promise<void> {
+    const { timetable, locks } = this.#options
+    const ref = { queueId: shard.served.queueId, shard: shard.shard }
+    if (timetable.get(ref.queueId, ref.shard) !== shard) return
+    timetable.remove(shard)
+    await locks.unlockShard(ref).catch(() => {})
+  }
+
+  /** What any process may do for all: move jobs out of shards that went, forget processes that died. */
+  async #tidy(rows: readonly QueueRow[]): Promise<void> {
+    const { database } = this.#options
+    for (const { queueId, strays } of rows) if (strays) await rehome(database, queueId, REHOME_CHUNK)
+    await sweepProcesses(database)
+  }
+}

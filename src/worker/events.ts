@@ -1,0 +1,33 @@
+import { EventEmitter } from 'node:events'
+
+/** What every event of a batch tells. Durations are in ms. */
+export interface BatchEvent {
+  readonly queue: string
+  readonly shard: number
+  readonly slot: number
+  readonly ids: readonly string[]
+}
+
+/** What a worker tells those who observe it. */
+export interface WorkerEvents {
+  /** A handler begins. */
+  started: [BatchEvent]
+  /** A handler returned and its completion is stored. */
+  completed: [BatchEvent & { readonly duration: number }]
+  /** A round failed and is stored as such; `retryIn` seconds until the next try, null where a payload died. */
+  failed: [{ queue: string; id: string; error: unknown; retryCount: number; retryIn: number | null }]
+  /** A payload went to the morgue. */
+  died: [{ queue: string; id: string; payload: unknown; error: unknown }]
+  /** A job was taken over from a process that died. */
+  rescued: [{ queue: string; id: string; crashes: number }]
+  /** An outcome was refused: the claim belongs to somebody else by now. */
+  refused: [{ queue: string; id: string }]
+  /** The lease could not be renewed: signals are aborted, and the process registers anew. */
+  leaseLost: [{ processId: number }]
+  /** Shards came or went. */
+  dealt: [{ shards: number }]
+  /** Something went wrong in the background; the worker carries on. */
+  error: [unknown]
+}
+
+export class WorkerEmitter extends EventEmitter<WorkerEvents> {}

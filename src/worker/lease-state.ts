@@ -1,0 +1,37 @@
+/** ms on a clock that all threads share and that nobody sets. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint() / 1000n) / 1000
+}
+
+const DEADLINE = 0
+const WORKING = 1
+
+/**
+ * What the main thread and the lease thread both see without a message, so that a blocked event loop, or a
+ * process that was stopped and goes on, finds the truth at once. `numbers` is what is sent to the other thread.
+ */
+export class LeaseState {
+  readonly numbers: Float64Array<SharedArrayBuffer>
+
+  constructor(numbers = new Float64Array(new SharedArrayBuffer(2 * Float64Array.BYTES_PER_ELEMENT))) {
+    this.numbers = numbers
+  }
+
+  /** When the lease ends, in ms of the monotonic clock; 0 where none runs. */
+  get deadline(): number {
+    return this.numbers[DEADLINE]!
+  }
+
+  /** How many handlers run. Written by the main thread alone. */
+  get working(): number {
+    return this.numbers[WORKING]!
+  }
+
+  setDeadline(deadline: number): void {
+    this.numbers[DEADLINE] = deadline
+  }
+
+  setWorking(count: number): void {
+    this.numbers[WORKING] = count
+  }
+}

@@ -1,0 +1,143 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import type pg from 'pg'
+import { type ConnectionConfig, connect } from '../postgres/connection.ts'
+import { type ProcessInfo, registerProcess, removeProcess, renewLeases } from '../store/process.ts'
+import { LeaseState, monotonicMs } from './lease-state.ts'
+
+/** What the thread is started with. Times are in ms. */
+export interface LeaseThreadData {
+  readonly config: ConnectionConfig
+  readonly schema: string
+  readonly info: ProcessInfo
+  readonly lease: number
+  /** Kill the process when handlers still run at the end of a lease that could not be renewed. */
+  readonly killAtEnd: boolean
+  /** The memory of the shared LeaseState. */
+  readonly numbers: Float64Array<SharedArrayBuffer>
+}
+
+/** From the thread: a new lease runs, it will end unrenewed, or starting failed. */
+export type LeaseMessage =
+  | { readonly kind: 'registered'; readonly processId: number }
+  | { readonly kind: 'ending' }
+  | { readonly kind: 'failed'; readonly code: string | undefined; readonly message: string }
+
+/** To the thread. `retire` removes the row of a process no round belongs to any more. */
+export type LeaseCommand =
+  | { readonly kind: 'register' }
+  | { readonly kind: 'retire'; readonly processId: number }
+  | { readonly kind: 'stop' }
+
+const RENEWALS_PER_LEASE = 4
+const RETRY_PAUSE = 250
+
+const { config, schema, info, lease, killAtEnd, numbers } = workerData as LeaseThreadData
+const state = new LeaseState(numbers)
+const port = parentPort!
+const renewEvery = lease / RENEWALS_PER_LEASE
+/** Handlers are told to end when this much of the lease is left. */
+const margin = lease / 5
+
+let client: pg.Client | undefined
+/** The rows to renew: one, but for the time rounds of a former identity are still in work. */
+let identities: number[] = []
+let timer: NodeJS.Timeout | undefined
+let ending: NodeJS.Timeout | undefined
+let killing: NodeJS.Timeout | undefined
+
+port.on('message', (command: LeaseCommand) => {
+  if (command.kind === 'register') void register()
+  else if (command.kind === 'retire') void retire(command.processId)
+  else void stop()
+})
+
+async function session(): Promise<pg.Client> {
+  if (client) return client
+  const fresh = await connect({ ...config, connectionTimeoutMillis: renewEvery, query_timeout: renewEvery })
+  fresh.on('error', () => drop(fresh))
+  fresh.on('end', () => drop(fresh))
+  client = fresh
+  return fresh
+}
+
+/** A connection that failed once is not asked again: it may be half open. */
+function drop(broken: pg.Client | undefined): void {
+  if (broken === undefined || client !== broken) return
+  client = undefined
+  broken.end().catch(() => {})
+}
+
+async function register(): Promise<void> {
+  clearTimeout(killing)
+  const askedAt = monotonicMs()
+  try {
+    const processId = await registerProcess(await session(), schema, info, lease)
+    identities.push(processId)
+    if (identities.length === 1) renewed(askedAt)
+    port.postMessage({ kind: 'registered', processId } satisfies LeaseMessage)
+  } catch (error) {
+    drop(client)
+    // A thread's errors lose their code on the way.
+    const { code, message } = error as Error & { code?: string }
+    port.postMessage({ kind: 'failed', code, message } satisfies LeaseMessage)
+  }
+}
+
+async function retire(processId: number): Promise<void> {
+  identities = identities.filter((identity) => identity !== processId)
+  try {
+    await removeProcess(await session(), schema, processId)
+  } catch {
+    // Its lease ends by itself.
+    drop(client)
+  }
+}
+
+/** The lease counts from before the question was sent: by our clock it ends no later than by the server's. */
+function renewed(askedAt: number): void {
+  state.setDeadline(askedAt + lease)
+  clearTimeout(ending)
+  ending = setTimeout(end, askedAt + lease - margin - monotonicMs())
+  renewIn(renewEvery)
+}
+
+function renewIn(pause: number): void {
+  clearTimeout(timer)
+  timer = setTimeout(renew, pause)
+}
+
+async function renew(): Promise<void> {
+  const askedAt = monotonicMs()
+  const renewing = [...identities]
+  if (renewing.length === 0) return
+  try {
+    const alive = await renewLeases(await session(), schema, renewing, lease)
+    const expected = renewing.filter((identity) => identities.includes(identity))
+    if (expected.every((identity) => alive.includes(identity))) renewed(askedAt)
+    else end()
+  } catch {
+    drop(client)
+    renewIn(Math.min(RETRY_PAUSE, renewEvery))
+  }
+}
+
+/** The lease will end: no more renewals. Whoever still works at its end, against all signals, is killed. */
+function end(): void {
+  if (identities.length === 0) return
+  identities = []
+  clearTimeout(timer)
+  clearTimeout(ending)
+  port.postMessage({ kind: 'ending' } satisfies LeaseMessage)
+  if (killAtEnd) killing = setTimeout(killIfWorking, Math.max(0, state.deadline - monotonicMs()))
+}
+
+function killIfWorking(): void {
+  if (state.working > 0) process.kill(process.pid, 'SIGKILL')
+}
+
+async function stop(): Promise<void> {
+  identities = []
+  for (const pending of [timer, ending, killing]) clearTimeout(pending)
+  await client?.end().catch(() => {})
+  port.close()
+}

@@ -1,0 +1,152 @@
+import type { Logger } from '../logger.ts'
+import type { Database } from '../postgres/database.ts'
+import { type Head, look, survey } from '../store/head.ts'
+import { Bell } from './bell.ts'
+import { Loop, type Service } from './service.ts'
+import type { ShardLocks } from './shard-locks.ts'
+import type { ServedQueue, Timetable } from './timetable.ts'
+
+/** ms from one cheap look to the next while there is traffic; doubled each time nothing was found. */
+const SHORTEST_PAUSE = 2
+/** Nothing found for so long: from now on producers are asked to send wake-ups. */
+const CALM_PAUSE = 32
+/** Wake-ups in CROWD_PERIOD ms above which polling costs everybody less than being woken. */
+const CROWD = 25
+const CROWD_PERIOD = 100
+/** A look may take this part of the time at most. */
+const COST_RATIO = 25
+
+export interface LookoutOptions {
+  readonly database: Database
+  readonly timetable: Timetable
+  readonly locks: ShardLocks
+  readonly logger: Logger
+  readonly queues: readonly ServedQueue[]
+  /** ms between full looks, and between cheap ones while waiting to be woken. */
+  readonly poll: number
+  processId(): number
+  /** Whether a slot is free to take what is found. */
+  idle(): boolean
+}
+
+/**
+ * Finds out when jobs are due. While there is traffic it looks every few milliseconds; when it stays quiet it
+ * raises the flag that makes producers send wake-ups, looks once more, since a push that saw no flag may have
+ * committed in between, and then ever more rarely. The full look, which finds what cursors have passed, comes
+ * at every poll interval, or more rarely where it is slow.
+ */
+export class Lookout implements Service {
+  readonly #options: LookoutOptions
+  readonly #alarm = new Bell()
+  readonly #loop: Loop
+  #pause = SHORTEST_PAUSE
+  #nextSurvey = 0
+  #notBefore = 0
+  #soon: NodeJS.Timeout | undefined
+  #flagRaised = false
+  #wakeUps = 0
+  #crowdSince = 0
+
+  constructor(options: LookoutOptions) {
+    this.#options = options
+    this.#loop = new Loop(
+      () => this.#pass(),
+      () => this.#alarm.ring(),
+    )
+  }
+
+  start(): Promise<void> {
+    return this.#loop.start()
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.#soon)
+    await this.#loop.stop()
+  }
+
+  /** A slot has nothing to do. */
+  slotIdle(): void {
+    if (this.#flagRaised) return
+    this.#pause = SHORTEST_PAUSE
+    clearTimeout(this.#soon)
+    this.#soon = setTimeout(() => this.#alarm.ring(), Math.max(0, this.#notBefore - performance.now()))
+  }
+
+  /** Shards came, or wake-ups may have been missed: look at everything now. */
+  surveySoon(): void {
+    this.#nextSurvey = 0
+    this.#alarm.ring()
+  }
+
+  /** The connection that held the flag broke. */
+  flagLost(): void {
+    this.#flagRaised = false
+    this.#pause = SHORTEST_PAUSE
+  }
+
+  /** A wake-up came. Where they come in crowds, polling is cheaper for all. */
+  woken(): void {
+    const now = performance.now()
+    if (now - this.#crowdSince > CROWD_PERIOD) {
+      this.#crowdSince = now
+      this.#wakeUps = 0
+    }
+    this.#wakeUps += 1
+    if (this.#wakeUps < CROWD || !this.#flagRaised) return
+    this.#pause = SHORTEST_PAUSE
+    this.#alarm.ring()
+  }
+
+  async #pass(): Promise<void> {
+    const startedAt = performance.now()
+    try {
+      const found = await this.#search(startedAt)
+      this.#pause = found ? SHORTEST_PAUSE : Math.min(this.#pause * 2, this.#options.poll)
+      if (!this.#options.idle()) this.#pause = CALM_PAUSE
+      await this.#setFlag(this.#pause > CALM_PAUSE)
+    } catch (error) {
+      this.#options.logger.warn({ error: (error as Error).message }, 'looking for due jobs failed')
+      this.#pause = this.#options.poll
+    }
+    const now = performance.now()
+    this.#notBefore = now + Math.max(SHORTEST_PAUSE, Math.min((now - startedAt) * COST_RATIO, this.#options.poll))
+    if (!this.#loop.stopping) await this.#alarm.wait(Math.max(this.#pause, this.#notBefore - now))
+  }
+
+  /** Looks, where that can help, and says whether anything is due that a slot could take. */
+  async #search(startedAt: number): Promise<boolean> {
+    const { timetable } = this.#options
+    if (startedAt >= this.#nextSurvey) await this.#survey(startedAt)
+    else if (this.#options.idle()) await this.#look()
+    return timetable.untilNext() === 0
+  }
+
+  async #survey(startedAt: number): Promise<void> {
+    const { database, timetable, poll } = this.#options
+    this.#nextSurvey = startedAt + poll
+    const shards = [...timetable.shards].map(({ served, shard }) => ({ queueId: served.queueId, shard }))
+    if (shards.length > 0) this.#passOn(await survey(database, this.#options.processId(), shards))
+    const cost = performance.now() - startedAt
+    this.#nextSurvey = Math.max(this.#nextSurvey, startedAt + cost * COST_RATIO)
+  }
+
+  async #look(): Promise<void> {
+    const { database, timetable } = this.#options
+    const lanes = [...timetable.shards].filter((shard) => !shard.busy).flatMap((shard) => [...shard.lanes.values()])
+    if (lanes.length > 0) this.#passOn(await look(database, lanes))
+  }
+
+  #passOn(heads: readonly Head[]): void {
+    const { timetable } = this.#options
+    for (const head of heads) timetable.notice(head, head.performIn)
+    if (heads.length > 0) timetable.bell.ring()
+  }
+
+  async #setFlag(raised: boolean): Promise<void> {
+    if (raised === this.#flagRaised) return
+    const { locks, queues } = this.#options
+    this.#flagRaised = raised
+    for (const { queueId } of queues) await (raised ? locks.raiseFlag(queueId) : locks.lowerFlag(queueId))
+    if (raised) await this.#look()
+  }
+}

@@ -1,0 +1,44 @@
+import { describeError } from '../errors.ts'
+import type { Queue } from '../queue.ts'
+import { defaultRetryIn } from '../retry.ts'
+import type { Round } from '../store/claim.ts'
+import type { Failure } from '../store/settle.ts'
+import type { Failed } from './perform.ts'
+
+/** A failed round as it is stored, with what was thrown. */
+export interface FailedRound extends Failure {
+  readonly thrown: unknown
+}
+
+/** What is to be stored of a batch. */
+export interface Outcome {
+  readonly completed: readonly Round[]
+  readonly failed: readonly FailedRound[]
+  readonly released: readonly Round[]
+}
+
+export function outcomeOf(queue: Queue, rounds: readonly Round[], failed: Failed): Outcome {
+  return {
+    completed: rounds.filter(({ id }) => !failed.has(id)),
+    failed: rounds.filter(({ id }) => failed.has(id)).map((round) => failure(queue, round, failed.get(round.id))),
+    released: [],
+  }
+}
+
+/** R6 and R7: one failure more; the lowest payload dies with the last retry used up. */
+export function failure(queue: Queue, round: Round, thrown: unknown): FailedRound {
+  const retryCount = round.retryCount + 1
+  const dies = retryCount >= queue.maxRetryCount
+  return { round, thrown, error: describeError(thrown), retryIn: dies ? null : secondsUntilRetry(queue, retryCount) }
+}
+
+const A_CENTURY = 100 * 365 * 24 * 3600
+
+/** A `retryIn` that throws or answers nonsense must not lose the failure: the default stands in. */
+function secondsUntilRetry(queue: Queue, retryCount: number): number {
+  try {
+    const seconds = queue.retryIn(retryCount)
+    if (Number.isFinite(seconds)) return Math.min(Math.max(seconds, 0), A_CENTURY)
+  } catch {}
+  return defaultRetryIn(retryCount)
+}

@@ -1,0 +1,73 @@
+import type { ClientBase } from 'pg'
+import { TimeoutError } from '../errors.ts'
+import type { JobInfo } from '../job.ts'
+import type { Logger } from '../logger.ts'
+import type { Queue, TransactionalContext } from '../queue.ts'
+import type { Round } from '../store/claim.ts'
+import { runMiddleware, type ServerMiddleware } from './middleware.ts'
+
+/** A batch in work. */
+export interface Performance {
+  readonly queue: Queue
+  readonly rounds: readonly Round[]
+  readonly abort: AbortController
+}
+
+/** How a batch ended: the error of each failed id; the others succeeded. */
+export type Failed = ReadonlyMap<string, unknown>
+
+/**
+ * Runs the handler, inside its middleware, over a batch. Whatever it throws comes back as the error of every id;
+ * past the timeout it is a failure however it ends (R16).
+ */
+export async function perform(
+  { queue, rounds, abort }: Performance,
+  middleware: readonly ServerMiddleware[],
+  logger: Logger,
+  tx: ClientBase | undefined,
+): Promise<Failed> {
+  const failed = new Map<string, unknown>()
+  const batch = new Map(rounds.map((round) => [round.id, round.payloads]))
+  const context: TransactionalContext = {
+    signal: abort.signal,
+    jobs: new Map(rounds.map((round) => [round.id, infoOf(round)])),
+    logger,
+    tx: tx as ClientBase,
+    fail(id, error) {
+      if (!batch.has(id)) throw new Error(`context.fail: the batch has no id "${id}"`)
+      failed.set(id, error)
+    },
+  }
+  const timeout = startTimeout(queue, abort)
+  try {
+    await runMiddleware(middleware, { queue, batch, context }, () => queue.perform!(batch, context))
+    if (!timeout.error) return failed
+  } catch (error) {
+    for (const { id } of rounds) if (!failed.has(id)) failed.set(id, timeout.error ?? error)
+    return failed
+  } finally {
+    clearTimeout(timeout.timer)
+  }
+  return new Map(rounds.map(({ id }) => [id, timeout.error]))
+}
+
+function startTimeout({ timeout }: Queue, abort: AbortController) {
+  const started: { error?: TimeoutError; timer?: NodeJS.Timeout } = {}
+  if (timeout !== undefined) {
+    started.timer = setTimeout(() => {
+      started.error = new TimeoutError(timeout)
+      abort.abort(started.error)
+    }, timeout)
+  }
+  return started
+}
+
+function infoOf(round: Round): JobInfo {
+  return {
+    retryCount: round.retryCount,
+    performIn: new Date(round.performIn / 1000),
+    scores: round.scores,
+    error: round.error,
+    crashes: round.crashes,
+  }
+}

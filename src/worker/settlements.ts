@@ -1,0 +1,162 @@
+import type { Logger } from '../logger.ts'
+import type { Database } from '../postgres/database.ts'
+import { isConnectionFailure } from '../postgres/failure.ts'
+import type { Round } from '../store/claim.ts'
+import { complete, type Exception, fail, release } from '../store/settle.ts'
+import { Bell } from './bell.ts'
+import type { FailedRound, Outcome } from './outcome.ts'
+import { Loop, type Service } from './service.ts'
+import type { ServedQueue, Timetable } from './timetable.ts'
+
+/** Whose rounds they are. */
+export interface Claimant {
+  readonly served: ServedQueue
+  readonly processId: number
+}
+
+/** Told when something is stored, or was refused. */
+export interface SettlementObserver {
+  completed(claimant: Claimant, rounds: readonly Round[]): void
+  failed(claimant: Claimant, failure: FailedRound): void
+  refused(claimant: Claimant, round: Round): void
+  /** Nothing of the round is left to be stored. */
+  ended(claimant: Claimant, rounds: readonly Round[]): void
+}
+
+/** Rounds of one batch that share a fate. */
+interface Piece {
+  readonly claimant: Claimant
+  readonly kind: 'complete' | 'fail' | 'release'
+  readonly rounds: readonly Round[]
+  readonly failures: readonly FailedRound[]
+  /** An earlier try may have been stored though its answer was lost: then a lost claim is no news. */
+  readonly uncertain: boolean
+}
+
+const SHORTEST_PAUSE = 20
+const LONGEST_PAUSE = 1_000
+
+/**
+ * Stores how batches ended. What can't be stored now, because a producer's open transaction holds the row or
+ * the database is out of reach, is kept and tried again while the slot goes on.
+ */
+export class Settlements implements Service {
+  readonly #database: Database
+  readonly #timetable: Timetable
+  readonly #logger: Logger
+  readonly #observer: SettlementObserver
+  readonly #alarm = new Bell()
+  readonly #loop: Loop
+  #kept: Piece[] = []
+  #pause = SHORTEST_PAUSE
+
+  constructor(database: Database, timetable: Timetable, logger: Logger, observer: SettlementObserver) {
+    this.#database = database
+    this.#timetable = timetable
+    this.#logger = logger
+    this.#observer = observer
+    this.#loop = new Loop(
+      () => this.#retry(),
+      () => this.#alarm.ring(),
+    )
+  }
+
+  /** Rounds whose outcome is not stored yet. */
+  get pending(): number {
+    return this.#kept.reduce((sum, { rounds }) => sum + rounds.length, 0)
+  }
+
+  start(): Promise<void> {
+    return this.#loop.start()
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop.stop()
+  }
+
+  /** `uncertain`: it may be stored already, so that a lost claim is no news. */
+  async settle(claimant: Claimant, { completed, failed, released }: Outcome, uncertain = false): Promise<void> {
+    const piece = { claimant, failures: [], uncertain }
+    await this.#try({ ...piece, kind: 'complete', rounds: completed })
+    await this.#try({ ...piece, kind: 'fail', rounds: failed.map(({ round }) => round), failures: failed })
+    await this.#try({ ...piece, kind: 'release', rounds: released })
+  }
+
+  /** What a transaction of the handler's has stored already, with the jobs of it that wait again. */
+  stored(claimant: Claimant, { completed, failed }: Outcome, exceptions: readonly Exception[]): void {
+    for (const exception of exceptions) this.#notice(claimant, exception)
+    this.#announce(claimant, completed, failed)
+    this.#observer.ended(claimant, [...completed, ...failed.map(({ round }) => round)])
+  }
+
+  /** The claims are lost with the lease: what is kept would be refused. */
+  forget(): void {
+    const kept = this.#kept
+    this.#kept = []
+    for (const { claimant, rounds } of kept) this.#observer.ended(claimant, rounds)
+  }
+
+  async #try(piece: Piece): Promise<void> {
+    if (piece.rounds.length === 0) return
+    try {
+      this.#conclude(piece, await this.#store(piece))
+    } catch (error) {
+      this.#logger.warn({ error: (error as Error).message }, 'storing an outcome failed: it is kept and tried again')
+      this.#keep({ ...piece, uncertain: piece.uncertain || isConnectionFailure(error) })
+    }
+  }
+
+  #store({ claimant, kind, rounds, failures }: Piece): Promise<Exception[]> {
+    const holder = { processId: claimant.processId, queueId: claimant.served.queueId }
+    if (kind === 'fail') return fail(this.#database, holder, failures)
+    return kind === 'complete'
+      ? complete(this.#database, holder, rounds)
+      : release(this.#database, holder, rounds)
+  }
+
+  #conclude(piece: Piece, exceptions: readonly Exception[]): void {
+    const { claimant, rounds, failures, uncertain } = piece
+    const outcome = new Map(exceptions.map((exception) => [exception.id, exception.outcome]))
+    const isStored = ({ id }: Round) => {
+      const exception = outcome.get(id)
+      return exception === undefined || exception === 'again' || (exception === 'lost' && uncertain)
+    }
+    for (const exception of exceptions) this.#notice(claimant, exception)
+    const stored = rounds.filter(isStored)
+    const held = rounds.filter(({ id }) => outcome.get(id) === 'held')
+    const lost = rounds.filter((round) => outcome.get(round.id) === 'lost' && !uncertain)
+    if (piece.kind === 'complete') this.#announce(claimant, stored, [])
+    if (piece.kind === 'fail') this.#announce(claimant, [], failures.filter(({ round }) => isStored(round)))
+    for (const round of lost) this.#observer.refused(claimant, round)
+    this.#observer.ended(claimant, [...stored, ...lost])
+    if (held.length > 0) {
+      this.#keep({ ...piece, rounds: held, failures: failures.filter(({ round }) => held.includes(round)) })
+    }
+  }
+
+  /** A job that waits again may be due before the cursor. */
+  #notice({ served }: Claimant, { outcome, shard, lane, performIn }: Exception): void {
+    if (outcome !== 'again') return
+    this.#timetable.notice({ queueId: served.queueId, shard: shard!, lane: lane! }, performIn!)
+  }
+
+  #announce(claimant: Claimant, completed: readonly Round[], failed: readonly FailedRound[]): void {
+    if (completed.length > 0) this.#observer.completed(claimant, completed)
+    for (const failure of failed) this.#observer.failed(claimant, failure)
+  }
+
+  #keep(piece: Piece): void {
+    this.#kept.push(piece)
+    this.#alarm.ring()
+  }
+
+  async #retry(): Promise<void> {
+    await this.#alarm.wait(this.#kept.length > 0 ? this.#pause : undefined)
+    if (this.#loop.stopping || this.#kept.length === 0) return
+    const before = this.pending
+    const pieces = this.#kept
+    this.#kept = []
+    for (const piece of pieces) await this.#try(piece)
+    this.#pause = this.pending < before ? SHORTEST_PAUSE : Math.min(this.#pause * 2, LONGEST_PAUSE)
+  }
+}

@@ -1,0 +1,69 @@
+import type { Bell } from './bell.ts'
+import type { Scheduler } from './scheduler.ts'
+import { Loop, type Service } from './service.ts'
+import type { Lane, Timetable } from './timetable.ts'
+
+/** ms a slot waits where a scheduler takes none of what is due. */
+const DECLINED_PAUSE = 50
+
+export interface SlotOptions {
+  readonly index: number
+  readonly timetable: Timetable
+  readonly scheduler: Scheduler
+  /** Whether new work may be taken at all. */
+  ready(): boolean
+  /** Takes a batch of the lane and works it off. */
+  serve(lane: Lane, slot: Slot): Promise<void>
+  onIdle(): void
+}
+
+/** One unit of concurrency: pick a lane, serve it, again; wait where nothing is due. */
+export class Slot implements Service {
+  readonly index: number
+  readonly #options: SlotOptions
+  readonly #bell: Bell
+  readonly #loop: Loop
+  idle = true
+
+  constructor(options: SlotOptions) {
+    this.index = options.index
+    this.#options = options
+    this.#bell = options.timetable.bell
+    this.#loop = new Loop(
+      () => this.#pass(),
+      () => this.#bell.ring(),
+    )
+  }
+
+  start(): Promise<void> {
+    return this.#loop.start()
+  }
+
+  /** Resolves when the batch in work, if any, has ended. */
+  stop(): Promise<void> {
+    return this.#loop.stop()
+  }
+
+  async #pass(): Promise<void> {
+    const { timetable, scheduler, ready, serve } = this.#options
+    if (!ready()) return this.#rest(undefined)
+    const due = timetable.due(this.index)
+    const pick = scheduler.pick(due)
+    if (!pick) return this.#rest(due.length > 0 ? DECLINED_PAUSE : timetable.untilNext(this.index))
+    const { shard } = pick.of
+    shard.busy = true
+    try {
+      await serve(pick.of, this)
+    } finally {
+      shard.busy = false
+      this.#bell.ring()
+    }
+  }
+
+  async #rest(pause: number | undefined): Promise<void> {
+    this.idle = true
+    this.#options.onIdle()
+    await this.#bell.wait(pause === Number.POSITIVE_INFINITY ? undefined : pause)
+    this.idle = false
+  }
+}

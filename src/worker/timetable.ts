@@ -1,0 +1,161 @@
+import type { Queue } from '../queue.ts'
+import type { Claim, Cursor, LaneKey } from '../store/claim.ts'
+import { Bell } from './bell.ts'
+import type { Candidate } from './scheduler.ts'
+import type { ServerClock } from './server-clock.ts'
+
+/** A queue as this worker knows it: its definition and its row. */
+export interface ServedQueue {
+  readonly queueId: number
+  readonly queue: Queue
+}
+
+/** ms between tries to get a row that others hold. */
+const MAX_BLOCKED_PAUSE = 200
+
+const START: Cursor = { after: null, afterId: '' }
+
+/** What is known of a lane: when its next job is due, and how far it has been taken. */
+export class Lane {
+  readonly shard: Shard
+  readonly key: LaneKey
+  /** Microseconds since 1970; Infinity: nothing to come is known. */
+  head = Number.POSITIVE_INFINITY
+  cursor = START
+  /** The earliest time heard of since the claim under way began: its answer may not know of it yet. */
+  #heard = Number.POSITIVE_INFINITY
+  #blockedClaims = 0
+
+  constructor(shard: Shard, lane: number) {
+    this.shard = shard
+    this.key = { queueId: shard.served.queueId, shard: shard.shard, lane }
+  }
+
+  /** A job may be due at `performIn`. The cursor goes back before it where it has passed. */
+  notice(performIn: number): void {
+    this.head = Math.min(this.head, performIn)
+    this.#heard = Math.min(this.#heard, performIn)
+    if (this.cursor.after !== null && performIn <= this.cursor.after) this.#rewind(performIn)
+  }
+
+  claimBegins(): void {
+    this.#heard = Number.POSITIVE_INFINITY
+  }
+
+  claimEnded({ rounds, head }: Claim, now: number): void {
+    const last = rounds.at(-1)
+    if (last) this.cursor = { after: last.performIn, afterId: last.id }
+    this.head = Math.min(head ?? Number.POSITIVE_INFINITY, this.#heard)
+    if (this.#heard <= (this.cursor.after ?? Number.NEGATIVE_INFINITY)) this.#rewind(this.#heard)
+    const blocked = !last && this.head <= now
+    this.#blockedClaims = blocked ? this.#blockedClaims + 1 : 0
+    // Due, but not to be had: a producer's open transaction holds the row. Ask again, ever more rarely.
+    if (blocked) this.head = now + Math.min(2 ** this.#blockedClaims, MAX_BLOCKED_PAUSE) * 1000
+  }
+
+  #rewind(performIn: number): void {
+    this.cursor = { after: performIn - 1, afterId: '' }
+  }
+}
+
+/** A shard this process holds the lock of. `busy` while a slot works on it: it is never worked on twice at once. */
+export class Shard {
+  readonly served: ServedQueue
+  readonly shard: number
+  /** The one slot that serves it; undefined: any. */
+  readonly slot: number | undefined
+  readonly lanes = new Map<number, Lane>()
+  busy = false
+  /** To be let go as soon as it isn't busy. */
+  leaving = false
+
+  constructor(served: ServedQueue, shard: number, slot: number | undefined) {
+    this.served = served
+    this.shard = shard
+    this.slot = slot
+  }
+
+  lane(lane: number): Lane {
+    let found = this.lanes.get(lane)
+    if (!found) {
+      found = new Lane(this, lane)
+      this.lanes.set(lane, found)
+    }
+    return found
+  }
+}
+
+/** A candidate with the lane behind it. */
+export interface DueLane extends Candidate {
+  readonly lane: number
+  readonly of: Lane
+}
+
+/** The shards of this process and when their jobs are due: what slots pick from, and wait on. */
+export class Timetable {
+  readonly bell = new Bell()
+  readonly #clock: ServerClock
+  readonly #shards = new Map<string, Shard>()
+
+  constructor(clock: ServerClock) {
+    this.#clock = clock
+  }
+
+  get shards(): Iterable<Shard> {
+    return this.#shards.values()
+  }
+
+  get(queueId: number, shard: number): Shard | undefined {
+    return this.#shards.get(`${queueId}:${shard}`)
+  }
+
+  add(shard: Shard): void {
+    this.#shards.set(`${shard.served.queueId}:${shard.shard}`, shard)
+  }
+
+  remove(shard: Shard): void {
+    this.#shards.delete(`${shard.served.queueId}:${shard.shard}`)
+  }
+
+  clear(): void {
+    this.#shards.clear()
+  }
+
+  /** Passes on what a wake-up or a look has told; false where the shard is not ours. */
+  notice({ queueId, shard, lane }: LaneKey, performIn: number): boolean {
+    const ours = this.get(queueId, shard)
+    ours?.lane(lane).notice(performIn)
+    return ours !== undefined
+  }
+
+  /** What a slot may take now. */
+  due(slot: number): DueLane[] {
+    const now = this.#clock.now()
+    const due: DueLane[] = []
+    for (const shard of this.#free(slot)) {
+      for (const lane of shard.lanes.values()) {
+        if (lane.head > now) continue
+        const lag = Math.max((now - lane.head) / 1000, Number.MIN_VALUE)
+        due.push({ queue: shard.served.queue.name, shard: shard.shard, lane: lane.key.lane, lag, of: lane })
+      }
+    }
+    return due
+  }
+
+  /** ms until the next job is due that a slot, or any, could take; Infinity where none is known, 0 where one is. */
+  untilNext(slot?: number): number {
+    let next = Number.POSITIVE_INFINITY
+    for (const shard of this.#free(slot)) {
+      for (const lane of shard.lanes.values()) next = Math.min(next, lane.head)
+    }
+    return Math.max(0, (next - this.#clock.now()) / 1000)
+  }
+
+  /** Shards nobody works on that the slot may serve. */
+  *#free(slot: number | undefined): Iterable<Shard> {
+    for (const shard of this.#shards.values()) {
+      if (shard.busy || shard.leaving) continue
+      if (slot === undefined || shard.slot === undefined || shard.slot === slot) yield shard
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import pgListen, { type Subscriber } from 'pg-listen'
+import type { Logger } from '../logger.ts'
+import type { ConnectionConfig } from '../postgres/connection.ts'
+import { toLockstepError } from '../postgres/failure.ts'
+import { echo, type Message, parseMessage } from '../store/wake.ts'
+import { Bell } from './bell.ts'
+import { Loop, type Service } from './service.ts'
+
+const RECONNECT_PAUSE = 500
+/** ms between checks that the connection still hears, and how long an answer may take. */
+const CHECK_EVERY = 10_000
+const ECHO_TIMEOUT = 3_000
+
+/**
+ * Hears NOTIFY on a connection of its own. It reconnects for ever, and asks itself something now and then: a
+ * connection that is half open, or whose LISTEN went missing, is replaced. Meanwhile polling carries on.
+ */
+export class WakeUp implements Service {
+  readonly #config: ConnectionConfig
+  readonly #channel: string
+  readonly #logger: Logger
+  readonly #onMessage: (message: Message) => void
+  readonly #name = `${process.pid}-${Math.random().toString(36).slice(2)}`
+  readonly #stopped = new Bell()
+  readonly #echoed = new Bell()
+  readonly #checking: Loop
+  #heard = false
+  #subscriber: Subscriber | undefined
+
+  constructor(config: ConnectionConfig, channel: string, logger: Logger, onMessage: (message: Message) => void) {
+    this.#config = config
+    this.#channel = channel
+    this.#logger = logger
+    this.#onMessage = onMessage
+    this.#checking = new Loop(
+      () => this.#check(),
+      () => this.#stopped.ring(),
+    )
+  }
+
+  async start(): Promise<void> {
+    try {
+      await this.#listen()
+    } catch (error) {
+      throw toLockstepError(error)
+    }
+    await this.#checking.start()
+  }
+
+  async stop(): Promise<void> {
+    await this.#checking.stop()
+    await this.#close()
+  }
+
+  async #listen(): Promise<void> {
+    const subscriber: Subscriber = pgListen.default(this.#config, {
+      // pg-listen has no way to end its retries but a failure to tell the pause.
+      retryInterval: () => {
+        if (this.#subscriber === subscriber) return RECONNECT_PAUSE
+        throw new Error('closed')
+      },
+      retryLimit: Number.POSITIVE_INFINITY,
+      retryTimeout: Number.POSITIVE_INFINITY,
+      paranoidChecking: false,
+      parse: (text: string) => text,
+      serialize: (text: string) => text,
+    })
+    this.#subscriber = subscriber
+    subscriber.events.on('error', (error) => this.#logger.debug({ error: error.message }, 'wake-up connection closed'))
+    subscriber.events.on('reconnect', () => this.#logger.warn({}, 'the wake-up connection broke: reconnecting'))
+    subscriber.events.on('connected', () => this.#connected(subscriber))
+    subscriber.notifications.on(this.#channel, (text: string) => this.#hear(parseMessage(text)))
+    await subscriber.connect()
+    await subscriber.listenTo(this.#channel)
+  }
+
+  /** What was said while nobody listened is found by comparing everything once. */
+  #connected(subscriber: Subscriber): void {
+    if (this.#subscriber === subscriber) this.#onMessage({ kind: 'deal' })
+    else subscriber.close().catch(() => {})
+  }
+
+  #hear(message: Message): void {
+    if (message.kind !== 'echo') return this.#onMessage(message)
+    if (message.from !== this.#name) return
+    this.#heard = true
+    this.#echoed.ring()
+  }
+
+  async #check(): Promise<void> {
+    await this.#stopped.wait(CHECK_EVERY)
+    const subscriber = this.#subscriber
+    if (!subscriber) return
+    this.#heard = false
+    Promise.resolve(subscriber.notify(this.#channel, echo(this.#name))).catch(() => {})
+    await Promise.race([this.#echoed.wait(ECHO_TIMEOUT), this.#stopped.wait(ECHO_TIMEOUT)])
+    if (this.#heard || this.#checking.stopping) return
+    this.#logger.warn({}, 'the wake-up connection is deaf: replacing it')
+    await this.#close()
+    await this.#listen().catch((error: Error) => this.#logger.warn({ error: error.message }, 'no wake-up connection'))
+  }
+
+  /** A half-open connection may take its time to close: that is not waited for long. */
+  async #close(): Promise<void> {
+    const closing = this.#subscriber?.close().catch(() => {})
+    this.#subscriber = undefined
+    await Promise.race([closing, this.#echoed.wait(1_000)])
+  }
+}
