@@ -6,7 +6,8 @@ export function rejectUnknownOptions(options: object, known: readonly string[], 
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue
     const nearest = closest(key, known)
-    const hint = distance(key, nearest) <= 3 ? `did you mean \`${nearest}\`?` : `known are ${known.join(', ')}`
+    const hint =
+      distance(key, nearest) <= 3 ? `did you mean \`${nearest}\`?` : `known are ${known.join(', ')}`
     throw new OptionError(`${what}: unknown option \`${key}\`, ${hint}`)
   }
 }

@@ -129,5 +129,7 @@ export function checkQueueName(name: unknown): asserts name is string {
 }
 
 export function isQueue(value: unknown): value is Queue {
-  return typeof value === 'object' && value !== null && 'name' in value && 'retryIn' in value && 'shards' in value
+  return (
+    typeof value === 'object' && value !== null && 'name' in value && 'retryIn' in value && 'shards' in value
+  )
 }

@@ -33,7 +33,9 @@ export function connectionConfig(connectionString: string, applicationName: stri
 export function connectionConfigOf(pool: pg.Pool, applicationName: string): ConnectionConfig {
   const { host, port, user, database, connectionString, password, ssl } = pool.options as pg.PoolConfig
   if (typeof password === 'function') {
-    throw new OptionError('a pool whose password is a function needs `directUrl` for the workers’ own connections')
+    throw new OptionError(
+      'a pool whose password is a function needs `directUrl` for the workers’ own connections',
+    )
   }
   const where = { host, port, user, database, connectionString, password, ssl }
   const given = Object.fromEntries(Object.entries(where).filter(([, value]) => value !== undefined))
@@ -45,7 +47,8 @@ export async function prepareSession(client: Pick<pg.ClientBase, 'query'>): Prom
   await client.query(SESSION_SETTINGS.join('; '))
   const { rows } = await client.query("SELECT current_setting('server_version_num')::integer AS version")
   // Lets the server notice a vanished client in the middle of a long statement; not on every platform.
-  if (rows[0].version >= 140_000) await client.query('SET client_connection_check_interval = 5000').catch(() => {})
+  if (rows[0].version >= 140_000)
+    await client.query('SET client_connection_check_interval = 5000').catch(() => {})
 }
 
 /** A connected session of ours outside any pool; the caller ends it. */

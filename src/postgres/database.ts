@@ -12,7 +12,9 @@ const INT8 = pg.types.builtins.INT8
 /** Counts, fences and microseconds stay below 2^53, so a bigint column is read as a number. */
 const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format: 'text' | 'binary') =>
-    oid === INT8 ? Number : pg.types.getTypeParser(oid, format as 'text')) as pg.CustomTypesConfig['getTypeParser'],
+    oid === INT8
+      ? Number
+      : pg.types.getTypeParser(oid, format as 'text')) as pg.CustomTypesConfig['getTypeParser'],
 }
 
 /** A pool and the schema in it: the store's way to the server. Errors come out as ours where we know them. */
@@ -34,7 +36,9 @@ export class Database {
   async query<Row>(text: string, values: unknown[] = [], on: Queryable = this.pool): Promise<Row[]> {
     try {
       const query = { text, values, types, query_timeout: on === this.pool ? this.#callTimeout : undefined }
-      const { rows } = await (on as unknown as { query(query: pg.QueryConfig): Promise<{ rows: Row[] }> }).query(query)
+      const { rows } = await (
+        on as unknown as { query(query: pg.QueryConfig): Promise<{ rows: Row[] }> }
+      ).query(query)
       return rows
     } catch (error) {
       throw toLockstepError(error)

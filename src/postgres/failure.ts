@@ -6,11 +6,17 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
   LK002: ['LOCKSTEP_BAD_JOB', ''],
   LK003: ['LOCKSTEP_ISOLATION', ''],
   LK004: ['LOCKSTEP_BAD_TRANSACTION', ''],
-  ECONNREFUSED: ['LOCKSTEP_CONNECTION', 'no server answers there: check host and port, and that Postgres runs'],
+  ECONNREFUSED: [
+    'LOCKSTEP_CONNECTION',
+    'no server answers there: check host and port, and that Postgres runs',
+  ],
   ENOTFOUND: ['LOCKSTEP_CONNECTION', 'the host name is unknown: check the connection string'],
   ETIMEDOUT: ['LOCKSTEP_CONNECTION', 'the server does not answer: check host, port and firewall'],
   '57P03': ['LOCKSTEP_CONNECTION', 'the server is starting up or shutting down: try again'],
-  '53300': ['LOCKSTEP_CONNECTION', 'the server has no connection left: lower pool sizes or raise max_connections'],
+  '53300': [
+    'LOCKSTEP_CONNECTION',
+    'the server has no connection left: lower pool sizes or raise max_connections',
+  ],
   '3D000': ['LOCKSTEP_CONNECTION', 'create the database, or mend its name in the connection string'],
   '28P01': ['LOCKSTEP_AUTHENTICATION', 'check user and password of the connection string'],
   '28000': ['LOCKSTEP_AUTHENTICATION', 'check the user of the connection string and pg_hba.conf'],
@@ -34,7 +40,9 @@ export function toLockstepError(error: unknown): unknown {
   const meaning = MEANINGS[code]
   if (!meaning) return error
   const [ours, advice] = meaning
-  return new DatabaseError(ours, [messageOf(error), advice || hint].filter(Boolean).join('; '), { cause: error })
+  return new DatabaseError(ours, [messageOf(error), advice || hint].filter(Boolean).join('; '), {
+    cause: error,
+  })
 }
 
 /** Connecting to a name with several addresses fails with an AggregateError whose message is empty. */
@@ -44,7 +52,8 @@ function messageOf(error: Error): string {
 }
 
 const CONNECTION_CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|08|57P0)/
-const CONNECTION_MESSAGES = /connection terminated|connection ended|client has encountered a connection error|timeout exceeded when trying to connect|not queryable|query read timeout/i
+const CONNECTION_MESSAGES =
+  /connection terminated|connection ended|client has encountered a connection error|timeout exceeded when trying to connect|not queryable|query read timeout/i
 
 /** Whether the way to the server broke, so that trying again later makes sense. */
 export function isConnectionFailure(error: unknown): boolean {

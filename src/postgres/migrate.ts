@@ -145,7 +145,9 @@ export async function migrationSql(schema: string): Promise<string> {
     },
   })
   const table = `${quoteIdentifier(schema)}.${quoteIdentifier(MIGRATION_TABLE)}`
-  statements.push(`create table if not exists ${table} (name varchar(255) primary key, timestamp varchar(255) not null)`)
+  statements.push(
+    `create table if not exists ${table} (name varchar(255) primary key, timestamp varchar(255) not null)`,
+  )
   for (const [name, migration] of Object.entries(migrations)) {
     await migration.up(db.withSchema(schema), schema)
     statements.push(`insert into ${table} values ('${name}', to_char(now(), 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))`)
@@ -157,11 +159,19 @@ export async function migrationSql(schema: string): Promise<string> {
  * Functions and views, each after those it uses: SQL-language bodies and views are checked when they are made.
  * PL/pgSQL bodies are not, so their order is free.
  */
-const DEFINED_FIRST = ['micros', 'from_micros', 'shard_of', 'digest_of', 'head_of', 'payloads_of', 'unsettled']
+const DEFINED_FIRST = [
+  'micros',
+  'from_micros',
+  'shard_of',
+  'digest_of',
+  'head_of',
+  'payloads_of',
+  'unsettled',
+]
 
 async function definitions(schema: string): Promise<string[]> {
   const files = (await readdir(SQL_FOLDER)).filter((file) => file.endsWith('.sql')).sort()
-  const rank = (file: string) => (DEFINED_FIRST.indexOf(file.slice(0, -4)) + 1 || DEFINED_FIRST.length + 1)
+  const rank = (file: string) => DEFINED_FIRST.indexOf(file.slice(0, -4)) + 1 || DEFINED_FIRST.length + 1
   const ordered = files.toSorted((a, b) => rank(a) - rank(b))
   const texts = await Promise.all(ordered.map((file) => readFile(new URL(file, SQL_FOLDER), 'utf8')))
   return texts.map((text) =>

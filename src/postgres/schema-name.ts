@@ -11,7 +11,10 @@ const MAX_BYTES = 63
  */
 export function checkSchemaName(schema: string): string {
   const fine =
-    typeof schema === 'string' && schema !== '' && Buffer.byteLength(schema) <= MAX_BYTES && !/["'$\\\p{Cc}]/u.test(schema)
+    typeof schema === 'string' &&
+    schema !== '' &&
+    Buffer.byteLength(schema) <= MAX_BYTES &&
+    !/["'$\\\p{Cc}]/u.test(schema)
   if (fine && !schema.startsWith('pg_')) return schema
   throw new OptionError(
     `schema must be 1 to ${MAX_BYTES} bytes of text without quotes, $, \\ or control characters, not starting with pg_; got ${show(schema)}`,

@@ -15,6 +15,10 @@ export async function addCounts(database: Database, counts: readonly Count[]): P
      FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) AS n(queue_id, processed, failed) ORDER BY n.queue_id
      ON CONFLICT (queue_id, day) DO UPDATE SET
        processed = c.processed + excluded.processed, failed = c.failed + excluded.failed`,
-    [counts.map((count) => count.queueId), counts.map((count) => count.processed), counts.map((count) => count.failed)],
+    [
+      counts.map((count) => count.queueId),
+      counts.map((count) => count.processed),
+      counts.map((count) => count.failed),
+    ],
   )
 }

@@ -48,6 +48,8 @@ function headOf(row: HeadRow): Head {
 
 /** The server's clock in microseconds since 1970: dueness is decided by it alone. */
 export async function serverNow(database: Database): Promise<number> {
-  const [row] = await database.query<{ now: number }>(`SELECT ${database.prefix}.micros(clock_timestamp()) AS now`)
+  const [row] = await database.query<{ now: number }>(
+    `SELECT ${database.prefix}.micros(clock_timestamp()) AS now`,
+  )
   return row!.now
 }

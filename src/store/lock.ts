@@ -18,23 +18,46 @@ type Session = Pick<pg.ClientBase, 'query'>
 /** One scalar call a lock: a lock function over many rows may be called for more rows than it returns. */
 async function callLock(session: Session, schema: string, lock: string, table: LockedTable, number: number) {
   const regclass = `${quoteIdentifier(schema)}.${table}`
-  const { rows } = await session.query(`SELECT ${lock}($1::regclass::oid::integer, $2) AS done`, [regclass, number])
+  const { rows } = await session.query(`SELECT ${lock}($1::regclass::oid::integer, $2) AS done`, [
+    regclass,
+    number,
+  ])
   return rows[0].done === true
 }
 
-export function tryLock(session: Session, schema: string, table: LockedTable, number: number): Promise<boolean> {
+export function tryLock(
+  session: Session,
+  schema: string,
+  table: LockedTable,
+  number: number,
+): Promise<boolean> {
   return callLock(session, schema, 'pg_try_advisory_lock', table, number)
 }
 
-export function unlock(session: Session, schema: string, table: LockedTable, number: number): Promise<boolean> {
+export function unlock(
+  session: Session,
+  schema: string,
+  table: LockedTable,
+  number: number,
+): Promise<boolean> {
   return callLock(session, schema, 'pg_advisory_unlock', table, number)
 }
 
 /** Held by every waiting process of a queue; a producer that can't have it alone sends a wake-up. */
-export function lockShared(session: Session, schema: string, table: LockedTable, number: number): Promise<boolean> {
+export function lockShared(
+  session: Session,
+  schema: string,
+  table: LockedTable,
+  number: number,
+): Promise<boolean> {
   return callLock(session, schema, 'pg_advisory_lock_shared', table, number)
 }
 
-export function unlockShared(session: Session, schema: string, table: LockedTable, number: number): Promise<boolean> {
+export function unlockShared(
+  session: Session,
+  schema: string,
+  table: LockedTable,
+  number: number,
+): Promise<boolean> {
   return callLock(session, schema, 'pg_advisory_unlock_shared', table, number)
 }

@@ -51,7 +51,9 @@ export async function removeProcess(on: Queryable, schema: string, processId: nu
 }
 
 export async function setQuiet(database: Database, processId: number): Promise<void> {
-  await database.query(`UPDATE ${database.prefix}.processes SET quiet = true WHERE process_id = $1`, [processId])
+  await database.query(`UPDATE ${database.prefix}.processes SET quiet = true WHERE process_id = $1`, [
+    processId,
+  ])
 }
 
 /**

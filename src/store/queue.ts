@@ -35,7 +35,10 @@ export async function setPaused(database: Database, queueId: number, paused: boo
 }
 
 export async function setShards(database: Database, queueId: number, shards: number): Promise<void> {
-  await database.query(`UPDATE ${database.prefix}.queues SET shards = $2 WHERE queue_id = $1`, [queueId, shards])
+  await database.query(`UPDATE ${database.prefix}.queues SET shards = $2 WHERE queue_id = $1`, [
+    queueId,
+    shards,
+  ])
 }
 
 /** Moves up to `limit` jobs out of shards that went, and returns how many. */

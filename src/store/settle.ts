@@ -29,7 +29,10 @@ export interface Holder {
 }
 
 export function complete(database: Database, holder: Holder, rounds: readonly Round[]): Promise<Exception[]> {
-  const cuts = [rounds.map((round) => round.cut?.score ?? null), rounds.map((round) => round.cut?.seq ?? null)]
+  const cuts = [
+    rounds.map((round) => round.cut?.score ?? null),
+    rounds.map((round) => round.cut?.seq ?? null),
+  ]
   return settle(database, 'complete', holder, rounds, cuts)
 }
 

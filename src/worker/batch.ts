@@ -34,11 +34,16 @@ export async function workOff(
   const crashed = rounds.filter(({ crashes }) => crashes >= queue.maxCrashes)
   const sound = rounds.filter((round) => !crashed.includes(round))
   const failures = crashed.map((round) => failure(queue, round, new CrashLimitError(round.crashes)))
-  if (failures.length > 0) await settlements.settle(claimant, { completed: [], failed: failures, released: [] })
+  if (failures.length > 0)
+    await settlements.settle(claimant, { completed: [], failed: failures, released: [] })
   if (sound.length === 0) return
   const ours = { ...performance, rounds: sound }
   if (queue.transactional) await performInTransaction(settings, settlements, claimant, ours)
-  else await settlements.settle(claimant, ended(ours, await perform(ours, settings.middleware, settings.logger, undefined)))
+  else
+    await settlements.settle(
+      claimant,
+      ended(ours, await perform(ours, settings.middleware, settings.logger, undefined)),
+    )
 }
 
 /** R15: what did not succeed after its signal was aborted for our sake has not failed. */
@@ -67,7 +72,11 @@ async function performInTransaction(
   const ending = await transact(settings, claimant, performance)
   if (ending.kind === 'stored') return settlements.stored(claimant, ending.outcome, ending.exceptions)
   if (ending.kind === 'failed') return settlements.settle(claimant, ended(performance, ending.failed))
-  await settlements.settle(claimant, { completed: [], failed: [], released: performance.rounds }, ending.uncertain)
+  await settlements.settle(
+    claimant,
+    { completed: [], failed: [], released: performance.rounds },
+    ending.uncertain,
+  )
 }
 
 /** Thrown to roll back. */
@@ -80,7 +89,11 @@ class Rollback extends Error {
   }
 }
 
-async function transact(settings: BatchSettings, claimant: Claimant, performance: Performance): Promise<Ending> {
+async function transact(
+  settings: BatchSettings,
+  claimant: Claimant,
+  performance: Performance,
+): Promise<Ending> {
   const { database, logger, lockTimeout, middleware } = settings
   const round = String(performance.rounds[0]!.fence)
   // Gone with the transaction it was set in: so it shows whether the handler has ended that one by itself.
@@ -98,8 +111,10 @@ async function transact(settings: BatchSettings, claimant: Claimant, performance
     }, begin)
   } catch (error) {
     if (error instanceof Rollback) return error.ending
-    if (error instanceof BrokenTransaction) return { kind: 'failed', failed: failAll(performance.rounds, error) }
-    if (!isRefusedLock(error)) logger.warn({ error: (error as Error).message }, 'a handler’s transaction could not be committed')
+    if (error instanceof BrokenTransaction)
+      return { kind: 'failed', failed: failAll(performance.rounds, error) }
+    if (!isRefusedLock(error))
+      logger.warn({ error: (error as Error).message }, 'a handler’s transaction could not be committed')
     // Whether a COMMIT came through whose answer was lost, giving back will show: then there is nothing to give.
     return { kind: 'again', uncertain: isConnectionFailure(error) }
   }
@@ -120,10 +135,14 @@ async function requireSameTransaction(client: PoolClient, round: string): Promis
   const { rows } = await client
     .query("SELECT current_setting('lockstep.round', true) AS round")
     .catch((error: Error) => {
-      throw new BrokenTransaction(`the handler left its transaction aborted: ${error.message}`, { cause: error })
+      throw new BrokenTransaction(`the handler left its transaction aborted: ${error.message}`, {
+        cause: error,
+      })
     })
   if (rows[0].round === round) return
-  throw new BrokenTransaction('the handler ended its transaction itself: leave COMMIT and ROLLBACK to the worker')
+  throw new BrokenTransaction(
+    'the handler ended its transaction itself: leave COMMIT and ROLLBACK to the worker',
+  )
 }
 
 /** All or nothing: one lost claim undoes what the handler wrote for the others too. */
@@ -136,6 +155,7 @@ async function storeInTransaction(
   const holder = { processId, queueId: served.queueId, tx: client }
   const exceptions = await complete(database, holder, completed)
   if (failed.length > 0) exceptions.push(...(await fail(database, holder, failed)))
-  if (exceptions.some(({ outcome }) => outcome === 'lost')) throw new Rollback({ kind: 'again', uncertain: false })
+  if (exceptions.some(({ outcome }) => outcome === 'lost'))
+    throw new Rollback({ kind: 'again', uncertain: false })
   return exceptions
 }

@@ -133,7 +133,10 @@ export class Dealer implements Service {
     const { queueId } = served
     const shards = Array.from({ length: row.shards }, (_, shard) => ({ queueId, shard }))
     const holds = ({ shard }: ShardRef) => timetable.get(queueId, shard)?.leaving === false
-    return splitter.share({ shards, first, processes: Math.max(sharing.length, 1), rank: Math.max(rank, 0), holds }, slots)
+    return splitter.share(
+      { shards, first, processes: Math.max(sharing.length, 1), rank: Math.max(rank, 0), holds },
+      slots,
+    )
   }
 
   /** Lets go of what the share has no place for, then takes free shards until it is full. */

@@ -27,7 +27,7 @@ export interface WorkerEvents {
   /** Shards came or went. */
   dealt: [{ shards: number }]
   /** Something went wrong in the background; the worker carries on. */
-  error: [unknown]
+  failure: [unknown]
 }
 
 export class WorkerEmitter extends EventEmitter<WorkerEvents> {}

@@ -44,10 +44,11 @@ let identities: number[] = []
 let timer: NodeJS.Timeout | undefined
 let ending: NodeJS.Timeout | undefined
 let killing: NodeJS.Timeout | undefined
+let retired = Promise.resolve()
 
 port.on('message', (command: LeaseCommand) => {
   if (command.kind === 'register') void register()
-  else if (command.kind === 'retire') void retire(command.processId)
+  else if (command.kind === 'retire') retired = retire(command.processId)
   else void stop()
 })
 
@@ -138,6 +139,7 @@ function killIfWorking(): void {
 async function stop(): Promise<void> {
   identities = []
   for (const pending of [timer, ending, killing]) clearTimeout(pending)
+  await retired
   await client?.end().catch(() => {})
   port.close()
 }

@@ -50,7 +50,14 @@ export class Lease {
   /** Starts the thread and registers the process. */
   async start(): Promise<void> {
     const { config, schema, info, lease, killAtEnd } = this.#options
-    const workerData: LeaseThreadData = { config, schema, info, lease, killAtEnd, numbers: this.#state.numbers }
+    const workerData: LeaseThreadData = {
+      config,
+      schema,
+      info,
+      lease,
+      killAtEnd,
+      numbers: this.#state.numbers,
+    }
     this.#thread = startThread(workerData)
     this.#thread.on('message', (message: LeaseMessage) => this.#hear(message))
     this.#thread.on('error', (error) => this.#registering?.reject(error))
@@ -93,7 +100,9 @@ export class Lease {
       this.#processId = message.processId
       this.#registering?.resolve()
     } else if (message.kind === 'failed') {
-      this.#registering?.reject(toLockstepError(Object.assign(new Error(message.message), { code: message.code })))
+      this.#registering?.reject(
+        toLockstepError(Object.assign(new Error(message.message), { code: message.code })),
+      )
     } else if (!this.#ending) {
       this.#ending = true
       this.#options.onEnding()
@@ -101,12 +110,14 @@ export class Lease {
   }
 }
 
-/** From source the thread needs the loader that runs us; built, it is plain JavaScript. */
+/** Built, the thread's file is plain JavaScript; from source it needs a loader, and a worker thread starts without. */
 function startThread(workerData: LeaseThreadData): Thread {
-  const fromSource = import.meta.url.endsWith('.ts')
-  const file = new URL(fromSource ? './lease-thread.ts' : './lease-thread.js', import.meta.url)
-  const execArgv = fromSource ? ['--import', import.meta.resolve('tsx')] : []
-  return new Thread(file, { workerData, execArgv, name: 'lease' })
+  if (import.meta.url.endsWith('.js')) {
+    return new Thread(new URL('./lease-thread.js', import.meta.url), { workerData, name: 'lease' })
+  }
+  const [tsx, file] = [import.meta.resolve('tsx/esm/api'), new URL('./lease-thread.ts', import.meta.url).href]
+  const bootstrap = `import('${tsx}').then(({ register }) => { register(); return import('${file}') })`
+  return new Thread(bootstrap, { eval: true, workerData, name: 'lease' })
 }
 
 interface PromiseWithResolvers {

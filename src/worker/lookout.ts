@@ -109,7 +109,8 @@ export class Lookout implements Service {
       this.#pause = this.#options.poll
     }
     const now = performance.now()
-    this.#notBefore = now + Math.max(SHORTEST_PAUSE, Math.min((now - startedAt) * COST_RATIO, this.#options.poll))
+    this.#notBefore =
+      now + Math.max(SHORTEST_PAUSE, Math.min((now - startedAt) * COST_RATIO, this.#options.poll))
     if (!this.#loop.stopping) await this.#alarm.wait(Math.max(this.#pause, this.#notBefore - now))
   }
 
@@ -132,7 +133,9 @@ export class Lookout implements Service {
 
   async #look(): Promise<void> {
     const { database, timetable } = this.#options
-    const lanes = [...timetable.shards].filter((shard) => !shard.busy).flatMap((shard) => [...shard.lanes.values()])
+    const lanes = [...timetable.shards]
+      .filter((shard) => !shard.busy)
+      .flatMap((shard) => [...shard.lanes.values()])
     if (lanes.length > 0) this.#passOn(await look(database, lanes))
   }
 

@@ -20,7 +20,9 @@ export interface Outcome {
 export function outcomeOf(queue: Queue, rounds: readonly Round[], failed: Failed): Outcome {
   return {
     completed: rounds.filter(({ id }) => !failed.has(id)),
-    failed: rounds.filter(({ id }) => failed.has(id)).map((round) => failure(queue, round, failed.get(round.id))),
+    failed: rounds
+      .filter(({ id }) => failed.has(id))
+      .map((round) => failure(queue, round, failed.get(round.id))),
     released: [],
   }
 }
@@ -29,7 +31,12 @@ export function outcomeOf(queue: Queue, rounds: readonly Round[], failed: Failed
 export function failure(queue: Queue, round: Round, thrown: unknown): FailedRound {
   const retryCount = round.retryCount + 1
   const dies = retryCount >= queue.maxRetryCount
-  return { round, thrown, error: describeError(thrown), retryIn: dies ? null : secondsUntilRetry(queue, retryCount) }
+  return {
+    round,
+    thrown,
+    error: describeError(thrown),
+    retryIn: dies ? null : secondsUntilRetry(queue, retryCount),
+  }
 }
 
 const A_CENTURY = 100 * 365 * 24 * 3600

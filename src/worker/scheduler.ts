@@ -25,7 +25,8 @@ export function seq(): Scheduler {
   let last: Candidate | undefined
   return {
     pick(candidates) {
-      const next = candidates.find((candidate) => last && isAfter(candidate, last, candidates)) ?? candidates[0]
+      const next =
+        candidates.find((candidate) => last && isAfter(candidate, last, candidates)) ?? candidates[0]
       last = next
       return next
     },
@@ -63,7 +64,8 @@ export function weighted(weights: Weights): Scheduler {
   return {
     pick(candidates) {
       const classes = byClass(candidates)
-      let ticket = Math.random() * [...classes.values()].reduce((sum, members) => sum + weightOf(members[0]!), 0)
+      let ticket =
+        Math.random() * [...classes.values()].reduce((sum, members) => sum + weightOf(members[0]!), 0)
       for (const members of classes.values()) {
         ticket -= weightOf(members[0]!)
         if (ticket < 0) return longestWaiting(members)
@@ -108,5 +110,7 @@ function longestWaiting<C extends Candidate>(candidates: readonly C[]): C | unde
 /** @throws OptionError unless it can pick */
 export function checkScheduler(scheduler: Scheduler): Scheduler {
   if (typeof scheduler?.pick === 'function') return scheduler
-  throw new OptionError(`scheduler must have a method \`pick\`: use lag(), seq(), weighted() or strict(), or write one`)
+  throw new OptionError(
+    `scheduler must have a method \`pick\`: use lag(), seq(), weighted() or strict(), or write one`,
+  )
 }

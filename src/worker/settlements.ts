@@ -8,10 +8,13 @@ import type { FailedRound, Outcome } from './outcome.ts'
 import { Loop, type Service } from './service.ts'
 import type { ServedQueue, Timetable } from './timetable.ts'
 
-/** Whose rounds they are. */
+/** Whose rounds they are: a slot's batch, begun at `startedAt` ms of the monotonic clock. */
 export interface Claimant {
   readonly served: ServedQueue
   readonly processId: number
+  readonly shard: number
+  readonly slot: number
+  readonly startedAt: number
 }
 
 /** Told when something is stored, or was refused. */
@@ -46,6 +49,7 @@ export class Settlements implements Service {
   readonly #logger: Logger
   readonly #observer: SettlementObserver
   readonly #alarm = new Bell()
+  readonly #stored = new Bell()
   readonly #loop: Loop
   #kept: Piece[] = []
   #pause = SHORTEST_PAUSE
@@ -74,8 +78,19 @@ export class Settlements implements Service {
     await this.#loop.stop()
   }
 
+  /** Waits until everything is stored, for `timeout` ms at most. */
+  async drain(timeout: number): Promise<void> {
+    const until = performance.now() + timeout
+    while (this.#kept.length > 0 && performance.now() < until)
+      await this.#stored.wait(until - performance.now())
+  }
+
   /** `uncertain`: it may be stored already, so that a lost claim is no news. */
-  async settle(claimant: Claimant, { completed, failed, released }: Outcome, uncertain = false): Promise<void> {
+  async settle(
+    claimant: Claimant,
+    { completed, failed, released }: Outcome,
+    uncertain = false,
+  ): Promise<void> {
     const piece = { claimant, failures: [], uncertain }
     await this.#try({ ...piece, kind: 'complete', rounds: completed })
     await this.#try({ ...piece, kind: 'fail', rounds: failed.map(({ round }) => round), failures: failed })
@@ -101,7 +116,10 @@ export class Settlements implements Service {
     try {
       this.#conclude(piece, await this.#store(piece))
     } catch (error) {
-      this.#logger.warn({ error: (error as Error).message }, 'storing an outcome failed: it is kept and tried again')
+      this.#logger.warn(
+        { error: (error as Error).message },
+        'storing an outcome failed: it is kept and tried again',
+      )
       this.#keep({ ...piece, uncertain: piece.uncertain || isConnectionFailure(error) })
     }
   }
@@ -126,7 +144,12 @@ export class Settlements implements Service {
     const held = rounds.filter(({ id }) => outcome.get(id) === 'held')
     const lost = rounds.filter((round) => outcome.get(round.id) === 'lost' && !uncertain)
     if (piece.kind === 'complete') this.#announce(claimant, stored, [])
-    if (piece.kind === 'fail') this.#announce(claimant, [], failures.filter(({ round }) => isStored(round)))
+    if (piece.kind === 'fail')
+      this.#announce(
+        claimant,
+        [],
+        failures.filter(({ round }) => isStored(round)),
+      )
     for (const round of lost) this.#observer.refused(claimant, round)
     this.#observer.ended(claimant, [...stored, ...lost])
     if (held.length > 0) {
@@ -157,6 +180,7 @@ export class Settlements implements Service {
     const pieces = this.#kept
     this.#kept = []
     for (const piece of pieces) await this.#try(piece)
+    this.#stored.ring()
     this.#pause = this.pending < before ? SHORTEST_PAUSE : Math.min(this.#pause * 2, LONGEST_PAUSE)
   }
 }

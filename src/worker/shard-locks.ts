@@ -67,15 +67,17 @@ export class ShardLocks implements Service {
   }
 
   #call<T>(work: (session: pg.Client) => Promise<T>): Promise<T> {
-    const done = this.#last.catch(() => {}).then(async () => {
-      const session = await this.#connected()
-      try {
-        return await work(session)
-      } catch (error) {
-        this.#lose(session)
-        throw toLockstepError(error)
-      }
-    })
+    const done = this.#last
+      .catch(() => {})
+      .then(async () => {
+        const session = await this.#connected()
+        try {
+          return await work(session)
+        } catch (error) {
+          this.#lose(session)
+          throw toLockstepError(error)
+        }
+      })
     this.#last = done
     return done
   }

@@ -1,7 +1,7 @@
 import type { Bell } from './bell.ts'
 import type { Scheduler } from './scheduler.ts'
 import { Loop, type Service } from './service.ts'
-import type { Lane, Timetable } from './timetable.ts'
+import type { Lane, Shard, Timetable } from './timetable.ts'
 
 /** ms a slot waits where a scheduler takes none of what is due. */
 const DECLINED_PAUSE = 50
@@ -15,6 +15,8 @@ export interface SlotOptions {
   /** Takes a batch of the lane and works it off. */
   serve(lane: Lane, slot: Slot): Promise<void>
   onIdle(): void
+  /** The slot has ended its batch of the shard. */
+  onFree(shard: Shard): unknown
 }
 
 /** One unit of concurrency: pick a lane, serve it, again; wait where nothing is due. */
@@ -57,6 +59,7 @@ export class Slot implements Service {
     } finally {
       shard.busy = false
       this.#bell.ring()
+      await this.#options.onFree(shard)
     }
   }
 

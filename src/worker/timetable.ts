@@ -53,6 +53,11 @@ export class Lane {
     if (blocked) this.head = now + Math.min(2 ** this.#blockedClaims, MAX_BLOCKED_PAUSE) * 1000
   }
 
+  /** Nothing is to be had before this time. */
+  postpone(until: number): void {
+    this.head = Math.max(this.head, until)
+  }
+
   #rewind(performIn: number): void {
     this.cursor = { after: performIn - 1, afterId: '' }
   }

@@ -27,7 +27,12 @@ export class WakeUp implements Service {
   #heard = false
   #subscriber: Subscriber | undefined
 
-  constructor(config: ConnectionConfig, channel: string, logger: Logger, onMessage: (message: Message) => void) {
+  constructor(
+    config: ConnectionConfig,
+    channel: string,
+    logger: Logger,
+    onMessage: (message: Message) => void,
+  ) {
     this.#config = config
     this.#channel = channel
     this.#logger = logger
@@ -66,8 +71,12 @@ export class WakeUp implements Service {
       serialize: (text: string) => text,
     })
     this.#subscriber = subscriber
-    subscriber.events.on('error', (error) => this.#logger.debug({ error: error.message }, 'wake-up connection closed'))
-    subscriber.events.on('reconnect', () => this.#logger.warn({}, 'the wake-up connection broke: reconnecting'))
+    subscriber.events.on('error', (error) =>
+      this.#logger.debug({ error: error.message }, 'wake-up connection closed'),
+    )
+    subscriber.events.on('reconnect', () =>
+      this.#logger.warn({}, 'the wake-up connection broke: reconnecting'),
+    )
     subscriber.events.on('connected', () => this.#connected(subscriber))
     subscriber.notifications.on(this.#channel, (text: string) => this.#hear(parseMessage(text)))
     await subscriber.connect()
@@ -81,10 +90,11 @@ export class WakeUp implements Service {
   }
 
   #hear(message: Message): void {
-    if (message.kind !== 'echo') return this.#onMessage(message)
-    if (message.from !== this.#name) return
-    this.#heard = true
-    this.#echoed.ring()
+    if (message.kind !== 'echo') this.#onMessage(message)
+    else if (message.from === this.#name) {
+      this.#heard = true
+      this.#echoed.ring()
+    }
   }
 
   async #check(): Promise<void> {
@@ -97,7 +107,9 @@ export class WakeUp implements Service {
     if (this.#heard || this.#checking.stopping) return
     this.#logger.warn({}, 'the wake-up connection is deaf: replacing it')
     await this.#close()
-    await this.#listen().catch((error: Error) => this.#logger.warn({ error: error.message }, 'no wake-up connection'))
+    await this.#listen().catch((error: Error) =>
+      this.#logger.warn({ error: error.message }, 'no wake-up connection'),
+    )
   }
 
   /** A half-open connection may take its time to close: that is not waited for long. */
@@ -105,5 +117,6 @@ export class WakeUp implements Service {
     const closing = this.#subscriber?.close().catch(() => {})
     this.#subscriber = undefined
     await Promise.race([closing, this.#echoed.wait(1_000)])
+    this.#echoed.ring()
   }
 }

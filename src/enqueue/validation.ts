@@ -1,0 +1,83 @@
+import { JobError } from '../errors.ts'
+import type { NewJob } from '../job.ts'
+import { show } from '../options.ts'
+import type { PushedJob } from '../store/push.ts'
+
+const MAX_ID_BYTES = 1_024
+const MAX_PAYLOAD_BYTES = 8 * 1_024 * 1_024
+const MAX_LANE = 32_767
+const FIELDS = ['id', 'payload', 'score', 'performIn', 'lane']
+
+/** A `\u0000` or an unpaired surrogate as JSON.stringify writes it: jsonb holds neither. */
+const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(0000|d[89a-f][0-9a-f]{2})/
+
+/** @throws JobError naming the field that can't be stored */
+export function toPushedJob(job: NewJob, index: number): PushedJob {
+  if (typeof job !== 'object' || job === null)
+    throw new JobError(index, 'id', `is missing: a job is an object, not ${show(job)}`)
+  for (const field of Object.keys(job)) {
+    if (!FIELDS.includes(field))
+      throw new JobError(index, field, `is unknown: a job has ${FIELDS.join(', ')}`)
+  }
+  return {
+    id: checkId(job.id, index),
+    payload: toJson(job.payload ?? (job.payload === null ? null : ''), index),
+    score: checkScore(job.score, index),
+    performIn: checkPerformIn(job.performIn, index),
+    lane: checkLane(job.lane, index),
+  }
+}
+
+function checkId(id: unknown, index: number): string {
+  const bad = (problem: string) => new JobError(index, 'id', problem)
+  if (id === undefined || id === null || id === '') throw bad('is required and must not be empty')
+  if (typeof id === 'number' && Number.isFinite(id)) return String(id)
+  if (typeof id !== 'string') throw bad(`must be text or a finite number, not ${show(id)}`)
+  const bytes = Buffer.byteLength(id)
+  if (bytes > MAX_ID_BYTES)
+    throw bad(`must be at most 1,024 bytes, not ${bytes}: push a shorter key or a hash`)
+  if (id.includes('\u0000') || !id.isWellFormed()) throw bad('must be well-formed text without \\u0000')
+  return id
+}
+
+function toJson(payload: unknown, index: number): string {
+  const bad = (problem: string) => new JobError(index, 'payload', problem)
+  let json: string | undefined
+  try {
+    json = JSON.stringify(payload)
+  } catch (error) {
+    throw bad(
+      `can’t be written as JSON (${(error as Error).message.split('\n')[0]}): turn it into plain data first`,
+    )
+  }
+  if (json === undefined) throw bad(`can’t be written as JSON: it is ${show(payload)}`)
+  const bytes = Buffer.byteLength(json)
+  if (bytes > MAX_PAYLOAD_BYTES) {
+    throw bad(
+      `must be at most 8 MiB, not ${bytes} bytes: store large data elsewhere and push a reference to it`,
+    )
+  }
+  const [, code] = UNSTORABLE.exec(json) ?? []
+  if (code) throw bad(`contains \\u${code}, which Postgres’ jsonb can’t hold: remove or encode it`)
+  return json
+}
+
+function checkScore(score: unknown, index: number): number | null {
+  if (score === undefined || score === null) return null
+  const value = score instanceof Date ? score.getTime() : score
+  if (typeof value === 'number' && Number.isFinite(value)) return value
+  throw new JobError(index, 'score', `must be a finite number or a valid Date, not ${show(value)}`)
+}
+
+function checkPerformIn(performIn: unknown, index: number): Date | null {
+  if (performIn === undefined || performIn === null) return null
+  const date = typeof performIn === 'number' ? new Date(performIn) : performIn
+  if (date instanceof Date && Number.isFinite(date.getTime())) return date
+  throw new JobError(index, 'performIn', `must be a valid Date or ms since 1970, not ${show(performIn)}`)
+}
+
+function checkLane(lane: unknown, index: number): number {
+  if (lane === undefined || lane === null) return 0
+  if (typeof lane === 'number' && Number.isInteger(lane) && lane >= 0 && lane <= MAX_LANE) return lane
+  throw new JobError(index, 'lane', `must be a whole number from 0 to ${MAX_LANE}, not ${show(lane)}`)
+}

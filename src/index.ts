@@ -1,0 +1,40 @@
+export type { EnqueueOptions } from './enqueue/enqueue.ts'
+export type { ClientMiddleware, EnqueueCall } from './enqueue/middleware.ts'
+export type { EnqueueTransaction } from './enqueue/transaction.ts'
+export {
+  CrashLimitError,
+  DatabaseError,
+  JobError,
+  LockstepError,
+  OptionError,
+  TimeoutError,
+} from './errors.ts'
+export type { JobInfo, NewJob } from './job.ts'
+export { Lockstep, type LockstepOptions } from './lockstep.ts'
+export type { Logger } from './logger.ts'
+export type { MigrationReport } from './postgres/migrate.ts'
+export {
+  type Batch,
+  defineQueue,
+  type PerformContext,
+  type Queue,
+  type QueueOptions,
+  type TransactionalContext,
+  type TransactionalQueueOptions,
+} from './queue.ts'
+export { defaultRetryIn } from './retry.ts'
+export type { BatchEvent, WorkerEvents } from './worker/events.ts'
+export type { PerformCall, ServerMiddleware } from './worker/middleware.ts'
+export type { WorkerOptions } from './worker/options.ts'
+export type { SlotReport } from './worker/running.ts'
+export {
+  type Candidate,
+  lag,
+  type Scheduler,
+  seq,
+  strict,
+  type Weights,
+  weighted,
+} from './worker/scheduler.ts'
+export { allShards, byNode, dynamic, type Splitter } from './worker/splitter.ts'
+export type { Worker } from './worker/worker.ts'

@@ -1,0 +1,100 @@
+import type { Logger } from '../logger.ts'
+import { Bell } from './bell.ts'
+import { Lease, type LeaseOptions } from './lease.ts'
+import type { Running } from './running.ts'
+
+const RETRY_PAUSE = 500
+
+/**
+ * Who this process is in the table of processes, and which rounds belong to whom it was before.
+ *
+ * It becomes somebody new when its lease has ended: once nothing of the old one runs here any more, since its
+ * ids may be claimed again from then on, by this process too. And when the answer to a claim was lost: rows may
+ * have been claimed that nobody here knows of. They come free when the former identity, which keeps its lease
+ * while its other rounds are in work, retires.
+ */
+export class Identity {
+  readonly #lease: Lease
+  readonly #running: Running
+  readonly #logger: Logger
+  readonly #rounds = new Map<number, number>()
+  readonly #stopped = new Bell()
+  #renewing: Promise<void> | undefined
+  #stopping = false
+
+  constructor(options: LeaseOptions, running: Running, logger: Logger) {
+    this.#lease = new Lease(options)
+    this.#running = running
+    this.#logger = logger
+  }
+
+  get processId(): number {
+    return this.#lease.processId
+  }
+
+  /** Whether work may be taken under it. */
+  get valid(): boolean {
+    return this.#renewing === undefined && this.#lease.valid
+  }
+
+  /** How many handlers run, for the lease thread. */
+  set working(count: number) {
+    this.#lease.working = count
+  }
+
+  async start(): Promise<void> {
+    await this.#lease.start()
+  }
+
+  /** Rounds were claimed under the current identity. */
+  took(count: number): void {
+    this.#rounds.set(this.processId, (this.#rounds.get(this.processId) ?? 0) + count)
+  }
+
+  /** Rounds were settled, or lost. */
+  gave(processId: number, count: number): void {
+    const left = (this.#rounds.get(processId) ?? 0) - count
+    this.#rounds.set(processId, left)
+    if (left <= 0) this.#forget(processId)
+  }
+
+  /** Becomes somebody new; resolves when it is. */
+  renew(): Promise<void> {
+    this.#renewing ??= this.#renew().finally(() => {
+      this.#renewing = undefined
+    })
+    return this.#renewing
+  }
+
+  /** Removes the process: what it still has claimed is free. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    this.#stopped.ring()
+    await this.#renewing
+    this.#lease.retire(this.processId)
+    await this.#lease.stop()
+  }
+
+  async #renew(): Promise<void> {
+    const former = this.processId
+    while (!this.#stopping) {
+      if (!this.#lease.valid) await Promise.race([this.#running.none(), this.#stopped.wait()])
+      try {
+        await this.#lease.register()
+        break
+      } catch (error) {
+        this.#logger.warn(
+          { error: (error as Error).message },
+          'the process can’t be registered: trying again',
+        )
+        await this.#stopped.wait(RETRY_PAUSE)
+      }
+    }
+    if ((this.#rounds.get(former) ?? 0) <= 0) this.#forget(former)
+  }
+
+  #forget(processId: number): void {
+    this.#rounds.delete(processId)
+    if (processId !== this.processId) this.#lease.retire(processId)
+  }
+}

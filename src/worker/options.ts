@@ -1,0 +1,97 @@
+import { LockstepError, OptionError } from '../errors.ts'
+import { optionalFunction, rejectUnknownOptions, show, wholeNumber } from '../options.ts'
+import { isQueue, type Queue } from '../queue.ts'
+import type { ServerMiddleware } from './middleware.ts'
+import { checkScheduler, lag, type Scheduler } from './scheduler.ts'
+import { dynamic, type Splitter } from './splitter.ts'
+
+export interface WorkerOptions {
+  /** What to serve, in definition order; each needs a handler. */
+  readonly queues: readonly Queue[]
+  /** Units of concurrency. Default 5. */
+  readonly slots?: number
+  /** Picks which of its shards a slot serves next. Default `lag()`. */
+  readonly scheduler?: Scheduler
+  /** Deals shards out to processes and slots. Default `dynamic()`. */
+  readonly splitter?: Splitter
+  /** Around every `perform`, the first outermost. Default none. */
+  readonly middleware?: readonly ServerMiddleware[]
+  /** ms between regular full looks. Default 1,000. */
+  readonly poll?: number
+  /** ms between comparisons of processes and shards. Default 500. */
+  readonly heartbeat?: number
+  /** ms the process is believed alive without a sign of life; its claims stay its own for so long. Default 10,000. */
+  readonly lease?: number
+  /** ms that running handlers get to finish at `stop()` before their signals are aborted. Default 25,000. */
+  readonly shutdownTimeout?: number
+  /** Kill the process when a lost lease ends and handlers still run. For processes that do nothing else. Default false. */
+  readonly killOnLeaseEnd?: boolean
+}
+
+/** Every default filled in. */
+export type WorkerSettings = Required<WorkerOptions>
+
+const DEFAULT_SLOTS = 5
+const DEFAULT_POLL = 1_000
+const DEFAULT_HEARTBEAT = 500
+const DEFAULT_LEASE = 10_000
+const DEFAULT_SHUTDOWN_TIMEOUT = 25_000
+const A_DAY = 24 * 3600 * 1000
+
+const OPTIONS = [
+  'queues',
+  'slots',
+  'scheduler',
+  'splitter',
+  'middleware',
+  'poll',
+  'heartbeat',
+  'lease',
+  'shutdownTimeout',
+  'killOnLeaseEnd',
+]
+
+/** @throws OptionError, or LockstepError `LOCKSTEP_BAD_QUEUE` for queues that can't be served */
+export function workerSettings(options: WorkerOptions): WorkerSettings {
+  rejectUnknownOptions(options, OPTIONS, 'worker')
+  const whole = (key: keyof WorkerOptions, min: number, max: number, fallback: number) =>
+    wholeNumber(options[key] ?? fallback, min, max, `worker: ${key}`)
+  return {
+    queues: checkQueues(options.queues),
+    slots: whole('slots', 1, 1_000, DEFAULT_SLOTS),
+    scheduler: checkScheduler(options.scheduler ?? lag()),
+    splitter: checkSplitter(options.splitter ?? dynamic()),
+    middleware: (options.middleware ?? []).map((one, index) => checkMiddleware(one, index)),
+    poll: whole('poll', 10, A_DAY, DEFAULT_POLL),
+    heartbeat: whole('heartbeat', 50, 60_000, DEFAULT_HEARTBEAT),
+    lease: whole('lease', 500, A_DAY, DEFAULT_LEASE),
+    shutdownTimeout: whole('shutdownTimeout', 0, A_DAY, DEFAULT_SHUTDOWN_TIMEOUT),
+    killOnLeaseEnd: options.killOnLeaseEnd ?? false,
+  }
+}
+
+function checkMiddleware(middleware: ServerMiddleware, index: number): ServerMiddleware {
+  return optionalFunction(middleware, `worker: middleware[${index}]`)
+}
+
+function checkSplitter(splitter: Splitter): Splitter {
+  if (typeof splitter?.share === 'function') return splitter
+  throw new OptionError('worker: splitter must be allShards(), byNode(nodes, node) or dynamic()')
+}
+
+function checkQueues(queues: readonly Queue[]): readonly Queue[] {
+  if (!Array.isArray(queues) || queues.length === 0)
+    throw badQueue('a worker needs at least one queue in `queues`')
+  const names = new Set<string>()
+  for (const queue of queues) {
+    if (!isQueue(queue)) throw badQueue(`\`queues\` takes what defineQueue() returns, not ${show(queue)}`)
+    if (names.has(queue.name)) throw badQueue(`queue "${queue.name}" is defined twice: give one another name`)
+    if (!queue.perform) throw badQueue(`queue "${queue.name}" has no \`perform\`: a worker needs a handler`)
+    names.add(queue.name)
+  }
+  return queues
+}
+
+function badQueue(message: string): LockstepError {
+  return new LockstepError('LOCKSTEP_BAD_QUEUE', message)
+}
