@@ -12,16 +12,16 @@ LANGUAGE plpgsql
 SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 BEGIN
-  WITH lowest AS (
+  WITH lowest AS MATERIALIZED (
     SELECT l.*, d.place FROM unnest(_dying) AS d(place)
     CROSS JOIN LATERAL (
-      SELECT p.job_id, p.shard, p.digest, p.score, p.payload FROM @schema@.payloads p
+      SELECT p.queue_id, p.job_id, p.shard, p.digest, p.score, p.payload FROM @schema@.payloads p
       WHERE p.queue_id = _queue_id AND p.job_id = _ids[d.place] AND p.fence < _fences[d.place]
       ORDER BY p.score, p.seq LIMIT 1
     ) l
   ), gone AS (
     DELETE FROM @schema@.payloads p USING lowest l
-    WHERE p.queue_id = _queue_id AND p.job_id = l.job_id AND p.fence < _fences[l.place] AND p.digest = l.digest
+    WHERE p.queue_id = l.queue_id AND p.job_id = l.job_id AND p.fence < _fences[l.place] AND p.digest = l.digest
   )
   INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, error, died_at)
   SELECT _queue_id, l.shard, l.job_id, l.digest, l.score, l.payload, _errors[l.place], clock_timestamp() FROM lowest l
@@ -32,12 +32,13 @@ BEGIN
   UPDATE @schema@.jobs j SET
     retry_count = -1, perform_in = clock_timestamp(), error = NULL,
     next_perform_in = NULL, crashes = 0, claimed_by = NULL, claimed_at = NULL
-  FROM unnest(_dying) AS d(place)
-  WHERE j.queue_id = _queue_id AND j.id = _ids[d.place]
-    AND EXISTS (SELECT FROM @schema@.payloads p WHERE p.queue_id = _queue_id AND p.job_id = j.id)
+  FROM (SELECT _queue_id AS queue_id, _ids[t.place] AS id FROM unnest(_dying) AS t(place) OFFSET 0) d
+  WHERE j.queue_id = d.queue_id AND j.id = d.id
+    AND EXISTS (SELECT FROM @schema@.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id)
   RETURNING j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
 
-  DELETE FROM @schema@.jobs j USING unnest(_dying) AS d(place)
-  WHERE j.queue_id = _queue_id AND j.id = _ids[d.place] AND j.claimed_by IS NOT NULL;
+  DELETE FROM @schema@.jobs j
+  USING (SELECT _queue_id AS queue_id, _ids[t.place] AS id FROM unnest(_dying) AS t(place) OFFSET 0) d
+  WHERE j.queue_id = d.queue_id AND j.id = d.id AND j.claimed_by IS NOT NULL;
 END
 $$;

@@ -2,6 +2,9 @@
 -- last row without an id whose perform_in is that of the next job to come (NULL: none known). Times are in
 -- microseconds since 1970; the cursor is the place of the last job taken before.
 --
+-- A paused queue gives nothing, and a process whose lease has ended gets nothing: its claim would be anybody's at
+-- once. That is asked here because a process that was frozen knows of it last.
+--
 -- 1. Lock due rows in (perform_in, id) order, from the cursor on. Rows that a producer's open transaction holds
 --    are skipped, not waited for. A row is claimable if nobody has it, or its process is gone.
 --    A job that was in work when its process died may be what killed it: it is taken alone.
@@ -12,6 +15,10 @@
 --    own snapshot may be older than a push whose commit let us lock the row: its payload would not be handed
 --    over, and the completion would delete it unseen. Equal payloads of several rounds fold into the smallest
 --    score.
+--
+-- Plans are made once and kept while tables grow from nothing to millions, so no statement may have a plan that
+-- only a small table makes look good. Where rows are joined, OFFSET 0 hides that their queue is one and the same:
+-- what is left to the planner is one index probe a row. The settings rule out the rest.
 CREATE OR REPLACE FUNCTION @schema@.claim(
   _queue_id integer,
   _shard integer,
@@ -31,21 +38,29 @@ AS $$
 DECLARE
   _now constant timestamptz := clock_timestamp();
   _after_perform_in timestamptz := @schema@.from_micros(_after);
-  _rows tid[];
+  _ids text[];
+  _fences bigint[];
+  _perform_ins timestamptz[];
+  _retry_counts integer[];
+  _crashes integer[];
+  _errors text[];
   _rescued boolean[];
   _suspects boolean[];
   _taken integer;
 BEGIN
   PERFORM @schema@.require_read_committed();
-  PERFORM FROM @schema@.queues q WHERE q.queue_id = _queue_id AND q.paused_at IS NULL;
+  PERFORM FROM @schema@.queues q, @schema@.processes p
+  WHERE q.queue_id = _queue_id AND q.paused_at IS NULL
+    AND p.process_id = _process_id AND p.expires_at > clock_timestamp();
   IF NOT FOUND THEN
     RETURN;
   END IF;
 
-  SELECT array_agg(d.ctid), array_agg(d.claimed_by IS NOT NULL), array_agg(d.claimed_by IS NOT NULL OR d.crashes > 0)
-  INTO _rows, _rescued, _suspects
+  SELECT array_agg(d.id), array_agg(d.perform_in), array_agg(d.retry_count), array_agg(d.crashes), array_agg(d.error),
+    array_agg(d.claimed_by IS NOT NULL), array_agg(d.claimed_by IS NOT NULL OR d.crashes > 0)
+  INTO _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _suspects
   FROM (
-    SELECT j.ctid, j.claimed_by, j.crashes
+    SELECT j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by
     FROM @schema@.jobs j
     WHERE j.queue_id = _queue_id AND j.shard = _shard AND j.lane = _lane
       AND j.perform_in <= _now AND (j.perform_in, j.id) > (_after_perform_in, _after_id)
@@ -59,37 +74,40 @@ BEGIN
     FOR UPDATE SKIP LOCKED
   ) d;
 
-  IF _rows IS NOT NULL THEN
-    _taken := greatest(coalesce(array_position(_suspects, true), cardinality(_rows) + 1) - 1, 1);
+  IF _ids IS NOT NULL THEN
+    _taken := greatest(coalesce(array_position(_suspects, true), cardinality(_ids) + 1) - 1, 1);
     WITH claimed AS (
       UPDATE @schema@.jobs j SET
         fence = nextval('@schema@.fences'), claimed_by = _process_id, claimed_at = clock_timestamp(),
         next_perform_in = NULL, crashes = j.crashes + r.rescued::integer
-      FROM unnest(_rows[:_taken], _rescued[:_taken]) AS r(row_id, rescued)
-      WHERE j.queue_id = _queue_id AND j.ctid = r.row_id
-      RETURNING j.ctid, j.perform_in, j.id
+      FROM (
+        SELECT _queue_id AS queue_id, t.* FROM unnest(_ids[:_taken], _rescued[:_taken]) WITH ORDINALITY AS t(id, rescued, place) OFFSET 0
+      ) r
+      WHERE j.queue_id = r.queue_id AND j.id = r.id
+      RETURNING r.place, j.fence
     )
-    SELECT array_agg(c.ctid ORDER BY c.perform_in, c.id), max(c.perform_in), (array_agg(c.id ORDER BY c.perform_in DESC, c.id DESC))[1]
-    INTO _rows, _after_perform_in, _after_id
-    FROM claimed c;
+    SELECT array_agg(c.fence ORDER BY c.place) INTO _fences FROM claimed c;
 
     RETURN QUERY
-    SELECT j.id, j.fence, @schema@.micros(j.perform_in), j.retry_count, j.crashes, _rescued[r.place], j.error,
+    SELECT c.id, c.fence, @schema@.micros(_perform_ins[c.place]), _retry_counts[c.place],
+      (_crashes[c.place] + _rescued[c.place]::integer)::smallint, _rescued[c.place], _errors[c.place],
       p.payload, p.score, p.seq, p.cut
-    FROM unnest(_rows) WITH ORDINALITY AS r(row_id, place)
-    JOIN @schema@.jobs j ON j.queue_id = _queue_id AND j.ctid = r.row_id
-    CROSS JOIN LATERAL (
+    FROM unnest(_ids[:_taken], _fences) WITH ORDINALITY AS c(id, fence, place)
+    LEFT JOIN LATERAL (
       SELECT f.payload, f.score, f.seq, count(*) OVER () > _max_payloads AS cut
       FROM (
         SELECT DISTINCT ON (p.digest) p.payload, p.score, p.seq
         FROM @schema@.payloads p
-        WHERE p.queue_id = _queue_id AND p.job_id = j.id AND p.fence < j.fence
+        WHERE p.queue_id = _queue_id AND p.job_id = c.id AND p.fence < c.fence
         ORDER BY p.digest, p.score, p.seq
       ) f
       ORDER BY f.score, f.seq
       LIMIT _max_payloads
-    ) p
-    ORDER BY r.place, p.score, p.seq;
+    ) p ON true
+    ORDER BY c.place, p.score, p.seq;
+
+    _after_perform_in := _perform_ins[_taken];
+    _after_id := _ids[_taken];
   END IF;
 
   perform_in := (

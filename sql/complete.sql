@@ -18,33 +18,36 @@ LANGUAGE plpgsql
 SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
-  _rows tid[];
   _places integer[];
-  _last tid[];
-  _more tid[];
+  _last integer[];
+  _more integer[];
 BEGIN
-  SELECT array_agg(h.row_id), array_agg(h.place),
-    array_agg(h.row_id) FILTER (WHERE NOT h.again AND _cut_seqs[h.place] IS NULL),
-    array_agg(h.row_id) FILTER (WHERE h.again OR _cut_seqs[h.place] IS NOT NULL)
-  INTO _rows, _places, _last, _more
+  SELECT array_agg(h.place),
+    array_agg(h.place) FILTER (WHERE NOT h.again AND _cut_seqs[h.place] IS NULL),
+    array_agg(h.place) FILTER (WHERE h.again OR _cut_seqs[h.place] IS NOT NULL)
+  INTO _places, _last, _more
   FROM @schema@.hold(_queue_id, _process_id, _ids, _fences, _wait) h;
 
-  DELETE FROM @schema@.payloads p USING unnest(_places) AS r(place)
-  WHERE p.queue_id = _queue_id AND p.job_id = _ids[r.place] AND p.fence < _fences[r.place]
+  DELETE FROM @schema@.payloads p
+  USING (SELECT _queue_id AS queue_id, _ids[t.place] AS id, t.place FROM unnest(_places) AS t(place) OFFSET 0) r
+  WHERE p.queue_id = r.queue_id AND p.job_id = r.id AND p.fence < _fences[r.place]
     AND CASE WHEN _cut_seqs[r.place] IS NULL THEN true ELSE p.digest IN (
       SELECT t.digest FROM @schema@.payloads t
-      WHERE t.queue_id = _queue_id AND t.job_id = _ids[r.place] AND t.fence < _fences[r.place]
+      WHERE t.queue_id = r.queue_id AND t.job_id = r.id AND t.fence < _fences[r.place]
         AND (t.score, t.seq) <= (_cut_scores[r.place], _cut_seqs[r.place])
     ) END;
 
-  DELETE FROM @schema@.jobs j WHERE j.queue_id = _queue_id AND j.ctid = ANY (_last);
+  DELETE FROM @schema@.jobs j
+  USING (SELECT _queue_id AS queue_id, _ids[t.place] AS id FROM unnest(_last) AS t(place) OFFSET 0) r
+  WHERE j.queue_id = r.queue_id AND j.id = r.id;
 
   IF _more IS NOT NULL THEN
     RETURN QUERY
     UPDATE @schema@.jobs j SET
-      perform_in = CASE WHEN _cut_seqs[array_position(_ids, j.id)] IS NULL THEN j.next_perform_in ELSE clock_timestamp() END,
+      perform_in = CASE WHEN _cut_seqs[r.place] IS NULL THEN j.next_perform_in ELSE clock_timestamp() END,
       next_perform_in = NULL, retry_count = -1, crashes = 0, error = NULL, claimed_by = NULL, claimed_at = NULL
-    WHERE j.queue_id = _queue_id AND j.ctid = ANY (_more)
+    FROM (SELECT _queue_id AS queue_id, _ids[t.place] AS id, t.place FROM unnest(_more) AS t(place) OFFSET 0) r
+    WHERE j.queue_id = r.queue_id AND j.id = r.id
     RETURNING j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
   END IF;
   IF cardinality(_places) IS DISTINCT FROM cardinality(_ids) THEN

@@ -8,6 +8,7 @@
 -- 2. The payloads go under the fence of their job. Pushed into a waiting job, that is below the fence of the
 --    claim to come; pushed while in work, it is the claim's own fence, which the completion spares.
 -- 3. Only jobs that are new can be due earlier than a worker knows, so only they wake one.
+-- (For OFFSET 0 see claim.)
 CREATE OR REPLACE FUNCTION @schema@.enqueue_many(
   _queue text,
   _ids text[],
@@ -51,15 +52,16 @@ BEGIN
   INSERT INTO @schema@.payloads AS p (queue_id, shard, fence, score, job_id, digest, payload)
   SELECT j.queue_id, j.shard, j.fence, i.score, j.id, i.digest, i.payload
   FROM (
-    SELECT DISTINCT ON (s.id, s.digest) s.*
+    SELECT DISTINCT ON (s.id, s.digest) s.*, _queue_id AS queue_id
     FROM (
       SELECT i.id COLLATE "C" AS id, i.position, coalesce(i.payload, '""') AS payload, @schema@.digest_of(coalesce(i.payload, '""')) AS digest,
         coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000) AS score
       FROM unnest(_ids, _payloads, _scores) WITH ORDINALITY AS i(id, payload, score, position)
     ) s
     ORDER BY s.id, s.digest, s.score, s.position
+    OFFSET 0
   ) i
-  JOIN @schema@.jobs j ON j.queue_id = _queue_id AND j.id = i.id
+  JOIN @schema@.jobs j ON j.queue_id = i.queue_id AND j.id = i.id
   ORDER BY i.position
   ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
     WHERE excluded.score < p.score;

@@ -26,8 +26,8 @@ BEGIN
   UPDATE @schema@.jobs j SET
     retry_count = j.retry_count + 1, perform_in = clock_timestamp() + make_interval(secs => _retry_ins[r.place]),
     error = _errors[r.place], next_perform_in = NULL, crashes = 0, claimed_by = NULL, claimed_at = NULL
-  FROM unnest(_places) AS r(place)
-  WHERE j.queue_id = _queue_id AND j.id = _ids[r.place] AND _retry_ins[r.place] IS NOT NULL
+  FROM (SELECT _queue_id AS queue_id, _ids[t.place] AS id, t.place FROM unnest(_places) AS t(place) OFFSET 0) r
+  WHERE j.queue_id = r.queue_id AND j.id = r.id AND _retry_ins[r.place] IS NOT NULL
   RETURNING j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
 
   IF _dying IS NOT NULL THEN

@@ -1,14 +1,14 @@
 -- Locks the rows of rounds that a process still holds, and says which those are. The fence and the holder are
 -- checked again on the newest version of each row: a lost claim can't complete, fail or delay anything.
 -- Rows that a producer's open transaction has locked are left out, unless `_wait`: then the caller has set a
--- lock_timeout.
+-- lock_timeout. (For OFFSET 0, here and elsewhere, see claim.)
 CREATE OR REPLACE FUNCTION @schema@.hold(
   _queue_id integer,
   _process_id integer,
   _ids text[],
   _fences bigint[],
   _wait boolean
-) RETURNS TABLE (row_id tid, place integer, again boolean)
+) RETURNS TABLE (place integer, again boolean)
 LANGUAGE plpgsql
 SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
@@ -16,15 +16,15 @@ BEGIN
   PERFORM @schema@.require_read_committed();
   IF _wait THEN
     RETURN QUERY
-    SELECT j.ctid, r.place::integer, j.next_perform_in IS NOT NULL
-    FROM unnest(_ids, _fences) WITH ORDINALITY AS r(id, fence, place)
-    JOIN @schema@.jobs j ON j.queue_id = _queue_id AND j.id = r.id AND j.fence = r.fence AND j.claimed_by = _process_id
+    SELECT r.place::integer, j.next_perform_in IS NOT NULL
+    FROM (SELECT _queue_id AS queue_id, t.* FROM unnest(_ids, _fences) WITH ORDINALITY AS t(id, fence, place) OFFSET 0) r
+    JOIN @schema@.jobs j ON j.queue_id = r.queue_id AND j.id = r.id AND j.fence = r.fence AND j.claimed_by = _process_id
     ORDER BY j.id FOR UPDATE OF j;
   ELSE
     RETURN QUERY
-    SELECT j.ctid, r.place::integer, j.next_perform_in IS NOT NULL
-    FROM unnest(_ids, _fences) WITH ORDINALITY AS r(id, fence, place)
-    JOIN @schema@.jobs j ON j.queue_id = _queue_id AND j.id = r.id AND j.fence = r.fence AND j.claimed_by = _process_id
+    SELECT r.place::integer, j.next_perform_in IS NOT NULL
+    FROM (SELECT _queue_id AS queue_id, t.* FROM unnest(_ids, _fences) WITH ORDINALITY AS t(id, fence, place) OFFSET 0) r
+    JOIN @schema@.jobs j ON j.queue_id = r.queue_id AND j.id = r.id AND j.fence = r.fence AND j.claimed_by = _process_id
     FOR UPDATE OF j SKIP LOCKED;
   END IF;
 END

@@ -15,8 +15,8 @@ BEGIN
   SELECT array_agg(h.place) INTO _places FROM @schema@.hold(_queue_id, _process_id, _ids, _fences, _wait) h;
   RETURN QUERY
   UPDATE @schema@.jobs j SET next_perform_in = NULL, claimed_by = NULL, claimed_at = NULL
-  FROM unnest(_places) AS r(place)
-  WHERE j.queue_id = _queue_id AND j.id = _ids[r.place]
+  FROM (SELECT _queue_id AS queue_id, _ids[t.place] AS id FROM unnest(_places) AS t(place) OFFSET 0) r
+  WHERE j.queue_id = r.queue_id AND j.id = r.id
   RETURNING j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
   IF cardinality(_places) IS DISTINCT FROM cardinality(_ids) THEN
     RETURN QUERY SELECT * FROM @schema@.unsettled(_queue_id, _process_id, _ids, _fences, _places);

@@ -46,7 +46,7 @@ interface ClaimRow {
   error: string | null
   payload: unknown
   score: number
-  seq: number
+  seq: number | null
   cut: boolean | null
 }
 
@@ -81,6 +81,8 @@ function gather(rows: readonly ClaimRow[]): Round[] {
       round = roundOf(row)
       rounds.push(round)
     }
+    // Nothing of ours leaves a job without payloads; deleting rows by hand does.
+    if (row.seq === null) continue
     round.payloads.push(row.payload)
     round.scores.push(row.score)
     if (row.cut) round.cut = { score: row.score, seq: row.seq }
