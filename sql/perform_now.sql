@@ -1,4 +1,6 @@
 -- Makes waiting jobs due now (R11) and returns how many.
+-- One that a dead process left becomes an ordinary waiting job, its crash counted: a look from a cursor sees
+-- only rows that nobody has claimed.
 CREATE OR REPLACE FUNCTION @schema@.perform_now(_queue_id integer, _ids text[]) RETURNS integer
 LANGUAGE plpgsql
 SET jit = off SET enable_seqscan = off
@@ -8,7 +10,9 @@ DECLARE
   _heads text[];
 BEGIN
   WITH due AS (
-    UPDATE @schema@.jobs j SET perform_in = clock_timestamp()
+    UPDATE @schema@.jobs j SET
+      perform_in = clock_timestamp(), next_perform_in = NULL,
+      crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer, claimed_by = NULL, claimed_at = NULL
     WHERE j.queue_id = _queue_id AND j.id = ANY (_held)
     RETURNING j.shard, j.lane, j.perform_in
   ), heads AS (

@@ -1,9 +1,11 @@
 -- Moves up to `_limit` jobs out of shards that a queue no longer has, and returns how many. The row of an id
 -- stays the same row, in work or not, so nothing can run twice. Locked rows are left for the next call; so is
 -- what a producer that still counted with the old shards commits later.
+-- Ordered as the index of due work is, so that strays are found in it however few they are: the primary key,
+-- which looks cheap while there are many, would have the whole queue read for the last one.
 CREATE OR REPLACE FUNCTION @schema@.rehome(_queue_id integer, _limit integer) RETURNS integer
 LANGUAGE plpgsql
-SET jit = off SET enable_seqscan = off
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off
 AS $$
 DECLARE
   _shard_count integer;
@@ -13,16 +15,17 @@ BEGIN
   PERFORM @schema@.require_read_committed();
   SELECT q.shards INTO _shard_count FROM @schema@.queues q WHERE q.queue_id = _queue_id;
   WITH stray AS MATERIALIZED (
-    SELECT j.id FROM @schema@.jobs j
+    SELECT j.queue_id, j.id FROM @schema@.jobs j
     WHERE j.queue_id = _queue_id AND j.shard >= _shard_count
+    ORDER BY j.shard, j.lane, j.perform_in, j.id
     LIMIT _limit FOR UPDATE SKIP LOCKED
   ), moved AS (
     UPDATE @schema@.jobs j SET shard = @schema@.shard_of(j.id, _shard_count)
-    FROM stray s WHERE j.queue_id = _queue_id AND j.id = s.id
-    RETURNING j.id, j.shard, j.lane, j.perform_in
+    FROM stray s WHERE j.queue_id = s.queue_id AND j.id = s.id
+    RETURNING j.queue_id, j.id, j.shard, j.lane, j.perform_in
   ), followed AS (
     UPDATE @schema@.payloads p SET shard = m.shard
-    FROM moved m WHERE p.queue_id = _queue_id AND p.job_id = m.id
+    FROM moved m WHERE p.queue_id = m.queue_id AND p.job_id = m.id
   ), heads AS (
     SELECT m.shard, m.lane, min(m.perform_in) AS perform_in, count(*) AS jobs FROM moved m GROUP BY m.shard, m.lane
   )

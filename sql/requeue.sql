@@ -1,51 +1,74 @@
 -- Moves dead payloads back to their jobs (R5) and returns how many. A waiting job becomes due now with a clean
--- count; one in work gets them in its next round, at once.
+-- count; one in work gets them in its next round, at once. A job whose payloads somebody else requeued or
+-- deleted meanwhile is left as it is.
 --
--- Jobs are locked before morgue rows, in id order, as a death does it: the other way round the two could
--- deadlock. A job that was made for a payload somebody else requeued or deleted meanwhile goes again.
+-- 1. Jobs are locked before morgue rows, in id order, as a death does it: the other way round the two could
+--    deadlock. ON CONFLICT locks the row that is there even though its WHERE never holds.
+-- 2. The payloads move under the fence of their job: below the claim to come, or, of a job in work, what the
+--    completion spares.
+-- 3. Of the jobs that were there, those that got something change. One that a dead process left waits, its
+--    crash counted.
+-- 4. Jobs made in step 1 for nothing go again.
+-- (For OFFSET 0 see claim.)
 CREATE OR REPLACE FUNCTION @schema@.requeue(_queue_id integer, _job_ids text[], _digests bytea[]) RETURNS integer
 LANGUAGE plpgsql
-SET jit = off SET enable_seqscan = off
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
+  _made text[];
   _moved integer;
+  _risen text[];
   _heads text[];
 BEGIN
   PERFORM @schema@.require_read_committed();
-  WITH pushed AS (
+  WITH made AS (
     INSERT INTO @schema@.jobs AS j (queue_id, shard, perform_in, id)
     SELECT _queue_id, @schema@.shard_of(i.id, q.shards), clock_timestamp(), i.id
     FROM (SELECT DISTINCT d.id COLLATE "C" AS id FROM unnest(_job_ids) AS d(id)) i, @schema@.queues q
     WHERE q.queue_id = _queue_id
     ORDER BY i.id
-    ON CONFLICT (queue_id, id) DO UPDATE SET
-      perform_in = CASE WHEN j.claimed_by IS NULL THEN excluded.perform_in ELSE j.perform_in END,
-      retry_count = CASE WHEN j.claimed_by IS NULL THEN -1 ELSE j.retry_count END,
-      error = CASE WHEN j.claimed_by IS NULL THEN NULL ELSE j.error END,
-      next_perform_in = CASE WHEN j.claimed_by IS NULL THEN NULL ELSE least(j.next_perform_in, excluded.perform_in) END
-    RETURNING j.shard, j.lane, j.perform_in
-  ), heads AS (
-    SELECT p.shard, p.lane, min(p.perform_in) AS perform_in FROM pushed p GROUP BY p.shard, p.lane
+    ON CONFLICT (queue_id, id) DO UPDATE SET fence = j.fence WHERE false
+    RETURNING j.id
   )
-  SELECT array_agg(@schema@.head_of(h.shard, h.lane, h.perform_in)) INTO _heads FROM heads h;
+  SELECT coalesce(array_agg(m.id), '{}') INTO _made FROM made m;
 
   WITH risen AS (
-    DELETE FROM @schema@.morgue m USING unnest(_job_ids, _digests) AS d(id, digest)
-    WHERE m.queue_id = _queue_id AND m.job_id = d.id AND m.digest = d.digest
-    RETURNING m.job_id, m.digest, m.score, m.payload
+    DELETE FROM @schema@.morgue m
+    USING (SELECT _queue_id AS queue_id, t.* FROM unnest(_job_ids, _digests) AS t(id, digest) OFFSET 0) d
+    WHERE m.queue_id = d.queue_id AND m.job_id = d.id AND m.digest = d.digest
+    RETURNING m.queue_id, m.job_id, m.digest, m.score, m.payload, m.died_at
   ), back AS (
     INSERT INTO @schema@.payloads AS p (queue_id, shard, fence, score, job_id, digest, payload)
     SELECT _queue_id, j.shard, j.fence, r.score, r.job_id, r.digest, r.payload
-    FROM risen r JOIN @schema@.jobs j ON j.queue_id = _queue_id AND j.id = r.job_id
+    FROM risen r JOIN @schema@.jobs j ON j.queue_id = r.queue_id AND j.id = r.job_id
+    ORDER BY r.died_at
     ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
       WHERE excluded.score < p.score
   )
-  SELECT count(*) INTO _moved FROM risen;
+  SELECT count(*), array_agg(DISTINCT r.job_id) INTO _moved, _risen FROM risen r;
+
+  UPDATE @schema@.jobs j SET
+    perform_in = clock_timestamp(), retry_count = -1, error = NULL, next_perform_in = NULL,
+    crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer, claimed_by = NULL, claimed_at = NULL
+  WHERE j.queue_id = _queue_id AND j.id = ANY (_risen) AND j.id <> ALL (_made)
+    AND CASE WHEN j.claimed_by IS NULL THEN true ELSE @schema@.is_gone(j.claimed_by) END;
+
+  UPDATE @schema@.jobs j SET next_perform_in = least(j.next_perform_in, clock_timestamp())
+  WHERE j.queue_id = _queue_id AND j.id = ANY (_risen) AND j.claimed_by IS NOT NULL;
 
   DELETE FROM @schema@.jobs j
   WHERE j.queue_id = _queue_id AND j.id = ANY (_job_ids) AND j.claimed_by IS NULL
-    AND NOT EXISTS (SELECT FROM @schema@.payloads p WHERE p.queue_id = _queue_id AND p.job_id = j.id);
-  PERFORM @schema@.wake(_queue_id, _heads, true);
+    AND NOT EXISTS (SELECT FROM @schema@.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id);
+
+  SELECT array_agg(@schema@.head_of(h.shard, h.lane, h.perform_in)) INTO _heads
+  FROM (
+    SELECT j.shard, j.lane, min(j.perform_in) AS perform_in FROM @schema@.jobs j
+    WHERE j.queue_id = _queue_id AND j.id = ANY (_risen) AND j.claimed_by IS NULL
+    GROUP BY j.shard, j.lane
+  ) h;
+  IF _heads IS NOT NULL THEN
+    PERFORM @schema@.wake(_queue_id, _heads, true);
+  END IF;
   RETURN _moved;
 END
 $$;

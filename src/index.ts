@@ -1,3 +1,6 @@
+export type { Progress, Progression } from './admin/progression.ts'
+export type { Stats } from './admin/stats.ts'
+export type { ProgressionOptions } from './admin/walk.ts'
 export type { EnqueueOptions } from './enqueue/enqueue.ts'
 export type { ClientMiddleware, EnqueueCall } from './enqueue/middleware.ts'
 export type { EnqueueTransaction } from './enqueue/transaction.ts'
@@ -23,6 +26,10 @@ export {
   type TransactionalQueueOptions,
 } from './queue.ts'
 export { defaultRetryIn } from './retry.ts'
+export type { FoundJob, JobFilter } from './store/jobs.ts'
+export type { DeadFilter, DeadPayload } from './store/morgue.ts'
+export type { Found, Page, Range } from './store/page.ts'
+export type { ProcessRow, QueueStats } from './store/stats.ts'
 export type { BatchEvent, WorkerEvents } from './worker/events.ts'
 export type { PerformCall, ServerMiddleware } from './worker/middleware.ts'
 export type { WorkerOptions } from './worker/options.ts'
@@ -36,5 +43,6 @@ export {
   type Weights,
   weighted,
 } from './worker/scheduler.ts'
+export { attachSignals } from './worker/signals.ts'
 export { allShards, byNode, dynamic, type Splitter } from './worker/splitter.ts'
 export type { Worker } from './worker/worker.ts'

@@ -1,4 +1,10 @@
 import pg from 'pg'
+import { act, find } from './admin/jobs.ts'
+import { deleteFromMorgue, findInMorgue, requeueFromMorgue } from './admin/morgue.ts'
+import type { Progression } from './admin/progression.ts'
+import { pause, reshard, resume } from './admin/queues.ts'
+import { type Stats, stats } from './admin/stats.ts'
+import type { ProgressionOptions } from './admin/walk.ts'
 import { type EnqueueOptions, Enqueuer } from './enqueue/enqueue.ts'
 import type { ClientMiddleware } from './enqueue/middleware.ts'
 import { OptionError } from './errors.ts'
@@ -10,6 +16,10 @@ import { Database } from './postgres/database.ts'
 import { type MigrationReport, migrate } from './postgres/migrate.ts'
 import { checkSchemaName, DEFAULT_SCHEMA } from './postgres/schema-name.ts'
 import type { Queue } from './queue.ts'
+import type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'
+import type { DeadFilter, DeadPayload, DeadSort } from './store/morgue.ts'
+import type { Found, Page } from './store/page.ts'
+import { listProcesses, type ProcessRow } from './store/stats.ts'
 import type { WorkerOptions } from './worker/options.ts'
 import { Worker } from './worker/worker.ts'
 
@@ -30,6 +40,8 @@ export interface LockstepOptions {
 
 const OPTIONS = ['connectionString', 'pool', 'schema', 'directUrl', 'logger', 'middleware']
 const APPLICATION_NAME = 'pg-lockstep'
+
+type AnyQueue = Queue | string
 
 /** The queues of one schema in one database: producing, working and administering start here. */
 export class Lockstep {
@@ -97,6 +109,75 @@ export class Lockstep {
       schema: this.#database.schema,
       logger: this.#logger,
     })
+  }
+
+  /** How every queue stands, and all together. Counts every job: about half a second a million. */
+  stats(): Promise<Stats> {
+    return stats(this.#database)
+  }
+
+  /** The worker processes believed alive. */
+  processes(): Promise<ProcessRow[]> {
+    return listProcesses(this.#database)
+  }
+
+  /**
+   * A page of the jobs of a queue that match, waiting or in work; by `performIn` unless told otherwise.
+   * @throws OptionError, or LockstepError `LOCKSTEP_UNKNOWN_QUEUE`, as all that follow
+   */
+  find(queue: AnyQueue, filter: JobFilter & Page<JobSort> = {}): Promise<Found<FoundJob>> {
+    return find(this.#database, queue, filter)
+  }
+
+  /** A page of the payloads in the morgue that match; by `diedAt` unless told otherwise. */
+  findDead(queue: AnyQueue, filter: DeadFilter & Page<DeadSort> = {}): Promise<Found<DeadPayload>> {
+    return findInMorgue(this.#database, queue, filter)
+  }
+
+  /** Makes waiting jobs due now; `{}` takes all. Does nothing until it is awaited or iterated, as all that follow. */
+  performNow(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
+    return act('perform_now', this.#database, queue, filter, options)
+  }
+
+  /** Deletes waiting jobs with their payloads, for good; `{}` takes all. What is in work is not touched. */
+  delete(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
+    return act('delete_jobs', this.#database, queue, filter, options)
+  }
+
+  /** Moves waiting jobs' payloads to the morgue; `{}` takes all. What is in work is not touched. */
+  kill(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
+    return act('kill', this.#database, queue, filter, options)
+  }
+
+  /** Moves payloads from the morgue back to their jobs, which become due now with a clean count; `{}` takes all. */
+  requeue(queue: AnyQueue, filter: DeadFilter, options: ProgressionOptions = {}): Progression {
+    return requeueFromMorgue(this.#database, queue, filter, options)
+  }
+
+  /** Deletes payloads from the morgue, for good; `{}` takes all. */
+  deleteDead(queue: AnyQueue, filter: DeadFilter, options: ProgressionOptions = {}): Progression {
+    return deleteFromMorgue(this.#database, queue, filter, options)
+  }
+
+  /** Nothing of the queue is started until `resume`; what runs goes on, and pushes are taken. */
+  pause(queue: AnyQueue): Promise<void> {
+    return pause(this.#database, queue)
+  }
+
+  /** Workers go on at once. */
+  resume(queue: AnyQueue): Promise<void> {
+    return resume(this.#database, queue)
+  }
+
+  /**
+   * Gives a queue 1 to 16,384 shards while it is in use. Growing moves nothing; shrinking moves the jobs of the
+   * shards that go. Called again with the same number, it finishes what was interrupted.
+   *
+   * A producer that still counted with the old number may commit a job in a shard that is gone even after the
+   * end: workers move such strays at their next heartbeat.
+   */
+  reshard(queue: AnyQueue, shards: number, options: ProgressionOptions = {}): Progression {
+    return reshard(this.#database, queue, shards, options)
   }
 
   /** Ends the connections of this object's own; a `pool` that was given is left alone, and so are workers. */

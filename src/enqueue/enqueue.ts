@@ -1,11 +1,15 @@
+import type pg from 'pg'
+import { LockstepError } from '../errors.ts'
 import type { NewJob } from '../job.ts'
-import { rejectUnknownOptions } from '../options.ts'
+import { rejectUnknownOptions, show } from '../options.ts'
 import { Database, type Queryable } from '../postgres/database.ts'
-import type { Queue } from '../queue.ts'
+import { hasCode } from '../postgres/failure.ts'
+import { isQueue, type Queue } from '../queue.ts'
 import { type PushedJob, push } from '../store/push.ts'
-import { ensureQueue } from '../store/queue.ts'
 import { inChunks, inLockOrder } from './chunks.ts'
+import { KnownQueues } from './known-queues.ts'
 import { type ClientMiddleware, runMiddleware } from './middleware.ts'
+import { toCallersError } from './refusal.ts'
 import { allOrNothing, type EnqueueTransaction, isPool, toQueryable } from './transaction.ts'
 import { toPushedJob } from './validation.ts'
 
@@ -18,11 +22,12 @@ export interface EnqueueOptions {
 export class Enqueuer {
   readonly #database: Database
   readonly #middleware: readonly ClientMiddleware[]
-  readonly #ensured = new Map<string, Promise<unknown>>()
+  readonly #queues: KnownQueues
 
   constructor(database: Database, middleware: readonly ClientMiddleware[]) {
     this.#database = database
     this.#middleware = middleware
+    this.#queues = new KnownQueues(database)
   }
 
   /** Returns how many jobs were stored: a middleware may have dropped some. */
@@ -31,15 +36,17 @@ export class Enqueuer {
     jobs: NewJob<P> | Iterable<NewJob<P>>,
     options: EnqueueOptions,
   ): Promise<number> {
+    if (!isQueue(queue)) throw badQueue(queue)
     rejectUnknownOptions(options, ['tx'], 'enqueue')
-    const given = Symbol.iterator in jobs ? [...jobs] : [jobs]
+    const given = toArray(jobs)
     // Before any middleware, so that an error names the caller's own index.
     const checked = given.map(toPushedJob)
     const on = options.tx === undefined ? undefined : target(options.tx)
     let stored = 0
     const store = async (current: readonly NewJob[]) => {
-      const pushed = current === given ? checked : current.map(toPushedJob)
-      await this.#store(queue, inLockOrder(pushed), on)
+      // A middleware may have changed the very jobs it was given.
+      const pushed = this.#middleware.length === 0 ? checked : current.map(toPushedJob)
+      await this.#store(queue, pushed, on)
       stored += pushed.length
     }
     await runMiddleware(this.#middleware, queue as Queue, given, store)
@@ -52,35 +59,52 @@ export class Enqueuer {
     on: Target | undefined,
   ): Promise<void> {
     if (jobs.length === 0) return
-    await this.#ensure(queue)
-    const chunks = [...inChunks(jobs)]
-    const pushAll = async (through?: Queryable) => {
-      for (const chunk of chunks) await push(this.#database, queue.name, chunk, through)
+    await this.#queues.ensure(queue, on?.client)
+    const chunks = [...inChunks(inLockOrder(jobs))]
+    const pushAll = async (through: Queryable) => {
+      for (const chunk of chunks) {
+        await push(this.#database, queue.name, chunk, through).catch((error) => {
+          if (hasCode(error, 'LOCKSTEP_UNKNOWN_QUEUE')) this.#queues.forget(queue.name)
+          throw toCallersError(error, queue.name, chunk, jobs)
+        })
+      }
     }
-    if (on?.client)
-      return chunks.length === 1 ? pushAll(on.client) : allOrNothing(on.client, () => pushAll(on.client))
-    const pool = on?.pool ?? this.#database.pool
-    if (chunks.length === 1) return pushAll(pool)
-    await new Database(pool, this.#database.schema).transaction((client) => pushAll(client))
+    if (!on?.client) return this.#storeOnPool(on?.pool ?? this.#database.pool, chunks.length, pushAll)
+    const { client } = on
+    return chunks.length === 1 ? pushAll(client) : allOrNothing(client, () => pushAll(client))
   }
 
-  /** The queue's row is committed on a connection of its own: it stays, whatever becomes of the caller's. */
-  #ensure({ name, shards }: { name: string; shards: number }): Promise<unknown> {
-    let ensured = this.#ensured.get(name)
-    if (!ensured) {
-      ensured = ensureQueue(this.#database, name, shards)
-      this.#ensured.set(name, ensured)
-      ensured.catch(() => this.#ensured.delete(name))
+  /** A statement alone is a transaction; only where the database's default is stricter can it meet a conflict. */
+  async #storeOnPool(
+    pool: pg.Pool,
+    statements: number,
+    pushAll: (through: Queryable) => Promise<void>,
+  ): Promise<void> {
+    try {
+      if (statements === 1) return await pushAll(pool)
+    } catch (error) {
+      if (!hasCode(error, 'LOCKSTEP_CONFLICT')) throw error
     }
-    return ensured
+    await new Database(pool, this.#database.schema).transaction(pushAll)
   }
+}
+
+function toArray(jobs: NewJob | Iterable<NewJob>): readonly NewJob[] {
+  return typeof jobs === 'object' && jobs !== null && Symbol.iterator in jobs ? [...jobs] : [jobs]
 }
 
 interface Target {
   readonly client?: Queryable
-  readonly pool?: import('pg').Pool
+  readonly pool?: pg.Pool
 }
 
 function target(tx: EnqueueTransaction): Target {
   return isPool(tx) ? { pool: tx } : { client: toQueryable(tx) }
+}
+
+function badQueue(queue: unknown): LockstepError {
+  return new LockstepError(
+    'LOCKSTEP_BAD_QUEUE',
+    `enqueue takes what defineQueue() returns, not ${show(queue)}`,
+  )
 }

@@ -6,6 +6,9 @@ import type { PushedJob } from '../store/push.ts'
 const MAX_ID_BYTES = 1_024
 const MAX_PAYLOAD_BYTES = 8 * 1_024 * 1_024
 const MAX_LANE = 32_767
+/** Between these, a date's text is the same for JavaScript and Postgres. */
+const EARLIEST = Date.parse('0001-01-01T00:00:00.000Z')
+const LATEST = Date.parse('9999-12-31T23:59:59.999Z')
 const FIELDS = ['id', 'payload', 'score', 'performIn', 'lane']
 
 /** A `\u0000` or an unpaired surrogate as JSON.stringify writes it: jsonb holds neither. */
@@ -71,9 +74,13 @@ function checkScore(score: unknown, index: number): number | null {
 
 function checkPerformIn(performIn: unknown, index: number): Date | null {
   if (performIn === undefined || performIn === null) return null
+  const bad = (problem: string) => new JobError(index, 'performIn', problem)
   const date = typeof performIn === 'number' ? new Date(performIn) : performIn
-  if (date instanceof Date && Number.isFinite(date.getTime())) return date
-  throw new JobError(index, 'performIn', `must be a valid Date or ms since 1970, not ${show(performIn)}`)
+  if (!(date instanceof Date) || Number.isNaN(date.getTime()))
+    throw bad(`must be a valid Date or ms since 1970, not ${show(performIn)}`)
+  if (date.getTime() < EARLIEST || date.getTime() > LATEST)
+    throw bad(`must be in the years 1 to 9999, not ${date.toISOString()}`)
+  return date
 }
 
 function checkLane(lane: unknown, index: number): number {

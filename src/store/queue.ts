@@ -1,4 +1,4 @@
-import type { Database } from '../postgres/database.ts'
+import type { Database, Queryable } from '../postgres/database.ts'
 
 /** A queue's row. `strays` tells of jobs in shards it no longer has. */
 export interface QueueRow {
@@ -10,8 +10,13 @@ export interface QueueRow {
 }
 
 /** Creates the queue where it is missing; the shards of one that is there stay. */
-export async function ensureQueue(database: Database, name: string, shards: number): Promise<number> {
-  const [row] = await database.call<{ create_queue: number }>('create_queue', [name, shards])
+export async function ensureQueue(
+  database: Database,
+  name: string,
+  shards: number,
+  on?: Queryable,
+): Promise<number> {
+  const [row] = await database.call<{ create_queue: number }>('create_queue', [name, shards], on)
   return row!.create_queue
 }
 

@@ -135,6 +135,7 @@ async function requireSameTransaction(client: PoolClient, round: string): Promis
   const { rows } = await client
     .query("SELECT current_setting('lockstep.round', true) AS round")
     .catch((error: Error) => {
+      if (isConnectionFailure(error)) throw error
       throw new BrokenTransaction(`the handler left its transaction aborted: ${error.message}`, {
         cause: error,
       })

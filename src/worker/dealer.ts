@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import { serverNow } from '../store/head.ts'
 import { type LiveProcess, listLiveProcesses, sweepProcesses } from '../store/process.ts'
 import { listQueues, type QueueRow, rehome } from '../store/queue.ts'
 import { Bell } from './bell.ts'
+import { FrozenProcesses } from './frozen.ts'
 import type { ServerClock } from './server-clock.ts'
 import { Loop, type Service } from './service.ts'
 import type { ShardLocks } from './shard-locks.ts'
@@ -25,6 +27,8 @@ export interface DealerOptions {
   readonly logger: Logger
   readonly clock: ServerClock
   processId(): number
+  /** Whether the lease runs: without one nothing is this process's own. */
+  alive(): boolean
   /** Shards came or went. */
   onDealt(): void
 }
@@ -37,11 +41,13 @@ export class Dealer implements Service {
   readonly #options: DealerOptions
   readonly #alarm = new Bell()
   readonly #loop: Loop
+  readonly #frozen: FrozenProcesses
   #lockedAs = 0
   #quiet = false
 
   constructor(options: DealerOptions) {
     this.#options = options
+    this.#frozen = new FrozenProcesses(options.database, options.logger)
     this.#loop = new Loop(
       () => this.#pass(),
       () => this.#alarm.ring(),
@@ -61,8 +67,7 @@ export class Dealer implements Service {
   /** Takes nothing new, and lets go of every shard as soon as it isn't busy. */
   async quiet(): Promise<void> {
     this.#quiet = true
-    for (const shard of this.#options.timetable.shards) shard.leaving = true
-    await this.#letGoOfLeaving()
+    await this.#letGoOfAll()
   }
 
   /** Something changed: compare now. */
@@ -93,7 +98,8 @@ export class Dealer implements Service {
   }
 
   async #deal(): Promise<void> {
-    const { database, queues, timetable } = this.#options
+    const { database, queues, timetable, alive } = this.#options
+    if (!alive()) return this.#letGoOfAll()
     await this.#readClock()
     await this.#lockProcess()
     const names = queues.map(({ queue }) => queue.name)
@@ -110,6 +116,7 @@ export class Dealer implements Service {
       first += row.shards
     }
     await this.#tidy(rows)
+    await this.#frozen.end()
     if (changed || before !== [...timetable.shards].length) this.#options.onDealt()
   }
 
@@ -130,13 +137,11 @@ export class Dealer implements Service {
     const { splitter, slots, timetable } = this.#options
     const sharing = processes.filter(({ queues, quiet }) => !quiet && queues.includes(served.queue.name))
     const rank = sharing.findIndex(({ processId }) => processId === this.#options.processId())
+    const same = sharing.every((process) => isDeepStrictEqual(process.queues, sharing[0]!.queues))
     const { queueId } = served
     const shards = Array.from({ length: row.shards }, (_, shard) => ({ queueId, shard }))
     const holds = ({ shard }: ShardRef) => timetable.get(queueId, shard)?.leaving === false
-    return splitter.share(
-      { shards, first, processes: Math.max(sharing.length, 1), rank: Math.max(rank, 0), holds },
-      slots,
-    )
+    return splitter.share({ shards, first, processes: sharing.length, rank, same, holds }, slots)
   }
 
   /** Lets go of what the share has no place for, then takes free shards until it is full. */
@@ -160,6 +165,11 @@ export class Dealer implements Service {
       changed = true
     }
     return changed
+  }
+
+  async #letGoOfAll(): Promise<void> {
+    for (const shard of this.#options.timetable.shards) shard.leaving = true
+    await this.#letGoOfLeaving()
   }
 
   async #letGoOfLeaving(): Promise<void> {

@@ -30,4 +30,16 @@ export interface WorkerEvents {
   failure: [unknown]
 }
 
-export class WorkerEmitter extends EventEmitter<WorkerEvents> {}
+export class WorkerEmitter extends EventEmitter<WorkerEvents> {
+  /** What a listener throws is its own affair: an uncaught exception, but not in the midst of our work. */
+  override emit: EventEmitter<WorkerEvents>['emit'] = (event, ...details) => {
+    try {
+      return super.emit(event, ...details)
+    } catch (error) {
+      process.nextTick(() => {
+        throw error
+      })
+      return true
+    }
+  }
+}

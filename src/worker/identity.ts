@@ -37,6 +37,11 @@ export class Identity {
     return this.#renewing === undefined && this.#lease.valid
   }
 
+  /** Whether its lease runs. */
+  get alive(): boolean {
+    return this.#lease.valid
+  }
+
   /** How many handlers run, for the lease thread. */
   set working(count: number) {
     this.#lease.working = count
@@ -46,9 +51,9 @@ export class Identity {
     await this.#lease.start()
   }
 
-  /** Rounds were claimed under the current identity. */
-  took(count: number): void {
-    this.#rounds.set(this.processId, (this.#rounds.get(this.processId) ?? 0) + count)
+  /** Rounds were claimed, or are being. */
+  took(processId: number, count: number): void {
+    this.#rounds.set(processId, (this.#rounds.get(processId) ?? 0) + count)
   }
 
   /** Rounds were settled, or lost. */
@@ -66,10 +71,15 @@ export class Identity {
     return this.#renewing
   }
 
-  /** Removes the process: what it still has claimed is free. */
-  async stop(): Promise<void> {
+  /** The worker stops: it needs no other identity, and does not wait for a database that is away. */
+  settleDown(): void {
     this.#stopping = true
     this.#stopped.ring()
+  }
+
+  /** Removes the process: what it still has claimed is free. */
+  async stop(): Promise<void> {
+    this.settleDown()
     await this.#renewing
     this.#lease.retire(this.processId)
     await this.#lease.stop()

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import type pg from 'pg'
 import { type ConnectionConfig, connect } from '../postgres/connection.ts'
@@ -30,6 +31,9 @@ export type LeaseCommand =
 
 const RENEWALS_PER_LEASE = 4
 const RETRY_PAUSE = 250
+/** ms: nothing is lost while a process is not registered, so there is time. */
+const REGISTER_TIMEOUT = 10_000
+const GOODBYE = 1_000
 
 const { config, schema, info, lease, killAtEnd, numbers } = workerData as LeaseThreadData
 const state = new LeaseState(numbers)
@@ -39,6 +43,7 @@ const renewEvery = lease / RENEWALS_PER_LEASE
 const margin = lease / 5
 
 let client: pg.Client | undefined
+let connecting: Promise<pg.Client> | undefined
 /** The rows to renew: one, but for the time rounds of a former identity are still in work. */
 let identities: number[] = []
 let timer: NodeJS.Timeout | undefined
@@ -52,9 +57,17 @@ port.on('message', (command: LeaseCommand) => {
   else void stop()
 })
 
-async function session(): Promise<pg.Client> {
+/** One, however many ask at once. */
+async function session(timeout: number): Promise<pg.Client> {
   if (client) return client
-  const fresh = await connect({ ...config, connectionTimeoutMillis: renewEvery, query_timeout: renewEvery })
+  connecting ??= open(timeout).finally(() => {
+    connecting = undefined
+  })
+  return connecting
+}
+
+async function open(timeout: number): Promise<pg.Client> {
+  const fresh = await connect({ ...config, connectionTimeoutMillis: timeout, query_timeout: timeout })
   fresh.on('error', () => drop(fresh))
   fresh.on('end', () => drop(fresh))
   client = fresh
@@ -72,7 +85,7 @@ async function register(): Promise<void> {
   clearTimeout(killing)
   const askedAt = monotonicMs()
   try {
-    const processId = await registerProcess(await session(), schema, info, lease)
+    const processId = await registerProcess(await session(REGISTER_TIMEOUT), schema, info, lease)
     identities.push(processId)
     if (identities.length === 1) renewed(askedAt)
     port.postMessage({ kind: 'registered', processId } satisfies LeaseMessage)
@@ -87,7 +100,7 @@ async function register(): Promise<void> {
 async function retire(processId: number): Promise<void> {
   identities = identities.filter((identity) => identity !== processId)
   try {
-    await removeProcess(await session(), schema, processId)
+    await removeProcess(await session(renewEvery), schema, processId)
   } catch {
     // Its lease ends by itself.
     drop(client)
@@ -112,7 +125,10 @@ async function renew(): Promise<void> {
   const renewing = [...identities]
   if (renewing.length === 0) return
   try {
-    const alive = await renewLeases(await session(), schema, renewing, lease)
+    const alive = await Promise.race([
+      renewLeases(await session(renewEvery), schema, renewing, lease),
+      late(),
+    ])
     const expected = renewing.filter((identity) => identities.includes(identity))
     if (expected.every((identity) => alive.includes(identity))) renewed(askedAt)
     else end()
@@ -120,6 +136,12 @@ async function renew(): Promise<void> {
     drop(client)
     renewIn(Math.min(RETRY_PAUSE, renewEvery))
   }
+}
+
+/** A renewal that takes longer is tried again on a connection that may be better. */
+async function late(): Promise<never> {
+  await sleep(renewEvery, undefined, { ref: false })
+  throw new Error('no answer')
 }
 
 /** The lease will end: no more renewals. Whoever still works at its end, against all signals, is killed. */
@@ -140,6 +162,7 @@ async function stop(): Promise<void> {
   identities = []
   for (const pending of [timer, ending, killing]) clearTimeout(pending)
   await retired
-  await client?.end().catch(() => {})
-  port.close()
+  await Promise.race([client?.end().catch(() => {}), sleep(GOODBYE)])
+  // Ends this thread alone, whatever is still under way: a half-open connection never closes.
+  process.exit()
 }

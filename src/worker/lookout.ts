@@ -111,7 +111,9 @@ export class Lookout implements Service {
     const now = performance.now()
     this.#notBefore =
       now + Math.max(SHORTEST_PAUSE, Math.min((now - startedAt) * COST_RATIO, this.#options.poll))
-    if (!this.#loop.stopping) await this.#alarm.wait(Math.max(this.#pause, this.#notBefore - now))
+    // Whoever asked for a survey while this pass was under way rang for nobody.
+    const pause = this.#nextSurvey === 0 ? 0 : this.#pause
+    if (!this.#loop.stopping) await this.#alarm.wait(Math.max(pause, this.#notBefore - now))
   }
 
   /** Looks, where that can help, and says whether anything is due that a slot could take. */
@@ -128,7 +130,7 @@ export class Lookout implements Service {
     const shards = [...timetable.shards].map(({ served, shard }) => ({ queueId: served.queueId, shard }))
     if (shards.length > 0) this.#passOn(await survey(database, this.#options.processId(), shards))
     const cost = performance.now() - startedAt
-    this.#nextSurvey = Math.max(this.#nextSurvey, startedAt + cost * COST_RATIO)
+    if (this.#nextSurvey > 0) this.#nextSurvey = Math.max(this.#nextSurvey, startedAt + cost * COST_RATIO)
   }
 
   async #look(): Promise<void> {
@@ -145,11 +147,18 @@ export class Lookout implements Service {
     if (heads.length > 0) timetable.bell.ring()
   }
 
+  /** The last look before waiting is at everything: what was pushed into a lane yet unknown woke nobody. */
   async #setFlag(raised: boolean): Promise<void> {
     if (raised === this.#flagRaised) return
     const { locks, queues } = this.#options
     this.#flagRaised = raised
-    for (const { queueId } of queues) await (raised ? locks.raiseFlag(queueId) : locks.lowerFlag(queueId))
-    if (raised) await this.#look()
+    try {
+      for (const { queueId } of queues) await (raised ? locks.raiseFlag(queueId) : locks.lowerFlag(queueId))
+    } catch (error) {
+      // With its connection the flag is gone.
+      this.#flagRaised = false
+      throw error
+    }
+    if (raised) await this.#survey(performance.now())
   }
 }

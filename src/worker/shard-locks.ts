@@ -7,6 +7,9 @@ import { lockShared, shardNumber, tryLock, unlock, unlockShared } from '../store
 import type { Service } from './service.ts'
 import type { ShardRef } from './splitter.ts'
 
+/** ms; nobody ever waits for these locks, so a call that takes longer will never be answered. */
+const CALL_TIMEOUT = 10_000
+
 /**
  * The session that holds this process's advisory locks: one per shard it serves, one for itself, and a flag per
  * queue while it waits for work. When the connection breaks, the server lets go of all of them at once; `onLost`
@@ -44,8 +47,8 @@ export class ShardLocks implements Service {
     return this.#call((session) => tryLock(session, this.#schema, 'processes', processId))
   }
 
-  unlockProcess(processId: number): Promise<boolean> {
-    return this.#call((session) => unlock(session, this.#schema, 'processes', processId))
+  async unlockProcess(processId: number): Promise<void> {
+    await this.#release((session) => unlock(session, this.#schema, 'processes', processId))
   }
 
   /** False where another process has the shard. */
@@ -53,8 +56,8 @@ export class ShardLocks implements Service {
     return this.#call((session) => tryLock(session, this.#schema, 'jobs', shardNumber(queueId, shard)))
   }
 
-  unlockShard({ queueId, shard }: ShardRef): Promise<boolean> {
-    return this.#call((session) => unlock(session, this.#schema, 'jobs', shardNumber(queueId, shard)))
+  async unlockShard({ queueId, shard }: ShardRef): Promise<void> {
+    await this.#release((session) => unlock(session, this.#schema, 'jobs', shardNumber(queueId, shard)))
   }
 
   /** While the flag is up, producers of the queue send wake-ups. */
@@ -63,7 +66,13 @@ export class ShardLocks implements Service {
   }
 
   async lowerFlag(queueId: number): Promise<void> {
-    await this.#call((session) => unlockShared(session, this.#schema, 'queues', queueId))
+    await this.#release((session) => unlockShared(session, this.#schema, 'queues', queueId))
+  }
+
+  /** Without the session its locks are gone anyway: no reason to connect. */
+  async #release(work: (session: pg.Client) => Promise<boolean>): Promise<void> {
+    await this.#last.catch(() => {})
+    if (this.#session) await this.#call(work)
   }
 
   #call<T>(work: (session: pg.Client) => Promise<T>): Promise<T> {
@@ -84,7 +93,7 @@ export class ShardLocks implements Service {
 
   async #connected(): Promise<pg.Client> {
     if (this.#session) return this.#session
-    const session = await connect(this.#config).catch((error) => {
+    const session = await connect({ ...this.#config, query_timeout: CALL_TIMEOUT }).catch((error) => {
       throw toLockstepError(error)
     })
     session.on('error', (error) => {

@@ -1,7 +1,7 @@
 import type { Bell } from './bell.ts'
 import type { Scheduler } from './scheduler.ts'
 import { Loop, type Service } from './service.ts'
-import type { Lane, Shard, Timetable } from './timetable.ts'
+import type { DueLane, Lane, Shard, Timetable } from './timetable.ts'
 
 /** ms a slot waits where a scheduler takes none of what is due. */
 const DECLINED_PAUSE = 50
@@ -15,6 +15,8 @@ export interface SlotOptions {
   /** Takes a batch of the lane and works it off. */
   serve(lane: Lane, slot: Slot): Promise<void>
   onIdle(): void
+  /** The scheduler threw. */
+  onFailure(error: unknown): void
   /** The slot has ended its batch of the shard. */
   onFree(shard: Shard): unknown
 }
@@ -47,10 +49,10 @@ export class Slot implements Service {
   }
 
   async #pass(): Promise<void> {
-    const { timetable, scheduler, ready, serve } = this.#options
+    const { timetable, ready, serve } = this.#options
     if (!ready()) return this.#rest(undefined)
     const due = timetable.due(this.index)
-    const pick = scheduler.pick(due)
+    const pick = this.#pick(due)
     if (!pick) return this.#rest(due.length > 0 ? DECLINED_PAUSE : timetable.untilNext(this.index))
     const { shard } = pick.of
     shard.busy = true
@@ -60,6 +62,16 @@ export class Slot implements Service {
       shard.busy = false
       this.#bell.ring()
       await this.#options.onFree(shard)
+    }
+  }
+
+  /** A scheduler may be the user's: one that throws declines. */
+  #pick(due: readonly DueLane[]): DueLane | undefined {
+    try {
+      return this.#options.scheduler.pick(due)
+    } catch (error) {
+      this.#options.onFailure(error)
+      return undefined
     }
   }
 

@@ -11,9 +11,11 @@ export interface Hand {
   /** In their order in the list of all shards of all queues; `first` is the list's place of the first. */
   readonly shards: readonly ShardRef[]
   readonly first: number
-  /** How many live processes serve the queue, and the place of this one among them. */
+  /** How many live processes serve the queue, and the place of this one among them; below 0: it is not alive. */
   readonly processes: number
   readonly rank: number
+  /** Whether they all serve the same queues in the same order: only then they have one list. */
+  readonly same: boolean
   holds(shard: ShardRef): boolean
 }
 
@@ -59,11 +61,14 @@ export function byNode(nodes: number, node: number): Splitter {
  * The default: live processes share each queue evenly and take over from each other. Each counts what would be
  * dealt to it if the list went round, keeps what it holds up to that number, and takes free shards for the rest:
  * when a process joins or leaves, no more shards move than have to. Any free slot serves any of them.
+ * Where their lists differ, each queue counts as a list, or some shard would be left to nobody.
  */
 export function dynamic(): Splitter {
   return {
-    share({ shards, first, processes, rank, holds }) {
-      const quota = shards.filter((_, index) => (first + index) % processes === rank).length
+    share({ shards, first, processes, rank, same, holds }) {
+      if (rank < 0) return { quota: 0, wanted: [], slotOf: () => undefined }
+      const turn = same ? first : (shards[0]?.queueId ?? 0)
+      const quota = shards.filter((_, index) => (turn + index) % processes === rank).length
       const start = Math.floor((rank * shards.length) / processes)
       const turned = [...shards.slice(start), ...shards.slice(0, start)]
       const wanted = [...turned.filter(holds), ...turned.filter((shard) => !holds(shard))]

@@ -13,6 +13,7 @@ import { VERSION } from '../version.ts'
 import { type BatchSettings, GivenBack, workOff } from './batch.ts'
 import { Dealer } from './dealer.ts'
 import { WorkerEmitter } from './events.ts'
+import { giveBackRounds } from './give-back.ts'
 import { Identity } from './identity.ts'
 import { Lookout } from './lookout.ts'
 import { Observer } from './observer.ts'
@@ -32,6 +33,8 @@ const CALL_TIMEOUT = 10_000
 /** ms for handlers to end once their signals are aborted, and for outcomes still to be stored. */
 const GRACE = 5_000
 const MAX_LOCK_TIMEOUT = 500
+/** ms that giving back at the very end may take: the lease of a process that is gone frees its jobs anyway. */
+const GIVE_BACK_TIMEOUT = 5_000
 
 /** Where and how a worker reaches the database. */
 export interface WorkerHome {
@@ -51,6 +54,8 @@ export class Worker extends WorkerEmitter {
   readonly #clock = new ServerClock()
   readonly #timetable = new Timetable(this.#clock)
   readonly #running: Running
+  /** Whose the batches in work are. */
+  readonly #claimants = new Map<RunningBatch, Claimant>()
   readonly #identity: Identity
   readonly #database: Database
   readonly #locks: ShardLocks
@@ -129,6 +134,22 @@ export class Worker extends WorkerEmitter {
     return this.#stopped
   }
 
+  /**
+   * Gives back what still runs after `stop()` resolved to false, its numbers unchanged, and returns whether that
+   * was done within `timeout` ms. It blocks, so that no handler goes on beside its successor: end the process at
+   * once, without awaiting anything.
+   */
+  giveBack(timeout = GIVE_BACK_TIMEOUT): boolean {
+    if (this.#claimants.size === 0) return true
+    const { config, schema } = this.#home
+    const held = [...this.#claimants].map(([{ rounds }, { processId, served }]) => ({
+      processId,
+      queueId: served.queueId,
+      rounds,
+    }))
+    return giveBackRounds({ config, schema, held }, timeout)
+  }
+
   /** What every slot is doing, since when. */
   report(): SlotReport[] {
     return this.#running.report()
@@ -138,6 +159,7 @@ export class Worker extends WorkerEmitter {
     if (this.#state === 'new' || this.#state === 'stopped') return true
     await this.quiet()
     this.#state = 'stopping'
+    this.#identity.settleDown()
     const slots = Promise.all(this.#slots.map((slot) => slot.stop()))
     if (!(await this.#running.none(this.#settings.shutdownTimeout))) {
       this.#running.abortAll(new GivenBack('the worker stops'))
@@ -217,35 +239,38 @@ export class Worker extends WorkerEmitter {
     }
   }
 
+  /** The claim counts as a round from before it is sent: whom its rows belong to does not retire meanwhile. */
   async #serve(lane: Lane, slot: Slot): Promise<void> {
-    const taken = await this.#claim(lane)
-    if (!taken || taken.rounds.length === 0) return
-    const { served, shard } = lane.shard
-    const { rounds } = taken
-    const claimant = {
-      served,
-      processId: this.processId,
-      shard: shard,
-      slot: slot.index,
-      startedAt: performance.now(),
+    const { processId } = this
+    this.#identity.took(processId, 1)
+    try {
+      const taken = await this.#claim(lane, processId)
+      if (!taken || taken.rounds.length === 0) return
+      const { served, shard } = lane.shard
+      this.#identity.took(processId, taken.rounds.length)
+      await this.#begin(
+        { served, processId, shard, slot: slot.index, startedAt: performance.now() },
+        taken.rounds,
+      )
+    } finally {
+      this.#identity.gave(processId, 1)
     }
-    this.#identity.took(rounds.length)
-    for (const round of rounds) {
-      if (round.rescued)
-        this.emit('rescued', { queue: served.queue.name, id: round.id, crashes: round.crashes })
-    }
-    // The lease may have ended while the claim was under way: then nothing may start.
-    if (!this.#identity.valid)
-      return this.#settlements.settle(claimant, { completed: [], failed: [], released: rounds })
-    await this.#workOff(claimant, rounds)
   }
 
-  async #claim(lane: Lane): Promise<Claim | undefined> {
+  async #begin(claimant: Claimant, rounds: readonly Round[]): Promise<void> {
+    const queue = claimant.served.queue.name
+    for (const { rescued, id, crashes } of rounds) if (rescued) this.emit('rescued', { queue, id, crashes })
+    // The lease may have ended while the claim was under way: then nothing may start.
+    if (this.#identity.valid && claimant.processId === this.processId) return this.#workOff(claimant, rounds)
+    await this.#settlements.settle(claimant, { completed: [], failed: [], released: rounds })
+  }
+
+  async #claim(lane: Lane, processId: number): Promise<Claim | undefined> {
     const { queue } = lane.shard.served
     lane.claimBegins()
     try {
       const { batchSize, maxPayloads } = queue
-      const taken = await claim(this.#database, this.processId, lane.key, lane.cursor, batchSize, maxPayloads)
+      const taken = await claim(this.#database, processId, lane.key, lane.cursor, batchSize, maxPayloads)
       lane.claimEnded(taken, this.#clock.now())
       return taken
     } catch (error) {
@@ -270,9 +295,11 @@ export class Worker extends WorkerEmitter {
     }
     this.emit('started', { queue: queue.name, shard, slot, ids: rounds.map(({ id }) => id) })
     this.#running.add(batch)
+    this.#claimants.set(batch, claimant)
     try {
       await workOff(this.#batchSettings!, this.#settlements, claimant, batch)
     } finally {
+      this.#claimants.delete(batch)
       this.#running.remove(batch)
     }
   }
@@ -280,6 +307,7 @@ export class Worker extends WorkerEmitter {
   async #becomeSomebodyNew(): Promise<void> {
     await this.#identity.renew()
     this.#dealer?.dealSoon()
+    this.#timetable.bell.ring()
   }
 
   #leaseEnding(): void {
@@ -321,6 +349,10 @@ export class Worker extends WorkerEmitter {
       ready: () => this.#state === 'running' && this.#identity.valid,
       serve: (lane, slot) => this.#serve(lane, slot),
       onIdle: () => this.#lookout?.slotIdle(),
+      onFailure: (error) => {
+        this.#home.logger.error({ error: String(error) }, 'the scheduler threw')
+        this.emit('failure', error)
+      },
       onFree: (shard) => this.#dealer?.shardFree(shard),
     })
   }
@@ -351,6 +383,7 @@ export class Worker extends WorkerEmitter {
       slots,
       heartbeat,
       processId: () => this.processId,
+      alive: () => this.#identity.alive,
       onDealt: () => this.#dealt(),
     })
   }
@@ -377,6 +410,9 @@ export class Worker extends WorkerEmitter {
   #createPool(config: ConnectionConfig): pg.Pool {
     const pool = new pg.Pool({ ...config, max: this.#settings.slots + 3, onConnect: prepareSession })
     pool.on('error', (error) => this.#home.logger.warn({ error: error.message }, 'an idle connection broke'))
+    // One in a handler's hands has no listener of the pool's, and an error nobody listens to ends the process.
+    // What is asked of it next fails, and tells.
+    pool.on('connect', (client) => client.on('error', () => {}))
     return pool
   }
 }

@@ -1,0 +1,90 @@
+import { OptionError } from '../errors.ts'
+import { rejectUnknownOptions, show, wholeNumber } from '../options.ts'
+import type { JobFilter } from '../store/jobs.ts'
+import type { DeadFilter } from '../store/morgue.ts'
+import type { FullPage, Page, Range } from '../store/page.ts'
+
+const DEFAULT_LIMIT = 100
+const MAX_LIMIT = 1_000
+const PAGE = ['by', 'direction', 'after', 'limit']
+
+/** What a value of a filter must be, and how an error names it. */
+type Kind = readonly [name: string, is: (value: unknown) => boolean]
+const TEXT: Kind = ['text without \\u0000', (value) => typeof value === 'string' && !value.includes('\u0000')]
+const NUMBER: Kind = ['a number', (value) => typeof value === 'number' && !Number.isNaN(value)]
+const WHOLE: Kind = ['a whole number', (value) => Number.isInteger(value)]
+const DATE: Kind = ['a valid Date', (value) => value instanceof Date && !Number.isNaN(value.getTime())]
+const DIGEST: Kind = [
+  '64 hexadecimal digits',
+  (value) => typeof value === 'string' && /^[\da-f]{64}$/i.test(value),
+]
+const STATES = ['waiting', 'working']
+
+/** @throws OptionError: a filter that is misspelt would otherwise name every job */
+export function checkJobFilter(filter: JobFilter, what: string, more: readonly string[] = []): void {
+  checkKeys(filter, ['ids', 'id', 'performIn', 'retryCount', 'state', ...more], what)
+  checkList(filter.ids, TEXT, `${what}: ids`)
+  checkRange(filter.id, TEXT, `${what}: id`)
+  checkRange(filter.performIn, DATE, `${what}: performIn`)
+  checkRange(filter.retryCount, WHOLE, `${what}: retryCount`)
+  if (filter.state !== undefined) oneOf(filter.state, STATES, `${what}: state`)
+}
+
+/** @throws OptionError */
+export function checkDeadFilter(filter: DeadFilter, what: string, more: readonly string[] = []): void {
+  checkKeys(filter, ['ids', 'id', 'diedAt', 'score', 'digests', ...more], what)
+  checkList(filter.ids, TEXT, `${what}: ids`)
+  checkRange(filter.id, TEXT, `${what}: id`)
+  checkRange(filter.diedAt, DATE, `${what}: diedAt`)
+  checkRange(filter.score, NUMBER, `${what}: score`)
+  checkList(filter.digests, DIGEST, `${what}: digests`)
+}
+
+/** @throws OptionError */
+export function fullPage<By extends string>(
+  page: Page<By>,
+  sorts: readonly By[],
+  byDefault: By,
+  what: string,
+): FullPage<By> {
+  const { by = byDefault, direction = 'asc', after, limit = DEFAULT_LIMIT } = page
+  if (after !== undefined) check(after, TEXT, `${what}: after`)
+  return {
+    by: oneOf(by, sorts, `${what}: by`),
+    direction: oneOf(direction, ['asc', 'desc'] as const, `${what}: direction`),
+    after,
+    limit: wholeNumber(limit, 1, MAX_LIMIT, `${what}: limit`),
+  }
+}
+
+export const PAGE_KEYS: readonly string[] = PAGE
+
+function checkKeys(filter: object, known: readonly string[], what: string): void {
+  if (typeof filter !== 'object' || filter === null || Array.isArray(filter))
+    throw new OptionError(`${what} takes a filter, {} for all, not ${show(filter)}`)
+  rejectUnknownOptions(filter, known, what)
+}
+
+function checkList(values: unknown, kind: Kind, what: string): void {
+  if (values === undefined) return
+  if (!Array.isArray(values)) throw new OptionError(`${what} must be an array, not ${show(values)}`)
+  for (const [index, value] of values.entries()) check(value, kind, `${what}[${index}]`)
+}
+
+function checkRange(range: Range<unknown> | undefined, kind: Kind, what: string): void {
+  if (range === undefined) return
+  if (typeof range !== 'object' || range === null)
+    throw new OptionError(`${what} must be a range { from, to }, not ${show(range)}`)
+  rejectUnknownOptions(range, ['from', 'to'], what)
+  if (range.from !== undefined) check(range.from, kind, `${what}.from`)
+  if (range.to !== undefined) check(range.to, kind, `${what}.to`)
+}
+
+function check(value: unknown, [name, is]: Kind, what: string): void {
+  if (!is(value)) throw new OptionError(`${what} must be ${name}, not ${show(value)}`)
+}
+
+function oneOf<T extends string>(value: T, known: readonly T[], what: string): T {
+  if (known.includes(value)) return value
+  throw new OptionError(`${what} must be ${known.join(' or ')}, not ${show(value)}`)
+}

@@ -1,0 +1,75 @@
+import type { Database } from '../postgres/database.ts'
+import type { Queue } from '../queue.ts'
+import { countDead, type DeadKey, deleteDead, listDead, requeueDead } from '../store/dead.ts'
+import { type DeadFilter, type DeadPayload, type DeadSort, findDead } from '../store/morgue.ts'
+import type { Found, Page } from '../store/page.ts'
+import { checkDeadFilter, fullPage, PAGE_KEYS } from './filter.ts'
+import { Progression } from './progression.ts'
+import { resolveQueue } from './queues.ts'
+import { chunkSettings, type ProgressionOptions, type Walk, walk } from './walk.ts'
+
+const SORTS: readonly DeadSort[] = ['id', 'diedAt', 'score']
+
+/** A page of the dead payloads that match. By `diedAt` by default. */
+export async function findInMorgue(
+  database: Database,
+  queue: Queue | string,
+  filter: DeadFilter & Page<DeadSort>,
+): Promise<Found<DeadPayload>> {
+  checkDeadFilter(filter, 'findDead', PAGE_KEYS)
+  const page = fullPage(filter, SORTS, 'diedAt', 'findDead')
+  const { queueId } = await resolveQueue(database, queue)
+  return findDead(database, queueId, filter, page)
+}
+
+/** Moves the payloads that match back to their jobs (R5). */
+export function requeueFromMorgue(
+  database: Database,
+  queue: Queue | string,
+  filter: DeadFilter,
+  options: ProgressionOptions,
+): Progression {
+  return walkMorgue('requeue', database, queue, filter, options, (queueId) => ({
+    count: () => countDead(database, queueId, filter),
+    // Not locked when listed: a death locks the job first, and so must we.
+    async step(tx, after, lastId, limit) {
+      const seen = await listDead(database, tx, queueId, filter, { after, lastId, limit }, false)
+      return { seen, done: await requeueDead(database, tx, queueId, seen) }
+    },
+  }))
+}
+
+/** Deletes the payloads that match, for good. */
+export function deleteFromMorgue(
+  database: Database,
+  queue: Queue | string,
+  filter: DeadFilter,
+  options: ProgressionOptions,
+): Progression {
+  return walkMorgue('deleteDead', database, queue, filter, options, (queueId) => ({
+    count: () => countDead(database, queueId, filter),
+    async step(tx, after, lastId, limit) {
+      const seen = await listDead(database, tx, queueId, filter, { after, lastId, limit }, true)
+      await deleteDead(database, tx, queueId, seen)
+      return { seen, done: seen.length }
+    },
+  }))
+}
+
+function walkMorgue(
+  name: string,
+  database: Database,
+  queue: Queue | string,
+  filter: DeadFilter,
+  options: ProgressionOptions,
+  walkOf: (queueId: number) => Walk<DeadKey, string>,
+): Progression {
+  checkDeadFilter(filter, name)
+  const settings = chunkSettings(options, name)
+  return new Progression(
+    (async function* () {
+      const { queueId } = await resolveQueue(database, queue)
+      yield* walk(database, walkOf(queueId), settings)
+    })(),
+  )
+}

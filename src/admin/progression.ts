@@ -1,0 +1,59 @@
+/** How far long work has come: jobs, or payloads of the morgue. */
+export interface Progress {
+  readonly done: number
+  /** Counted at the start; what is done beyond that raises it. */
+  readonly total: number
+}
+
+/**
+ * Work in chunks. `for await` gives the progress after each, first of all that nothing is done yet; `await` runs
+ * to the end and gives the last. It starts when it is first consumed, and runs once: a loop that is left stops it
+ * after the chunk under way, and what has been done stays done.
+ */
+export class Progression implements AsyncIterable<Progress>, PromiseLike<Progress> {
+  readonly #steps: AsyncGenerator<Progress, void>
+  #last: Progress = { done: 0, total: 0 }
+  #failure: { error: unknown } | undefined
+  #end: Promise<Progress> | undefined
+
+  constructor(steps: AsyncGenerator<Progress, void>) {
+    this.#steps = steps
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<Progress, void> {
+    return {
+      next: () => this.#next(),
+      return: async () => {
+        await this.#steps.return()
+        return { done: true, value: undefined }
+      },
+    }
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: awaiting it is what it is for
+  then<Result = Progress, Failure = never>(
+    onEnd?: ((last: Progress) => Result | PromiseLike<Result>) | null,
+    onFailure?: ((reason: unknown) => Failure | PromiseLike<Failure>) | null,
+  ): Promise<Result | Failure> {
+    this.#end ??= this.#runToEnd()
+    return this.#end.then(onEnd, onFailure)
+  }
+
+  async #runToEnd(): Promise<Progress> {
+    while (!(await this.#next()).done);
+    return this.#last
+  }
+
+  /** A generator that failed looks as if it had ended: whoever consumes it afterwards is told as well. */
+  async #next(): Promise<IteratorResult<Progress, void>> {
+    if (this.#failure) throw this.#failure.error
+    try {
+      const step = await this.#steps.next()
+      if (!step.done) this.#last = step.value
+      return step
+    } catch (error) {
+      this.#failure = { error }
+      throw error
+    }
+  }
+}

@@ -1,0 +1,101 @@
+import { setTimeout } from 'node:timers/promises'
+import { closest, distance } from 'fastest-levenshtein'
+import { LockstepError, OptionError } from '../errors.ts'
+import { show, wholeNumber } from '../options.ts'
+import type { Database } from '../postgres/database.ts'
+import { isQueue, type Queue } from '../queue.ts'
+import { countStrays, listQueues, type QueueRow, rehome, setPaused, setShards } from '../store/queue.ts'
+import { DEAL, notify } from '../store/wake.ts'
+import { type Progress, Progression } from './progression.ts'
+import { type ChunkSettings, chunkSettings, type ProgressionOptions } from './walk.ts'
+
+const MAX_SHARDS = 16_384
+/** ms between tries to get rows that are locked, doubled from the first to the last. */
+const [FIRST_PAUSE, LAST_PAUSE] = [20, 1_000]
+
+/**
+ * The row of a queue by its definition or name.
+ * @throws LockstepError `LOCKSTEP_UNKNOWN_QUEUE` with the nearest name; OptionError for what is neither
+ */
+export async function resolveQueue(database: Database, queue: Queue | string): Promise<QueueRow> {
+  const name = nameOf(queue)
+  const rows = await listQueues(database)
+  const row = rows.find((row) => row.name === name)
+  if (row) return row
+  const names = rows.map((row) => row.name)
+  throw new LockstepError(
+    'LOCKSTEP_UNKNOWN_QUEUE',
+    `queue ${show(name)} does not exist: ${hint(name, names)}`,
+  )
+}
+
+/** Nothing of the queue is started from now on; what runs goes on, and pushes are taken. */
+export async function pause(database: Database, queue: Queue | string): Promise<void> {
+  const { queueId } = await resolveQueue(database, queue)
+  await setPaused(database, queueId, true)
+  await notify(database, DEAL)
+}
+
+export async function resume(database: Database, queue: Queue | string): Promise<void> {
+  const { queueId } = await resolveQueue(database, queue)
+  await setPaused(database, queueId, false)
+  await notify(database, DEAL)
+}
+
+/** Gives a queue another number of shards, and moves the jobs out of those that go. */
+export function reshard(
+  database: Database,
+  queue: Queue | string,
+  shards: number,
+  options: ProgressionOptions,
+): Progression {
+  wholeNumber(shards, 1, MAX_SHARDS, 'reshard: shards')
+  const settings = chunkSettings(options, 'reshard')
+  return new Progression(
+    (async function* () {
+      settings.signal?.throwIfAborted()
+      const { queueId } = await resolveQueue(database, queue)
+      await setShards(database, queueId, shards)
+      await notify(database, DEAL)
+      yield* moveStrays(database, queueId, settings)
+    })(),
+  )
+}
+
+/** Workers move strays as well, so what is left is counted again whenever there seems to be nothing. */
+async function* moveStrays(
+  database: Database,
+  queueId: number,
+  { chunk, signal }: ChunkSettings,
+): AsyncGenerator<Progress, void> {
+  let left = await countStrays(database, queueId)
+  const total = left
+  let pause = FIRST_PAUSE
+  yield { done: 0, total }
+  while (left > 0) {
+    signal?.throwIfAborted()
+    const moved = await rehome(database, queueId, chunk)
+    left = moved === chunk ? Math.max(left - moved, 1) : await countStrays(database, queueId)
+    yield { done: Math.max(total - left, 0), total: Math.max(total, left) }
+    if (left === 0) return
+    pause = moved > 0 ? FIRST_PAUSE : Math.min(pause * 2, LAST_PAUSE)
+    // Rows that producers' open transactions hold are all that is left: they take as long as they take.
+    if (moved === 0) await setTimeout(pause, undefined, { signal }).catch(() => {})
+  }
+}
+
+function nameOf(queue: Queue | string): string {
+  if (typeof queue === 'string') return queue
+  if (isQueue(queue)) return queue.name
+  throw new OptionError(`a queue is what defineQueue() returns, or its name, not ${show(queue)}`)
+}
+
+const MAX_NAMES = 10
+
+function hint(name: string, names: readonly string[]): string {
+  if (names.length === 0) return 'there is none yet; the first push or worker makes it'
+  const nearest = closest(name, names)
+  if (distance(name, nearest) <= Math.max(2, name.length / 3)) return `did you mean "${nearest}"?`
+  const more = names.length > MAX_NAMES ? ' …' : ''
+  return `there are ${names.slice(0, MAX_NAMES).join(', ')}${more}`
+}

@@ -1,0 +1,86 @@
+import { rejectUnknownOptions, wholeNumber } from '../options.ts'
+import type { Database, Queryable } from '../postgres/database.ts'
+import { hasCode } from '../postgres/failure.ts'
+import type { Progress } from './progression.ts'
+
+export interface ProgressionOptions {
+  /** Stops the work between two chunks: it then fails with the signal's reason. */
+  readonly signal?: AbortSignal
+  /** Rows a transaction takes at most, 1 to 10,000. Default 500. */
+  readonly chunk?: number
+}
+
+export interface ChunkSettings {
+  readonly signal: AbortSignal | undefined
+  readonly chunk: number
+}
+
+const DEFAULT_CHUNK = 500
+const MAX_CHUNK = 10_000
+/** ms; below the server's deadlock_timeout (1 s), so that it is we who give way and never the application. */
+const LOCK_TIMEOUT = 300
+const LOCK_NOT_AVAILABLE = '55P03'
+
+/** @throws OptionError */
+export function chunkSettings(options: ProgressionOptions, what: string): ChunkSettings {
+  rejectUnknownOptions(options, ['signal', 'chunk'], what)
+  return {
+    signal: options.signal,
+    chunk: wholeNumber(options.chunk ?? DEFAULT_CHUNK, 1, MAX_CHUNK, `${what}: chunk`),
+  }
+}
+
+/** What one transaction did: the places of the rows it looked at, in their order, and how many it acted on. */
+export interface Step<Place> {
+  readonly seen: readonly Place[]
+  readonly done: number
+}
+
+/** Rows to walk over, by a key that never goes back: rows that stay don't make it loop. */
+export interface Walk<Place, Last> {
+  /** How many rows there are, and the last of them: rows that come behind it meanwhile are left alone. */
+  count(): Promise<{ total: number; last: Last | null }>
+  step(tx: Queryable, after: Place | undefined, last: Last, limit: number): Promise<Step<Place>>
+}
+
+/**
+ * Walks in transactions of up to `chunk` rows. A row that an open transaction of the application holds is waited
+ * for, but alone: waiting with others locked would hold those up as well, and could deadlock. So a chunk that
+ * can't have its rows soon gives way, and the walk goes on with one row, which is waited for, then two, four …
+ */
+export async function* walk<Place, Last>(
+  database: Database,
+  rows: Walk<Place, Last>,
+  { chunk, signal }: ChunkSettings,
+): AsyncGenerator<Progress, void> {
+  signal?.throwIfAborted()
+  const { total, last } = await rows.count()
+  yield { done: 0, total }
+  if (last === null) return
+  let [done, limit, after]: [number, number, Place | undefined] = [0, chunk, undefined]
+  for (;;) {
+    signal?.throwIfAborted()
+    const step = await tryStep(database, limit > 1, (tx) => rows.step(tx, after, last, limit))
+    if (step) {
+      done += step.done
+      yield { done, total: Math.max(done, total) }
+      if (step.seen.length < limit) return
+      after = step.seen.at(-1)
+    }
+    limit = step ? Math.min(limit * 2, chunk) : 1
+  }
+}
+
+/** Undefined where it gave way. */
+async function tryStep<T>(
+  database: Database,
+  givesWay: boolean,
+  step: (tx: Queryable) => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await database.transaction(step, `SET LOCAL lock_timeout = ${givesWay ? LOCK_TIMEOUT : 0}`)
+  } catch (error) {
+    if (givesWay && hasCode(error, LOCK_NOT_AVAILABLE)) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,90 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { type Duty, dutyEnvironment } from './duty.ts'
+import { type Entry, sharedClock } from './logbook.ts'
+
+/** Built, the processes are plain JavaScript; from source they need a loader. */
+const EXTENSION = import.meta.url.endsWith('.js') ? '.js' : '.ts'
+/** ms a process gets to end by itself. */
+const PATIENCE = 15_000
+
+/** A process of the demo and what it has written down. */
+export class Member {
+  readonly name: string
+  readonly entries: Entry[] = []
+  /** Resolves when the process has gone and all that it wrote has been read. */
+  readonly gone: Promise<void>
+  /** When it was gone at the latest, by the clock that all processes share. */
+  goneAt = Number.POSITIVE_INFINITY
+  /** Whether we had a hand in its end. */
+  dismissed = false
+  readonly #child: ChildProcess
+  readonly #ready: Promise<unknown>
+
+  constructor(file: 'worker-process' | 'feed-process', duty: Duty) {
+    this.name = duty.name
+    this.#child = fork(fileURLToPath(new URL(`./${file}${EXTENSION}`, import.meta.url)), {
+      env: dutyEnvironment(duty),
+      execArgv: EXTENSION === '.ts' ? ['--import', import.meta.resolve('tsx')] : [],
+      stdio: ['ignore', 'ignore', 'inherit', 'pipe', 'ipc'],
+    })
+    const lines = createInterface({ input: this.#child.stdio[3] as NodeJS.ReadableStream })
+    this.#ready = once(lines, 'line')
+    lines.on('line', (line) => this.entries.push(JSON.parse(line)))
+    this.gone = new Promise((resolve) => {
+      this.#child.once('error', () => resolve())
+      this.#child.once('close', () => resolve())
+      this.#child.once('exit', () => {
+        this.goneAt = sharedClock()
+      })
+    })
+  }
+
+  get pid(): number {
+    return this.#child.pid!
+  }
+
+  get succeeded(): boolean {
+    return this.#child.exitCode === 0
+  }
+
+  /** How it ended, for people. */
+  get ending(): string {
+    return this.#child.signalCode ?? `exit code ${this.#child.exitCode}`
+  }
+
+  /** Resolves once it has written its first line; rejects when it ends before. */
+  async ready(): Promise<void> {
+    await Promise.race([this.#ready, this.gone])
+    if (this.entries.length === 0) throw new Error(`${this.name} ended before it was ready: ${this.ending}`)
+  }
+
+  /** Resolves to whether it ended when asked; one that doesn't is killed. */
+  async stop(): Promise<boolean> {
+    this.dismissed = true
+    if (this.#child.connected) this.#child.send('stop', () => {})
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), PATIENCE)
+    await this.gone
+    clearTimeout(timer)
+    return this.succeeded
+  }
+
+  /** Without a word of warning, and resolves when it is gone. */
+  async kill(): Promise<void> {
+    this.dismissed = true
+    this.#child.kill('SIGKILL')
+    await this.gone
+  }
+
+  /** The orders that its handlers have at this moment, as far as it was heard of. */
+  get inHand(): string[] {
+    const open = new Map<string, readonly string[]>()
+    for (const entry of this.entries) {
+      if (entry.kind === 'begin') open.set(entry.run, entry.orders)
+      else if (entry.kind === 'end') open.delete(entry.run)
+    }
+    return [...open.values()].flat()
+  }
+}

@@ -1,0 +1,80 @@
+import type { Member } from './crew.ts'
+import { openLockstep } from './ordered.ts'
+import { Play } from './play.ts'
+import { report } from './report.ts'
+import { createScreen } from './screen.ts'
+import { openStage, type Stage } from './stage.ts'
+
+export interface DemoOptions {
+  /** The same feed through a plain pool without order. */
+  readonly naive: boolean
+  /** Print one JSON object and nothing else. */
+  readonly json: boolean
+  /** How many updates to send. Default 20,000. */
+  readonly events?: number
+}
+
+const DEFAULT_EVENTS = 20_000
+const SIGNALS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
+type Signal = keyof typeof SIGNALS
+
+/**
+ * Shows on a live database what the queue promises, or what goes wrong without it, and resolves to the exit code:
+ * 0 when it showed that, 1 when not, 128 + n after a signal. Nothing of it is left behind.
+ * @throws LockstepError where the database or the embedded server can't be used
+ */
+export async function runDemo({ naive, json, events = DEFAULT_EVENTS }: DemoOptions): Promise<number> {
+  const screen = createScreen(json)
+  const members: Member[] = []
+  const interruption = awaitSignal()
+  const ended = new AbortController()
+  const opening = openStage()
+  try {
+    const playing = opening.then((stage) => perform(stage))
+    // After an interruption nobody waits for it, and what it still wants is gone.
+    playing.catch(() => {})
+    const ending = await Promise.race([playing, interruption.signal])
+    if (typeof ending === 'string') return 128 + SIGNALS[ending]
+    screen.close()
+    return report(ending, json)
+  } finally {
+    ended.abort()
+    screen.close()
+    await Promise.all(members.map((member) => member.kill()))
+    await opening.then(
+      (stage) => stage.close(),
+      () => {},
+    )
+    interruption.ignore()
+  }
+
+  async function perform(stage: Stage) {
+    if (!naive) await migrate(stage.connectionString)
+    return new Play({ stage, naive, events, screen, members, signal: ended.signal }).run()
+  }
+}
+
+async function migrate(connectionString: string): Promise<void> {
+  const lockstep = openLockstep(connectionString)
+  try {
+    await lockstep.migrate()
+  } finally {
+    await lockstep.close()
+  }
+}
+
+/** Handlers stay until everything is cleaned up: a second Ctrl-C must not leave a server behind. */
+function awaitSignal(): { signal: Promise<Signal>; ignore(): void } {
+  const names = Object.keys(SIGNALS) as Signal[]
+  let interrupt!: (signal: Signal) => void
+  const signal = new Promise<Signal>((resolve) => {
+    interrupt = resolve
+  })
+  for (const name of names) process.on(name, interrupt)
+  return {
+    signal,
+    ignore: () => {
+      for (const name of names) process.off(name, interrupt)
+    },
+  }
+}

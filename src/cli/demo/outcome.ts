@@ -1,0 +1,40 @@
+import type { Verdict } from './verdict.ts'
+
+/** All that a run of the demo has shown. */
+export interface Outcome {
+  readonly naive: boolean
+  readonly orders: number
+  /** Updates that were to be sent; on a very busy machine fewer are. */
+  readonly planned: number
+  readonly verdict: Verdict
+  /** From the first commit to the last update applied. */
+  readonly seconds: number
+  /** ms from due to the handler's begin; `rescued` from a process that died. */
+  readonly pickUps: readonly { readonly wait: number; readonly rescued: boolean }[]
+  /** Orders that the killed worker's handlers had. */
+  readonly inHandAtKill: number
+  readonly deadlocks: number
+  /** What workers had to warn of. */
+  readonly warnings: readonly string[]
+}
+
+/** ms that orders waited for a handler. */
+export interface PickUp {
+  readonly median: number
+  readonly p99: number
+  readonly slowest: number
+}
+
+/** Null where nothing was picked up. */
+export function pickUp({ pickUps }: Outcome, rescued: boolean): PickUp | null {
+  const waits = pickUps.filter((one) => one.rescued === rescued).map(({ wait }) => wait)
+  if (waits.length === 0) return null
+  waits.sort((one, other) => one - other)
+  const at = (part: number) => Math.round(waits[Math.ceil(waits.length * part) - 1]! * 10) / 10
+  return { median: at(0.5), p99: at(0.99), slowest: at(1) }
+}
+
+/** Updates applied per second. */
+export function rate({ verdict, seconds }: Outcome): number {
+  return seconds === 0 ? 0 : Math.round(verdict.applied / seconds)
+}

@@ -1,0 +1,144 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pc from 'picocolors'
+import type { Member } from './crew.ts'
+import { countProgress, gatherEvidence, measureDuration, only } from './evidence.ts'
+import { orderCount } from './feed.ts'
+import { judge } from './judge.ts'
+import { LEASE, SLOTS } from './ordered.ts'
+import type { Outcome } from './outcome.ts'
+import { SENDING_LIMIT } from './pace.ts'
+import { PRODUCERS } from './producers.ts'
+import { count, type Screen } from './screen.ts'
+import { Staff } from './staff.ts'
+import type { Stage } from './stage.ts'
+
+export interface PlayOptions {
+  readonly stage: Stage
+  readonly naive: boolean
+  readonly events: number
+  readonly screen: Screen
+  /** Every process that was started, for whoever cleans up. */
+  readonly members: Member[]
+  /** Nothing goes on once this is aborted. */
+  readonly signal: AbortSignal
+}
+
+/** The part of the feed after which a worker is killed. */
+const KILL_AT = 0.4
+/** ms until another one joins. */
+const JOIN_AFTER = 1_000
+/** ms for what is left to be applied once all is sent. */
+const DRAIN_TIMEOUT = 45_000
+/** ms between looks at how far it is. */
+const LOOK_EVERY = 250
+/** ms to wait for a moment at which the worker to be killed has something in its hands. */
+const AIM_TIMEOUT = 3_000
+
+/** What is played: who starts when, who dies, and who joins. */
+export class Play {
+  readonly #options: PlayOptions
+  readonly #staff: Staff
+  #inHand = 0
+
+  constructor(options: PlayOptions) {
+    this.#options = options
+    this.#staff = new Staff({ ...options, connectionString: options.stage.connectionString })
+  }
+
+  async run(): Promise<Outcome> {
+    this.#introduce()
+    await Promise.all([this.#staff.hire(), this.#staff.hire()])
+    const feed = this.#staff.startFeed()
+    const casualty = this.#killAndReplace(feed)
+    // Where following the feed fails first, that is the error to tell.
+    casualty.catch(() => {})
+    await this.#follow(feed)
+    await casualty
+    await this.#drain(feed)
+    await this.#staff.dismiss()
+    return this.#conclude(feed)
+  }
+
+  #introduce(): void {
+    const { events, screen, stage, naive } = this.#options
+    const queue = naive ? 'plain workers without order' : 'workers in lockstep'
+    screen.tell(
+      `${count(events)} updates of ${count(orderCount(events))} orders, out of order, from ${PRODUCERS} producers`,
+    )
+    screen.tell(`for ${queue}, ${SLOTS} handlers at a time each`)
+    screen.tell(pc.dim(`in ${stage.description}`))
+  }
+
+  async #killAndReplace(feed: Member): Promise<void> {
+    const { events, screen, naive } = this.#options
+    const until = performance.now() + SENDING_LIMIT * KILL_AT
+    while (sentBy(feed) < events * KILL_AT && performance.now() < until) await this.#pause(20)
+    const victim = this.#staff.workers[1]!
+    await this.#aim(victim)
+    await victim.kill()
+    this.#inHand = victim.inHand.length
+    const rescue = naive ? '' : `; they are free when its lease of ${LEASE / 1000} s ends`
+    screen.tell(pc.red(`${victim.name} killed with SIGKILL, ${this.#inHand} orders in its hands${rescue}`))
+    await this.#pause(JOIN_AFTER)
+    screen.tell(pc.green('a third worker joins'))
+    await this.#staff.hire()
+  }
+
+  /** Death should come in the middle of the work. */
+  async #aim(victim: Member): Promise<void> {
+    const until = performance.now() + AIM_TIMEOUT
+    while (victim.inHand.length === 0 && performance.now() < until) await this.#pause(1)
+  }
+
+  async #follow(feed: Member): Promise<void> {
+    let ended = false
+    const gone = feed.gone.then(() => {
+      ended = true
+    })
+    while (!ended) {
+      await this.#look(feed)
+      await Promise.race([gone, this.#pause(LOOK_EVERY)])
+    }
+    if (!feed.succeeded) throw new Error(`the feed ended with ${feed.ending}`)
+  }
+
+  async #drain(feed: Member): Promise<void> {
+    const until = performance.now() + DRAIN_TIMEOUT
+    while ((await this.#look(feed)) > 0 && performance.now() < until) await this.#pause(LOOK_EVERY)
+  }
+
+  /** Shows how far it is, and returns how many updates wait in the queue. */
+  async #look(feed: Member): Promise<number> {
+    const { stage, naive, screen, events } = this.#options
+    const { applied, waiting } = await countProgress(stage.client, naive)
+    screen.show({ sent: sentBy(feed), applied, total: events })
+    return waiting
+  }
+
+  async #conclude(feed: Member): Promise<Outcome> {
+    const { stage, naive, events } = this.#options
+    const { workers } = this.#staff
+    const evidence = await gatherEvidence(stage.client, naive, feed, workers)
+    const notes = workers.flatMap(({ entries }) => entries)
+    return {
+      naive,
+      orders: orderCount(events),
+      planned: events,
+      verdict: judge(evidence),
+      seconds: await measureDuration(stage.client, evidence.sent),
+      pickUps: only(notes, 'pickUp'),
+      inHandAtKill: this.#inHand,
+      deadlocks: only(notes, 'deadlock').length,
+      warnings: only(notes, 'warning').map(({ message }) => message),
+    }
+  }
+
+  /** Rejects once nothing may go on: then it keeps no process from ending. */
+  #pause(ms: number): Promise<void> {
+    return sleep(ms, undefined, { signal: this.#options.signal })
+  }
+}
+
+function sentBy(feed: Member): number {
+  return only(feed.entries, 'sent').reduce((sum, { updates }) => sum + updates.length, 0)
+}

@@ -1,0 +1,36 @@
+import { type Outcome, pickUp, rate } from './outcome.ts'
+import { table } from './table.ts'
+import { faultsOf } from './verdict.ts'
+import { closing, definitions } from './words.ts'
+
+/** Prints what was shown, and returns the exit code. */
+export function report(outcome: Outcome, json: boolean): number {
+  if (json) console.log(JSON.stringify(plain(outcome), null, 2))
+  else console.log(['', table(outcome), definitions(outcome.naive), closing(outcome)].join('\n'))
+  return succeeded(outcome) ? 0 : 1
+}
+
+/** Ordered: nothing went wrong. Naive: something did, which is what it is there to show. */
+export function succeeded({ naive, verdict }: Outcome): boolean {
+  const faults = faultsOf(verdict)
+  return naive ? faults > 0 : faults === 0 && verdict.waiting === 0 && verdict.sent > 0
+}
+
+function plain(outcome: Outcome) {
+  const { naive, orders, planned, verdict, seconds, inHandAtKill, deadlocks, warnings } = outcome
+  const rescued = pickUp(outcome, true)
+  return {
+    mode: naive ? 'naive' : 'lockstep',
+    passed: succeeded(outcome),
+    orders,
+    planned,
+    ...verdict,
+    seconds: Math.round(seconds * 10) / 10,
+    rate: rate(outcome),
+    pickUpMs: pickUp(outcome, false),
+    rescuedPickUpMs: rescued,
+    inHandAtKill,
+    deadlocks,
+    warnings,
+  }
+}

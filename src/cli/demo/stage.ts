@@ -1,0 +1,106 @@
+import pg from 'pg'
+import { DatabaseError } from '../../errors.ts'
+import { startEmbeddedPostgres } from '../../postgres/embedded.ts'
+import { toLockstepError } from '../../postgres/failure.ts'
+import { createShop, QUEUE_SCHEMA, SHOP_SCHEMA } from './shop.ts'
+
+/** A database for the demo. */
+export interface Stage {
+  readonly connectionString: string
+  readonly client: pg.Client
+  /** What it is, for people. */
+  readonly description: string
+  /** Removes every trace. */
+  close(): Promise<void>
+}
+
+const SCHEMAS = [QUEUE_SCHEMA, SHOP_SCHEMA]
+/** On schemas of ours, so that we drop no others. */
+const MARK = 'pg-lockstep demo: dropped when it ends, or by the next one'
+
+/** The database that DATABASE_URL names, else a server of our own that goes when we do. */
+export async function openStage(): Promise<Stage> {
+  const { DATABASE_URL } = process.env
+  if (DATABASE_URL) return guest(DATABASE_URL)
+  const server = await startEmbeddedPostgres()
+  try {
+    const client = await connect(server.connectionString)
+    const close = async () => {
+      await client.end()
+      await server.stop()
+    }
+    return await furnish({
+      connectionString: server.connectionString,
+      client,
+      description: 'a Postgres of its own, which goes when the demo ends',
+      close,
+    })
+  } catch (error) {
+    await server.stop()
+    throw error
+  }
+}
+
+async function guest(connectionString: string): Promise<Stage> {
+  const client = await connect(connectionString)
+  const close = async () => {
+    await client.query(
+      `SET client_min_messages = warning; DROP SCHEMA IF EXISTS ${SCHEMAS.join(', ')} CASCADE`,
+    )
+    await client.end()
+  }
+  const description = `the database of DATABASE_URL, in the schemas ${SCHEMAS.join(' and ')}, which are dropped at the end`
+  try {
+    await beAlone(client)
+  } catch (error) {
+    await client.end()
+    throw error
+  }
+  return furnish({ connectionString, client, description, close })
+}
+
+async function furnish(stage: Stage): Promise<Stage> {
+  try {
+    for (const schema of SCHEMAS)
+      await stage.client.query(`CREATE SCHEMA ${schema}; COMMENT ON SCHEMA ${schema} IS '${MARK}'`)
+    await createShop(stage.client)
+    return stage
+  } catch (error) {
+    await stage.close()
+    throw toLockstepError(error)
+  }
+}
+
+async function connect(connectionString: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString, application_name: 'pg-lockstep demo' })
+  // The query that is under way fails too; here is nothing to add.
+  client.on('error', () => {})
+  await client.connect().catch((error) => {
+    throw toLockstepError(error)
+  })
+  return client
+}
+
+/** Drops what a demo left that was killed, and nothing else. */
+async function beAlone(client: pg.Client): Promise<void> {
+  const { rows } = await client.query(
+    "SELECT pg_try_advisory_lock(hashtextextended('pg-lockstep demo', 0)) AS locked",
+  )
+  if (!rows[0].locked)
+    throw new DatabaseError(
+      'LOCKSTEP_DEMO_RUNNING',
+      'another demo runs in this database: wait until it has ended',
+    )
+  const found = await client.query(
+    "SELECT nspname AS name, obj_description(oid, 'pg_namespace') AS mark FROM pg_namespace WHERE nspname = ANY ($1)",
+    [SCHEMAS],
+  )
+  for (const { name, mark } of found.rows) {
+    if (mark !== MARK)
+      throw new DatabaseError(
+        'LOCKSTEP_DEMO_SCHEMA',
+        `the database has a schema "${name}" that is not the demo's: choose another database, or leave DATABASE_URL out`,
+      )
+    await client.query(`SET client_min_messages = warning; DROP SCHEMA ${name} CASCADE`)
+  }
+}

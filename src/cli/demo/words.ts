@@ -1,0 +1,63 @@
+import pc from 'picocolors'
+import { LEASE } from './ordered.ts'
+import type { Outcome } from './outcome.ts'
+import { count } from './screen.ts'
+import { faultsOf, type Verdict } from './verdict.ts'
+
+const DEFINITIONS = `Out of order: handed over after a newer update of the same order, though committed before that one was
+taken from the queue. At once: by the clock of the workers' machine, from their own notes, not by the database's
+word; a killed worker's handlers count until its process was gone. Old over new: seen by a trigger.`
+
+const LEASE_NOTE = `What the killed worker had in its hands waits for the end of its lease, here ${LEASE / 1000} s (default: 10 s).`
+
+/** What the rows of the table mean, so that they can be doubted. */
+export function definitions(naive: boolean): string {
+  return pc.dim(naive ? DEFINITIONS : `${DEFINITIONS}\n${LEASE_NOTE}`)
+}
+
+/** The verdict in plain words, and what to read next. */
+export function closing(outcome: Outcome): string {
+  const lines = ['', ...(outcome.naive ? naiveVerdict(outcome) : verdict(outcome)), ...shortfall(outcome)]
+  const grouped = new Map<string, number>()
+  for (const warning of outcome.warnings) grouped.set(warning, (grouped.get(warning) ?? 0) + 1)
+  for (const [warning, times] of grouped) lines.push(pc.dim(`Workers warned ${times} times: ${warning}`))
+  const next = outcome.naive
+    ? 'the same feed in order: npx lockstep demo'
+    : 'what goes wrong without: npx lockstep demo --naive'
+  return [...lines, '', `Next: README.md, npx lockstep --help, and ${next}`].join('\n')
+}
+
+function verdict({ verdict }: Outcome): string[] {
+  if (faultsOf(verdict) > 0)
+    return [pc.red('This must not happen: please report it, with the table above.'), ...faultWords(verdict)]
+  if (verdict.waiting > 0)
+    return [pc.yellow('The machine was too busy to finish in time: try fewer --events.')]
+  return [
+    pc.green(
+      'Nothing lost, nothing twice, nothing out of order, never two handlers on one order; one worker was killed.',
+    ),
+  ]
+}
+
+function naiveVerdict({ verdict }: Outcome): string[] {
+  if (faultsOf(verdict) === 0) return [pc.yellow('Nothing went wrong this time: try more --events.')]
+  return [pc.red('What went wrong without order:'), ...faultWords(verdict)]
+}
+
+function faultWords(verdict: Verdict): string[] {
+  const words: readonly (readonly [number, string])[] = [
+    [verdict.lost, 'updates were committed and never applied'],
+    [verdict.appliedTwice, 'updates were applied twice'],
+    [verdict.traces, 'traces were left by transactions that had been rolled back'],
+    [verdict.outOfOrder, 'updates were applied after newer ones that had come later or together with them'],
+    [verdict.overlaps, 'times a handler began while another one was busy with the same order'],
+    [verdict.setbacks, 'times such a handler overwrote newer data with older'],
+    [verdict.outdated, 'orders were left on an old version for good'],
+  ]
+  return words.filter(([faults]) => faults > 0).map(([faults, what]) => `  ${count(faults)} ${what}`)
+}
+
+function shortfall({ verdict, planned }: Outcome): string[] {
+  if (verdict.sent === planned) return []
+  return [pc.dim(`The machine was too busy to send all ${count(planned)} in time.`)]
+}

@@ -1,0 +1,59 @@
+import { extname } from 'node:path'
+import { InvalidArgumentError } from 'commander'
+import { UsageError } from '../failure.ts'
+import { quote } from '../suggest.ts'
+import { csvRows } from './csv.ts'
+import { ndjsonRows } from './ndjson.ts'
+import type { Columns, Row } from './row.ts'
+import type { Source } from './source.ts'
+
+/** How the command line names the file and its format. */
+export interface InputFlags {
+  readonly csv?: string | true
+  readonly ndjson?: string | true
+  readonly delimiter: string
+}
+
+export interface Input {
+  readonly file: string
+  rows(source: Source, columns: Columns): AsyncGenerator<Row>
+}
+
+/** @throws UsageError where several files or formats are named, or none can be told */
+export function inputOf(file: string | undefined, { csv, ndjson, delimiter }: InputFlags): Input {
+  if (csv && ndjson) throw new UsageError('--csv and --ndjson exclude each other')
+  const named = [file, csv, ndjson].filter((one) => typeof one === 'string')
+  if (named.length > 1) throw new UsageError(`name one file, not ${named.map(quote).join(' and ')}`)
+  const [name = '-'] = named
+  const isCsv = Boolean(csv) || (!ndjson && looksLikeCsv(name))
+  const separator = delimiter === ',' && /\.tsv$/i.test(name) ? '\t' : delimiter
+  return {
+    file: name,
+    rows: (source, columns) => (isCsv ? csvRows(source, columns, separator) : ndjsonRows(source, columns)),
+  }
+}
+
+function looksLikeCsv(file: string): boolean {
+  const extension = extname(file).toLowerCase()
+  if (['.csv', '.tsv'].includes(extension)) return true
+  if (['.ndjson', '.jsonl'].includes(extension)) return false
+  throw new UsageError(`say what ${file === '-' ? 'stdin' : quote(file)} is: --csv or --ndjson`)
+}
+
+/** For --delimiter. */
+export function delimiterOption(text: string): string {
+  const meant = text === '\\t' ? '\t' : text
+  if ([...meant].length === 1 && !/["\r\n]/.test(meant)) return meant
+  throw new InvalidArgumentError('It must be one character, or \\t.')
+}
+
+/** All rows in random order. */
+export async function shuffled(rows: AsyncIterable<Row>): Promise<Row[]> {
+  const all: Row[] = []
+  for await (const row of rows) all.push(row)
+  for (let last = all.length - 1; last > 0; last -= 1) {
+    const other = Math.floor(Math.random() * (last + 1))
+    ;[all[last], all[other]] = [all[other]!, all[last]!]
+  }
+  return all
+}

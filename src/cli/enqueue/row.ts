@@ -1,0 +1,78 @@
+import { JobError } from '../../errors.ts'
+import type { NewJob } from '../../job.ts'
+import { DataError } from '../failure.ts'
+import { quote, suggestion } from '../suggest.ts'
+import { numberOrMoment } from './moment.ts'
+
+/** A row of the file, and the line it begins on. */
+export interface Row {
+  readonly line: number
+  readonly values: Readonly<Record<string, unknown>>
+}
+
+/** Which columns hold what; without a `payload` column the whole row is the payload. */
+export interface Columns {
+  readonly id: string
+  readonly score?: string
+  readonly performIn?: string
+  readonly lane?: string
+  readonly payload?: string
+}
+
+/** @throws DataError naming the columns there are */
+export function requireColumns(columns: Columns, present: readonly string[], where: string): void {
+  for (const column of Object.values(columns)) {
+    if (column === undefined || present.includes(column)) continue
+    throw new DataError(`${where} has no column ${quote(column)}; ${suggestion(column, present)}`)
+  }
+}
+
+/** @throws DataError naming line, column and value */
+export function jobOf({ line, values }: Row, columns: Columns): NewJob {
+  const at = { line, values }
+  return {
+    id: values[columns.id] as string,
+    payload: columns.payload === undefined ? values : payloadOf(values[columns.payload]),
+    score: columns.score === undefined ? undefined : requireNumber(at, columns.score),
+    performIn: optionalNumber(at, columns.performIn),
+    lane: optionalNumber(at, columns.lane),
+  }
+}
+
+/** CSV knows text alone: what looks like a JSON object or array becomes one, anything else stays as it is. */
+function payloadOf(value: unknown): unknown {
+  if (typeof value !== 'string' || !/^\s*[[{]/.test(value)) return value
+  try {
+    return JSON.parse(value)
+  } catch {
+    return value
+  }
+}
+
+/** An empty field stands for the default. */
+function optionalNumber(row: Row, column: string | undefined): number | undefined {
+  const value = column === undefined ? undefined : row.values[column]
+  if (value === undefined || value === null || value === '') return undefined
+  return requireNumber(row, column!)
+}
+
+/** No default for a score: an id's order would silently be another. */
+function requireNumber({ line, values }: Row, column: string): number {
+  const value = values[column]
+  const number = numberOrMoment(value)
+  if (number !== undefined) return number
+  const shown = typeof value === 'string' ? quote(value) : JSON.stringify(value)
+  throw new DataError(
+    `line ${line}, column ${quote(column)}: ${shown} is neither a number (whole ones up to 2^53) nor a timestamp such as 2011-10-11T13:45:40.276Z`,
+  )
+}
+
+/** The queue's own checks speak of an index and a field: here it is a line and a column. */
+export function inTermsOfTheFile(error: unknown, rows: readonly Row[], columns: Columns): unknown {
+  if (!(error instanceof JobError)) return error
+  const { line = 0 } = rows[error.index] ?? {}
+  const column = columns[error.field as keyof Columns]
+  const place = column === undefined ? `line ${line}` : `line ${line}, column ${quote(column)}`
+  const problem = error.message.replace(/^jobs\[\d+\]\./, '')
+  return new DataError(`${place}: ${problem}`, { cause: error })
+}

@@ -1,0 +1,68 @@
+import { LockstepError } from '../errors.ts'
+import { EXIT } from './exit.ts'
+
+/** The command line itself is wrong. */
+export class UsageError extends LockstepError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('LOCKSTEP_USAGE', message, options)
+  }
+}
+
+/** What was to be read can't be stored. */
+export class DataError extends LockstepError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('LOCKSTEP_BAD_DATA', message, options)
+  }
+}
+
+/** Somebody pressed Ctrl-C. */
+export class Interrupted extends LockstepError {
+  constructor(message = 'interrupted', options?: ErrorOptions) {
+    super('LOCKSTEP_INTERRUPTED', message, options)
+  }
+}
+
+const USAGE_CODES = ['LOCKSTEP_USAGE', 'LOCKSTEP_BAD_OPTION', 'LOCKSTEP_BAD_QUEUE']
+
+export function exitCodeOf(error: unknown): number {
+  if (!(error instanceof LockstepError)) return EXIT.failed
+  if (error.code === 'LOCKSTEP_INTERRUPTED') return EXIT.interrupted
+  return USAGE_CODES.includes(error.code) ? EXIT.usage : EXIT.failed
+}
+
+/** Says on stderr what went wrong, without a stack unless DEBUG=lockstep asks for it, and returns the exit code. */
+export function reportFailure(error: unknown): number {
+  const debugging = /\blockstep\b|\*/.test(process.env.DEBUG ?? '')
+  const stack = debugging && error instanceof Error ? stackOf(error) : undefined
+  process.stderr.write(`lockstep: ${withoutSecrets(stack ?? messageOf(error))}\n`)
+  return exitCodeOf(error)
+}
+
+/** An AggregateError, such as of a name with several addresses, has no message of its own. */
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError && !error.message) return error.errors.map(messageOf).join(', ')
+  return error instanceof Error ? error.message || error.name : String(error)
+}
+
+function stackOf(error: Error): string {
+  const cause = error.cause instanceof Error ? `\ncaused by: ${stackOf(error.cause)}` : ''
+  return `${error.stack ?? error.message}${cause}`
+}
+
+const secrets = new Set<string>()
+
+/** From now on no failure shows it, whatever a driver puts in its messages. */
+export function keepSecret(connectionString: string): void {
+  secrets.add(connectionString)
+  try {
+    const { password, searchParams } = new URL(connectionString)
+    for (const secret of [password, searchParams.get('password')]) {
+      if (secret) secrets.add(secret).add(decodeURIComponent(secret))
+    }
+  } catch {}
+}
+
+function withoutSecrets(text: string): string {
+  const longestFirst = [...secrets].sort((a, b) => b.length - a.length)
+  return longestFirst.reduce((shown, secret) => shown.replaceAll(secret, '***'), text)
+}

@@ -1,0 +1,102 @@
+import { type Command, Option } from 'commander'
+import type { JobFilter } from '../store/jobs.ts'
+import type { DeadFilter } from '../store/morgue.ts'
+import type { Range } from '../store/page.ts'
+import { UsageError } from './failure.ts'
+import { collect, numberOption, timeOption, wholeNumberOption } from './numbers.ts'
+
+interface IdFlags {
+  readonly id?: readonly string[]
+  readonly idFrom?: string
+  readonly idTo?: string
+  readonly all?: boolean
+}
+
+export interface JobFilterFlags extends IdFlags {
+  readonly performInFrom?: Date
+  readonly performInTo?: Date
+  readonly retryFrom?: number
+  readonly retryTo?: number
+}
+
+export interface DeadFilterFlags extends IdFlags {
+  readonly diedFrom?: Date
+  readonly diedTo?: Date
+  readonly scoreFrom?: number
+  readonly scoreTo?: number
+  readonly digest?: readonly string[]
+}
+
+export interface PageFlags {
+  readonly by?: string
+  readonly desc?: boolean
+  readonly limit?: number
+  readonly after?: string
+}
+
+function withIds(command: Command): Command {
+  return command
+    .option('--id <id>', 'this id; may be repeated', collect)
+    .option('--id-from <id>', 'ids from this one on, bytewise')
+    .option('--id-to <id>', 'ids up to this one, bytewise')
+}
+
+const WHOLE = wholeNumberOption(-1, 2 ** 31 - 1)
+
+export function withJobFilter(command: Command): Command {
+  return withIds(command)
+    .option('--perform-in-from <time>', 'due at this time or later', timeOption)
+    .option('--perform-in-to <time>', 'due at this time or earlier', timeOption)
+    .option('--retry-from <n>', 'failed more than n times: -1 never, 0 once', WHOLE)
+    .option('--retry-to <n>', 'retry count up to n', WHOLE)
+}
+
+export function withDeadFilter(command: Command): Command {
+  return withIds(command)
+    .option('--died-from <time>', 'died at this time or later', timeOption)
+    .option('--died-to <time>', 'died at this time or earlier', timeOption)
+    .option('--score-from <n>', 'score of n or more', numberOption)
+    .option('--score-to <n>', 'score of n or less', numberOption)
+    .option('--digest <hex>', 'this payload of its id; may be repeated', collect)
+}
+
+export function withPage(command: Command, sorts: readonly string[], byDefault: string): Command {
+  return command
+    .addOption(new Option('--by <column>', `sort by it (default: ${byDefault})`).choices(sorts))
+    .option('--desc', 'from the last to the first')
+    .option('--limit <n>', 'as many at most (default: 100)', wholeNumberOption(1, 1_000))
+    .option('--after <cursor>', 'go on where an earlier page ended')
+}
+
+export function jobFilterOf(flags: JobFilterFlags): JobFilter {
+  return {
+    ids: flags.id,
+    id: rangeOf(flags.idFrom, flags.idTo),
+    performIn: rangeOf(flags.performInFrom, flags.performInTo),
+    retryCount: rangeOf(flags.retryFrom, flags.retryTo),
+  }
+}
+
+export function deadFilterOf(flags: DeadFilterFlags): DeadFilter {
+  return {
+    ids: flags.id,
+    id: rangeOf(flags.idFrom, flags.idTo),
+    diedAt: rangeOf(flags.diedFrom, flags.diedTo),
+    score: rangeOf(flags.scoreFrom, flags.scoreTo),
+    digests: flags.digest,
+  }
+}
+
+function rangeOf<T>(from: T | undefined, to: T | undefined): Range<T> | undefined {
+  return from === undefined && to === undefined ? undefined : { from, to }
+}
+
+/**
+ * What changes jobs must be told which: a filter that was forgotten must not name them all.
+ * @throws UsageError
+ */
+export function requireChoice(filter: object, all: boolean | undefined): void {
+  const filtered = Object.values(filter).some((value) => value !== undefined)
+  if (filtered && all) throw new UsageError('--all excludes other filters')
+  if (!filtered && !all) throw new UsageError('say which: --id, a range, or --all')
+}

@@ -1,0 +1,33 @@
+import type { Progress, Progression } from '../admin/progression.ts'
+import { Interrupted } from './failure.ts'
+import { count, plural, write, writeJson } from './output.ts'
+import { startProgress } from './progress.ts'
+
+export interface Deed {
+  readonly label: string
+  /** What is counted, in the singular: `job`, `payload`. */
+  readonly noun: string
+  /** Such as `deleted`. */
+  readonly done: string
+  readonly json: boolean | undefined
+}
+
+/** Runs long work with a bar on a terminal, until it is done or somebody presses Ctrl-C between two chunks. */
+export async function follow(deed: Deed, begin: (signal: AbortSignal) => Progression): Promise<void> {
+  const interruption = new AbortController()
+  const interrupt = () => interruption.abort(new Interrupted())
+  process.once('SIGINT', interrupt)
+  const bar = startProgress({ label: deed.label, noun: `${deed.noun}s`, total: 0 })
+  let last: Progress = { done: 0, total: 0 }
+  try {
+    for await (last of begin(interruption.signal)) bar.update(last.done, last.done, last.total)
+  } catch (error) {
+    if (!(error instanceof Interrupted)) throw error
+    throw new Interrupted(`interrupted: ${count(last.done)} of ${plural(last.total, deed.noun)} ${deed.done}`)
+  } finally {
+    bar.stop()
+    process.off('SIGINT', interrupt)
+  }
+  if (deed.json) writeJson(last)
+  else write(`${plural(last.done, deed.noun)} ${deed.done}`)
+}

@@ -1,0 +1,147 @@
+import { type Command, Option } from 'commander'
+import type { Progression } from '../admin/progression.ts'
+import type { ProgressionOptions } from '../admin/walk.ts'
+import type { Lockstep } from '../lockstep.ts'
+import type { FoundJob, JobFilter, JobSort } from '../store/jobs.ts'
+import { type ConnectionOptions, connected, withConnection } from './connection.ts'
+import {
+  type JobFilterFlags,
+  jobFilterOf,
+  type PageFlags,
+  requireChoice,
+  withJobFilter,
+  withPage,
+} from './filters.ts'
+import { follow } from './follow.ts'
+import { count, excerpt, note, table, write, writeJson } from './output.ts'
+import { quote } from './suggest.ts'
+
+const HELP = `
+find shows jobs that wait or are in work; the other commands touch what waits and
+leave alone what is in work. They act in chunks: after Ctrl-C, what has been done
+stays done. Ranges include their ends. Times are like 2011-10-11T13:45:40Z or now.
+
+Examples:
+  $ lockstep jobs find orders --retry-from 0 --by retry-count --desc
+  $ lockstep jobs find orders --id order-1 --json
+  $ lockstep jobs perform-now orders --retry-from 0
+  $ lockstep jobs kill orders --id order-1 --id order-2
+  $ lockstep jobs delete orders --all
+
+Exit codes: 0 ok, 1 failed, 2 wrong usage, 130 interrupted.`
+
+const SORTS: Readonly<Record<string, JobSort>> = {
+  id: 'id',
+  'perform-in': 'performIn',
+  'retry-count': 'retryCount',
+}
+
+interface FindFlags extends ConnectionOptions, JobFilterFlags, PageFlags {
+  readonly state?: 'waiting' | 'working'
+}
+
+interface Action {
+  readonly name: string
+  readonly summary: string
+  /** What the jobs are afterwards. */
+  readonly done: string
+  begin(lockstep: Lockstep, queue: string, filter: JobFilter, options: ProgressionOptions): Progression
+}
+
+const ACTIONS: readonly Action[] = [
+  {
+    name: 'perform-now',
+    summary: 'make waiting jobs due now',
+    done: 'made due now',
+    begin: (lockstep, ...rest) => lockstep.performNow(...rest),
+  },
+  {
+    name: 'kill',
+    summary: 'move the payloads of waiting jobs to the morgue',
+    done: 'killed',
+    begin: (lockstep, ...rest) => lockstep.kill(...rest),
+  },
+  {
+    name: 'delete',
+    summary: 'delete waiting jobs with their payloads, for good',
+    done: 'deleted',
+    begin: (lockstep, ...rest) => lockstep.delete(...rest),
+  },
+]
+
+export function addJobs(program: Command): void {
+  const jobs = program
+    .command('jobs')
+    .description('Find jobs, and act on those that wait.')
+    .addHelpText('after', HELP)
+  const find = jobs.command('find').description('show jobs, waiting or in work').argument('<queue>')
+  withConnection(withPage(withJobFilter(find), Object.keys(SORTS), 'perform-in'))
+    .addOption(new Option('--state <state>', 'these only').choices(['waiting', 'working']))
+    .action(findJobs)
+  for (const action of ACTIONS) {
+    const command = jobs.command(action.name).description(action.summary).argument('<queue>')
+    withConnection(withJobFilter(command).option('--all', 'every waiting job of the queue')).action(
+      (queue, flags) => act(action, queue, flags),
+    )
+  }
+}
+
+async function act(action: Action, queue: string, flags: ConnectionOptions & JobFilterFlags): Promise<void> {
+  const filter = jobFilterOf(flags)
+  requireChoice(filter, flags.all)
+  const deed = {
+    label: action.name,
+    noun: 'job',
+    done: `of ${quote(queue)} ${action.done}`,
+    json: flags.json,
+  }
+  await connected(flags, ({ lockstep }) =>
+    follow(deed, (signal) => action.begin(lockstep, queue, filter, { signal })),
+  )
+}
+
+async function findJobs(queue: string, flags: FindFlags): Promise<void> {
+  const { by, desc, limit, after, state, json } = flags
+  const page = {
+    by: by === undefined ? undefined : SORTS[by],
+    direction: desc ? 'desc' : 'asc',
+    limit,
+    after,
+  } as const
+  const found = await connected(flags, ({ lockstep }) =>
+    lockstep.find(queue, { ...jobFilterOf(flags), state, ...page }),
+  )
+  if (json) return writeJson(found)
+  write(found.items.length === 0 ? 'no job matches' : tableOf(found.items))
+  if (found.next) note(`there are more: --after ${found.next}`)
+}
+
+function tableOf(jobs: readonly FoundJob[]): string {
+  const columns = [
+    { head: 'id' },
+    { head: 'state' },
+    { head: 'shard', right: true },
+    { head: 'lane', right: true },
+    { head: 'due' },
+    { head: 'retries', right: true },
+    { head: 'crashes', right: true },
+    { head: 'payloads', right: true },
+    { head: 'first payload' },
+    { head: 'error' },
+  ]
+  return table(
+    columns,
+    jobs.map((job) => [
+      excerpt(job.id, 40),
+      job.state,
+      String(job.shard),
+      String(job.lane),
+      job.performIn.toISOString(),
+      count(job.retryCount),
+      count(job.crashes),
+      count(job.payloads.length),
+      excerpt(JSON.stringify(job.payloads[0]?.payload ?? ''), 40),
+      excerpt(job.error?.split('\n')[0] ?? '', 60),
+    ]),
+  )
+}

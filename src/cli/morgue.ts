@@ -1,0 +1,124 @@
+import type { Command } from 'commander'
+import type { Progression } from '../admin/progression.ts'
+import type { ProgressionOptions } from '../admin/walk.ts'
+import type { Lockstep } from '../lockstep.ts'
+import type { DeadFilter, DeadPayload, DeadSort } from '../store/morgue.ts'
+import { type ConnectionOptions, connected, withConnection } from './connection.ts'
+import {
+  type DeadFilterFlags,
+  deadFilterOf,
+  type PageFlags,
+  requireChoice,
+  withDeadFilter,
+  withPage,
+} from './filters.ts'
+import { follow } from './follow.ts'
+import { excerpt, note, table, write, writeJson } from './output.ts'
+import { quote } from './suggest.ts'
+
+const HELP = `
+The morgue holds payloads that failed too often, or were killed. requeue gives them
+back to their jobs, which become due now with a clean count.
+
+Examples:
+  $ lockstep morgue list orders --by died-at --desc
+  $ lockstep morgue requeue orders --id order-1
+  $ lockstep morgue requeue orders --died-from 2026-03-01T12:00:00Z
+  $ lockstep morgue delete orders --all
+
+Exit codes: 0 ok, 1 failed, 2 wrong usage, 130 interrupted.`
+
+const SORTS: Readonly<Record<string, DeadSort>> = { id: 'id', 'died-at': 'diedAt', score: 'score' }
+
+interface Action {
+  readonly name: string
+  readonly summary: string
+  /** What the payloads are afterwards. */
+  readonly done: string
+  begin(lockstep: Lockstep, queue: string, filter: DeadFilter, options: ProgressionOptions): Progression
+}
+
+const ACTIONS: readonly Action[] = [
+  {
+    name: 'requeue',
+    summary: 'give dead payloads back to their jobs',
+    done: 'wait again',
+    begin: (lockstep, ...rest) => lockstep.requeue(...rest),
+  },
+  {
+    name: 'delete',
+    summary: 'delete dead payloads, for good',
+    done: 'deleted',
+    begin: (lockstep, ...rest) => lockstep.deleteDead(...rest),
+  },
+]
+
+export function addMorgue(program: Command): void {
+  const morgue = program
+    .command('morgue')
+    .description('See, requeue and delete payloads that failed too often.')
+    .addHelpText('after', HELP)
+  const list = morgue.command('list').description('show dead payloads').argument('<queue>')
+  withConnection(withPage(withDeadFilter(list), Object.keys(SORTS), 'died-at')).action(listDead)
+  for (const action of ACTIONS) {
+    const command = morgue.command(action.name).description(action.summary).argument('<queue>')
+    withConnection(withDeadFilter(command).option('--all', 'every dead payload of the queue')).action(
+      (queue, flags) => act(action, queue, flags),
+    )
+  }
+}
+
+async function act(action: Action, queue: string, flags: ConnectionOptions & DeadFilterFlags): Promise<void> {
+  const filter = deadFilterOf(flags)
+  requireChoice(filter, flags.all)
+  const deed = {
+    label: action.name,
+    noun: 'payload',
+    done: `of ${quote(queue)} ${action.done}`,
+    json: flags.json,
+  }
+  await connected(flags, ({ lockstep }) =>
+    follow(deed, (signal) => action.begin(lockstep, queue, filter, { signal })),
+  )
+}
+
+async function listDead(
+  queue: string,
+  flags: ConnectionOptions & DeadFilterFlags & PageFlags,
+): Promise<void> {
+  const { by, desc, limit, after, json } = flags
+  const page = {
+    by: by === undefined ? undefined : SORTS[by],
+    direction: desc ? 'desc' : 'asc',
+    limit,
+    after,
+  } as const
+  const found = await connected(flags, ({ lockstep }) =>
+    lockstep.findDead(queue, { ...deadFilterOf(flags), ...page }),
+  )
+  if (json) return writeJson(found)
+  write(found.items.length === 0 ? 'no payload matches' : tableOf(found.items))
+  if (found.next) note(`there are more: --after ${found.next}`)
+}
+
+function tableOf(dead: readonly DeadPayload[]): string {
+  const columns = [
+    { head: 'id' },
+    { head: 'died at' },
+    { head: 'score', right: true },
+    { head: 'payload' },
+    { head: 'error' },
+    { head: 'digest' },
+  ]
+  return table(
+    columns,
+    dead.map(({ id, diedAt, score, payload, error, digest }) => [
+      excerpt(id, 40),
+      diedAt.toISOString(),
+      String(score),
+      excerpt(JSON.stringify(payload), 40),
+      excerpt(error?.split('\n')[0] ?? '', 60),
+      `${digest.slice(0, 12)}…`,
+    ]),
+  )
+}

@@ -1,0 +1,85 @@
+import { Command, CommanderError } from 'commander'
+import { VERSION } from '../version.ts'
+import { addDemo } from './demo.ts'
+import { addEnqueue } from './enqueue.ts'
+import { EXIT } from './exit.ts'
+import { reportFailure } from './failure.ts'
+import { addJobs } from './jobs.ts'
+import { addMigrate } from './migrate.ts'
+import { addMorgue } from './morgue.ts'
+import { colorsFor } from './output.ts'
+import { addPause, addResume } from './pause.ts'
+import { addReshard } from './reshard.ts'
+import { addStats } from './stats.ts'
+import { addTop } from './top.ts'
+import { addWork } from './work.ts'
+
+const HELP = `
+Environment:
+  DATABASE_URL         where the database is; unlike --database-url, nobody sees it in the list of processes
+  DATABASE_DIRECT_URL  the same around any pooler, for workers
+  LOCKSTEP_SCHEMA      schema of the tables
+  NO_COLOR             no colours
+  DEBUG=lockstep       show where an error comes from
+
+Exit codes:
+  0    ok
+  1    failed: the database or the data did not allow it
+  2    wrong usage
+  130  interrupted
+
+Examples:
+  $ lockstep demo
+  $ lockstep migrate
+  $ lockstep enqueue orders orders.csv --id order --score version
+  $ lockstep work -r ./queues.ts
+  $ lockstep top
+
+lockstep <command> --help tells more.`
+
+const COMMANDS = [
+  addDemo,
+  addMigrate,
+  addWork,
+  addEnqueue,
+  addStats,
+  addTop,
+  addJobs,
+  addMorgue,
+  addPause,
+  addResume,
+  addReshard,
+]
+
+/** The whole command line; parsing runs it. */
+export function createProgram(): Command {
+  const program = new Command('lockstep')
+    .description('Ordered background jobs on the Postgres you already run.')
+    .version(VERSION)
+    .addHelpText('after', HELP)
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'lockstep: ')) })
+    .configureHelp({ styleTitle: (text) => colorsFor(process.stdout).bold(text) })
+    .showSuggestionAfterError()
+  for (const add of COMMANDS) add(program)
+  return program
+}
+
+/** Runs the command line of this process and sets its exit code. */
+export async function main(): Promise<void> {
+  // Whoever reads our output may stop doing so: `lockstep jobs find orders | head`.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(EXIT.ok)
+    throw error
+  })
+  try {
+    await createProgram().parseAsync()
+  } catch (error) {
+    process.exitCode = error instanceof CommanderError ? usageCode(error) : reportFailure(error)
+  }
+}
+
+/** Asking for help is no mistake; commander has written what there is to say. */
+function usageCode({ exitCode }: CommanderError): number {
+  return exitCode === 0 ? EXIT.ok : EXIT.usage
+}

@@ -1,0 +1,127 @@
+import { setTimeout } from 'node:timers/promises'
+import { type Command, InvalidArgumentError } from 'commander'
+import type { Stats } from '../admin/stats.ts'
+import type { Lockstep } from '../lockstep.ts'
+import type { ProcessRow } from '../store/stats.ts'
+import { type ConnectionOptions, connected, withConnection } from './connection.ts'
+import { count, duration, excerpt, plural, printable, table, write, writeJson } from './output.ts'
+import { statsTable } from './stats.ts'
+import { Rates } from './top/rates.ts'
+
+const HELP = `
+Columns are those of lockstep stats; "per s" are rounds a second over the last ten
+seconds. Workers add to the counts every five. Ctrl-C ends it.
+
+Examples:
+  $ lockstep top
+  $ lockstep top --interval 5
+  $ lockstep top --once --json
+
+Exit codes: 0 ok, 1 failed, 2 wrong usage.`
+
+interface TopFlags extends ConnectionOptions {
+  readonly interval: number
+  readonly once?: boolean
+}
+
+interface Frame {
+  readonly stats: Stats
+  readonly processes: readonly ProcessRow[]
+  readonly rates: ReadonlyMap<string, number>
+}
+
+export function addTop(program: Command): void {
+  const command = program
+    .command('top')
+    .description('Shows queues and worker processes live.')
+    .option('--interval <seconds>', 'between two looks', interval, 1)
+    .option('--once', 'look once')
+  withConnection(command).addHelpText('after', HELP).action(top)
+}
+
+async function top(flags: TopFlags): Promise<void> {
+  const show = await screen(flags)
+  const ended = new AbortController()
+  const end = () => ended.abort()
+  process.once('SIGINT', end)
+  try {
+    await connected(flags, ({ lockstep }) => watch(lockstep, flags, show, ended.signal))
+  } finally {
+    process.off('SIGINT', end)
+  }
+}
+
+/** After the first look, a database that restarts is waited for. */
+async function watch(
+  lockstep: Lockstep,
+  { interval, once }: TopFlags,
+  show: (frame: Frame | string) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const rates = new Rates()
+  let looked = false
+  while (!signal.aborted) {
+    try {
+      const [stats, processes] = await Promise.all([lockstep.stats(), lockstep.processes()])
+      show({ stats, processes, rates: rates.after(stats.queues, performance.now()) })
+      looked = true
+    } catch (error) {
+      if (!looked) throw error
+      show(`trying again: ${printable((error as Error).message)}`)
+    }
+    if (once) return
+    await setTimeout(interval * 1000, undefined, { signal }).catch(() => {})
+  }
+}
+
+async function screen({ json, once }: TopFlags): Promise<(frame: Frame | string) => void> {
+  if (json) {
+    return (frame) =>
+      writeJson(
+        typeof frame === 'string' ? { error: frame } : { ...frame, rates: Object.fromEntries(frame.rates) },
+      )
+  }
+  const text = (frame: Frame | string) => (typeof frame === 'string' ? frame : draw(frame))
+  if (once || !process.stdout.isTTY) return (frame) => write(text(frame))
+  const { default: logUpdate } = await import('log-update')
+  return (frame) => logUpdate(text(frame))
+}
+
+function draw({ stats, processes, rates }: Frame): string {
+  const slots = processes.reduce((sum, process) => sum + process.slots, 0)
+  const summary = [plural(processes.length, 'process', 'processes'), plural(slots, 'slot')]
+  const head = `${new Date().toISOString().slice(0, 19).replace('T', ' ')} UTC  ${summary.join(', ')}`
+  const parts = [head, statsTable(stats, rates)]
+  if (processes.length > 0) parts.push(processTable(processes))
+  return parts.join('\n')
+}
+
+function processTable(processes: readonly ProcessRow[]): string {
+  const columns = [
+    { head: 'process' },
+    { head: 'host' },
+    { head: 'pid', right: true },
+    { head: 'slots', right: true },
+    { head: 'working', right: true },
+    { head: 'up', right: true },
+    { head: 'queues' },
+  ]
+  return table(
+    columns,
+    processes.map((process) => [
+      `${process.processId}${process.quiet ? ' (quiet)' : ''}`,
+      excerpt(process.host, 30),
+      String(process.pid),
+      count(process.slots),
+      count(process.working),
+      duration(Math.max(0, Date.now() - process.startedAt.getTime())),
+      excerpt(process.queues.join(', '), 60),
+    ]),
+  )
+}
+
+function interval(text: string): number {
+  const seconds = Number(text)
+  if (seconds >= 0.1 && seconds <= 3600) return seconds
+  throw new InvalidArgumentError('It must be 0.1 to 3600 seconds.')
+}

@@ -1,0 +1,73 @@
+import type { Queue } from '../../queue.ts'
+import { lag, type Scheduler, seq, strict, weighted } from '../../worker/scheduler.ts'
+import { allShards, byNode, dynamic, type Splitter } from '../../worker/splitter.ts'
+import type { ConnectionOptions } from '../connection.ts'
+import { UsageError } from '../failure.ts'
+import { quote } from '../suggest.ts'
+import { requireKnown } from './queues.ts'
+
+export interface WorkFlags extends ConnectionOptions {
+  readonly require: readonly string[]
+  readonly processes: number
+  readonly queues?: string
+  readonly slots?: number
+  readonly scheduler: string
+  readonly splitter: string
+  readonly lease?: number
+  readonly poll?: number
+  readonly shutdownTimeout?: number
+  readonly drain?: boolean
+}
+
+/** @throws UsageError, or OptionError for a weight that is none */
+export function schedulerOf(text: string, queues: readonly Queue[]): Scheduler {
+  const [kind, rest] = halves(text, ':')
+  if (kind === 'lag' && rest === undefined) return lag()
+  if (kind === 'seq' && rest === undefined) return seq()
+  if (kind === 'strict' && rest) {
+    const names = rest.split(',')
+    requireKnown(names, queues, '--scheduler strict')
+    return strict(names)
+  }
+  if (kind === 'weighted' && rest) {
+    const weights = rest.split(',').map((part) => halves(part, '='))
+    requireKnown(
+      weights.map(([name]) => name),
+      queues,
+      '--scheduler weighted',
+    )
+    return weighted(Object.fromEntries(weights.map(([name, weight]) => [name, Number(weight ?? Number.NaN)])))
+  }
+  throw new UsageError(
+    `--scheduler must be lag, seq, weighted:orders=6,mails=3 or strict:orders,mails, not ${quote(text)}`,
+  )
+}
+
+/** One of several processes under a supervisor; a process alone is 0 of 1. */
+export interface Rank {
+  readonly index: number
+  readonly of: number
+}
+
+/**
+ * Fixed splitters deal a node's share on to its processes: what node k of K keeps goes, by turns, to its N.
+ * @throws UsageError, or OptionError for a node that is out of range
+ */
+export function splitterOf(text: string, { index, of }: Rank): Splitter {
+  if (text === 'dynamic') return dynamic()
+  if (text === 'default') return of === 1 ? allShards() : byNode(of, index)
+  const [, nodes, node] = /^node:(\d+)\/(\d+)$/.exec(text) ?? []
+  if (nodes === undefined) {
+    throw new UsageError(
+      `--splitter must be dynamic, default or node:K/k such as node:3/0, not ${quote(text)}`,
+    )
+  }
+  byNode(Number(nodes), Number(node))
+  return byNode(Number(nodes) * of, Number(node) + Number(nodes) * index)
+}
+
+function halves(text: string, separator: string): [string, string | undefined] {
+  const at =
+    text.lastIndexOf(separator) >= 0 ? (separator === ':' ? text.indexOf(':') : text.lastIndexOf('=')) : -1
+  return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)]
+}

@@ -1,0 +1,87 @@
+import pino from 'pino'
+import { describeError } from '../../errors.ts'
+import type { Logger } from '../../logger.ts'
+import type { Worker } from '../../worker/worker.ts'
+import { colorsFor, duration, excerpt, plural, printable } from '../output.ts'
+
+/** JSON lines on stdout, or short text where that is a terminal. Written at once: the process may end at any time. */
+export function createLogger(json: boolean): Logger {
+  const level = process.env.LOCKSTEP_LOG_LEVEL ?? 'info'
+  if (json || !process.stdout.isTTY)
+    return pino({ level, base: { pid: process.pid } }, pino.destination({ fd: 1, sync: true })) as Logger
+  return textLogger()
+}
+
+/** Shown by the message itself. */
+const SILENT_FIELDS = ['event']
+
+function textLogger(): Logger {
+  const { dim, red, yellow } = colorsFor(process.stdout)
+  const line = (paint: (text: string) => string) => (fields: object, message: string) => {
+    const shown = Object.entries(fields)
+      .filter(([key]) => !SILENT_FIELDS.includes(key))
+      .map(
+        ([key, value]) => `${key}=${excerpt(typeof value === 'string' ? value : JSON.stringify(value), 200)}`,
+      )
+    const time = new Date().toISOString().slice(11, 23)
+    process.stdout.write(`${dim(time)} ${paint(printable(message))} ${dim(shown.join(' '))}\n`)
+  }
+  const plain = (text: string) => text
+  return { debug() {}, info: line(plain), warn: line(yellow), error: line(red) }
+}
+
+const SUMMARY_EVERY = 10_000
+
+/** A line per event worth one, and a summary of the ordinary. Returns what ends it, with a last summary. */
+export function logWorker(worker: Worker, logger: Logger): () => void {
+  let shards = -1
+  worker.on('dealt', (event) => {
+    if (event.shards === shards) return
+    shards = event.shards
+    logger.info({ event: 'dealt', shards }, `serving ${plural(shards, 'shard')}`)
+  })
+  worker.on('failed', ({ error, ...event }) =>
+    logger.warn({ event: 'failed', ...event, error: describeError(error) }, 'a round failed'),
+  )
+  worker.on('died', ({ queue, id, error }) =>
+    logger.error({ event: 'died', queue, id, error: describeError(error) }, 'a payload went to the morgue'),
+  )
+  worker.on('rescued', (event) =>
+    logger.warn({ event: 'rescued', ...event }, 'taken over from a process that died'),
+  )
+  worker.on('refused', (event) =>
+    logger.warn(
+      { event: 'refused', ...event },
+      'an outcome came too late: the job belongs to another process',
+    ),
+  )
+  worker.on('leaseLost', (event) => logger.error({ event: 'leaseLost', ...event }, 'the lease was lost'))
+  return summarise(worker, logger)
+}
+
+function summarise(worker: Worker, logger: Logger): () => void {
+  let [processed, failed, since] = [0, 0, performance.now()]
+  worker.on('completed', ({ ids }) => {
+    processed += ids.length
+  })
+  worker.on('failed', () => {
+    failed += 1
+  })
+  const summary = () => {
+    const ms = Math.round(performance.now() - since)
+    since = performance.now()
+    if (processed + failed === 0) return
+    logger.info(
+      { event: 'summary', processed, failed, ms },
+      `${processed} processed, ${failed} failed in ${duration(ms)}`,
+    )
+    processed = 0
+    failed = 0
+  }
+  const timer = setInterval(summary, SUMMARY_EVERY)
+  timer.unref()
+  return () => {
+    clearInterval(timer)
+    summary()
+  }
+}

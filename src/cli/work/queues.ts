@@ -1,0 +1,94 @@
+import { readFile } from 'node:fs/promises'
+import { basename, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { isQueue, type Queue } from '../../queue.ts'
+import { UsageError } from '../failure.ts'
+import { printable } from '../output.ts'
+import { quote, suggestion } from '../suggest.ts'
+import { registerTypeScript } from './typescript.ts'
+
+/**
+ * The queues that modules export, by name, as default, or in a default array, in the order of the files and of
+ * their definition.
+ * @throws UsageError where a file is missing or fails, exports no queue, or two queues have one name
+ */
+export async function loadQueues(files: readonly string[]): Promise<Queue[]> {
+  const queues = new Map<string, { queue: Queue; file: string }>()
+  for (const file of files) {
+    const found = await queuesOf(file)
+    if (found.length === 0)
+      throw new UsageError(`${printable(file)} exports no queue: export what defineQueue() returns`)
+    for (const queue of found) {
+      const earlier = queues.get(queue.name)
+      if (earlier && earlier.queue !== queue) {
+        const where =
+          earlier.file === file
+            ? `twice in ${printable(file)}`
+            : `in ${printable(earlier.file)} and ${printable(file)}`
+        throw new UsageError(`queue ${quote(queue.name)} is defined ${where}: give one another name`)
+      }
+      queues.set(queue.name, { queue, file })
+    }
+  }
+  return [...queues.values()].map(({ queue }) => queue)
+}
+
+/**
+ * Those of these names, in their own order.
+ * @throws UsageError for a name that no queue has
+ */
+export function selectQueues(
+  queues: readonly Queue[],
+  names: readonly string[] | undefined,
+): readonly Queue[] {
+  if (names === undefined) return queues
+  requireKnown(names, queues, '--queues')
+  return queues.filter(({ name }) => names.includes(name))
+}
+
+export function requireKnown(names: readonly string[], queues: readonly Queue[], what: string): void {
+  const known = queues.map(({ name }) => name)
+  const unknown = names.find((name) => !known.includes(name))
+  if (unknown !== undefined)
+    throw new UsageError(`${what}: no queue ${quote(unknown)} is exported; ${suggestion(unknown, known)}`)
+}
+
+async function queuesOf(file: string): Promise<Queue[]> {
+  const path = resolve(file)
+  const source = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(
+      `-r ${printable(file)}: ${error.code === 'ENOENT' ? 'there is no such file' : error.message}`,
+    )
+  })
+  await registerTypeScript(basename(path))
+  const exported = await import(pathToFileURL(path).href).catch((error: Error) => {
+    const hint = process.env.DEBUG ? '' : '\nDEBUG=lockstep shows where'
+    throw new UsageError(`${printable(file)} can't be loaded: ${error?.message ?? error}${hint}`, {
+      cause: error,
+    })
+  })
+  return inOrder(exported, source)
+    .flatMap((value) => (Array.isArray(value) ? value : [value]))
+    .filter(isQueue)
+}
+
+/**
+ * A module lists its exports by the alphabet; its text tells in which order they were meant. Fixed splitters count
+ * the shards of all queues in that order, so a default array, which has one, comes first.
+ */
+function inOrder(exported: Record<string, unknown>, source: string): unknown[] {
+  // A CommonJS module's exports, with a default of their own, are the default of the module that import makes of it.
+  const named = { ...exported, ...(isNamespace(exported.default) ? exported.default : {}) }
+  const place = (name: string) => {
+    const escaped = name.replaceAll('$', '\\$')
+    const found = new RegExp(`\\bexport\\s+(?:(?:const|let|var)\\s+|\\{[^}]*?\\b)${escaped}\\b`).exec(source)
+    return name === 'default' ? -1 : found ? found.index + found[0].length : Number.POSITIVE_INFINITY
+  }
+  const names = Object.keys(named).map((name) => ({ name, at: place(name) }))
+  names.sort((a, b) => (a.at === b.at ? 0 : a.at - b.at))
+  return names.map(({ name }) => named[name as keyof typeof named])
+}
+
+function isNamespace(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isQueue(value)
+}

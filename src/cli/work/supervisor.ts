@@ -1,0 +1,127 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { constants } from 'node:os'
+import type { Logger } from '../../logger.ts'
+import { EXIT } from '../exit.ts'
+import type { Rank } from './flags.ts'
+
+const FIRST_PAUSE = 250
+const LONGEST_PAUSE = 30_000
+/** ms after which a child counts as healthy: the next pause is the first again. */
+const HEALTHY_AFTER = 60_000
+const RANK = 'LOCKSTEP_RANK'
+const FORWARDED = ['SIGTERM', 'SIGINT', 'SIGTSTP', 'SIGTTIN'] as const
+
+/** Tells a child which one of how many it is; undefined in a process that has no supervisor. */
+export function supervisedAs(): Rank | undefined {
+  const [index, of] = (process.env[RANK] ?? '').split('/').map(Number)
+  // A handler may start a lockstep of its own, which is nobody's child.
+  delete process.env[RANK]
+  return process.send && index !== undefined && of ? { index, of } : undefined
+}
+
+/** In a child: stops it when its parent is gone, however far it has come. */
+export function followParent(): void {
+  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
+  if (!process.connected) process.kill(process.pid, 'SIGTERM')
+}
+
+/** In a child: says that it works. */
+export function reportReady(): void {
+  if (process.connected) process.send!('ready')
+}
+
+export interface SupervisorOptions {
+  readonly processes: number
+  /** A child that ends well has drained its queues, and is not missed. */
+  readonly drain: boolean
+  readonly logger: Logger
+}
+
+/** Runs this command line in several processes and restarts those that end; resolves to the exit code. */
+export function supervise(options: SupervisorOptions): Promise<number> {
+  return new Supervisor(options).run()
+}
+
+class Supervisor {
+  readonly #count: number
+  readonly #drain: boolean
+  readonly #logger: Logger
+  readonly #children = new Map<number, ChildProcess>()
+  readonly #restarts = new Map<number, NodeJS.Timeout>()
+  readonly #pauses = new Map<number, number>()
+  #everReady = false
+  #stopping = false
+  #exitCode: number = EXIT.ok
+  #end: (exitCode: number) => void = () => {}
+
+  constructor({ processes, drain, logger }: SupervisorOptions) {
+    this.#count = processes
+    this.#drain = drain
+    this.#logger = logger
+  }
+
+  run(): Promise<number> {
+    for (const signal of FORWARDED)
+      if (signal in constants.signals) process.on(signal, () => this.#forward(signal))
+    for (let index = 0; index < this.#count; index += 1) this.#start(index)
+    return new Promise((resolve) => {
+      this.#end = resolve
+    })
+  }
+
+  /** In a session of its own: a terminal's Ctrl-C would reach it as well, and a second signal means at once. */
+  #start(index: number): void {
+    this.#restarts.delete(index)
+    const child = fork(process.argv[1]!, process.argv.slice(2), {
+      detached: true,
+      env: { ...process.env, [RANK]: `${index}/${this.#count}` },
+    })
+    const started = performance.now()
+    this.#children.set(index, child)
+    child.once('message', () => {
+      this.#everReady = true
+      this.#logger.info({ event: 'child', index, child: child.pid }, `process ${child.pid} works`)
+    })
+    child.once('exit', (code, signal) => {
+      if (performance.now() - started > HEALTHY_AFTER) this.#pauses.delete(index)
+      this.#ended(index, child, code, signal)
+    })
+  }
+
+  #ended(index: number, child: ChildProcess, code: number | null, signal: NodeJS.Signals | null): void {
+    this.#children.delete(index)
+    const well = code === EXIT.ok && signal === null
+    if (!well && (this.#stopping || !this.#everReady))
+      this.#exitCode = Math.max(this.#exitCode, code ?? EXIT.failed)
+    // What can't even start once is a mistake to be told, not an accident to be repaired.
+    if (!well && !this.#everReady && !this.#stopping) this.#forward('SIGTERM')
+    if (!this.#stopping && !(well && this.#drain)) this.#restart(index, child, code, signal)
+    if (this.#children.size === 0 && this.#restarts.size === 0) this.#end(this.#exitCode)
+  }
+
+  #restart(index: number, { pid }: ChildProcess, code: number | null, signal: NodeJS.Signals | null): void {
+    const pause = this.#pauses.get(index) ?? FIRST_PAUSE
+    this.#pauses.set(index, Math.min(pause * 2, LONGEST_PAUSE))
+    const how = signal ? `was killed by ${signal}` : `ended with ${code}`
+    const fields = { event: 'child', index, child: pid, code, signal, pause }
+    this.#logger.error(fields, `process ${pid} ${how}: starting another in ${pause} ms`)
+    this.#restarts.set(
+      index,
+      setTimeout(() => this.#start(index), pause),
+    )
+  }
+
+  #forward(signal: (typeof FORWARDED)[number]): void {
+    const children = [...this.#children.values()]
+    this.#logger.info(
+      { event: 'signal', signal, children: children.map(({ pid }) => pid) },
+      `${signal} to all`,
+    )
+    for (const child of children) child.kill(signal)
+    if (signal !== 'SIGTERM' && signal !== 'SIGINT') return
+    this.#stopping = true
+    for (const timer of this.#restarts.values()) clearTimeout(timer)
+    this.#restarts.clear()
+    if (this.#children.size === 0) this.#end(this.#exitCode)
+  }
+}

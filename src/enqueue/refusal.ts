@@ -1,0 +1,27 @@
+import { DatabaseError, JobError } from '../errors.ts'
+import { hasCode } from '../postgres/failure.ts'
+import type { PushedJob } from '../store/push.ts'
+
+/** As the server words it: the index counts in the statement, the field is the column's name. */
+const BAD_JOB = /^jobs\[(\d+)\]\.(\w+) (.+)$/s
+
+/** What the server refused in terms of the call: the caller's index, and an error worth another try where it is. */
+export function toCallersError(
+  error: unknown,
+  queue: string,
+  chunk: readonly PushedJob[],
+  jobs: readonly PushedJob[],
+): unknown {
+  if (hasCode(error, 'LOCKSTEP_UNKNOWN_QUEUE')) {
+    return new DatabaseError(
+      'LOCKSTEP_CONFLICT',
+      `queue "${queue}" was created after the transaction began, or deleted; roll the transaction back and try it again`,
+      { cause: error },
+    )
+  }
+  if (!hasCode(error, 'LOCKSTEP_BAD_JOB')) return error
+  const [, place, column, problem] = BAD_JOB.exec((error as Error).message) ?? []
+  const job = chunk[Number(place)]
+  if (!job) return error
+  return new JobError(jobs.indexOf(job), column === 'perform_in' ? 'performIn' : column!, problem!)
+}

@@ -1,0 +1,81 @@
+import { type Compilable, Kysely, PostgresDialect, type QueryCreator } from 'kysely'
+import type { Database, Queryable } from '../postgres/database.ts'
+
+export interface JobsTable {
+  queue_id: number
+  id: string
+  shard: number
+  lane: number
+  perform_in: Date
+  retry_count: number
+  fence: number
+  claimed_by: number | null
+  claimed_at: Date | null
+  crashes: number
+  error: string | null
+}
+
+export interface MorgueTable {
+  queue_id: number
+  job_id: string
+  digest: Buffer
+  payload: unknown
+  score: number
+  error: string | null
+  died_at: Date
+}
+
+export interface ProcessesTable {
+  process_id: number
+  expires_at: Date
+}
+
+/** A view: a row per queue. */
+export interface QueueStatsView {
+  queue: string
+  shards: number
+  paused_at: Date | null
+  waiting: number
+  due: number
+  fresh: number
+  retrying: number
+  working: number
+  dead: number
+  lag: unknown
+  processed: number
+  failed: number
+}
+
+/** A view: a row per live worker process. */
+export interface ProcessListView {
+  process_id: number
+  host: string
+  pid: number
+  version: string
+  queues: string[]
+  slots: number
+  started_at: Date
+  expires_at: Date
+  quiet: boolean
+  working: number
+}
+
+/** What is asked in ways only the caller knows; fixed statements need no builder. */
+export interface Tables {
+  jobs: JobsTable
+  morgue: MorgueTable
+  processes: ProcessesTable
+  queue_stats: QueueStatsView
+  process_list: ProcessListView
+}
+
+/** Builds statements on the tables of this schema; `run` runs them. */
+export function tables({ pool, schema }: Database): QueryCreator<Tables> {
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) }).withSchema(schema)
+}
+
+/** Through `query`, so that values are parsed and errors mapped as those of every other statement. */
+export function run<Row>(database: Database, statement: Compilable<Row>, on?: Queryable): Promise<Row[]> {
+  const { sql, parameters } = statement.compile()
+  return database.query<Row>(sql, [...parameters], on)
+}

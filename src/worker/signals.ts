@@ -1,0 +1,69 @@
+import { constants } from 'node:os'
+import { consoleLogger, type Logger } from '../logger.ts'
+import type { Worker } from './worker.ts'
+
+/** ms for giving back what runs when the second signal asks for the end at once. */
+const HURRIED_TIMEOUT = 1_000
+
+type Signal = 'SIGTERM' | 'SIGINT' | 'SIGTSTP' | 'SIGTTIN'
+
+/**
+ * Lets signals lead a worker (R15): SIGTERM and SIGINT stop it, a second one at once; SIGTSTP makes it quiet;
+ * SIGTTIN logs what every slot is doing, since when.
+ *
+ * `onStopped` is told when a signal has stopped it, and whether every handler ended; by default the process exits
+ * with 1 where one did not, after its jobs were given back, and is left to end by itself otherwise.
+ * Returns what takes the signals back.
+ */
+export function attachSignals(
+  worker: Worker,
+  logger: Logger = consoleLogger,
+  onStopped: (clean: boolean) => void = (clean) => {
+    if (!clean) process.exit(1)
+  },
+): () => void {
+  let stopping = false
+  const stop = async (signal: Signal) => {
+    if (stopping) {
+      logger.warn({ event: 'stopping', signal }, 'stopping at once')
+      worker.giveBack(HURRIED_TIMEOUT)
+      process.exit(128 + constants.signals[signal])
+    }
+    stopping = true
+    logger.info({ event: 'stopping', signal, working: worker.report().length }, 'stopping')
+    const clean = await worker.stop()
+    if (!clean) giveBack(worker, logger)
+    onStopped(clean)
+  }
+  const handlers: Record<Signal, () => void> = {
+    SIGTERM: () => void stop('SIGTERM'),
+    SIGINT: () => void stop('SIGINT'),
+    SIGTSTP: () => {
+      logger.info({ event: 'quiet' }, 'quiet: taking nothing new')
+      void worker.quiet()
+    },
+    SIGTTIN: () => logSlots(worker, logger),
+  }
+  const known = Object.entries(handlers).filter(([signal]) => signal in constants.signals)
+  for (const [signal, handle] of known) process.on(signal, handle)
+  return () => {
+    for (const [signal, handle] of known) process.off(signal, handle)
+  }
+}
+
+/** The last thing a worker does whose handlers ignore their signals: the process has to exit right after it. */
+function giveBack(worker: Worker, logger: Logger): void {
+  const slots = worker.report()
+  logger.error({ event: 'stopping', slots }, 'handlers ignore their signals: giving their jobs back')
+  if (worker.giveBack()) return
+  logger.error({ event: 'stopping' }, 'they could not be given back: they wait until the lease has ended')
+}
+
+function logSlots(worker: Worker, logger: Logger): void {
+  const slots = worker.report()
+  logger.info({ event: 'slots', working: slots.length }, `${slots.length} slots in work`)
+  for (const { slot, queue, shard, ids, since } of slots.toSorted((a, b) => a.slot - b.slot)) {
+    const ms = Date.now() - since.getTime()
+    logger.info({ event: 'slot', slot, queue, shard, ids, since, ms }, `slot ${slot} in work for ${ms} ms`)
+  }
+}

@@ -1,0 +1,340 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { type DeadFilter, OptionError, type Page, type Progress } from '../../src/index.ts'
+import type { DeadSort } from '../../src/store/morgue.ts'
+import { type Board, openStage, pidOf, type Stage, until, untilBlocked } from '../support/rounds.ts'
+
+const FUTURE = Date.parse('2040-01-01T00:00:00Z')
+
+let stage: Stage
+
+beforeAll(async () => {
+  stage = await openStage()
+})
+afterEach(() => stage.endSessions())
+afterAll(() => stage?.close())
+
+/** Pushes `id:payload` under these scores and kills them. */
+async function bury(
+  board: Board,
+  ...dead: { id: string; payload?: unknown; score?: number }[]
+): Promise<void> {
+  await board.push(...dead.map((one) => ({ payload: one.id, score: 1, ...one, performIn: FUTURE })))
+  const ids = [...new Set(dead.map(({ id }) => id))]
+  await stage.lockstep.kill(board.queue, { ids })
+}
+
+const numbered = (count: number) =>
+  Array.from({ length: count }, (_, n) => ({ id: String(n).padStart(4, '0'), payload: n }))
+
+async function deadIn(board: Board, filter: DeadFilter = {}): Promise<string[]> {
+  const { items } = await stage.lockstep.findDead(board.queue, { ...filter, by: 'id', limit: 1_000 })
+  return items.map(({ id }) => id)
+}
+
+describe('R11 finding in the morgue', () => {
+  let board: Board
+
+  beforeAll(async () => {
+    board = await stage.queue()
+    const ids = ['a', 'B', 'é', '𝄞', '\uffee']
+    await bury(board, ...Array.from({ length: 50 }, (_, n) => ({ id: ids[n % 5]!, payload: n, score: n })))
+    // Ties down to the microsecond, scores that a decimal fraction can't hold, and one far beyond a double's reach.
+    await stage.query(
+      `UPDATE lockstep.morgue SET
+         died_at = timestamptz '2030-01-01 00:00:00.000999Z' + (score::integer % 6) * interval '1 microsecond'
+           + (score = 13)::integer * interval '7000 years',
+         score = CASE score::integer % 5 WHEN 0 THEN 0.1::float8 + 0.2::float8 WHEN 1 THEN 0.3 WHEN 2 THEN -1e300
+           WHEN 3 THEN 5e-324 ELSE score END
+       WHERE queue_id = $1`,
+      [board.queueId],
+    )
+  })
+
+  const COLUMNS = { id: 'job_id, digest', diedAt: 'died_at, job_id, digest', score: 'score, job_id, digest' }
+
+  async function sorted(by: DeadSort): Promise<string[]> {
+    const rows = await stage.query<{ key: string }>(
+      `SELECT job_id || encode(digest, 'hex') AS key FROM lockstep.morgue WHERE queue_id = $1 ORDER BY ${COLUMNS[by]}`,
+      [board.queueId],
+    )
+    return rows.map(({ key }) => key)
+  }
+
+  async function turn(page: Page<DeadSort>): Promise<string[]> {
+    const keys: string[] = []
+    let after: string | undefined
+    do {
+      const { items, next } = await stage.lockstep.findDead(board.queue, { ...page, after })
+      keys.push(...items.map(({ id, digest }) => id + digest))
+      after = next
+    } while (after !== undefined)
+    return keys
+  }
+
+  for (const by of ['id', 'diedAt', 'score'] as const) {
+    test(`pages by ${by} are the full sort cut in pieces, in both directions, whatever their size`, async () => {
+      const all = await sorted(by)
+      expect(all).toHaveLength(50)
+      for (const limit of [1, 7, 50, 51]) {
+        expect(await turn({ by, limit })).toEqual(all)
+        expect(await turn({ by, limit, direction: 'desc' })).toEqual(all.toReversed())
+      }
+    })
+  }
+
+  test('is by diedAt, ascending, unless told otherwise', async () => {
+    const { items } = await stage.lockstep.findDead(board.queue.name)
+    expect(items.map(({ id, digest }) => id + digest)).toEqual(await sorted('diedAt'))
+  })
+
+  test('filters by id, time, score and digest, both ends of a range belonging to it', async () => {
+    const { items } = await stage.lockstep.findDead(board.queue)
+    const one = items[20]!
+    const count = async (filter: DeadFilter) =>
+      (await stage.lockstep.findDead(board.queue, filter)).items.length
+    expect(await count({ ids: ['a', 'missing'] })).toBe(10)
+    expect(await count({ id: { from: 'B', to: 'a' } })).toBe(20)
+    expect(await count({ score: { from: 0.3, to: 0.1 + 0.2 } })).toBe(20)
+    expect(await count({ score: { from: Number.NEGATIVE_INFINITY, to: -1e300 } })).toBe(10)
+    expect(await count({ diedAt: { from: one.diedAt, to: one.diedAt } })).toBe(
+      items.filter(({ diedAt }) => diedAt.getTime() === one.diedAt.getTime()).length,
+    )
+    expect(await count({ digests: [one.digest.toUpperCase(), 'ab'.repeat(32)] })).toBe(1)
+    expect(await count({ digests: [] })).toBe(0)
+    expect(
+      (await stage.lockstep.findDead(board.queue, { ids: [one.id], digests: [one.digest] })).items,
+    ).toEqual([one])
+  })
+
+  test.each([
+    [{ score: { from: Number.NaN } }, 'findDead: score.from must be a number, not NaN'],
+    [{ digests: ['xyz'] }, 'findDead: digests[0] must be 64 hexadecimal digits, not "xyz"'],
+    [{ performIn: {} }, 'findDead: unknown option `performIn`, known are ids'],
+    [{ after: 'x' }, 'after must be the `next` of an earlier page sorted by `diedAt`'],
+    [
+      { after: Buffer.from('["score","1e999","a","00"]').toString('base64url'), by: 'score' },
+      'after must be',
+    ],
+    [{ after: Buffer.from('["id","a","0"]').toString('base64url'), by: 'id' }, 'after must be'],
+  ])('%j is refused', async (filter, message) => {
+    const finding = stage.lockstep.findDead(board.queue, filter as DeadFilter)
+    await expect(finding).rejects.toThrow(OptionError)
+    await expect(finding).rejects.toThrow(message)
+  })
+})
+
+describe('R5 requeue', () => {
+  test('into a waiting job: the sets unite, it is due now and has never failed', async () => {
+    const board = await stage.queue()
+    await bury(board, { id: 'a', payload: 'v', score: 2 }, { id: 'a', payload: 'w', score: 9 })
+    await board.push(
+      { id: 'a', payload: 'v', score: 5 },
+      { id: 'a', payload: 'w', score: 4 },
+      { id: 'a', payload: 'x', score: 1 },
+    )
+    const player = await board.player()
+    await player.fail([await player.take()], 3_600, 'broken')
+
+    expect(await stage.lockstep.requeue(board.queue, {})).toEqual({ done: 2, total: 2 })
+    const job = await board.job('a')
+    expect(job).toMatchObject({ retry_count: -1, error: null, claimed_by: null })
+    expect(Math.abs(job.performIn - Date.now())).toBeLessThan(60_000)
+    expect(await board.set('a')).toEqual(['x[1]', 'v[2]', 'w[4]'])
+    expect(await deadIn(board)).toEqual([])
+    expect((await player.take()).payloads).toEqual(['x', 'v', 'w'])
+  })
+
+  test('into a job in work: it comes with the next round, at once, and this round is not touched', async () => {
+    const board = await stage.queue()
+    await bury(board, { id: 'a', payload: 'v', score: 2 })
+    await board.push({ id: 'a', payload: 'v', score: 5 })
+    const player = await board.player()
+    const round = await player.take()
+    await board.push({ id: 'a', payload: 'later', score: 7, performIn: FUTURE })
+
+    await stage.lockstep.requeue(board.queue, {})
+    const job = await board.job('a')
+    expect(job).toMatchObject({ claimed_by: player.processId, fence: round.fence })
+    expect(Math.abs(job.nextPerformIn! - Date.now())).toBeLessThan(60_000)
+    await player.complete(round)
+    const next = await player.take()
+    expect([next.payloads, next.scores, next.retryCount]).toEqual([['v', 'later'], [2, 7], -1])
+  })
+
+  test('where there is no job: one is made, due now', async () => {
+    const board = await stage.queue({ shards: 7 })
+    await bury(board, { id: 'a', payload: 'v', score: 2 })
+    await stage.lockstep.requeue(board.queue, { ids: ['a'] })
+    expect(await board.job('a')).toMatchObject({ retry_count: -1, lane: 0, crashes: 0 })
+    expect(await board.set('a')).toEqual(['v[2]'])
+  })
+
+  test('into what a dead process left: it waits, its crash counted', async () => {
+    const board = await stage.queue()
+    await bury(board, { id: 'a', payload: 'v', score: 2 })
+    await board.push({ id: 'a', payload: 'w', score: 5 })
+    const dead = await board.player()
+    await dead.take()
+    await stage.expire(dead.processId)
+    await stage.lockstep.requeue(board.queue, {})
+    expect(await board.job('a')).toMatchObject({ claimed_by: null, crashes: 1, retry_count: -1 })
+    expect((await (await board.player()).take()).payloads).toEqual(['v', 'w'])
+  })
+
+  test('of some by filter, in chunks, leaves the others', async () => {
+    const board = await stage.queue()
+    await bury(board, ...numbered(25), { id: '0003', payload: 'more', score: 8 })
+    const seen: Progress[] = []
+    const filter = { id: { to: '0019' }, score: { to: 5 } }
+    for await (const progress of stage.lockstep.requeue(board.queue, filter, { chunk: 8 }))
+      seen.push(progress)
+    expect(seen).toEqual([0, 8, 16, 20].map((done) => ({ done, total: 20 })))
+    expect(await deadIn(board)).toEqual(['0003', '0020', '0021', '0022', '0023', '0024'])
+    expect(await board.countJobs()).toBe(20)
+  })
+
+  test('of the same payload by two sessions: one moves it, and nothing is left over', async () => {
+    const board = await stage.queue()
+    for (let n = 0; n < 10; n += 1) {
+      await bury(board, ...numbered(40))
+      const [one, two] = await Promise.all([
+        stage.lockstep.requeue(board.queue, {}, { chunk: 15 }),
+        stage.lockstep.requeue(board.queue, {}, { chunk: 9 }),
+      ])
+      expect(one.done + two.done).toBe(40)
+      expect([await board.countJobs(), await board.countPayloads()]).toEqual([40, 40])
+      await stage.lockstep.delete(board.queue, {})
+    }
+  })
+
+  test('of what somebody else requeued meanwhile changes nothing', async () => {
+    const board = await stage.queue()
+    await bury(board, { id: 'a', payload: 'v' })
+    const other = await stage.transaction()
+    const requeue = `SELECT lockstep.requeue(queue_id, ARRAY[job_id], ARRAY[digest]) FROM lockstep.morgue WHERE queue_id = ${board.queueId}`
+    await other.query(requeue)
+    const second = stage.lockstep.requeue(board.queue, {}).then((last) => last)
+    await until(async () => {
+      const rows = await stage.query(
+        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`,
+      )
+      expect(rows).toHaveLength(1)
+    })
+    await other.query(
+      `UPDATE lockstep.jobs SET retry_count = 3, perform_in = '2040-01-01' WHERE queue_id = $1`,
+      [board.queueId],
+    )
+    await other.query('COMMIT')
+    expect(await second).toEqual({ done: 0, total: 1 })
+    expect(await board.job('a')).toMatchObject({
+      retry_count: 3,
+      performIn: new Date('2040-01-01').getTime(),
+    })
+
+    await stage.query('SELECT lockstep.requeue($1, ARRAY[$2], ARRAY[sha256($2::bytea)])', [
+      board.queueId,
+      'none',
+    ])
+    expect(await board.findJob('none')).toBeUndefined()
+  })
+
+  test('and deaths of the same payloads lock in one order: no deadlock, nothing lost', async () => {
+    const board = await stage.queue({ batchSize: 20 })
+    const all = numbered(20)
+    await bury(board, ...all)
+    const player = await board.player()
+    let moved = 0
+    const dying = async () => {
+      for (let n = 0; n < 60; n += 1) {
+        const { rounds } = await player.claim()
+        const held = await player.fail(rounds.reverse(), null)
+        const again = rounds.filter(({ id }) => held.some((one) => one.id === id && one.outcome === 'held'))
+        if (again.length > 0) await player.release(...again)
+      }
+    }
+    const rising = async () => {
+      for (let n = 0; n < 30; n += 1)
+        moved += (await stage.lockstep.requeue(board.queue, {}, { chunk: 20 })).done
+    }
+    const burying = async () => {
+      for (let n = 0; n < 30; n += 1) await stage.lockstep.kill(board.queue, {}, { chunk: 20 })
+    }
+    await Promise.all([dying(), rising(), rising(), burying()])
+    expect(moved).toBeGreaterThan(0)
+    expect((await deadIn(board)).length + (await board.countPayloads())).toBe(20)
+  })
+})
+
+describe('R11 deleting from the morgue', () => {
+  test('takes those that match, in chunks', async () => {
+    const board = await stage.queue()
+    await bury(board, ...numbered(25))
+    await board.push({ id: '0001', payload: 'waiting', performIn: FUTURE })
+    const seen: Progress[] = []
+    const filter = { id: { from: '0005' } }
+    for await (const progress of stage.lockstep.deleteDead(board.queue, filter, { chunk: 8 }))
+      seen.push(progress)
+    expect(seen).toEqual([0, 8, 16, 20].map((done) => ({ done, total: 20 })))
+    expect(await deadIn(board)).toEqual(['0000', '0001', '0002', '0003', '0004'])
+    expect(await board.countJobs()).toBe(1)
+    expect(await stage.lockstep.deleteDead(board.queue, { digests: [] })).toEqual({ done: 0, total: 0 })
+  })
+
+  test('looks at the filter again on a row it has waited for', async () => {
+    const board = await stage.queue()
+    await bury(board, { id: 'a', payload: 'v', score: 5 })
+    const other = await stage.transaction()
+    const pid = await pidOf(other)
+    await other.query('UPDATE lockstep.morgue SET score = 1 WHERE queue_id = $1', [board.queueId])
+    const deleting = stage.lockstep.deleteDead(board.queue, { score: { from: 5 } }).then((last) => last)
+    await until(async () => {
+      const rows = await stage.query('SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))', [
+        pid,
+      ])
+      expect(rows).toHaveLength(1)
+    })
+    await other.query('COMMIT')
+    expect(await deleting).toEqual({ done: 0, total: 1 })
+    expect(await deadIn(board)).toEqual(['a'])
+  })
+
+  test('and kills that meet the same payloads: no deadlock', async () => {
+    const board = await stage.queue()
+    const all = numbered(40)
+    const killing = async () => {
+      for (let n = 0; n < 15; n += 1) await bury(board, ...all)
+    }
+    const deleting = async () => {
+      for (let n = 0; n < 30; n += 1) await stage.lockstep.deleteDead(board.queue, {})
+    }
+    await Promise.all([killing(), deleting(), deleting()])
+    await stage.lockstep.deleteDead(board.queue, {})
+    expect(await deadIn(board)).toEqual([])
+  })
+
+  test('refuses a misspelt filter at once', async () => {
+    const board = await stage.queue()
+    expect(() => stage.lockstep.deleteDead(board.queue, { digest: 'x' } as DeadFilter)).toThrow(
+      'deleteDead: unknown option `digest`, did you mean `digests`?',
+    )
+    expect(() => stage.lockstep.requeue(board.queue, undefined as never)).toThrow(OptionError)
+  })
+})
+
+test('R5 requeue waits for a producer’s open transaction', async () => {
+  const board = await stage.queue()
+  await bury(board, { id: 'a', payload: 'v', score: 1 })
+  await board.push({ id: 'a', payload: 'u', score: 0, performIn: FUTURE })
+  const producer = await stage.transaction()
+  await board.pushIn(producer, { id: 'a', payload: 'w', score: 2, performIn: FUTURE })
+  const session = await stage.session()
+  const pid = await pidOf(session)
+  const requeue = session.query(
+    'SELECT lockstep.requeue(queue_id, ARRAY[job_id], ARRAY[digest]) FROM lockstep.morgue WHERE queue_id = $1',
+    [board.queueId],
+  )
+  await untilBlocked(stage, pid)
+  await producer.query('COMMIT')
+  await requeue
+  expect(await board.set('a')).toEqual(['u[0]', 'v[1]', 'w[2]'])
+})

@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { addCounts } from '../../src/store/counter.ts'
+import { openStage, type Stage } from '../support/rounds.ts'
+
+let stage: Stage
+
+beforeAll(async () => {
+  stage = await openStage()
+})
+afterAll(() => stage?.close())
+
+const MINUTE = 60_000
+
+test('R11 stats of nothing are nothing', async () => {
+  const { queues, total } = await stage.lockstep.stats()
+  expect(queues).toEqual([])
+  expect(total).toEqual({
+    waiting: 0,
+    due: 0,
+    fresh: 0,
+    retrying: 0,
+    working: 0,
+    dead: 0,
+    lag: 0,
+    processed: 0,
+    failed: 0,
+  })
+})
+
+test('R11 stats per queue and in total are those of a population made by hand', async () => {
+  const orders = await stage.queue({ shards: 4 })
+  const mails = await stage.queue({ shards: 1 })
+  const idle = await stage.queue({ shards: 2 })
+  const now = Date.now()
+
+  // Orders: 2 dead payloads; 2 retrying, of which 1 is due; 3 fresh, of which 2 are due.
+  await orders.push({ id: 'dead', payload: 1 }, { id: 'dead', payload: 2 })
+  await stage.lockstep.kill(orders.queue, {})
+  await orders.push({ id: 'r1', performIn: now - 2 * MINUTE }, { id: 'r2', performIn: now + MINUTE })
+  await stage.query('UPDATE lockstep.jobs SET retry_count = 0 WHERE queue_id = $1', [orders.queueId])
+  await orders.push(
+    { id: 'f1', performIn: now - 5 * MINUTE },
+    { id: 'f2', performIn: now - MINUTE },
+    { id: 'f3', performIn: now + MINUTE },
+  )
+  // Mails: 1 in work since long ago, 1 left by a dead process, 1 due later.
+  await mails.push({ id: 'w', performIn: now - 60 * MINUTE })
+  const player = await mails.player()
+  await player.take()
+  await mails.push({ id: 'left', performIn: now - 3 * MINUTE })
+  const dead = await mails.player()
+  await dead.take()
+  await stage.expire(dead.processId)
+  await mails.push({ id: 'later', performIn: now + MINUTE })
+  await stage.query(
+    `INSERT INTO lockstep.counters (queue_id, day, processed, failed) VALUES ($1, current_date - 1, 100, 7)`,
+    [mails.queueId],
+  )
+  await addCounts(stage.database, [
+    { queueId: orders.queueId, processed: 5, failed: 1 },
+    { queueId: mails.queueId, processed: 11, failed: 2 },
+  ])
+  await stage.lockstep.pause(mails.queue)
+
+  const { queues, total } = await stage.lockstep.stats()
+  const lags = queues.map(({ lag }) => Math.round(lag / MINUTE))
+  expect(lags).toEqual([5, 3, 0])
+  expect(queues.map(({ lag, pausedAt, ...rest }) => rest)).toEqual([
+    {
+      queue: orders.queue.name,
+      shards: 4,
+      waiting: 5,
+      due: 3,
+      fresh: 3,
+      retrying: 2,
+      working: 0,
+      dead: 2,
+      processed: 5,
+      failed: 1,
+    },
+    {
+      queue: mails.queue.name,
+      shards: 1,
+      waiting: 2,
+      due: 1,
+      fresh: 2,
+      retrying: 0,
+      working: 1,
+      dead: 0,
+      processed: 111,
+      failed: 9,
+    },
+    {
+      queue: idle.queue.name,
+      shards: 2,
+      waiting: 0,
+      due: 0,
+      fresh: 0,
+      retrying: 0,
+      working: 0,
+      dead: 0,
+      processed: 0,
+      failed: 0,
+    },
+  ])
+  expect(queues.map(({ pausedAt }) => pausedAt instanceof Date)).toEqual([false, true, false])
+  expect(queues[2]!.lag).toBe(0)
+  expect(total).toEqual({
+    waiting: 7,
+    due: 4,
+    fresh: 5,
+    retrying: 2,
+    working: 1,
+    dead: 2,
+    lag: Math.max(...queues.map(({ lag }) => lag)),
+    processed: 116,
+    failed: 10,
+  })
+})
+
+test('R11 processes are those believed alive, with what they have in work', async () => {
+  const board = await stage.queue({ batchSize: 3 })
+  await board.push({ id: 'a' }, { id: 'b' })
+  const player = await board.player()
+  await player.claim()
+  const gone = await board.player()
+  await stage.expire(gone.processId)
+
+  const processes = await stage.lockstep.processes()
+  const numbers = processes.map(({ processId }) => processId)
+  expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
+  expect(numbers).not.toContain(gone.processId)
+  const { startedAt, expiresAt, ...row } = processes.find(({ processId }) => processId === player.processId)!
+  expect(row).toEqual({
+    processId: player.processId,
+    host: 'here',
+    pid: 1,
+    version: '0',
+    queues: [],
+    slots: 1,
+    quiet: false,
+    working: 2,
+  })
+  expect(expiresAt.getTime() - startedAt.getTime()).toBeGreaterThan(50_000)
+})

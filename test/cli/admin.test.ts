@@ -1,0 +1,125 @@
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { Rates } from '../../src/cli/top/rates.ts'
+import { defineQueue, Lockstep } from '../../src/index.ts'
+import { createDatabase, type TestDatabase } from '../support/database.ts'
+import { lockstep } from './command.ts'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+let database: TestDatabase
+let env: NodeJS.ProcessEnv
+let library: Lockstep
+
+beforeAll(async () => {
+  database = await createDatabase()
+  env = { DATABASE_URL: database.connectionString }
+  library = new Lockstep({ connectionString: database.connectionString })
+  await library.migrate()
+})
+afterAll(async () => {
+  await library.close()
+  await database.drop()
+})
+
+async function push(queue: string, ids: readonly string[]): Promise<void> {
+  await library.enqueue(
+    defineQueue(queue),
+    ids.map((id) => ({ id, payload: { of: id }, score: 1 })),
+  )
+}
+
+/** Runs a command that has to succeed, with --json. */
+async function json(...args: string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await lockstep([...args, '--json'], { env })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+describe('a person’s commands', () => {
+  it('jobs: find, perform now, kill, delete; morgue: list, requeue, delete', async () => {
+    await push('orders', ['a', 'b', 'c', 'd'])
+    await new pg.Pool({ connectionString: database.connectionString, max: 1, allowExitOnIdle: true }).query(
+      "UPDATE lockstep.jobs SET perform_in = '2999-01-01', retry_count = 2 WHERE id = 'd'",
+    )
+    expect(
+      await json('jobs', 'find', 'orders', '--id-from', 'b', '--id-to', 'c', '--by', 'id', '--desc'),
+    ).toMatchObject({
+      items: [{ id: 'c', payloads: [{ payload: { of: 'c' } }] }, { id: 'b' }],
+    })
+    const page = (await json('jobs', 'find', 'orders', '--by', 'id', '--limit', '3')) as { next: string }
+    expect(await json('jobs', 'find', 'orders', '--by', 'id', '--after', page.next)).toMatchObject({
+      items: [{ id: 'd' }],
+    })
+    expect(await json('jobs', 'perform-now', 'orders', '--perform-in-from', '2500-01-01')).toEqual({
+      done: 1,
+      total: 1,
+    })
+    expect(await json('jobs', 'find', 'orders', '--retry-from', '0', '--perform-in-to', 'now')).toMatchObject(
+      { items: [{ id: 'd' }] },
+    )
+
+    expect(await json('jobs', 'kill', 'orders', '--id', 'a', '--id', 'b')).toEqual({ done: 2, total: 2 })
+    expect(await json('morgue', 'list', 'orders', '--by', 'id')).toMatchObject({
+      items: [{ id: 'a' }, { id: 'b' }],
+    })
+    expect(await json('morgue', 'requeue', 'orders', '--id', 'a')).toEqual({ done: 1, total: 1 })
+    expect(await json('morgue', 'delete', 'orders', '--all')).toEqual({ done: 1, total: 1 })
+    expect(await json('jobs', 'delete', 'orders', '--retry-to', '-1')).toEqual({ done: 2, total: 2 })
+    expect(await json('stats')).toMatchObject({
+      queues: [{ queue: 'orders', waiting: 1, dead: 0, retrying: 1 }],
+    })
+  })
+
+  it('pause, resume and reshard', async () => {
+    await push(
+      'mails',
+      Array.from({ length: 50 }, (_, index) => `mail-${index}`),
+    )
+    const mails = async () => (await library.stats()).queues.find(({ queue }) => queue === 'mails')
+    expect(await json('pause', 'mails')).toEqual({ queue: 'mails', paused: true })
+    expect(await mails()).toMatchObject({ pausedAt: expect.any(Date) })
+    expect(await json('resume', 'mails')).toEqual({ queue: 'mails', paused: false })
+    expect(await mails()).toMatchObject({ pausedAt: null })
+    expect(await json('reshard', 'mails', '1')).toMatchObject({ done: expect.any(Number) })
+    expect(await mails()).toMatchObject({ shards: 1, waiting: 50 })
+  })
+
+  it('show tables to people, with nothing in them that moves the cursor', async () => {
+    await push('evil\u001b[2J', ['id\u001b[31m\u202e'])
+    const stats = await lockstep(['stats'], { env })
+    expect(stats.stdout).toContain('evil\\x1b[2J')
+    const jobs = await lockstep(['jobs', 'find', 'evil\u001b[2J'], { env })
+    expect(jobs.stdout).toContain('id\\x1b[31m\\u202e')
+    const top = await lockstep(['top', '--once'], { env })
+    expect(top.stdout).toContain('0 processes')
+    for (const { code, stdout } of [stats, jobs, top]) {
+      expect(stdout).not.toMatch(/[\u001b\u202e]/)
+      expect(code).toBe(0)
+    }
+  })
+
+  it.each([
+    ['jobs', 'find', 'ordrs'],
+    ['morgue', 'requeue', 'ordrs', '--all'],
+    ['pause', 'ordrs'],
+    ['reshard', 'ordrs', '3'],
+  ])('%s %s of a queue that does not exist names the nearest', async (...args) => {
+    await push('orders', ['x'])
+    const { code, stderr } = await lockstep(args, { env })
+    expect(stderr).toBe('lockstep: queue "ordrs" does not exist: did you mean "orders"?\n')
+    expect(code).toBe(1)
+  })
+})
+
+describe('rates', () => {
+  it('are those of the last ten seconds', () => {
+    const rates = new Rates()
+    const at = (ms: number, processed: number) =>
+      rates.after([{ queue: 'q', processed, failed: 1 }], ms).get('q')
+    expect(at(0, 100)).toBeUndefined()
+    expect(at(1_000, 200)).toBe(100)
+    expect(at(5_000, 600)).toBe(100)
+    expect(at(20_000, 600)).toBe(0)
+  })
+})

@@ -1,0 +1,196 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { createDatabase, type TestDatabase } from '../support/database.ts'
+import { lockstep } from './command.ts'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+let database: TestDatabase
+let env: NodeJS.ProcessEnv
+let folder: string
+let client: pg.Client
+
+beforeAll(async () => {
+  database = await createDatabase()
+  env = { DATABASE_URL: database.connectionString }
+  folder = await mkdtemp(join(tmpdir(), 'lockstep-cli-'))
+  client = new pg.Client(database.connectionString)
+  await client.connect()
+  expect(await lockstep(['migrate'], { env })).toMatchObject({ code: 0 })
+})
+afterAll(async () => {
+  await client.end()
+  await database.drop()
+  await rm(folder, { recursive: true })
+})
+
+async function file(name: string, text: string | Buffer): Promise<string> {
+  const path = join(folder, name)
+  await writeFile(path, text)
+  return path
+}
+
+async function stored(queue: string): Promise<{ id: string; payload: unknown; score: number }[]> {
+  const { rows } = await client.query(
+    `SELECT job_id AS id, payload, score FROM lockstep.payloads JOIN lockstep.queues USING (queue_id)
+     WHERE name = $1 ORDER BY job_id, score`,
+    [queue],
+  )
+  return rows
+}
+
+const CSV =
+  '\ufefforder,version,at,note\r\n' +
+  'a,1,2026-01-01 10:00:00.000002+01:00,"two\r\nlines, ""quoted"""\r\n' +
+  'b,1,2026-01-01T09:00:00Z,\r\n' +
+  '\r\n' +
+  'a,2,2026-01-01 10:00:00.000001+01:00,x\r\n'
+
+describe('enqueue', () => {
+  it('pushes the rows of a CSV, microseconds of its scores included', async () => {
+    const path = await file('orders.csv', CSV)
+    const { code, stdout, stderr } = await lockstep(
+      ['enqueue', 'csv', '--csv', path, '--id', 'order', '--score', 'at'],
+      {
+        env,
+      },
+    )
+    expect(stdout).toMatch(/^3 rows pushed into "csv" in /)
+    expect(stderr).toMatch(/queue "csv" is new: created with 5 shards/)
+    expect(code).toBe(0)
+    const base = Date.UTC(2026, 0, 1, 9)
+    const rows = await stored('csv')
+    expect(rows.map(({ payload }) => payload)).toEqual([
+      { order: 'a', version: '2', at: '2026-01-01 10:00:00.000001+01:00', note: 'x' },
+      { order: 'a', version: '1', at: '2026-01-01 10:00:00.000002+01:00', note: 'two\r\nlines, "quoted"' },
+      { order: 'b', version: '1', at: '2026-01-01T09:00:00Z', note: '' },
+    ])
+    for (const [index, micros] of [1, 2, 0].entries()) {
+      expect(rows[index]!.score - base).toBeCloseTo(micros / 1000, 3)
+    }
+  })
+
+  it('pushes NDJSON from stdin, with its columns for payload, lane and time', async () => {
+    const input = `{"id":7,"n":3,"lane":2,"due":"2030-01-01T00:00:00Z","body":{"x":[1]}}\n\n{"id":"b","n":-1.5,"body":"text"}`
+    const columns = [
+      '--id',
+      'id',
+      '--score',
+      'n',
+      '--lane',
+      'lane',
+      '--perform-in',
+      'due',
+      '--payload',
+      'body',
+    ]
+    const args = ['enqueue', 'ndjson', '-', '--ndjson', ...columns, '--shards', '3', '--json']
+    const { code, stdout, stderr } = await lockstep(args, { env, input })
+    expect(JSON.parse(stdout)).toMatchObject({ rows: 2, stored: 2 })
+    expect(stderr).toMatch(/created with 3 shards/)
+    expect(code).toBe(0)
+    expect(await stored('ndjson')).toEqual([
+      { id: '7', payload: { x: [1] }, score: 3 },
+      { id: 'b', payload: 'text', score: -1.5 },
+    ])
+    const { rows } = await client.query("SELECT lane, perform_in FROM lockstep.waiting WHERE id = '7'")
+    expect(rows).toEqual([{ lane: 2, perform_in: new Date('2030-01-01T00:00:00Z') }])
+  })
+
+  it('stores chunk by chunk, names line, column and value of a bad row, and goes on with --skip', async () => {
+    const lines = Array.from(
+      { length: 2_500 },
+      (_, index) => `order-${index},${index === 2_200 ? 'soon' : index}`,
+    )
+    const path = await file('bad.csv', `order,at\n${lines.join('\n')}\n`)
+    const args = ['enqueue', 'bad', path, '--id', 'order', '--score', 'at']
+    const { code, stderr, stdout } = await lockstep(args, { env })
+    expect(stderr).toMatch(/line 2202, column "at": "soon" is neither a number/)
+    expect(stderr).toMatch(/Stored: 2,000 rows\. Go on with --skip 2000/)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(await stored('bad')).toHaveLength(2_000)
+
+    await file('bad.csv', `order,at\n${lines.join('\n').replace('soon', '2200')}\n`)
+    expect(await lockstep([...args, '--skip', '2000'], { env })).toMatchObject({ code: 0 })
+    expect(await stored('bad')).toHaveLength(2_500)
+  })
+
+  it('counts lines right behind quoted line breaks of both kinds', async () => {
+    const path = await file(
+      'lines.csv',
+      'id,n,text\r\na,1,"x\r\n\r\ny"\r\nb,1,"x\ny"\r\n\r\nc,bad,"q\r\nr"\r\n',
+    )
+    const { stderr } = await lockstep(['enqueue', 'lines', path, '--id', 'id', '--score', 'n', '--dry-run'])
+    expect(stderr).toMatch(/line 8, column "n": "bad"/)
+  })
+
+  it.each([
+    ['an empty id', 'order,at\na,1\n,2\n', /line 3, column "order": id is required/],
+    ['an empty score', 'order,at\na,\n', /line 2, column "at": "" is neither/],
+    [
+      'a column that is missing',
+      'ordr,at\na,1\n',
+      /has no column "order"; did you mean "ordr"\? there are: ordr, at/,
+    ],
+    ['a column that comes twice', 'order,at,at\na,1,2\n', /names "at" twice/],
+    ['a row that is too short', 'order,at\na\n', /line 2/],
+    ['a quote that is never closed', 'order,at\n"a,1\n', /Quote Not Closed/],
+    ['text that is not UTF-8', Buffer.from('order,at\n\xe9,1\n', 'latin1'), /not UTF-8/],
+  ])('refuses %s, and stores nothing', async (name, text, message) => {
+    const path = await file(`${name.replaceAll(' ', '-')}.csv`, text)
+    const { code, stderr } = await lockstep(['enqueue', 'refused', path, '--id', 'order', '--score', 'at'], {
+      env,
+    })
+    expect(stderr).toMatch(message)
+    expect(stderr).toMatch(/Nothing was stored/)
+    expect(stderr).not.toMatch(/^\s+at /m)
+    expect(code).toBe(1)
+    expect(await stored('refused')).toEqual([])
+  })
+
+  it.each([
+    ['a line that is no JSON', '{"id":"a"}\n{"id":\n', /line 2 is not JSON/],
+    ['a line that is no object', '[1]\n', /line 1 is not a JSON object/],
+    ['a row without the column', '{"di":"a"}\n', /line 1 has no column "id"; did you mean "di"\?/],
+  ])('refuses NDJSON with %s', async (_, input, message) => {
+    const { code, stderr } = await lockstep(['enqueue', 'refused', '--ndjson', '--id', 'id'], { env, input })
+    expect(stderr).toMatch(message)
+    expect(code).toBe(1)
+  })
+
+  it('checks without storing, and without a database, in a dry run', async () => {
+    const input = 'id\na\nb\n'
+    const { code, stdout } = await lockstep(['enqueue', 'dry', '--csv', '--id', 'id', '--dry-run'], { input })
+    expect(stdout).toMatch(/^2 rows checked in/)
+    expect(code).toBe(0)
+  })
+
+  it('shuffles', async () => {
+    const ids = Array.from({ length: 200 }, (_, index) => `id-${String(index).padStart(3, '0')}`)
+    const input = ['id', ...ids].join('\n')
+    expect(
+      await lockstep(['enqueue', 'mixed', '--csv', '--id', 'id', '--shuffle'], { env, input }),
+    ).toMatchObject({ code: 0 })
+    const { rows } = await client.query(
+      "SELECT job_id FROM lockstep.payloads JOIN lockstep.queues USING (queue_id) WHERE name = 'mixed' ORDER BY seq",
+    )
+    const pushed = rows.map((row) => row.job_id)
+    expect(pushed).not.toEqual(ids)
+    expect(pushed.toSorted()).toEqual(ids)
+  })
+
+  it.each([
+    ['two files', ['a.csv', '--csv', 'b.csv', '--id', 'x'], /name one file/],
+    ['two formats', ['--csv', '--ndjson', '--id', 'x'], /exclude each other/],
+    ['no format', ['--id', 'x'], /say what stdin is: --csv or --ndjson/],
+    ['no file', ['none.csv', '--id', 'x'], /there is no file "none.csv"/],
+    ['no id', ['a.csv'], /--id <column>/],
+  ])('takes %s for wrong usage', async (_, args, message) => {
+    const { code, stderr } = await lockstep(['enqueue', 'orders', ...args, '--dry-run'])
+    expect(stderr).toMatch(message)
+    expect(code).toBe(2)
+  })
+})

@@ -1,0 +1,222 @@
+import { existsSync } from 'node:fs'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { loadQueues, selectQueues } from '../../src/cli/work/queues.ts'
+import { Lockstep } from '../../src/index.ts'
+import { defineQueue } from '../../src/queue.ts'
+import { createDatabase, type TestDatabase } from '../support/database.ts'
+import { Command, fixture, lockstep } from './command.ts'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+let database: TestDatabase
+let env: NodeJS.ProcessEnv
+let client: pg.Client
+let library: Lockstep
+const started: Command[] = []
+
+beforeAll(async () => {
+  database = await createDatabase()
+  env = { DATABASE_URL: database.connectionString }
+  client = new pg.Client(database.connectionString)
+  await client.connect()
+  library = new Lockstep({ connectionString: database.connectionString })
+  await library.migrate()
+})
+beforeEach(async () => {
+  await client.query('TRUNCATE lockstep.jobs, lockstep.payloads, lockstep.morgue')
+})
+afterEach(async () => {
+  for (const { child } of started.splice(0)) child.kill('SIGKILL')
+})
+afterAll(async () => {
+  await library.close()
+  await client.end()
+  await database.drop()
+})
+
+function work(file: string, ...args: string[]): Command {
+  const command = new Command(['work', '-r', fixture(file), ...args], { env })
+  started.push(command)
+  return command
+}
+
+async function push(queue: string, ...ids: string[]): Promise<void> {
+  await library.enqueue(
+    defineQueue(queue),
+    ids.map((id) => ({ id })),
+  )
+}
+
+const named = (event: string) => (line: { event?: string }) => line.event === event
+
+describe('work --drain', () => {
+  it('applies a shuffled file in the order of its scores, and ends', async () => {
+    await client.query(
+      'CREATE TABLE applied (seq bigint GENERATED ALWAYS AS IDENTITY, id text, version integer)',
+    )
+    const rows = Array.from({ length: 300 }, (_, index) => `order-${index % 20},${index}`)
+    const args = ['enqueue', 'ordered', '--csv', '--id', 'order', '--score', 'version', '--shuffle']
+    const input = ['order,version', ...rows].join('\n')
+    expect(await lockstep(args, { env, input })).toMatchObject({ code: 0 })
+
+    const { code } = await work('ordered.ts', '--drain').ended
+    expect(code).toBe(0)
+    const { rows: applied } = await client.query('SELECT id, version FROM applied ORDER BY seq')
+    const last = new Map<string, number>()
+    for (const { id, version } of applied) {
+      expect(version).toBeGreaterThan(last.get(id) ?? -1)
+      last.set(id, version)
+    }
+    expect(applied).toHaveLength(300)
+  })
+
+  it('tells of failures and deaths, a line each, and sums up', async () => {
+    await push('failing', 'a', 'b')
+    const command = work('failing.ts', '--drain')
+    const { code, stdout } = await command.ended
+    expect(
+      command.lines
+        .filter(named('died'))
+        .map(({ id }) => id)
+        .toSorted(),
+    ).toEqual(['a', 'b'])
+    expect(command.lines.find(named('failed'))).toMatchObject({
+      queue: 'failing',
+      error: expect.stringMatching(/way/),
+    })
+    expect(command.lines.find(named('summary'))).toMatchObject({ processed: 0, failed: 2 })
+    expect(stdout).not.toContain('\u001b')
+    expect(code).toBe(0)
+  })
+
+  it('works the receipts of the example off', async () => {
+    const example = new URL('../../docs/examples/receipts/queues.ts', import.meta.url).pathname
+    const input = ['id,case:concept:name,concept:name,time:timestamp']
+    for (let event = 0; event < 60; event += 1) {
+      input.push(
+        `${event},case-${event % 7},activity-${event},2011-10-11 13:45:${String(event).padStart(2, '0')}.276000+02:00`,
+      )
+    }
+    const args = ['--csv', '--id', 'case:concept:name', '--score', 'time:timestamp', '--shuffle']
+    await lockstep(['enqueue', 'receipts', ...args], { env, input: input.join('\n') })
+    expect(await lockstep(['work', '-r', example, '--drain'], { env })).toMatchObject({ code: 0 })
+    const { rows } = await client.query(
+      'SELECT position, lag(at) OVER (PARTITION BY case_id ORDER BY position) > at AS late FROM receipt_events',
+    )
+    expect(rows).toHaveLength(60)
+    expect(rows.filter(({ late }) => late)).toEqual([])
+  })
+})
+
+describe('signals (R15)', () => {
+  it('SIGTTIN tells what every slot does, SIGTSTP makes quiet, SIGTERM aborts at the timeout and gives back', async () => {
+    await push('patient', 'a')
+    const command = work('waiting.ts', '--queues', 'patient', '--shutdown-timeout', '0')
+    await command.line(named('performing'))
+    await command.line(named('started'))
+    command.child.kill('SIGTTIN')
+    expect(await command.line(named('slot'))).toMatchObject({
+      queue: 'patient',
+      ids: ['a'],
+      since: expect.any(String),
+    })
+
+    command.child.kill('SIGTSTP')
+    await command.line(named('quiet'))
+    await vi.waitFor(async () => expect(await library.processes()).toMatchObject([{ quiet: true }]))
+
+    command.child.kill('SIGTERM')
+    expect((await command.ended).code).toBe(0)
+    const { items } = await library.find('patient')
+    expect(items).toMatchObject([{ id: 'a', state: 'waiting', retryCount: -1, crashes: 0 }])
+  })
+
+  it('gives back what ignores its signal, its numbers unchanged, and ends with 1', async () => {
+    await push('stuck', 'a')
+    const command = work('waiting.ts', '--queues', 'stuck', '--shutdown-timeout', '0')
+    await command.line(named('performing'))
+    await command.line(named('started'))
+    command.child.kill('SIGTERM')
+    expect((await command.ended).code).toBe(1)
+    const { items } = await library.find('stuck')
+    expect(items).toMatchObject([{ id: 'a', state: 'waiting', retryCount: -1, crashes: 0 }])
+  })
+
+  it('ends at once at the second signal, and gives back as well', async () => {
+    await push('stuck', 'a')
+    const command = work('waiting.ts', '--queues', 'stuck')
+    await command.line(named('performing'))
+    await command.line(named('started'))
+    command.child.kill('SIGINT')
+    await command.line(named('stopping'))
+    command.child.kill('SIGINT')
+    expect((await command.ended).code).toBe(130)
+    const { items } = await library.find('stuck')
+    expect(items).toMatchObject([{ id: 'a', state: 'waiting', retryCount: -1, crashes: 0 }])
+  })
+})
+
+describe('--processes', () => {
+  const works = (line: { event?: string; msg: string }) => line.event === 'child' && /works/.test(line.msg)
+  const isAlive = (pid: number) => existsSync(`/proc/${pid}`)
+
+  it('starts another in place of one that died, and passes SIGTERM on', async () => {
+    const command = work('ordered.ts', '--processes', '2')
+    await command.line((line) => works(line) && line.index === 1)
+    const { child: victim } = await command.line((line) => works(line) && line.index === 0)
+    process.kill(victim as number, 'SIGKILL')
+    const successor = await command.line((line) => works(line) && line.index === 0 && line.child !== victim)
+    expect(command.lines).toContainEqual(
+      expect.objectContaining({ child: victim, signal: 'SIGKILL', pause: 250 }),
+    )
+    command.child.kill('SIGTERM')
+    expect((await command.ended).code).toBe(0)
+    expect(isAlive(successor.child as number)).toBe(false)
+  })
+
+  it('leaves no child behind when the parent is killed', async () => {
+    const command = work('ordered.ts', '--processes', '2')
+    await command.line((line) => works(line) && line.index === 0)
+    await command.line((line) => works(line) && line.index === 1)
+    command.child.kill('SIGKILL')
+    // Children hold the other end of stdout: it closes with the last of them.
+    await command.ended
+    expect(command.lines.filter(named('stopped'))).toHaveLength(2)
+    await expect(library.processes()).resolves.toEqual([])
+  })
+
+  it('does not try again what can not even start', async () => {
+    const { code, stderr } = await work('several.ts', '--processes', '2', '--queues', 'zbra').ended
+    expect(stderr).toMatch(/no queue "zbra" is exported; did you mean "zebra"\?/)
+    expect(code).toBe(2)
+  })
+})
+
+describe('-r', () => {
+  it('serves what a module exports, in the order of its definition', async () => {
+    const queues = await loadQueues([fixture('several.ts'), fixture('ordered.ts')])
+    expect(queues.map(({ name }) => name)).toEqual(['first', 'zebra', 'ant', 'ordered'])
+    expect(selectQueues(queues, ['ant', 'zebra']).map(({ name }) => name)).toEqual(['zebra', 'ant'])
+  })
+
+  it.each([
+    ['a file that is missing', 'none.ts', /none.ts: there is no such file/],
+    ['a file without a queue', 'tsconfig.json', /can't be loaded|exports no queue/],
+    ['one name twice', 'twice.ts', /queue "orders" is defined twice/],
+  ])('refuses %s', async (_, file, message) => {
+    await expect(loadQueues([fixture(file)])).rejects.toThrow(message)
+  })
+
+  it.each([
+    ['--scheduler', 'fastest', /--scheduler must be lag, seq, weighted/],
+    ['--scheduler', 'strict:zbra', /did you mean "zebra"/],
+    ['--scheduler', 'weighted:zebra=0', /weight of "zebra" must be a number above 0/],
+    ['--splitter', 'node:2', /--splitter must be dynamic, default or node:K\/k/],
+    ['--splitter', 'node:2/2', /whole number from 0 to 1/],
+  ])('%s %s is wrong usage', async (option, value, message) => {
+    const { code, stderr } = await work('several.ts', option, value).ended
+    expect(stderr).toMatch(message)
+    expect(code).toBe(2)
+  })
+})

@@ -1,0 +1,207 @@
+import { Kysely, PostgresDialect } from 'kysely'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { EnqueueTransaction } from '../../src/enqueue/transaction.ts'
+import { JobError } from '../../src/errors.ts'
+import type { NewJob } from '../../src/job.ts'
+import { Lockstep } from '../../src/lockstep.ts'
+import { type Board, openStage, poolOn, type Stage } from '../support/rounds.ts'
+
+/** More than one statement's worth. */
+const MANY = 2_500
+const SEVERAL = 3
+
+let stage: Stage
+let board: Board
+
+beforeAll(async () => {
+  stage = await openStage()
+  // What a server finds wrong in the last statement of a call, after the others have been stored.
+  await stage.query(`ALTER TABLE lockstep.jobs ADD CONSTRAINT refused CHECK (id <> 'z')`)
+})
+afterAll(() => stage?.close())
+beforeEach(async () => {
+  board = await stage.queue()
+})
+afterEach(() => stage.endSessions())
+
+const jobs = (count: number): NewJob[] =>
+  Array.from({ length: count }, (_, i) => ({ id: `${i}`, payload: i }))
+const good = jobs
+const bad = (count: number) => [{ id: 'z' }, ...jobs(count)]
+const enqueue = (all: NewJob[], tx?: EnqueueTransaction) => stage.lockstep.enqueue(board.queue, all, { tx })
+const isRefused = { message: expect.stringContaining('violates check constraint "refused"') }
+
+describe.each([SEVERAL, MANY])('R1 P4 all of a call of %i jobs or nothing is stored', (count) => {
+  test('without a transaction', async () => {
+    await expect(enqueue(bad(count))).rejects.toMatchObject(isRefused)
+    expect(await board.countJobs()).toBe(0)
+    expect(await enqueue(good(count))).toBe(count)
+    expect(await board.countJobs()).toBe(count)
+  })
+
+  test('through a client that has not begun one', async () => {
+    const client = await stage.session()
+    await expect(enqueue(bad(count), client)).rejects.toMatchObject(isRefused)
+    expect(await isInTransaction(client)).toBe(false)
+    expect(await board.countJobs()).toBe(0)
+    expect(await enqueue(good(count), client)).toBe(count)
+    expect(await isInTransaction(client)).toBe(false)
+    expect(await board.countJobs()).toBe(count)
+  })
+
+  test('through a client that has', async () => {
+    const tx = await stage.transaction()
+    await enqueue(good(count), tx)
+    expect(await isInTransaction(tx)).toBe(true)
+    expect(await board.countJobs()).toBe(0)
+    await tx.query('ROLLBACK; BEGIN')
+    await enqueue(good(count), tx)
+    await tx.query('COMMIT')
+    expect(await board.countJobs()).toBe(count)
+  })
+
+  test('through a savepoint of the caller’s, which takes back a refused call', async () => {
+    const tx = await stage.transaction()
+    await enqueue([{ id: 'kept' }], tx)
+    await tx.query('SAVEPOINT mine')
+    await expect(enqueue(bad(count), tx)).rejects.toMatchObject(isRefused)
+    await tx.query('ROLLBACK TO mine; COMMIT')
+    expect(await board.countJobs()).toBe(1)
+  })
+
+  test('through another pool', async () => {
+    const pool = poolOn(stage.connectionString, { max: 1 })
+    await expect(enqueue(bad(count), pool)).rejects.toMatchObject(isRefused)
+    expect(await isInTransaction(pool)).toBe(false)
+    expect(await board.countJobs()).toBe(0)
+    expect(await enqueue(good(count), pool)).toBe(count)
+    expect(await isInTransaction(pool)).toBe(false)
+    await pool.end()
+    expect(await board.countJobs()).toBe(count)
+  })
+
+  test('through a Kysely transaction', async () => {
+    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: poolOn(stage.connectionString) }) })
+    const rolledBack = db.transaction().execute(async (tx) => {
+      expect(await enqueue(good(count), tx)).toBe(count)
+      throw new Error('roll back')
+    })
+    await expect(rolledBack).rejects.toThrow('roll back')
+    expect(await board.countJobs()).toBe(0)
+    await db.transaction().execute((tx) => enqueue(good(count), tx))
+    expect(await board.countJobs()).toBe(count)
+    await expect(enqueue(good(count), db as never)).rejects.toMatchObject({
+      code: 'LOCKSTEP_BAD_TRANSACTION',
+      message: expect.stringContaining('a Kysely instance: pass the transaction'),
+    })
+    await db.destroy()
+  })
+
+  test('through anything with query(text, values)', async () => {
+    const client = await stage.transaction()
+    const statements: unknown[] = []
+    const adapter = {
+      query: (text: string, values?: unknown[]) => {
+        statements.push(text)
+        return client.query(text, values)
+      },
+    }
+    await enqueue(good(count), adapter)
+    await client.query('COMMIT')
+    expect(statements.length).toBeGreaterThan(0)
+    expect(await board.countJobs()).toBe(count)
+  })
+
+  test('in a transaction that is aborted already it is a clear error', async () => {
+    const tx = await stage.transaction()
+    await tx.query('SELECT 1 / 0').catch(() => {})
+    await expect(enqueue(good(count), tx)).rejects.toMatchObject({
+      name: 'DatabaseError',
+      code: 'LOCKSTEP_TRANSACTION_ABORTED',
+      message: expect.stringContaining('roll it back and start again'),
+    })
+    await tx.query('ROLLBACK')
+    expect(await board.countJobs()).toBe(0)
+  })
+})
+
+test('R1 a call that is refused in several statements leaves the caller’s transaction usable', async () => {
+  const tx = await stage.transaction()
+  await enqueue([{ id: 'kept' }], tx)
+  await expect(enqueue(bad(MANY), tx)).rejects.toMatchObject(isRefused)
+  await tx.query('COMMIT')
+  expect(await board.countJobs()).toBe(1)
+})
+
+test('R1 100,000 jobs in one call, of which the last is bad and then good', async () => {
+  const all = jobs(100_000)
+  await expect(enqueue([...all, { id: '' }])).rejects.toBeInstanceOf(JobError)
+  await expect(enqueue([...all, { id: 'z' }])).rejects.toMatchObject(isRefused)
+  expect(await board.countJobs()).toBe(0)
+  expect(await enqueue(all)).toBe(100_000)
+  expect(await board.countJobs()).toBe(100_000)
+  expect(await board.countPayloads()).toBe(100_000)
+}, 60_000)
+
+test.each([[null], ['BEGIN'], [{}], [{ query: 1 }]])(
+  '`tx` that is no transaction is refused: %j',
+  async (tx) => {
+    await expect(enqueue(good(1), tx as never)).rejects.toMatchObject({ code: 'LOCKSTEP_BAD_TRANSACTION' })
+    expect(await board.countJobs()).toBe(0)
+  },
+)
+
+describe('a queue that is new', () => {
+  test('stays when the transaction of its first push rolls back', async () => {
+    const queue = { ...board.queue, name: 'new' }
+    const lockstep = stage.lockstepAnew()
+    const tx = await stage.transaction()
+    await lockstep.enqueue(queue, { id: 'a' }, { tx })
+    await tx.query('ROLLBACK; BEGIN')
+    await lockstep.enqueue(queue, { id: 'a' }, { tx })
+    await tx.query('COMMIT')
+    expect(await stage.query('SELECT id FROM lockstep.waiting WHERE queue = $1', ['new'])).toEqual([
+      { id: 'a' },
+    ])
+  })
+
+  test.each([true, false])(
+    'does not need a connection of a pool whose all are in transactions; known: %s',
+    async (known) => {
+      const pool = poolOn(stage.connectionString, { max: 2, connectionTimeoutMillis: 5_000 })
+      const lockstep = new Lockstep({ pool })
+      const queue = known ? board.queue : { ...board.queue, name: 'first of all' }
+      const clients = [await pool.connect(), await pool.connect()]
+      for (const [i, client] of clients.entries()) {
+        await client.query('BEGIN')
+        const push = lockstep.enqueue(queue, { id: `${i}` }, { tx: client })
+        if (i === 0) await push.then(() => client.query('COMMIT'))
+        else await push.then(() => client.query('ROLLBACK'))
+        await lockstep.enqueue(queue, { id: `again ${i}` }, { tx: client })
+      }
+      for (const client of clients) client.release()
+      await pool.end()
+      const rows = await stage.query('SELECT id FROM lockstep.waiting WHERE queue = $1 ORDER BY id', [
+        queue.name,
+      ])
+      expect(rows).toEqual([{ id: '0' }, { id: 'again 0' }, { id: 'again 1' }])
+    },
+  )
+
+  test('is a conflict worth another try for a transaction whose snapshot is older', async () => {
+    const queue = { ...board.queue, name: 'newer' }
+    const tx = await stage.transaction('BEGIN ISOLATION LEVEL REPEATABLE READ')
+    await tx.query('SELECT FROM lockstep.queues')
+    const push = () => stage.lockstep.enqueue(queue, { id: 'a' }, { tx })
+    await expect(push()).rejects.toMatchObject({ code: 'LOCKSTEP_CONFLICT' })
+    await tx.query('ROLLBACK; BEGIN ISOLATION LEVEL REPEATABLE READ')
+    expect(await push()).toBe(1)
+    await tx.query('COMMIT')
+  })
+})
+
+async function isInTransaction(on: { query(text: string): Promise<unknown> }): Promise<boolean> {
+  const time = 'SELECT now() = statement_timestamp() AS alone'
+  const { rows } = (await on.query(time)) as { rows: { alone: boolean }[] }
+  return !rows[0]!.alone
+}

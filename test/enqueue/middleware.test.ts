@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { ClientMiddleware } from '../../src/enqueue/middleware.ts'
+import { JobError } from '../../src/errors.ts'
+import type { NewJob } from '../../src/job.ts'
+import { type Board, openStage, type Stage } from '../support/rounds.ts'
+
+let stage: Stage
+let board: Board
+
+beforeAll(async () => {
+  stage = await openStage()
+})
+afterAll(() => stage?.close())
+beforeEach(async () => {
+  board = await stage.queue()
+})
+
+const A: NewJob = { id: 'a', payload: 'v', score: 1 }
+const B: NewJob = { id: 'b', payload: 'v', score: 1 }
+
+describe('R14 a client middleware', () => {
+  test('goes around the store, the first outermost', async () => {
+    const seen: string[] = []
+    const named = (name: string): ClientMiddleware => {
+      return async ({ queue, jobs }, next) => {
+        seen.push(`${name} ${queue.name === board.queue.name} ${await board.countJobs()}`)
+        await next(jobs)
+        seen.push(`${name} ${await board.countJobs()}`)
+      }
+    }
+    const lockstep = stage.lockstepAnew(named('m1'), named('m2'))
+    expect(await lockstep.enqueue(board.queue, [A, B])).toBe(2)
+    expect(seen).toEqual(['m1 true 0', 'm2 true 0', 'm2 2', 'm1 2'])
+  })
+
+  test('changes jobs', async () => {
+    const lockstep = stage.lockstepAnew(({ jobs }, next) =>
+      next(jobs.map((job) => ({ ...job, payload: 'w', lane: 3 }))),
+    )
+    expect(await lockstep.enqueue(board.queue, [A, B])).toBe(2)
+    expect(await board.set('b')).toEqual(['w[1]'])
+    expect(await board.job('b')).toMatchObject({ lane: 3 })
+  })
+
+  test('changes them in place too', async () => {
+    const lockstep = stage.lockstepAnew(async ({ jobs }, next) => {
+      for (const job of jobs) (job.payload as unknown[]).push('traced')
+      await next(jobs)
+    })
+    await lockstep.enqueue(board.queue, { id: 'a', payload: ['v'] as unknown[], score: 1 })
+    expect((await (await board.player()).take()).payloads).toEqual([['v', 'traced']])
+  })
+
+  test('adds and drops jobs', async () => {
+    const lockstep = stage.lockstepAnew(({ jobs }, next) =>
+      next([...jobs.filter(({ id }) => id !== 'a'), { id: 'c' }]),
+    )
+    expect(await lockstep.enqueue(board.queue, [A, B])).toBe(2)
+    expect(
+      await Promise.all(['a', 'b', 'c'].map(async (id) => (await board.findJob(id)) !== undefined)),
+    ).toEqual([false, true, true])
+  })
+
+  test('that drops all, or does not call next, stores nothing', async () => {
+    expect(await stage.lockstepAnew((_call, next) => next([])).enqueue(board.queue, A)).toBe(0)
+    expect(await stage.lockstepAnew(() => {}).enqueue(board.queue, A)).toBe(0)
+    expect(await board.countJobs()).toBe(0)
+  })
+
+  test('that throws stores nothing before next, and what it stored after', async () => {
+    const before = stage.lockstepAnew(() => {
+      throw new Error('not today')
+    })
+    await expect(before.enqueue(board.queue, A)).rejects.toThrow('not today')
+    expect(await board.countJobs()).toBe(0)
+    const after = stage.lockstepAnew(async ({ jobs }, next) => {
+      await next(jobs)
+      throw new Error('too late')
+    })
+    await expect(after.enqueue(board.queue, A)).rejects.toThrow('too late')
+    expect(await board.countJobs()).toBe(1)
+  })
+
+  test('is asked before the database is, and sees no bad job of the caller’s', async () => {
+    let asked = 0
+    const lockstep = stage.lockstepAnew(({ jobs }, next) => {
+      asked += 1
+      return next(jobs)
+    })
+    await expect(lockstep.enqueue(board.queue, [A, { id: '' }])).rejects.toMatchObject({
+      index: 1,
+      field: 'id',
+    })
+    expect(asked).toBe(0)
+  })
+
+  test('R1 that makes a bad job gets the error', async () => {
+    const caught: unknown[] = []
+    const lockstep = stage.lockstepAnew(async ({ jobs }, next) => {
+      await next([...jobs, { ...A, lane: -1 }]).catch((error) => caught.push(error))
+    })
+    expect(await lockstep.enqueue(board.queue, [A, B])).toBe(0)
+    expect(caught).toEqual([expect.any(JobError)])
+    expect(caught[0]).toMatchObject({ index: 2, field: 'lane' })
+    expect(await board.countJobs()).toBe(0)
+  })
+
+  test('P4 stores in the caller’s transaction', async () => {
+    const lockstep = stage.lockstepAnew(({ jobs }, next) => next(jobs))
+    const tx = await stage.transaction()
+    await lockstep.enqueue(board.queue, A, { tx })
+    await tx.query('ROLLBACK')
+    await stage.endSessions()
+    expect(await board.countJobs()).toBe(0)
+  })
+})

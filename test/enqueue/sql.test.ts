@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { toLockstepError } from '../../src/postgres/failure.ts'
+import { type Board, openStage, type Stage, shown } from '../support/rounds.ts'
+
+let stage: Stage
+let board: Board
+
+beforeAll(async () => {
+  stage = await openStage()
+})
+afterAll(() => stage?.close())
+beforeEach(async () => {
+  board = await stage.queue({ batchSize: 10 })
+})
+
+/** `SELECT lockstep.enqueue('queue …', …)` with these arguments as they stand. */
+const enqueue = (args: string) => stage.query(`SELECT lockstep.enqueue('${board.queue.name}', ${args})`)
+
+describe('R1 enqueue from SQL', () => {
+  test('takes what JavaScript takes, with the same defaults', async () => {
+    await enqueue(`'a', '{"status":"paid"}'`)
+    await enqueue(`'b'`)
+    await enqueue(
+      `id => 'c', payload => '1', score => -2.5, perform_in => '2018-09-07 12:28:08+00', lane => 3`,
+    )
+    await enqueue(`'d', NULL, NULL, NULL, NULL`)
+    expect(await board.job('c')).toMatchObject({ lane: 3, performIn: 1_536_323_288_000 })
+    expect(await board.set('c')).toEqual(['1[-2.5]'])
+    const { rounds } = await (await board.player()).claim()
+    expect(rounds.map(({ id, payloads }) => [id, payloads])).toEqual([
+      ['a', [{ status: 'paid' }]],
+      ['b', ['']],
+      ['d', ['']],
+    ])
+  })
+
+  test('is of the moment, not of the transaction’s start', async () => {
+    await stage.query(`DO $$ BEGIN
+      PERFORM lockstep.enqueue('${board.queue.name}', 'b', '1');
+      PERFORM lockstep.enqueue('${board.queue.name}', 'a', '1');
+      PERFORM lockstep.enqueue('${board.queue.name}', 'b', '2');
+    END $$`)
+    const { rounds } = await (await board.player()).claim()
+    expect(rounds.map(({ id }) => id)).toEqual(['b', 'a'])
+    const [first, last] = rounds[0]!.scores
+    expect(first).toBeLessThan(rounds[1]!.scores[0]!)
+    expect(last).toBeGreaterThan(rounds[1]!.scores[0]!)
+  })
+
+  test('P4 exists when its transaction commits', async () => {
+    const tx = await stage.transaction()
+    await tx.query(`SELECT lockstep.enqueue($1, 'a', '1', 1)`, [board.queue.name])
+    expect(await board.countJobs()).toBe(0)
+    await tx.query('ROLLBACK; BEGIN')
+    await tx.query(`SELECT lockstep.enqueue($1, 'a', '2', 2)`, [board.queue.name])
+    await tx.query('COMMIT')
+    await stage.endSessions()
+    expect(shown([await (await board.player()).take()])).toEqual(['a: 2[2]'])
+  })
+
+  test.each([
+    ['no id', 'NULL', 'id is required and must not be empty'],
+    ['an empty id', `''`, 'id is required'],
+    ['2,000 bytes', `repeat('é', 1000)`, 'id must be at most 1,024 bytes, not 2000'],
+    ['20 MB', `'a', to_jsonb(repeat('x', 20000000))`, 'payload must be at most 8 MiB'],
+    ['NaN', `'a', '1', 'NaN'`, 'score must be a finite number'],
+    ['Infinity', `'a', '1', '-Infinity'`, 'score must be a finite number'],
+    ['infinity', `'a', '1', 1, 'infinity'`, 'perform_in must be a finite time'],
+    [
+      'too late',
+      `'a', '1', 1, '10000-01-01 00:00+00'`,
+      'perform_in must be a finite time before the year 10000',
+    ],
+    ['a negative lane', `'a', '1', 1, NULL, -1`, 'lane must be a whole number from 0 to 32767'],
+    ['a lane too high', `'a', '1', 1, NULL, 40000`, 'lane must be a whole number from 0 to 32767'],
+  ])('rejects by index and field: %s', async (_name, args, problem) => {
+    await expect(enqueue(args)).rejects.toMatchObject({
+      code: 'LOCKSTEP_BAD_JOB',
+      message: expect.stringContaining(`jobs[0].${problem}`),
+    })
+    expect(await board.countJobs()).toBe(0)
+  })
+
+  test('rejects text that is no JSON', async () => {
+    await expect(enqueue(`'a', '{status: 1}'`)).rejects.toThrow('invalid input syntax for type json')
+  })
+})
+
+describe('R1 enqueue_many from SQL', () => {
+  const many = (ids: (string | null)[], lanes: number[] = []) =>
+    stage.query('SELECT lockstep.enqueue_many($1, $2, NULL, NULL, NULL, $3)', [board.queue.name, ids, lanes])
+
+  test('stores nothing of a call with a bad job, and names its index', async () => {
+    await expect(many(['a', 'b', '', null])).rejects.toThrow('jobs[2].id is required')
+    await expect(many(['b', 'a'], [0, -1])).rejects.toThrow('jobs[1].lane')
+    expect(await board.countJobs()).toBe(0)
+  })
+
+  test('returns how many were given, and takes defaults for what is short', async () => {
+    expect(await many(['b', 'a', 'b'], [4])).toEqual([{ enqueue_many: 3 }])
+    expect(await board.job('b')).toMatchObject({ lane: 4 })
+    expect(await board.job('a')).toMatchObject({ lane: 0 })
+  })
+})
+
+describe('R1 a queue that is unknown', () => {
+  test('is a clear error', async () => {
+    const error = await stage.query(`SELECT lockstep.enqueue('ordesr', 'a')`).catch((e) => e)
+    expect(error).toMatchObject({
+      name: 'DatabaseError',
+      code: 'LOCKSTEP_UNKNOWN_QUEUE',
+      message: expect.stringContaining(
+        'queue "ordesr" does not exist; Start a worker that defines it, or create it',
+      ),
+    })
+    expect(toLockstepError(error)).toBe(error)
+  })
+
+  test.each(['', 'x'.repeat(300), null])('is an error too where its name is no name: %s', async (name) => {
+    await expect(stage.query(`SELECT lockstep.enqueue($1, 'a')`, [name])).rejects.toMatchObject({
+      code: 'LOCKSTEP_UNKNOWN_QUEUE',
+    })
+  })
+
+  test('can be created from SQL, once, with a name and shards in their bounds', async () => {
+    const create = async (name: string, shards: number) =>
+      (await stage.query<{ id: number }>('SELECT lockstep.create_queue($1, $2) AS id', [name, shards]))[0]!.id
+    const ids = await Promise.all(Array.from({ length: 8 }, () => create('from SQL', 3)))
+    expect(new Set(ids).size).toBe(1)
+    expect(await create('from SQL', 4)).toBe(ids[0])
+    await stage.query(`SELECT lockstep.enqueue('from SQL', 'a')`)
+    for (const [name, shards] of [
+      ['', 1],
+      ['é'.repeat(128), 1],
+      ['none', 0],
+      ['many', 16_385],
+    ] as const) {
+      await expect(create(name, shards)).rejects.toThrow(/violates check constraint "queues_(name|shards)"/)
+    }
+  })
+})

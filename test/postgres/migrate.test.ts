@@ -1,0 +1,195 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { migrations } from '../../migrations/index.ts'
+import { defineQueue, Lockstep } from '../../src/index.ts'
+import { Database } from '../../src/postgres/database.ts'
+import { migrate, migrationSql, requireMigrated } from '../../src/postgres/migrate.ts'
+import { claim } from '../../src/store/claim.ts'
+import { registerProcess } from '../../src/store/process.ts'
+import { ensureQueue } from '../../src/store/queue.ts'
+import { complete } from '../../src/store/settle.ts'
+import { createDatabase, type TestDatabase } from '../support/database.ts'
+import { poolOn } from '../support/rounds.ts'
+
+const ALL = Object.keys(migrations)
+
+let server: TestDatabase
+const undo: (() => Promise<unknown>)[] = []
+
+beforeEach(async () => {
+  server = await createDatabase()
+  undo.push(() => server.drop())
+})
+afterEach(async () => {
+  for (const step of undo.splice(0).reverse()) await step()
+})
+
+function open(schema = 'lockstep', connectionString = server.connectionString): Database {
+  const pool = poolOn(connectionString)
+  undo.push(() => pool.end())
+  return new Database(pool, schema)
+}
+
+function lockstepOn(connectionString: string, schema?: string): Lockstep {
+  const lockstep = new Lockstep({ connectionString, schema })
+  undo.push(() => lockstep.close())
+  return lockstep
+}
+
+describe('a migration', () => {
+  test('brings everything, and nothing the second time', async () => {
+    const database = open()
+    expect(await migrate(database)).toEqual({ applied: ALL })
+    await requireMigrated(database)
+    await database.query(`SELECT lockstep.create_queue('kept', 3)`)
+    expect(await migrate(database)).toEqual({ applied: [] })
+    expect(await database.query('SELECT name FROM lockstep.queues')).toEqual([{ name: 'kept' }])
+  })
+
+  test('is done once when three ask at once', async () => {
+    const reports = await Promise.all([1, 2, 3].map(() => migrate(open())))
+    expect(reports.map(({ applied }) => applied.length).sort()).toEqual([0, 0, ALL.length])
+    await requireMigrated(open())
+  })
+
+  test('brings functions up to date where the tables are', async () => {
+    const database = open()
+    await migrate(database)
+    await database.query(`CREATE OR REPLACE FUNCTION lockstep.micros(_at timestamptz) RETURNS bigint
+      LANGUAGE sql STABLE PARALLEL SAFE RETURN 0`)
+    await migrate(database)
+    expect(await database.query(`SELECT lockstep.micros('2000-01-01 00:00+00') AS at`)).toEqual([
+      { at: 946_684_800_000_000 },
+    ])
+  })
+
+  test('leaves no lock behind on its connection', async () => {
+    const pool = poolOn(server.connectionString, { max: 1 })
+    undo.push(() => pool.end())
+    await migrate(new Database(pool, 'lockstep'))
+    const { rows } = await pool.query(
+      `SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()`,
+    )
+    expect(rows).toEqual([])
+  })
+
+  test('refuses a database that a later release has been to', async () => {
+    const database = open()
+    await migrate(database)
+    await database.query(`INSERT INTO lockstep.migrations VALUES ('9999_later', 'now')`)
+    const refused = {
+      code: 'LOCKSTEP_SCHEMA_NEW',
+      message: expect.stringMatching(/9999_later.*upgrade this one/),
+    }
+    await expect(migrate(database)).rejects.toMatchObject(refused)
+    await expect(requireMigrated(database)).rejects.toMatchObject(refused)
+  })
+})
+
+describe('a worker’s start', () => {
+  test('finds out that there is no schema, and that it is old', async () => {
+    const database = open()
+    await expect(requireMigrated(database)).rejects.toMatchObject({
+      code: 'LOCKSTEP_SCHEMA_MISSING',
+      message: expect.stringContaining('no schema "lockstep" of pg-lockstep: run `lockstep migrate` first'),
+    })
+    await migrate(database)
+    const known = migrations as Record<string, unknown>
+    known['9998_to_come'] = { up: async () => {} }
+    undo.push(async () => delete known['9998_to_come'])
+    await expect(requireMigrated(database)).rejects.toMatchObject({
+      code: 'LOCKSTEP_SCHEMA_OLD',
+      message: expect.stringContaining(
+        '"lockstep" lacks 9998_to_come: run `lockstep migrate` with this release',
+      ),
+    })
+    expect(await migrate(database)).toEqual({ applied: ['9998_to_come'] })
+    await requireMigrated(database)
+  })
+
+  test('a push without a schema says what to do', async () => {
+    const push = lockstepOn(server.connectionString).enqueue(defineQueue('orders'), { id: 'a' })
+    await expect(push).rejects.toMatchObject({
+      code: 'LOCKSTEP_SCHEMA_MISSING',
+      message: expect.stringContaining('lockstep migrate'),
+    })
+  })
+})
+
+describe('the name of the schema', () => {
+  test.each(['Work Place', 'select', 'étage', '100% @schema', 'a'.repeat(63)])(
+    'may be any: %s',
+    async (schema) => {
+      const lockstep = lockstepOn(server.connectionString, schema)
+      await lockstep.migrate()
+      const database = open(schema)
+      await requireMigrated(database)
+      await database.query(`LISTEN "${schema}"`)
+
+      const queue = defineQueue('orders', { shards: 1 })
+      await lockstep.enqueue(queue, { id: 'a', payload: { b: 1 } })
+      await database.query(`SELECT ${database.prefix}.enqueue('orders', 'a', '2')`)
+      const queueId = await ensureQueue(database, 'orders', 1)
+      const info = { host: 'here', pid: 1, version: '0', slots: 1, queues: [] }
+      const processId = await registerProcess(database.pool, schema, info, 10_000)
+      const key = { queueId, shard: 0, lane: 0 }
+      const { rounds } = await claim(database, processId, key, { after: null, afterId: '' }, 1, undefined)
+      expect(rounds).toMatchObject([{ id: 'a', payloads: [{ b: 1 }, 2] }])
+      expect(await complete(database, { processId, queueId }, rounds)).toEqual([])
+      expect(
+        await database.query(`SELECT queue, processed, waiting FROM ${database.prefix}.queue_stats`),
+      ).toEqual([{ queue: 'orders', processed: 0, waiting: 0 }])
+      expect(await database.query(`SELECT nspname FROM pg_namespace WHERE nspname = 'lockstep'`)).toEqual([])
+    },
+  )
+
+  test('two schemas of one database know nothing of each other', async () => {
+    const [one, other] = [
+      lockstepOn(server.connectionString, 'one'),
+      lockstepOn(server.connectionString, 'other'),
+    ]
+    await Promise.all([one.migrate(), other.migrate()])
+    await one.enqueue(defineQueue('orders'), { id: 'a' })
+    const { pool } = open()
+    expect((await pool.query('SELECT id FROM one.jobs')).rows).toEqual([{ id: 'a' }])
+    expect((await pool.query('SELECT id FROM other.jobs')).rows).toEqual([])
+  })
+})
+
+describe('the migration as SQL', () => {
+  test.each(['lockstep', 'Work Place'])('run by hand makes what `migrate` makes: %s', async (schema) => {
+    const byHand = open(schema)
+    await byHand.pool.query(await migrationSql(schema))
+    await requireMigrated(byHand)
+    const made = await describeSchema(byHand)
+    expect(await migrate(byHand)).toEqual({ applied: [] })
+
+    const other = await createDatabase()
+    undo.unshift(() => other.drop())
+    const migrated = open(schema, other.connectionString)
+    await migrate(migrated)
+    const expected = await describeSchema(migrated)
+    expect(expected.length).toBeGreaterThan(100)
+    expect(made).toEqual(expected)
+  })
+})
+
+/** All of it but the library's own lock table, a line each. */
+async function describeSchema(database: Database): Promise<string[]> {
+  const rows = await database.query<{ line: string }>(
+    `SELECT concat_ws(' ', 'column', table_name, column_name, ordinal_position, data_type, is_nullable, column_default,
+       is_identity, collation_name) AS line
+     FROM information_schema.columns WHERE table_schema = $1 AND table_name <> 'migration_lock'
+     UNION ALL SELECT concat_ws(' ', 'relation', relname, relkind, array_to_string(reloptions, ','))
+     FROM pg_class WHERE relnamespace = $2::regnamespace AND relname !~ 'migration_lock'
+     UNION ALL SELECT concat_ws(' ', 'constraint', conrelid::regclass, conname, pg_get_constraintdef(oid))
+     FROM pg_constraint WHERE connamespace = $2::regnamespace AND conrelid::regclass::text !~ 'migration_lock'
+     UNION ALL SELECT 'index ' || indexdef FROM pg_indexes WHERE schemaname = $1 AND tablename <> 'migration_lock'
+     UNION ALL SELECT 'sequence ' || to_jsonb(s)::text FROM pg_sequences s WHERE schemaname = $1
+     UNION ALL SELECT concat_ws(' ', 'view', viewname, definition) FROM pg_views WHERE schemaname = $1
+     UNION ALL SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = $2::regnamespace
+     UNION ALL SELECT concat_ws(' ', 'done', name) FROM ${database.prefix}.migrations
+     ORDER BY line`,
+    [database.schema, database.prefix],
+  )
+  return rows.map(({ line }) => line)
+}

@@ -1,0 +1,163 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { defineQueue } from '../../src/index.ts'
+import { lost, overlaps, type Run, read, runsOf } from '../support/handler-log.ts'
+import { shardsHeld } from '../support/shards.ts'
+import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
+import { useWorkshop } from '../support/workshop.ts'
+
+const LEASE = 4_000
+/** Without a lease to wait for: what a slow machine takes to notice, deal and claim. */
+const SOON = 3_000
+
+const shop = useWorkshop()
+let processes: WorkerProcesses
+let queues = 0
+
+beforeEach(() => {
+  processes = new WorkerProcesses()
+  queues += 1
+})
+afterEach(() => processes.end())
+
+const runs = () => runsOf(read(processes.log))
+const returned = (run: Run) => run.returned
+
+test('P1 P3 R10: when a process is killed, its shards go on at once, its claims when its lease has ended', async () => {
+  const queue = defineQueue(`killed ${queues}`, { shards: 8 })
+  const ids = Array.from({ length: 64 }, (_, index) => `id-${index}`)
+  await shop.lockstep.enqueue(
+    queue,
+    ids.map((id, index) => ({ id, payload: id, performIn: index })),
+  )
+  const victim = await startGated(queue.name, ids)
+  const claimed = await claimsOf(victim)
+  const survivor = await start(queue.name)
+  // Up to four: a shard changes hands between batches, and two of the victim's don't end.
+  await survivor.heard<{ shards: number }>('dealt', ({ shards }) => shards >= 2)
+  const shards = await shardsOf(claimed)
+  const others = await waitingIn(await shardsHeld(shop, survivor.processId, queue))
+  await vi.waitFor(() => expect(done()).toEqual(expect.arrayContaining(others)), { timeout: 10_000 })
+
+  await victim.kill()
+  const [{ left }] = (await shop.sql<{ left: number }>(
+    `SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 * 1000 AS left
+     FROM lockstep.processes WHERE process_id = $1`,
+    [victim.processId],
+  )) as [{ left: number }]
+  expect(left).toBeGreaterThan(SOON / 2)
+  const rest = ids.filter((id) => !claimed.includes(id))
+  await vi.waitFor(() => expect(done().sort()).toEqual(rest.sort()), { timeout: SOON, interval: 20 })
+  expect(shards).toHaveLength(2)
+
+  await vi.waitFor(() => expect(done().sort()).toEqual(ids.sort()), { timeout: left + SOON, interval: 20 })
+  expect(survivor.of('rescued')).toEqual(
+    expect.arrayContaining(claimed.map((id) => ({ queue: queue.name, id, crashes: 1 }))),
+  )
+  expect(overlaps(runs(), processes.deaths)).toEqual([])
+  expect(lost(runs(), new Map(ids.map((id) => [id, [id]])))).toEqual([])
+  await expectLeaseKept(claimed, victim, left)
+})
+
+test('R10: a job that kills its process is failed after maxCrashes; the others of its batch are performed', async () => {
+  const queue = defineQueue(`poisoned ${queues}`, { shards: 1 })
+  const ids = ['a', 'b', 'poison', 'c', 'd']
+  await shop.lockstep.enqueue(
+    queue,
+    ids.map((id, index) => ({ id, payload: id, performIn: index })),
+  )
+  const policy = { name: queue.name, shards: 1, batchSize: 5, maxCrashes: 2, maxRetryCount: 0 }
+  const next = () =>
+    processes.fork({
+      connectionString: shop.connectionString,
+      queue: policy,
+      worker: { slots: 1, lease: 500, heartbeat: 50, poll: 50 },
+      poison: 'poison',
+    })
+  for (let crash = 1; crash <= 2; crash += 1) {
+    await next().ended()
+  }
+  const last = next()
+  const failed = await last.heard<{ id: string }>('failed')
+  expect(failed.id).toBe('poison')
+  await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0), { timeout: 10_000 })
+
+  const [dead, ...none] = await shop.sql<{ job_id: string; error: string }>(
+    'SELECT m.job_id, m.error FROM lockstep.morgue m JOIN lockstep.queues q USING (queue_id) WHERE q.name = $1',
+    [queue.name],
+  )
+  expect(none).toEqual([])
+  expect(dead).toMatchObject({
+    job_id: 'poison',
+    error: expect.stringMatching(/CrashLimitError: the worker process died 2 times in a row/),
+  })
+  const innocent = ids.filter((id) => id !== 'poison')
+  expect(done().sort()).toEqual(innocent)
+  expect(runs().filter(({ id }) => id === 'poison')).toHaveLength(2)
+})
+
+function start(name: string): Promise<WorkerProcess> {
+  return processes.start({
+    connectionString: shop.connectionString,
+    queue: { name, shards: 8 },
+    worker: { slots: 2, lease: LEASE },
+  })
+}
+
+function startGated(name: string, gated: readonly string[]): Promise<WorkerProcess> {
+  return processes.start({
+    connectionString: shop.connectionString,
+    queue: { name, shards: 8 },
+    worker: { slots: 2, lease: LEASE },
+    gated,
+  })
+}
+
+const done = () => [
+  ...new Set(
+    runs()
+      .filter(returned)
+      .map(({ id }) => id),
+  ),
+]
+
+async function claimsOf(victim: WorkerProcess): Promise<string[]> {
+  const claims = () =>
+    shop.sql<{ id: string }>('SELECT id FROM lockstep.jobs WHERE claimed_by = $1', [victim.processId])
+  return vi.waitFor(
+    async () => {
+      const rows = await claims()
+      expect(rows).toHaveLength(2)
+      return rows.map(({ id }) => id)
+    },
+    { timeout: 10_000 },
+  )
+}
+
+async function shardsOf(ids: readonly string[]): Promise<number[]> {
+  const rows = await shop.sql<{ shard: number }>(
+    'SELECT DISTINCT shard FROM lockstep.jobs WHERE id = ANY ($1)',
+    [ids],
+  )
+  return rows.map(({ shard }) => shard)
+}
+
+async function waitingIn(shards: readonly number[]): Promise<string[]> {
+  const rows = await shop.sql<{ id: string }>(
+    'SELECT id FROM lockstep.jobs WHERE shard = ANY ($1) AND claimed_by IS NULL',
+    [shards],
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** The claims of the dead were not touched before their lease had ended. */
+async function expectLeaseKept(
+  claimed: readonly string[],
+  victim: WorkerProcess,
+  left: number,
+): Promise<void> {
+  for (const id of claimed) {
+    const [, again] = runs().filter((run) => run.id === id)
+    const waited = Number(again!.begin - victim.endedAt!) / 1e6
+    expect(waited).toBeGreaterThan(left - 100)
+  }
+}

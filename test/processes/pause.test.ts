@@ -1,0 +1,82 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { defineQueue } from '../../src/index.ts'
+import { lost, read, runsOf } from '../support/handler-log.ts'
+import { WorkerProcesses } from '../support/worker-processes.ts'
+import { useWorkshop } from '../support/workshop.ts'
+
+const LEASE = 1_000
+
+const shop = useWorkshop()
+let processes: WorkerProcesses
+
+beforeEach(() => {
+  processes = new WorkerProcesses()
+})
+afterEach(() => processes.end())
+
+test('P1 P6: a process that was stopped for longer than its lease and goes on is refused, and works on', async () => {
+  const queue = defineQueue('stopped', { shards: 3 })
+  await shop.lockstep.enqueue(queue, { id: 'long', payload: 'long' })
+  const options = {
+    connectionString: shop.connectionString,
+    queue: { name: queue.name, shards: 3 },
+    worker: { slots: 2, lease: LEASE },
+  }
+  const stopped = await processes.start({ ...options, gated: ['long'] })
+  await stopped.heard<{ ids: string[] }>('started', ({ ids }) => ids.includes('long'))
+  await Promise.all([processes.start(options), processes.start(options)])
+  const former = stopped.processId
+
+  stopped.signal('SIGSTOP')
+  const ended = leaseEnd(former)
+  const ids = Array.from({ length: 30 }, (_, index) => `id-${index}`)
+  await shop.lockstep.enqueue(
+    queue,
+    ids.map((id) => ({ id, payload: id })),
+  )
+  await vi.waitFor(() => expect(doneBy(/./)).toContain('long'), { timeout: 15_000, interval: 20 })
+  const [first, second] = runs().filter(({ id }) => id === 'long')
+  expect(first).toMatchObject({ process: stopped.name, end: undefined })
+  expect(second!.process).not.toBe(stopped.name)
+  expect(second!.begin).toBeGreaterThan(await ended)
+
+  stopped.signal('SIGCONT')
+  await stopped.heard('leaseLost')
+  stopped.open()
+  expect(await stopped.heard('refused')).toEqual({ queue: queue.name, id: 'long' })
+  expect(stopped.of('completed')).toEqual([])
+
+  // Back as somebody new, it takes its part of the work again.
+  await vi.waitFor(
+    async () => {
+      const more = Array.from({ length: 10 }, () => `id-${Math.random()}`)
+      ids.push(...more)
+      await shop.lockstep.enqueue(
+        queue,
+        more.map((id) => ({ id, payload: id })),
+      )
+      expect(stopped.of('completed')).not.toEqual([])
+    },
+    { timeout: 10_000, interval: 100 },
+  )
+  await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0), { timeout: 10_000 })
+  expect(lost(runs(), new Map(ids.map((id) => [id, [id]])))).toEqual([])
+  expect(doneBy(new RegExp(`^${stopped.name}$`)).length).toBeGreaterThan(1)
+})
+
+const runs = () => runsOf(read(processes.log))
+const doneBy = (name: RegExp) =>
+  runs()
+    .filter(({ process, returned }) => returned && name.test(process))
+    .map(({ id }) => id)
+
+/** When the lease ends that nobody renews any more, on the clock of the log. */
+async function leaseEnd(processId: number): Promise<bigint> {
+  const before = process.hrtime.bigint()
+  const [row] = await shop.sql<{ left: number }>(
+    `SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 * 1000 AS left
+     FROM lockstep.processes WHERE process_id = $1`,
+    [processId],
+  )
+  return before + BigInt(Math.floor(row!.left * 1e6))
+}

@@ -1,0 +1,144 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { parse } from 'csv-parse/sync'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { defineQueue, type NewJob } from '../../src/index.ts'
+import { inversions, overlaps, read, runsOf } from '../support/handler-log.ts'
+import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
+import { useWorkshop } from '../support/workshop.ts'
+
+const FILE = new URL('../../../shared/data/receipt.csv', import.meta.url)
+const CASES = 1434
+const PRODUCERS = 8
+const LEASE = 2_000
+
+interface Event {
+  readonly time: number
+  readonly row: Readonly<Record<string, string>>
+}
+
+const shop = useWorkshop()
+let processes: WorkerProcesses | undefined
+
+afterEach(async () => {
+  await processes?.end()
+  await shop.sql('DROP TABLE IF EXISTS applied')
+})
+
+/** A real log of events: each case is a job's id, its events are the payloads, their time the score. */
+describe.skipIf(!existsSync(FILE))(`the event log ${FILE.pathname.split('/').slice(-3).join('/')}`, () => {
+  test('P1 P2 P3: 3 processes apply the events of each case in time order, each exactly once', async () => {
+    const { jobs, name } = await prepare()
+    await produce(name, jobs)
+    await startThree(name)
+    await expectAllApplied(name, jobs)
+    expect(await casesOutOfOrder()).toEqual([])
+    expectOneAtATime()
+    expect(runsOf(read(processes!.log)).length).toBe(CASES)
+  })
+
+  test('P1 P2 P3: so they do when one of them is killed on the way', async () => {
+    const { jobs, name } = await prepare()
+    await produce(name, jobs)
+    const [victim] = await startThree(name)
+    await kill(victim!, jobs.length)
+    await expectAllApplied(name, jobs)
+    expect(await casesOutOfOrder()).toEqual([])
+    expectOneAtATime()
+  })
+
+  test('P1 P2 P3: events that come shuffled while they work are applied once, in order in each batch', async () => {
+    const { jobs, name } = await prepare()
+    const [victim] = await startThree(name)
+    const produced = produce(name, jobs)
+    await kill(victim!, jobs.length)
+    await produced
+    await expectAllApplied(name, jobs)
+    expectOneAtATime()
+    const runs = runsOf(read(processes!.log))
+    const withinARun = runs.flatMap((run) => inversions([run], (event) => (event as Event).time))
+    expect(withinARun).toEqual([])
+  })
+})
+
+let queues = 0
+
+async function prepare() {
+  processes = new WorkerProcesses()
+  queues += 1
+  await shop.sql('CREATE TABLE applied (position bigserial, id text, payload jsonb)')
+  return { jobs: shuffled(readEvents()), name: `receipt ${queues}` }
+}
+
+function readEvents(): NewJob[] {
+  const rows: Record<string, string>[] = parse(readFileSync(FILE), { columns: true })
+  return rows.map((row) => {
+    const time = Date.parse(row['time:timestamp']!)
+    return { id: row['case:concept:name']!, payload: { time, row }, score: time }
+  })
+}
+
+function shuffled<T>(items: T[]): T[] {
+  for (let last = items.length - 1; last > 0; last -= 1) {
+    const other = Math.floor(Math.random() * (last + 1))
+    ;[items[last], items[other]] = [items[other]!, items[last]!]
+  }
+  return items
+}
+
+async function produce(name: string, jobs: readonly NewJob[]): Promise<void> {
+  const queue = defineQueue(name)
+  const chunks = Array.from({ length: Math.ceil(jobs.length / 60) }, (_, i) =>
+    jobs.slice(i * 60, i * 60 + 60),
+  )
+  const producer = async () => {
+    for (let chunk = chunks.pop(); chunk; chunk = chunks.pop()) await shop.lockstep.enqueue(queue, chunk)
+  }
+  await Promise.all(Array.from({ length: PRODUCERS }, producer))
+}
+
+function startThree(name: string): Promise<WorkerProcess[]> {
+  const options = {
+    connectionString: shop.connectionString,
+    queue: { name, shards: 5, batchSize: 4, transactional: true },
+    worker: { slots: 3, lease: LEASE },
+    work: 12,
+    apply: true,
+  }
+  return Promise.all([1, 2, 3].map(() => processes!.start(options)))
+}
+
+/** In the midst of its work, and with much left to do. */
+async function kill(victim: WorkerProcess, events: number): Promise<void> {
+  await victim.heard('completed')
+  await victim.kill()
+  expect(await countApplied()).toBeLessThan(events)
+}
+
+async function countApplied(): Promise<number> {
+  const [row] = await shop.sql<{ count: number }>('SELECT count(*)::int AS count FROM applied')
+  return row!.count
+}
+
+async function expectAllApplied(name: string, jobs: readonly NewJob[]): Promise<void> {
+  const queue = defineQueue(name)
+  await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0), { timeout: 25_000, interval: 50 })
+  const applied = await shop.sql<{ id: string; payload: unknown }>('SELECT id, payload FROM applied')
+  const sorted = (all: readonly { id: string | number; payload?: unknown }[]) =>
+    all.map(({ id, payload }) => `${id} ${(payload as Event).row['concept:instance']}`).sort()
+  expect(sorted(applied)).toEqual(sorted(jobs))
+}
+
+function casesOutOfOrder(): Promise<unknown[]> {
+  return shop.sql(`
+    SELECT id FROM (
+      SELECT id, (payload->>'time')::bigint < lag((payload->>'time')::bigint) OVER (PARTITION BY id ORDER BY position) AS late
+      FROM applied
+    ) a WHERE late`)
+}
+
+function expectOneAtATime(): void {
+  const runs = runsOf(read(processes!.log))
+  expect(runs.length).toBeGreaterThanOrEqual(CASES)
+  expect(new Set(runs.map(({ process }) => process)).size).toBe(3)
+  expect(overlaps(runs, processes!.deaths)).toEqual([])
+}

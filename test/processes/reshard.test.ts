@@ -1,0 +1,75 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { defineQueue, type Queue } from '../../src/index.ts'
+import { Database } from '../../src/postgres/database.ts'
+import { countStrays, ensureQueue, rehome, setShards } from '../../src/store/queue.ts'
+import { inversions, lost, overlaps, read, repeats, runsOf } from '../support/handler-log.ts'
+import { Producer } from '../support/producer.ts'
+import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
+import { useWorkshop } from '../support/workshop.ts'
+
+const IDS = 40
+const ORDER = (payload: unknown) => payload as number
+
+const shop = useWorkshop()
+let processes: WorkerProcesses
+
+beforeEach(() => {
+  processes = new WorkerProcesses()
+})
+afterEach(() => processes.end())
+
+test('P1 P2 P3: from 5 shards to 24 and to 3 while producers and workers run', async () => {
+  const queue = defineQueue('resharded')
+  const database = new Database(shop.pool, 'lockstep')
+  const queueId = await ensureQueue(database, queue.name, 5)
+  const workers = await Promise.all([start(queue), start(queue)])
+  const producer = new Producer(shop, queue, IDS)
+  await allShardsServed(workers, 5)
+
+  await setShards(database, queueId, 24)
+  await allShardsServed(workers, 24)
+  await someMoreRuns()
+
+  await setShards(database, queueId, 3)
+  await vi.waitFor(
+    async () => {
+      while ((await rehome(database, queueId, 10)) > 0);
+      expect(await countStrays(database, queueId)).toBe(0)
+    },
+    { timeout: 10_000 },
+  )
+  await allShardsServed(workers, 3)
+  await someMoreRuns()
+
+  await producer.end()
+  await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0), { timeout: 15_000 })
+  expect(new Set(runs().map(({ process }) => process)).size).toBe(2)
+  expect(lost(runs(), producer.pushed)).toEqual([])
+  expect(repeats(runs())).toEqual([])
+  expect(overlaps(runs(), processes.deaths)).toEqual([])
+  expect(inversions(runs(), ORDER)).toEqual([])
+})
+
+const runs = () => runsOf(read(processes.log))
+
+function start(queue: Queue): Promise<WorkerProcess> {
+  return processes.start({
+    connectionString: shop.connectionString,
+    queue: { name: queue.name, batchSize: 3 },
+    worker: { slots: 3, heartbeat: 100 },
+    work: 8,
+  })
+}
+
+/** Each worker has told of its part last: together they have all, and as many each. */
+async function allShardsServed(workers: readonly WorkerProcess[], shards: number): Promise<void> {
+  const shares = [Math.floor(shards / 2), Math.ceil(shards / 2)]
+  const held = () =>
+    workers.map((worker) => (worker.of('dealt').at(-1) as { shards: number } | undefined)?.shards ?? 0)
+  await vi.waitFor(() => expect(held().sort((a, b) => a - b)).toEqual(shares), { timeout: 10_000 })
+}
+
+async function someMoreRuns(): Promise<void> {
+  const before = runs().length
+  await vi.waitFor(() => expect(runs().length).toBeGreaterThan(before + 150), { timeout: 10_000 })
+}

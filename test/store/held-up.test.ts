@@ -1,0 +1,138 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { openStage, type Stage, until } from '../support/rounds.ts'
+
+const PAST = 1_536_323_288_000
+
+let stage: Stage
+
+beforeAll(async () => {
+  stage = await openStage()
+})
+afterAll(() => stage?.close())
+afterEach(() => stage.endSessions())
+
+describe('P7 an open transaction elsewhere', () => {
+  test('a claim skips the rows that a producer’s holds and takes the others', async () => {
+    const board = await stage.queue({ batchSize: 3 })
+    const player = await board.player()
+    await board.push(
+      ...['a', 'b', 'c', 'd', 'e'].map((id) => ({ id, payload: 'v', score: 1, performIn: PAST })),
+    )
+    const producer = await stage.transaction()
+    await board.pushIn(producer, { id: 'a', payload: 'w', score: 2 }, { id: 'c', payload: 'w', score: 2 })
+
+    const first = await player.claim()
+    expect(first.rounds.map(({ id }) => id)).toEqual(['b', 'd', 'e'])
+    expect((await player.claim()).rounds).toEqual([])
+    await producer.query('COMMIT')
+    const second = await player.claim()
+    expect(second.rounds.map(({ id, payloads }) => [id, payloads])).toEqual([
+      ['a', ['v', 'w']],
+      ['c', ['v', 'w']],
+    ])
+  })
+
+  test('one that has only read, however long ago, holds up neither claim nor completion', async () => {
+    const board = await stage.queue({ batchSize: 3 })
+    const player = await board.player()
+    await board.push({ id: 'a' })
+    const reader = await stage.transaction('BEGIN ISOLATION LEVEL REPEATABLE READ')
+    await reader.query('SELECT * FROM lockstep.jobs, lockstep.payloads, lockstep.processes')
+    const { rounds } = await player.claim()
+    expect(rounds).toHaveLength(1)
+    expect(await player.complete(...rounds)).toEqual([])
+    expect(await board.countJobs()).toBe(0)
+  })
+
+  test('a producer is not held up by a handler: the row of a job in work is not locked', async () => {
+    const board = await stage.queue()
+    const player = await board.player()
+    await board.push({ id: 'a' })
+    await player.take()
+    const producer = await stage.transaction(`BEGIN; SET LOCAL lock_timeout = '5s'`)
+    await board.pushIn(producer, { id: 'a', payload: 2 })
+    await producer.query('COMMIT')
+  })
+})
+
+describe('P7 a claim rewrites no index', () => {
+  test('no index of jobs or payloads names a column that a claim or its end changes', async () => {
+    const board = await stage.queue()
+    const player = await board.player()
+    await board.push({ id: 'a', payload: 'v', performIn: PAST })
+    const states = [await columnsOf(board.queueId)]
+    const step = async (act: () => Promise<unknown>) => {
+      await act()
+      states.push(await columnsOf(board.queueId))
+    }
+    await step(() => player.take())
+    await step(() => board.push({ id: 'a', payload: 'w', performIn: PAST }))
+    await step(async () => player.release({ id: 'a', fence: Number(states.at(-1)!.fence) } as never))
+    await stage.expire(player.processId)
+    const heir = await board.player()
+    await step(() => heir.take())
+
+    const names = Object.keys(states[0]!)
+    const changed = names.filter(
+      (name) => new Set(states.map((state) => JSON.stringify(state[name]))).size > 1,
+    )
+    expect(changed).toEqual(expect.arrayContaining(['fence', 'claimed_by', 'claimed_at', 'next_perform_in']))
+    // A failure changes these too. It moves the job to another time as well, which is what the index is for.
+    changed.push('retry_count', 'crashes', 'error')
+
+    const indexed = await indexedColumns('jobs')
+    expect(indexed).toEqual(expect.arrayContaining(['queue_id', 'shard', 'lane', 'perform_in', 'id']))
+    expect(indexed.filter((name) => changed.includes(name))).toEqual([])
+  })
+
+  test('claims of a queue at work are mostly HOT updates', async () => {
+    const board = await stage.queue({ batchSize: 10 })
+    const player = await board.player()
+    const session = await stage.session()
+    const ids = Array.from({ length: 500 }, (_, i) => ({ id: `${i}` }))
+    const before = await updates()
+    for (let n = 0; n < 2; n += 1) {
+      await board.push(...ids)
+      for (let claims = 0; claims < ids.length / 10; claims += 1) {
+        const { rounds } = await player.on(session).claim()
+        expect(rounds).toHaveLength(10)
+        await player.complete(...rounds)
+      }
+    }
+    // A session hands in its statistics when it ends, if not before.
+    await stage.endSessions()
+    await until(async () => expect((await updates()).all - before.all).toBe(1_000))
+    expect((await updates()).hot - before.hot).toBeGreaterThan(800)
+  })
+})
+
+async function columnsOf(queueId: number): Promise<Record<string, unknown>> {
+  const [row] = await stage.query<{ job: Record<string, unknown> }>(
+    'SELECT to_jsonb(j) AS job FROM lockstep.jobs j WHERE queue_id = $1',
+    [queueId],
+  )
+  return row!.job
+}
+
+/** Columns that an index of the table has as a key, includes, computes with or names in its WHERE. */
+async function indexedColumns(table: string): Promise<string[]> {
+  const rows = await stage.query<{ name: string }>(
+    `SELECT DISTINCT a.attname AS name FROM pg_index i
+     JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum > 0
+     WHERE i.indrelid = ('lockstep.' || $1)::regclass AND (
+       a.attnum = ANY (i.indkey::smallint[])
+       OR coalesce(pg_get_expr(i.indpred, i.indrelid), '') ~ ('\\m' || a.attname || '\\M')
+       OR coalesce(pg_get_expr(i.indexprs, i.indrelid), '') ~ ('\\m' || a.attname || '\\M')
+     )`,
+    [table],
+  )
+  return rows.map(({ name }) => name)
+}
+
+async function updates(): Promise<{ all: number; hot: number }> {
+  const [row] = await stage.query<{ all: number; hot: number }>(
+    `SELECT n_tup_upd AS all, n_tup_hot_upd AS hot FROM pg_stat_user_tables
+     WHERE schemaname = 'lockstep' AND relname = 'jobs'`,
+  )
+  return row!
+}

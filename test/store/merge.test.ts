@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Board, openStage, type Stage, shown } from '../support/rounds.ts'
+
+const PERFORM_IN = 1_536_323_288_000
+const LATER = 1_536_323_290_000
+
+let stage: Stage
+let board: Board
+
+beforeAll(async () => {
+  stage = await openStage()
+  board = await stage.queue()
+})
+afterAll(() => stage?.close())
+
+describe('R2 a push into a waiting job', () => {
+  test('unites the sets and leaves the job as it is: v1[1] v2[2] and v2[3] v3[4]', async () => {
+    await board.push(
+      { id: 'page', payload: 'v1', score: 1, performIn: PERFORM_IN },
+      { id: 'page', payload: 'v2', score: 2, performIn: PERFORM_IN },
+    )
+    await failOnceAndWaitFrom('page', PERFORM_IN)
+
+    await board.push(
+      { id: 'page', payload: 'v2', score: 3, performIn: LATER },
+      { id: 'page', payload: 'v3', score: 4, performIn: LATER },
+    )
+    expect(await board.set('page')).toEqual(['v1[1]', 'v2[2]', 'v3[4]'])
+    expect(await board.job('page')).toMatchObject({ retry_count: 0, performIn: PERFORM_IN })
+  })
+
+  test('takes the smaller score of equal payloads: v[10] and v[3]', async () => {
+    await board.push({ id: 'score', payload: 'v', score: 10 })
+    await board.push({ id: 'score', payload: 'v', score: 3 })
+    expect(await board.set('score')).toEqual(['v[3]'])
+
+    await board.push({ id: 'score', payload: 'v', score: 7 })
+    expect(await board.set('score')).toEqual(['v[3]'])
+    expect(await board.countPayloads('score')).toBe(1)
+  })
+
+  test('neither hastens nor delays it, and leaves lane, count and error', async () => {
+    for (const performIn of [PERFORM_IN - 1, PERFORM_IN + 1]) {
+      await board.push({ id: 'still', payload: performIn, performIn: PERFORM_IN, lane: 2 })
+      await board.push({ id: 'still', payload: 'x', performIn, lane: 7 })
+      expect(await board.job('still')).toMatchObject({
+        performIn: PERFORM_IN,
+        nextPerformIn: null,
+        lane: 2,
+        retry_count: -1,
+      })
+    }
+
+    await board.push({ id: 'failed', payload: 1 })
+    await failOnceAndWaitFrom('failed', PERFORM_IN)
+    await board.push({ id: 'failed', payload: 2 })
+    expect(await board.job('failed')).toMatchObject({
+      error: 'failed',
+      retry_count: 0,
+      performIn: PERFORM_IN,
+    })
+  })
+
+  test.each([
+    ['keys in another order', { a: 1, b: { c: 2, d: 3 } }, { b: { d: 3, c: 2 }, a: 1 }, 1],
+    ['numbers written otherwise', [1, 100], [1.0, 1e2], 1],
+    ['arrays in another order', [1, 2], [2, 1], 2],
+    ['a number and its text', 1, '1', 2],
+    ['null and the default', null, undefined, 2],
+    ['upper and lower case', 'v', 'V', 2],
+    ['é composed and decomposed', '\u00e9', 'e\u0301', 2],
+  ])('knows equal JSON values: %s', async (name, one, other, payloads) => {
+    await board.push({ id: name, payload: one }, { id: name, payload: other })
+    await board.push({ id: name, payload: other }, { id: name, payload: one })
+    expect(await board.countPayloads(name)).toBe(payloads)
+  })
+
+  test('knows equal JSON texts of other languages by value', async () => {
+    const texts = ['{"a": 1, "b": 2}', '{"b":2,"a":1}', ' {"b":2,"a":9,"a":1} ']
+    for (const text of texts) {
+      await stage.query('SELECT lockstep.enqueue($1, $2, $3::text::jsonb)', [board.queue.name, 'texts', text])
+    }
+    expect(await board.countPayloads('texts')).toBe(1)
+  })
+})
+
+describe('R2 several entries of one id in one call', () => {
+  test('merge like calls one after the other: the first one’s time and lane, the smallest score', async () => {
+    await board.push(
+      { id: 'twice', payload: 'v', score: 5, performIn: LATER, lane: 3 },
+      { id: 'other', payload: 'w', score: 1 },
+      { id: 'twice', payload: 'u', score: 4, performIn: PERFORM_IN, lane: 1 },
+      { id: 'twice', payload: 'v', score: 2, performIn: PERFORM_IN },
+    )
+    expect(await board.set('twice')).toEqual(['v[2]', 'u[4]'])
+    expect(await board.job('twice')).toMatchObject({ performIn: LATER, lane: 3 })
+  })
+})
+
+describe('P2 payloads of one id are handed over by score, equal scores in push order', () => {
+  test('within a call and across calls', async () => {
+    const payloads = Array.from({ length: 30 }, (_, i) => `p${(i * 7) % 30}`)
+    await board.push(...payloads.slice(0, 20).map((payload) => ({ id: 'order', payload, score: 5 })))
+    for (const payload of payloads.slice(20)) await board.push({ id: 'order', payload, score: 5 })
+    await board.push({ id: 'order', payload: 'first', score: -1.5 })
+    expect(await board.set('order')).toEqual(['first[-1.5]', ...payloads.map((one) => `${one}[5]`)])
+  })
+
+  test('an equal push with an equal score keeps its place, one with a lower score is pushed anew', async () => {
+    const push = (payload: string, score: number) => board.push({ id: 'merged', payload, score })
+    await push('a', 5)
+    await push('b', 3)
+    await push('c', 3)
+    await push('b', 3)
+    expect(await board.set('merged')).toEqual(['b[3]', 'c[3]', 'a[5]'])
+    await push('a', 3)
+    expect(await board.set('merged')).toEqual(['b[3]', 'c[3]', 'a[3]'])
+  })
+
+  test('what the view shows is what a claim hands over', async () => {
+    const queue = await stage.queue({ batchSize: 10 })
+    await queue.push(
+      ...['z', 'y', 'x'].map((payload) => ({ id: 'a', payload, score: 1 })),
+      { id: 'a', payload: 'w', score: 0 },
+      { id: 'b', payload: 'v', score: -1 },
+    )
+    const { rounds } = await (await queue.player()).claim()
+    expect(shown(rounds)).toEqual(['a: w[0] z[1] y[1] x[1]', 'b: v[-1]'])
+  })
+
+  test('default scores are in push order too', async () => {
+    const queue = await stage.queue()
+    const payloads = Array.from({ length: 2_500 }, (_, i) => (i * 7) % 2_500)
+    await queue.push(...payloads.map((payload) => ({ id: 'a', payload })))
+    const round = await (await queue.player()).take()
+    expect(round.payloads).toEqual(payloads)
+  })
+})
+
+/** A waiting job with one failure behind it, and this `perform_in`. */
+async function failOnceAndWaitFrom(id: string, performIn: number): Promise<void> {
+  await stage.query(
+    `UPDATE lockstep.jobs SET retry_count = 0, error = 'failed', perform_in = to_timestamp($3::float8 / 1000)
+     WHERE queue_id = $1 AND id = $2`,
+    [board.queueId, id, performIn],
+  )
+}

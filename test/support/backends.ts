@@ -1,0 +1,31 @@
+import type { Workshop } from './workshop.ts'
+
+/** The connections a worker has, each told by what it does. */
+export type Backend = 'pool' | 'lock' | 'lease' | 'listen'
+
+const OURS = "datname = current_database() AND application_name = 'pg-lockstep'"
+const LOCK = `pid IN (SELECT l.pid FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 'lockstep.processes'::regclass)`
+const LISTEN = "query ILIKE 'listen %'"
+const LEASE = `query LIKE '%lockstep".processes SET expires_at%' OR query LIKE '%INTO "lockstep".processes%'`
+
+const CONDITIONS: Record<Backend, string> = {
+  lock: LOCK,
+  listen: LISTEN,
+  lease: LEASE,
+  pool: `NOT (${LOCK}) AND NOT (${LISTEN}) AND NOT (${LEASE})`,
+}
+
+/** Server processes of workers, and of the Lockstep object too, where `kind` is not a worker's alone. */
+export async function backends(shop: Workshop, kind: Backend): Promise<number[]> {
+  const rows = await shop.sql<{ pid: number }>(
+    `SELECT pid FROM pg_stat_activity WHERE ${OURS} AND (${CONDITIONS[kind]})`,
+  )
+  return rows.map(({ pid }) => pid)
+}
+
+/** As if the network or an administrator had cut them off; returns how many there were. */
+export async function terminate(shop: Workshop, ...kinds: readonly Backend[]): Promise<number> {
+  const pids = (await Promise.all(kinds.map((kind) => backends(shop, kind)))).flat()
+  await shop.sql('SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS p(pid)', [pids])
+  return pids.length
+}

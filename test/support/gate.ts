@@ -1,0 +1,67 @@
+import type pg from 'pg'
+import { pidOf, type Stage, untilBlocked } from './rounds.ts'
+
+const GATE = 4_711
+
+/**
+ * Stops sessions of its own in the middle of a statement: after it has taken its snapshot, before it locks a
+ * row. What others commit meanwhile is what the protocol has to get right. `gateClaims` and `gateSettlements`
+ * put the gate into a copy of the function under test; sessions that did not ask for it pass.
+ */
+export class Gate {
+  readonly #stage: Stage
+
+  constructor(stage: Stage) {
+    this.#stage = stage
+  }
+
+  async install(): Promise<void> {
+    await this.#stage.query(`
+      CREATE FUNCTION lockstep.gate() RETURNS boolean LANGUAGE plpgsql AS $$
+      BEGIN
+        IF current_setting('test.gate', true) = 'on' THEN
+          PERFORM pg_advisory_lock_shared(${GATE}), pg_advisory_unlock_shared(${GATE});
+        END IF;
+        RETURN true;
+      END $$`)
+  }
+
+  /** At the first row that some process has claimed: so a test puts one before those it is about. */
+  gateClaims(): Promise<void> {
+    return this.#edit('is_gone', /BEGIN\n/, 'BEGIN PERFORM lockstep.gate();\n')
+  }
+
+  /** At each row of a completion, failure or release that does not wait. */
+  gateSettlements(): Promise<void> {
+    return this.#edit(
+      'hold',
+      /FOR UPDATE OF j SKIP LOCKED/,
+      'AND lockstep.gate() FOR UPDATE OF j SKIP LOCKED',
+    )
+  }
+
+  /** Runs `act` while `statement`, which `start` sends through a gated session, stands at the gate. */
+  async during<T>(start: (session: pg.Client) => Promise<T>, act: () => Promise<void>): Promise<T> {
+    const [keeper, session] = [await this.#stage.session(), await this.#stage.session()]
+    await keeper.query(`SELECT pg_advisory_lock(${GATE})`)
+    await session.query(`SET test.gate = 'on'`)
+    const pid = await pidOf(session)
+    const result = start(session)
+    result.catch(() => {})
+    await untilBlocked(this.#stage, pid)
+    await act()
+    await keeper.query(`SELECT pg_advisory_unlock(${GATE})`)
+    return result
+  }
+
+  async #edit(name: string, where: RegExp, put: string): Promise<void> {
+    const [row] = await this.#stage.query<{ text: string }>(
+      `SELECT pg_get_functiondef(oid) AS text FROM pg_proc
+       WHERE pronamespace = 'lockstep'::regnamespace AND proname = $1`,
+      [name],
+    )
+    const gated = row!.text.replace(where, put)
+    if (gated === row!.text) throw new Error(`${name} has no place for the gate`)
+    await this.#stage.query(gated)
+  }
+}

@@ -1,0 +1,41 @@
+import type { Queue } from '../../src/index.ts'
+import type { Workshop } from './workshop.ts'
+
+const PRODUCERS = 2
+const PAUSE = 20
+
+/**
+ * Pushes ascending numbers to each of the ids, from several sides at once though never from two to one id, until
+ * told to end. Not through the Lockstep object of the workshop: tests break that one's connections.
+ */
+export class Producer {
+  /** What was pushed, by id. */
+  readonly pushed = new Map<string, number[]>()
+  readonly #producing: Promise<unknown>
+  #ending = false
+
+  constructor(shop: Workshop, queue: Queue, ids: number) {
+    const all = Array.from({ length: ids }, (_, index) => `id-${index}`)
+    const sides = Array.from({ length: PRODUCERS }, (_, side) => all.filter((_, i) => i % PRODUCERS === side))
+    this.#producing = Promise.all(sides.map((mine) => this.#produce(shop, queue, mine)))
+    shop.later(() => this.end())
+  }
+
+  async end(): Promise<void> {
+    this.#ending = true
+    await this.#producing
+  }
+
+  async #produce(shop: Workshop, queue: Queue, ids: readonly string[]): Promise<void> {
+    for (let number = 1; !this.#ending; number += 1) {
+      const some = ids.filter(() => Math.random() < 0.3)
+      await shop.sql(
+        `SELECT lockstep.enqueue_many($1, $2, array_fill($3::jsonb, ARRAY[$5::int]), array_fill($4::float8, ARRAY[$5::int]),
+           array_fill(NULL::timestamptz, ARRAY[$5::int]), array_fill(0::smallint, ARRAY[$5::int])) WHERE $5 > 0`,
+        [queue.name, some, number, number, some.length],
+      )
+      for (const id of some) this.pushed.set(id, [...(this.pushed.get(id) ?? []), number])
+      await new Promise((resolve) => setTimeout(resolve, PAUSE))
+    }
+  }
+}

@@ -1,0 +1,35 @@
+import type { Batch, TransactionalContext } from '../../src/index.ts'
+import { now, type Run } from './handler-log.ts'
+
+type Handler = (batch: Batch<unknown>, context: TransactionalContext) => unknown
+
+/** Handler runs of workers in this process, as the log of handlers has those of several. */
+export class Recorder {
+  readonly runs: Run[] = []
+
+  /** The handler, with its runs written down. */
+  around(handler: Handler = () => {}): Handler {
+    return async (batch, context) => {
+      const began = [...batch].map(([id, payloads]) => {
+        return { id, payloads, process: 'this', begin: now(), end: undefined, returned: false } as Run
+      })
+      this.runs.push(...began)
+      let returned = false
+      try {
+        await handler(batch, context)
+        returned = true
+      } finally {
+        for (const run of began) Object.assign(run, { end: now(), returned })
+      }
+    }
+  }
+
+  of(id: string): Run[] {
+    return this.runs.filter((run) => run.id === id)
+  }
+
+  /** Ids by the order in which their runs began. */
+  get ids(): string[] {
+    return this.runs.map(({ id }) => id)
+  }
+}

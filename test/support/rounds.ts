@@ -1,0 +1,298 @@
+import pg from 'pg'
+import { expect, vi } from 'vitest'
+import type { ClientMiddleware } from '../../src/enqueue/middleware.ts'
+import type { NewJob } from '../../src/job.ts'
+import { Lockstep } from '../../src/lockstep.ts'
+import { Database } from '../../src/postgres/database.ts'
+import { defineQueue, type Queue, type QueueOptions } from '../../src/queue.ts'
+import { type Claim, claim, type Round } from '../../src/store/claim.ts'
+import { registerProcess } from '../../src/store/process.ts'
+import { ensureQueue } from '../../src/store/queue.ts'
+import { complete, type Exception, fail, release } from '../../src/store/settle.ts'
+import { createDatabase } from './database.ts'
+
+/** How long anything may take that should happen at once. */
+const DEADLINE = 10_000
+
+/** A migrated database of a test file's own, to play rounds in without a worker. */
+export class Stage {
+  readonly connectionString: string
+  readonly lockstep: Lockstep
+  readonly database: Database
+  readonly #drop: () => Promise<void>
+  readonly #sessions: pg.Client[] = []
+  #queues = 0
+
+  constructor(connectionString: string, schema: string, drop: () => Promise<void>) {
+    this.connectionString = connectionString
+    this.lockstep = new Lockstep({ connectionString, schema })
+    this.database = new Database(poolOn(connectionString), schema)
+    this.#drop = drop
+  }
+
+  async close(): Promise<void> {
+    await this.endSessions()
+    await this.lockstep.close()
+    await this.database.pool.end()
+    await this.#drop()
+  }
+
+  /** Another application on this stage's pool. */
+  lockstepAnew(...middleware: ClientMiddleware[]): Lockstep {
+    return new Lockstep({ pool: this.database.pool, schema: this.database.schema, middleware })
+  }
+
+  /** A queue nobody else has, with one shard unless told otherwise. */
+  async queue(options: QueueOptions<unknown> = {}): Promise<Board> {
+    this.#queues += 1
+    const queue = defineQueue(`queue ${this.#queues}`, { shards: 1, ...options })
+    return new Board(this, queue, await ensureQueue(this.database, queue.name, queue.shards))
+  }
+
+  /** A session of its own; `endSessions` rolls back what it has open. */
+  async session(): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString: this.connectionString })
+    client.on('error', () => {})
+    await client.connect()
+    this.#sessions.push(client)
+    return client
+  }
+
+  /** A session in the middle of a transaction. */
+  async transaction(begin = 'BEGIN'): Promise<pg.Client> {
+    const client = await this.session()
+    await client.query(begin)
+    return client
+  }
+
+  async endSessions(): Promise<void> {
+    await Promise.all(this.#sessions.splice(0).map((client) => client.end()))
+  }
+
+  /** A worker process as the database sees it. */
+  async process(lease = 60_000): Promise<number> {
+    const info = { host: 'here', pid: 1, version: '0', slots: 1, queues: [] }
+    return registerProcess(this.database.pool, this.database.schema, info, lease)
+  }
+
+  /** One that has not been heard of for longer than its lease. */
+  async expire(processId: number): Promise<void> {
+    await this.query(
+      `UPDATE lockstep.processes SET expires_at = clock_timestamp() - interval '1 second' WHERE process_id = $1`,
+      [processId],
+    )
+  }
+
+  query<Row = Record<string, unknown>>(text: string, values: unknown[] = []): Promise<Row[]> {
+    return this.database.query<Row>(text, values)
+  }
+}
+
+export async function openStage(schema = 'lockstep'): Promise<Stage> {
+  const { connectionString, drop } = await createDatabase()
+  const stage = new Stage(connectionString, schema, drop)
+  await stage.lockstep.migrate()
+  return stage
+}
+
+export function poolOn(connectionString: string, options: pg.PoolConfig = {}): pg.Pool {
+  const pool = new pg.Pool({ connectionString, ...options })
+  pool.on('error', () => {})
+  return pool
+}
+
+/** A job's row, with times in ms since 1970. */
+export interface JobRow {
+  readonly id: string
+  readonly shard: number
+  readonly lane: number
+  readonly fence: number
+  readonly retry_count: number
+  readonly crashes: number
+  readonly error: string | null
+  readonly claimed_by: number | null
+  readonly performIn: number
+  readonly nextPerformIn: number | null
+}
+
+/** One queue of a stage: pushing into it and playing its rounds. */
+export class Board {
+  readonly stage: Stage
+  readonly queue: Queue
+  readonly queueId: number
+
+  constructor(stage: Stage, queue: Queue, queueId: number) {
+    this.stage = stage
+    this.queue = queue
+    this.queueId = queueId
+  }
+
+  push(...jobs: NewJob[]): Promise<number> {
+    return this.stage.lockstep.enqueue(this.queue, jobs)
+  }
+
+  /** Through a transaction that the test commits or rolls back. */
+  pushIn(tx: pg.Client, ...jobs: NewJob[]): Promise<number> {
+    return this.stage.lockstep.enqueue(this.queue, jobs, { tx })
+  }
+
+  async player(lease?: number): Promise<Player> {
+    return new Player(this, await this.stage.process(lease), this.stage.database)
+  }
+
+  /** The id's row, which has to be there. */
+  async job(id: string): Promise<JobRow> {
+    const row = await this.findJob(id)
+    if (!row) throw new Error(`no job ${id}`)
+    return row
+  }
+
+  async findJob(id: string): Promise<JobRow | undefined> {
+    const [row] = await this.stage.query<JobRow>(
+      `SELECT *, extract(epoch FROM perform_in)::float8 * 1000 AS "performIn",
+         extract(epoch FROM next_perform_in)::float8 * 1000 AS "nextPerformIn"
+       FROM ${this.stage.database.prefix}.jobs WHERE queue_id = $1 AND id = $2`,
+      [this.queueId, id],
+    )
+    return row
+  }
+
+  /** `v1[1]` for each waiting payload of an id, in the order a handler will get them. */
+  async set(id: string): Promise<string[]> {
+    const [row] = await this.stage.query<{ payloads: { payload: unknown; score: number }[] | null }>(
+      `SELECT payloads FROM ${this.stage.database.prefix}.waiting WHERE queue = $1 AND id = $2`,
+      [this.queue.name, id],
+    )
+    return (row?.payloads ?? []).map(({ payload, score }) => `${payload}[${score}]`)
+  }
+
+  /** The morgue's payloads of an id, with their errors. */
+  dead(id: string): Promise<{ payload: unknown; score: number; error: string | null }[]> {
+    return this.stage.query(
+      `SELECT payload, score, error FROM ${this.stage.database.prefix}.dead
+       WHERE queue = $1 AND id = $2 ORDER BY died_at, score`,
+      [this.queue.name, id],
+    )
+  }
+
+  /** Payload rows of an id, or of the whole queue. */
+  async countPayloads(id?: string): Promise<number> {
+    const [row] = await this.stage.query<{ count: number }>(
+      `SELECT count(*) FROM ${this.stage.database.prefix}.payloads
+       WHERE queue_id = $1 AND ($2::text IS NULL OR job_id = $2)`,
+      [this.queueId, id ?? null],
+    )
+    return row!.count
+  }
+
+  async countJobs(): Promise<number> {
+    const [row] = await this.stage.query<{ count: number }>(
+      `SELECT count(*) FROM ${this.stage.database.prefix}.jobs WHERE queue_id = $1`,
+      [this.queueId],
+    )
+    return row!.count
+  }
+}
+
+const BEGINNING = { after: null, afterId: '' }
+
+interface ClaimOptions {
+  readonly shard?: number
+  readonly lane?: number
+  readonly batchSize?: number
+  readonly cursor?: { after: number | null; afterId: string }
+}
+
+/** A process at a board: claims rounds and ends them. Each step is the store's own call. */
+export class Player {
+  readonly board: Board
+  readonly processId: number
+  readonly database: Database
+
+  constructor(board: Board, processId: number, database: Database) {
+    this.board = board
+    this.processId = processId
+    this.database = database
+  }
+
+  /** The same process, speaking through this session. */
+  on(session: pg.Client): Player {
+    const database = new Database(session as unknown as pg.Pool, this.database.schema)
+    return new Player(this.board, this.processId, database)
+  }
+
+  claim(options: ClaimOptions = {}): Promise<Claim> {
+    const { queueId, queue } = this.board
+    const { shard = 0, lane = 0, batchSize = queue.batchSize, cursor = BEGINNING } = options
+    const key = { queueId, shard, lane }
+    return claim(this.database, this.processId, key, cursor, batchSize, queue.maxPayloads)
+  }
+
+  /** Claims the one job that has to be due. */
+  async take(): Promise<Round> {
+    const { rounds } = await this.claim({ batchSize: 1 })
+    expect(rounds).toHaveLength(1)
+    return rounds[0]!
+  }
+
+  complete(...rounds: Round[]): Promise<Exception[]> {
+    return complete(this.database, this.#holder(), rounds)
+  }
+
+  /** As a transactional handler does it: waiting for producers that hold a row. */
+  completeIn(tx: pg.Client, ...rounds: Round[]): Promise<Exception[]> {
+    return complete(this.database, { ...this.#holder(), tx }, rounds)
+  }
+
+  /** Fails rounds; `retryIn` seconds until the next try, null: the lowest payload dies. */
+  fail(rounds: Round[], retryIn: number | null = 0, error = 'failed'): Promise<Exception[]> {
+    return fail(
+      this.database,
+      this.#holder(),
+      rounds.map((round) => ({ round, retryIn, error })),
+    )
+  }
+
+  release(...rounds: Round[]): Promise<Exception[]> {
+    return release(this.database, this.#holder(), rounds)
+  }
+
+  #holder() {
+    return { processId: this.processId, queueId: this.board.queueId }
+  }
+}
+
+/** Rounds as `id: v1[1] v2[2]`. */
+export function shown(rounds: readonly Round[]): string[] {
+  return rounds.map(
+    ({ id, payloads, scores }) => `${id}: ${payloads.map((one, i) => `${one}[${scores[i]}]`).join(' ')}`,
+  )
+}
+
+/** `id outcome` of each exception. */
+export function outcomes(exceptions: readonly Exception[]): string[] {
+  return exceptions.map(({ id, outcome }) => `${id} ${outcome}`).sort()
+}
+
+/** The server's name for a session. Ask while it is idle. */
+export async function pidOf(session: pg.Client): Promise<number> {
+  const { rows } = await session.query('SELECT pg_backend_pid() AS pid')
+  return rows[0].pid
+}
+
+/** Resolves once the session's statement waits for a lock somebody else holds. */
+export async function untilBlocked(stage: Stage, pid: number): Promise<void> {
+  await until(async () => {
+    const [row] = await stage.query<{ waits: boolean }>(
+      `SELECT state = 'active' AND cardinality(pg_blocking_pids(pid)) > 0 AS waits
+       FROM pg_stat_activity WHERE pid = $1`,
+      [pid],
+    )
+    expect(row?.waits).toBe(true)
+  })
+}
+
+/** Tries an expectation until it holds, or the deadline has passed. */
+export function until(expectation: () => Promise<void> | void): Promise<void> {
+  return vi.waitFor(expectation, { timeout: DEADLINE, interval: 10 })
+}

@@ -1,0 +1,20 @@
+import type { Queue } from '../../src/index.ts'
+import type { Workshop } from './workshop.ts'
+
+/** The shards of a queue that a process has the locks of: that is what keeps two processes out of one shard. */
+export async function shardsHeld(
+  shop: Workshop,
+  processId: number,
+  { name }: Pick<Queue, 'name'>,
+): Promise<number[]> {
+  const rows = await shop.sql<{ shard: number }>(
+    `SELECT l.objid::bigint::int % 16384 AS shard FROM pg_locks l
+     JOIN lockstep.queues q ON l.objid::bigint / 16384 = q.queue_id
+     WHERE q.name = $2 AND l.locktype = 'advisory' AND l.classid = 'lockstep.jobs'::regclass AND l.pid = (
+       SELECT p.pid FROM pg_locks p WHERE p.locktype = 'advisory'
+         AND p.classid = 'lockstep.processes'::regclass AND p.objid = $1::int::oid)
+     ORDER BY shard`,
+    [processId, name],
+  )
+  return rows.map(({ shard }) => shard)
+}

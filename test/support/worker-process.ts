@@ -1,0 +1,116 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import {
+  type Batch,
+  defineQueue,
+  Lockstep,
+  type TransactionalContext,
+  type WorkerEvents,
+} from '../../src/index.ts'
+import { append, now } from './handler-log.ts'
+
+/** What a child is told to be. Everything survives JSON. */
+export interface WorkerProcessOptions {
+  readonly connectionString: string
+  /** The file that every handler run is told to. */
+  readonly log: string
+  readonly queue: {
+    readonly name: string
+    readonly shards?: number
+    readonly batchSize?: number
+    readonly maxCrashes?: number
+    readonly maxRetryCount?: number
+    readonly transactional?: boolean
+  }
+  readonly worker?: {
+    slots?: number
+    lease?: number
+    heartbeat?: number
+    poll?: number
+    killOnLeaseEnd?: boolean
+  }
+  /** ms a handler takes at most. */
+  readonly work?: number
+  /** Ids whose handlers don't end before the parent says `open`. */
+  readonly gated?: readonly string[]
+  /** The id whose handler kills its process. */
+  readonly poison?: string
+  /** Writes every payload to the table `applied`, in the handler's transaction. */
+  readonly apply?: boolean
+}
+
+/** What a child tells its parent. */
+export type WorkerProcessMessage =
+  | { readonly event: 'ready'; readonly detail: { processId: number } }
+  | { readonly event: keyof WorkerEvents; readonly detail: unknown }
+
+const OBSERVED = [
+  'started',
+  'completed',
+  'failed',
+  'died',
+  'rescued',
+  'refused',
+  'leaseLost',
+  'dealt',
+] as const
+const RETRY_IN = 0.05
+
+process.once('message', (options) => void work(options as WorkerProcessOptions))
+
+async function work(options: WorkerProcessOptions): Promise<void> {
+  const { connectionString } = options
+  const gate = new Promise<void>((open) => process.on('message', (message) => message === 'open' && open()))
+  const perform = handler(options, gate)
+  const { transactional, ...rest } = options.queue
+  const policy = { ...rest, retryIn: () => RETRY_IN, perform }
+  const queue = transactional
+    ? defineQueue(rest.name, { ...omitName(policy), transactional: true })
+    : defineQueue(rest.name, omitName(policy) as object)
+  const lockstep = new Lockstep({ connectionString })
+  const worker = lockstep.createWorker({ queues: [queue], ...options.worker })
+  for (const event of OBSERVED) worker.on(event, (detail: unknown) => tell({ event, detail }))
+  process.on('message', (message) => {
+    if (message === 'stop') void worker.stop().then(() => process.disconnect())
+  })
+  await worker.start()
+  tell({ event: 'ready', detail: { processId: worker.processId } })
+}
+
+function omitName<T extends { name: string }>({ name: _, ...rest }: T): Omit<T, 'name'> {
+  return rest
+}
+
+/** A parent that has died hears nothing: the child ends with it. */
+process.on('disconnect', () => process.exit())
+
+function tell(message: WorkerProcessMessage): void {
+  if (process.connected) process.send!(message)
+}
+
+function handler(options: WorkerProcessOptions, gate: Promise<void>) {
+  const { log, work: longest = 0, gated = [], poison, apply } = options
+  let runs = 0
+  return async (batch: Batch<unknown>, { tx }: TransactionalContext) => {
+    runs += 1
+    const run = runs
+    const entries = (kind: 'begin' | 'end', returned = false) =>
+      [...batch].map(([id, payloads]) => {
+        return { kind, at: now(), process: String(process.pid), run, id, payloads, returned }
+      })
+    append(log, entries('begin'))
+    if (poison !== undefined && batch.has(poison)) process.kill(process.pid, 'SIGKILL')
+    if (gated.some((id) => batch.has(id))) await gate
+    if (longest > 0) await sleep(Math.random() * longest)
+    if (apply) await applyAll(tx, batch)
+    append(log, entries('end', true))
+  }
+}
+
+async function applyAll(tx: pg.ClientBase, batch: Batch<unknown>): Promise<void> {
+  const rows = [...batch].flatMap(([id, payloads]) => payloads.map((payload) => [id, payload] as const))
+  await tx.query('INSERT INTO applied (id, payload) SELECT * FROM unnest($1::text[], $2::jsonb[])', [
+    rows.map(([id]) => id),
+    rows.map(([, payload]) => JSON.stringify(payload)),
+  ])
+}

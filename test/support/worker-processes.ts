@@ -1,0 +1,114 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { now } from './handler-log.ts'
+import type { WorkerProcessMessage, WorkerProcessOptions } from './worker-process.ts'
+
+const CHILD = new URL('./worker-process.ts', import.meta.url)
+const DEADLINE = 20_000
+
+/** Worker processes that share a log; `end()` leaves none behind. */
+export class WorkerProcesses {
+  readonly #directory = mkdtempSync(join(tmpdir(), 'lockstep-processes-'))
+  readonly log = join(this.#directory, 'handlers.log')
+  readonly #all: WorkerProcess[] = []
+
+  /** Resolves when the worker has started. */
+  async start(options: Omit<WorkerProcessOptions, 'log'>): Promise<WorkerProcess> {
+    const started = this.fork(options)
+    await started.heard('ready')
+    return started
+  }
+
+  fork(options: Omit<WorkerProcessOptions, 'log'>): WorkerProcess {
+    const child = fork(CHILD, [], { execArgv: ['--import', 'tsx'] })
+    const forked = new WorkerProcess(child)
+    this.#all.push(forked)
+    child.send({ ...options, log: this.log })
+    return forked
+  }
+
+  /** When each process that has ended did so, by the name its runs have in the log. */
+  get deaths(): Map<string, bigint> {
+    const dead = this.#all.filter(({ endedAt }) => endedAt !== undefined)
+    return new Map(dead.map(({ name, endedAt }) => [name, endedAt!]))
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#all.map((one) => one.kill()))
+    rmSync(this.#directory, { recursive: true, force: true })
+  }
+}
+
+export class WorkerProcess {
+  readonly child: ChildProcess
+  readonly messages: WorkerProcessMessage[] = []
+  endedAt: bigint | undefined
+  readonly #ended: Promise<unknown>
+
+  constructor(child: ChildProcess) {
+    this.child = child
+    this.#ended = once(child, 'exit').then(() => {
+      this.endedAt = now()
+    })
+    child.on('message', (message: WorkerProcessMessage) => {
+      this.messages.push(message)
+      child.emit('heard')
+    })
+  }
+
+  get name(): string {
+    return String(this.child.pid)
+  }
+
+  get processId(): number {
+    return (this.of('ready')[0] as { processId: number }).processId
+  }
+
+  /** The details of all messages of one event so far. */
+  of(event: WorkerProcessMessage['event']): unknown[] {
+    return this.messages.filter((message) => message.event === event).map(({ detail }) => detail)
+  }
+
+  /** Resolves to the first detail of the event that fits, come or still to come. */
+  async heard<D>(
+    event: WorkerProcessMessage['event'],
+    fits: (detail: D) => boolean = () => true,
+  ): Promise<D> {
+    const until = AbortSignal.timeout(DEADLINE)
+    for (;;) {
+      const found = (this.of(event) as D[]).find(fits)
+      if (found !== undefined) return found
+      if (this.endedAt !== undefined) throw new Error(`the process ended before "${event}"`)
+      await Promise.race([once(this.child, 'heard', { signal: until }), this.#ended])
+    }
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.child.kill(signal)
+  }
+
+  /** Resolves when it has ended by itself. */
+  async ended(): Promise<void> {
+    await this.#ended
+  }
+
+  /** Resolves when it is gone. */
+  async kill(): Promise<void> {
+    this.child.kill('SIGKILL')
+    await this.#ended
+  }
+
+  /** Gated handlers may end. */
+  open(): void {
+    this.child.send('open')
+  }
+
+  /** Stops the worker; resolves when the process has ended. */
+  async stop(): Promise<void> {
+    this.child.send('stop')
+    await this.#ended
+  }
+}

@@ -1,0 +1,197 @@
+import { type EventEmitter, once } from 'node:events'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, vi } from 'vitest'
+import {
+  type Batch,
+  defineQueue,
+  Lockstep,
+  type Logger,
+  type PerformContext,
+  type Queue,
+  type QueueOptions,
+  type TransactionalContext,
+  type TransactionalQueueOptions,
+  type Worker,
+  type WorkerEvents,
+  type WorkerOptions,
+} from '../../src/index.ts'
+import { createDatabase, type TestDatabase } from './database.ts'
+
+const DEADLINE = 15_000
+
+/** A database with the schema on it, for the tests of one file; each test has queues and workers of its own. */
+export class Workshop {
+  readonly warnings: { fields: object; message: string }[] = []
+  readonly logger: Logger = {
+    debug() {},
+    info() {},
+    warn: (fields, message) => void this.warnings.push({ fields, message }),
+    error: (fields, message) => void this.warnings.push({ fields, message }),
+  }
+  lockstep!: Lockstep
+  pool!: pg.Pool
+  #database!: TestDatabase
+  #workers: Worker[] = []
+  #undo: (() => unknown)[] = []
+  #queues = 0
+
+  get connectionString(): string {
+    return this.#database.connectionString
+  }
+
+  /** Runs after the test, the last first. */
+  later(undo: () => unknown): void {
+    this.#undo.push(undo)
+  }
+
+  queue(options: QueueOptions<unknown>): Queue {
+    this.#queues += 1
+    return defineQueue(`queue ${this.#queues}`, { retryIn: () => 0.02, ...options })
+  }
+
+  transactional(options: Omit<TransactionalQueueOptions<unknown>, 'transactional'>): Queue {
+    this.#queues += 1
+    return defineQueue(`queue ${this.#queues}`, { retryIn: () => 0.02, ...options, transactional: true })
+  }
+
+  create(options: WorkerOptions, lockstep = this.lockstep): Worker {
+    const worker = lockstep.createWorker({ slots: 2, shutdownTimeout: 100, ...options })
+    this.#workers.push(worker)
+    return worker
+  }
+
+  async work(options: WorkerOptions): Promise<Worker> {
+    const worker = this.create(options)
+    await worker.start()
+    return worker
+  }
+
+  async sql<Row = Record<string, unknown>>(text: string, values: unknown[] = []): Promise<Row[]> {
+    return (await this.pool.query(text, values)).rows
+  }
+
+  /** The job's row, or undefined where it is gone. */
+  async job(queue: Queue, id: string): Promise<JobRow | undefined> {
+    const [row] = await this.sql<JobRow>(
+      `SELECT j.*, extract(epoch FROM j.perform_in)::float8 * 1000 AS perform_ms
+       FROM lockstep.jobs j JOIN lockstep.queues q USING (queue_id) WHERE q.name = $1 AND j.id = $2`,
+      [queue.name, id],
+    )
+    return row
+  }
+
+  async jobs(queue: Queue): Promise<number> {
+    const [row] = await this.sql<{ count: number }>(
+      'SELECT count(*)::int AS count FROM lockstep.jobs JOIN lockstep.queues q USING (queue_id) WHERE q.name = $1',
+      [queue.name],
+    )
+    return row!.count
+  }
+
+  /** Resolves when a worker waits for wake-ups of the queue. */
+  async idle(queue: Queue): Promise<void> {
+    const waits = async () => {
+      const rows = await this.sql(
+        `SELECT FROM pg_locks l JOIN lockstep.queues q ON l.objid = q.queue_id::oid
+         WHERE l.locktype = 'advisory' AND l.classid = 'lockstep.queues'::regclass AND l.mode = 'ShareLock' AND q.name = $1`,
+        [queue.name],
+      )
+      return rows.length > 0
+    }
+    await vi.waitUntil(waits, { timeout: DEADLINE, interval: 10 })
+  }
+
+  /** A session that the test holds transactions open in. */
+  async session(): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString: this.connectionString })
+    client.on('error', () => {})
+    await client.connect()
+    this.later(() => client.end().catch(() => {}))
+    return client
+  }
+
+  async open(database: TestDatabase): Promise<void> {
+    this.#database = database
+    this.pool = new pg.Pool({ connectionString: this.connectionString, max: 5 })
+    this.pool.on('error', () => {})
+    this.lockstep = new Lockstep({ connectionString: this.connectionString, logger: this.logger })
+    await this.lockstep.migrate()
+  }
+
+  async tidy(): Promise<void> {
+    for (const undo of this.#undo.splice(0).reverse()) await undo()
+    await Promise.all(this.#workers.splice(0).map((worker) => worker.stop()))
+    this.warnings.length = 0
+  }
+
+  async close(): Promise<void> {
+    await this.lockstep?.close()
+    await this.pool?.end()
+    await this.#database?.drop()
+  }
+}
+
+export interface JobRow {
+  shard: number
+  retry_count: number
+  crashes: number
+  error: string | null
+  claimed_by: number | null
+  claimed_at: Date | null
+  perform_in: Date
+  perform_ms: number
+}
+
+/** Opens a workshop for the tests of the calling file. */
+export function useWorkshop(): Workshop {
+  const workshop = new Workshop()
+  beforeAll(async () => workshop.open(await createDatabase()))
+  afterEach(() => workshop.tidy())
+  afterAll(() => workshop.close())
+  return workshop
+}
+
+/** The next event that fits; ask before it can happen. */
+export function next<E extends keyof WorkerEvents>(
+  worker: Worker,
+  event: E,
+  fits: (detail: WorkerEvents[E][0]) => boolean = () => true,
+): Promise<WorkerEvents[E][0]> {
+  const events = worker as EventEmitter
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      clearTimeout(timer)
+      events.off(event, hear)
+    }
+    const timer = setTimeout(() => {
+      end()
+      reject(new Error(`no "${event}" in ${DEADLINE} ms`))
+    }, DEADLINE)
+    const hear = (detail: WorkerEvents[E][0]) => {
+      if (!fits(detail)) return
+      end()
+      resolve(detail)
+    }
+    events.on(event, hear)
+  })
+}
+
+/** A door that handlers wait behind. */
+export class Gate {
+  #open!: () => void
+  readonly opened = new Promise<void>((resolve) => {
+    this.#open = resolve
+  })
+
+  open(): void {
+    this.#open()
+  }
+}
+
+export type Perform = (batch: Batch<unknown>, context: PerformContext) => unknown
+export type TransactionalPerform = (batch: Batch<unknown>, context: TransactionalContext) => unknown
+
+/** Resolves when the signal is aborted. */
+export function aborted(signal: AbortSignal): Promise<unknown> {
+  return signal.aborted ? Promise.resolve() : once(signal, 'abort')
+}

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import { describeError } from '../../src/errors.ts'
+import { Lockstep } from '../../src/lockstep.ts'
+import { rejectUnknownOptions, show } from '../../src/options.ts'
+
+test('an unknown option is named with the nearest known one, or with all', () => {
+  const check = (key: string) => () => rejectUnknownOptions({ [key]: 1 }, ['slots', 'queues'], 'worker')
+  expect(check('slots')).not.toThrow()
+  expect(check('slot')).toThrow('worker: unknown option `slot`, did you mean `slots`?')
+  expect(check('concurrency')).toThrow('worker: unknown option `concurrency`, known are slots, queues')
+})
+
+test('Lockstep wants one way to the database, and no option it does not know', () => {
+  expect(() => new Lockstep({})).toThrow('either `connectionString` or `pool`')
+  expect(() => new Lockstep({ connectionString: '', pool: {} as never })).toThrow('either')
+  const misspelt = { connectionstring: 'postgres://nowhere' } as object
+  expect(() => new Lockstep(misspelt)).toThrow('did you mean `connectionString`?')
+})
+
+test.each<[unknown, string]>([
+  ['text', '"text"'],
+  ['x'.repeat(41), `"${'x'.repeat(40)}…"`],
+  [1n, '1n'],
+  [[1], 'an array'],
+  [{ secret: 1 }, 'an object'],
+  [null, 'null'],
+  [undefined, 'undefined'],
+  [() => {}, 'a function'],
+  [Symbol('s'), 'Symbol(s)'],
+  [-0.5, '-0.5'],
+])('a value in a message is short: %o', (value, picture) => {
+  expect(show(value)).toBe(picture)
+})
+
+test('an error in a row is bounded text that Postgres can hold, whatever was thrown', () => {
+  expect(describeError(new Error('boom'))).toMatch(/^Error: boom\n\s+at /)
+  expect(describeError('boom')).toBe('boom')
+  expect(describeError(undefined)).toBe('undefined was thrown')
+  expect(describeError(null)).toBe('null was thrown')
+  expect(describeError(new Error('x'.repeat(100_000))).length).toBeLessThan(8_100)
+  expect(describeError('a\u0000b\ud800')).toBe('a\ufffdb\ufffd')
+  const empty = new Error('no stack')
+  empty.stack = ''
+  expect(describeError(empty)).toBe('Error: no stack')
+})

@@ -1,0 +1,77 @@
+import { describe, expect, test, vi } from 'vitest'
+import { type Backend, terminate } from '../support/backends.ts'
+import { inversions, lost, overlaps, repeats } from '../support/handler-log.ts'
+import { Producer } from '../support/producer.ts'
+import { Recorder } from '../support/recorder.ts'
+import { Gate, next, useWorkshop } from '../support/workshop.ts'
+
+const LEASE = 1_500
+
+const shop = useWorkshop()
+
+const cases: [string, Backend[]][] = [
+  ['the pool’s', ['pool']],
+  ['the lock', ['lock']],
+  ['the lease', ['lease']],
+  ['the listen', ['listen']],
+  ['all', ['pool', 'lock', 'lease', 'listen']],
+]
+
+describe.each(cases)('%s connections are ended, again and again', (_, kinds) => {
+  test('P1 P2 P3: nothing is lost, nothing runs twice, and the worker goes on', async () => {
+    const recorder = new Recorder()
+    const queue = shop.queue({ batchSize: 3, perform: recorder.around(() => shortWork()) })
+    const workers = [await shop.work({ queues: [queue], lease: LEASE }), await shop.work({ queues: [queue] })]
+    const producer = new Producer(shop, queue, 40)
+    for (let round = 1; round <= 3; round += 1) {
+      const before = recorder.runs.length
+      await vi.waitFor(() => expect(recorder.runs.length).toBeGreaterThan(before + 10), { timeout: 10_000 })
+      await vi.waitFor(async () => expect(await terminate(shop, ...kinds)).toBeGreaterThan(0), {
+        timeout: 5_000,
+        interval: 10,
+      })
+    }
+    await Promise.all(workers.map((worker) => next(worker, 'completed')))
+    await producer.end()
+    await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0), { timeout: 15_000 })
+    expect(overlaps(recorder.runs)).toEqual([])
+    expect(lost(recorder.runs, producer.pushed)).toEqual([])
+    expect(repeats(recorder.runs)).toEqual([])
+    expect(inversions(recorder.runs, (payload) => payload as number)).toEqual([])
+  })
+})
+
+test('P3: a handler’s transaction whose connection breaks is performed again, and stored once', async () => {
+  await shop.sql('CREATE TABLE written (id text)')
+  const recorder = new Recorder()
+  const gate = new Gate()
+  const queue = shop.transactional({
+    perform: recorder.around(async (batch, { tx }) => {
+      await tx.query('INSERT INTO written SELECT unnest($1::text[])', [[...batch.keys()]])
+      if (recorder.runs.length === 1) await gate.opened
+    }),
+  })
+  const worker = await shop.work({ queues: [queue] })
+  const failed: unknown[] = []
+  worker.on('failed', (event) => failed.push(event))
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await started
+  await vi.waitFor(async () => {
+    const [ended] = await shop.sql<{ ended: boolean }>(
+      `SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity
+       WHERE state = 'idle in transaction' AND query LIKE 'INSERT INTO written%' AND datname = current_database()`,
+    )
+    expect(ended).toEqual({ ended: true })
+  })
+  const completed = next(worker, 'completed')
+  gate.open()
+  await completed
+  expect(await shop.sql('SELECT id FROM written')).toEqual([{ id: 'a' }])
+  expect(recorder.runs).toHaveLength(2)
+  expect(failed).toEqual([])
+})
+
+function shortWork(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 20))
+}

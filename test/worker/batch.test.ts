@@ -1,0 +1,156 @@
+import { expect, test, vi } from 'vitest'
+import type { JobInfo } from '../../src/index.ts'
+import { Recorder } from '../support/recorder.ts'
+import { Gate, next, useWorkshop } from '../support/workshop.ts'
+
+const PAST = Date.now() - 100_000
+
+const shop = useWorkshop()
+
+test('R9: a batch has up to batchSize ids of one shard in perform_in order, ties by id', async () => {
+  const batches: string[][] = []
+  const queue = shop.queue({
+    shards: 1,
+    batchSize: 3,
+    perform: (batch) => void batches.push([...batch.keys()]),
+  })
+  const due = { d: 1, B: 2, a: 2, ä: 2, b: 2, c: 3, e: 0 }
+  const jobs = Object.entries(due).map(([id, after]) => ({ id, performIn: PAST + after }))
+  await shop.lockstep.enqueue(queue, jobs)
+  await shop.work({ queues: [queue] })
+  await vi.waitFor(() => expect(batches.flat()).toHaveLength(jobs.length))
+  expect(batches).toEqual([['e', 'd', 'B'], ['a', 'b', 'ä'], ['c']])
+})
+
+test('R9: each id comes with all its payloads by score, equal ones in push order', async () => {
+  const batches: [string, readonly unknown[]][] = []
+  const queue = shop.queue({ shards: 1, batchSize: 9, perform: (batch) => void batches.push(...batch) })
+  for (const payload of ['z', 'y', 'x']) await shop.lockstep.enqueue(queue, { id: 'a', payload, score: 5 })
+  await shop.lockstep.enqueue(queue, { id: 'a', payload: { first: true }, score: -1.5 })
+  await shop.lockstep.enqueue(queue, { id: 'a', payload: null, score: new Date(9) })
+  await shop.work({ queues: [queue] })
+  await vi.waitFor(() => expect(batches).toHaveLength(1))
+  expect(batches[0]).toEqual(['a', [{ first: true }, 'z', 'y', 'x', null]])
+})
+
+test('R9: context.fail fails one of a batch and spares the rest', async () => {
+  const recorder = new Recorder()
+  const queue = shop.queue({
+    shards: 1,
+    batchSize: 3,
+    retryIn: () => 3600,
+    perform: recorder.around((_, context) => context.fail('b', new Error('b alone'))),
+  })
+  await shop.lockstep.enqueue(
+    queue,
+    ['a', 'b', 'c'].map((id) => ({ id })),
+  )
+  const worker = shop.create({ queues: [queue] })
+  const failed = next(worker, 'failed')
+  const completed = next(worker, 'completed')
+  await worker.start()
+  expect(await completed).toMatchObject({ ids: ['a', 'c'], queue: queue.name, shard: 0 })
+  expect(await failed).toMatchObject({ id: 'b', error: new Error('b alone') })
+  expect(await shop.job(queue, 'b')).toMatchObject({
+    retry_count: 0,
+    error: expect.stringMatching('b alone'),
+  })
+  expect(await shop.jobs(queue)).toBe(1)
+  expect(recorder.runs).toHaveLength(3)
+})
+
+test('R9: context.fail of an id that the batch does not have is the handler’s mistake', async () => {
+  const queue = shop.queue({ retryIn: () => 3600, perform: (_, context) => context.fail('other', 1) })
+  const worker = await shop.work({ queues: [queue] })
+  const failed = next(worker, 'failed')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  expect(await failed).toMatchObject({ id: 'a', error: { message: expect.stringMatching('no id "other"') } })
+})
+
+test('R9: a throw fails every id of the batch, and keeps what context.fail has said of one', async () => {
+  const queue = shop.queue({
+    shards: 1,
+    batchSize: 3,
+    retryIn: () => 3600,
+    perform(_, context) {
+      context.fail('b', 'b itself')
+      throw new Error('all')
+    },
+  })
+  const failed = new Map<string, unknown>()
+  const worker = shop.create({ queues: [queue] })
+  worker.on('failed', ({ id, error }) => failed.set(id, error))
+  await shop.lockstep.enqueue(
+    queue,
+    ['a', 'b', 'c'].map((id) => ({ id })),
+  )
+  await worker.start()
+  await vi.waitFor(() => expect(failed.size).toBe(3))
+  expect(failed).toEqual(
+    new Map<string, unknown>([
+      ['a', new Error('all')],
+      ['b', 'b itself'],
+      ['c', new Error('all')],
+    ]),
+  )
+})
+
+test('R9: maxPayloads bounds a round to the lowest scores; the rest follows at once', async () => {
+  const rounds: unknown[][] = []
+  const queue = shop.queue({ maxPayloads: 2, perform: (batch) => void rounds.push([...batch.get('a')!]) })
+  await shop.lockstep.enqueue(
+    queue,
+    [5, 3, 1, 4, 2].map((payload) => ({ id: 'a', payload, score: payload })),
+  )
+  const startedAt = performance.now()
+  // Found by looking, it would be after an hour.
+  await shop.work({ queues: [queue], poll: 3_600_000 })
+  await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0))
+  expect(rounds).toEqual([[1, 2], [3, 4], [5]])
+  expect(performance.now() - startedAt).toBeLessThan(5_000)
+})
+
+test('R9: a handler is told of scores, retryCount, performIn, error and crashes', async () => {
+  const told: JobInfo[] = []
+  const performIn = new Date(PAST)
+  const queue = shop.queue({
+    retryIn: () => 0,
+    perform(_, { jobs }) {
+      told.push(jobs.get('a')!)
+      if (told.length === 1) throw new Error('first time')
+    },
+  })
+  await shop.lockstep.enqueue(queue, { id: 'a', payload: 'x', score: 2.5, performIn })
+  await shop.lockstep.enqueue(queue, { id: 'a', payload: 'y', score: 1, performIn: PAST - 10 })
+  const worker = shop.create({ queues: [queue] })
+  const completed = next(worker, 'completed')
+  await worker.start()
+  await completed
+  expect(told[0]).toEqual({ retryCount: -1, performIn, scores: [1, 2.5], error: null, crashes: 0 })
+  expect(told[1]).toMatchObject({
+    retryCount: 0,
+    error: expect.stringMatching('first time'),
+    scores: [1, 2.5],
+  })
+  expect(told[1]!.performIn.getTime()).toBeGreaterThan(PAST)
+})
+
+test('P5: a payload pushed while its id is in work is handed over next, even an equal one', async () => {
+  const gate = new Gate()
+  const recorder = new Recorder()
+  const queue = shop.queue({ perform: recorder.around(() => recorder.runs.length > 1 || gate.opened) })
+  const worker = await shop.work({ queues: [queue], slots: 3, poll: 3_600_000 })
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'a', payload: 'same', score: 1 })
+  await started
+  await shop.lockstep.enqueue(queue, [
+    { id: 'a', payload: 'same', score: 2 },
+    { id: 'a', payload: 'other', score: 0 },
+  ])
+  expect(await shop.job(queue, 'a')).toMatchObject({ claimed_by: worker.processId })
+  expect(recorder.runs).toHaveLength(1)
+  gate.open()
+  await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0))
+  expect(recorder.runs.map(({ payloads }) => payloads)).toEqual([['same'], ['other', 'same']])
+  expect(recorder.runs[1]!.begin).toBeGreaterThan(recorder.runs[0]!.end!)
+})

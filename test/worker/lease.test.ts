@@ -1,0 +1,162 @@
+import { describe, expect, test, vi } from 'vitest'
+import type { Queue, Worker } from '../../src/index.ts'
+import { terminate } from '../support/backends.ts'
+import { overlaps } from '../support/handler-log.ts'
+import { Recorder } from '../support/recorder.ts'
+import { aborted, Gate, next, useWorkshop } from '../support/workshop.ts'
+
+const LEASE = 1_000
+
+const shop = useWorkshop()
+
+const endings = {
+  'its row is removed': 'DELETE FROM lockstep.processes WHERE process_id = $1',
+  'its time is up': "UPDATE lockstep.processes SET expires_at = now() - interval '1 s' WHERE process_id = $1",
+}
+
+describe.each(Object.entries(endings))('a lease ends: %s', (_, statement) => {
+  test('P6: signals are aborted, results refused, and the worker goes on as somebody new', async () => {
+    const recorder = new Recorder()
+    const gate = new Gate()
+    const queue = shop.queue({
+      perform: recorder.around(async (batch, { signal }) => {
+        if (!batch.has('long') || recorder.of('long').length > 1) return
+        await aborted(signal)
+        await gate.opened
+      }),
+    })
+    const worker = await shop.work({ queues: [queue], lease: LEASE })
+    const former = worker.processId
+    const started = next(worker, 'started')
+    await shop.lockstep.enqueue(queue, { id: 'long' })
+    await started
+
+    const lost = next(worker, 'leaseLost')
+    await shop.sql(statement, [former])
+    expect(await lost).toEqual({ processId: former })
+    const other = shop.create({ queues: [queue], lease: LEASE })
+    const taken = next(other, 'completed', ({ ids }) => ids.includes('long'))
+    await other.start()
+    await taken
+
+    const refused = next(worker, 'refused')
+    gate.open()
+    expect(await refused).toEqual({ queue: queue.name, id: 'long' })
+    await other.stop()
+    await expectWorking(worker, queue)
+    expect(worker.processId).not.toBe(former)
+    expect(recorder.of('long')).toHaveLength(2)
+  })
+})
+
+test('P1: while a lost lease’s handler ignores its signal, others serve its shards, and it takes nothing', async () => {
+  const recorder = new Recorder()
+  const gate = new Gate()
+  const perform = recorder.around(async (batch) => {
+    if (batch.has('stubborn') && recorder.of('stubborn').length === 1) await gate.opened
+  })
+  const queue = shop.queue({ shards: 2, perform })
+  const worker = await shop.work({ queues: [queue], lease: LEASE })
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'stubborn' })
+  await started
+
+  const lost = next(worker, 'leaseLost')
+  await shop.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [worker.processId])
+  await lost
+  const mine: string[] = []
+  worker.on('started', ({ ids }) => mine.push(...ids))
+  const other = await shop.work({ queues: [queue], lease: LEASE })
+  const ids = Array.from({ length: 20 }, (_, index) => `id-${index}`)
+  const theirs: string[] = []
+  other.on('completed', (event) => theirs.push(...event.ids))
+  await shop.lockstep.enqueue(
+    queue,
+    ids.map((id) => ({ id })),
+  )
+  await vi.waitFor(() => expect(theirs.sort()).toEqual([...ids, 'stubborn'].sort()), { timeout: 8_000 })
+  expect(mine).toEqual([])
+  gate.open()
+  await next(worker, 'refused')
+})
+
+test('P1: a handler that blocks the event loop for longer than the lease keeps it', async () => {
+  const recorder = new Recorder()
+  const queue = shop.queue({
+    perform: recorder.around(() => {
+      const until = performance.now() + 2.5 * LEASE
+      while (performance.now() < until);
+    }),
+  })
+  const worker = await shop.work({ queues: [queue], lease: LEASE })
+  let lost = 0
+  worker.on('leaseLost', () => {
+    lost += 1
+  })
+  const { processId } = worker
+  const completed = next(worker, 'completed')
+  await shop.lockstep.enqueue(queue, { id: 'busy' })
+  await completed
+  expect(worker.processId).toBe(processId)
+  expect(lost).toBe(0)
+  expect(recorder.runs).toHaveLength(1)
+})
+
+test('P1: a claim answered after the process became somebody new holds, and is settled', async () => {
+  const recorder = new Recorder()
+  const gate = new Gate()
+  const queue = shop.queue({ shards: 2, perform: recorder.around(() => gate.opened) })
+  const worker = await shop.work({ queues: [queue], slots: 4 })
+  const former = worker.processId
+  const refused: unknown[] = []
+  worker.on('refused', (event) => refused.push(event))
+  await shop.idle(queue)
+
+  // Two claims wait for the table. The connection of one breaks: who knows what it has taken.
+  const ids = await onePerShard(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'])
+  const jobs = ids.map((id) => ({ id, performIn: Date.now() + 300 }))
+  await shop.lockstep.enqueue(queue, jobs)
+  const blocker = await shop.session()
+  await blocker.query('BEGIN; LOCK TABLE lockstep.jobs IN ACCESS EXCLUSIVE MODE')
+  const claims = await vi.waitFor(() => claimsThatWait(2), { timeout: 5_000 })
+  await shop.sql('SELECT pg_terminate_backend($1)', [claims[0]])
+  await vi.waitFor(() => expect(worker.processId).not.toBe(former), { timeout: 10_000 })
+  await blocker.query('COMMIT')
+
+  // Its locks gone too, the worker looks at its shards as if they were new.
+  await vi.waitFor(() => expect(recorder.ids.sort()).toEqual(ids.sort()), { timeout: 10_000 })
+  const dealt = next(worker, 'dealt')
+  expect(await terminate(shop, 'lock')).toBe(1)
+  await dealt
+  await shop.idle(queue)
+  gate.open()
+  await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0), { timeout: 10_000 })
+  expect(refused).toEqual([])
+  expect(overlaps(recorder.runs)).toEqual([])
+  expect(recorder.ids.sort()).toEqual(ids.sort())
+})
+
+async function claimsThatWait(count: number): Promise<number[]> {
+  const rows = await shop.sql<{ pid: number }>(
+    `SELECT pid FROM pg_stat_activity
+     WHERE wait_event_type = 'Lock' AND query LIKE '%"claim"%' AND datname = current_database()`,
+  )
+  expect(rows).toHaveLength(count)
+  return rows.map(({ pid }) => pid)
+}
+
+async function expectWorking(worker: Worker, queue: Queue): Promise<void> {
+  const id = `after ${worker.processId}`
+  const completed = next(worker, 'completed', ({ ids }) => ids.includes(id))
+  await shop.lockstep.enqueue(queue, { id })
+  await completed
+}
+
+/** Of two shards. */
+async function onePerShard(ids: readonly string[]): Promise<string[]> {
+  const rows = await shop.sql<{ id: string; shard: number }>(
+    'SELECT i.id, lockstep.shard_of(i.id, 2) AS shard FROM unnest($1::text[]) AS i(id)',
+    [ids],
+  )
+  return [0, 1].map((shard) => rows.find((row) => row.shard === shard)!.id)
+}

@@ -1,0 +1,171 @@
+import { describe, expect, test, vi } from 'vitest'
+import { type Candidate, lag, type Queue, type Scheduler, seq, strict, weighted } from '../../src/index.ts'
+import { next, useWorkshop } from '../support/workshop.ts'
+
+const PAST = Date.now() - 100_000
+
+const shop = useWorkshop()
+
+function candidate(queue: string, shard = 0, lane = 0, lagging = 1): Candidate {
+  return { queue, shard, lane, lag: lagging }
+}
+
+describe('R13: a scheduler picks', () => {
+  test('lag: the largest lag', () => {
+    const [a, b, c] = [candidate('a', 0, 0, 5), candidate('b', 0, 0, 9), candidate('c', 0, 0, 7)]
+    expect(lag().pick([a, b, c])).toBe(b)
+    expect(lag().pick([])).toBeUndefined()
+  })
+
+  test('seq: round robin, over what is due', () => {
+    const all = [candidate('a', 0), candidate('a', 1), candidate('b', 0), candidate('b', 1)]
+    const scheduler = seq()
+    const picked = Array.from({ length: 6 }, () => all.indexOf(scheduler.pick(all)!))
+    expect(picked).toEqual([0, 1, 2, 3, 0, 1])
+    expect(scheduler.pick([all[0]!, all[3]!])).toBe(all[3])
+    expect(scheduler.pick([all[0]!, all[3]!])).toBe(all[0])
+    expect(scheduler.pick([])).toBeUndefined()
+    expect(scheduler.pick(all)).toBe(all[0])
+  })
+
+  test('weighted: 6, 3 and 1 come first 60, 30 and 10 % of the time, however many shards each has', () => {
+    const scheduler = weighted({ a: 6, b: 3, c: 1 })
+    const shards = Array.from({ length: 9 }, (_, shard) => candidate('c', shard))
+    const share = shareOf(scheduler, [candidate('a'), candidate('b'), ...shards])
+    expect(share('a')).toBeCloseTo(0.6, 1)
+    expect(share('b')).toBeCloseTo(0.3, 1)
+    expect(share('c')).toBeCloseTo(0.1, 1)
+    // What has nothing due leaves its turns to the others.
+    const rest = shareOf(scheduler, [candidate('b'), candidate('c')])
+    expect(rest('b')).toBeCloseTo(0.75, 1)
+    expect(scheduler.pick([])).toBeUndefined()
+  })
+
+  test('weighted: lanes of a queue; what is not named weighs 1', () => {
+    const scheduler = weighted({ a: { 0: 8 } })
+    const share = shareOf(scheduler, [candidate('a', 0, 0), candidate('a', 0, 5), candidate('b')])
+    expect(share('a', 0)).toBeCloseTo(0.8, 1)
+    expect(share('a', 5)).toBeCloseTo(0.1, 1)
+    expect(share('b')).toBeCloseTo(0.1, 1)
+  })
+
+  test.each([0, -1, Number.NaN, Number.POSITIVE_INFINITY])('weighted: not with a weight of %s', (weight) => {
+    expect(() => weighted({ a: weight })).toThrow(/weight of "a" must be a number above 0/)
+    expect(() => weighted({ a: { 3: weight } })).toThrow(/weight of "a" must be a number above 0/)
+  })
+
+  test('strict: in the order given, the lower lane first, those not named last', () => {
+    const scheduler = strict(['b', 'a'])
+    const all = [
+      candidate('z', 0, 0, 99),
+      candidate('a', 0, 0, 50),
+      candidate('b', 1, 7, 9),
+      candidate('b', 0, 7, 8),
+    ]
+    expect(scheduler.pick(all)).toBe(all[2])
+    expect(scheduler.pick([...all, candidate('b', 3, 2, 1)])).toMatchObject({ lane: 2 })
+    expect(scheduler.pick(all.slice(0, 2))).toBe(all[1])
+    expect(scheduler.pick(all.slice(0, 1))).toBe(all[0])
+    expect(scheduler.pick([])).toBeUndefined()
+  })
+})
+
+describe('R13: a worker follows its scheduler', () => {
+  test('weighted: 6/3/1 are served first 60, 30 and 10 % of the time, and none starves', async () => {
+    const queues = [1, 2, 3].map(() => shop.queue({ shards: 1, perform() {} }))
+    for (const queue of queues) await push(queue, 400)
+    const weights = Object.fromEntries(queues.map(({ name }, index) => [name, [6, 3, 1][index]!]))
+    const order = await startsOf(queues, weighted(weights), 400)
+    const share = (queue: number) => order.filter((one) => one === queues[queue]!.name).length / order.length
+    expect(share(0)).toBeGreaterThan(0.48)
+    expect(share(0)).toBeLessThan(0.72)
+    expect(share(1)).toBeGreaterThan(0.18)
+    expect(share(1)).toBeLessThan(0.42)
+    expect(share(2)).toBeGreaterThan(0.02)
+    expect(share(2)).toBeLessThan(0.2)
+  })
+
+  test('strict: a queue, and a lane in it, waits until those before it have nothing due', async () => {
+    const [first, second] = [shop.queue({ shards: 2, perform() {} }), shop.queue({ shards: 1, perform() {} })]
+    await push(second, 5, 0)
+    await push(first, 10, 3)
+    await shop.lockstep.enqueue(
+      first,
+      Array.from({ length: 10 }, (_, index) => ({ id: `fast-${index}`, performIn: PAST + 9_000 })),
+    )
+    const ids: string[] = []
+    const worker = shop.create({ queues: [second, first], slots: 1, scheduler: strict([first.name]) })
+    worker.on('started', (event) => ids.push(...event.ids))
+    await worker.start()
+    await vi.waitFor(() => expect(ids).toHaveLength(25))
+    const kinds = ids.map((id) => id.split('-')[0]!)
+    expect(kinds).toEqual([...Array(10).fill('fast'), ...Array(10).fill('3'), ...Array(5).fill('0')])
+  })
+
+  test('seq: the shards in turn', async () => {
+    const queue = shop.queue({ shards: 3, perform() {} })
+    await push(queue, 60)
+    const shards: number[] = []
+    const worker = shop.create({ queues: [queue], slots: 1, scheduler: seq() })
+    worker.on('started', ({ shard }) => shards.push(shard))
+    await worker.start()
+    await vi.waitFor(() => expect(shards).toHaveLength(60))
+    expect(shards.slice(0, 9)).toEqual([0, 1, 2, 0, 1, 2, 0, 1, 2])
+  })
+
+  test('one of the user’s own: any object with a pick', async () => {
+    const queue = shop.queue({ shards: 4, perform() {} })
+    await push(queue, 40)
+    const highest: Scheduler = { pick: (candidates) => candidates.at(-1) }
+    const shards: number[] = []
+    const worker = shop.create({ queues: [queue], slots: 1, scheduler: highest })
+    worker.on('started', ({ shard }) => shards.push(shard))
+    await worker.start()
+    await vi.waitFor(() => expect(shards).toHaveLength(40))
+    expect(shards).toEqual(shards.toSorted((a, b) => b - a))
+  })
+
+  test('one that throws, and one that declines, do not end the slot', async () => {
+    const queue = shop.queue({ perform() {} })
+    let picks = 0
+    const moody: Scheduler = {
+      pick(candidates) {
+        if (candidates.length === 0) return undefined
+        picks += 1
+        if (picks === 1) throw new Error('moody')
+        return picks === 2 ? undefined : candidates[0]
+      },
+    }
+    const worker = await shop.work({ queues: [queue], slots: 1, scheduler: moody })
+    const failure = next(worker, 'failure')
+    const completed = next(worker, 'completed')
+    await shop.lockstep.enqueue(queue, { id: 'a' })
+    expect(await failure).toEqual(new Error('moody'))
+    await completed
+  })
+})
+
+function shareOf(scheduler: Scheduler, candidates: readonly Candidate[]) {
+  const draws = Array.from({ length: 6_000 }, () => scheduler.pick(candidates)!)
+  return (queue: string, lane?: number) =>
+    draws.filter((one) => one.queue === queue && (lane === undefined || one.lane === lane)).length / 6_000
+}
+
+async function startsOf(queues: readonly Queue[], scheduler: Scheduler, count: number): Promise<string[]> {
+  const order: string[] = []
+  const worker = shop.create({ queues, slots: 1, scheduler })
+  worker.on('started', ({ queue }) => order.push(queue))
+  await worker.start()
+  await vi.waitFor(() => expect(order.length).toBeGreaterThanOrEqual(count), { timeout: 15_000 })
+  return order.slice(0, count)
+}
+
+/** Long due. */
+async function push(queue: Queue, count: number, lane = 0): Promise<void> {
+  const jobs = Array.from({ length: count }, (_, index) => ({
+    id: `${lane}-${index}`,
+    performIn: PAST + index,
+    lane,
+  }))
+  await shop.lockstep.enqueue(queue, jobs)
+}

@@ -1,0 +1,137 @@
+import { describe, expect, test, vi } from 'vitest'
+import { allShards, byNode, dynamic, type Queue, type Splitter, type Worker } from '../../src/index.ts'
+import type { Hand, ShardRef } from '../../src/worker/splitter.ts'
+import { shardsHeld } from '../support/shards.ts'
+import { next, useWorkshop } from '../support/workshop.ts'
+
+const SETTLED = { timeout: 10_000, interval: 50 }
+
+const shop = useWorkshop()
+
+function hand(shards: number, rest: Partial<Hand> = {}): Hand {
+  const refs = Array.from({ length: shards }, (_, shard) => ({ queueId: 1, shard }))
+  return { shards: refs, first: 0, processes: 1, rank: 0, same: true, holds: () => false, ...rest }
+}
+
+function taken(splitter: Splitter, of: Hand): ShardRef[] {
+  const { wanted, quota } = splitter.share(of, 2)
+  return wanted.slice(0, quota)
+}
+
+describe('R12: the default splitter', () => {
+  test('deals element i of the list of all shards to slot i mod S', () => {
+    const of = hand(5, { first: 3 })
+    const { wanted, quota, slotOf } = allShards().share(of, 3)
+    expect([wanted, quota]).toEqual([of.shards, 5])
+    expect(of.shards.map(slotOf)).toEqual([0, 1, 2, 0, 1])
+  })
+
+  test('so a real worker serves each shard with one slot', async () => {
+    const seen = new Map<string, Set<number>>()
+    const queues = [shop.queue({ shards: 3, perform() {} }), shop.queue({ shards: 4, perform() {} })]
+    const ids = Array.from({ length: 40 }, (_, index) => ({ id: index }))
+    for (const queue of queues) await shop.lockstep.enqueue(queue, ids)
+    const worker = shop.create({ queues, slots: 2, splitter: allShards() })
+    worker.on('started', ({ queue, shard, slot }) => {
+      const place = (queue === queues[0]!.name ? 0 : 3) + shard
+      seen.set(`${place} mod 2`, (seen.get(`${place} mod 2`) ?? new Set()).add(slot))
+    })
+    await worker.start()
+    await vi.waitFor(async () => expect(await shop.jobs(queues[1]!)).toBe(0), SETTLED)
+    await vi.waitFor(async () => expect(await shop.jobs(queues[0]!)).toBe(0), SETTLED)
+    expect(Object.fromEntries(seen)).toEqual(
+      Object.fromEntries(Array.from({ length: 7 }, (_, place) => [`${place} mod 2`, new Set([place % 2])])),
+    )
+  })
+})
+
+describe('R12: byNode', () => {
+  test('keeps the shards i with i mod K = k and deals those to slots in turn', () => {
+    const of = hand(7, { first: 4 })
+    const { wanted, quota, slotOf } = byNode(3, 1).share(of, 2)
+    expect(wanted.map(({ shard }) => shard)).toEqual([0, 3, 6])
+    expect(quota).toBe(3)
+    expect(wanted.map(slotOf)).toEqual([1, 0, 1])
+  })
+
+  test('two nodes share a queue, whether both are there or not', async () => {
+    const queue = shop.queue({ shards: 5, perform() {} })
+    const even = await shop.work({ queues: [queue], splitter: byNode(2, 0) })
+    expect(await shardsHeld(shop, even.processId, queue)).toEqual([0, 2, 4])
+    const odd = await shop.work({ queues: [queue], splitter: byNode(2, 1) })
+    expect(await shardsHeld(shop, odd.processId, queue)).toEqual([1, 3])
+    await odd.stop()
+    expect(await shardsHeld(shop, even.processId, queue)).toEqual([0, 2, 4])
+  })
+})
+
+describe('R12: dynamic', () => {
+  test.each([1, 2, 3, 4, 7])('%s processes share all shards of all queues evenly', (processes) => {
+    const counts = Array.from({ length: processes }, (_, rank) => {
+      const first = taken(dynamic(), hand(5, { processes, rank }))
+      const second = taken(dynamic(), hand(9, { first: 5, processes, rank }))
+      return first.length + second.length
+    })
+    expect(counts.reduce((sum, count) => sum + count)).toBe(14)
+    expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1)
+  })
+
+  test('processes whose lists differ leave no shard to nobody', () => {
+    const one = taken(dynamic(), hand(5, { first: 5, processes: 2, rank: 0, same: false }))
+    const two = taken(dynamic(), hand(5, { first: 0, processes: 2, rank: 1, same: false }))
+    expect(one.length + two.length).toBe(5)
+  })
+
+  test('keeps what it holds, up to its part, and a process that is not alive takes nothing', () => {
+    const holds = ({ shard }: ShardRef) => shard >= 3
+    const kept = taken(dynamic(), hand(5, { processes: 2, rank: 0, holds }))
+    expect(kept.map(({ shard }) => shard)).toEqual([3, 4, 0])
+    expect(taken(dynamic(), hand(5, { processes: 2, rank: -1, holds }))).toEqual([])
+  })
+
+  test('two and three workers have even parts, and take over from one that stops', async () => {
+    const queue = shop.queue({ shards: 7, perform() {} })
+    const workers = [await shop.work({ queues: [queue] }), await shop.work({ queues: [queue] })]
+    await expectShares(workers, queue, [3, 4])
+    workers.push(await shop.work({ queues: [queue] }))
+    await expectShares(workers, queue, [2, 2, 3])
+    await workers.shift()!.stop()
+    await expectShares(workers, queue, [3, 4])
+    await workers.shift()!.stop()
+    await expectShares(workers, queue, [7])
+  })
+
+  test('a worker of other queues does not count, and where lists differ each shard has somebody', async () => {
+    const one = shop.queue({ shards: 5, perform() {} })
+    const two = shop.queue({ shards: 5, perform() {} })
+    const both = await shop.work({ queues: [one, two] })
+    const second = await shop.work({ queues: [two] })
+    await expectShares([both], one, [5])
+    await expectShares([both, second], two, [2, 3])
+
+    const turned = await shop.work({ queues: [two, one] })
+    await expectShares([both, turned], one, [2, 3])
+    await expectShares([both, second, turned], two, [1, 2, 2])
+  })
+
+  test('what waits in the shards that come is performed at once, though the next full look is far', async () => {
+    const queue = shop.queue({ shards: 2, perform() {} })
+    const leaving = await shop.work({ queues: [queue], poll: 3_600_000 })
+    const staying = await shop.work({ queues: [queue], poll: 3_600_000 })
+    await expectShares([leaving, staying], queue, [1, 1])
+    const [theirs] = await shardsHeld(shop, leaving.processId, queue)
+    await leaving.quiet()
+    const completed = next(staying, 'completed', ({ shard }) => shard === theirs)
+    await shop.lockstep.enqueue(
+      queue,
+      Array.from({ length: 20 }, (_, id) => ({ id })),
+    )
+    await completed
+  })
+})
+
+async function expectShares(workers: readonly Worker[], queue: Queue, shares: readonly number[]) {
+  const held = () =>
+    Promise.all(workers.map(async ({ processId }) => (await shardsHeld(shop, processId, queue)).length))
+  await vi.waitFor(async () => expect((await held()).sort()).toEqual(shares), SETTLED)
+}
