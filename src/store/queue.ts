@@ -20,17 +20,18 @@ export async function ensureQueue(
   return row!.create_queue
 }
 
-/** The queues of these names, or all. */
+/** The queues of these names, or all. The order asked for makes the search for strays one index probe. */
 export function listQueues(database: Database, names?: readonly string[]): Promise<QueueRow[]> {
   return database.query<QueueRow>(
     `SELECT q.queue_id AS "queueId", q.name, q.shards, q.paused_at IS NOT NULL AS paused,
-       EXISTS (SELECT FROM ${database.prefix}.jobs j WHERE j.queue_id = q.queue_id AND j.shard >= q.shards) AS strays
+       (SELECT true FROM ${database.prefix}.jobs j WHERE j.queue_id = q.queue_id AND j.shard >= q.shards
+        ORDER BY j.queue_id, j.shard LIMIT 1) IS TRUE AS strays
      FROM ${database.prefix}.queues q WHERE $1::text[] IS NULL OR q.name = ANY ($1) ORDER BY q.queue_id`,
     [names ?? null],
   )
 }
 
-/** Pauses or resumes; workers hear of it at once. */
+/** Pauses or resumes; claims heed it from now on. */
 export async function setPaused(database: Database, queueId: number, paused: boolean): Promise<void> {
   await database.query(
     `UPDATE ${database.prefix}.queues SET paused_at = CASE WHEN $2 THEN coalesce(paused_at, clock_timestamp()) END

@@ -20,6 +20,7 @@ export interface Outcome {
 
 /** ms that orders waited for a handler. */
 export interface PickUp {
+  readonly count: number
   readonly median: number
   readonly p99: number
   readonly slowest: number
@@ -31,7 +32,7 @@ export function pickUp({ pickUps }: Outcome, rescued: boolean): PickUp | null {
   if (waits.length === 0) return null
   waits.sort((one, other) => one - other)
   const at = (part: number) => Math.round(waits[Math.ceil(waits.length * part) - 1]! * 10) / 10
-  return { median: at(0.5), p99: at(0.99), slowest: at(1) }
+  return { count: waits.length, median: at(0.5), p99: at(0.99), slowest: at(1) }
 }
 
 /** Updates applied per second. */

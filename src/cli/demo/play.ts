@@ -8,7 +8,7 @@ import { LEASE, SLOTS } from './ordered.ts'
 import type { Outcome } from './outcome.ts'
 import { SENDING_LIMIT } from './pace.ts'
 import { PRODUCERS } from './producers.ts'
-import { count, type Screen } from './screen.ts'
+import { count, plural, type Screen } from './screen.ts'
 import { Staff } from './staff.ts'
 import type { Stage } from './stage.ts'
 
@@ -78,7 +78,9 @@ export class Play {
     await victim.kill()
     this.#inHand = victim.inHand.length
     const rescue = naive ? '' : `; they are free when its lease of ${LEASE / 1000} s ends`
-    screen.tell(pc.red(`${victim.name} killed with SIGKILL, ${this.#inHand} orders in its hands${rescue}`))
+    screen.tell(
+      pc.red(`${victim.name} killed with SIGKILL, ${plural(this.#inHand, 'order')} in its hands${rescue}`),
+    )
     await this.#pause(JOIN_AFTER)
     screen.tell(pc.green('a third worker joins'))
     await this.#staff.hire()

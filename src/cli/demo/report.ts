@@ -18,7 +18,6 @@ export function succeeded({ naive, verdict }: Outcome): boolean {
 
 function plain(outcome: Outcome) {
   const { naive, orders, planned, verdict, seconds, inHandAtKill, deadlocks, warnings } = outcome
-  const rescued = pickUp(outcome, true)
   return {
     mode: naive ? 'naive' : 'lockstep',
     passed: succeeded(outcome),
@@ -28,7 +27,7 @@ function plain(outcome: Outcome) {
     seconds: Math.round(seconds * 10) / 10,
     rate: rate(outcome),
     pickUpMs: pickUp(outcome, false),
-    rescuedPickUpMs: rescued,
+    rescuedPickUpMs: pickUp(outcome, true),
     inHandAtKill,
     deadlocks,
     warnings,

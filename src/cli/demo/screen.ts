@@ -66,11 +66,15 @@ class BarScreen implements Screen {
   }
 
   close(): void {
-    this.#bars.stop()
+    if (this.#bar) this.#bars.stop()
     this.#bar = undefined
   }
 }
 
 export function count(number: number): string {
   return number.toLocaleString('en-US')
+}
+
+export function plural(number: number, noun: string): string {
+  return `${count(number)} ${noun}${number === 1 ? '' : 's'}`
 }

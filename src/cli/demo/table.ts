@@ -1,7 +1,7 @@
 import Table from 'cli-table3'
 import pc from 'picocolors'
 import { type Outcome, type PickUp, pickUp, rate } from './outcome.ts'
-import { count } from './screen.ts'
+import { count, plural } from './screen.ts'
 
 type Row = readonly [what: string, answer: string]
 
@@ -41,7 +41,7 @@ function faults({ verdict, naive, deadlocks }: Outcome): Row[] {
 }
 
 function speed(outcome: Outcome): Row[] {
-  const { verdict, inHandAtKill, naive } = outcome
+  const { verdict, naive } = outcome
   const rows: Row[] = [
     ['Committed too late to be in order: recognised, not written', count(verdict.late)],
     [
@@ -53,10 +53,8 @@ function speed(outcome: Outcome): Row[] {
   ]
   if (!naive) {
     const rescued = pickUp(outcome, true)
-    rows.push([
-      `Slowest pick-up of what the killed worker had (${inHandAtKill} orders)`,
-      rescued ? ms(rescued.slowest) : 'none',
-    ])
+    const what = `Slowest pick-up of what the killed worker had taken (${plural(rescued?.count ?? 0, 'order')})`
+    rows.push([what, rescued ? ms(rescued.slowest) : 'none'])
   }
   return rows
 }

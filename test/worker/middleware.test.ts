@@ -1,0 +1,99 @@
+import { expect, test } from 'vitest'
+import type { ServerMiddleware } from '../../src/index.ts'
+import { next, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+test('R14: server middleware runs around perform, the first added outermost', async () => {
+  const steps: string[] = []
+  const step =
+    (name: string): ServerMiddleware =>
+    async ({ queue, batch, context }, perform) => {
+      steps.push(`${name} before ${queue.name} ${[...batch.keys()]} ${context.jobs.get('a')!.retryCount}`)
+      await perform()
+      steps.push(`${name} after`)
+    }
+  const queue = shop.queue({ perform: () => void steps.push('perform') })
+  const worker = await shop.work({ queues: [queue], middleware: [step('outer'), step('inner')] })
+  const completed = next(worker, 'completed')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await completed
+  expect(steps).toEqual([
+    `outer before ${queue.name} a -1`,
+    `inner before ${queue.name} a -1`,
+    'perform',
+    'inner after',
+    'outer after',
+  ])
+})
+
+test('R14: one that swallows the error makes it a success', async () => {
+  const swallow: ServerMiddleware = (_, perform) => perform().catch(() => {})
+  const queue = shop.queue({ perform: () => Promise.reject(new Error('no')) })
+  const worker = await shop.work({ queues: [queue], middleware: [swallow] })
+  const completed = next(worker, 'completed')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await completed
+  expect(await shop.job(queue, 'a')).toBeUndefined()
+})
+
+test('R14: one that throws after perform makes it a failure', async () => {
+  const thrower: ServerMiddleware = async (_, perform) => {
+    await perform()
+    throw new Error('afterwards')
+  }
+  const queue = shop.queue({ retryIn: () => 3600, perform() {} })
+  const worker = await shop.work({ queues: [queue], middleware: [thrower] })
+  const failed = next(worker, 'failed')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  expect(await failed).toMatchObject({ id: 'a', error: new Error('afterwards') })
+  expect(await shop.job(queue, 'a')).toMatchObject({ retry_count: 0 })
+})
+
+test('R14: one that does not go on to perform makes it a success without it', async () => {
+  const queue = shop.queue({ perform: () => Promise.reject(new Error('not reached')) })
+  const worker = await shop.work({ queues: [queue], middleware: [() => {}] })
+  const completed = next(worker, 'completed')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await completed
+})
+
+test('a listener that throws does so outside the worker: the job is completed, and the next ones too', async () => {
+  const queue = shop.queue({ perform() {} })
+  const worker = await shop.work({ queues: [queue] })
+  const uncaught = takeUncaught()
+  try {
+    const refused: unknown[] = []
+    worker.on('refused', (event) => refused.push(event))
+    worker.once('started', () => {
+      throw new Error('listening to a start')
+    })
+    worker.once('completed', () => {
+      throw new Error('listening to an end')
+    })
+    for (const id of ['a', 'b']) {
+      const completed = next(worker, 'completed', ({ ids }) => ids.includes(id))
+      await shop.lockstep.enqueue(queue, { id })
+      await completed
+    }
+    expect(uncaught.errors).toEqual([new Error('listening to a start'), new Error('listening to an end')])
+    expect(refused).toEqual([])
+  } finally {
+    uncaught.giveBack()
+  }
+})
+
+/** Instead of the test runner, for which an uncaught exception is a failed run. */
+function takeUncaught() {
+  const errors: unknown[] = []
+  const others = process.listeners('uncaughtException')
+  process.removeAllListeners('uncaughtException')
+  process.on('uncaughtException', (error) => errors.push(error))
+  return {
+    errors,
+    giveBack() {
+      process.removeAllListeners('uncaughtException')
+      for (const other of others) process.on('uncaughtException', other)
+    },
+  }
+}

@@ -1,0 +1,194 @@
+import { describe, expect, test, vi } from 'vitest'
+import type { Queue } from '../../src/index.ts'
+import { Recorder } from '../support/recorder.ts'
+import { aborted, Gate, next, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+test('R15: stop takes nothing new and waits for the running handler', async () => {
+  const gate = new Gate()
+  const recorder = new Recorder()
+  const queue = shop.queue({ shards: 1, perform: recorder.around(() => gate.opened) })
+  const worker = await shop.work({ queues: [queue], shutdownTimeout: 60_000 })
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await started
+  const completed = next(worker, 'completed')
+  const stopped = worker.stop()
+  await shop.lockstep.enqueue(queue, { id: 'b' })
+  gate.open()
+  expect(await completed).toMatchObject({ ids: ['a'] })
+  expect(await stopped).toBe(true)
+  expect(recorder.ids).toEqual(['a'])
+  expect(await shop.job(queue, 'b')).toMatchObject({ claimed_by: null })
+  expect(await shop.sql('SELECT FROM lockstep.processes')).toEqual([])
+})
+
+test('R15: after shutdownTimeout signals are aborted, and what has not ended is given back unchanged', async () => {
+  const recorder = new Recorder()
+  const reasons: unknown[] = []
+  const queue = shop.queue({
+    perform: recorder.around(async (_, { signal }) => {
+      await aborted(signal)
+      reasons.push(signal.reason)
+      throw new Error('interrupted')
+    }),
+  })
+  const performIn = new Date(Date.now() - 5_000)
+  const worker = shop.create({ queues: [queue], shutdownTimeout: 50 })
+  const failed = vi.fn()
+  worker.on('failed', failed)
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'a', payload: 1, performIn })
+  await worker.start()
+  await started
+  expect(await worker.stop()).toBe(true)
+  expect(failed).not.toHaveBeenCalled()
+  expect(String(reasons[0])).toMatch('the worker stops')
+  expect(await shop.job(queue, 'a')).toMatchObject({
+    claimed_by: null,
+    retry_count: -1,
+    crashes: 0,
+    error: null,
+    perform_in: performIn,
+  })
+})
+
+test('R15: a handler that returns after its signal was aborted has succeeded', async () => {
+  const queue = shop.queue({ perform: (_, { signal }) => aborted(signal) })
+  const worker = await shop.work({ queues: [queue], shutdownTimeout: 50 })
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await started
+  const completed = next(worker, 'completed')
+  expect(await worker.stop()).toBe(true)
+  await completed
+  expect(await shop.job(queue, 'a')).toBeUndefined()
+})
+
+test('R15 P1: a handler that ignores its signal makes stop resolve to false, and keeps its job', async () => {
+  const gate = new Gate()
+  const recorder = new Recorder()
+  const queue = shop.queue({ perform: recorder.around(() => gate.opened) })
+  const worker = await shop.work({ queues: [queue], shutdownTimeout: 50, lease: 1_000 })
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await started
+  const { processId } = worker
+  const startedAt = performance.now()
+  expect(await worker.stop()).toBe(false)
+  expect(performance.now() - startedAt).toBeLessThan(9_000)
+
+  const other = await shop.work({ queues: [queue] })
+  const rest = next(other, 'completed')
+  await shop.lockstep.enqueue(
+    queue,
+    Array.from({ length: 20 }, (_, id) => ({ id })),
+  )
+  await rest
+  expect(await shop.job(queue, 'a')).toMatchObject({ claimed_by: processId })
+  const completed = next(worker, 'completed')
+  gate.open()
+  expect(await completed).toMatchObject({ ids: ['a'] })
+  expect(recorder.of('a')).toHaveLength(1)
+  const rows = () => shop.sql('SELECT FROM lockstep.processes WHERE process_id = $1', [processId])
+  await vi.waitFor(async () => expect(await rows()).toEqual([]), { timeout: 5_000 })
+})
+
+test('R15: quiet takes nothing new, another worker takes over, and what runs goes on', async () => {
+  const gate = new Gate()
+  const queue = shop.queue({ shards: 4, perform: (batch) => (batch.has('long') ? gate.opened : undefined) })
+  const quiet = await shop.work({ queues: [queue] })
+  const started = next(quiet, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'long' })
+  await started
+  await quiet.quiet()
+  const taken: string[] = []
+  quiet.on('started', ({ ids }) => taken.push(...ids))
+  const other = await shop.work({ queues: [queue] })
+  const done = new Set<string>()
+  other.on('completed', ({ ids }) => {
+    for (const id of ids) done.add(id)
+  })
+  const { shard } = (await shop.job(queue, 'long'))!
+  const ids = await idsOutside(shard)
+  await push(queue, ids)
+  await vi.waitFor(() => expect([...done].sort()).toEqual(ids.sort()), { timeout: 10_000 })
+  expect(taken).toEqual([])
+  expect(quiet.report()).toMatchObject([{ queue: queue.name, shard, ids: ['long'] }])
+
+  // The shard that was busy follows when its batch has ended.
+  const completed = next(quiet, 'completed')
+  gate.open()
+  await completed
+  const followed = next(other, 'completed', (event) => event.shard === shard)
+  await push(
+    queue,
+    Array.from({ length: 20 }, (_, index) => `later-${index}`),
+  )
+  await followed
+  expect(taken).toEqual([])
+})
+
+test('R15: stop ends a worker that never started, and may be asked twice', async () => {
+  const queue = shop.queue({ perform() {} })
+  expect(await shop.create({ queues: [queue] }).stop()).toBe(true)
+  const worker = await shop.work({ queues: [queue] })
+  expect(await Promise.all([worker.stop(), worker.stop()])).toEqual([true, true])
+  expect(await worker.stop()).toBe(true)
+})
+
+describe('R16: the timeout', () => {
+  test('aborts the signal; it is a failure when the handler ends, and the job is claimed until then', async () => {
+    const gate = new Gate()
+    const seen: AbortSignal[] = []
+    const recorder = new Recorder()
+    const queue = shop.queue({
+      timeout: 60,
+      retryIn: () => 3600,
+      perform: recorder.around(async (_, { signal }) => {
+        seen.push(signal)
+        await gate.opened
+      }),
+    })
+    const worker = await shop.work({ queues: [queue], lease: 1_000 })
+    const started = next(worker, 'started')
+    await shop.lockstep.enqueue(queue, { id: 'a' })
+    await started
+    await vi.waitFor(() => expect(seen[0]?.aborted).toBe(true))
+    expect(seen[0]!.reason).toMatchObject({
+      code: 'LOCKSTEP_TIMEOUT',
+      message: expect.stringMatching('60 ms'),
+    })
+    expect(await shop.job(queue, 'a')).toMatchObject({ claimed_by: worker.processId, retry_count: -1 })
+
+    const failed = next(worker, 'failed')
+    gate.open()
+    expect(await failed).toMatchObject({ id: 'a', retryCount: 0, error: { code: 'LOCKSTEP_TIMEOUT' } })
+    expect(await shop.job(queue, 'a')).toMatchObject({ claimed_by: null, retry_count: 0 })
+    expect(recorder.runs).toHaveLength(1)
+  })
+
+  test('a handler in time is left alone', async () => {
+    const queue = shop.queue({ timeout: 30_000, perform: (_, { signal }) => void signal.throwIfAborted() })
+    const worker = await shop.work({ queues: [queue] })
+    const completed = next(worker, 'completed')
+    await shop.lockstep.enqueue(queue, { id: 'a' })
+    await completed
+  })
+})
+
+async function idsOutside(shard: number): Promise<string[]> {
+  const rows = await shop.sql<{ id: string }>(
+    `SELECT 'id-' || n AS id FROM generate_series(1, 40) n WHERE lockstep.shard_of('id-' || n, 4) <> $1`,
+    [shard],
+  )
+  return rows.map(({ id }) => id)
+}
+
+async function push(queue: Queue, ids: readonly string[]): Promise<void> {
+  await shop.lockstep.enqueue(
+    queue,
+    ids.map((id) => ({ id })),
+  )
+}
