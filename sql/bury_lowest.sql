@@ -1,6 +1,7 @@
 -- R7, for jobs whose rows the caller has locked: the payload with the lowest score below the fence goes to the
 -- morgue with all equal ones below it; what is left waits with a clean count, due now. A job with nothing left
--- goes: no push can come in between, it would need the row's lock.
+-- goes: no push can come in between, it would need the row's lock. Morgue rows are locked in key order, as
+-- everywhere.
 CREATE OR REPLACE FUNCTION @schema@.bury_lowest(
   _queue_id integer,
   _ids text[],
@@ -25,6 +26,7 @@ BEGIN
   )
   INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, error, died_at)
   SELECT _queue_id, l.shard, l.job_id, l.digest, l.score, l.payload, _errors[l.place], clock_timestamp() FROM lowest l
+  ORDER BY l.job_id, l.digest
   ON CONFLICT (queue_id, job_id, digest) DO UPDATE SET
     score = least(m.score, excluded.score), error = excluded.error, died_at = excluded.died_at;
 

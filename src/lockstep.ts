@@ -1,4 +1,4 @@
-import pg from 'pg'
+import type pg from 'pg'
 import { act, find } from './admin/jobs.ts'
 import { deleteFromMorgue, findInMorgue, requeueFromMorgue } from './admin/morgue.ts'
 import type { Progression } from './admin/progression.ts'
@@ -11,7 +11,12 @@ import { OptionError } from './errors.ts'
 import type { NewJob } from './job.ts'
 import { consoleLogger, type Logger } from './logger.ts'
 import { rejectUnknownOptions } from './options.ts'
-import { type ConnectionConfig, connectionConfig, connectionConfigOf } from './postgres/connection.ts'
+import {
+  type ConnectionConfig,
+  connectionConfig,
+  connectionConfigOf,
+  createPool,
+} from './postgres/connection.ts'
 import { Database } from './postgres/database.ts'
 import { type MigrationReport, migrate } from './postgres/migrate.ts'
 import { checkSchemaName, DEFAULT_SCHEMA } from './postgres/schema-name.ts'
@@ -76,7 +81,10 @@ export class Lockstep {
       : connectionConfig(connectionString!, APPLICATION_NAME)
     this.#directConfig =
       directUrl === undefined ? this.#config : connectionConfig(directUrl, APPLICATION_NAME)
-    this.#database = new Database(pool ?? this.#createPool(), checkSchemaName(schema))
+    this.#database = new Database(
+      pool ?? createPool({ ...this.#config, allowExitOnIdle: true }, logger),
+      checkSchemaName(schema),
+    )
     this.#enqueuer = new Enqueuer(this.#database, middleware)
   }
 
@@ -183,11 +191,5 @@ export class Lockstep {
   /** Ends the connections of this object's own; a `pool` that was given is left alone, and so are workers. */
   async close(): Promise<void> {
     if (this.#ownPool) await this.#database.pool.end()
-  }
-
-  #createPool(): pg.Pool {
-    const pool = new pg.Pool({ ...this.#config, allowExitOnIdle: true })
-    pool.on('error', (error) => this.#logger.warn({ error: error.message }, 'an idle connection broke'))
-    return pool
   }
 }

@@ -2,7 +2,8 @@ import type { Command } from 'commander'
 import { wholeNumberOption } from './numbers.ts'
 
 const HELP = `
-Needs no database: a Postgres of its own starts in a temporary directory and goes with it.
+It plays on the database that DATABASE_URL names, in schemas of its own that go with
+it; without one, on a Postgres of its own in a temporary directory.
 
 Examples:
   $ lockstep demo

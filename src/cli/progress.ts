@@ -27,14 +27,13 @@ export function startProgress({ label, noun, total }: ProgressOptions): Progress
     stream: process.stderr,
     hideCursor: true,
     gracefulExit: false,
-    format: (options, { progress, value, total: whole }) => {
+    format: (_, { progress, value, total: whole }) => {
       const elapsed = performance.now() - started
       const rate = `${count(done)} ${noun}, ${count(Math.round((done * 1000) / Math.max(elapsed, 1)))}/s`
       if (!(whole > 0)) return `${label}  ${rate}`
       const left = progress > 0 ? duration((elapsed * (whole - value)) / value) : '?'
       const filled = Math.round(Math.min(progress, 1) * 30)
       const drawn = `${cyan('█'.repeat(filled))}${dim('░'.repeat(30 - filled))}`
-      void options
       return `${label} ${drawn} ${Math.floor(progress * 100)}%  ${rate}, ${left} left`
     },
   })

@@ -82,7 +82,8 @@ async function screen({ json, once }: TopFlags): Promise<(frame: Frame | string)
       )
   }
   const text = (frame: Frame | string) => (typeof frame === 'string' ? frame : draw(frame))
-  if (once || !process.stdout.isTTY) return (frame) => write(text(frame))
+  // Some terminals don't know their height, and nothing would fit.
+  if (once || !process.stdout.isTTY || !process.stdout.rows) return (frame) => write(text(frame))
   const { default: logUpdate } = await import('log-update')
   return (frame) => logUpdate(text(frame))
 }

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { checkConnection, withConnection } from './connection.ts'
+import { reportFailure } from './failure.ts'
 import { collect, wholeNumberOption } from './numbers.ts'
 import type { WorkFlags } from './work/flags.ts'
 import { WORK_HELP } from './work/help.ts'
@@ -44,5 +45,6 @@ async function work(flags: WorkFlags): Promise<void> {
   }
   if (rank) followParent()
   const { runWorker } = await import('./work/run.ts')
-  process.exit(await runWorker(flags, rank ?? { index: 0, of: 1 }, rank && reportReady))
+  const working = runWorker(flags, rank ?? { index: 0, of: 1 }, rank && reportReady)
+  process.exit(await working.catch(reportFailure))
 }

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { OptionError } from '../errors.ts'
+import type { Logger } from '../logger.ts'
 
 /** How to reach a database: what `pg.Client` takes. Every field survives being sent to another thread. */
 export type ConnectionConfig = pg.ClientConfig
@@ -57,4 +58,14 @@ export async function connect(config: ConnectionConfig): Promise<pg.Client> {
   await client.connect()
   await prepareSession(client)
   return client
+}
+
+/** A pool of ours. A connection that breaks is replaced when the next one is needed. */
+export function createPool(config: pg.PoolConfig, logger: Logger): pg.Pool {
+  const pool = new pg.Pool(config)
+  pool.on('error', (error) => logger.warn({ error: error.message }, 'an idle connection broke'))
+  // One that is lent out has no listener of the pool's, and an error nobody listens to ends the process. What is
+  // asked of it next fails, and tells.
+  pool.on('connect', (client) => client.on('error', () => {}))
+  return pool
 }

@@ -15,11 +15,11 @@ export class GivenBack extends Error {
   override readonly name = 'GivenBack'
 }
 
-/** ms a completion in a handler's transaction waits for a producer's at most; see `transactionSettings`. */
 export interface BatchSettings {
   readonly database: Database
   readonly middleware: readonly ServerMiddleware[]
   readonly logger: Logger
+  /** ms a completion in a handler's transaction waits for a producer's at most. */
   readonly lockTimeout: number
 }
 
@@ -31,11 +31,12 @@ export async function workOff(
   performance: Performance,
 ): Promise<void> {
   const { queue, rounds } = performance
-  const crashed = rounds.filter(({ crashes }) => crashes >= queue.maxCrashes)
-  const sound = rounds.filter((round) => !crashed.includes(round))
+  // A job whose payloads somebody has deleted by hand has nothing to be done.
+  const empty = rounds.filter(({ payloads }) => payloads.length === 0)
+  const crashed = rounds.filter((round) => round.crashes >= queue.maxCrashes && !empty.includes(round))
   const failures = crashed.map((round) => failure(queue, round, new CrashLimitError(round.crashes)))
-  if (failures.length > 0)
-    await settlements.settle(claimant, { completed: [], failed: failures, released: [] })
+  await settlements.settle(claimant, { completed: empty, failed: failures, released: [] })
+  const sound = rounds.filter((round) => !empty.includes(round) && !crashed.includes(round))
   if (sound.length === 0) return
   const ours = { ...performance, rounds: sound }
   if (queue.transactional) await performInTransaction(settings, settlements, claimant, ours)

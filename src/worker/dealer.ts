@@ -29,8 +29,8 @@ export interface DealerOptions {
   processId(): number
   /** Whether the lease runs: without one nothing is this process's own. */
   alive(): boolean
-  /** Shards came or went. */
-  onDealt(): void
+  /** Shards came or went; so many are held now. */
+  onDealt(shards: number): void
 }
 
 /**
@@ -117,7 +117,8 @@ export class Dealer implements Service {
     }
     await this.#tidy(rows)
     await this.#frozen.end()
-    if (changed || before !== [...timetable.shards].length) this.#options.onDealt()
+    const held = [...timetable.shards].length
+    if (changed || before !== held) this.#options.onDealt(held)
   }
 
   async #readClock(): Promise<void> {

@@ -11,7 +11,14 @@ const pool = new pg.Pool({ ...config, max: 1, onConnect: prepareSession } as pg.
 pool.on('error', () => {})
 const database = new Database(pool, schema)
 
-for (const { rounds, ...holder } of held) await release(database, holder, rounds)
-Atomics.store(done, 0, 1)
-Atomics.notify(done, 0)
+const [GIVEN_BACK, FAILED] = [1, 2]
+
+let outcome = FAILED
+try {
+  for (const { rounds, ...holder } of held) await release(database, holder, rounds)
+  outcome = GIVEN_BACK
+} finally {
+  Atomics.store(done, 0, outcome)
+  Atomics.notify(done, 0)
+}
 await pool.end()

@@ -1,6 +1,6 @@
-import { Worker as Thread } from 'node:worker_threads'
 import type { ConnectionConfig } from '../postgres/connection.ts'
 import type { Round } from '../store/claim.ts'
+import { startThread } from './start-thread.ts'
 
 /** Rounds of one batch that still runs. */
 export interface HeldRounds {
@@ -14,7 +14,7 @@ export interface GiveBackData {
   readonly config: ConnectionConfig
   readonly schema: string
   readonly held: readonly HeldRounds[]
-  /** Set and notified when it is done. */
+  /** Set and notified at the end: 1 when all is given back, else 2. */
   readonly done: Int32Array<SharedArrayBuffer>
 }
 
@@ -26,19 +26,9 @@ export interface GiveBackData {
  */
 export function giveBackRounds(data: Omit<GiveBackData, 'done'>, timeout: number): boolean {
   const done = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-  const thread = startThread({ ...data, done })
+  const thread = startThread('give-back-thread', { ...data, done } satisfies GiveBackData)
   thread.on('error', () => {})
   thread.unref()
-  return Atomics.wait(done, 0, 0, timeout) !== 'timed-out'
-}
-
-/** Built, the thread's file is plain JavaScript; from source it needs a loader, and a worker thread starts without. */
-function startThread(workerData: GiveBackData): Thread {
-  if (import.meta.url.endsWith('.js')) {
-    return new Thread(new URL('./give-back-thread.js', import.meta.url), { workerData, name: 'give-back' })
-  }
-  const file = new URL('./give-back-thread.ts', import.meta.url).href
-  const tsx = import.meta.resolve('tsx/esm/api')
-  const bootstrap = `import('${tsx}').then(({ register }) => { register(); return import('${file}') })`
-  return new Thread(bootstrap, { eval: true, workerData, name: 'give-back' })
+  Atomics.wait(done, 0, 0, timeout)
+  return Atomics.load(done, 0) === 1
 }

@@ -1,9 +1,10 @@
-import { Worker as Thread } from 'node:worker_threads'
+import type { Worker as Thread } from 'node:worker_threads'
 import type { ConnectionConfig } from '../postgres/connection.ts'
 import { toLockstepError } from '../postgres/failure.ts'
 import type { ProcessInfo } from '../store/process.ts'
 import { LeaseState, monotonicMs } from './lease-state.ts'
 import type { LeaseCommand, LeaseMessage, LeaseThreadData } from './lease-thread.ts'
+import { startThread } from './start-thread.ts'
 
 export interface LeaseOptions {
   readonly config: ConnectionConfig
@@ -58,7 +59,7 @@ export class Lease {
       killAtEnd,
       numbers: this.#state.numbers,
     }
-    this.#thread = startThread(workerData)
+    this.#thread = startThread('lease-thread', workerData)
     this.#thread.on('message', (message: LeaseMessage) => this.#hear(message))
     this.#thread.on('error', (error) => this.#registering?.reject(error))
     await this.register()
@@ -108,16 +109,6 @@ export class Lease {
       this.#options.onEnding()
     }
   }
-}
-
-/** Built, the thread's file is plain JavaScript; from source it needs a loader, and a worker thread starts without. */
-function startThread(workerData: LeaseThreadData): Thread {
-  if (import.meta.url.endsWith('.js')) {
-    return new Thread(new URL('./lease-thread.js', import.meta.url), { workerData, name: 'lease' })
-  }
-  const [tsx, file] = [import.meta.resolve('tsx/esm/api'), new URL('./lease-thread.ts', import.meta.url).href]
-  const bootstrap = `import('${tsx}').then(({ register }) => { register(); return import('${file}') })`
-  return new Thread(bootstrap, { eval: true, workerData, name: 'lease' })
 }
 
 interface PromiseWithResolvers {

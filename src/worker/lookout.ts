@@ -1,6 +1,7 @@
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Head, look, survey } from '../store/head.ts'
+import type { Message } from '../store/wake.ts'
 import { Bell } from './bell.ts'
 import { Loop, type Service } from './service.ts'
 import type { ShardLocks } from './shard-locks.ts'
@@ -13,8 +14,12 @@ const CALM_PAUSE = 32
 /** Wake-ups in CROWD_PERIOD ms above which polling costs everybody less than being woken. */
 const CROWD = 25
 const CROWD_PERIOD = 100
-/** A look may take this part of the time at most. */
+/** Looking may take one part in so many of the time. */
 const COST_RATIO = 25
+/** A cheap look starts at the cursors: where it is slow, the machine is busy, and waiting longer makes no difference. */
+const LONGEST_LOOK_PAUSE = 50
+/** Poll intervals from one full look to the next at most: dead processes' jobs and late commits wait for it. */
+const LONGEST_SURVEY_PAUSE = 5
 
 export interface LookoutOptions {
   readonly database: Database
@@ -84,8 +89,18 @@ export class Lookout implements Service {
     this.#pause = SHORTEST_PAUSE
   }
 
-  /** A wake-up came. Where they come in crowds, polling is cheaper for all. */
-  woken(): void {
+  /** Somebody named lanes with earlier jobs, or spoke of changes that only a full look shows. */
+  hear(message: Message): void {
+    if (message.kind !== 'heads' || message.heads.length === 0) {
+      this.surveySoon()
+      return
+    }
+    const { queueId } = message
+    if (this.#passOn(message.heads.map((head) => ({ queueId, ...head })))) this.#countWakeUp()
+  }
+
+  /** Where wake-ups come in crowds, polling is cheaper for all. */
+  #countWakeUp(): void {
     const now = performance.now()
     if (now - this.#crowdSince > CROWD_PERIOD) {
       this.#crowdSince = now
@@ -101,19 +116,17 @@ export class Lookout implements Service {
     const startedAt = performance.now()
     try {
       const found = await this.#search(startedAt)
-      this.#pause = found ? SHORTEST_PAUSE : Math.min(this.#pause * 2, this.#options.poll)
+      const pause = found ? SHORTEST_PAUSE : Math.min(this.#pause * 2, this.#options.poll)
+      this.#pause = Math.max(pause, affordable(startedAt))
       if (!this.#options.idle()) this.#pause = CALM_PAUSE
       await this.#setFlag(this.#pause > CALM_PAUSE)
     } catch (error) {
       this.#options.logger.warn({ error: (error as Error).message }, 'looking for due jobs failed')
       this.#pause = this.#options.poll
     }
-    const now = performance.now()
-    this.#notBefore =
-      now + Math.max(SHORTEST_PAUSE, Math.min((now - startedAt) * COST_RATIO, this.#options.poll))
+    this.#notBefore = performance.now() + affordable(startedAt)
     // Whoever asked for a survey while this pass was under way rang for nobody.
-    const pause = this.#nextSurvey === 0 ? 0 : this.#pause
-    if (!this.#loop.stopping) await this.#alarm.wait(Math.max(pause, this.#notBefore - now))
+    if (!this.#loop.stopping && this.#nextSurvey > 0) await this.#alarm.wait(this.#pause)
   }
 
   /** Looks, where that can help, and says whether anything is due that a slot could take. */
@@ -129,8 +142,8 @@ export class Lookout implements Service {
     this.#nextSurvey = startedAt + poll
     const shards = [...timetable.shards].map(({ served, shard }) => ({ queueId: served.queueId, shard }))
     if (shards.length > 0) this.#passOn(await survey(database, this.#options.processId(), shards))
-    const cost = performance.now() - startedAt
-    if (this.#nextSurvey > 0) this.#nextSurvey = Math.max(this.#nextSurvey, startedAt + cost * COST_RATIO)
+    const spaced = Math.min((performance.now() - startedAt) * COST_RATIO, poll * LONGEST_SURVEY_PAUSE)
+    if (this.#nextSurvey > 0) this.#nextSurvey = Math.max(this.#nextSurvey, startedAt + spaced)
   }
 
   async #look(): Promise<void> {
@@ -141,10 +154,9 @@ export class Lookout implements Service {
     if (lanes.length > 0) this.#passOn(await look(database, lanes))
   }
 
-  #passOn(heads: readonly Head[]): void {
-    const { timetable } = this.#options
-    for (const head of heads) timetable.notice(head, head.performIn)
-    if (heads.length > 0) timetable.bell.ring()
+  /** Says whether any of it was news. */
+  #passOn(heads: readonly Head[]): boolean {
+    return heads.filter((head) => this.#options.timetable.notice(head, head.performIn)).length > 0
   }
 
   /** The last look before waiting is at everything: what was pushed into a lane yet unknown woke nobody. */
@@ -161,4 +173,10 @@ export class Lookout implements Service {
     }
     if (raised) await this.#survey(performance.now())
   }
+}
+
+/** ms to the next cheap look after one that began at `startedAt`. */
+function affordable(startedAt: number): number {
+  const cost = (performance.now() - startedAt) * COST_RATIO
+  return Math.min(Math.max(cost, SHORTEST_PAUSE), LONGEST_LOOK_PAUSE)
 }

@@ -1,5 +1,7 @@
 import { LockstepError, OptionError } from '../errors.ts'
+import type { Logger } from '../logger.ts'
 import { optionalFunction, rejectUnknownOptions, show, wholeNumber } from '../options.ts'
+import type { ConnectionConfig } from '../postgres/connection.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import type { ServerMiddleware } from './middleware.ts'
 import { checkScheduler, lag, type Scheduler } from './scheduler.ts'
@@ -26,6 +28,15 @@ export interface WorkerOptions {
   readonly shutdownTimeout?: number
   /** Kill the process when a lost lease ends and handlers still run. For processes that do nothing else. Default false. */
   readonly killOnLeaseEnd?: boolean
+}
+
+/** Where and how a worker reaches the database. */
+export interface WorkerHome {
+  readonly config: ConnectionConfig
+  /** For what needs a session of its own: locks, lease and wake-up. */
+  readonly directConfig: ConnectionConfig
+  readonly schema: string
+  readonly logger: Logger
 }
 
 /** Every default filled in. */

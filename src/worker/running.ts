@@ -1,5 +1,7 @@
 import { Bell } from './bell.ts'
+import type { HeldRounds } from './give-back.ts'
 import type { Performance } from './perform.ts'
+import type { Claimant } from './settlements.ts'
 
 /** What a slot is doing. */
 export interface SlotReport {
@@ -12,8 +14,7 @@ export interface SlotReport {
 
 /** A batch in work. */
 export interface RunningBatch extends Performance {
-  readonly slot: number
-  readonly shard: number
+  readonly claimant: Claimant
   readonly since: Date
 }
 
@@ -53,12 +54,21 @@ export class Running {
   }
 
   report(): SlotReport[] {
-    return [...this.#batches].map(({ slot, queue, shard, rounds, since }) => ({
-      slot,
+    return [...this.#batches].map(({ claimant, queue, rounds, since }) => ({
+      slot: claimant.slot,
       queue: queue.name,
-      shard,
+      shard: claimant.shard,
       ids: rounds.map(({ id }) => id),
       since,
+    }))
+  }
+
+  /** Whose the rounds in work are. */
+  held(): HeldRounds[] {
+    return [...this.#batches].map(({ claimant, rounds }) => ({
+      processId: claimant.processId,
+      queueId: claimant.served.queueId,
+      rounds,
     }))
   }
 }

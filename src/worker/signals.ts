@@ -2,8 +2,11 @@ import { constants } from 'node:os'
 import { consoleLogger, type Logger } from '../logger.ts'
 import type { Worker } from './worker.ts'
 
-/** ms for giving back what runs when the second signal asks for the end at once. */
-const HURRIED_TIMEOUT = 1_000
+/** ms for giving back what runs when the second signal asks for the end at once; it takes a fifth of one second. */
+const HURRIED_TIMEOUT = 3_000
+
+/** What signals lead: a Worker. */
+export type SignalledWorker = Pick<Worker, 'stop' | 'quiet' | 'report' | 'giveBack'>
 
 type Signal = 'SIGTERM' | 'SIGINT' | 'SIGTSTP' | 'SIGTTIN'
 
@@ -16,7 +19,7 @@ type Signal = 'SIGTERM' | 'SIGINT' | 'SIGTSTP' | 'SIGTTIN'
  * Returns what takes the signals back.
  */
 export function attachSignals(
-  worker: Worker,
+  worker: SignalledWorker,
   logger: Logger = consoleLogger,
   onStopped: (clean: boolean) => void = (clean) => {
     if (!clean) process.exit(1)
@@ -31,16 +34,20 @@ export function attachSignals(
     }
     stopping = true
     logger.info({ event: 'stopping', signal, working: worker.report().length }, 'stopping')
-    const clean = await worker.stop()
+    const clean = await worker.stop().catch((error: Error) => {
+      logger.error({ event: 'stopping', error: error.message }, 'stopping failed')
+      return false
+    })
+    // Nothing may be awaited between giving back and the end of the process.
     if (!clean) giveBack(worker, logger)
     onStopped(clean)
   }
   const handlers: Record<Signal, () => void> = {
-    SIGTERM: () => void stop('SIGTERM'),
-    SIGINT: () => void stop('SIGINT'),
+    SIGTERM: () => stop('SIGTERM'),
+    SIGINT: () => stop('SIGINT'),
     SIGTSTP: () => {
       logger.info({ event: 'quiet' }, 'quiet: taking nothing new')
-      void worker.quiet()
+      worker.quiet().catch(() => {})
     },
     SIGTTIN: () => logSlots(worker, logger),
   }
@@ -52,16 +59,16 @@ export function attachSignals(
 }
 
 /** The last thing a worker does whose handlers ignore their signals: the process has to exit right after it. */
-function giveBack(worker: Worker, logger: Logger): void {
+function giveBack(worker: SignalledWorker, logger: Logger): void {
   const slots = worker.report()
   logger.error({ event: 'stopping', slots }, 'handlers ignore their signals: giving their jobs back')
   if (worker.giveBack()) return
   logger.error({ event: 'stopping' }, 'they could not be given back: they wait until the lease has ended')
 }
 
-function logSlots(worker: Worker, logger: Logger): void {
+function logSlots(worker: SignalledWorker, logger: Logger): void {
   const slots = worker.report()
-  logger.info({ event: 'slots', working: slots.length }, `${slots.length} slots in work`)
+  logger.info({ event: 'slots', working: slots.length }, `${slots.length} in work`)
   for (const { slot, queue, shard, ids, since } of slots.toSorted((a, b) => a.slot - b.slot)) {
     const ms = Date.now() - since.getTime()
     logger.info({ event: 'slot', slot, queue, shard, ids, since, ms }, `slot ${slot} in work for ${ms} ms`)

@@ -31,11 +31,13 @@ export class Lane {
     this.key = { queueId: shard.served.queueId, shard: shard.shard, lane }
   }
 
-  /** A job may be due at `performIn`. The cursor goes back before it where it has passed. */
-  notice(performIn: number): void {
+  /** A job may be due at `performIn`; the cursor goes back before it where it has passed. Says if that is earlier. */
+  notice(performIn: number): boolean {
+    const earlier = performIn < this.head
     this.head = Math.min(this.head, performIn)
     this.#heard = Math.min(this.#heard, performIn)
     if (this.cursor.after !== null && performIn <= this.cursor.after) this.#rewind(performIn)
+    return earlier
   }
 
   claimBegins(): void {
@@ -126,11 +128,14 @@ export class Timetable {
     this.#shards.clear()
   }
 
-  /** Passes on what a wake-up or a look has told; false where the shard is not ours. */
+  /**
+   * Passes on what a wake-up, a look or a settlement has told. Says whether it was news of a shard of ours, and
+   * if so wakes the slots: they have slept on what they knew.
+   */
   notice({ queueId, shard, lane }: LaneKey, performIn: number): boolean {
-    const ours = this.get(queueId, shard)
-    ours?.lane(lane).notice(performIn)
-    return ours !== undefined
+    const news = this.get(queueId, shard)?.lane(lane).notice(performIn) ?? false
+    if (news) this.bell.ring()
+    return news
   }
 
   /** What a slot may take now. */

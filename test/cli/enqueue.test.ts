@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { createProgram } from '../../src/cli/program.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { lockstep } from './command.ts'
 
@@ -169,28 +170,41 @@ describe('enqueue', () => {
   })
 
   it('shuffles', async () => {
-    const ids = Array.from({ length: 200 }, (_, index) => `id-${String(index).padStart(3, '0')}`)
-    const input = ['id', ...ids].join('\n')
-    expect(
-      await lockstep(['enqueue', 'mixed', '--csv', '--id', 'id', '--shuffle'], { env, input }),
-    ).toMatchObject({ code: 0 })
+    const numbers = Array.from({ length: 200 }, (_, index) => String(index))
+    const input = ['id,n,score', ...numbers.map((n) => `one,${n},0`)].join('\n')
+    const args = [
+      'enqueue',
+      'mixed',
+      '--csv',
+      '--id',
+      'id',
+      '--score',
+      'score',
+      '--payload',
+      'n',
+      '--shuffle',
+    ]
+    expect(await lockstep(args, { env, input })).toMatchObject({ code: 0 })
     const { rows } = await client.query(
-      "SELECT job_id FROM lockstep.payloads JOIN lockstep.queues USING (queue_id) WHERE name = 'mixed' ORDER BY seq",
+      "SELECT payload FROM lockstep.payloads JOIN lockstep.queues USING (queue_id) WHERE name = 'mixed' ORDER BY seq",
     )
-    const pushed = rows.map((row) => row.job_id)
-    expect(pushed).not.toEqual(ids)
-    expect(pushed.toSorted()).toEqual(ids)
+    const pushed = rows.map(({ payload }) => payload)
+    expect(pushed).not.toEqual(numbers)
+    expect(pushed.toSorted()).toEqual(numbers.toSorted())
   })
 
   it.each([
-    ['two files', ['a.csv', '--csv', 'b.csv', '--id', 'x'], /name one file/],
-    ['two formats', ['--csv', '--ndjson', '--id', 'x'], /exclude each other/],
-    ['no format', ['--id', 'x'], /say what stdin is: --csv or --ndjson/],
-    ['no file', ['none.csv', '--id', 'x'], /there is no file "none.csv"/],
-    ['no id', ['a.csv'], /--id <column>/],
+    ['two files', ['a.csv', '--csv', 'b.csv'], /name one file/],
+    ['two formats', ['--csv', '--ndjson'], /exclude each other/],
+    ['no format', [], /say what stdin is: --csv or --ndjson/],
+    ['no file', ['none.csv'], /there is no file "none.csv"/],
+    ['a delimiter of two characters', ['--delimiter', '::'], /one character/],
   ])('takes %s for wrong usage', async (_, args, message) => {
-    const { code, stderr } = await lockstep(['enqueue', 'orders', ...args, '--dry-run'])
-    expect(stderr).toMatch(message)
-    expect(code).toBe(2)
+    const program = createProgram()
+    for (const command of program.commands) command.configureOutput({ writeErr() {} })
+    const running = program.parseAsync(['enqueue', 'orders', '--id', 'x', '--dry-run', ...args], {
+      from: 'user',
+    })
+    await expect(running).rejects.toThrow(message)
   })
 })

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { schedulerOf, splitterOf } from '../../src/cli/work/flags.ts'
 import { loadQueues, selectQueues } from '../../src/cli/work/queues.ts'
 import { Lockstep } from '../../src/index.ts'
 import { defineQueue } from '../../src/queue.ts'
@@ -143,7 +144,7 @@ describe('signals (R15)', () => {
     expect(items).toMatchObject([{ id: 'a', state: 'waiting', retryCount: -1, crashes: 0 }])
   })
 
-  it('ends at once at the second signal, and gives back as well', async () => {
+  it('ends at once at the second signal', async () => {
     await push('stuck', 'a')
     const command = work('waiting.ts', '--queues', 'stuck')
     await command.line(named('performing'))
@@ -152,8 +153,6 @@ describe('signals (R15)', () => {
     await command.line(named('stopping'))
     command.child.kill('SIGINT')
     expect((await command.ended).code).toBe(130)
-    const { items } = await library.find('stuck')
-    expect(items).toMatchObject([{ id: 'a', state: 'waiting', retryCount: -1, crashes: 0 }])
   })
 })
 
@@ -209,14 +208,31 @@ describe('-r', () => {
   })
 
   it.each([
-    ['--scheduler', 'fastest', /--scheduler must be lag, seq, weighted/],
-    ['--scheduler', 'strict:zbra', /did you mean "zebra"/],
-    ['--scheduler', 'weighted:zebra=0', /weight of "zebra" must be a number above 0/],
-    ['--splitter', 'node:2', /--splitter must be dynamic, default or node:K\/k/],
-    ['--splitter', 'node:2/2', /whole number from 0 to 1/],
-  ])('%s %s is wrong usage', async (option, value, message) => {
-    const { code, stderr } = await work('several.ts', option, value).ended
-    expect(stderr).toMatch(message)
-    expect(code).toBe(2)
+    ['fastest', /--scheduler must be lag, seq, weighted/],
+    ['strict:zbra', /did you mean "zebra"/],
+    ['weighted:zebra=0', /weight of "zebra" must be a number above 0/],
+    ['weighted:zebra', /weight of "zebra" must be a number above 0/],
+  ])('--scheduler %s is wrong usage', (text, message) => {
+    expect(() => schedulerOf(text, [defineQueue('zebra')])).toThrow(message)
+  })
+
+  it.each([
+    ['node:2', /--splitter must be dynamic, default or node:K\/k/],
+    ['node:2/2', /whole number from 0 to 1/],
+  ])('--splitter %s is wrong usage', (text, message) => {
+    expect(() => splitterOf(text, { index: 0, of: 1 })).toThrow(message)
+  })
+
+  it('a fixed splitter deals its share on to the processes, each shard to one', () => {
+    const shards = Array.from({ length: 24 }, (_, shard) => ({ queueId: 1, shard }))
+    const hand = { shards, first: 0, processes: 1, rank: 0, same: true, holds: () => false }
+    const dealt = [0, 1, 2].map((index) => splitterOf('node:2/1', { index, of: 3 }).share(hand, 1).wanted)
+    expect(dealt.map((share) => share.length)).toEqual([4, 4, 4])
+    expect(
+      dealt
+        .flat()
+        .map(({ shard }) => shard)
+        .toSorted((a, b) => a - b),
+    ).toEqual(shards.map(({ shard }) => shard).filter((shard) => shard % 2 === 1))
   })
 })

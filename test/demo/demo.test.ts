@@ -70,6 +70,7 @@ describe('the demo', { timeout: TIMEOUT }, () => {
     await vi.waitFor(() => expect(descendants.filter(isAlive)).toEqual([]), { timeout: 5_000 })
     expect((await readdir(temporary)).filter((name) => !name.startsWith('tsx-'))).toEqual([])
   })
+
   test('leaves no schema and no process behind in a given database on SIGTERM', async () => {
     const demo = onDatabase({ naive: false, json: false, events: 100_000 })
     await untilSending(demo)
@@ -77,7 +78,7 @@ describe('the demo', { timeout: TIMEOUT }, () => {
 
     demo.kill('SIGTERM')
     expect(await once(demo, 'exit')).toEqual([143, null])
-    expect(descendants.filter(isAlive)).toEqual([])
+    await vi.waitFor(() => expect(descendants.filter(isAlive)).toEqual([]), { timeout: 5_000 })
     expect(await schemas()).toEqual([])
   })
 

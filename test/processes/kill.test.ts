@@ -1,9 +1,9 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
 import { lost, overlaps, type Run, read, runsOf } from '../support/handler-log.ts'
 import { shardsHeld } from '../support/shards.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
-import { useWorkshop } from '../support/workshop.ts'
+import { eventually, useWorkshop } from '../support/workshop.ts'
 
 const LEASE = 4_000
 /** Without a lease to wait for: what a slow machine takes to notice, deal and claim. */
@@ -36,7 +36,7 @@ test('P1 P3 R10: when a process is killed, its shards go on at once, its claims 
   await survivor.heard<{ shards: number }>('dealt', ({ shards }) => shards >= 2)
   const shards = await shardsOf(claimed)
   const others = await waitingIn(await shardsHeld(shop, survivor.processId, queue))
-  await vi.waitFor(() => expect(done()).toEqual(expect.arrayContaining(others)), { timeout: 10_000 })
+  await eventually(() => expect(done()).toEqual(expect.arrayContaining(others)))
 
   await victim.kill()
   const [{ left }] = (await shop.sql<{ left: number }>(
@@ -46,10 +46,10 @@ test('P1 P3 R10: when a process is killed, its shards go on at once, its claims 
   )) as [{ left: number }]
   expect(left).toBeGreaterThan(SOON / 2)
   const rest = ids.filter((id) => !claimed.includes(id))
-  await vi.waitFor(() => expect(done().sort()).toEqual(rest.sort()), { timeout: SOON, interval: 20 })
+  await eventually(() => expect(done().sort()).toEqual(rest.sort()), SOON)
   expect(shards).toHaveLength(2)
 
-  await vi.waitFor(() => expect(done().sort()).toEqual(ids.sort()), { timeout: left + SOON, interval: 20 })
+  await eventually(() => expect(done().sort()).toEqual(ids.sort()), left + SOON)
   expect(survivor.of('rescued')).toEqual(
     expect.arrayContaining(claimed.map((id) => ({ queue: queue.name, id, crashes: 1 }))),
   )
@@ -79,7 +79,7 @@ test('R10: a job that kills its process is failed after maxCrashes; the others o
   const last = next()
   const failed = await last.heard<{ id: string }>('failed')
   expect(failed.id).toBe('poison')
-  await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0), { timeout: 10_000 })
+  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
 
   const [dead, ...none] = await shop.sql<{ job_id: string; error: string }>(
     'SELECT m.job_id, m.error FROM lockstep.morgue m JOIN lockstep.queues q USING (queue_id) WHERE q.name = $1',
@@ -123,14 +123,11 @@ const done = () => [
 async function claimsOf(victim: WorkerProcess): Promise<string[]> {
   const claims = () =>
     shop.sql<{ id: string }>('SELECT id FROM lockstep.jobs WHERE claimed_by = $1', [victim.processId])
-  return vi.waitFor(
-    async () => {
-      const rows = await claims()
-      expect(rows).toHaveLength(2)
-      return rows.map(({ id }) => id)
-    },
-    { timeout: 10_000 },
-  )
+  return eventually(async () => {
+    const rows = await claims()
+    expect(rows).toHaveLength(2)
+    return rows.map(({ id }) => id)
+  })
 }
 
 async function shardsOf(ids: readonly string[]): Promise<number[]> {

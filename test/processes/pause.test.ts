@@ -1,8 +1,8 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
 import { lost, read, runsOf } from '../support/handler-log.ts'
 import { WorkerProcesses } from '../support/worker-processes.ts'
-import { useWorkshop } from '../support/workshop.ts'
+import { eventually, useWorkshop } from '../support/workshop.ts'
 
 const LEASE = 1_000
 
@@ -34,7 +34,7 @@ test('P1 P6: a process that was stopped for longer than its lease and goes on is
     queue,
     ids.map((id) => ({ id, payload: id })),
   )
-  await vi.waitFor(() => expect(doneBy(/./)).toContain('long'), { timeout: 15_000, interval: 20 })
+  await eventually(() => expect(doneBy(/./)).toContain('long'))
   const [first, second] = runs().filter(({ id }) => id === 'long')
   expect(first).toMatchObject({ process: stopped.name, end: undefined })
   expect(second!.process).not.toBe(stopped.name)
@@ -47,19 +47,16 @@ test('P1 P6: a process that was stopped for longer than its lease and goes on is
   expect(stopped.of('completed')).toEqual([])
 
   // Back as somebody new, it takes its part of the work again.
-  await vi.waitFor(
-    async () => {
-      const more = Array.from({ length: 10 }, () => `id-${Math.random()}`)
-      ids.push(...more)
-      await shop.lockstep.enqueue(
-        queue,
-        more.map((id) => ({ id, payload: id })),
-      )
-      expect(stopped.of('completed')).not.toEqual([])
-    },
-    { timeout: 10_000, interval: 100 },
-  )
-  await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0), { timeout: 10_000 })
+  await eventually(async () => {
+    const more = Array.from({ length: 10 }, () => `id-${Math.random()}`)
+    ids.push(...more)
+    await shop.lockstep.enqueue(
+      queue,
+      more.map((id) => ({ id, payload: id })),
+    )
+    expect(stopped.of('completed')).not.toEqual([])
+  })
+  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
   expect(lost(runs(), new Map(ids.map((id) => [id, [id]])))).toEqual([])
   expect(doneBy(new RegExp(`^${stopped.name}$`)).length).toBeGreaterThan(1)
 })

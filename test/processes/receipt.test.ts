@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { parse } from 'csv-parse/sync'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { defineQueue, type NewJob } from '../../src/index.ts'
 import { inversions, overlaps, read, runsOf } from '../support/handler-log.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
-import { useWorkshop } from '../support/workshop.ts'
+import { eventually, useWorkshop } from '../support/workshop.ts'
 
 const FILE = new URL('../../../shared/data/receipt.csv', import.meta.url)
 const CASES = 1434
@@ -121,7 +121,7 @@ async function countApplied(): Promise<number> {
 
 async function expectAllApplied(name: string, jobs: readonly NewJob[]): Promise<void> {
   const queue = defineQueue(name)
-  await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0), { timeout: 25_000, interval: 50 })
+  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
   const applied = await shop.sql<{ id: string; payload: unknown }>('SELECT id, payload FROM applied')
   const sorted = (all: readonly { id: string | number; payload?: unknown }[]) =>
     all.map(({ id, payload }) => `${id} ${(payload as Event).row['concept:instance']}`).sort()

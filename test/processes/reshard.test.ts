@@ -1,11 +1,11 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { defineQueue, type Queue } from '../../src/index.ts'
 import { Database } from '../../src/postgres/database.ts'
 import { countStrays, ensureQueue, rehome, setShards } from '../../src/store/queue.ts'
 import { inversions, lost, overlaps, read, repeats, runsOf } from '../support/handler-log.ts'
 import { Producer } from '../support/producer.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
-import { useWorkshop } from '../support/workshop.ts'
+import { eventually, useWorkshop } from '../support/workshop.ts'
 
 const IDS = 40
 const ORDER = (payload: unknown) => payload as number
@@ -31,18 +31,15 @@ test('P1 P2 P3: from 5 shards to 24 and to 3 while producers and workers run', a
   await someMoreRuns()
 
   await setShards(database, queueId, 3)
-  await vi.waitFor(
-    async () => {
-      while ((await rehome(database, queueId, 10)) > 0);
-      expect(await countStrays(database, queueId)).toBe(0)
-    },
-    { timeout: 10_000 },
-  )
+  await eventually(async () => {
+    while ((await rehome(database, queueId, 10)) > 0);
+    expect(await countStrays(database, queueId)).toBe(0)
+  })
   await allShardsServed(workers, 3)
   await someMoreRuns()
 
   await producer.end()
-  await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0), { timeout: 15_000 })
+  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
   expect(new Set(runs().map(({ process }) => process)).size).toBe(2)
   expect(lost(runs(), producer.pushed)).toEqual([])
   expect(repeats(runs())).toEqual([])
@@ -66,10 +63,10 @@ async function allShardsServed(workers: readonly WorkerProcess[], shards: number
   const shares = [Math.floor(shards / 2), Math.ceil(shards / 2)]
   const held = () =>
     workers.map((worker) => (worker.of('dealt').at(-1) as { shards: number } | undefined)?.shards ?? 0)
-  await vi.waitFor(() => expect(held().sort((a, b) => a - b)).toEqual(shares), { timeout: 10_000 })
+  await eventually(() => expect(held().sort((a, b) => a - b)).toEqual(shares))
 }
 
 async function someMoreRuns(): Promise<void> {
   const before = runs().length
-  await vi.waitFor(() => expect(runs().length).toBeGreaterThan(before + 150), { timeout: 10_000 })
+  await eventually(() => expect(runs().length).toBeGreaterThan(before + 150))
 }

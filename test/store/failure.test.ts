@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { failure } from '../../src/worker/outcome.ts'
 import { type Board, openStage, outcomes, type Player, type Stage } from '../support/rounds.ts'
 
+const PAST = 1_536_323_288_000
 const FUTURE = 4_102_444_800_000
 
 let stage: Stage
@@ -114,7 +115,10 @@ describe('R7 death', () => {
 
   test('leaves the rest with a clean count, due now, together with what was pushed meanwhile', async () => {
     const [board, player] = await start(0)
-    await board.push({ id: 'x', payload: 'a', score: 1 }, { id: 'x', payload: 'b', score: 2 })
+    await board.push(
+      { id: 'x', payload: 'a', score: 1, performIn: PAST },
+      { id: 'x', payload: 'b', score: 2 },
+    )
     const round = await player.take()
     await board.push({ id: 'x', payload: 'c', score: 0, performIn: FUTURE })
     const before = Date.now() - 1_000

@@ -14,10 +14,10 @@ export class Producer {
   readonly #producing: Promise<unknown>
   #ending = false
 
-  constructor(shop: Workshop, queue: Queue, ids: number) {
+  constructor(shop: Workshop, queue: Queue, ids: number, from = 1) {
     const all = Array.from({ length: ids }, (_, index) => `id-${index}`)
     const sides = Array.from({ length: PRODUCERS }, (_, side) => all.filter((_, i) => i % PRODUCERS === side))
-    this.#producing = Promise.all(sides.map((mine) => this.#produce(shop, queue, mine)))
+    this.#producing = Promise.all(sides.map((mine) => this.#produce(shop, queue, mine, from)))
     shop.later(() => this.end())
   }
 
@@ -26,8 +26,8 @@ export class Producer {
     await this.#producing
   }
 
-  async #produce(shop: Workshop, queue: Queue, ids: readonly string[]): Promise<void> {
-    for (let number = 1; !this.#ending; number += 1) {
+  async #produce(shop: Workshop, queue: Queue, ids: readonly string[], from: number): Promise<void> {
+    for (let number = from; !this.#ending; number += 1) {
       const some = ids.filter(() => Math.random() < 0.3)
       await shop.sql(
         `SELECT lockstep.enqueue_many($1, $2, array_fill($3::jsonb, ARRAY[$5::int]), array_fill($4::float8, ARRAY[$5::int]),

@@ -88,17 +88,19 @@ export class Workshop {
     return row!.count
   }
 
-  /** Resolves when a worker waits for wake-ups of the queue. */
+  /** Whether a worker waits for wake-ups of the queue. */
+  async flagged(queue: Queue): Promise<boolean> {
+    const rows = await this.sql(
+      `SELECT FROM pg_locks l JOIN lockstep.queues q ON l.objid = q.queue_id::oid
+       WHERE l.locktype = 'advisory' AND l.classid = 'lockstep.queues'::regclass AND l.mode = 'ShareLock' AND q.name = $1`,
+      [queue.name],
+    )
+    return rows.length > 0
+  }
+
+  /** Resolves when one does. */
   async idle(queue: Queue): Promise<void> {
-    const waits = async () => {
-      const rows = await this.sql(
-        `SELECT FROM pg_locks l JOIN lockstep.queues q ON l.objid = q.queue_id::oid
-         WHERE l.locktype = 'advisory' AND l.classid = 'lockstep.queues'::regclass AND l.mode = 'ShareLock' AND q.name = $1`,
-        [queue.name],
-      )
-      return rows.length > 0
-    }
-    await vi.waitUntil(waits, { timeout: DEADLINE, interval: 10 })
+    await vi.waitUntil(() => this.flagged(queue), { timeout: DEADLINE, interval: 10 })
   }
 
   /** A session that the test holds transactions open in. */
@@ -174,6 +176,11 @@ export function next<E extends keyof WorkerEvents>(
     }
     events.on(event, hear)
   })
+}
+
+/** Resolves when the expectation holds; slow machines get their time. */
+export function eventually<T>(expectation: () => T | Promise<T>, timeout = DEADLINE): Promise<T> {
+  return vi.waitFor(expectation, { timeout, interval: 20 })
 }
 
 /** A door that handlers wait behind. */

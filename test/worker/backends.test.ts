@@ -1,9 +1,9 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Backend, terminate } from '../support/backends.ts'
 import { inversions, lost, overlaps, repeats } from '../support/handler-log.ts'
 import { Producer } from '../support/producer.ts'
 import { Recorder } from '../support/recorder.ts'
-import { Gate, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
 const LEASE = 1_500
 
@@ -25,15 +25,12 @@ describe.each(cases)('%s connections are ended, again and again', (_, kinds) => 
     const producer = new Producer(shop, queue, 40)
     for (let round = 1; round <= 3; round += 1) {
       const before = recorder.runs.length
-      await vi.waitFor(() => expect(recorder.runs.length).toBeGreaterThan(before + 10), { timeout: 10_000 })
-      await vi.waitFor(async () => expect(await terminate(shop, ...kinds)).toBeGreaterThan(0), {
-        timeout: 5_000,
-        interval: 10,
-      })
+      await eventually(() => expect(recorder.runs.length).toBeGreaterThan(before + 10))
+      await eventually(async () => expect(await terminate(shop, ...kinds)).toBeGreaterThan(0))
     }
     await Promise.all(workers.map((worker) => next(worker, 'completed')))
     await producer.end()
-    await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0), { timeout: 15_000 })
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
     expect(overlaps(recorder.runs)).toEqual([])
     expect(lost(recorder.runs, producer.pushed)).toEqual([])
     expect(repeats(recorder.runs)).toEqual([])
@@ -57,7 +54,7 @@ test('P3: a handler’s transaction whose connection breaks is performed again, 
   const started = next(worker, 'started')
   await shop.lockstep.enqueue(queue, { id: 'a' })
   await started
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const [ended] = await shop.sql<{ ended: boolean }>(
       `SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity
        WHERE state = 'idle in transaction' AND query LIKE 'INSERT INTO written%' AND datname = current_database()`,

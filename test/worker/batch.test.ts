@@ -1,7 +1,7 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import type { JobInfo } from '../../src/index.ts'
 import { Recorder } from '../support/recorder.ts'
-import { Gate, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
 const PAST = Date.now() - 100_000
 
@@ -18,7 +18,7 @@ test('R9: a batch has up to batchSize ids of one shard in perform_in order, ties
   const jobs = Object.entries(due).map(([id, after]) => ({ id, performIn: PAST + after }))
   await shop.lockstep.enqueue(queue, jobs)
   await shop.work({ queues: [queue] })
-  await vi.waitFor(() => expect(batches.flat()).toHaveLength(jobs.length))
+  await eventually(() => expect(batches.flat()).toHaveLength(jobs.length))
   expect(batches).toEqual([['e', 'd', 'B'], ['a', 'b', 'ä'], ['c']])
 })
 
@@ -29,7 +29,7 @@ test('R9: each id comes with all its payloads by score, equal ones in push order
   await shop.lockstep.enqueue(queue, { id: 'a', payload: { first: true }, score: -1.5 })
   await shop.lockstep.enqueue(queue, { id: 'a', payload: null, score: new Date(9) })
   await shop.work({ queues: [queue] })
-  await vi.waitFor(() => expect(batches).toHaveLength(1))
+  await eventually(() => expect(batches).toHaveLength(1))
   expect(batches[0]).toEqual(['a', [{ first: true }, 'z', 'y', 'x', null]])
 })
 
@@ -85,7 +85,7 @@ test('R9: a throw fails every id of the batch, and keeps what context.fail has s
     ['a', 'b', 'c'].map((id) => ({ id })),
   )
   await worker.start()
-  await vi.waitFor(() => expect(failed.size).toBe(3))
+  await eventually(() => expect(failed.size).toBe(3))
   expect(failed).toEqual(
     new Map<string, unknown>([
       ['a', new Error('all')],
@@ -105,7 +105,7 @@ test('R9: maxPayloads bounds a round to the lowest scores; the rest follows at o
   const startedAt = performance.now()
   // Found by looking, it would be after an hour.
   await shop.work({ queues: [queue], poll: 3_600_000 })
-  await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0))
+  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
   expect(rounds).toEqual([[1, 2], [3, 4], [5]])
   expect(performance.now() - startedAt).toBeLessThan(5_000)
 })
@@ -150,7 +150,7 @@ test('P5: a payload pushed while its id is in work is handed over next, even an 
   expect(await shop.job(queue, 'a')).toMatchObject({ claimed_by: worker.processId })
   expect(recorder.runs).toHaveLength(1)
   gate.open()
-  await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0))
+  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
   expect(recorder.runs.map(({ payloads }) => payloads)).toEqual([['same'], ['other', 'same']])
   expect(recorder.runs[1]!.begin).toBeGreaterThan(recorder.runs[0]!.end!)
 })

@@ -1,9 +1,9 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Queue, Worker } from '../../src/index.ts'
 import { terminate } from '../support/backends.ts'
 import { overlaps } from '../support/handler-log.ts'
 import { Recorder } from '../support/recorder.ts'
-import { aborted, Gate, next, useWorkshop } from '../support/workshop.ts'
+import { aborted, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
 const LEASE = 1_000
 
@@ -74,7 +74,7 @@ test('P1: while a lost lease’s handler ignores its signal, others serve its sh
     queue,
     ids.map((id) => ({ id })),
   )
-  await vi.waitFor(() => expect(theirs.sort()).toEqual([...ids, 'stubborn'].sort()), { timeout: 8_000 })
+  await eventually(() => expect(theirs.sort()).toEqual([...ids, 'stubborn'].sort()))
   expect(mine).toEqual([])
   gate.open()
   await next(worker, 'refused')
@@ -118,19 +118,19 @@ test('P1: a claim answered after the process became somebody new holds, and is s
   await shop.lockstep.enqueue(queue, jobs)
   const blocker = await shop.session()
   await blocker.query('BEGIN; LOCK TABLE lockstep.jobs IN ACCESS EXCLUSIVE MODE')
-  const claims = await vi.waitFor(() => claimsThatWait(2), { timeout: 5_000 })
+  const claims = await eventually(() => claimsThatWait(2))
   await shop.sql('SELECT pg_terminate_backend($1)', [claims[0]])
-  await vi.waitFor(() => expect(worker.processId).not.toBe(former), { timeout: 10_000 })
+  await eventually(() => expect(worker.processId).not.toBe(former))
   await blocker.query('COMMIT')
 
   // Its locks gone too, the worker looks at its shards as if they were new.
-  await vi.waitFor(() => expect(recorder.ids.sort()).toEqual(ids.sort()), { timeout: 10_000 })
+  await eventually(() => expect(recorder.ids.sort()).toEqual(ids.sort()))
   const dealt = next(worker, 'dealt')
   expect(await terminate(shop, 'lock')).toBe(1)
   await dealt
   await shop.idle(queue)
   gate.open()
-  await vi.waitFor(async () => expect(await shop.jobs(queue)).toBe(0), { timeout: 10_000 })
+  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
   expect(refused).toEqual([])
   expect(overlaps(recorder.runs)).toEqual([])
   expect(recorder.ids.sort()).toEqual(ids.sort())

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ServerMiddleware } from '../../src/index.ts'
-import { next, useWorkshop } from '../support/workshop.ts'
+import { eventually, next, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()
 
@@ -72,10 +72,10 @@ test('a listener that throws does so outside the worker: the job is completed, a
       throw new Error('listening to an end')
     })
     for (const id of ['a', 'b']) {
-      const completed = next(worker, 'completed', ({ ids }) => ids.includes(id))
       await shop.lockstep.enqueue(queue, { id })
-      await completed
+      await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
     }
+    await eventually(() => expect(uncaught.errors).toHaveLength(2))
     expect(uncaught.errors).toEqual([new Error('listening to a start'), new Error('listening to an end')])
     expect(refused).toEqual([])
   } finally {

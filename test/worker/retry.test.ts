@@ -1,7 +1,7 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Queue } from '../../src/index.ts'
 import { Recorder } from '../support/recorder.ts'
-import { next, useWorkshop } from '../support/workshop.ts'
+import { eventually, next, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()
 
@@ -49,7 +49,7 @@ test('R7: a, b and c, always failing with maxRetryCount 3, die one after the oth
   const jobs = ['a', 'b', 'c'].map((payload, score) => ({ id: 'id', payload, score }))
   await shop.lockstep.enqueue(queue, jobs)
   await worker.start()
-  await vi.waitFor(() => expect(died).toEqual(['a', 'b', 'c']), { timeout: 10_000 })
+  await eventually(() => expect(died).toEqual(['a', 'b', 'c']))
 
   const times = (count: number, payloads: string[]) => Array.from({ length: count }, () => payloads)
   expect(runs).toEqual([...times(4, ['a', 'b', 'c']), ...times(4, ['b', 'c']), ...times(4, ['c'])])

@@ -1,6 +1,6 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Candidate, lag, type Queue, type Scheduler, seq, strict, weighted } from '../../src/index.ts'
-import { next, useWorkshop } from '../support/workshop.ts'
+import { eventually, next, useWorkshop } from '../support/workshop.ts'
 
 const PAST = Date.now() - 100_000
 
@@ -97,7 +97,7 @@ describe('R13: a worker follows its scheduler', () => {
     const worker = shop.create({ queues: [second, first], slots: 1, scheduler: strict([first.name]) })
     worker.on('started', (event) => ids.push(...event.ids))
     await worker.start()
-    await vi.waitFor(() => expect(ids).toHaveLength(25))
+    await eventually(() => expect(ids).toHaveLength(25))
     const kinds = ids.map((id) => id.split('-')[0]!)
     expect(kinds).toEqual([...Array(10).fill('fast'), ...Array(10).fill('3'), ...Array(5).fill('0')])
   })
@@ -109,7 +109,7 @@ describe('R13: a worker follows its scheduler', () => {
     const worker = shop.create({ queues: [queue], slots: 1, scheduler: seq() })
     worker.on('started', ({ shard }) => shards.push(shard))
     await worker.start()
-    await vi.waitFor(() => expect(shards).toHaveLength(60))
+    await eventually(() => expect(shards).toHaveLength(60))
     expect(shards.slice(0, 9)).toEqual([0, 1, 2, 0, 1, 2, 0, 1, 2])
   })
 
@@ -121,7 +121,7 @@ describe('R13: a worker follows its scheduler', () => {
     const worker = shop.create({ queues: [queue], slots: 1, scheduler: highest })
     worker.on('started', ({ shard }) => shards.push(shard))
     await worker.start()
-    await vi.waitFor(() => expect(shards).toHaveLength(40))
+    await eventually(() => expect(shards).toHaveLength(40))
     expect(shards).toEqual(shards.toSorted((a, b) => b - a))
   })
 
@@ -156,7 +156,7 @@ async function startsOf(queues: readonly Queue[], scheduler: Scheduler, count: n
   const worker = shop.create({ queues, slots: 1, scheduler })
   worker.on('started', ({ queue }) => order.push(queue))
   await worker.start()
-  await vi.waitFor(() => expect(order.length).toBeGreaterThanOrEqual(count), { timeout: 15_000 })
+  await eventually(() => expect(order.length).toBeGreaterThanOrEqual(count))
   return order.slice(0, count)
 }
 

@@ -1,10 +1,8 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { allShards, byNode, dynamic, type Queue, type Splitter, type Worker } from '../../src/index.ts'
 import type { Hand, ShardRef } from '../../src/worker/splitter.ts'
 import { shardsHeld } from '../support/shards.ts'
-import { next, useWorkshop } from '../support/workshop.ts'
-
-const SETTLED = { timeout: 10_000, interval: 50 }
+import { eventually, next, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()
 
@@ -37,8 +35,8 @@ describe('R12: the default splitter', () => {
       seen.set(`${place} mod 2`, (seen.get(`${place} mod 2`) ?? new Set()).add(slot))
     })
     await worker.start()
-    await vi.waitFor(async () => expect(await shop.jobs(queues[1]!)).toBe(0), SETTLED)
-    await vi.waitFor(async () => expect(await shop.jobs(queues[0]!)).toBe(0), SETTLED)
+    await eventually(async () => expect(await shop.jobs(queues[1]!)).toBe(0))
+    await eventually(async () => expect(await shop.jobs(queues[0]!)).toBe(0))
     expect(Object.fromEntries(seen)).toEqual(
       Object.fromEntries(Array.from({ length: 7 }, (_, place) => [`${place} mod 2`, new Set([place % 2])])),
     )
@@ -133,5 +131,5 @@ describe('R12: dynamic', () => {
 async function expectShares(workers: readonly Worker[], queue: Queue, shares: readonly number[]) {
   const held = () =>
     Promise.all(workers.map(async ({ processId }) => (await shardsHeld(shop, processId, queue)).length))
-  await vi.waitFor(async () => expect((await held()).sort()).toEqual(shares), SETTLED)
+  await eventually(async () => expect((await held()).sort()).toEqual(shares))
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { Queue } from '../../src/index.ts'
 import { Recorder } from '../support/recorder.ts'
-import { aborted, Gate, next, useWorkshop } from '../support/workshop.ts'
+import { aborted, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()
 
@@ -69,7 +69,9 @@ test('R15: a handler that returns after its signal was aborted has succeeded', a
 test('R15 P1: a handler that ignores its signal makes stop resolve to false, and keeps its job', async () => {
   const gate = new Gate()
   const recorder = new Recorder()
-  const queue = shop.queue({ perform: recorder.around(() => gate.opened) })
+  const queue = shop.queue({
+    perform: recorder.around((batch) => (batch.has('a') ? gate.opened : undefined)),
+  })
   const worker = await shop.work({ queues: [queue], shutdownTimeout: 50, lease: 1_000 })
   const started = next(worker, 'started')
   await shop.lockstep.enqueue(queue, { id: 'a' })
@@ -92,7 +94,7 @@ test('R15 P1: a handler that ignores its signal makes stop resolve to false, and
   expect(await completed).toMatchObject({ ids: ['a'] })
   expect(recorder.of('a')).toHaveLength(1)
   const rows = () => shop.sql('SELECT FROM lockstep.processes WHERE process_id = $1', [processId])
-  await vi.waitFor(async () => expect(await rows()).toEqual([]), { timeout: 5_000 })
+  await eventually(async () => expect(await rows()).toEqual([]))
 })
 
 test('R15: quiet takes nothing new, another worker takes over, and what runs goes on', async () => {
@@ -113,7 +115,7 @@ test('R15: quiet takes nothing new, another worker takes over, and what runs goe
   const { shard } = (await shop.job(queue, 'long'))!
   const ids = await idsOutside(shard)
   await push(queue, ids)
-  await vi.waitFor(() => expect([...done].sort()).toEqual(ids.sort()), { timeout: 10_000 })
+  await eventually(() => expect([...done].sort()).toEqual(ids.sort()))
   expect(taken).toEqual([])
   expect(quiet.report()).toMatchObject([{ queue: queue.name, shard, ids: ['long'] }])
 
@@ -155,7 +157,7 @@ describe('R16: the timeout', () => {
     const started = next(worker, 'started')
     await shop.lockstep.enqueue(queue, { id: 'a' })
     await started
-    await vi.waitFor(() => expect(seen[0]?.aborted).toBe(true))
+    await eventually(() => expect(seen[0]?.aborted).toBe(true))
     expect(seen[0]!.reason).toMatchObject({
       code: 'LOCKSTEP_TIMEOUT',
       message: expect.stringMatching('60 ms'),

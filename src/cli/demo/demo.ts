@@ -1,8 +1,9 @@
+import { Lockstep } from '../../lockstep.ts'
 import type { Member } from './crew.ts'
-import { openLockstep } from './ordered.ts'
 import { Play } from './play.ts'
 import { report } from './report.ts'
 import { createScreen } from './screen.ts'
+import { QUEUE_SCHEMA } from './shop.ts'
 import { openStage, type Stage } from './stage.ts'
 
 export interface DemoOptions {
@@ -29,10 +30,8 @@ export async function runDemo({ naive, json, events = DEFAULT_EVENTS }: DemoOpti
   const interruption = awaitSignal()
   const ended = new AbortController()
   const opening = openStage()
+  const playing = opening.then((stage) => perform(stage))
   try {
-    const playing = opening.then((stage) => perform(stage))
-    // After an interruption nobody waits for it, and what it still wants is gone.
-    playing.catch(() => {})
     const ending = await Promise.race([playing, interruption.signal])
     if (typeof ending === 'string') return 128 + SIGNALS[ending]
     screen.close()
@@ -41,6 +40,8 @@ export async function runDemo({ naive, json, events = DEFAULT_EVENTS }: DemoOpti
     ended.abort()
     screen.close()
     await Promise.all(members.map((member) => member.kill()))
+    // What is still under way fails or ends soon, and must not make anything anew behind our back.
+    await playing.catch(() => {})
     await opening.then(
       (stage) => stage.close(),
       () => {},
@@ -49,13 +50,14 @@ export async function runDemo({ naive, json, events = DEFAULT_EVENTS }: DemoOpti
   }
 
   async function perform(stage: Stage) {
+    ended.signal.throwIfAborted()
     if (!naive) await migrate(stage.connectionString)
     return new Play({ stage, naive, events, screen, members, signal: ended.signal }).run()
   }
 }
 
 async function migrate(connectionString: string): Promise<void> {
-  const lockstep = openLockstep(connectionString)
+  const lockstep = new Lockstep({ connectionString, schema: QUEUE_SCHEMA })
   try {
     await lockstep.migrate()
   } finally {

@@ -46,15 +46,18 @@ function naiveVerdict({ verdict }: Outcome): string[] {
 
 function faultWords(verdict: Verdict): string[] {
   const words: readonly (readonly [number, string])[] = [
-    [verdict.lost, 'updates were committed and never applied'],
-    [verdict.appliedTwice, 'updates were applied twice'],
-    [verdict.traces, 'traces were left by transactions that had been rolled back'],
-    [verdict.outOfOrder, 'updates were applied after newer ones that had come later or together with them'],
-    [verdict.overlaps, 'times a handler began while another one was busy with the same order'],
-    [verdict.setbacks, 'times such a handler overwrote newer data with older'],
-    [verdict.outdated, 'orders were left on an old version for good'],
+    [verdict.lost, 'an update was committed and never applied'],
+    [verdict.appliedTwice, 'an update was applied twice'],
+    [verdict.traces, 'a rolled back transaction left a trace, or a domain row lacks its event'],
+    [
+      verdict.outOfOrder,
+      'an update was applied after a newer one, though it had been waiting when that one was taken',
+    ],
+    [verdict.overlaps, 'a handler began while another one was busy with the same order'],
+    [verdict.setbacks, 'a handler overwrote newer data with older'],
+    [verdict.outdated, 'an order was left on an old version for good'],
   ]
-  return words.filter(([faults]) => faults > 0).map(([faults, what]) => `  ${count(faults)} ${what}`)
+  return words.filter(([faults]) => faults > 0).map(([faults, what]) => `  ${count(faults)} × ${what}`)
 }
 
 function shortfall({ verdict, planned }: Outcome): string[] {

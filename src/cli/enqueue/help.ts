@@ -1,21 +1,26 @@
 export const ENQUEUE_HELP = `
-Every row becomes a payload of the job that its --id column names. Payloads of one id are handed over in the order
-of their scores, and never side by side.
+Every row becomes a payload of the job that its --id column names. Payloads of one
+id are handed over in the order of their scores, and never side by side.
 
-Score and time columns hold numbers or timestamps, ISO 8601 or like "2011-10-11 13:45:40.276000+02:00" (without a
-zone: UTC). A timestamp becomes ms since 1970, its microseconds a fraction. An empty --perform-in or --lane field
-means the default; an empty --score is an error. A --payload column of CSV that looks like a JSON object or array
-is stored as such, else as text. CSV has a header and is UTF-8; quoted fields may hold line breaks.
+Score and time columns hold numbers or timestamps, ISO 8601 or like
+"2011-10-11 13:45:40.276000+02:00" (without a zone: UTC). A timestamp becomes ms
+since 1970, its microseconds a fraction. An empty --perform-in or --lane field means
+the default; an empty --score is an error. A --payload column of CSV that looks like
+a JSON object or array is stored as such, else as text. CSV has a header and is
+UTF-8; quoted fields may hold line breaks.
 
-The file is streamed: its size does not matter. Every 1,000 rows are a transaction of their own, so after a failure
-the rows before it stay. The error says how many they are: mend the file and go on with --skip. Rows pushed twice
-do no harm while the first still wait, since equal payloads of an id merge; what has been performed already
-would be performed again.
+The file is streamed: its size does not matter. Every 1,000 rows are a transaction of
+their own, so after a failure the rows before it stay. The error says how many they
+are: mend the file and go on with --skip. Rows pushed twice do no harm while the
+first still wait, since equal payloads of an id merge; what has been performed
+already would be performed again.
 
 Examples:
-  $ lockstep enqueue receipts --csv receipt.csv --id case:concept:name --score time:timestamp
-  $ zcat events.ndjson.gz | lockstep enqueue orders - --ndjson --id order_id --score version
+  $ lockstep enqueue receipts --csv receipt.csv --id case:concept:name \\
+      --score time:timestamp
+  $ zcat events.gz | lockstep enqueue orders - --ndjson --id order_id --score version
   $ lockstep enqueue orders orders.csv --id order --dry-run
-  $ lockstep enqueue mails mails.csv --id address --perform-in send_at --payload body --skip 52000
+  $ lockstep enqueue mails mails.csv --id address --perform-in send_at --skip 52000
 
-Exit codes: 0 every row is stored, 1 a row or the database was refused, 2 wrong usage, 130 interrupted.`
+Exit codes: 0 every row is stored, 1 a row or the database was refused,
+2 wrong usage, 130 interrupted.`

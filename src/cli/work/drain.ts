@@ -3,42 +3,33 @@ import type { Lockstep } from '../../lockstep.ts'
 import type { Logger } from '../../logger.ts'
 import type { Worker } from '../../worker/worker.ts'
 
-const FIRST_PAUSE = 200
-/** Counting every job is dear where there are many: it may take a twentieth of the time at most. */
-const PAUSE_PER_COUNT = 20
+const PAUSE = 200
 
-/** Resolves when nothing of the queues waits or is in work, wherever; or when `signal` is aborted. */
+/** Resolves when nothing of the queues waits or is in work, wherever. */
 export async function drained(
   lockstep: Lockstep,
   worker: Worker,
   queues: readonly string[],
   logger: Logger,
-  signal: AbortSignal,
 ): Promise<void> {
-  let pause = FIRST_PAUSE
-  let warned = false
-  while (!signal.aborted) {
-    // While something runs here, there is no need to count.
-    if (worker.report().length === 0) {
-      const asked = performance.now()
-      const left = await leftOver(lockstep, queues).catch(() => undefined)
-      if (left?.jobs === 0) return
-      if (left && left.paused.length > 0 && !warned) {
-        logger.warn(
-          { event: 'drain', queues: left.paused },
-          'a paused queue is not drained until it is resumed',
-        )
-        warned = true
-      }
-      pause = Math.max(FIRST_PAUSE, (performance.now() - asked) * PAUSE_PER_COUNT)
-    }
-    await setTimeout(pause, undefined, { signal }).catch(() => {})
-  }
+  await warnOfPaused(lockstep, queues, logger)
+  // While something runs here, there is no need to look.
+  while (worker.report().length > 0 || !(await areEmpty(lockstep, queues))) await setTimeout(PAUSE)
 }
 
-async function leftOver(lockstep: Lockstep, names: readonly string[]) {
-  const { queues } = await lockstep.stats()
-  const ours = queues.filter(({ queue, waiting, working }) => names.includes(queue) && waiting + working > 0)
-  const jobs = ours.reduce((sum, { waiting, working }) => sum + waiting + working, 0)
-  return { jobs, paused: ours.filter(({ pausedAt }) => pausedAt !== null).map(({ queue }) => queue) }
+/** One job each is looked for: counting them, as stats do, would take long where other queues are full. */
+async function areEmpty(lockstep: Lockstep, queues: readonly string[]): Promise<boolean> {
+  for (const queue of queues) {
+    const found = await lockstep.find(queue, { by: 'id', limit: 1 }).catch(() => undefined)
+    if (found?.items.length !== 0) return false
+  }
+  return true
+}
+
+async function warnOfPaused(lockstep: Lockstep, names: readonly string[], logger: Logger): Promise<void> {
+  const stats = await lockstep.stats().catch(() => undefined)
+  const paused = stats?.queues.filter(({ queue, pausedAt }) => pausedAt && names.includes(queue)) ?? []
+  if (paused.length === 0) return
+  const queues = paused.map(({ queue }) => queue)
+  logger.warn({ event: 'drain', queues }, 'a paused queue is not drained until it is resumed')
 }

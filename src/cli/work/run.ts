@@ -1,4 +1,5 @@
 import { Lockstep } from '../../lockstep.ts'
+import type { Logger } from '../../logger.ts'
 import type { Queue } from '../../queue.ts'
 import { attachSignals } from '../../worker/signals.ts'
 import type { Worker } from '../../worker/worker.ts'
@@ -21,20 +22,20 @@ export async function runWorker(
   const lockstep = new Lockstep({ ...connection, logger })
   const worker = createWorker(lockstep, queues, flags, rank)
   const endLog = logWorker(worker, logger)
-  await worker.start()
+  const starting = worker.start()
+  const stopped = untilSignal(worker, starting, logger)
+  await starting
   const names = queues.map(({ name }) => name)
   const { processId } = worker
-  logger.info(
-    { event: 'started', processId, queues: names, slots: flags.slots ?? 5 },
-    `serving ${names.join(', ')}`,
-  )
-  const stopped = untilStopped(lockstep, worker, names, flags, logger)
+  const slots = flags.slots ?? 5
+  logger.info({ event: 'started', processId, queues: names, slots }, `serving ${names.join(', ')}`)
   onReady()
-  const clean = await stopped
+  if (flags.drain) stopWhenDrained(lockstep, worker, names, logger)
+  await stopped
   endLog()
   logger.info({ event: 'stopped', processId: worker.processId }, 'stopped')
   await lockstep.close()
-  return clean ? EXIT.ok : EXIT.failed
+  return EXIT.ok
 }
 
 function createWorker(lockstep: Lockstep, queues: readonly Queue[], flags: WorkFlags, rank: Rank): Worker {
@@ -51,27 +52,28 @@ function createWorker(lockstep: Lockstep, queues: readonly Queue[], flags: WorkF
   })
 }
 
-/** Whether every handler ended. One that did not may be giving way to its successor: then the process ends here. */
-async function untilStopped(
-  lockstep: Lockstep,
-  worker: Worker,
-  names: readonly string[],
-  { drain }: WorkFlags,
-  logger: ReturnType<typeof createLogger>,
-): Promise<boolean> {
-  const ended = new AbortController()
+/**
+ * Resolves when a signal has stopped the worker. Jobs may be in work before it has started in full, so signals
+ * are taken from the first moment, and wait for that. Where a handler did not end, the process does, here.
+ */
+function untilSignal(worker: Worker, starting: Promise<void>, logger: Logger): Promise<void> {
+  const once = {
+    report: () => worker.report(),
+    giveBack: (timeout?: number) => worker.giveBack(timeout),
+    quiet: () => starting.then(() => worker.quiet()),
+    stop: () => starting.then(() => worker.stop()),
+  }
   return new Promise((resolve) => {
-    const stopped = (clean: boolean) => {
+    attachSignals(once, logger, (clean) => {
       if (!clean) process.exit(EXIT.failed)
-      ended.abort()
-      resolve(clean)
-    }
-    attachSignals(worker, logger, stopped)
-    if (!drain) return
-    void drained(lockstep, worker, names, logger, ended.signal).then(() => {
-      if (ended.signal.aborted) return
-      logger.info({ event: 'drained' }, 'nothing is left')
-      process.kill(process.pid, 'SIGTERM')
+      resolve()
     })
+  })
+}
+
+function stopWhenDrained(lockstep: Lockstep, worker: Worker, names: readonly string[], logger: Logger): void {
+  void drained(lockstep, worker, names, logger).then(() => {
+    logger.info({ event: 'drained' }, 'nothing is left')
+    process.kill(process.pid, 'SIGTERM')
   })
 }

@@ -1,0 +1,43 @@
+import type { Logger } from '../logger.ts'
+import type { Database } from '../postgres/database.ts'
+import type { Queue } from '../queue.ts'
+import { ensureQueue, listQueues } from '../store/queue.ts'
+import type { ServedQueue } from './timetable.ts'
+
+const MAX_LOCK_TIMEOUT = 500
+
+/** Creates the queues where they are missing; a definition that differs from its row is told, and the row holds. */
+export async function serveQueues(
+  database: Database,
+  queues: readonly Queue[],
+  logger: Logger,
+): Promise<ServedQueue[]> {
+  const served: ServedQueue[] = []
+  for (const queue of queues) {
+    served.push({ queue, queueId: await ensureQueue(database, queue.name, queue.shards) })
+  }
+  const rows = await listQueues(
+    database,
+    queues.map(({ name }) => name),
+  )
+  for (const { queueId, name, shards } of rows) {
+    const defined = served.find((one) => one.queueId === queueId)?.queue.shards
+    if (defined === shards) continue
+    logger.warn(
+      { queue: name, shards, defined },
+      'the queue has other shards than its definition: see `reshard`',
+    )
+  }
+  return served
+}
+
+/**
+ * ms a completion in a handler's transaction waits for a producer's. Below the server's deadlock_timeout: in a
+ * deadlock it is always we who give way, never the application.
+ */
+export async function readLockTimeout(database: Database): Promise<number> {
+  const [row] = await database.query<{ timeout: number }>(
+    "SELECT extract(epoch FROM current_setting('deadlock_timeout')::interval)::float8 * 1000 AS timeout",
+  )
+  return Math.max(1, Math.min(MAX_LOCK_TIMEOUT, Math.floor(row!.timeout / 2)))
+}

@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
+import { inversions, lost, overlaps } from '../support/handler-log.ts'
+import { Producer } from '../support/producer.ts'
+import { Recorder } from '../support/recorder.ts'
+import { eventually, next, Workshop } from '../support/workshop.ts'
+
+const ORDER = (payload: unknown) => payload as number
+
+let server: EmbeddedServer
+const shop = new Workshop()
+
+beforeAll(async () => {
+  server = await startEmbeddedPostgres({ settings: { fsync: 'off' } })
+  await shop.open({ connectionString: server.connectionString, drop: () => server.stop() })
+})
+afterAll(async () => {
+  await shop.tidy()
+  await shop.close()
+})
+
+test('P1 P2 P3: a database that crashes and comes back: nothing is lost, and both workers go on', async () => {
+  const recorder = new Recorder()
+  const queue = shop.queue({ shards: 6, batchSize: 3, perform: recorder.around(shortWork) })
+  const workers = [
+    await shop.work({ queues: [queue], lease: 1_000 }),
+    await shop.work({ queues: [queue], lease: 10_000 }),
+  ]
+  const first = new Producer(shop, queue, 30)
+  await eventually(() => expect(recorder.runs.length).toBeGreaterThan(100))
+  await first.end()
+  await shop.lockstep.enqueue(queue, many())
+  await server.restart({ shutdown: 'immediate' })
+
+  const second = new Producer(shop, queue, 30, 1_000_000)
+  await Promise.all(workers.map((worker) => next(worker, 'completed')))
+  await second.end()
+  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  expect(overlaps(recorder.runs)).toEqual([])
+  expect(lost(recorder.runs, first.pushed)).toEqual([])
+  expect(lost(recorder.runs, second.pushed)).toEqual([])
+  expect(lost(recorder.runs, new Map(many().map(({ id }) => [id, [1]])))).toEqual([])
+  expect(inversions(recorder.runs, ORDER)).toEqual([])
+})
+
+test('R15: a worker whose database is away stops all the same', async () => {
+  const queue = shop.queue({ shards: 8, perform: shortWork })
+  const idle = await shop.work({ queues: [shop.queue({ shards: 24, perform() {} })] })
+  const busy = await shop.work({ queues: [queue] })
+  const completed = next(busy, 'completed')
+  await shop.lockstep.enqueue(queue, many())
+  await completed
+  // It can't claim, and has to become somebody new.
+  const failure = next(busy, 'failure')
+  await server.restart({
+    shutdown: 'immediate',
+    async whileDown() {
+      await failure
+      const startedAt = performance.now()
+      await Promise.all([busy.stop(), idle.stop()])
+      expect(performance.now() - startedAt).toBeLessThan(12_000)
+    },
+  })
+})
+
+function many() {
+  return Array.from({ length: 300 }, (_, index) => ({ id: `many-${index}`, payload: 1 }))
+}
+
+function shortWork(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, Math.random() * 10))
+}

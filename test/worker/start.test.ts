@@ -1,0 +1,177 @@
+import { describe, expect, test } from 'vitest'
+import { defineQueue, Lockstep, type LockstepOptions, type WorkerOptions } from '../../src/index.ts'
+import { inversions, lost, overlaps } from '../support/handler-log.ts'
+import { startPooler } from '../support/pooler.ts'
+import { Producer } from '../support/producer.ts'
+import { Recorder } from '../support/recorder.ts'
+import { eventually, next, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+const queue = defineQueue('started', { perform() {} })
+
+describe('a worker can’t be made', () => {
+  const bad: [string, WorkerOptions, string, RegExp][] = [
+    ['without queues', { queues: [] }, 'LOCKSTEP_BAD_QUEUE', /at least one queue/],
+    [
+      'where a definition comes twice',
+      { queues: [queue, defineQueue('started', { perform() {} })] },
+      'LOCKSTEP_BAD_QUEUE',
+      /"started" is defined twice/,
+    ],
+    [
+      'where a queue has no handler',
+      { queues: [defineQueue('produced')] },
+      'LOCKSTEP_BAD_QUEUE',
+      /"produced" has no `perform`/,
+    ],
+    [
+      'for what is no queue',
+      { queues: [{ name: 'plain' } as never] },
+      'LOCKSTEP_BAD_QUEUE',
+      /what defineQueue\(\) returns/,
+    ],
+    [
+      'with an unknown option',
+      { queues: [queue], slot: 3 } as never,
+      'LOCKSTEP_BAD_OPTION',
+      /`slot`, did you mean `slots`\?/,
+    ],
+    ['with no slots', { queues: [queue], slots: 0 }, 'LOCKSTEP_BAD_OPTION', /slots must be a whole number/],
+    ['with too short a lease', { queues: [queue], lease: 10 }, 'LOCKSTEP_BAD_OPTION', /lease must be/],
+    [
+      'with a scheduler that can’t pick',
+      { queues: [queue], scheduler: {} as never },
+      'LOCKSTEP_BAD_OPTION',
+      /pick/,
+    ],
+    [
+      'with a splitter that can’t share',
+      { queues: [queue], splitter: {} as never },
+      'LOCKSTEP_BAD_OPTION',
+      /byNode/,
+    ],
+  ]
+
+  test.each(bad)('%s', (_, options, code, message) => {
+    const make = () => shop.create(options)
+    expect(make).toThrow(message)
+    expect(make).toThrow(expect.objectContaining({ code }))
+  })
+})
+
+describe('a worker does not start', () => {
+  test('twice', async () => {
+    const worker = await shop.work({ queues: [queue] })
+    await expect(worker.start()).rejects.toThrow(/starts once/)
+    await worker.stop()
+    await expect(worker.start()).rejects.toThrow(/starts once/)
+  })
+
+  test('without the schema', async () => {
+    const worker = shop.create({ queues: [queue] }, open({ schema: 'nowhere' }))
+    await expect(worker.start()).rejects.toMatchObject({
+      code: 'LOCKSTEP_SCHEMA_MISSING',
+      message: expect.stringMatching(/"nowhere".*lockstep migrate/),
+    })
+    expect(await worker.stop()).toBe(true)
+  })
+
+  test('with an older schema, or a newer one', async () => {
+    const lockstep = open({ schema: 'other' })
+    await lockstep.migrate()
+    await shop.sql('ALTER FUNCTION other.create_queue RENAME TO create_queue_once')
+    await expect(shop.create({ queues: [queue] }, lockstep).start()).rejects.toMatchObject({
+      code: 'LOCKSTEP_SCHEMA_OLD',
+    })
+    await shop.sql("INSERT INTO other.migrations VALUES ('9999_future', 'now')")
+    await expect(shop.create({ queues: [queue] }, lockstep).start()).rejects.toMatchObject({
+      code: 'LOCKSTEP_SCHEMA_NEW',
+      message: expect.stringMatching('9999_future'),
+    })
+    expect(await shop.sql('SELECT FROM other.processes')).toEqual([])
+  })
+
+  test('where no server answers', async () => {
+    const worker = shop.create(
+      { queues: [queue] },
+      open({ connectionString: 'postgresql://nobody@127.0.0.1:1/nowhere' }),
+    )
+    await expect(worker.start()).rejects.toMatchObject({ code: 'LOCKSTEP_CONNECTION' })
+    expect(await worker.stop()).toBe(true)
+  })
+
+  test('through a pooler, unless a direct connection is named', async () => {
+    const pooler = await startPooler(shop.connectionString)
+    shop.later(() => pooler.close())
+    const { connectionString } = pooler
+    await expect(shop.create({ queues: [queue] }, open({ connectionString })).start()).rejects.toMatchObject({
+      code: 'LOCKSTEP_POOLED',
+      message: expect.stringMatching('directUrl'),
+    })
+    expect(await shop.sql('SELECT FROM lockstep.processes')).toEqual([])
+
+    const lockstep = open({ connectionString, directUrl: shop.connectionString })
+    const worker = shop.create({ queues: [queue] }, lockstep)
+    await worker.start()
+    const completed = next(worker, 'completed')
+    await lockstep.enqueue(queue, { id: 'a' })
+    await completed
+    await worker.stop()
+  })
+})
+
+test('a definition with other shards than the queue has is told of, and the queue’s hold', async () => {
+  const first = shop.queue({ shards: 3, perform() {} })
+  await shop.lockstep.enqueue(first, { id: 'a' })
+  const worker = shop.create({ queues: [defineQueue(first.name, { shards: 8, perform() {} })] })
+  const dealt = next(worker, 'dealt')
+  await worker.start()
+  expect(await dealt).toEqual({ shards: 3 })
+  expect(shop.warnings).toContainEqual({
+    fields: { queue: first.name, shards: 3, defined: 8 },
+    message: expect.stringMatching('reshard'),
+  })
+})
+
+test('P1 P2 P3: where the database’s default is REPEATABLE READ, everything works as ever', async () => {
+  const [{ name }] = (await shop.sql('SELECT current_database() AS name')) as [{ name: string }]
+  await shop.sql(`ALTER DATABASE ${name} SET default_transaction_isolation = 'repeatable read'`)
+  shop.later(() => shop.sql(`ALTER DATABASE ${name} RESET default_transaction_isolation`))
+  const lockstep = open({})
+  const recorder = new Recorder()
+  const written: string[] = []
+  const plain = shop.queue({
+    shards: 2,
+    batchSize: 3,
+    perform: recorder.around((batch) => {
+      if (Math.random() < 0.1) throw new Error([...batch.keys()].join())
+    }),
+  })
+  const transactional = shop.transactional({
+    perform: async (batch, { tx }) => {
+      const { rows } = await tx.query('SHOW transaction_isolation')
+      written.push(...[...batch.keys()].map((id) => `${id} ${rows[0].transaction_isolation}`))
+    },
+  })
+  const worker = shop.create({ queues: [plain, transactional], slots: 3 }, lockstep)
+  await worker.start()
+  const producer = new Producer(shop, plain, 15)
+  await lockstep.enqueue(transactional, [{ id: 'a' }, { id: 'b' }])
+  await eventually(() => expect(recorder.runs.length).toBeGreaterThan(150))
+  await producer.end()
+  await eventually(async () => expect(await shop.jobs(plain)).toBe(0))
+  await eventually(async () => expect(await shop.jobs(transactional)).toBe(0))
+  expect(written.sort()).toEqual(['a read committed', 'b read committed'])
+  expect(lost(recorder.runs, producer.pushed)).toEqual([])
+  expect(overlaps(recorder.runs)).toEqual([])
+  expect(inversions(recorder.runs, (payload) => payload as number)).toEqual([])
+})
+
+/** One of the test's own. */
+function open(options: Partial<LockstepOptions>): Lockstep {
+  const { connectionString, logger } = shop
+  const lockstep = new Lockstep({ connectionString, logger, ...options })
+  shop.later(() => lockstep.close())
+  return lockstep
+}

@@ -1,0 +1,227 @@
+import { beforeAll, expect, test, vi } from 'vitest'
+import type { Batch } from '../../src/index.ts'
+import { Recorder } from '../support/recorder.ts'
+import {
+  aborted,
+  eventually,
+  Gate,
+  next,
+  type TransactionalPerform,
+  useWorkshop,
+} from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+beforeAll(async () => {
+  await shop.sql('CREATE TABLE written (queue text, id text, payload jsonb)')
+})
+
+test('P3: the handler’s writes and the completion become visible together', async () => {
+  const gate = new Gate()
+  const queue = shop.transactional({
+    perform: async (batch, { tx }) => {
+      await write(batch, tx)
+      await gate.opened
+    },
+  })
+  const worker = await shop.work({ queues: [queue] })
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'a', payload: 1 })
+  await started
+  const both = () =>
+    shop.sql<{ written: number; jobs: number }>(`
+      SELECT (SELECT count(*)::int FROM written WHERE id = 'a') AS written,
+        (SELECT count(*)::int FROM lockstep.jobs WHERE id = 'a') AS jobs`)
+  expect(await both()).toEqual([{ written: 0, jobs: 1 }])
+  const completed = next(worker, 'completed')
+  gate.open()
+  await completed
+  expect(await both()).toEqual([{ written: 1, jobs: 0 }])
+})
+
+test('P3: a handler that throws leaves no writes', async () => {
+  const queue = shop.transactional({
+    retryIn: () => 3600,
+    perform: async (batch, { tx }) => {
+      await write(batch, tx)
+      throw new Error('no')
+    },
+  })
+  expect(await failureOf(queue)).toMatchObject({ error: new Error('no'), retryCount: 0 })
+  expect(await written('poor')).toBe(0)
+})
+
+test('P3: context.fail of one id: the others’ writes and completions are stored with its failure', async () => {
+  const queue = shop.transactional({
+    shards: 1,
+    batchSize: 2,
+    retryIn: () => 3600,
+    perform: async (batch, context) => {
+      await write(new Map([['spared', batch.get('spared')!]]), context.tx)
+      context.fail('failed', new Error('this one'))
+    },
+  })
+  await shop.lockstep.enqueue(queue, [{ id: 'spared' }, { id: 'failed' }])
+  const worker = shop.create({ queues: [queue] })
+  const [failed, completed] = [next(worker, 'failed'), next(worker, 'completed')]
+  await worker.start()
+  expect(await completed).toMatchObject({ ids: ['spared'] })
+  expect(await failed).toMatchObject({ id: 'failed', retryCount: 0 })
+  expect(await written('spared')).toBe(1)
+  expect(await shop.job(queue, 'failed')).toMatchObject({ retry_count: 0, claimed_by: null })
+  expect(await shop.jobs(queue)).toBe(1)
+})
+
+test('P7: while a producer holds the row, the round is rolled back and performed again: no failure', async () => {
+  const recorder = new Recorder()
+  const queue = shop.transactional({ perform: recorder.around((batch, { tx }) => write(batch, tx)) })
+  const gate = new Gate()
+  const worker = await shop.work({ queues: [queue], middleware: [(_, perform) => gate.opened.then(perform)] })
+  const failed = vi.fn()
+  worker.on('failed', failed)
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'held', payload: 1 })
+  await started
+  const producer = await shop.session()
+  await producer.query('BEGIN')
+  await producer.query('SELECT lockstep.enqueue($1, $2, $3)', [queue.name, 'held', '2'])
+  gate.open()
+  await eventually(async () => expect(await lockWaits()).toBe(1))
+  await eventually(async () => expect(await lockWaits()).toBe(0))
+  expect(await written('held')).toBe(0)
+  await producer.query('COMMIT')
+  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  expect(recorder.runs.length).toBeGreaterThanOrEqual(2)
+  expect(await written('held')).toBe(2)
+  expect(failed).not.toHaveBeenCalled()
+})
+
+test('P7: in a deadlock with a producer it is the worker that gives way', async () => {
+  await shop.sql('CREATE TABLE accounts AS SELECT 1 AS account, 0 AS balance')
+  const producer = await shop.session()
+  const gate = new Gate()
+  const recorder = new Recorder()
+  const queue = shop.transactional({
+    perform: recorder.around(async (_, { tx }) => {
+      await tx.query('UPDATE accounts SET balance = balance + 1')
+      await gate.opened
+    }),
+  })
+  const worker = await shop.work({ queues: [queue] })
+  const failed = vi.fn()
+  worker.on('failed', failed)
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'dead', payload: 1 })
+  await started
+  await producer.query('BEGIN')
+  await producer.query('SELECT lockstep.enqueue($1, $2, $3)', [queue.name, 'dead', '2'])
+  await eventually(async () => {
+    const [row] = await shop.sql<{ held: boolean }>(
+      `SELECT count(*) > 0 AS held FROM pg_stat_activity WHERE state = 'idle in transaction' AND query LIKE 'UPDATE acc%'`,
+    )
+    expect(row!.held).toBe(true)
+  })
+  const update = producer.query('UPDATE accounts SET balance = balance + 10')
+  gate.open()
+  await update
+  await producer.query('COMMIT')
+  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  expect(failed).not.toHaveBeenCalled()
+  const [{ balance }] = (await shop.sql('SELECT balance FROM accounts')) as [{ balance: number }]
+  // Two rounds, or one with both payloads, whichever way the two met again.
+  expect([11, 12]).toContain(balance)
+  expect(recorder.runs.length).toBeGreaterThanOrEqual(2)
+})
+
+const breakers: [string, TransactionalPerform, RegExp][] = [
+  ['commits by itself', (_, { tx }) => tx.query('COMMIT'), /ended its transaction itself.*leave COMMIT/],
+  ['rolls back by itself', (_, { tx }) => tx.query('ROLLBACK'), /ended its transaction itself/],
+  [
+    'commits and begins another',
+    async (_, { tx }) => {
+      await tx.query('COMMIT')
+      await tx.query('BEGIN')
+    },
+    /ended its transaction itself/,
+  ],
+  [
+    'swallows an error and leaves the transaction aborted',
+    (_, { tx }) => tx.query('SELECT 1 / 0').catch(() => {}),
+    /left its transaction aborted/,
+  ],
+]
+
+test.each(breakers)('a handler that %s fails with a clear error', async (_, perform, message) => {
+  const queue = shop.transactional({ retryIn: () => 3600, perform })
+  const { error } = await failureOf(queue)
+  expect(String(error)).toMatch(message)
+  expect(await shop.job(queue, 'poor')).toMatchObject({
+    retry_count: 0,
+    claimed_by: null,
+    error: expect.stringMatching(message),
+  })
+})
+
+test('a handler may use savepoints', async () => {
+  const queue = shop.transactional({
+    perform: async (batch, { tx }) => {
+      await tx.query('SAVEPOINT before')
+      await tx.query('SELECT 1 / 0').catch(() => tx.query('ROLLBACK TO before'))
+      await write(batch, tx)
+    },
+  })
+  const worker = await shop.work({ queues: [queue] })
+  const completed = next(worker, 'completed')
+  await shop.lockstep.enqueue(queue, { id: 'savepoint' })
+  await completed
+  expect(await written('savepoint')).toBe(1)
+})
+
+test('R15: a round given back at stop leaves no writes', async () => {
+  const queue = shop.transactional({
+    perform: async (batch, { tx, signal }) => {
+      await write(batch, tx)
+      await aborted(signal)
+      signal.throwIfAborted()
+    },
+  })
+  const worker = await shop.work({ queues: [queue], shutdownTimeout: 50 })
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'stopped' })
+  await started
+  expect(await worker.stop()).toBe(true)
+  expect(await written('stopped')).toBe(0)
+  expect(await shop.job(queue, 'stopped')).toMatchObject({ claimed_by: null, retry_count: -1, crashes: 0 })
+})
+
+async function failureOf(queue: ReturnType<typeof shop.transactional>) {
+  const worker = await shop.work({ queues: [queue] })
+  const failed = next(worker, 'failed')
+  await shop.lockstep.enqueue(queue, { id: 'poor' })
+  return failed
+}
+
+/** Sessions that wait for another's row. */
+async function lockWaits(): Promise<number> {
+  const rows = await shop.sql(
+    `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+  )
+  return rows.length
+}
+
+type Tx = Parameters<TransactionalPerform>[1]['tx']
+
+async function write(batch: Batch<unknown>, tx: Tx): Promise<void> {
+  for (const [id, payloads] of batch) {
+    for (const payload of payloads)
+      await tx.query('INSERT INTO written (id, payload) VALUES ($1, $2)', [id, JSON.stringify(payload)])
+  }
+}
+
+async function written(id: string): Promise<number> {
+  const [row] = await shop.sql<{ count: number }>(
+    'SELECT count(*)::int AS count FROM written WHERE id = $1',
+    [id],
+  )
+  return row!.count
+}
