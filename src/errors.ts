@@ -62,7 +62,18 @@ const MAX_ERROR_LENGTH = 8_000
 
 /** What a failure looks like in a row: bounded, whatever was thrown, without bytes Postgres can't hold. */
 export function describeError(thrown: unknown): string {
-  const text = (thrown instanceof Error && thrown.stack) || String(thrown ?? `${thrown} was thrown`)
+  const text = textOf(thrown)
   const bounded = text.length > MAX_ERROR_LENGTH ? `${text.slice(0, MAX_ERROR_LENGTH)}…` : text
   return bounded.replaceAll('\u0000', '\ufffd').toWellFormed()
+}
+
+/** Anything can be thrown, also what can't be turned into text: that must not cost the round its end. */
+function textOf(thrown: unknown): string {
+  try {
+    if (thrown instanceof Error && typeof thrown.stack === 'string' && thrown.stack !== '')
+      return thrown.stack
+    return thrown === undefined || thrown === null ? `${thrown} was thrown` : String(thrown)
+  } catch {
+    return 'something was thrown that can’t be shown as text'
+  }
 }

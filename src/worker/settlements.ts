@@ -157,10 +157,11 @@ export class Settlements implements Service {
     }
   }
 
-  /** A job that waits again may be due before the cursor. */
+  /** A job that waits again may be due before the cursor. Stored late, no slot is awake to see it. */
   #notice({ served }: Claimant, { outcome, shard, lane, performIn }: Exception): void {
     if (outcome !== 'again') return
-    this.#timetable.notice({ queueId: served.queueId, shard: shard!, lane: lane! }, performIn!)
+    const key = { queueId: served.queueId, shard: shard!, lane: lane! }
+    if (this.#timetable.notice(key, performIn!)) this.#timetable.bell.ring()
   }
 
   #announce(claimant: Claimant, completed: readonly Round[], failed: readonly FailedRound[]): void {

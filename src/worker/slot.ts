@@ -3,6 +3,8 @@ import type { Scheduler } from './scheduler.ts'
 import { Loop, type Service } from './service.ts'
 import type { DueLane, Lane, Shard, Timetable } from './timetable.ts'
 
+/** ms after which a slot asks again whether it may take work: a lease may be renewed at the last moment. */
+const UNREADY_PAUSE = 250
 /** ms a slot waits where a scheduler takes none of what is due. */
 const DECLINED_PAUSE = 50
 
@@ -50,7 +52,7 @@ export class Slot implements Service {
 
   async #pass(): Promise<void> {
     const { timetable, ready, serve } = this.#options
-    if (!ready()) return this.#rest(undefined)
+    if (!ready()) return this.#rest(UNREADY_PAUSE)
     const due = timetable.due(this.index)
     const pick = this.#pick(due)
     if (!pick) return this.#rest(due.length > 0 ? DECLINED_PAUSE : timetable.untilNext(this.index))

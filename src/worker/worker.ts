@@ -91,7 +91,7 @@ export class Worker extends WorkerEmitter {
    * Registers the process, takes its shards and begins to work.
    * @throws DatabaseError where the database is out of reach, not migrated, read-only or behind a pooler
    */
-  start(): Promise<void> {
+  async start(): Promise<void> {
     if (this.#state !== 'new') throw new Error('a worker starts once: create another one')
     this.#state = 'running'
     this.#started = this.#start()

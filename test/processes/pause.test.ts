@@ -61,6 +61,30 @@ test('P1 P6: a process that was stopped for longer than its lease and goes on is
   expect(doneBy(new RegExp(`^${stopped.name}$`)).length).toBeGreaterThan(1)
 })
 
+test('P1: a process of its own that works on at the end of a lost lease is killed by then', async () => {
+  const queue = defineQueue('killed', { shards: 1 })
+  await shop.lockstep.enqueue(queue, { id: 'deaf' })
+  const options = {
+    connectionString: shop.connectionString,
+    queue: { name: queue.name, shards: 1 },
+    worker: { slots: 1, lease: LEASE, killOnLeaseEnd: true },
+  }
+  const deaf = await processes.start({ ...options, gated: ['deaf'] })
+  await deaf.heard('started')
+  const ends = await leaseEnd(deaf.processId)
+  await shop.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [deaf.processId])
+  await deaf.ended()
+  expect(deaf.child.signalCode).toBe('SIGKILL')
+  expect(deaf.endedAt! - ends).toBeLessThan(BigInt(LEASE) * 1_000_000n)
+
+  const idle = await processes.start(options)
+  await idle.heard('completed')
+  await shop.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [idle.processId])
+  await idle.heard('leaseLost')
+  await shop.lockstep.enqueue(queue, { id: 'next' })
+  await idle.heard<{ ids: string[] }>('completed', ({ ids }) => ids.includes('next'))
+})
+
 const runs = () => runsOf(read(processes.log))
 const doneBy = (name: RegExp) =>
   runs()

@@ -65,6 +65,15 @@ describe('R9 a batch', () => {
     expect(head).toBe(soon * 1000)
   })
 
+  test('a job in work is not the next one', async () => {
+    const board = await stage.queue({ batchSize: 1 })
+    const [player, other] = [await board.player(), await board.player()]
+    await board.push(...['a', 'b', 'c'].map((id, i) => ({ id, performIn: PAST + i })))
+    const { rounds } = await other.claim({ cursor: { after: PAST * 1000, afterId: 'a' } })
+    expect(rounds.map(({ id }) => id)).toEqual(['b'])
+    expect((await player.claim()).head).toBe((PAST + 2) * 1000)
+  })
+
   test('goes on from the cursor, to the microsecond and the id', async () => {
     const board = await stage.queue({ batchSize: 2 })
     const player = await board.player()

@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Claim } from '../../src/store/claim.ts'
-import { Gate } from '../support/gate.ts'
 import {
   type Board,
   openStage,
@@ -10,6 +9,7 @@ import {
   shown,
   untilBlocked,
 } from '../support/rounds.ts'
+import { Gate } from './gate.ts'
 
 const PAST = 1_536_323_288_000
 

@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Gate } from '../support/gate.ts'
 import {
   type Board,
   openStage,
@@ -10,6 +9,7 @@ import {
   shown,
   untilBlocked,
 } from '../support/rounds.ts'
+import { Gate } from './gate.ts'
 
 const FUTURE = 4_102_444_800_000
 

@@ -80,6 +80,37 @@ test('P1: while a lost lease’s handler ignores its signal, others serve its sh
   await next(worker, 'refused')
 })
 
+test('P1: a lease that can’t be renewed: signals are aborted before it ends, and nobody takes over earlier', async () => {
+  const recorder = new Recorder()
+  const abortedAt: number[] = []
+  const queue = shop.queue({
+    perform: recorder.around(async (_, { signal }) => {
+      if (recorder.runs.length > 1) return
+      await aborted(signal)
+      abortedAt.push(Date.now())
+      signal.throwIfAborted()
+    }),
+  })
+  const worker = await shop.work({ queues: [queue], lease: 2 * LEASE })
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await started
+  const lost = next(worker, 'leaseLost')
+  const blocker = await shop.session()
+  await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
+  const [row] = await shop.sql<{ ends: number }>(
+    'SELECT extract(epoch FROM expires_at)::float8 * 1000 AS ends FROM lockstep.processes WHERE process_id = $1',
+    [worker.processId],
+  )
+  await lost
+  await eventually(() => expect(abortedAt).toHaveLength(1))
+  expect(abortedAt[0]).toBeLessThan(row!.ends)
+  await blocker.query('COMMIT')
+  const completed = next(worker, 'completed')
+  await completed
+  expect(recorder.runs).toHaveLength(2)
+})
+
 test('P1: a handler that blocks the event loop for longer than the lease keeps it', async () => {
   const recorder = new Recorder()
   const queue = shop.queue({

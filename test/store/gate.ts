@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { pidOf, type Stage, untilBlocked } from './rounds.ts'
+import { pidOf, type Stage, untilBlocked } from '../support/rounds.ts'
 
 const GATE = 4_711
 
