@@ -83,3 +83,28 @@ export async function sweepProcesses(database: Database): Promise<void> {
        )`,
   )
 }
+
+/** A session that holds the lock of a process. */
+export interface ProcessSession {
+  readonly pid: number
+  readonly processId: number
+}
+
+/** Sessions with the lock of a process whose lease has ended, and of none whose lease runs. */
+export function listOutlivedSessions(database: Database): Promise<ProcessSession[]> {
+  const { prefix } = database
+  return database.query<ProcessSession>(
+    `SELECT l.pid, min(l.objid::bigint) AS "processId"
+     FROM pg_locks l LEFT JOIN ${prefix}.processes p
+       ON p.process_id::oid = l.objid AND p.expires_at > clock_timestamp()
+     WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
+       AND l.classid = '${prefix}.processes'::regclass
+       AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+     GROUP BY l.pid HAVING count(p.process_id) = 0`,
+  )
+}
+
+/** Needs the same role as the session's, or `pg_signal_backend`. */
+export async function endSession(database: Database, pid: number): Promise<void> {
+  await database.query('SELECT pg_terminate_backend($1)', [pid])
+}

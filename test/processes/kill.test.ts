@@ -1,9 +1,12 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
 import { lost, overlaps, type Run, read, runsOf } from '../support/handler-log.ts'
 import { shardsHeld } from '../support/shards.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
+
+// Processes start slowly where others want the same processor.
+vi.setConfig({ testTimeout: 90_000 })
 
 const LEASE = 4_000
 /** Without a lease to wait for: what a slow machine takes to notice, deal and claim. */

@@ -1,8 +1,11 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
 import { lost, read, runsOf } from '../support/handler-log.ts'
 import { WorkerProcesses } from '../support/worker-processes.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
+
+// Processes start slowly where others want the same processor.
+vi.setConfig({ testTimeout: 90_000 })
 
 const LEASE = 1_000
 

@@ -1,10 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { parse } from 'csv-parse/sync'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { defineQueue, type NewJob } from '../../src/index.ts'
 import { inversions, overlaps, read, runsOf } from '../support/handler-log.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
+
+// Processes start slowly where others want the same processor.
+vi.setConfig({ testTimeout: 90_000 })
 
 const FILE = new URL('../../../shared/data/receipt.csv', import.meta.url)
 const CASES = 1434

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { defineQueue, type Queue } from '../../src/index.ts'
 import { Database } from '../../src/postgres/database.ts'
 import { countStrays, ensureQueue, rehome, setShards } from '../../src/store/queue.ts'
@@ -6,6 +6,9 @@ import { inversions, lost, overlaps, read, repeats, runsOf } from '../support/ha
 import { Producer } from '../support/producer.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
+
+// Processes start slowly where others want the same processor.
+vi.setConfig({ testTimeout: 90_000 })
 
 const IDS = 40
 const ORDER = (payload: unknown) => payload as number
