@@ -4,6 +4,7 @@ import type { Bench } from './main.ts'
 import type { Case } from './measure.ts'
 
 const BULK = 50_000
+const FEW = 5_000
 const SINGLE = 2_000
 const PICK_UPS = 300
 
@@ -38,8 +39,8 @@ async function enqueueSingle(
   return timed(SINGLE, () => Promise.all(Array.from({ length: producers }, producer)))
 }
 
-async function workOff({ lockstep }: Bench, batchSize: number, slots: number) {
-  await lockstep.enqueue(plain, newJobs(BULK))
+async function workOff({ lockstep }: Bench, jobs: number, batchSize: number, slots: number) {
+  await lockstep.enqueue(plain, newJobs(jobs))
   let done = 0
   let finish!: () => void
   const finished = new Promise<void>((resolve) => {
@@ -50,12 +51,12 @@ async function workOff({ lockstep }: Bench, batchSize: number, slots: number) {
     batchSize,
     perform(batch) {
       done += batch.size
-      if (done === BULK) finish()
+      if (done === jobs) finish()
     },
   })
   const worker = lockstep.createWorker({ queues: [queue], slots })
   await worker.start()
-  const result = await timed(BULK, () => finished)
+  const result = await timed(jobs, () => finished)
   await worker.stop()
   return result
 }
@@ -88,7 +89,7 @@ export const cases: readonly Case[] = [
   { name: 'enqueue-bulk', run: enqueueBulk },
   { name: 'enqueue-1', run: (bench) => enqueueSingle(bench, 1) },
   { name: 'enqueue-10', run: (bench) => enqueueSingle(bench, 10) },
-  { name: 'work-default', run: (bench) => workOff(bench, 1, 10) },
-  { name: 'work-batch-100', run: (bench) => workOff(bench, 100, 10) },
+  { name: 'work-default', run: (bench) => workOff(bench, FEW, 1, 10) },
+  { name: 'work-batch-100', run: (bench) => workOff(bench, BULK, 100, 10) },
   { name: 'pick-up', run: pickUp },
 ]

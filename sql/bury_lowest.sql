@@ -10,7 +10,7 @@ CREATE OR REPLACE FUNCTION @schema@.bury_lowest(
   _dying integer[]
 ) RETURNS TABLE (id text, outcome text, shard integer, lane smallint, perform_in bigint)
 LANGUAGE plpgsql
-SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 BEGIN
   WITH lowest AS MATERIALIZED (

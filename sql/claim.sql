@@ -33,7 +33,7 @@ CREATE OR REPLACE FUNCTION @schema@.claim(
   payload jsonb, score double precision, seq bigint, cut boolean
 )
 LANGUAGE plpgsql
-SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off
 AS $$
 DECLARE
   _now constant timestamptz := clock_timestamp();

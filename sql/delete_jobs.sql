@@ -1,7 +1,7 @@
 -- Deletes waiting jobs with their payloads (R11) and returns how many.
 CREATE OR REPLACE FUNCTION @schema@.delete_jobs(_queue_id integer, _ids text[]) RETURNS integer
 LANGUAGE plpgsql
-SET jit = off SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
 AS $$
 DECLARE
   _held text[] := @schema@.hold_waiting(_queue_id, _ids);

@@ -18,7 +18,7 @@ CREATE OR REPLACE FUNCTION @schema@.enqueue_many(
   _lanes smallint[]
 ) RETURNS bigint
 LANGUAGE plpgsql
-SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
   _queue_id integer;

@@ -12,7 +12,7 @@ CREATE OR REPLACE FUNCTION @schema@.fail(
   _wait boolean
 ) RETURNS TABLE (id text, outcome text, shard integer, lane smallint, perform_in bigint)
 LANGUAGE plpgsql
-SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
   _places integer[];

@@ -10,7 +10,7 @@ CREATE OR REPLACE FUNCTION @schema@.hold(
   _wait boolean
 ) RETURNS TABLE (place integer, again boolean)
 LANGUAGE plpgsql
-SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 BEGIN
   PERFORM @schema@.require_read_committed();

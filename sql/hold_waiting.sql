@@ -2,7 +2,7 @@
 -- touches these alone. A producer's open transaction is waited for: nothing is passed over in silence.
 CREATE OR REPLACE FUNCTION @schema@.hold_waiting(_queue_id integer, _ids text[]) RETURNS text[]
 LANGUAGE plpgsql
-SET jit = off SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
 AS $$
 BEGIN
   PERFORM @schema@.require_read_committed();

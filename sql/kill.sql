@@ -2,7 +2,7 @@
 -- payloads of several rounds fold into the smallest score.
 CREATE OR REPLACE FUNCTION @schema@.kill(_queue_id integer, _ids text[]) RETURNS integer
 LANGUAGE plpgsql
-SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
   _held text[] := @schema@.hold_waiting(_queue_id, _ids);

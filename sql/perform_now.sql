@@ -3,7 +3,7 @@
 -- only rows that nobody has claimed.
 CREATE OR REPLACE FUNCTION @schema@.perform_now(_queue_id integer, _ids text[]) RETURNS integer
 LANGUAGE plpgsql
-SET jit = off SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
 AS $$
 DECLARE
   _held text[] := @schema@.hold_waiting(_queue_id, _ids);

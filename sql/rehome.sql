@@ -5,7 +5,7 @@
 -- which looks cheap while there are many, would have the whole queue read for the last one.
 CREATE OR REPLACE FUNCTION @schema@.rehome(_queue_id integer, _limit integer) RETURNS integer
 LANGUAGE plpgsql
-SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off
 AS $$
 DECLARE
   _shard_count integer;

@@ -12,7 +12,7 @@
 -- (For OFFSET 0 see claim.)
 CREATE OR REPLACE FUNCTION @schema@.requeue(_queue_id integer, _job_ids text[], _digests bytea[]) RETURNS integer
 LANGUAGE plpgsql
-SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
   _made text[];
