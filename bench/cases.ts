@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineQueue, type NewJob, type Queue } from '../src/index.ts'
-import type { Bench } from './main.ts'
-import type { Case } from './measure.ts'
+import type { Bench, Case } from './measure.ts'
 
 const BULK = 50_000
 const FEW = 5_000

@@ -4,7 +4,7 @@ import pg from 'pg'
 import { Lockstep } from '../src/index.ts'
 import { startEmbeddedPostgres } from '../src/postgres/embedded.ts'
 import { cases } from './cases.ts'
-import { type Measurement, measure } from './measure.ts'
+import { type Bench, type Measurement, measure } from './measure.ts'
 
 /** `npm run bench -- [case …] [--repeats N] [--json]`: on DATABASE_URL, else an embedded server with fsync on. */
 async function main(): Promise<void> {
@@ -29,12 +29,6 @@ async function main(): Promise<void> {
   } finally {
     await server?.stop()
   }
-}
-
-/** What a case works with. */
-export interface Bench {
-  readonly lockstep: Lockstep
-  readonly pool: pg.Pool
 }
 
 const SCHEMA = 'lockstep_bench'

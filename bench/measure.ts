@@ -1,5 +1,11 @@
 import type pg from 'pg'
-import type { Bench } from './main.ts'
+import type { Lockstep } from '../src/index.ts'
+
+/** What a case works with. */
+export interface Bench {
+  readonly lockstep: Lockstep
+  readonly pool: pg.Pool
+}
 
 /** What a case did: a rate from `jobs` and `seconds`, or latencies in ms of which the median and p99 count. */
 export type Result =

@@ -1,7 +1,11 @@
+import { hostname } from 'node:os'
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Queue } from '../queue.ts'
 import { ensureQueue, listQueues } from '../store/queue.ts'
+import { VERSION } from '../version.ts'
+import type { LeaseOptions } from './lease.ts'
+import type { WorkerHome, WorkerSettings } from './options.ts'
 import type { ServedQueue } from './timetable.ts'
 
 const MAX_LOCK_TIMEOUT = 500
@@ -40,4 +44,15 @@ export async function readLockTimeout(database: Database): Promise<number> {
     "SELECT extract(epoch FROM current_setting('deadlock_timeout')::interval)::float8 * 1000 AS timeout",
   )
   return Math.max(1, Math.min(MAX_LOCK_TIMEOUT, Math.floor(row!.timeout / 2)))
+}
+
+/** What the process tells of itself, and how it keeps its lease. */
+export function leaseOptions(
+  { slots, queues, lease, killOnLeaseEnd }: WorkerSettings,
+  { directConfig, schema }: WorkerHome,
+  onEnding: () => void,
+): LeaseOptions {
+  const names = queues.map(({ name }) => name)
+  const info = { host: hostname(), pid: process.pid, version: VERSION, slots, queues: names }
+  return { config: directConfig, schema, info, lease, killAtEnd: killOnLeaseEnd, onEnding }
 }

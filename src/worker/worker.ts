@@ -1,21 +1,18 @@
-import { hostname } from 'node:os'
 import type pg from 'pg'
 import { createPool, prepareSession } from '../postgres/connection.ts'
 import { Database } from '../postgres/database.ts'
 import { requireMigrated } from '../postgres/migrate.ts'
 import { setQuiet } from '../store/process.ts'
 import { DEAL, type Message, notify } from '../store/wake.ts'
-import { VERSION } from '../version.ts'
 import { GivenBack } from './batch.ts'
 import { Dealer } from './dealer.ts'
 import { WorkerEmitter } from './events.ts'
 import { giveBackRounds } from './give-back.ts'
 import { Identity } from './identity.ts'
-import type { LeaseOptions } from './lease.ts'
 import { Lookout } from './lookout.ts'
 import { Observer } from './observer.ts'
 import { type WorkerHome, type WorkerOptions, type WorkerSettings, workerSettings } from './options.ts'
-import { readLockTimeout, serveQueues } from './preparation.ts'
+import { leaseOptions, readLockTimeout, serveQueues } from './preparation.ts'
 import { Running, type SlotReport } from './running.ts'
 import { ServerClock } from './server-clock.ts'
 import type { Service } from './service.ts'
@@ -69,7 +66,11 @@ export class Worker extends WorkerEmitter {
     this.#running = new Running((count) => {
       this.#identity.working = count
     })
-    this.#identity = new Identity(this.#leaseOptions(), this.#running, logger)
+    this.#identity = new Identity(
+      leaseOptions(this.#settings, home, () => this.#leaseEnding()),
+      this.#running,
+      logger,
+    )
     // A connection a slot, for claims and handlers' transactions, and some for looking and settling.
     const max = this.#settings.slots + 3
     const pool = createPool({ ...config, max, onConnect: prepareSession } as pg.PoolConfig, logger)
@@ -262,24 +263,6 @@ export class Worker extends WorkerEmitter {
         this.#lookout?.surveySoon()
       },
     })
-  }
-
-  #leaseOptions(): LeaseOptions {
-    const { slots, queues, lease, killOnLeaseEnd } = this.#settings
-    return {
-      config: this.#home.directConfig,
-      schema: this.#home.schema,
-      info: {
-        host: hostname(),
-        pid: process.pid,
-        version: VERSION,
-        slots,
-        queues: queues.map(({ name }) => name),
-      },
-      lease,
-      killAtEnd: killOnLeaseEnd,
-      onEnding: () => this.#leaseEnding(),
-    }
   }
 
   #createServing(lockTimeout: number): Serving {
