@@ -1,7 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { defineQueue, type Queue } from '../../src/index.ts'
-import { Database } from '../../src/postgres/database.ts'
-import { countStrays, ensureQueue, rehome, setShards } from '../../src/store/queue.ts'
 import { inversions, lost, overlaps, read, repeats, runsOf } from '../support/handler-log.ts'
 import { Producer } from '../support/producer.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
@@ -22,22 +20,18 @@ beforeEach(() => {
 afterEach(() => processes.end())
 
 test('P1 P2 P3: from 5 shards to 24 and to 3 while producers and workers run', async () => {
-  const queue = defineQueue('resharded')
-  const database = new Database(shop.pool, 'lockstep')
-  const queueId = await ensureQueue(database, queue.name, 5)
+  const queue = defineQueue('resharded', { shards: 5 })
   const workers = await Promise.all([start(queue), start(queue)])
   const producer = new Producer(shop, queue, IDS)
   await allShardsServed(workers, 5)
 
-  await setShards(database, queueId, 24)
+  await shop.lockstep.reshard(queue, 24)
   await allShardsServed(workers, 24)
   await someMoreRuns()
 
-  await setShards(database, queueId, 3)
-  await eventually(async () => {
-    while ((await rehome(database, queueId, 10)) > 0);
-    expect(await countStrays(database, queueId)).toBe(0)
-  })
+  await shop.lockstep.reshard(queue, 3)
+  // What a producer still stored by the old number is moved by the workers.
+  await eventually(async () => expect(await strays()).toEqual([]))
   await allShardsServed(workers, 3)
   await someMoreRuns()
 
@@ -49,6 +43,8 @@ test('P1 P2 P3: from 5 shards to 24 and to 3 while producers and workers run', a
   expect(overlaps(runs(), processes.deaths)).toEqual([])
   expect(inversions(runs(), ORDER)).toEqual([])
 })
+
+const strays = () => shop.sql('SELECT id FROM lockstep.jobs WHERE shard >= 3')
 
 const runs = () => runsOf(read(processes.log))
 
