@@ -4,7 +4,6 @@ import type { Database } from '../postgres/database.ts'
 import { serverNow } from '../store/head.ts'
 import { type LiveProcess, listLiveProcesses, sweepProcesses } from '../store/process.ts'
 import { listQueues, type QueueRow, rehome } from '../store/queue.ts'
-import { Bell } from './bell.ts'
 import { FrozenProcesses } from './frozen.ts'
 import type { ServerClock } from './server-clock.ts'
 import { Loop, type Service } from './service.ts'
@@ -39,8 +38,7 @@ export interface DealerOptions {
  */
 export class Dealer implements Service {
   readonly #options: DealerOptions
-  readonly #alarm = new Bell()
-  readonly #loop: Loop
+  readonly #loop = new Loop(() => this.#pass())
   readonly #frozen: FrozenProcesses
   #lockedAs = 0
   #quiet = false
@@ -48,10 +46,6 @@ export class Dealer implements Service {
   constructor(options: DealerOptions) {
     this.#options = options
     this.#frozen = new FrozenProcesses(options.database, options.logger)
-    this.#loop = new Loop(
-      () => this.#pass(),
-      () => this.#alarm.ring(),
-    )
   }
 
   /** The first comparison is awaited, so that a start that can't work fails. */
@@ -72,14 +66,14 @@ export class Dealer implements Service {
 
   /** Something changed: compare now. */
   dealSoon(): void {
-    this.#alarm.ring()
+    this.#loop.alarm.ring()
   }
 
   /** The lock connection broke: nothing is ours until it is locked again. */
   locksLost(): void {
     this.#lockedAs = 0
     this.#options.timetable.clear()
-    this.#alarm.ring()
+    this.#loop.alarm.ring()
   }
 
   /** A slot has ended its batch. */
@@ -88,7 +82,7 @@ export class Dealer implements Service {
   }
 
   async #pass(): Promise<void> {
-    await this.#alarm.wait(this.#options.heartbeat)
+    await this.#loop.alarm.wait(this.#options.heartbeat)
     if (this.#loop.stopping) return
     try {
       await this.#deal()

@@ -2,7 +2,6 @@ import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Head, look, survey } from '../store/head.ts'
 import type { Message } from '../store/wake.ts'
-import { Bell } from './bell.ts'
 import { Loop, type Service } from './service.ts'
 import type { ShardLocks } from './shard-locks.ts'
 import type { ServedQueue, Timetable } from './timetable.ts'
@@ -42,8 +41,7 @@ export interface LookoutOptions {
  */
 export class Lookout implements Service {
   readonly #options: LookoutOptions
-  readonly #alarm = new Bell()
-  readonly #loop: Loop
+  readonly #loop = new Loop(() => this.#pass())
   #pause = SHORTEST_PAUSE
   #nextSurvey = 0
   #notBefore = 0
@@ -54,10 +52,6 @@ export class Lookout implements Service {
 
   constructor(options: LookoutOptions) {
     this.#options = options
-    this.#loop = new Loop(
-      () => this.#pass(),
-      () => this.#alarm.ring(),
-    )
   }
 
   start(): Promise<void> {
@@ -74,13 +68,13 @@ export class Lookout implements Service {
     if (this.#flagRaised) return
     this.#pause = SHORTEST_PAUSE
     clearTimeout(this.#soon)
-    this.#soon = setTimeout(() => this.#alarm.ring(), Math.max(0, this.#notBefore - performance.now()))
+    this.#soon = setTimeout(() => this.#loop.alarm.ring(), Math.max(0, this.#notBefore - performance.now()))
   }
 
   /** Shards came, or wake-ups may have been missed: look at everything now. */
   surveySoon(): void {
     this.#nextSurvey = 0
-    this.#alarm.ring()
+    this.#loop.alarm.ring()
   }
 
   /** The connection that held the flag broke. */
@@ -109,7 +103,7 @@ export class Lookout implements Service {
     this.#wakeUps += 1
     if (this.#wakeUps < CROWD || !this.#flagRaised) return
     this.#pause = SHORTEST_PAUSE
-    this.#alarm.ring()
+    this.#loop.alarm.ring()
   }
 
   async #pass(): Promise<void> {
@@ -126,7 +120,7 @@ export class Lookout implements Service {
     }
     this.#notBefore = performance.now() + affordable(startedAt)
     // Whoever asked for a survey while this pass was under way rang for nobody.
-    if (!this.#loop.stopping && this.#nextSurvey > 0) await this.#alarm.wait(this.#pause)
+    if (!this.#loop.stopping && this.#nextSurvey > 0) await this.#loop.alarm.wait(this.#pause)
   }
 
   /** Looks, where that can help, and says whether anything is due that a slot could take. */

@@ -34,17 +34,8 @@ export function failure(queue: Queue, round: Round, thrown: unknown): FailedRoun
   return {
     round,
     thrown,
-    error: describe(thrown),
+    error: describeError(thrown),
     retryIn: dies ? null : secondsUntilRetry(queue, retryCount),
-  }
-}
-
-/** What can't be shown, such as an object without a prototype, is a failure all the same. */
-function describe(thrown: unknown): string {
-  try {
-    return describeError(thrown)
-  } catch {
-    return 'the handler threw something that can’t be shown'
   }
 }
 

@@ -1,19 +1,21 @@
+import { Bell } from './bell.ts'
+
 /** What a worker is made of: every part starts and stops the same way. */
 export interface Service {
   start(): Promise<void>
   stop(): Promise<void>
 }
 
-/** A loop that runs until it is told to stop; `pass` awaits whatever it wants to wait for. */
+/** A loop that runs until it is told to stop; a pass that waits does so on the `alarm`, which stopping rings. */
 export class Loop implements Service {
+  readonly alarm: Bell
   #stopping = false
   #done: Promise<void> | undefined
   readonly #pass: () => Promise<void>
-  readonly #onStop: () => void
 
-  constructor(pass: () => Promise<void>, onStop: () => void) {
+  constructor(pass: () => Promise<void>, alarm = new Bell()) {
     this.#pass = pass
-    this.#onStop = onStop
+    this.alarm = alarm
   }
 
   get stopping(): boolean {
@@ -27,7 +29,7 @@ export class Loop implements Service {
 
   async stop(): Promise<void> {
     this.#stopping = true
-    this.#onStop()
+    this.alarm.ring()
     await this.#done
   }
 

@@ -48,9 +48,8 @@ export class Settlements implements Service {
   readonly #timetable: Timetable
   readonly #logger: Logger
   readonly #observer: SettlementObserver
-  readonly #alarm = new Bell()
   readonly #stored = new Bell()
-  readonly #loop: Loop
+  readonly #loop = new Loop(() => this.#retry())
   #kept: Piece[] = []
   #pause = SHORTEST_PAUSE
 
@@ -59,10 +58,6 @@ export class Settlements implements Service {
     this.#timetable = timetable
     this.#logger = logger
     this.#observer = observer
-    this.#loop = new Loop(
-      () => this.#retry(),
-      () => this.#alarm.ring(),
-    )
   }
 
   /** Rounds whose outcome is not stored yet. */
@@ -171,11 +166,11 @@ export class Settlements implements Service {
 
   #keep(piece: Piece): void {
     this.#kept.push(piece)
-    this.#alarm.ring()
+    this.#loop.alarm.ring()
   }
 
   async #retry(): Promise<void> {
-    await this.#alarm.wait(this.#kept.length > 0 ? this.#pause : undefined)
+    await this.#loop.alarm.wait(this.#kept.length > 0 ? this.#pause : undefined)
     if (this.#loop.stopping || this.#kept.length === 0) return
     const before = this.pending
     const pieces = this.#kept

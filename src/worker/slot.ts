@@ -35,10 +35,7 @@ export class Slot implements Service {
     this.index = options.index
     this.#options = options
     this.#bell = options.timetable.bell
-    this.#loop = new Loop(
-      () => this.#pass(),
-      () => this.#bell.ring(),
-    )
+    this.#loop = new Loop(() => this.#pass(), this.#bell)
   }
 
   start(): Promise<void> {

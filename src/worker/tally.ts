@@ -1,6 +1,5 @@
 import type { Database } from '../postgres/database.ts'
 import { addCounts, type Count } from '../store/counter.ts'
-import { Bell } from './bell.ts'
 import { Loop, type Service } from './service.ts'
 
 const FLUSH_EVERY = 5_000
@@ -11,16 +10,11 @@ const FLUSH_EVERY = 5_000
  */
 export class Tally implements Service {
   readonly #database: Database
-  readonly #alarm = new Bell()
-  readonly #loop: Loop
+  readonly #loop = new Loop(() => this.#pass())
   #counts = new Map<number, Count>()
 
   constructor(database: Database) {
     this.#database = database
-    this.#loop = new Loop(
-      () => this.#pass(),
-      () => this.#alarm.ring(),
-    )
   }
 
   start(): Promise<void> {
@@ -42,7 +36,7 @@ export class Tally implements Service {
   }
 
   async #pass(): Promise<void> {
-    await this.#alarm.wait(FLUSH_EVERY)
+    await this.#loop.alarm.wait(FLUSH_EVERY)
     if (!this.#loop.stopping) await this.#flush()
   }
 

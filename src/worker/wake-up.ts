@@ -21,9 +21,8 @@ export class WakeUp implements Service {
   readonly #logger: Logger
   readonly #onMessage: (message: Message) => void
   readonly #name = `${process.pid}-${Math.random().toString(36).slice(2)}`
-  readonly #stopped = new Bell()
   readonly #echoed = new Bell()
-  readonly #checking: Loop
+  readonly #checking = new Loop(() => this.#check())
   #heard = false
   #subscriber: Subscriber | undefined
 
@@ -37,10 +36,6 @@ export class WakeUp implements Service {
     this.#channel = channel
     this.#logger = logger
     this.#onMessage = onMessage
-    this.#checking = new Loop(
-      () => this.#check(),
-      () => this.#stopped.ring(),
-    )
   }
 
   async start(): Promise<void> {
@@ -98,12 +93,12 @@ export class WakeUp implements Service {
   }
 
   async #check(): Promise<void> {
-    await this.#stopped.wait(CHECK_EVERY)
+    await this.#checking.alarm.wait(CHECK_EVERY)
     const subscriber = this.#subscriber
     if (!subscriber) return
     this.#heard = false
     Promise.resolve(subscriber.notify(this.#channel, echo(this.#name))).catch(() => {})
-    await Promise.race([this.#echoed.wait(ECHO_TIMEOUT), this.#stopped.wait(ECHO_TIMEOUT)])
+    await Promise.race([this.#echoed.wait(ECHO_TIMEOUT), this.#checking.alarm.wait(ECHO_TIMEOUT)])
     if (this.#heard || this.#checking.stopping) return
     this.#logger.warn({}, 'the wake-up connection is deaf: replacing it')
     await this.#close()
