@@ -64,7 +64,8 @@ const DEFAULT_SHARDS = 5
 const DEFAULT_BATCH_SIZE = 1
 const DEFAULT_MAX_RETRY_COUNT = 25
 const DEFAULT_MAX_CRASHES = 3
-const MAX_SHARDS = 16_384
+/** A shard's number in an advisory lock has room for so many. */
+export const MAX_SHARDS = 16_384
 const MAX_BATCH_SIZE = 10_000
 const MAX_INTEGER = 2 ** 31 - 1
 const MAX_NAME_BYTES = 255
@@ -114,7 +115,7 @@ export function defineQueue<Payload>(
 }
 
 /** @throws LockstepError `LOCKSTEP_BAD_QUEUE` unless `name` is text of 1 to 255 bytes that Postgres can hold. */
-export function checkQueueName(name: unknown): asserts name is string {
+function checkQueueName(name: unknown): asserts name is string {
   const problem =
     typeof name !== 'string'
       ? `must be text, not ${show(name)}`

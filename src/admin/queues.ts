@@ -3,13 +3,12 @@ import { closest, distance } from 'fastest-levenshtein'
 import { LockstepError, OptionError } from '../errors.ts'
 import { show, wholeNumber } from '../options.ts'
 import type { Database } from '../postgres/database.ts'
-import { isQueue, type Queue } from '../queue.ts'
+import { isQueue, MAX_SHARDS, type Queue } from '../queue.ts'
 import { countStrays, listQueues, type QueueRow, rehome, setPaused, setShards } from '../store/queue.ts'
 import { DEAL, notify } from '../store/wake.ts'
 import { type Progress, Progression } from './progression.ts'
 import { type ChunkSettings, chunkSettings, type ProgressionOptions } from './walk.ts'
 
-const MAX_SHARDS = 16_384
 /** ms between tries to get rows that are locked, doubled from the first to the last. */
 const [FIRST_PAUSE, LAST_PAUSE] = [20, 1_000]
 

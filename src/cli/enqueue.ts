@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { toPushedJob } from '../enqueue/validation.ts'
 import type { NewJob } from '../job.ts'
-import { defineQueue } from '../queue.ts'
+import { defineQueue, MAX_SHARDS } from '../queue.ts'
 import { type Connection, type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { ENQUEUE_HELP } from './enqueue/help.ts'
 import { delimiterOption, type Input, type InputFlags, inputOf, shuffled } from './enqueue/input.ts'
@@ -16,7 +16,6 @@ import { quote } from './suggest.ts'
 
 const MAX_SHUFFLED_BYTES = 256 * 1024 * 1024
 const DEFAULT_SHARDS = 5
-const MAX_SHARDS = 16_384
 
 interface EnqueueFlags extends ConnectionOptions, InputFlags, Columns {
   readonly skip: number

@@ -1,16 +1,15 @@
 import type pg from 'pg'
 import { quoteIdentifier } from '../postgres/schema-name.ts'
+import { MAX_SHARDS } from '../queue.ts'
 
 /**
  * Session advisory locks, named by the table of what they stand for and a number in it: unique in the database,
- * so that two schemas never meet. A shard's number has room for the 16,384 shards a queue may have.
+ * so that two schemas never meet. A shard's number has room for all shards a queue may have.
  */
 export type LockedTable = 'jobs' | 'processes' | 'queues'
 
-const SHARDS_PER_QUEUE = 16_384
-
 export function shardNumber(queueId: number, shard: number): number {
-  return (queueId * SHARDS_PER_QUEUE + shard) | 0
+  return (queueId * MAX_SHARDS + shard) | 0
 }
 
 type Session = Pick<pg.ClientBase, 'query'>
