@@ -149,8 +149,10 @@ describe('R5 requeue', () => {
       }
     }
     const rising = async () => {
-      for (let n = 0; n < 30; n += 1)
-        moved += (await stage.lockstep.requeue(board.queue, {}, { chunk: 20 })).done
+      for (let n = 0; n < 30; n += 1) {
+        const { done } = await stage.lockstep.requeue(board.queue, {}, { chunk: 20 })
+        moved += done
+      }
     }
     const burying = async () => {
       for (let n = 0; n < 30; n += 1) await stage.lockstep.kill(board.queue, {}, { chunk: 20 })
