@@ -41,6 +41,8 @@ export class Dealer implements Service {
   readonly #loop = new Loop(() => this.#pass())
   readonly #frozen: FrozenProcesses
   #lockedAs = 0
+  /** Shards also go between two comparisons, when a slot has ended its batch. */
+  #told = 0
   #quiet = false
 
   constructor(options: DealerOptions) {
@@ -99,7 +101,6 @@ export class Dealer implements Service {
     const names = queues.map(({ queue }) => queue.name)
     const rows = await listQueues(database, names)
     const processes = await listLiveProcesses(database, names)
-    const before = [...timetable.shards].length
     let first = 0
     let changed = false
     for (const served of queues) {
@@ -112,7 +113,8 @@ export class Dealer implements Service {
     await this.#tidy(rows)
     await this.#frozen.end()
     const held = [...timetable.shards].length
-    if (changed || before !== held) this.#options.onDealt(held)
+    if (changed || this.#told !== held) this.#options.onDealt(held)
+    this.#told = held
   }
 
   async #readClock(): Promise<void> {

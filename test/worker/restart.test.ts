@@ -46,16 +46,16 @@ test('P1 P2 P3: a database that crashes and comes back: nothing is lost, and bot
 test('R15: a worker whose database is away stops all the same', async () => {
   const queue = shop.queue({ shards: 8, perform: shortWork })
   const idle = await shop.work({ queues: [shop.queue({ shards: 24, perform() {} })] })
-  const busy = await shop.work({ queues: [queue] })
+  const busy = await shop.work({ queues: [queue], lease: 1_000 })
   const completed = next(busy, 'completed')
   await shop.lockstep.enqueue(queue, many())
   await completed
-  // It can't claim, and has to become somebody new.
-  const failure = next(busy, 'failure')
+  // Its lease ends, and it has to become somebody new.
+  const leaseLost = next(busy, 'leaseLost')
   await server.restart({
     shutdown: 'immediate',
     async whileDown() {
-      await failure
+      await leaseLost
       const startedAt = performance.now()
       await Promise.all([busy.stop(), idle.stop()])
       expect(performance.now() - startedAt).toBeLessThan(12_000)

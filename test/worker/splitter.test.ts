@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { allShards, byNode, dynamic, type Queue, type Splitter, type Worker } from '../../src/index.ts'
 import type { Hand, ShardRef } from '../../src/worker/splitter.ts'
 import { shardsHeld } from '../support/shards.ts'
-import { eventually, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()
 
@@ -125,6 +125,25 @@ describe('R12: dynamic', () => {
       Array.from({ length: 20 }, (_, id) => ({ id })),
     )
     await completed
+  })
+
+  test('a shard that is in work leaves when its batch has ended, and that is told too', async () => {
+    const gate = new Gate()
+    const queue = shop.queue({ shards: 2, perform: () => gate.opened })
+    const first = await shop.work({ queues: [queue] })
+    const told: number[] = []
+    first.on('dealt', ({ shards }) => told.push(shards))
+    const ids = Array.from({ length: 20 }, (_, id) => ({ id }))
+    await shop.lockstep.enqueue(queue, ids)
+    await eventually(() => expect(first.report()).toHaveLength(2))
+    const second = await shop.work({ queues: [queue] })
+    // It has compared, and holds on to both.
+    await next(first, 'dealt')
+    expect(await shardsHeld(shop, first.processId, queue)).toHaveLength(2)
+
+    gate.open()
+    await expectShares([first, second], queue, [1, 1])
+    await eventually(() => expect(told.at(-1)).toBe(1))
   })
 })
 
