@@ -23,4 +23,9 @@ export interface JobInfo {
   readonly error: string | null
   /** How often in a row a process died with the job in work. */
   readonly crashes: number
+  /**
+   * The number of this claim: those of one id only grow. A system outside the database that keeps the highest it
+   * has seen, and refuses lower ones, is safe from a handler that goes on after its lease has ended.
+   */
+  readonly fence: number
 }

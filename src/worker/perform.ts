@@ -69,5 +69,6 @@ function infoOf(round: Round): JobInfo {
     scores: round.scores,
     error: round.error,
     crashes: round.crashes,
+    fence: round.fence,
   }
 }

@@ -110,7 +110,7 @@ test('R9: maxPayloads bounds a round to the lowest scores; the rest follows at o
   expect(performance.now() - startedAt).toBeLessThan(5_000)
 })
 
-test('R9: a handler is told of scores, retryCount, performIn, error and crashes', async () => {
+test('R9 P6: a handler is told of scores, retryCount, performIn, error, crashes and the fence, which grows', async () => {
   const told: JobInfo[] = []
   const performIn = new Date(PAST)
   const queue = shop.queue({
@@ -126,7 +126,9 @@ test('R9: a handler is told of scores, retryCount, performIn, error and crashes'
   const completed = next(worker, 'completed')
   await worker.start()
   await completed
-  expect(told[0]).toEqual({ retryCount: -1, performIn, scores: [1, 2.5], error: null, crashes: 0 })
+  const fence = expect.any(Number)
+  expect(told[0]).toEqual({ retryCount: -1, performIn, scores: [1, 2.5], error: null, crashes: 0, fence })
+  expect(told[1]!.fence).toBeGreaterThan(told[0]!.fence)
   expect(told[1]).toMatchObject({
     retryCount: 0,
     error: expect.stringMatching('first time'),
