@@ -18,7 +18,10 @@ export interface PerformContext {
 }
 
 export interface TransactionalContext extends PerformContext {
-  /** The transaction that also completes the batch. Don't commit or roll it back; savepoints are fine. */
+  /**
+   * The transaction that also completes the batch. Don't commit or roll it back; savepoints are fine. When the
+   * signal is aborted, its connection ends, and a statement under way rejects.
+   */
   readonly tx: ClientBase
 }
 

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { hasCode, toLockstepError } from './failure.ts'
+import { hasCode, isConnectionFailure, toLockstepError } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
 
 /** Anything that runs a statement with $1, $2 … for values, as a `pg` client or pool does. */
@@ -25,7 +25,7 @@ export class Database {
   readonly #callTimeout: number | undefined
   #wrap = false
 
-  /** `callTimeout`: ms after which a call on the pool counts as failed; a half-open connection never answers. */
+  /** `callTimeout`: ms after which a statement of ours counts as failed; a half-open connection never answers. */
   constructor(pool: pg.Pool, schema: string, callTimeout?: number) {
     this.pool = pool
     this.schema = schema
@@ -35,7 +35,7 @@ export class Database {
 
   async query<Row>(text: string, values: unknown[] = [], on: Queryable = this.pool): Promise<Row[]> {
     try {
-      const query = { text, values, types, query_timeout: on === this.pool ? this.#callTimeout : undefined }
+      const query = { text, values, types, query_timeout: this.#callTimeout }
       const { rows } = await (
         on as unknown as { query(query: pg.QueryConfig): Promise<{ rows: Row[] }> }
       ).query(query)
@@ -64,19 +64,24 @@ export class Database {
     return `SELECT * FROM ${this.prefix}.${quoteIdentifier(name)}(${places.join(', ')})`
   }
 
-  /** Runs `work` in a READ COMMITTED transaction and commits, or rolls back when it throws. */
+  /**
+   * Runs `work` in a READ COMMITTED transaction and commits, or rolls back when it throws. A connection that may be
+   * half open is thrown away: what is asked of it next would wait behind what is never answered.
+   */
   async transaction<T>(work: (client: pg.PoolClient) => Promise<T>, begin = ''): Promise<T> {
     const client = await this.connect()
     let broken: Error | undefined
     try {
-      await client.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${begin}`)
+      await this.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${begin}`, [], client)
       const result = await work(client)
-      await client.query('COMMIT')
+      await this.query('COMMIT', [], client)
       return result
     } catch (error) {
-      await client.query('ROLLBACK').catch((failure: Error) => {
-        broken = failure
-      })
+      if (isConnectionFailure(error)) broken = error as Error
+      else
+        await this.query('ROLLBACK', [], client).catch((failure: Error) => {
+          broken = failure
+        })
       throw toLockstepError(error)
     } finally {
       client.release(broken)

@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import type { PoolClient } from 'pg'
 import { CrashLimitError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
@@ -101,14 +102,19 @@ async function transact(
   const begin = `SET LOCAL lockstep.round = '${round}'`
   try {
     return await database.transaction(async (client) => {
-      const failed = await perform(performance, middleware, logger, client)
-      const outcome = ended(performance, failed)
-      if (outcome.completed.length === 0) throw new Rollback({ kind: 'failed', failed })
-      if (outcome.released.length > 0) throw new Rollback({ kind: 'again', uncertain: false })
-      await requireSameTransaction(client, round)
-      await client.query(`SET LOCAL lock_timeout = ${lockTimeout}`)
-      const exceptions = await storeInTransaction(database, client, claimant, outcome)
-      return { kind: 'stored', outcome, exceptions }
+      const stay = endWithSignal(client, performance.abort.signal)
+      try {
+        const failed = await perform(performance, middleware, logger, client)
+        const outcome = ended(performance, failed)
+        if (outcome.completed.length === 0) throw new Rollback({ kind: 'failed', failed })
+        if (outcome.released.length > 0) throw new Rollback({ kind: 'again', uncertain: false })
+        await requireSameTransaction(database, client, round)
+        await database.query(`SET LOCAL lock_timeout = ${lockTimeout}`, [], client)
+        const exceptions = await storeInTransaction(database, client, claimant, outcome)
+        return { kind: 'stored', outcome, exceptions }
+      } finally {
+        stay()
+      }
     }, begin)
   } catch (error) {
     if (error instanceof Rollback) return error.ending
@@ -119,6 +125,16 @@ async function transact(
     // Whether a COMMIT came through whose answer was lost, giving back will show: then there is nothing to give.
     return { kind: 'again', uncertain: isConnectionFailure(error) }
   }
+}
+
+/**
+ * Once the signal is aborted nothing of the transaction is to take effect, and a statement of the handler's that is
+ * never answered (the connection is half open) must not hold it for ever. What is returned ends the watch.
+ */
+function endWithSignal(client: PoolClient, signal: AbortSignal): () => void {
+  const end = () => void (client as PoolClient & pg.Client).end().catch(() => {})
+  signal.addEventListener('abort', end)
+  return () => signal.removeEventListener('abort', end)
 }
 
 /** The completion waited in vain, or for somebody who waits for us: whoever that is, we give way. */
@@ -132,16 +148,16 @@ function failAll(rounds: readonly Round[], error: unknown): Failed {
 
 class BrokenTransaction extends Error {}
 
-async function requireSameTransaction(client: PoolClient, round: string): Promise<void> {
-  const { rows } = await client
-    .query("SELECT current_setting('lockstep.round', true) AS round")
+async function requireSameTransaction(database: Database, client: PoolClient, round: string): Promise<void> {
+  const rows = await database
+    .query<{ round: string | null }>("SELECT current_setting('lockstep.round', true) AS round", [], client)
     .catch((error: Error) => {
       if (isConnectionFailure(error)) throw error
       throw new BrokenTransaction(`the handler left its transaction aborted: ${error.message}`, {
         cause: error,
       })
     })
-  if (rows[0].round === round) return
+  if (rows[0]!.round === round) return
   throw new BrokenTransaction(
     'the handler ended its transaction itself: leave COMMIT and ROLLBACK to the worker',
   )

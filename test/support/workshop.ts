@@ -158,6 +158,7 @@ export function next<E extends keyof WorkerEvents>(
   worker: Worker,
   event: E,
   fits: (detail: WorkerEvents[E][0]) => boolean = () => true,
+  deadline = DEADLINE,
 ): Promise<WorkerEvents[E][0]> {
   const events = worker as EventEmitter
   return new Promise((resolve, reject) => {
@@ -167,8 +168,8 @@ export function next<E extends keyof WorkerEvents>(
     }
     const timer = setTimeout(() => {
       end()
-      reject(new Error(`no "${event}" in ${DEADLINE} ms`))
-    }, DEADLINE)
+      reject(new Error(`no "${event}" in ${deadline} ms`))
+    }, deadline)
     const hear = (detail: WorkerEvents[E][0]) => {
       if (!fits(detail)) return
       end()

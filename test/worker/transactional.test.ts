@@ -1,5 +1,6 @@
 import { beforeAll, expect, test, vi } from 'vitest'
-import type { Batch } from '../../src/index.ts'
+import { type Batch, Lockstep, TimeoutError } from '../../src/index.ts'
+import { Network } from '../support/network.ts'
 import { Recorder } from '../support/recorder.ts'
 import {
   aborted,
@@ -176,6 +177,38 @@ test('a handler may use savepoints', async () => {
   await completed
   expect(await written('savepoint')).toBe(1)
 })
+
+test('R16: a statement that runs at the timeout ends with it, and the round has failed', async () => {
+  const queue = shop.transactional({
+    timeout: 100,
+    retryIn: () => 3600,
+    perform: async (batch, { tx }) => {
+      await write(batch, tx)
+      await tx.query('SELECT pg_sleep(600)')
+    },
+  })
+  expect(await failureOf(queue)).toMatchObject({ error: expect.any(TimeoutError), retryCount: 0 })
+  expect(await written('poor')).toBe(0)
+})
+
+test('a connection that goes silent holds a round no longer than its statements may take', async () => {
+  const network = await Network.to(shop.connectionString)
+  const lockstep = new Lockstep({ connectionString: network.connectionString, logger: shop.logger })
+  shop.later(() => lockstep.close())
+  shop.later(() => network.close())
+  const gate = new Gate()
+  const queue = shop.transactional({ perform: () => gate.opened })
+  const worker = shop.create({ queues: [queue] }, lockstep)
+  await worker.start()
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await started
+  network.strand()
+  const completed = next(worker, 'completed', () => true, 30_000)
+  gate.open()
+  // On a connection that is new, what was given back is performed again.
+  await completed
+}, 60_000)
 
 test('R15: a round given back at stop leaves no writes', async () => {
   const queue = shop.transactional({

@@ -1,0 +1,168 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** What becomes of the bytes: `silent` is a half-open connection, `deaf` one that hears no notifications. */
+type Weather = 'fine' | 'cut' | 'silent' | 'deaf'
+
+/**
+ * The network between one host and the server: a TCP proxy that can be cut, go silent or become slow.
+ *
+ * Silence is worse than lost packets: both kernels go on acknowledging, so keepalives notice nothing, and what was
+ * sent arrives when the weather is fine again.
+ */
+export class Network {
+  readonly #target: URL
+  readonly #server: Server
+  readonly #links = new Set<Link>()
+  #weather: Weather = 'fine'
+  #delay = 0
+
+  private constructor(target: URL) {
+    this.#target = target
+    this.#server = createServer((client) => this.#accept(client))
+  }
+
+  /** A way to the server of a connection string. */
+  static async to(connectionString: string): Promise<Network> {
+    const network = new Network(new URL(connectionString))
+    network.#server.listen(0, '127.0.0.1')
+    await once(network.#server, 'listening')
+    network.#server.unref()
+    return network
+  }
+
+  get connectionString(): string {
+    const url = new URL(this.#target)
+    url.host = `127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    return url.href
+  }
+
+  /** Every connection breaks, and new ones are refused. */
+  cut(): void {
+    this.#weather = 'cut'
+    for (const link of this.#links) link.destroy()
+  }
+
+  /** Nothing arrives in either direction, and nobody is told. */
+  silence(): void {
+    this.#change('silent')
+  }
+
+  /** The connections there are stay silent for good, as behind a router that forgot them; new ones work. */
+  strand(): void {
+    for (const link of this.#links) link.strand()
+  }
+
+  /** What the server says on connections that listen for notifications does not arrive. */
+  deafen(): void {
+    this.#change('deaf')
+  }
+
+  /** ms that every piece takes longer, each way. */
+  slow(delay: number): void {
+    this.#delay = delay
+  }
+
+  /** What was held up arrives. */
+  restore(): void {
+    this.#delay = 0
+    this.#change('fine')
+  }
+
+  close(): void {
+    this.cut()
+    this.#server.close()
+  }
+
+  #change(weather: Weather): void {
+    this.#weather = weather
+    for (const link of this.#links) link.follow(weather)
+  }
+
+  #accept(client: Socket): void {
+    if (this.#weather === 'cut') {
+      client.on('error', () => {})
+      client.destroy()
+      return
+    }
+    const upstream = connect(Number(this.#target.port || 5432), this.#target.hostname)
+    const link = new Link(
+      client,
+      upstream,
+      () => this.#delay,
+      () => this.#weather,
+    )
+    this.#links.add(link)
+    link.ended.then(() => this.#links.delete(link))
+    link.follow(this.#weather)
+  }
+}
+
+/** One connection through the network. */
+class Link {
+  readonly ended: Promise<void>
+  readonly #client: Socket
+  readonly #upstream: Socket
+  #listens = false
+  #stranded = false
+
+  constructor(client: Socket, upstream: Socket, delay: () => number, weather: () => Weather) {
+    this.#client = client
+    this.#upstream = upstream
+    client.setNoDelay(true)
+    upstream.setNoDelay(true)
+    for (const socket of [client, upstream]) socket.on('error', () => this.destroy())
+    const ends = [client, upstream].map(
+      (socket) => new Promise<void>((end) => socket.on('close', () => end())),
+    )
+    this.ended = Promise.race(ends).then(() => this.destroy())
+    carry(upstream, client, delay)
+    carry(client, upstream, delay, (piece) => {
+      if (this.#listens || !piece.includes('LISTEN ')) return
+      this.#listens = true
+      this.follow(weather())
+    })
+  }
+
+  strand(): void {
+    this.follow('silent')
+    this.#stranded = true
+  }
+
+  follow(weather: Weather): void {
+    if (this.#stranded) return
+    flow(this.#client, weather !== 'silent')
+    flow(this.#upstream, weather === 'fine' || (weather === 'deaf' && !this.#listens))
+  }
+
+  destroy(): void {
+    this.#client.destroy()
+    this.#upstream.destroy()
+  }
+}
+
+function flow(socket: Socket, open: boolean): void {
+  if (open) socket.resume()
+  else socket.pause()
+}
+
+/** In order, also when the delay changes on the way. */
+function carry(from: Socket, to: Socket, delay: () => number, watch?: (piece: Buffer) => void): void {
+  let last: Promise<unknown> | undefined
+  from.on('data', (piece: Buffer) => {
+    watch?.(piece)
+    const pause = delay()
+    if (pause === 0 && last === undefined) {
+      to.write(piece)
+      return
+    }
+    const sent: Promise<unknown> = (last ?? Promise.resolve())
+      .then(() => sleep(pause))
+      .then(() => to.destroyed || to.write(piece))
+      .then(() => {
+        if (last === sent) last = undefined
+      })
+    last = sent
+  })
+}
