@@ -28,6 +28,11 @@ export interface DealerOptions {
   processId(): number
   /** Whether the lease runs: without one nothing is this process's own. */
   alive(): boolean
+  /**
+   * A former session of this process still has its locks: the connection broke, and the server doesn't know yet.
+   * Somebody new can have the session ended as that of a process which is gone.
+   */
+  onOutlived(): void
   /** Shards came or went; so many are held now. */
   onDealt(shards: number): void
 }
@@ -125,7 +130,7 @@ export class Dealer implements Service {
   async #lockProcess(): Promise<void> {
     const processId = this.#options.processId()
     if (processId === this.#lockedAs || this.#quiet) return
-    await this.#options.locks.lockProcess(processId)
+    if (!(await this.#options.locks.lockProcess(processId))) this.#options.onOutlived()
     if (this.#lockedAs > 0) await this.#options.locks.unlockProcess(this.#lockedAs)
     this.#lockedAs = processId
   }

@@ -8,7 +8,7 @@ import type { Service } from './service.ts'
 import type { ShardRef } from './splitter.ts'
 
 /** ms; nobody ever waits for these locks, so a call that takes longer will never be answered. */
-const CALL_TIMEOUT = 10_000
+const CALL_TIMEOUT = 5_000
 
 /**
  * The session that holds this process's advisory locks: one per shard it serves, one for itself, and a flag per

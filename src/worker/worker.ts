@@ -258,6 +258,7 @@ export class Worker extends WorkerEmitter {
       heartbeat,
       processId: () => this.processId,
       alive: () => this.#identity.alive,
+      onOutlived: () => void this.#becomeSomebodyNew(),
       onDealt: (shards) => {
         this.emit('dealt', { shards })
         this.#lookout?.surveySoon()

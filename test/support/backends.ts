@@ -1,5 +1,7 @@
 import type { Workshop } from './workshop.ts'
 
+type Sql = Pick<Workshop, 'sql'>
+
 /** The connections a worker has, each told by what it does. */
 export type Backend = 'pool' | 'lock' | 'lease' | 'listen'
 
@@ -16,7 +18,7 @@ const CONDITIONS: Record<Backend, string> = {
 }
 
 /** Server processes of workers, and of the Lockstep object too, where `kind` is not a worker's alone. */
-export async function backends(shop: Workshop, kind: Backend): Promise<number[]> {
+export async function backends(shop: Sql, kind: Backend): Promise<number[]> {
   const rows = await shop.sql<{ pid: number }>(
     `SELECT pid FROM pg_stat_activity WHERE ${OURS} AND (${CONDITIONS[kind]})`,
   )
@@ -24,7 +26,7 @@ export async function backends(shop: Workshop, kind: Backend): Promise<number[]>
 }
 
 /** As if the network or an administrator had cut them off; returns how many there were. */
-export async function terminate(shop: Workshop, ...kinds: readonly Backend[]): Promise<number> {
+export async function terminate(shop: Sql, ...kinds: readonly Backend[]): Promise<number> {
   const pids = (await Promise.all(kinds.map((kind) => backends(shop, kind)))).flat()
   await shop.sql('SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS p(pid)', [pids])
   return pids.length

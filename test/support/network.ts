@@ -49,6 +49,11 @@ export class Network {
     this.#change('silent')
   }
 
+  /** The connections there are break for the host alone: the server takes them for whole. */
+  abandon(): void {
+    for (const link of this.#links) link.abandon()
+  }
+
   /** The connections there are stay silent for good, as behind a router that forgot them; new ones work. */
   strand(): void {
     for (const link of this.#links) link.strand()
@@ -106,23 +111,32 @@ class Link {
   readonly #upstream: Socket
   #listens = false
   #stranded = false
+  #abandoned = false
 
   constructor(client: Socket, upstream: Socket, delay: () => number, weather: () => Weather) {
     this.#client = client
     this.#upstream = upstream
     client.setNoDelay(true)
     upstream.setNoDelay(true)
-    for (const socket of [client, upstream]) socket.on('error', () => this.destroy())
+    for (const socket of [client, upstream]) socket.on('error', () => {})
     const ends = [client, upstream].map(
       (socket) => new Promise<void>((end) => socket.on('close', () => end())),
     )
-    this.ended = Promise.race(ends).then(() => this.destroy())
+    this.ended = Promise.race(ends)
+      .then(() => this.#abandoned || this.destroy())
+      .then(() => Promise.all(ends))
+      .then(() => {})
     carry(upstream, client, delay)
     carry(client, upstream, delay, (piece) => {
       if (this.#listens || !piece.includes('LISTEN ')) return
       this.#listens = true
       this.follow(weather())
     })
+  }
+
+  abandon(): void {
+    this.#abandoned = true
+    this.#client.destroy()
   }
 
   strand(): void {

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { Lockstep } from '../../src/index.ts'
 import { type Backend, terminate } from '../support/backends.ts'
 import { inversions, lost, overlaps, repeats } from '../support/handler-log.ts'
+import { Network } from '../support/network.ts'
 import { Producer } from '../support/producer.ts'
 import { Recorder } from '../support/recorder.ts'
 import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
@@ -72,3 +74,18 @@ test('P3: a handler’s transaction whose connection breaks is performed again, 
 function shortWork(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 20))
 }
+
+test('connections that broke for the worker alone: what the server still keeps for them is ended, and work goes on', async () => {
+  const network = await Network.to(shop.connectionString)
+  const lockstep = new Lockstep({ connectionString: network.connectionString, logger: shop.logger })
+  shop.later(() => lockstep.close())
+  shop.later(() => network.close())
+  const queue = shop.queue({ shards: 3, perform() {} })
+  const worker = shop.create({ queues: [queue] }, lockstep)
+  await worker.start()
+  await shop.idle(queue)
+  const completed = next(worker, 'completed')
+  network.abandon()
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await completed
+})
