@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
-import { lost, overlaps, type Run, read, runsOf } from '../support/handler-log.ts'
+import { lost, overlaps } from '../support/checker.ts'
+import { type Run, read, runsOf } from '../support/handler-log.ts'
 import { shardsHeld } from '../support/shards.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
@@ -56,7 +57,7 @@ test('P1 P3 R10: when a process is killed, its shards go on at once, its claims 
   expect(survivor.of('rescued')).toEqual(
     expect.arrayContaining(claimed.map((id) => ({ queue: queue.name, id, crashes: 1 }))),
   )
-  expect(overlaps(runs(), processes.deaths)).toEqual([])
+  expect(overlaps(runs(), processes)).toEqual([])
   expect(lost(runs(), new Map(ids.map((id) => [id, [id]])))).toEqual([])
   await expectLeaseKept(claimed, victim, left)
 })

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
-import { lost, read, runsOf } from '../support/handler-log.ts'
+import { lost } from '../support/checker.ts'
+import { read, runsOf } from '../support/handler-log.ts'
 import { WorkerProcesses } from '../support/worker-processes.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
 

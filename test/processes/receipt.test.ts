@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { parse } from 'csv-parse/sync'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { defineQueue, type NewJob } from '../../src/index.ts'
-import { inversions, overlaps, read, runsOf } from '../support/handler-log.ts'
+import { inversions, overlaps } from '../support/checker.ts'
+import { read, runsOf } from '../support/handler-log.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
 
@@ -143,5 +144,5 @@ function expectOneAtATime(): void {
   const runs = runsOf(read(processes!.log))
   expect(runs.length).toBeGreaterThanOrEqual(CASES)
   expect(new Set(runs.map(({ process }) => process)).size).toBe(3)
-  expect(overlaps(runs, processes!.deaths)).toEqual([])
+  expect(overlaps(runs, processes!)).toEqual([])
 }

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { defineQueue, type Queue } from '../../src/index.ts'
-import { inversions, lost, overlaps, read, repeats, runsOf } from '../support/handler-log.ts'
+import { inversions, lost, overlaps, repeats } from '../support/checker.ts'
+import { read, runsOf } from '../support/handler-log.ts'
 import { Producer } from '../support/producer.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
@@ -40,7 +41,7 @@ test('P1 P2 P3: from 5 shards to 24 and to 3 while producers and workers run', a
   expect(new Set(runs().map(({ process }) => process)).size).toBe(2)
   expect(lost(runs(), producer.pushed)).toEqual([])
   expect(repeats(runs())).toEqual([])
-  expect(overlaps(runs(), processes.deaths)).toEqual([])
+  expect(overlaps(runs(), processes)).toEqual([])
   expect(inversions(runs(), ORDER)).toEqual([])
 })
 

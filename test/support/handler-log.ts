@@ -1,26 +1,48 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 
-/** When a handler began or ended a round of one id, in ns of the clock that all processes of a machine share. */
-export interface Entry {
-  readonly kind: 'begin' | 'end'
-  readonly at: bigint
-  /** The worker process, and the handler run in it. */
+/** A round of one id, as a worker process writes it down. Its id and fence name it in all entries. */
+interface RoundKey {
+  /** Of the worker process; no two have the same. */
   readonly process: string
-  readonly run: number
+  readonly queue: string
   readonly id: string
+  readonly fence: number
+}
+
+/** A handler begins. Times are in ns of the clock that all processes of a machine share. */
+interface Begin extends RoundKey {
+  readonly kind: 'begin'
+  readonly at: bigint
   readonly payloads: readonly unknown[]
-  /** Of an end: whether the handler returned. */
+}
+
+/** It ended: it returned, or failed. */
+interface End extends RoundKey {
+  readonly kind: 'end'
+  readonly at: bigint
   readonly returned: boolean
 }
 
-/** One round of one id: `end` is undefined where its process died first. */
+/** The worker says that its completion is stored, or was refused. */
+interface Answer extends RoundKey {
+  readonly kind: 'accepted' | 'refused'
+  readonly at: bigint
+}
+
+export type Entry = Begin | End | Answer
+
+/** All that is known of one round of one id. */
 export interface Run {
-  readonly id: string
   readonly process: string
+  readonly queue: string
+  readonly id: string
+  readonly fence: number
   readonly payloads: readonly unknown[]
   readonly begin: bigint
+  /** Undefined where its process died first. */
   readonly end: bigint | undefined
   readonly returned: boolean
+  readonly accepted: boolean
 }
 
 export function now(): bigint {
@@ -42,92 +64,24 @@ export function read(file: string): Entry[] {
   })
 }
 
-/** Begins and ends put together, in the order of their begins. */
+/** Entries put together, in the order of their begins. */
 export function runsOf(entries: readonly Entry[]): Run[] {
-  const key = ({ process, run, id }: Entry) => `${process} ${run} ${id}`
-  const ends = new Map(entries.filter(({ kind }) => kind === 'end').map((entry) => [key(entry), entry]))
-  return entries
-    .filter(({ kind }) => kind === 'begin')
-    .map((entry) => {
-      const { id, process, payloads, at } = entry
-      const end = ends.get(key(entry))
-      return { id, process, payloads, begin: at, end: end?.at, returned: end?.returned ?? false }
-    })
-    .sort((a, b) => (a.begin < b.begin ? -1 : a.begin > b.begin ? 1 : 0))
-}
-
-/**
- * P1: pairs of runs of one id at the same time. A run without an end lasted until its process died, as told by
- * `deaths`; where that is not told, to this day.
- */
-export function overlaps(
-  runs: readonly Run[],
-  deaths: ReadonlyMap<string, bigint> = new Map(),
-): [Run, Run][] {
-  const found: [Run, Run][] = []
-  for (const ofId of byId(runs).values()) {
-    let last: Run | undefined
-    for (const run of ofId) {
-      if (last && run.begin < endOf(last, deaths)) found.push([last, run])
-      if (!last || endOf(run, deaths) > endOf(last, deaths)) last = run
+  const runs = new Map<string, { -readonly [Key in keyof Run]: Run[Key] }>()
+  const key = ({ process, queue, id, fence }: RoundKey) => JSON.stringify([process, queue, id, fence])
+  for (const entry of entries) {
+    if (entry.kind === 'begin') {
+      const { kind: _, at, ...rest } = entry
+      runs.set(key(entry), { ...rest, begin: at, end: undefined, returned: false, accepted: false })
+      continue
     }
+    const run = runs.get(key(entry))
+    if (!run) throw new Error(`the log has no begin for ${key(entry)}`)
+    if (entry.kind === 'end') Object.assign(run, { end: entry.at, returned: entry.returned })
+    if (entry.kind === 'accepted') run.accepted = true
   }
-  return found
+  return [...runs.values()].sort((a, b) => compare(a.begin, b.begin))
 }
 
-/** P2: payloads that a handler got after a higher one of their id had been worked off, or above it in its batch. */
-export function inversions(runs: readonly Run[], orderOf: (payload: unknown) => number): string[] {
-  const found: string[] = []
-  for (const [id, ofId] of byId(runs)) {
-    let highest = Number.NEGATIVE_INFINITY
-    for (const { payloads, returned } of ofId) {
-      const orders = payloads.map(orderOf)
-      orders.forEach((order, place) => {
-        const before = Math.max(highest, ...orders.slice(0, place))
-        if (order < before) found.push(`${id}: ${order} after ${before}`)
-      })
-      if (returned) highest = Math.max(highest, ...orders)
-    }
-  }
-  return found
-}
-
-/** P3: payloads that were pushed, but that no handler which returned has had. */
-export function lost(runs: readonly Run[], pushed: ReadonlyMap<string, readonly unknown[]>): string[] {
-  const done = countDone(runs)
-  return keysOf(pushed).filter((key) => !done.has(key))
-}
-
-/** Payloads that more than one handler had and returned. */
-export function repeats(runs: readonly Run[]): string[] {
-  return [...countDone(runs)].filter(([, count]) => count > 1).map(([key]) => key)
-}
-
-function countDone(runs: readonly Run[]): Map<string, number> {
-  const done = new Map<string, number>()
-  for (const { id, payloads, returned } of runs) {
-    if (!returned) continue
-    for (const key of keysOf(new Map([[id, payloads]]))) done.set(key, (done.get(key) ?? 0) + 1)
-  }
-  return done
-}
-
-function keysOf(payloads: ReadonlyMap<string, readonly unknown[]>): string[] {
-  return [...payloads].flatMap(([id, some]) => some.map((payload) => `${id}: ${JSON.stringify(payload)}`))
-}
-
-function byId(runs: readonly Run[]): Map<string, Run[]> {
-  const ids = new Map<string, Run[]>()
-  for (const run of runs) {
-    const ofId = ids.get(run.id)
-    if (ofId) ofId.push(run)
-    else ids.set(run.id, [run])
-  }
-  return ids
-}
-
-const FOREVER = 2n ** 63n
-
-function endOf({ end, process }: Run, deaths: ReadonlyMap<string, bigint>): bigint {
-  return end ?? deaths.get(process) ?? FOREVER
+function compare(a: bigint, b: bigint): number {
+  return a < b ? -1 : a > b ? 1 : 0
 }

@@ -7,11 +7,13 @@ type Handler = (batch: Batch<unknown>, context: TransactionalContext) => unknown
 export class Recorder {
   readonly runs: Run[] = []
 
-  /** The handler, with its runs written down. */
+  /** The handler, with its runs written down; one that returned counts as accepted. */
   around(handler: Handler = () => {}): Handler {
     return async (batch, context) => {
-      const began = [...batch].map(([id, payloads]) => {
-        return { id, payloads, process: 'this', begin: now(), end: undefined, returned: false } as Run
+      const began = [...batch].map(([id, payloads]): Run => {
+        const { fence } = context.jobs.get(id)!
+        const open = { end: undefined, returned: false, accepted: false }
+        return { process: 'this', queue: '', id, fence, payloads, begin: now(), ...open }
       })
       this.runs.push(...began)
       let returned = false
@@ -19,7 +21,7 @@ export class Recorder {
         await handler(batch, context)
         returned = true
       } finally {
-        for (const run of began) Object.assign(run, { end: now(), returned })
+        for (const run of began) Object.assign(run, { end: now(), returned, accepted: returned })
       }
     }
   }

@@ -7,7 +7,7 @@ import {
   type TransactionalContext,
   type WorkerEvents,
 } from '../../src/index.ts'
-import { append, now } from './handler-log.ts'
+import { Diary } from './diary.ts'
 
 /** What a child is told to be. Everything survives JSON. */
 export interface WorkerProcessOptions {
@@ -61,7 +61,8 @@ process.once('message', (options) => void work(options as WorkerProcessOptions))
 async function work(options: WorkerProcessOptions): Promise<void> {
   const { connectionString } = options
   const gate = new Promise<void>((open) => process.on('message', (message) => message === 'open' && open()))
-  const perform = handler(options, gate)
+  const diary = new Diary(String(process.pid), options.log)
+  const perform = handler(options, diary, gate)
   const { transactional, ...rest } = options.queue
   const policy = { ...rest, retryIn: () => RETRY_IN, perform }
   const queue = transactional
@@ -69,6 +70,7 @@ async function work(options: WorkerProcessOptions): Promise<void> {
     : defineQueue(rest.name, omitName(policy) as object)
   const lockstep = new Lockstep({ connectionString })
   const worker = lockstep.createWorker({ queues: [queue], ...options.worker })
+  diary.hear(worker)
   for (const event of OBSERVED) worker.on(event, (detail: unknown) => tell({ event, detail }))
   process.on('message', (message) => {
     if (message === 'stop') void worker.stop().then(() => process.disconnect())
@@ -88,23 +90,14 @@ function tell(message: WorkerProcessMessage): void {
   if (process.connected) process.send!(message)
 }
 
-function handler(options: WorkerProcessOptions, gate: Promise<void>) {
-  const { log, work: longest = 0, gated = [], poison, apply } = options
-  let runs = 0
-  return async (batch: Batch<unknown>, { tx }: TransactionalContext) => {
-    runs += 1
-    const run = runs
-    const entries = (kind: 'begin' | 'end', returned = false) =>
-      [...batch].map(([id, payloads]) => {
-        return { kind, at: now(), process: String(process.pid), run, id, payloads, returned }
-      })
-    append(log, entries('begin'))
+function handler(options: WorkerProcessOptions, diary: Diary, gate: Promise<void>) {
+  const { work: longest = 0, gated = [], poison, apply } = options
+  return diary.around(options.queue.name, async (batch: Batch<unknown>, { tx }: TransactionalContext) => {
     if (poison !== undefined && batch.has(poison)) process.kill(process.pid, 'SIGKILL')
     if (gated.some((id) => batch.has(id))) await gate
     if (longest > 0) await sleep(Math.random() * longest)
     if (apply) await applyAll(tx, batch)
-    append(log, entries('end', true))
-  }
+  })
 }
 
 async function applyAll(tx: pg.ClientBase, batch: Batch<unknown>): Promise<void> {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Lockstep } from '../../src/index.ts'
 import { type Backend, terminate } from '../support/backends.ts'
-import { inversions, lost, overlaps, repeats } from '../support/handler-log.ts'
+import { inversions, lost, overlaps, repeats } from '../support/checker.ts'
 import { Network } from '../support/network.ts'
 import { Producer } from '../support/producer.ts'
 import { Recorder } from '../support/recorder.ts'

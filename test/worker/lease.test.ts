@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Queue, Worker } from '../../src/index.ts'
 import { terminate } from '../support/backends.ts'
-import { overlaps } from '../support/handler-log.ts'
+import { overlaps } from '../support/checker.ts'
 import { Recorder } from '../support/recorder.ts'
 import { aborted, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 

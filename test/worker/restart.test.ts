@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
-import { inversions, lost, overlaps } from '../support/handler-log.ts'
+import { inversions, lost, overlaps } from '../support/checker.ts'
 import { Producer } from '../support/producer.ts'
 import { Recorder } from '../support/recorder.ts'
 import { eventually, next, Workshop } from '../support/workshop.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { defineQueue, Lockstep, type LockstepOptions, type WorkerOptions } from '../../src/index.ts'
-import { inversions, lost, overlaps } from '../support/handler-log.ts'
+import { inversions, lost, overlaps } from '../support/checker.ts'
 import { startPooler } from '../support/pooler.ts'
 import { Producer } from '../support/producer.ts'
 import { Recorder } from '../support/recorder.ts'
