@@ -1,0 +1,34 @@
+import type { Chance } from './chance.ts'
+import type { Fault } from './fault.ts'
+import type { Field } from './field.ts'
+
+/** Faults that were injected side by side. */
+export interface Blow {
+  readonly faults: readonly Fault[]
+  /** ns of the clock that all processes share: from the first fault until everything went on again. */
+  readonly from: bigint
+  readonly to: bigint
+  /** ms from the end of the last fault until jobs pushed then had been worked off in every shard. */
+  readonly recovery: number
+}
+
+/** Injects faults side by side and waits until everything goes on. */
+export async function strike(field: Field, chance: Chance, faults: readonly Fault[]): Promise<Blow> {
+  const from = process.hrtime.bigint()
+  const results = await Promise.allSettled(faults.map((fault) => fault.inject(field, chance)))
+  const broken = results.findIndex(({ status }) => status === 'rejected')
+  if (broken >= 0) {
+    const { reason } = results[broken] as PromiseRejectedResult
+    throw new Error(`${faults[broken]!.name}: ${reason.message}`, { cause: reason })
+  }
+  const recovery = await field.probe()
+  return { faults, from, to: process.hrtime.bigint(), recovery }
+}
+
+/** One, mostly; two or three at once now and then. */
+export function draw(chance: Chance, from: readonly Fault[]): Fault[] {
+  const drawn = new Set<Fault>()
+  const count = chance.pick([1, 1, 1, 2, 2, 3])
+  while (drawn.size < count) drawn.add(chance.weigh(from))
+  return [...drawn]
+}

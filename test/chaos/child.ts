@@ -1,0 +1,67 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+
+const START_DEADLINE = 60_000
+
+interface Message {
+  readonly event: string
+}
+
+/** A process of the field: forked from a module, told its options, and heard when it is ready. */
+export class Child<Options extends object> {
+  readonly name: string
+  readonly startedAt = process.hrtime.bigint()
+  /** ns of the clock that all processes share; undefined while it lives. */
+  endedAt: bigint | undefined
+  readonly ended: Promise<void>
+  readonly #process: ChildProcess
+
+  constructor(name: string, module: URL, options: Options, execArgv: readonly string[] = []) {
+    this.name = name
+    this.#process = fork(module, [], { execArgv: ['--import', 'tsx', ...execArgv] })
+    this.ended = once(this.#process, 'exit').then(() => {
+      this.endedAt = process.hrtime.bigint()
+    })
+    this.#process.on('error', () => {})
+    this.#process.send(options, () => {})
+  }
+
+  get alive(): boolean {
+    return this.endedAt === undefined
+  }
+
+  /** Resolves when it says so; rejects where it ends before. */
+  async ready(): Promise<this> {
+    const signal = AbortSignal.timeout(START_DEADLINE)
+    const ready = async () => {
+      for (;;) {
+        const [message] = (await once(this.#process, 'message', { signal })) as [Message]
+        if (message.event === 'ready') return
+      }
+    }
+    const ended = this.ended.then(() => {
+      throw new Error(`${this.name} ended before it was ready`)
+    })
+    await Promise.race([ready(), ended])
+    return this
+  }
+
+  tell(message: unknown): void {
+    if (this.alive && this.#process.connected) this.#process.send(message as object, () => {})
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#process.kill(signal)
+  }
+
+  async kill(): Promise<void> {
+    this.#process.kill('SIGKILL')
+    await this.ended
+  }
+
+  /** Resolves when it has ended by itself. */
+  async stop(): Promise<void> {
+    this.tell('stop')
+    await this.ended
+  }
+}

@@ -1,0 +1,7 @@
+import type { Fault } from './fault.ts'
+import { networkFaults } from './faults/network.ts'
+import { processFaults } from './faults/process.ts'
+import { queueFaults } from './faults/queue.ts'
+import { serverFaults } from './faults/server.ts'
+
+export const FAULTS: readonly Fault[] = [...processFaults, ...networkFaults, ...serverFaults, ...queueFaults]

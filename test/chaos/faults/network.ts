@@ -1,0 +1,67 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Network } from '../../support/network.ts'
+import type { Chance } from '../chance.ts'
+import type { Fault } from '../fault.ts'
+import { type Field, LEASE } from '../field.ts'
+
+function anyNetwork(field: Field, chance: Chance): Network {
+  return chance.pick([...field.workers.posts, ...field.producers.posts]).network
+}
+
+const cut: Fault = {
+  name: 'network cut',
+  weight: 6,
+  async inject(field, chance) {
+    const network = anyNetwork(field, chance)
+    network.cut()
+    await sleep(chance.int(0, LEASE))
+    network.restore()
+  },
+}
+
+/** Longer than a lease or not; what was sent before arrives when it is over. */
+const halfOpen: Fault = {
+  name: 'connections half open',
+  weight: 4,
+  async inject(field, chance) {
+    const network = anyNetwork(field, chance)
+    network.silence()
+    await sleep(chance.int(LEASE / 4, 2 * LEASE))
+    network.restore()
+  },
+}
+
+/** For good: only time-outs tell. */
+const stranded: Fault = {
+  name: 'connections stranded',
+  weight: 2,
+  async inject(field, chance) {
+    anyNetwork(field, chance).strand()
+    await sleep(LEASE / 4)
+  },
+}
+
+const slow: Fault = {
+  name: 'network slow',
+  weight: 4,
+  async inject(field, chance) {
+    const network = anyNetwork(field, chance)
+    network.slow(chance.int(10, 150))
+    await sleep(LEASE)
+    network.restore()
+  },
+}
+
+/** Polling must carry on. */
+const deaf: Fault = {
+  name: 'wake-up connections deaf',
+  weight: 4,
+  async inject(field) {
+    const networks = field.workers.posts.map(({ network }) => network)
+    for (const network of networks) network.deafen()
+    await field.probe()
+    for (const network of networks) network.restore()
+  },
+}
+
+export const networkFaults: readonly Fault[] = [cut, halfOpen, stranded, slow, deaf]

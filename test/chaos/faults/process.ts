@@ -1,0 +1,115 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Fault } from '../fault.ts'
+import { LEASE } from '../field.ts'
+
+const killWorker: Fault = {
+  name: 'worker killed',
+  weight: 10,
+  inject: (field, chance) => field.workers.pick(chance).child.kill(),
+}
+
+const killProducer: Fault = {
+  name: 'producer killed',
+  weight: 6,
+  inject: (field, chance) => field.producers.pick(chance).child.kill(),
+}
+
+/** Longer than its lease: it goes on as if nothing had happened, and is refused. */
+const freezeWorker: Fault = {
+  name: 'worker stopped longer than its lease, continued',
+  weight: 6,
+  async inject(field, chance) {
+    const { child } = field.workers.pick(chance)
+    const stoppedAt = process.hrtime.bigint()
+    child.signal('SIGSTOP')
+    await sleep(LEASE * 1.5)
+    field.noteFreeze(child.name, stoppedAt)
+    child.signal('SIGCONT')
+  },
+}
+
+const blockEventLoop: Fault = {
+  name: 'event loop blocked for three leases',
+  weight: 3,
+  async inject(field, chance) {
+    field.workers.pick(chance).child.tell({ kind: 'block', for: 3 * LEASE })
+    await sleep(3 * LEASE)
+  },
+}
+
+/** With the lease gone and the signal ignored, nothing but the process's death keeps its successor alone. */
+const ignoreSignal: Fault = {
+  name: 'handler ignores its signal while the lease ends',
+  weight: 3,
+  async inject(field, chance) {
+    const { child, network } = field.workers.pick(chance)
+    child.tell({ kind: 'ignore', for: 3 * LEASE })
+    await sleep(LEASE / 10)
+    network.cut()
+    await sleep(1.2 * LEASE)
+    network.restore()
+  },
+}
+
+const poison: Fault = {
+  name: 'job that kills its process',
+  weight: 2,
+  async inject(field) {
+    const id = field.poison()
+    await field.patiently(() => field.lockstep.enqueue(field.queues.poison, { id, payload: 1 }))
+    await field.until(`${id} in the morgue`, async () => {
+      const rows = await field.sql('SELECT FROM lockstep.morgue WHERE job_id = $1', [id])
+      return rows.length > 0
+    })
+  },
+}
+
+/** Some stop as they should, some are killed. */
+const joinAndLeave: Fault = {
+  name: 'many processes join and leave',
+  weight: 1,
+  async inject(field, chance) {
+    for (let left = field.scale.crowd; left > 0; left -= field.scale.crowdAtOnce) {
+      const count = Math.min(left, field.scale.crowdAtOnce)
+      const posts = await Promise.all(Array.from({ length: count }, () => field.workers.join()))
+      await Promise.all(posts.map((post) => field.workers.leave(post, chance.pick(['stop', 'kill']))))
+    }
+  },
+}
+
+const HOUR = 3_600_000
+
+/** In every thread of the process. */
+function skew(offset: number): string[] {
+  const code = `
+    const Real = Date
+    globalThis.Date = class extends Real {
+      constructor(...given) { given.length > 0 ? super(...given) : super(Real.now() + ${offset}) }
+      static now() { return Real.now() + ${offset} }
+    }`
+  return ['--import', `data:text/javascript,${encodeURIComponent(code)}`]
+}
+
+const wrongClock: Fault = {
+  name: 'clock of a worker off by hours',
+  weight: 3,
+  async inject(field, chance) {
+    const offset = chance.pick([-5, -1, 1, 7, 30]) * HOUR
+    const child = field.createWorker(field.server.connectionString, {}, skew(offset))
+    field.later(() => child.kill())
+    await child.ready()
+    await sleep(LEASE)
+    await child.stop()
+  },
+}
+
+export const processFaults: readonly Fault[] = [
+  killWorker,
+  killProducer,
+  freezeWorker,
+  blockEventLoop,
+  ignoreSignal,
+  poison,
+  joinAndLeave,
+  wrongClock,
+]

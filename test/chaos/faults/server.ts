@@ -1,0 +1,120 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { type Backend, backends } from '../../support/backends.ts'
+import type { Fault } from '../fault.ts'
+import { type Field, LEASE } from '../field.ts'
+import { FILLED } from '../queues.ts'
+
+const crash: Fault = {
+  name: 'server crashed and started',
+  weight: 3,
+  inject: (field) => field.restartServer('immediate'),
+}
+
+const restart: Fault = {
+  name: 'server restarted',
+  weight: 2,
+  inject: (field) => field.restartServer('fast'),
+}
+
+function terminated(kind: Backend): Fault {
+  return {
+    name: `${kind} connection terminated`,
+    weight: 4,
+    async inject(field, chance) {
+      const pids = await field.patiently(() => backends(field, kind))
+      if (pids.length > 0)
+        await field.patiently(() => field.sql('SELECT pg_terminate_backend($1)', [chance.pick(pids)]))
+    },
+  }
+}
+
+/** Somewhere in the middle of what a statement or a batch does. */
+const fullDisk: Fault = {
+  name: 'disk full in the middle of a batch',
+  weight: 4,
+  async inject(field) {
+    await field.patiently(() => field.sql('UPDATE disk SET is_full = true'))
+    await sleep(LEASE / 2)
+    await field.patiently(() => field.sql('UPDATE disk SET is_full = false'))
+  },
+}
+
+/** Vacuum can't remove what it might still see. */
+const heldSnapshot: Fault = {
+  name: 'snapshot held',
+  weight: 2,
+  async inject(field) {
+    const session = await field.patiently(() => field.session())
+    await session.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1').catch(() => {})
+    await sleep(2 * LEASE)
+    await session.end()
+  },
+}
+
+/** The others of its shards go on meanwhile, as the probes tell. */
+const heldRow: Fault = {
+  name: 'row held by an open push',
+  weight: 3,
+  async inject(field) {
+    const ids = [field.name('held')]
+    await field.patiently(() => field.push(ids, 1))
+    const holder = await field.patiently(() => field.session())
+    const held = hold(field, holder, ids).catch(() => {})
+    field.later(() => held)
+    await sleep(LEASE / 4)
+  },
+}
+
+async function hold(field: Field, holder: pg.Client, ids: readonly string[]): Promise<void> {
+  try {
+    await holder.query('BEGIN')
+    for (const queue of FILLED) await field.pushIn(holder, queue, ids, 2)
+    await sleep(field.scale.hold)
+    await holder.query('COMMIT')
+  } finally {
+    await holder.end()
+  }
+}
+
+const BIG = 'x'.repeat(7_000)
+const ENOUGH = 0.9
+
+/** A session in an old transaction keeps the server from dropping what it has not heard yet. */
+const fullNotifyQueue: Fault = {
+  name: 'notification queue full',
+  weight: 3,
+  async inject(field) {
+    if (!field.smallNotifyQueue) return
+    const deaf = await field.session()
+    try {
+      await deaf.query('LISTEN nothing')
+      await deaf.query('BEGIN')
+      await deaf.query('SELECT 1')
+      await fill(field)
+      await sleep(LEASE / 2)
+    } finally {
+      await deaf.end()
+    }
+  },
+}
+
+async function fill(field: Field): Promise<void> {
+  for (let n = 0; ; n += 1) {
+    const [row] = await field.sql<{ usage: number }>('SELECT pg_notification_queue_usage() AS usage')
+    if (row!.usage > ENOUGH) return
+    await field.sql('SELECT pg_notify($1, $2)', ['nothing', `${n} ${BIG}`]).catch(() => {})
+  }
+}
+
+const KINDS: readonly Backend[] = ['lease', 'lock', 'listen', 'pool']
+
+export const serverFaults: readonly Fault[] = [
+  crash,
+  restart,
+  ...KINDS.map(terminated),
+  fullDisk,
+  heldSnapshot,
+  heldRow,
+  fullNotifyQueue,
+]

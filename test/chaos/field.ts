@@ -1,0 +1,291 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { Lockstep } from '../../src/index.ts'
+import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
+import { Child } from './child.ts'
+import { Crew } from './crew.ts'
+import { prepareGround } from './ground.ts'
+import type { ProducerOptions } from './producer.ts'
+import { FILLED, fieldQueues, SHARDS } from './queues.ts'
+import { readTruth, type Truth } from './truth.ts'
+import type { WorkerOptions } from './worker.ts'
+
+/** ms; short, so that faults longer than a lease are short too. */
+export const LEASE = 2_000
+const WORKER = new URL('./worker.ts', import.meta.url)
+const PRODUCER = new URL('./producer.ts', import.meta.url)
+const PROBES = 4 * SHARDS
+const POLL = 20
+const DEADLINE = 120_000
+const QUIET = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** How much of it: a test of one fault wants to be quick. */
+export interface Scale {
+  /** Processes that join and leave, and how many at a time. */
+  readonly crowd: number
+  readonly crowdAtOnce: number
+  /** ms that rows are held by an open transaction. */
+  readonly hold: number
+}
+
+export const SMALL: Scale = { crowd: 6, crowdAtOnce: 3, hold: 3_000 }
+export const LARGE: Scale = { crowd: 50, crowdAtOnce: 10, hold: 30_000 }
+
+export interface FieldOptions {
+  readonly scale: Scale
+  readonly workers: number
+  readonly producers: number
+  /** Ids of a producer, in each queue. */
+  readonly ids?: number
+  /** ms between transactions of a producer. */
+  readonly pause?: number
+  /** Of the workers, where they are to be other than a field's. */
+  readonly timing?: Partial<Pick<WorkerOptions, 'lease' | 'heartbeat' | 'poll'>>
+}
+
+/** Where faults happen: a server of its own, hosts with networks, and what everybody did, written down. */
+export class Field {
+  readonly server: EmbeddedServer
+  /** Around all networks. */
+  readonly pool: pg.Pool
+  readonly lockstep: Lockstep
+  readonly queues = fieldQueues()
+  readonly workers: Crew<WorkerOptions>
+  readonly producers: Crew<ProducerOptions>
+  /** When processes were stopped and went on, in ns. */
+  readonly freezes = new Map<string, [bigint, bigint][]>()
+  /** Ids that are to end in the morgue. */
+  readonly poisoned = new Set<string>()
+  readonly scale: Scale
+  /** Whether the server's notification queue can be filled. */
+  smallNotifyQueue = false
+  /** Every worker process there ever was. */
+  readonly allWorkers: Child<WorkerOptions>[] = []
+  readonly #directory = mkdtempSync(join(tmpdir(), 'lockstep-field-'))
+  readonly #afterwards: (() => unknown)[] = []
+  #names = 0
+  #restarting: Promise<void> = Promise.resolve()
+
+  private constructor(server: EmbeddedServer, options: FieldOptions) {
+    this.server = server
+    this.scale = options.scale
+    this.pool = new pg.Pool({ connectionString: server.connectionString, max: 10 })
+    this.pool.on('error', () => {})
+    this.lockstep = new Lockstep({ pool: this.pool, logger: QUIET })
+    this.workers = new Crew(server.connectionString, (url) => this.createWorker(url, options.timing))
+    this.producers = new Crew(server.connectionString, (url, place) =>
+      this.#createProducer(url, place, options),
+    )
+  }
+
+  static async open(options: FieldOptions): Promise<Field> {
+    const server = await startEmbeddedPostgres({ settings: { fsync: 'off', max_connections: '800' } })
+    const field = new Field(server, options)
+    await prepareGround(field)
+    await Promise.all([
+      ...Array.from({ length: options.workers }, () => field.workers.join()),
+      ...Array.from({ length: options.producers }, () => field.producers.join()),
+    ])
+    return field
+  }
+
+  get log(): string {
+    return join(this.#directory, 'handlers.log')
+  }
+
+  get acks(): string {
+    return join(this.#directory, 'acks.log')
+  }
+
+  async sql<Row = Record<string, unknown>>(text: string, values: unknown[] = []): Promise<Row[]> {
+    return (await this.pool.query(text, values)).rows
+  }
+
+  /** A worker process of the field, on whatever network. */
+  createWorker(
+    connectionString: string,
+    options: Partial<WorkerOptions> = {},
+    execArgv: readonly string[] = [],
+  ): Child<WorkerOptions> {
+    const name = this.name('w')
+    const all = { name, log: this.log, connectionString, lease: LEASE, ...options }
+    const child = new Child<WorkerOptions>(name, WORKER, all, execArgv)
+    this.allWorkers.push(child)
+    return child
+  }
+
+  createProducer(options: Pick<ProducerOptions, 'name' | 'connectionString'> & Partial<ProducerOptions>) {
+    const { acks, server } = this
+    const all = { ids: 20, pause: 20, acks, directUrl: server.connectionString, ...options }
+    return new Child<ProducerOptions>(options.name, PRODUCER, all)
+  }
+
+  /** One that nobody has had. */
+  name(of: string): string {
+    this.#names += 1
+    return `${of}${this.#names}`
+  }
+
+  /** The id of a job that will kill its process. */
+  poison(): string {
+    const id = this.name('poison')
+    this.poisoned.add(id)
+    return id
+  }
+
+  /** A session around all networks. */
+  async session(): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString: this.server.connectionString })
+    client.on('error', () => {})
+    await client.connect()
+    return client
+  }
+
+  noteFreeze(name: string, stoppedAt: bigint): void {
+    const freezes = this.freezes.get(name) ?? []
+    this.freezes.set(name, [...freezes, [stoppedAt, process.hrtime.bigint()]])
+  }
+
+  /** One restart after the other. */
+  restartServer(shutdown: 'fast' | 'immediate'): Promise<void> {
+    const restarted = this.#restarting.then(() => this.server.restart({ shutdown }))
+    this.#restarting = restarted.catch(() => {})
+    return restarted
+  }
+
+  /** For as long as the field is there, a server that comes again included. */
+  holdSnapshot(): void {
+    let holding = true
+    const hold = async () => {
+      while (holding) {
+        const session = await this.patiently(() => this.session())
+        const ended = once(session, 'end')
+        await session
+          .query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM lockstep.jobs')
+          .catch(() => {})
+        release = () => session.end()
+        await ended
+      }
+    }
+    let release = (): unknown => undefined
+    const held = hold()
+    this.later(async () => {
+      holding = false
+      await release()
+      await held
+    })
+  }
+
+  /** Runs before the field is left, the last first. */
+  later(work: () => unknown): void {
+    this.#afterwards.push(work)
+  }
+
+  /**
+   * ms until jobs pushed now, in every shard of every queue, have been worked off: how long it takes until
+   * everything goes on.
+   */
+  async probe(): Promise<number> {
+    const startedAt = performance.now()
+    const ids = await this.patiently(() => this.#pushProbes())
+    await this.until('the probes worked off', async () => {
+      const rows = await this.sql('SELECT id, shard FROM lockstep.jobs WHERE id = ANY ($1)', [ids])
+      return rows.length === 0
+    })
+    return performance.now() - startedAt
+  }
+
+  /** Pushes the n-th payload of ids nobody else pushes to all queues, with what tells of it. */
+  async push(ids: readonly string[], n: number): Promise<void> {
+    const client = await this.pool.connect()
+    try {
+      await client.query('BEGIN')
+      for (const queue of FILLED) await this.pushIn(client, queue, ids, n)
+      await client.query('COMMIT')
+      client.release()
+    } catch (error) {
+      client.release(true)
+      throw error
+    }
+  }
+
+  async pushIn(
+    tx: pg.ClientBase,
+    queue: (typeof FILLED)[number],
+    ids: readonly string[],
+    n: number,
+  ): Promise<void> {
+    await tx.query(
+      `INSERT INTO sent (queue, id, n, at) SELECT $1::text, *, $3::bigint, $4::bigint FROM unnest($2::text[])`,
+      [queue, ids, n, String(process.hrtime.bigint())],
+    )
+    const jobs = ids.map((id) => ({ id, payload: n, score: n }))
+    await this.lockstep.enqueue(this.queues[queue], jobs, { tx })
+  }
+
+  /** Again and again while the server is away. */
+  async patiently<T>(work: () => Promise<T>): Promise<T> {
+    const until = performance.now() + DEADLINE
+    for (;;) {
+      try {
+        return await work()
+      } catch (error) {
+        if (performance.now() > until) throw error
+        await pause()
+      }
+    }
+  }
+
+  /** Resolves when the condition holds; it may ask a server that is away. */
+  async until(what: string, holds: () => Promise<boolean>, deadline = DEADLINE): Promise<void> {
+    const until = performance.now() + deadline
+    while (!(await this.patiently(holds))) {
+      if (performance.now() > until) throw new Error(`${what}: not after ${deadline} ms`)
+      await pause()
+    }
+  }
+
+  /** Ends the producers, lets the workers work off what is left, and stops them. */
+  async settle(): Promise<Truth> {
+    for (const work of this.#afterwards.splice(0).reverse()) await work()
+    for (const post of [...this.producers.posts]) await this.producers.leave(post, 'stop')
+    await this.#drain()
+    for (const post of [...this.workers.posts]) await this.workers.leave(post, 'stop')
+    return readTruth(this)
+  }
+
+  /** Leaves nothing behind. */
+  async close(): Promise<void> {
+    await Promise.all([this.producers.disband(), this.workers.disband()])
+    await this.pool.end()
+    await this.server.stop()
+    rmSync(this.#directory, { recursive: true, force: true })
+  }
+
+  /** Others at each try: one whose answer was lost may have been committed. */
+  async #pushProbes(): Promise<string[]> {
+    const name = this.name('probe')
+    const ids = Array.from({ length: PROBES }, (_, index) => `${name}-${index}`)
+    await this.push(ids, 1)
+    return ids
+  }
+
+  async #drain(): Promise<void> {
+    await this.until(
+      'all jobs worked off',
+      async () => (await this.sql('SELECT FROM lockstep.jobs LIMIT 1')).length === 0,
+    )
+  }
+
+  #createProducer(connectionString: string, place: number, { ids, pause }: FieldOptions) {
+    const rest = { ...(ids && { ids }), ...(pause && { pause }) }
+    return this.createProducer({ name: `p${place}`, connectionString, ...rest })
+  }
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, POLL))
+}

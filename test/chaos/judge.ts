@@ -1,0 +1,145 @@
+import {
+  type Fates,
+  type Finding,
+  inversions,
+  lost,
+  outlived,
+  overlaps,
+  phantoms,
+  repeats,
+  shrunkFences,
+  staleCompletions,
+} from '../support/checker.ts'
+import { type Run, read, runsOf } from '../support/handler-log.ts'
+import { type Field, LEASE } from './field.ts'
+import { FILLED, POISON_CRASHES } from './queues.ts'
+import type { Item, Truth } from './truth.ts'
+
+/** What a fight has shown: all lists but `repeats` have to be empty. */
+export interface Verdict {
+  readonly overlaps: readonly Finding[]
+  readonly inversions: readonly Finding[]
+  readonly stale: readonly Finding[]
+  /** Lost payloads, with the time of their push. */
+  readonly lost: readonly Finding[]
+  /** Everything else that must not be, in words. */
+  readonly others: readonly string[]
+  /** Payloads that two handlers had and returned, where that is allowed. */
+  readonly repeats: number
+  readonly payloads: number
+  readonly rounds: number
+  /** ms that a handler went on at most after its process had been stopped for longer than its lease. */
+  readonly outlived: number
+}
+
+const NS_PER_MS = 1_000_000n
+const order = (payload: unknown) => payload as number
+
+/** Compares what handlers did with what was pushed. */
+export function judge(field: Field, truth: Truth): Verdict {
+  const runs = runsOf(read(field.log))
+  const deaths = new Map(
+    field.allWorkers.flatMap(({ name, endedAt }) => (endedAt ? [[name, endedAt] as const] : [])),
+  )
+  const fates: Fates = { deaths, freezes: field.freezes, lease: BigInt(LEASE) * NS_PER_MS }
+  const queues = Object.keys(field.queues).map((name) => runs.filter(({ queue }) => queue === name))
+  const filled = FILLED.map((name) => ({ name, runs: runs.filter(({ queue }) => queue === name) }))
+  const each = <T>(check: (runs: readonly Run[]) => T[]) => queues.flatMap(check)
+  return {
+    overlaps: each((some) => overlaps(some, fates)),
+    inversions: each((some) => inversions(some, order)),
+    stale: filled.flatMap((some) => staleCompletions(some.runs)),
+    lost: filled.flatMap((some) => lostOf(truth, some.name, some.runs)),
+    others: [
+      ...each(shrunkFences).map(({ id, what }) => `${id}: fences don’t grow: ${what}`),
+      ...filled.flatMap((some) => strangers(truth, some.name, some.runs)),
+      ...judgeTruth(truth),
+      ...judgePoison(truth, field, runs),
+    ],
+    repeats: filled
+      .filter(({ name }) => name !== 'exact')
+      .reduce((sum, some) => sum + repeats(some.runs).length, 0),
+    payloads: new Set(runs.flatMap(({ queue, id, payloads }) => payloads.map((n) => `${queue} ${id} ${n}`)))
+      .size,
+    rounds: runs.length,
+    outlived: Number(queues.map((some) => outlived(some, fates)).reduce((a, b) => (a > b ? a : b), 0n)) / 1e6,
+  }
+}
+
+function lostOf({ sent }: Truth, queue: string, runs: readonly Run[]): Finding[] {
+  const mine = sent.filter((item) => item.queue === queue)
+  const missing = new Set(lost(runs, pushedTo(mine)))
+  return mine
+    .filter(({ id, n }) => missing.has(`${id}: ${n}`))
+    .map(({ id, n, at }) => ({ id, at, what: `${queue} ${n} was lost` }))
+}
+
+/** P4: what was rolled back, or never pushed, and was handed over all the same. */
+function strangers({ sent }: Truth, queue: string, runs: readonly Run[]): string[] {
+  const mine = sent.filter((item) => item.queue === queue)
+  return phantoms(runs, pushedTo(mine)).map(({ id, what }) => `${queue} ${id}: ${what}`)
+}
+
+function pushedTo(items: readonly Item[]): Map<string, number[]> {
+  const pushed = new Map<string, number[]>()
+  for (const { id, n } of items) {
+    const numbers = pushed.get(id)
+    if (numbers) numbers.push(n)
+    else pushed.set(id, [n])
+  }
+  return pushed
+}
+
+/** Exactly once, nothing forgotten that was acknowledged, and nothing left behind. */
+function judgeTruth({ sent, acknowledged, applied, leftovers }: Truth): string[] {
+  const key = ({ queue, id, n }: Item) => `${queue} ${id} ${n}`
+  const known = new Set(sent.map(key))
+  const found = acknowledged
+    .filter((item) => !known.has(key(item)))
+    .map((item) => `${key(item)}: acknowledged, not stored`)
+  const times = new Map<string, number>()
+  for (const item of applied) times.set(key(item), (times.get(key(item)) ?? 0) + 1)
+  for (const item of sent) {
+    const count = times.get(key(item)) ?? 0
+    if (item.queue === 'exact' && count !== 1) found.push(`${key(item)}: applied ${count} times`)
+  }
+  for (const item of applied) if (!known.has(key(item))) found.push(`${key(item)}: applied, never pushed`)
+  found.push(...backwards(applied))
+  if (leftovers.jobs + leftovers.payloads > 0) found.push(`left behind: ${JSON.stringify(leftovers)}`)
+  return found
+}
+
+/** What transactions have written of an id stands in the order of its numbers. */
+function backwards(applied: readonly Item[]): string[] {
+  const last = new Map<string, number>()
+  return applied.flatMap(({ id, n }) => {
+    const before = last.get(id) ?? 0
+    last.set(id, n)
+    return n < before ? [`${id}: ${n} applied after ${before}`] : []
+  })
+}
+
+/** Each has killed no more processes than it may, and lies in the morgue; nothing else does. */
+function judgePoison({ dead }: Truth, { poisoned }: Field, runs: readonly Run[]): string[] {
+  const found = dead.filter(({ id }) => !poisoned.has(id)).map(({ id }) => `${id} died`)
+  const buried = new Set(dead.map(({ id }) => id))
+  for (const id of poisoned) {
+    if (!buried.has(id)) found.push(`${id} is not in the morgue`)
+    const killed = runs.filter((run) => run.id === id).length
+    if (killed > POISON_CRASHES) found.push(`${id} killed ${killed} processes`)
+  }
+  return found
+}
+
+/** All that must not be, in words. */
+export function complaints({ overlaps, inversions, stale, lost, others }: Verdict): string[] {
+  const told = (kind: string, findings: readonly Finding[]) =>
+    findings.map(({ id, what }) => `${kind}: ${id}: ${what}`)
+  return [
+    ...told('overlap', overlaps),
+    ...told('inversion', inversions),
+    ...told('stale completion accepted', stale),
+    ...told('lost', lost),
+    ...others,
+  ]
+}

@@ -1,0 +1,87 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  type Batch,
+  defineQueue,
+  type PerformContext,
+  type Queue,
+  type TransactionalContext,
+} from '../../src/index.ts'
+
+/** The payload `n` of an id is the n-th that its only producer has pushed, and its score. */
+export type Numbered = number
+
+/** What a handler does for a round: the log of handlers is written around it. */
+export type Work = (batch: Batch<Numbered>, context: PerformContext) => Promise<void>
+
+export interface FieldQueues {
+  /** One id at a time. */
+  readonly plain: Queue<Numbered>
+  /** Several ids at a time, and not all that piled up. */
+  readonly batched: Queue<Numbered>
+  /** Exactly once: what was handed over stands in the table `applied`. */
+  readonly exact: Queue<Numbered>
+  /** Its jobs kill their process. */
+  readonly poison: Queue<Numbered>
+}
+
+/** The queues that producers fill. */
+export const FILLED = ['plain', 'batched', 'exact'] as const
+export const SHARDS = 6
+export const POISON_CRASHES = 2
+
+const LONGEST_WORK = 4
+const FAILING = 0.01
+const retryIn = () => 0.05
+
+/** The queues with handlers that are wrapped by `around`. */
+export function fieldQueues(around: (queue: string, work: Work) => Work = (_, work) => work): FieldQueues {
+  return {
+    plain: defineQueue<Numbered>('plain', { shards: SHARDS, retryIn, perform: around('plain', work) }),
+    batched: defineQueue<Numbered>('batched', {
+      shards: SHARDS,
+      batchSize: 8,
+      maxPayloads: 5,
+      retryIn,
+      perform: around('batched', workSomeFail),
+    }),
+    exact: defineQueue<Numbered>('exact', {
+      shards: SHARDS,
+      batchSize: 4,
+      // A statement of its own that is never answered ends with it.
+      timeout: 10_000,
+      retryIn,
+      transactional: true,
+      perform: around('exact', apply as Work),
+    }),
+    poison: defineQueue<Numbered>('poison', {
+      shards: 1,
+      maxCrashes: POISON_CRASHES,
+      maxRetryCount: 0,
+      perform: around('poison', async () => void process.kill(process.pid, 'SIGKILL')),
+    }),
+  }
+}
+
+/** Heeds its signal, and fails now and then. */
+async function work(_: Batch<Numbered>, { signal }: PerformContext): Promise<void> {
+  await sleep(Math.random() * LONGEST_WORK, undefined, { signal })
+  if (Math.random() < FAILING) throw new Error('failed as it does now and then')
+}
+
+async function workSomeFail(batch: Batch<Numbered>, context: PerformContext): Promise<void> {
+  await work(batch, context)
+  for (const id of batch.keys()) if (Math.random() < FAILING) context.fail(id, new Error('this one failed'))
+}
+
+/** The positions of `applied` tell the order, its fences who did it. */
+async function apply(batch: Batch<Numbered>, context: TransactionalContext): Promise<void> {
+  await work(batch, context)
+  const rows = [...batch].flatMap(([id, numbers]) => {
+    const { fence } = context.jobs.get(id)!
+    return numbers.map((n) => ({ id, n, fence }))
+  })
+  await context.tx.query(
+    'INSERT INTO applied (id, n, fence) SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[])',
+    [rows.map(({ id }) => id), rows.map(({ n }) => n), rows.map(({ fence }) => fence)],
+  )
+}

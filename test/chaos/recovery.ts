@@ -1,0 +1,121 @@
+import { Field, SMALL } from './field.ts'
+
+/** How long it takes until work goes on after something broke. */
+export interface Recovery {
+  readonly what: string
+  /** ms. */
+  readonly limit: number
+  readonly took: readonly number[]
+}
+
+/** The product's own defaults. */
+const TIMING = { lease: 10_000, heartbeat: 500, poll: 1_000 }
+const HELD = 60_000
+
+type Probe = (field: Field) => Promise<Record<string, number>>
+
+interface Limited {
+  readonly workers: number
+  readonly limits: Readonly<Record<string, number>>
+  readonly measure: Probe
+}
+
+const CASES: readonly Limited[] = [
+  {
+    workers: 2,
+    limits: {
+      'other ids of its shards, after SIGKILL of one of two processes': 1_000,
+      'its claimed ids, after SIGKILL of one of two processes': TIMING.lease + 1_000,
+    },
+    measure: kill,
+  },
+  {
+    workers: 2,
+    limits: { 'after a crash of the server, from its accepting connections': 2_000 },
+    measure: crash,
+  },
+  {
+    workers: 1,
+    limits: { 'after all connections of the only process are half open': 15_000 },
+    measure: strand,
+  },
+]
+
+/** Each `repeats` times, with the default lease, heartbeat and poll. */
+export async function measureRecovery(repeats: number, tell: (line: string) => void): Promise<Recovery[]> {
+  const found: Recovery[] = []
+  for (const { workers, limits, measure } of CASES) {
+    const took: Record<string, number>[] = []
+    for (let repeat = 0; repeat < repeats; repeat += 1) {
+      const field = await Field.open({ workers, producers: 0, scale: SMALL, timing: TIMING })
+      try {
+        await field.probe()
+        took.push(await measure(field))
+        tell(
+          Object.entries(took.at(-1)!)
+            .map(([what, ms]) => `${what}: ${Math.round(ms)} ms`)
+            .join('; '),
+        )
+      } finally {
+        await field.close()
+      }
+    }
+    for (const [what, limit] of Object.entries(limits)) {
+      found.push({ what, limit, took: took.map((figures) => figures[what]!) })
+    }
+  }
+  return found
+}
+
+async function kill(field: Field): Promise<Record<string, number>> {
+  const [victim] = field.workers.posts
+  for (let slot = 0; slot < 3; slot += 1) victim!.child.tell({ kind: 'ignore', for: HELD })
+  const busy = Array.from({ length: 200 }, (_, index) => `busy-${index}`)
+  await field.push(busy, 1)
+  const claimed = await claimsThatStay(field)
+  const at = performance.now()
+  // For good: a process that comes again would help.
+  await field.workers.leave(victim!, 'kill')
+  const others = field.probe()
+  await done(
+    field,
+    busy.filter((id) => !claimed.includes(id)),
+  )
+  const first = performance.now() - at
+  await others
+  await done(field, claimed)
+  const [one, two] = Object.keys(CASES[0]!.limits)
+  return { [one!]: first, [two!]: performance.now() - at }
+}
+
+/** Those the victim holds, once all else is done but what waits in its shards. */
+async function claimsThatStay(field: Field): Promise<string[]> {
+  let last: string[] = []
+  await field.until('three claims stay', async () => {
+    const rows = await field.sql<{ id: string }>(
+      `SELECT id FROM lockstep.jobs WHERE claimed_at < clock_timestamp() - interval '300 ms' ORDER BY id`,
+    )
+    last = rows.map(({ id }) => id)
+    return last.length >= 3
+  })
+  return last
+}
+
+function done(field: Field, ids: readonly string[]): Promise<void> {
+  return field.until('worked off', async () => {
+    const rows = await field.sql('SELECT FROM lockstep.jobs WHERE id = ANY ($1) LIMIT 1', [ids])
+    return rows.length === 0
+  })
+}
+
+async function crash(field: Field): Promise<Record<string, number>> {
+  await field.restartServer('immediate')
+  const took = await field.probe()
+  return { [Object.keys(CASES[1]!.limits)[0]!]: took }
+}
+
+async function strand(field: Field): Promise<Record<string, number>> {
+  field.workers.posts[0]!.network.strand()
+  const took = await field.probe()
+  return { [Object.keys(CASES[2]!.limits)[0]!]: took }
+}

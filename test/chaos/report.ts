@@ -1,0 +1,62 @@
+import Table from 'cli-table3'
+import type { Finding } from '../support/checker.ts'
+import type { Blow } from './battle.ts'
+import type { Fault } from './fault.ts'
+import { complaints, type Verdict } from './judge.ts'
+
+const HEAD = ['fault', 'times', 'overlaps', 'inversions', 'lost', 'stale accepted', 'slowest recovery']
+const SHOWN = 20
+
+/** A row for each fault: what was found while it, or what it broke, went on. */
+export function drawReport(blows: readonly Blow[], faults: readonly Fault[], verdict: Verdict): string {
+  const table = new Table({
+    head: HEAD,
+    style: { head: [], border: [] },
+    colAligns: ['left', ...HEAD.slice(1).map(() => 'right' as const)],
+  })
+  for (const fault of faults) {
+    const mine = blows.filter((blow) => blow.faults.includes(fault))
+    if (mine.length > 0) table.push(rowOf(fault.name, mine, verdict))
+  }
+  table.push(['all', String(count(blows)), ...figures(verdict, () => true), slowest(blows)])
+  return table.toString()
+}
+
+function rowOf(name: string, mine: readonly Blow[], verdict: Verdict): string[] {
+  const during = ({ at }: Finding) => mine.some(({ from, to }) => from <= at && at <= to)
+  const alone = mine.filter(({ faults }) => faults.length === 1)
+  return [name, String(mine.length), ...figures(verdict, during), slowest(alone)]
+}
+
+function figures(
+  { overlaps, inversions, lost, stale }: Verdict,
+  fits: (finding: Finding) => boolean,
+): string[] {
+  return [overlaps, inversions, lost, stale].map((findings) => String(findings.filter(fits).length))
+}
+
+/** Of those that came alone: in company, nobody can say whose fault it was. */
+function slowest(blows: readonly Blow[]): string {
+  if (blows.length === 0) return '–'
+  return `${(Math.max(...blows.map(({ recovery }) => recovery)) / 1000).toFixed(1)} s`
+}
+
+export function count(blows: readonly Blow[]): number {
+  return blows.reduce((sum, { faults }) => sum + faults.length, 0)
+}
+
+/** What was done, and whatever went wrong. */
+export function drawSummary(blows: readonly Blow[], verdict: Verdict, seconds: number): string {
+  const kinds = new Set(blows.flatMap(({ faults }) => faults)).size
+  const wrong = complaints(verdict)
+  const rate = Math.round(verdict.payloads / seconds)
+  const lines = [
+    `${count(blows)} faults of ${kinds} kinds in ${Math.round(seconds)} s; ${verdict.payloads} payloads in ${verdict.rounds} rounds, ${rate}/s.`,
+    `Repeated at least-once: ${verdict.repeats}; exactly-once: ${wrong.filter((one) => one.includes('applied')).length}.`,
+    `The longest a handler went on after its process was stopped for longer than its lease: ${verdict.outlived.toFixed(0)} ms.`,
+    ...wrong.slice(0, SHOWN),
+  ]
+  if (wrong.length > SHOWN) lines.push(`… and ${wrong.length - SHOWN} more`)
+  lines.push(wrong.length === 0 ? 'No promise was broken.' : `${wrong.length} findings.`)
+  return lines.join('\n')
+}

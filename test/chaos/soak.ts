@@ -1,0 +1,84 @@
+import { parseArgs } from 'node:util'
+import { startProgress } from '../../src/cli/progress.ts'
+import { type Blow, draw, strike } from './battle.ts'
+import { Chance } from './chance.ts'
+import type { Fault } from './fault.ts'
+import { FAULTS } from './faults.ts'
+import { Field, LARGE } from './field.ts'
+import { complaints, judge } from './judge.ts'
+import { count, drawReport, drawSummary } from './report.ts'
+
+const USAGE = `npm run soak -- [--minutes N] [--seed S] [--fault part-of-its-name]
+
+Injects faults, alone and side by side, into producers and workers at work on a Postgres of their own, and checks
+every promise against the log of what handlers did. Exits with 1 if one was broken.`
+
+const WORKERS = 3
+const PRODUCERS = 3
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      minutes: { type: 'string', default: '10' },
+      seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+      fault: { type: 'string', default: '' },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  const [minutes, seed] = [Number(values.minutes), Number(values.seed)]
+  const faults = FAULTS.filter(({ name }) => name.includes(values.fault))
+  if (values.help || !(minutes > 0) || !Number.isInteger(seed) || faults.length === 0) {
+    console.log(USAGE)
+    return values.help ? 0 : 2
+  }
+  console.log(`soak of ${minutes} minutes, seed ${seed}, Node ${process.version}`)
+  return soak(minutes * 60_000, new Chance(seed), faults)
+}
+
+async function soak(duration: number, chance: Chance, faults: readonly Fault[]): Promise<number> {
+  const field = await Field.open({ workers: WORKERS, producers: PRODUCERS, scale: LARGE })
+  try {
+    const { blows, broken } = await fight(field, duration, chance, faults)
+    const verdict = judge(field, await field.settle())
+    console.log(drawReport(blows, faults, verdict))
+    console.log(drawSummary(blows, verdict, duration / 1000))
+    if (broken) console.error(broken)
+    return broken || complaints(verdict).length > 0 ? 1 : 0
+  } finally {
+    await field.close()
+  }
+}
+
+interface Fight {
+  readonly blows: readonly Blow[]
+  /** The fault that could not be injected, or after which work did not go on. */
+  readonly broken: unknown
+}
+
+/** Each fault once, alone; then as chance has it, until time is up. A snapshot is held all the while. */
+async function fight(
+  field: Field,
+  duration: number,
+  chance: Chance,
+  faults: readonly Fault[],
+): Promise<Fight> {
+  const until = performance.now() + duration
+  const progress = startProgress({ label: 'soak', noun: 'faults', total: duration })
+  const blows: Blow[] = []
+  const upcoming = faults.map((fault) => [fault])
+  field.holdSnapshot()
+  try {
+    await field.probe()
+    while (performance.now() < until) {
+      blows.push(await strike(field, chance, upcoming.shift() ?? draw(chance, faults)))
+      progress.update(duration - (until - performance.now()), count(blows))
+    }
+    return { blows, broken: undefined }
+  } catch (error) {
+    return { blows, broken: error }
+  } finally {
+    progress.stop()
+  }
+}
+
+process.exitCode = await main()

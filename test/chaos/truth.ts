@@ -1,0 +1,57 @@
+import { existsSync, readFileSync } from 'node:fs'
+import type { Field } from './field.ts'
+
+/** A payload, by the queue and id it was pushed to and its number. */
+export interface Item {
+  readonly queue: string
+  readonly id: string
+  readonly n: number
+}
+
+/** What the database and the producers say was done; the handlers' log says what happened. */
+export interface Truth {
+  /** Committed pushes, those of an id by their numbers; `at` ns of the clock that all processes share. */
+  readonly sent: readonly (Item & { readonly at: bigint })[]
+  /** Commits that a producer was told of. */
+  readonly acknowledged: readonly Item[]
+  /** What transactional handlers wrote, in its order. */
+  readonly applied: readonly Item[]
+  readonly dead: readonly Item[]
+  /** Rows that nothing should have left. */
+  readonly leftovers: { readonly jobs: number; readonly payloads: number }
+}
+
+export async function readTruth(field: Field): Promise<Truth> {
+  const [left] = await field.sql<Truth['leftovers']>(
+    'SELECT (SELECT count(*)::int FROM lockstep.jobs) AS jobs, (SELECT count(*)::int FROM lockstep.payloads) AS payloads',
+  )
+  const sent = await field.sql<Record<string, string>>('SELECT * FROM sent ORDER BY queue, id, n')
+  const applied = await field.sql<Record<string, string>>(
+    `SELECT 'exact' AS queue, id, n FROM applied ORDER BY position`,
+  )
+  const dead = await field.sql<Record<string, string>>(
+    'SELECT q.name AS queue, job_id AS id, payload::text AS n FROM lockstep.morgue JOIN lockstep.queues q USING (queue_id)',
+  )
+  return {
+    sent: sent.map((row) => ({ ...itemOf(row), at: BigInt(row.at!) })),
+    acknowledged: readAcknowledged(field.acks),
+    applied: applied.map(itemOf),
+    dead: dead.map(itemOf),
+    leftovers: left!,
+  }
+}
+
+function itemOf({ queue, id, n }: Record<string, string>): Item {
+  return { queue: queue!, id: id!, n: Number(n) }
+}
+
+function readAcknowledged(file: string): Item[] {
+  if (!existsSync(file)) return []
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .slice(0, -1)
+    .flatMap((line) => {
+      const [queue, jobs] = JSON.parse(line) as [string, [string, number][]]
+      return jobs.map(([id, n]) => ({ queue, id, n }))
+    })
+}

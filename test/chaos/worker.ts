@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Lockstep } from '../../src/index.ts'
+import { Diary } from '../support/diary.ts'
+import { fieldQueues, type Work } from './queues.ts'
+
+/** What a worker process is told to be. Everything survives JSON. */
+export interface WorkerOptions {
+  /** In the log of handlers. */
+  readonly name: string
+  readonly log: string
+  readonly connectionString: string
+  /** ms. */
+  readonly lease: number
+  readonly slots?: number
+  /** ms. */
+  readonly heartbeat?: number
+  /** ms. */
+  readonly poll?: number
+}
+
+/** What the next handler to begin does first: block the event loop, or ignore its signal, for so many ms. */
+export type WorkerCommand =
+  | 'stop'
+  | { readonly kind: 'block'; readonly for: number }
+  | { readonly kind: 'ignore'; readonly for: number }
+
+const HEARTBEAT = 250
+const POLL = 500
+const SLOTS = 3
+const SHUTDOWN = 2_000
+const QUIET = process.env.CHATTY ? undefined : { debug() {}, info() {}, warn() {}, error() {} }
+
+process.once('message', (options) => void start(options as WorkerOptions))
+process.on('disconnect', () => process.exit())
+
+async function start(options: WorkerOptions): Promise<void> {
+  const { name, log, connectionString, lease } = options
+  const { slots = SLOTS, heartbeat = HEARTBEAT, poll = POLL } = options
+  const diary = new Diary(name, log)
+  const queues = Object.values(fieldQueues((queue, work) => diary.around(queue, disturbed(work))))
+  const lockstep = new Lockstep({ connectionString, logger: QUIET })
+  const worker = lockstep.createWorker({
+    queues,
+    slots,
+    lease,
+    heartbeat,
+    poll,
+    shutdownTimeout: SHUTDOWN,
+    killOnLeaseEnd: true,
+  })
+  diary.hear(worker)
+  process.on('message', (message: WorkerCommand) => {
+    if (message === 'stop') void worker.stop().then(() => process.disconnect())
+    else commands.push(message)
+  })
+  await worker.start()
+  process.send!({ event: 'ready' })
+}
+
+const commands: Exclude<WorkerCommand, 'stop'>[] = []
+
+/** Commands are for one handler each. */
+function disturbed(work: Work): Work {
+  return async (batch, context) => {
+    const command = commands.shift()
+    if (command?.kind === 'block') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, command.for)
+    if (command?.kind === 'ignore') await sleep(command.for)
+    await work(batch, context)
+  }
+}
