@@ -74,6 +74,8 @@ export class Field {
     this.scale = options.scale
     this.pool = new pg.Pool({ connectionString: server.connectionString, max: 10 })
     this.pool.on('error', () => {})
+    // One that is lent out has no listener of the pool's.
+    this.pool.on('connect', (client) => client.on('error', () => {}))
     this.lockstep = new Lockstep({ pool: this.pool, logger: QUIET })
     this.workers = new Crew(server.connectionString, (url) => this.createWorker(url, options.timing))
     this.producers = new Crew(server.connectionString, (url, place) =>
