@@ -18,7 +18,11 @@ export class Child<Options extends object> {
 
   constructor(name: string, module: URL, options: Options, execArgv: readonly string[] = []) {
     this.name = name
-    this.#process = fork(module, [], { execArgv: ['--import', 'tsx', ...execArgv] })
+    this.#process = fork(module, [], {
+      execArgv: ['--import', 'tsx', ...execArgv],
+      // One that starts while the server is away ends with an error, and comes again.
+      stdio: ['ignore', 'ignore', process.env.LOCKSTEP_FIELD_ERRORS ? 'inherit' : 'ignore', 'ipc'],
+    })
     this.ended = once(this.#process, 'exit').then(() => {
       this.endedAt = process.hrtime.bigint()
     })

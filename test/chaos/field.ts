@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -164,7 +163,7 @@ export class Field {
     const hold = async () => {
       while (holding) {
         const session = await this.patiently(() => this.session())
-        const ended = once(session, 'end')
+        const ended = new Promise((end) => session.once('end', end))
         await session
           .query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM lockstep.jobs')
           .catch(() => {})

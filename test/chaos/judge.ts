@@ -37,7 +37,8 @@ const order = (payload: unknown) => payload as number
 
 /** Compares what handlers did with what was pushed. */
 export function judge(field: Field, truth: Truth): Verdict {
-  const runs = runsOf(read(field.log))
+  const entries = read(field.log)
+  const runs = runsOf(entries)
   const deaths = new Map(
     field.allWorkers.flatMap(({ name, endedAt }) => (endedAt ? [[name, endedAt] as const] : [])),
   )
@@ -55,6 +56,9 @@ export function judge(field: Field, truth: Truth): Verdict {
       ...filled.flatMap((some) => strangers(truth, some.name, some.runs)),
       ...judgeTruth(truth),
       ...judgePoison(truth, field, runs),
+      ...entries
+        .filter(({ kind }) => kind === 'empty')
+        .map(({ queue, id }) => `${queue} ${id}: a round without payloads`),
     ],
     repeats: filled
       .filter(({ name }) => name !== 'exact')

@@ -28,7 +28,7 @@ const HEARTBEAT = 250
 const POLL = 500
 const SLOTS = 3
 const SHUTDOWN = 2_000
-const QUIET = process.env.CHATTY ? undefined : { debug() {}, info() {}, warn() {}, error() {} }
+const QUIET = { debug() {}, info() {}, warn() {}, error() {} }
 
 process.once('message', (options) => void start(options as WorkerOptions))
 process.on('disconnect', () => process.exit())

@@ -1,5 +1,5 @@
 import type { Batch, PerformContext, Worker } from '../../src/index.ts'
-import { append, now } from './handler-log.ts'
+import { append, type Entry, now } from './handler-log.ts'
 
 type Handler<Payload, Context> = (batch: Batch<Payload>, context: Context) => Promise<void>
 
@@ -59,15 +59,10 @@ export class Diary {
   }
 
   #answer(kind: 'accepted' | 'refused', queue: string, ids: readonly string[]): void {
-    const entries = ids.map((id) => {
-      return {
-        kind,
-        at: now(),
-        process: this.#process,
-        queue,
-        id,
-        fence: this.#fences.get(`${queue} ${id}`)!,
-      }
+    const entries = ids.map((id): Entry => {
+      const round = { process: this.#process, queue, id, at: now() }
+      const fence = this.#fences.get(`${queue} ${id}`)
+      return fence === undefined ? { ...round, kind: 'empty' } : { ...round, kind, fence }
     })
     append(this.#log, entries)
   }

@@ -29,7 +29,13 @@ interface Answer extends RoundKey {
   readonly at: bigint
 }
 
-export type Entry = Begin | End | Answer
+/** It says so of a round that no handler had: there was nothing in it. */
+interface Empty extends Omit<RoundKey, 'fence'> {
+  readonly kind: 'empty'
+  readonly at: bigint
+}
+
+export type Entry = Begin | End | Answer | Empty
 
 /** All that is known of one round of one id. */
 export interface Run {
@@ -69,6 +75,7 @@ export function runsOf(entries: readonly Entry[]): Run[] {
   const runs = new Map<string, { -readonly [Key in keyof Run]: Run[Key] }>()
   const key = ({ process, queue, id, fence }: RoundKey) => JSON.stringify([process, queue, id, fence])
   for (const entry of entries) {
+    if (entry.kind === 'empty') continue
     if (entry.kind === 'begin') {
       const { kind: _, at, ...rest } = entry
       runs.set(key(entry), { ...rest, begin: at, end: undefined, returned: false, accepted: false })

@@ -1,0 +1,52 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, test } from 'vitest'
+import { openStage, type Stage } from '../support/rounds.ts'
+import { Model, type Policy } from './model.ts'
+import { Real } from './real.ts'
+import { sequences } from './steps.ts'
+import { World } from './world.ts'
+
+/**
+ * How many sequences are tried; more of them by hand: LOCKSTEP_MODEL_RUNS=5000. A failure tells its seed and path,
+ * which LOCKSTEP_MODEL_SEED and LOCKSTEP_MODEL_PATH try again.
+ */
+const { LOCKSTEP_MODEL_RUNS = '60', LOCKSTEP_MODEL_SEED, LOCKSTEP_MODEL_PATH } = process.env
+const RUNS = Number(LOCKSTEP_MODEL_RUNS)
+const PROCESSES = 2
+
+let stage: Stage
+
+beforeAll(async () => {
+  stage = await openStage()
+})
+afterAll(() => stage?.close())
+
+const policies: fc.Arbitrary<Policy> = fc.record({
+  batchSize: fc.integer({ min: 1, max: 3 }),
+  maxPayloads: fc.option(fc.integer({ min: 1, max: 2 }), { nil: undefined }),
+  maxRetryCount: fc.integer({ min: 0, max: 2 }),
+})
+
+test(
+  'R1 to R11: whatever is done, in whatever order, jobs, payloads and morgue are those of the model',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(policies, fc.integer({ min: 1, max: 2 }), sequences, async (policy, shards, steps) => {
+        const board = await stage.queue({ ...policy, shards })
+        const world = new World(new Model(policy), new Real(board), shards)
+        for (let process = 0; process < PROCESSES; process += 1) await world.join()
+        try {
+          await fc.asyncModelRun(() => ({ model: world, real: world }), steps)
+        } finally {
+          await stage.endSessions()
+        }
+      }),
+      {
+        numRuns: RUNS,
+        ...(LOCKSTEP_MODEL_SEED && { seed: Number(LOCKSTEP_MODEL_SEED) }),
+        ...(LOCKSTEP_MODEL_PATH && { path: LOCKSTEP_MODEL_PATH }),
+      },
+    )
+  },
+  20_000 + RUNS * 5_000,
+)

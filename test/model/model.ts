@@ -1,0 +1,283 @@
+/**
+ * The rules R1 to R11 in memory, as plainly as they are written. It shares no code with what it judges.
+ *
+ * Times are ticks: a job is due below `FUTURE`. Whatever happens "now" happens at the next tick.
+ */
+
+export const FUTURE = 1_000_000_000
+
+/** A payload in a set; of equal scores the lower `seq` comes first. */
+export interface Entry {
+  readonly payload: string
+  readonly score: number
+  readonly seq: number
+}
+
+export interface Job {
+  id: string
+  lane: number
+  performIn: number
+  retryCount: number
+  error: string | null
+  crashes: number
+  /** The claim it is in work under; null while it waits. */
+  claim: Claim | null
+  /** What waits, or was there when the round in work began. */
+  set: Entry[]
+  /** Pushed while in work, and when that may start; null where nothing was. */
+  next: Entry[]
+  nextPerformIn: number | null
+}
+
+/** One round of one job. Whoever holds another object has lost it. */
+export interface Claim {
+  readonly id: string
+  readonly process: number
+  readonly taken: readonly Entry[]
+  /** Whether maxPayloads left some behind. */
+  readonly cut: boolean
+  readonly retryCount: number
+  readonly crashes: number
+  readonly rescued: boolean
+  readonly error: string | null
+}
+
+export interface Dead {
+  readonly id: string
+  readonly payload: string
+  readonly score: number
+  readonly error: string
+}
+
+export interface Pushed {
+  readonly id: string
+  readonly payload: string
+  readonly score: number
+  readonly performIn: number
+  readonly lane: number
+}
+
+/** How a round that could not simply end was answered. */
+export type Answer = 'again' | 'held' | 'lost' | undefined
+
+export interface Policy {
+  readonly batchSize: number
+  readonly maxPayloads: number | undefined
+  readonly maxRetryCount: number
+}
+
+/** Sets unite; for an equal payload the smallest score wins, and of equal scores the first. */
+export function unite(...entries: readonly Entry[]): Entry[] {
+  const best = new Map<string, Entry>()
+  for (const entry of entries) {
+    const other = best.get(entry.payload)
+    if (!other || before(entry, other)) best.set(entry.payload, entry)
+  }
+  return [...best.values()].sort((a, b) => (before(a, b) ? -1 : 1))
+}
+
+function before(a: Entry, b: Entry): boolean {
+  return a.score !== b.score ? a.score < b.score : a.seq < b.seq
+}
+
+export class Model {
+  readonly policy: Policy
+  readonly jobs = new Map<string, Job>()
+  readonly morgue = new Map<string, Dead>()
+  /** Of each process, whether its lease runs. */
+  readonly alive: boolean[] = []
+  /** Ids whose rows an open transaction has locked, and what it will push at its commit. */
+  readonly open = new Map<number, Pushed[]>()
+  #tick = 1_000
+  #seq = 0
+
+  constructor(policy: Policy) {
+    this.policy = policy
+  }
+
+  now(): number {
+    this.#tick += 1
+    return this.#tick
+  }
+
+  locked(id: string): boolean {
+    return [...this.open.values()].some((pushes) => pushes.some((push) => push.id === id))
+  }
+
+  /** R1 to R3. Of several for one new id the first says when and in which lane. */
+  push(pushes: readonly Pushed[]): void {
+    for (const { id, payload, score, performIn, lane } of pushes) {
+      this.#seq += 1
+      const entry = { payload, score, seq: this.#seq }
+      const job = this.jobs.get(id)
+      if (!job) {
+        this.jobs.set(id, fresh(id, lane, performIn, [entry]))
+      } else if (job.claim) {
+        job.next = unite(...job.next, entry)
+        job.nextPerformIn ??= performIn
+      } else job.set = unite(...job.set, entry)
+    }
+  }
+
+  /** What nobody works on: it waits, or its process is dead. */
+  free(job: Job): boolean {
+    return job.claim === null || !this.alive[job.claim.process]
+  }
+
+  /** R9, R10. Rows that are locked are skipped; what may have killed a process is taken alone. */
+  claim(process: number, lane: number, inShard: (id: string) => boolean): Claim[] {
+    if (!this.alive[process]) return []
+    const due = [...this.jobs.values()]
+      .filter((job) => job.lane === lane && job.performIn < FUTURE && inShard(job.id))
+      .filter((job) => this.free(job) && !this.locked(job.id))
+      .sort((a, b) => a.performIn - b.performIn || (a.id < b.id ? -1 : 1))
+      .slice(0, this.policy.batchSize)
+    const suspect = due.findIndex((job) => job.claim !== null || job.crashes > 0)
+    const taken = suspect < 0 ? due : due.slice(0, Math.max(suspect, 1))
+    return taken.map((job) => this.#take(job, process))
+  }
+
+  #take(job: Job, process: number): Claim {
+    const rescued = job.claim !== null
+    job.crashes += rescued ? 1 : 0
+    job.set = unite(...job.set, ...job.next)
+    job.next = []
+    job.nextPerformIn = null
+    const { maxPayloads = job.set.length } = this.policy
+    const { id, retryCount, crashes, error } = job
+    const taken = job.set.slice(0, maxPayloads)
+    job.claim = { id, process, taken, cut: job.set.length > maxPayloads, retryCount, crashes, rescued, error }
+    return job.claim
+  }
+
+  /** P6: the job, if the claim is still its own and its row is not locked. */
+  #hold(claim: Claim): Job | 'held' | 'lost' {
+    const job = this.jobs.get(claim.id)
+    if (job?.claim !== claim) return 'lost'
+    return this.locked(claim.id) ? 'held' : job
+  }
+
+  complete(claim: Claim): Answer {
+    const job = this.#hold(claim)
+    if (typeof job === 'string') return job
+    const left = claim.cut ? job.set.slice(claim.taken.length) : []
+    if (left.length === 0 && job.nextPerformIn === null) {
+      this.jobs.delete(job.id)
+      return undefined
+    }
+    const performIn = claim.cut ? this.now() : job.nextPerformIn!
+    this.#wait(job, { performIn, retryCount: -1, error: null, crashes: 0 }, unite(...left, ...job.next))
+    return 'again'
+  }
+
+  /** R4, R6: `later` puts it off beyond what is due. R7 where the retries are used up. */
+  fail(claim: Claim, error: string, later: boolean): Answer {
+    const job = this.#hold(claim)
+    if (typeof job === 'string') return job
+    if (claim.retryCount + 1 >= this.policy.maxRetryCount) return this.#die(job, error)
+    const performIn = this.now() + (later ? FUTURE : 0)
+    const numbers = { performIn, retryCount: job.retryCount + 1, error, crashes: 0 }
+    this.#wait(job, numbers, unite(...job.set, ...job.next))
+    return 'again'
+  }
+
+  #die(job: Job, error: string): Answer {
+    const [lowest, ...rest] = job.set
+    this.#bury(job.id, lowest!, error)
+    const set = unite(...rest, ...job.next)
+    if (set.length === 0) {
+      this.jobs.delete(job.id)
+      return undefined
+    }
+    this.#wait(job, { performIn: this.now(), retryCount: -1, error: null, crashes: 0 }, set)
+    return 'again'
+  }
+
+  /** R15: numbers unchanged. */
+  release(claim: Claim): Answer {
+    const job = this.#hold(claim)
+    if (typeof job === 'string') return job
+    this.#wait(job, {}, unite(...job.set, ...job.next))
+    return 'again'
+  }
+
+  #wait(job: Job, numbers: Partial<Job>, set: Entry[]): void {
+    Object.assign(job, numbers, { claim: null, set, next: [], nextPerformIn: null })
+  }
+
+  #bury(id: string, { payload, score }: Entry, error: string): void {
+    const key = `${id} ${payload}`
+    const other = this.morgue.get(key)
+    this.morgue.set(key, { id, payload, score: Math.min(score, other?.score ?? score), error })
+  }
+
+  /** R11, all of them: what is in work is not touched. Each says how many it was. */
+  delete(ids: readonly string[]): number {
+    const jobs = this.#touchable(ids)
+    for (const { id } of jobs) this.jobs.delete(id)
+    return jobs.length
+  }
+
+  kill(ids: readonly string[]): number {
+    const jobs = this.#touchable(ids)
+    for (const job of jobs) {
+      for (const entry of unite(...job.set, ...job.next)) this.#bury(job.id, entry, job.error ?? 'killed')
+      this.jobs.delete(job.id)
+    }
+    return jobs.length
+  }
+
+  performNow(ids: readonly string[]): number {
+    const jobs = this.#touchable(ids)
+    for (const job of jobs) {
+      const crashes = job.crashes + (job.claim ? 1 : 0)
+      this.#wait(job, { performIn: this.now(), crashes }, unite(...job.set, ...job.next))
+    }
+    return jobs.length
+  }
+
+  #touchable(ids: readonly string[]): Job[] {
+    return [...this.jobs.values()]
+      .filter((job) => ids.includes(job.id) && this.free(job))
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  /** R5. Equal scores of one requeue may come in any order: they get one `seq`. */
+  requeue(ids: readonly string[]): number {
+    const risen = [...this.morgue.values()].filter(({ id }) => ids.includes(id))
+    this.#seq += 1
+    for (const id of [...new Set(risen.map((dead) => dead.id))].sort()) {
+      const entries = risen.filter((dead) => dead.id === id).map((dead) => ({ ...dead, seq: this.#seq }))
+      this.#rise(id, entries)
+    }
+    for (const { id, payload } of risen) this.morgue.delete(`${id} ${payload}`)
+    return risen.length
+  }
+
+  #rise(id: string, risen: readonly Entry[]): void {
+    const job = this.jobs.get(id)
+    if (!job) this.jobs.set(id, fresh(id, 0, this.now(), unite(...risen)))
+    else if (this.free(job)) {
+      const crashes = job.crashes + (job.claim ? 1 : 0)
+      const numbers = { performIn: this.now(), retryCount: -1, error: null, crashes }
+      this.#wait(job, numbers, unite(...job.set, ...job.next, ...risen))
+    } else {
+      job.next = unite(...job.next, ...risen)
+      job.nextPerformIn = Math.min(job.nextPerformIn ?? Number.POSITIVE_INFINITY, this.now())
+    }
+  }
+
+  /** What was put off is due. */
+  passTime(): void {
+    const sooner = (time: number) => (time >= FUTURE ? time - FUTURE : time)
+    for (const job of this.jobs.values()) {
+      job.performIn = sooner(job.performIn)
+      if (job.nextPerformIn !== null) job.nextPerformIn = sooner(job.nextPerformIn)
+    }
+  }
+}
+
+function fresh(id: string, lane: number, performIn: number, set: Entry[]): Job {
+  const numbers = { retryCount: -1, error: null, crashes: 0 }
+  return { id, lane, performIn, ...numbers, claim: null, set, next: [], nextPerformIn: null }
+}

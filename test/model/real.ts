@@ -1,0 +1,137 @@
+import type pg from 'pg'
+import type { Round } from '../../src/store/claim.ts'
+import type { Exception } from '../../src/store/settle.ts'
+import type { Board, Player } from '../support/rounds.ts'
+import { FUTURE, type Pushed } from './model.ts'
+
+/** Tick 0, in seconds since 1970; a tick is a second. */
+const BEGINNING = Date.UTC(2001) / 1000
+/** Nothing but "now" lies between. */
+const [NOW_AFTER, NOW_BEFORE] = [Date.UTC(2024) / 1000, Date.UTC(2032) / 1000]
+
+/** A job's row with its sets. `performIn` in ticks. */
+export interface RealJob {
+  readonly id: string
+  readonly shard: number
+  readonly lane: number
+  readonly performIn: number
+  readonly nextPerformIn: number | null
+  readonly retryCount: number
+  readonly crashes: number
+  readonly error: string | null
+  readonly claimedBy: number | null
+  /** Below the fence, and at it: `payload[score]`, those of one score sorted. */
+  readonly set: readonly string[]
+  readonly next: readonly string[]
+}
+
+/** The product: a queue on a board, processes, and sessions with a transaction open. */
+export class Real {
+  readonly board: Board
+  readonly players: Player[] = []
+  readonly open = new Map<number, pg.Client>()
+
+  constructor(board: Board) {
+    this.board = board
+  }
+
+  async join(): Promise<void> {
+    this.players.push(await this.board.player())
+  }
+
+  async pushIn(pushes: readonly Pushed[], tx?: pg.Client): Promise<void> {
+    const jobs = pushes.map((push) => ({ ...push, performIn: momentOf(push.performIn) }))
+    await (tx ? this.board.pushIn(tx, ...jobs) : this.board.push(...jobs))
+  }
+
+  async begin(place: number): Promise<pg.Client> {
+    const session = await this.board.stage.transaction()
+    this.open.set(place, session)
+    return session
+  }
+
+  async end(place: number, how: 'COMMIT' | 'ROLLBACK'): Promise<void> {
+    await this.open.get(place)!.query(how)
+    this.open.delete(place)
+  }
+
+  /** Every job, with times in ticks, and the rows that should not be. */
+  async jobs(): Promise<RealJob[]> {
+    const { stage, queueId } = this.board
+    return stage.query<RealJob>(
+      `SELECT j.id, j.shard, j.lane, j.retry_count AS "retryCount", j.crashes, j.error, j.claimed_by AS "claimedBy",
+         extract(epoch FROM j.perform_in)::float8 - $2 AS "performIn",
+         extract(epoch FROM j.next_perform_in)::float8 - $2 AS "nextPerformIn",
+         ${setOf('j.claimed_by IS NULL OR p.fence < j.fence')} AS set,
+         ${setOf('j.claimed_by IS NOT NULL AND p.fence >= j.fence')} AS next
+       FROM lockstep.jobs j WHERE j.queue_id = $1 ORDER BY j.id`,
+      [queueId, BEGINNING],
+    )
+  }
+
+  /** Payload rows whose job is gone, or stands in another shard. */
+  async strays(): Promise<unknown[]> {
+    return this.board.stage.query(
+      `SELECT p.* FROM lockstep.payloads p LEFT JOIN lockstep.jobs j ON j.queue_id = p.queue_id AND j.id = p.job_id
+       WHERE p.queue_id = $1 AND (j.id IS NULL OR j.shard <> p.shard)`,
+      [this.board.queueId],
+    )
+  }
+
+  async dead(): Promise<string[]> {
+    const rows = await this.board.stage.query<{ line: string }>(
+      `SELECT format('%s: %s[%s] %s', job_id, payload #>> '{}', score, error) AS line
+       FROM lockstep.morgue WHERE queue_id = $1`,
+      [this.board.queueId],
+    )
+    return rows.map(({ line }) => line).sort()
+  }
+
+  /** Gives what was to happen "now" the tick the model has given it, so that all later order is certain. */
+  async settle(id: string, column: 'perform_in' | 'next_perform_in', tick: number): Promise<void> {
+    await this.board.stage.query(
+      `UPDATE lockstep.jobs SET ${column} = to_timestamp($3) WHERE queue_id = $1 AND id = $2`,
+      [this.board.queueId, id, BEGINNING + tick],
+    )
+  }
+
+  async passTime(): Promise<void> {
+    for (const column of ['perform_in', 'next_perform_in']) {
+      await this.board.stage.query(
+        `UPDATE lockstep.jobs SET ${column} = ${column} - $3 * interval '1 second'
+         WHERE queue_id = $1 AND ${column} >= to_timestamp($2)`,
+        [this.board.queueId, BEGINNING + FUTURE, FUTURE],
+      )
+    }
+  }
+}
+
+/** One text for each payload of a set, equal ones folded. */
+function setOf(condition: string): string {
+  return `ARRAY(
+    SELECT f.payload || '[' || f.score || ']' FROM (
+      SELECT DISTINCT ON (p.digest) p.payload #>> '{}' AS payload, p.score, p.seq FROM lockstep.payloads p
+      WHERE p.queue_id = j.queue_id AND p.job_id = j.id AND (${condition}) ORDER BY p.digest, p.score, p.seq
+    ) f ORDER BY f.score, f.seq)`
+}
+
+export function momentOf(tick: number): number {
+  return (BEGINNING + tick) * 1000
+}
+
+/** Whether the time was taken from the clock, or from it and a delay of `FUTURE`. */
+export function isNow(tick: number): boolean {
+  const seconds = BEGINNING + tick
+  return (
+    (seconds > NOW_AFTER && seconds < NOW_BEFORE) ||
+    (seconds > NOW_AFTER + FUTURE && seconds < NOW_BEFORE + FUTURE)
+  )
+}
+
+export function handed(round: Round): string[] {
+  return round.payloads.map((payload, place) => `${payload}[${round.scores[place]}]`)
+}
+
+export function answerFor(exceptions: readonly Exception[], id: string): string | undefined {
+  return exceptions.find((exception) => exception.id === id)?.outcome
+}

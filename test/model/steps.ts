@@ -1,0 +1,252 @@
+import fc from 'fast-check'
+import { expect } from 'vitest'
+import type { Answer, Pushed } from './model.ts'
+import { answerFor, handed } from './real.ts'
+import { expectOrder, type Held, type World } from './world.ts'
+
+/** One call on both sides, or several that no other comes between. */
+class Step implements fc.AsyncCommand<World, World> {
+  readonly #told: string
+  readonly #possible: (world: World) => boolean
+  readonly #act: (world: World) => Promise<void>
+
+  constructor(told: string, possible: (world: World) => boolean, act: (world: World) => Promise<void>) {
+    this.#told = told
+    this.#possible = possible
+    this.#act = act
+  }
+
+  check(world: Readonly<World>): boolean {
+    return this.#possible(world as World)
+  }
+
+  async run(world: World): Promise<void> {
+    await this.#act(world)
+    await world.compare()
+  }
+
+  toString(): string {
+    return this.#told
+  }
+}
+
+type Make<T> = (value: T) => { possible?: (world: World) => boolean; act: (world: World) => Promise<void> }
+
+function step<T>(name: string, values: fc.Arbitrary<T>, make: Make<T>): fc.Arbitrary<Step> {
+  return values.map((value) => {
+    const { possible = () => true, act } = make(value)
+    return new Step(`${name} ${JSON.stringify(value)}`, possible, act)
+  })
+}
+
+const IDS = ['a', 'b', 'c']
+const small = fc.nat({ max: 3 })
+const places = fc.nat({ max: 7 })
+const someIds = fc.subarray(IDS, { minLength: 1 })
+const pushed: fc.Arbitrary<Pushed> = fc.record({
+  id: fc.constantFrom(...IDS),
+  payload: fc.constantFrom('v', 'w', 'x', 'y'),
+  score: small,
+  performIn: fc.oneof(
+    { weight: 4, arbitrary: small },
+    { weight: 1, arbitrary: small.map((n) => n + 2_000_000_000) },
+  ),
+  lane: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.constant(1) }),
+})
+const pushes = fc.array(pushed, { minLength: 1, maxLength: 4 })
+
+/** Two pushes of one row would wait for each other. */
+const unlocked = (world: World, ids: readonly string[]) => ids.every((id) => !world.model.locked(id))
+const idsOf = (some: readonly Pushed[]) => some.map(({ id }) => id)
+
+const push = step('push', pushes, (some) => ({
+  possible: (world) => unlocked(world, idsOf(some)),
+  async act({ model, real }) {
+    model.push(some)
+    await real.pushIn(some)
+  },
+}))
+
+const begin = step('push in a transaction', fc.tuple(fc.nat({ max: 1 }), pushes), ([place, some]) => ({
+  possible: (world) => !world.model.open.has(place) && unlocked(world, idsOf(some)),
+  async act({ model, real }) {
+    model.open.set(place, some)
+    await real.pushIn(some, await real.begin(place))
+  },
+}))
+
+const end = step(
+  'end of the transaction',
+  fc.tuple(fc.nat({ max: 1 }), fc.boolean()),
+  ([place, commits]) => ({
+    possible: (world) => world.model.open.has(place),
+    async act({ model, real }) {
+      const some = model.open.get(place)!
+      model.open.delete(place)
+      if (commits) model.push(some)
+      await real.end(place, commits ? 'COMMIT' : 'ROLLBACK')
+    },
+  }),
+)
+
+/** Where something is to be had, mostly. */
+function somewhere({ model, shardOf, shards }: World, place: number): { lane: number; shard: number } {
+  const jobs = [...model.jobs.values()]
+  const job = jobs[place % (jobs.length + 1)]
+  return job ? { lane: job.lane, shard: shardOf.get(job.id)! } : { lane: place % 2, shard: place % shards }
+}
+
+/** One that is alive, but for a dead one now and then. */
+function someProcess({ model }: World, place: number): number {
+  const alive = model.alive.flatMap((lives, process) => (lives ? [process] : []))
+  return place === 0 ? 0 : alive[place % alive.length]!
+}
+
+const claim = step('claim', fc.record({ process: small, place: places }), (of) => ({
+  async act(world) {
+    const { model, real, shardOf } = world
+    const process = someProcess(world, of.process)
+    const { lane, shard } = somewhere(world, of.place)
+    const expected = model.claim(process, lane, (id) => shardOf.get(id) === shard)
+    const { rounds } = await real.players[process]!.claim({ lane, shard })
+    expect(rounds.map(({ id }) => id)).toEqual(expected.map(({ id }) => id))
+    for (const [place, taken] of expected.entries()) {
+      const round = rounds[place]!
+      const { retryCount, crashes, rescued, error, cut } = taken
+      expect(round).toMatchObject({ retryCount, crashes, rescued, error })
+      expect(round.cut !== undefined).toBe(cut)
+      expectOrder(handed(round), taken.taken)
+      world.held.push({ claim: taken, round })
+    }
+  },
+}))
+
+type Finish = (world: World, held: Held) => Promise<[expected: Answer, real: string | undefined]>
+
+/** One that holds, mostly; else any that there ever was. One whose row was locked may be tried again. */
+function someClaim({ model, held }: World, place: number): Held {
+  const current = held.filter(({ claim }) => model.jobs.get(claim.id)?.claim === claim)
+  const among = place > 0 && current.length > 0 ? current : held
+  return among[place % among.length]!
+}
+
+function finish(
+  name: string,
+  values: fc.Arbitrary<unknown>,
+  how: (value: never) => Finish,
+): fc.Arbitrary<Step> {
+  return step(name, fc.tuple(places, values), ([place, value]) => ({
+    possible: ({ held }) => held.length > 0,
+    async act(world) {
+      const [expected, real] = await how(value as never)(world, someClaim(world, place))
+      expect(real).toBe(expected)
+    },
+  }))
+}
+
+const complete = finish('complete', fc.constant(null), () => async ({ model, real }, { claim, round }) => [
+  model.complete(claim),
+  answerFor(await real.players[claim.process]!.complete(round), claim.id),
+])
+
+const completeIn = finish(
+  'complete in a transaction',
+  fc.boolean(),
+  (commits: boolean) => async (world, held) => {
+    const { model, real } = world
+    const { claim, round } = held
+    const player = real.players[claim.process]!
+    const tx = await player.board.stage.transaction()
+    await tx.query('SET LOCAL lock_timeout = 50')
+    const answer = await player.completeIn(tx, round).then(
+      (exceptions) => answerFor(exceptions, claim.id),
+      () => 'held',
+    )
+    const done = commits && answer !== 'held'
+    await tx.query(done ? 'COMMIT' : 'ROLLBACK')
+    if (done) return [model.complete(claim), answer]
+    const current = model.jobs.get(claim.id)?.claim === claim
+    return [current && model.locked(claim.id) ? 'held' : (answer as Answer), answer]
+  },
+)
+
+const fail = finish('fail', fc.boolean(), (later: boolean) => async ({ model, real }, { claim, round }) => {
+  const dies = claim.retryCount + 1 >= model.policy.maxRetryCount
+  const exceptions = await real.players[claim.process]!.fail(
+    [round],
+    dies ? null : later ? 1_000_000_000 : 0,
+    'no',
+  )
+  return [model.fail(claim, 'no', later), answerFor(exceptions, claim.id)]
+})
+
+const release = finish('release', fc.constant(null), () => async ({ model, real }, { claim, round }) => [
+  model.release(claim),
+  answerFor(await real.players[claim.process]!.release(round), claim.id),
+])
+
+/** Its lease ends; another process comes. */
+const die = step('die', small, (which) => ({
+  possible: ({ real }) => real.players.length < 8,
+  async act(world) {
+    const { model, real } = world
+    const busy = [...model.jobs.values()].flatMap(({ claim }) =>
+      claim && model.alive[claim.process] ? [claim.process] : [],
+    )
+    const process = busy[which % (busy.length + 1)] ?? someProcess(world, which + 1)
+    model.alive[process] = false
+    await real.board.stage.expire(real.players[process]!.processId)
+    await world.join()
+  },
+}))
+
+const ACTS = ['delete', 'kill', 'performNow', 'requeue', 'requeue', 'requeue'] as const
+
+const act = step('act', fc.tuple(fc.constantFrom(...ACTS), someIds), ([name, ids]) => ({
+  possible: (world) => unlocked(world, IDS),
+  async act({ model, real }) {
+    const { lockstep } = real.board.stage
+    const { done } = await lockstep[name](real.board.queue, { ids })
+    expect(done).toBe(model[name](ids))
+  },
+}))
+
+const reshard = step('reshard', fc.integer({ min: 1, max: 4 }), (shards) => ({
+  possible: ({ model }) => model.open.size === 0,
+  async act(world) {
+    world.shards = shards
+    await world.real.board.stage.lockstep.reshard(world.real.board.queue, shards)
+  },
+}))
+
+const passTime = step('time passes', fc.constant(null), () => ({
+  possible: ({ model }) => model.open.size === 0,
+  async act({ model, real }) {
+    model.passTime()
+    await real.passTime()
+  },
+}))
+
+/** Sequences in which work goes on more often than things go wrong. */
+export const sequences = fc.commands(
+  [
+    push,
+    push,
+    push,
+    claim,
+    claim,
+    claim,
+    complete,
+    complete,
+    fail,
+    release,
+    completeIn,
+    begin,
+    end,
+    die,
+    act,
+    reshard,
+    passTime,
+  ],
+  { maxCommands: 40, size: 'max' },
+)

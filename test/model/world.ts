@@ -1,0 +1,83 @@
+import { expect } from 'vitest'
+import type { Round } from '../../src/store/claim.ts'
+import { type Claim, type Entry, FUTURE, type Job, type Model } from './model.ts'
+import { isNow, type Real, type RealJob } from './real.ts'
+
+/** A claim as both sides know it. */
+export interface Held {
+  readonly claim: Claim
+  readonly round: Round
+}
+
+/** Model and product side by side, and what the sequence has in its hands. */
+export class World {
+  readonly model: Model
+  readonly real: Real
+  readonly held: Held[] = []
+  shards: number
+  /** Of each id, where the product has put it. */
+  readonly shardOf = new Map<string, number>()
+
+  constructor(model: Model, real: Real, shards: number) {
+    this.model = model
+    this.real = real
+    this.shards = shards
+  }
+
+  async join(): Promise<void> {
+    this.model.alive.push(true)
+    await this.real.join()
+  }
+
+  /** Both sides have the same jobs with the same numbers and sets, and the same dead. */
+  async compare(): Promise<void> {
+    const rows = await this.real.jobs()
+    const jobs = [...this.model.jobs.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+    expect(rows.map(({ id }) => id)).toEqual(jobs.map(({ id }) => id))
+    for (const [place, job] of jobs.entries()) await this.#compareJob(rows[place]!, job)
+    const dead = [...this.model.morgue.values()]
+    expect(await this.real.dead()).toEqual(
+      dead.map(({ id, payload, score, error }) => `${id}: ${payload}[${score}] ${error}`).sort(),
+    )
+    expect(await this.real.strays()).toEqual([])
+  }
+
+  async #compareJob(row: RealJob, job: Job): Promise<void> {
+    const { id, lane, retryCount, crashes, error } = job
+    expect(row).toMatchObject({ id, lane, retryCount, crashes, error })
+    expect(row.claimedBy).toBe(job.claim ? this.real.players[job.claim.process]!.processId : null)
+    expect(row.shard).toBeLessThan(this.shards)
+    this.shardOf.set(id, row.shard)
+    expectOrder(row.set, job.set)
+    expectOrder(row.next, job.next)
+    await this.#compareTime(id, 'perform_in', row.performIn, job.performIn)
+    expect(row.nextPerformIn === null).toBe(job.nextPerformIn === null)
+    if (job.nextPerformIn !== null)
+      await this.#compareTime(id, 'next_perform_in', row.nextPerformIn!, job.nextPerformIn)
+  }
+
+  /** Where the model says "now", the product has taken the clock's time. */
+  async #compareTime(id: string, column: 'perform_in' | 'next_perform_in', real: number, tick: number) {
+    if (!isNow(real)) return expect([id, column, real]).toEqual([id, column, tick])
+    expect([id, column, tick % FUTURE > NOW_FROM, tick >= FUTURE]).toEqual([id, column, true, real > FUTURE])
+    await this.real.settle(id, column, tick)
+  }
+}
+
+/** What pushes name themselves is below; the model's "now" is above. */
+const NOW_FROM = 1_000
+
+/** The model's order, in which entries of one score and one `seq` may change places. */
+export function expectOrder(real: readonly string[], set: readonly Entry[]): void {
+  const groups = new Map<string, string[]>()
+  for (const { payload, score, seq } of set) {
+    const key = `${score} ${seq}`
+    groups.set(key, [...(groups.get(key) ?? []), `${payload}[${score}]`])
+  }
+  let from = 0
+  for (const group of groups.values()) {
+    expect(real.slice(from, from + group.length).sort()).toEqual(group.sort())
+    from += group.length
+  }
+  expect(real).toHaveLength(from)
+}
