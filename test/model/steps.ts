@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import type { Answer, Pushed } from './model.ts'
+import { type Answer, FUTURE, type Pushed } from './model.ts'
 import { answerFor, handed } from './real.ts'
 import { expectOrder, type Held, type World } from './world.ts'
 
@@ -39,7 +39,7 @@ function step<T>(name: string, values: fc.Arbitrary<T>, make: Make<T>): fc.Arbit
   })
 }
 
-const IDS = ['a', 'b', 'c']
+const IDS = ['a', 'b', 'c', 'd']
 const small = fc.nat({ max: 3 })
 const places = fc.nat({ max: 7 })
 const someIds = fc.subarray(IDS, { minLength: 1 })
@@ -51,7 +51,7 @@ const pushed: fc.Arbitrary<Pushed> = fc.record({
     { weight: 4, arbitrary: small },
     { weight: 1, arbitrary: small.map((n) => n + 2_000_000_000) },
   ),
-  lane: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.constant(1) }),
+  lane: fc.oneof({ weight: 6, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.constant(1) }),
 })
 const pushes = fc.array(pushed, { minLength: 1, maxLength: 4 })
 
@@ -91,8 +91,8 @@ const end = step(
 
 /** Where something is to be had, mostly. */
 function somewhere({ model, shardOf, shards }: World, place: number): { lane: number; shard: number } {
-  const jobs = [...model.jobs.values()]
-  const job = jobs[place % (jobs.length + 1)]
+  const jobs = [...model.jobs.values()].filter((job) => model.free(job) && job.performIn < FUTURE)
+  const job = place > 0 ? jobs[place % jobs.length] : undefined
   return job ? { lane: job.lane, shard: shardOf.get(job.id)! } : { lane: place % 2, shard: place % shards }
 }
 
@@ -124,10 +124,13 @@ const claim = step('claim', fc.record({ process: small, place: places }), (of) =
 type Finish = (world: World, held: Held) => Promise<[expected: Answer, real: string | undefined]>
 
 /** One that holds, mostly; else any that there ever was. One whose row was locked may be tried again. */
-function someClaim({ model, held }: World, place: number): Held {
-  const current = held.filter(({ claim }) => model.jobs.get(claim.id)?.claim === claim)
-  const among = place > 0 && current.length > 0 ? current : held
+function someClaim(world: World, place: number): Held {
+  const among = place > 0 ? currentClaims(world) : world.held
   return among[place % among.length]!
+}
+
+function currentClaims({ model, held }: World): Held[] {
+  return held.filter(({ claim }) => model.jobs.get(claim.id)?.claim === claim)
 }
 
 function finish(
@@ -136,7 +139,7 @@ function finish(
   how: (value: never) => Finish,
 ): fc.Arbitrary<Step> {
   return step(name, fc.tuple(places, values), ([place, value]) => ({
-    possible: ({ held }) => held.length > 0,
+    possible: (world) => (place === 0 ? world.held.length > 0 : currentClaims(world).length > 0),
     async act(world) {
       const [expected, real] = await how(value as never)(world, someClaim(world, place))
       expect(real).toBe(expected)
@@ -187,18 +190,22 @@ const release = finish('release', fc.constant(null), () => async ({ model, real 
 
 /** Its lease ends; another process comes. */
 const die = step('die', small, (which) => ({
-  possible: ({ real }) => real.players.length < 8,
+  possible: (world) => world.real.players.length < 16 && (which === 0 || busyProcesses(world).length > 0),
   async act(world) {
     const { model, real } = world
-    const busy = [...model.jobs.values()].flatMap(({ claim }) =>
-      claim && model.alive[claim.process] ? [claim.process] : [],
-    )
-    const process = busy[which % (busy.length + 1)] ?? someProcess(world, which + 1)
+    const busy = busyProcesses(world)
+    const process = which === 0 ? someProcess(world, 1) : busy[which % busy.length]!
     model.alive[process] = false
     await real.board.stage.expire(real.players[process]!.processId)
     await world.join()
   },
 }))
+
+function busyProcesses({ model }: World): number[] {
+  return [...model.jobs.values()].flatMap(({ claim }) =>
+    claim && model.alive[claim.process] ? [claim.process] : [],
+  )
+}
 
 const ACTS = ['delete', 'kill', 'performNow', 'requeue', 'requeue', 'requeue'] as const
 
@@ -228,25 +235,22 @@ const passTime = step('time passes', fc.constant(null), () => ({
 }))
 
 /** Sequences in which work goes on more often than things go wrong. */
-export const sequences = fc.commands(
-  [
-    push,
-    push,
-    push,
-    claim,
-    claim,
-    claim,
-    complete,
-    complete,
-    fail,
-    release,
-    completeIn,
-    begin,
-    end,
-    die,
-    act,
-    reshard,
-    passTime,
-  ],
-  { maxCommands: 40, size: 'max' },
+export const sequences = fc.noBias(
+  fc.array(
+    fc.oneof(
+      { weight: 4, arbitrary: push },
+      { weight: 6, arbitrary: claim },
+      { weight: 3, arbitrary: complete },
+      { weight: 2, arbitrary: fail },
+      { weight: 2, arbitrary: die },
+      { weight: 1, arbitrary: act },
+      { weight: 1, arbitrary: begin },
+      { weight: 2, arbitrary: end },
+      { weight: 1, arbitrary: release },
+      { weight: 1, arbitrary: completeIn },
+      { weight: 1, arbitrary: reshard },
+      { weight: 1, arbitrary: passTime },
+    ),
+    { minLength: 1, maxLength: 80, size: 'max' },
+  ),
 )

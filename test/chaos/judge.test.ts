@@ -1,0 +1,31 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Field, SMALL } from './field.ts'
+import { complaints, judge } from './judge.ts'
+
+const DEADLINE = 120_000
+
+let field: Field
+
+beforeAll(async () => {
+  field = await Field.open({ workers: 2, producers: 1, scale: SMALL })
+}, DEADLINE)
+afterAll(() => field?.close())
+
+/** What a field with a fault of its own, planted in the product or beside it, shows. */
+test('the judge sees what was lost, applied twice, never pushed, and left behind', async () => {
+  await field.probe()
+  const truth = await field.settle()
+  expect(complaints(judge(field, truth))).toEqual([])
+
+  const [first] = truth.sent.filter(({ queue }) => queue === 'exact')
+  const stranger = { queue: 'plain', id: 'nobody', n: 1 }
+  const told = (change: Partial<typeof truth>) => complaints(judge(field, { ...truth, ...change })).join('\n')
+  expect(told({ sent: [...truth.sent, { ...stranger, at: 1n }] })).toContain('lost: nobody')
+  expect(told({ sent: truth.sent.slice(1) })).toContain('was never pushed')
+  expect(told({ acknowledged: [...truth.acknowledged, stranger] })).toContain('acknowledged, not stored')
+  expect(told({ applied: [...truth.applied, first!] })).toContain('applied 2 times')
+  expect(told({ applied: truth.applied.slice(1) })).toContain('applied 0 times')
+  expect(told({ applied: truth.applied.toReversed() })).toContain('applied after')
+  expect(told({ dead: [stranger] })).toContain('nobody died')
+  expect(told({ leftovers: { jobs: 1, payloads: 0 } })).toContain('left behind')
+})
