@@ -6,5 +6,7 @@ export interface Fault {
   readonly name: string
   /** How often it is drawn, compared with others. */
   readonly weight: number
+  /** Whether this machine has what it takes. Default: it has. */
+  possible?(): boolean
   inject(field: Field, chance: Chance): Promise<void>
 }

@@ -4,4 +4,10 @@ import { processFaults } from './faults/process.ts'
 import { queueFaults } from './faults/queue.ts'
 import { serverFaults } from './faults/server.ts'
 
-export const FAULTS: readonly Fault[] = [...processFaults, ...networkFaults, ...serverFaults, ...queueFaults]
+/** All that this machine can have. */
+export const FAULTS: readonly Fault[] = [
+  ...processFaults,
+  ...networkFaults,
+  ...serverFaults,
+  ...queueFaults,
+].filter(({ possible }) => possible?.() ?? true)

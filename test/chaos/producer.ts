@@ -18,8 +18,6 @@ export interface ProducerOptions {
   readonly isolation?: 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE'
   /** ms between transactions. */
   readonly pause: number
-  /** Through a pooler, where a session's name is not its own. */
-  readonly pooled?: boolean
 }
 
 /** What was pushed, in one transaction with what tells of it. */

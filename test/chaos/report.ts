@@ -3,23 +3,44 @@ import type { Finding } from '../support/checker.ts'
 import type { Blow } from './battle.ts'
 import type { Fault } from './fault.ts'
 import { complaints, type Verdict } from './judge.ts'
+import type { Recovery } from './recovery.ts'
 
 const HEAD = ['fault', 'times', 'overlaps', 'inversions', 'lost', 'stale accepted', 'slowest recovery']
 const SHOWN = 20
 
 /** A row for each fault: what was found while it, or what it broke, went on. */
 export function drawReport(blows: readonly Blow[], faults: readonly Fault[], verdict: Verdict): string {
-  const table = new Table({
-    head: HEAD,
-    style: { head: [], border: [] },
-    colAligns: ['left', ...HEAD.slice(1).map(() => 'right' as const)],
-  })
+  const table = drawnTable(HEAD)
   for (const fault of faults) {
     const mine = blows.filter((blow) => blow.faults.includes(fault))
     if (mine.length > 0) table.push(rowOf(fault.name, mine, verdict))
   }
   table.push(['all', String(count(blows)), ...figures(verdict, () => true), slowest(blows)])
   return table.toString()
+}
+
+/** How long it took until work went on, and how long it may take. */
+export function drawRecoveries(recoveries: readonly Recovery[]): string {
+  const table = drawnTable(['work goes on', 'median', 'slowest', 'limit', ''])
+  for (const { what, limit, took } of recoveries) {
+    const sorted = took.toSorted((a, b) => a - b)
+    const [median, slowest] = [sorted[Math.floor(sorted.length / 2)]!, sorted.at(-1)!]
+    table.push([what, ...[median, slowest, limit].map(inSeconds), slowest <= limit ? 'reached' : 'MISSED'])
+  }
+  return table.toString()
+}
+
+function drawnTable(head: string[]): Table.Table {
+  return new Table({
+    head,
+    style: { head: [], border: [] },
+    colAligns: ['left', ...head.slice(1).map(() => 'right' as const)],
+    chars: { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' },
+  })
+}
+
+function inSeconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`
 }
 
 function rowOf(name: string, mine: readonly Blow[], verdict: Verdict): string[] {
@@ -38,7 +59,7 @@ function figures(
 /** Of those that came alone: in company, nobody can say whose fault it was. */
 function slowest(blows: readonly Blow[]): string {
   if (blows.length === 0) return '–'
-  return `${(Math.max(...blows.map(({ recovery }) => recovery)) / 1000).toFixed(1)} s`
+  return inSeconds(Math.max(...blows.map(({ recovery }) => recovery)))
 }
 
 export function count(blows: readonly Blow[]): number {

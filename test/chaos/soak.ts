@@ -6,12 +6,17 @@ import type { Fault } from './fault.ts'
 import { FAULTS } from './faults.ts'
 import { Field, LARGE } from './field.ts'
 import { complaints, judge } from './judge.ts'
-import { count, drawReport, drawSummary } from './report.ts'
+import { measureRecovery } from './recovery.ts'
+import { count, drawRecoveries, drawReport, drawSummary } from './report.ts'
 
 const USAGE = `npm run soak -- [--minutes N] [--seed S] [--fault part-of-its-name]
+npm run soak -- --profile recovery [--repeats N]
 
 Injects faults, alone and side by side, into producers and workers at work on a Postgres of their own, and checks
-every promise against the log of what handlers did. Exits with 1 if one was broken.`
+every promise against the log of what handlers did. Exits with 1 if one was broken.
+
+The profile "recovery" measures how long it takes until work goes on, with the defaults of a worker, and exits with 1
+if that is longer than it may be.`
 
 const WORKERS = 3
 const PRODUCERS = 3
@@ -22,17 +27,32 @@ async function main(): Promise<number> {
       minutes: { type: 'string', default: '10' },
       seed: { type: 'string', default: String(Date.now() % 1_000_000) },
       fault: { type: 'string', default: '' },
+      profile: { type: 'string', default: 'faults' },
+      repeats: { type: 'string', default: '5' },
       help: { type: 'boolean', default: false },
     },
   })
+  if (values.profile === 'recovery') return recover(Number(values.repeats))
   const [minutes, seed] = [Number(values.minutes), Number(values.seed)]
   const faults = FAULTS.filter(({ name }) => name.includes(values.fault))
-  if (values.help || !(minutes > 0) || !Number.isInteger(seed) || faults.length === 0) {
+  if (
+    values.help ||
+    values.profile !== 'faults' ||
+    !(minutes > 0) ||
+    !Number.isInteger(seed) ||
+    faults.length === 0
+  ) {
     console.log(USAGE)
     return values.help ? 0 : 2
   }
   console.log(`soak of ${minutes} minutes, seed ${seed}, Node ${process.version}`)
   return soak(minutes * 60_000, new Chance(seed), faults)
+}
+
+async function recover(repeats: number): Promise<number> {
+  const found = await measureRecovery(repeats, (line) => console.log(line))
+  console.log(drawRecoveries(found))
+  return found.every(({ limit, took }) => Math.max(...took) <= limit) ? 0 : 1
 }
 
 async function soak(duration: number, chance: Chance, faults: readonly Fault[]): Promise<number> {
