@@ -1,91 +1,111 @@
-import { execFile } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import type { Edit, Mutant } from './mutants.ts'
+import { Copy } from './copy.ts'
+import type { Mutant } from './mutant.ts'
+import { type Finding, type Report, read } from './report.ts'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const COPIED = ['src', 'sql', 'migrations', 'test', 'package.json', 'tsconfig.json', 'vitest.config.ts']
-const TIMEOUT = 180_000
+/** Passes where a queue works at all. */
+const ALIVE = 'mutants/alive'
+/** ms */
+const TIMEOUT = 300_000
+const CONTROL_TIMEOUT = 1_800_000
 
-/** What the tests said. */
-export interface Examination {
-  readonly passed: number
-  /** `file › test` of the first that failed. */
-  readonly failed: string | undefined
+export interface LaboratoryOptions {
+  /** The project. */
+  readonly root: string
+  /** A server on which tests may create databases. */
+  readonly serverUrl: string
+  /** Ends everything under way. */
+  readonly signal: AbortSignal
 }
 
-/** A copy of the project in which mutants live for a while. */
-export class Laboratory {
-  readonly #directory = mkdtempSync(join(tmpdir(), 'lockstep-mutants-'))
-  readonly #serverUrl: string
+/** How a mutant fared: noticed by a test, by none, or no mutant at all, since it breaks everything. */
+export interface Examination {
+  readonly verdict: 'noticed' | 'unnoticed' | 'broken'
+  /** `file › test` of the one that noticed. */
+  readonly by?: string
+  readonly reason?: string
+}
 
-  constructor(serverUrl: string) {
-    this.#serverUrl = serverUrl
-    for (const name of COPIED) cpSync(join(ROOT, name), join(this.#directory, name), { recursive: true })
-    symlinkSync(join(ROOT, 'node_modules'), join(this.#directory, 'node_modules'))
+/** Runs tests on mutants in a copy of the project. */
+export class Laboratory {
+  readonly #options: LaboratoryOptions
+  readonly #copy: Copy
+
+  constructor(options: LaboratoryOptions) {
+    this.#options = options
+    this.#copy = new Copy(options.root)
   }
 
-  /** Runs tests on the mutant, until one fails: on to the end where it was the first, to see whether others pass. */
-  async examine({ edits, tests }: Pick<Mutant, 'edits' | 'tests'>): Promise<Examination> {
-    const files = [...new Set(edits.map(({ file }) => file))]
-    const originals = files.map((file) => [file, readFileSync(join(this.#directory, file), 'utf8')] as const)
-    try {
-      for (const edit of edits) this.#apply(edit)
-      const quick = await this.#run(tests, ['--bail', '1'])
-      return quick.failed && quick.passed === 0 ? await this.#run(tests) : quick
-    } finally {
-      for (const [file, text] of originals) writeFileSync(join(this.#directory, file), text)
-    }
+  /** The tests of all the mutants, without any: what fails anyway notices nothing. */
+  control(mutants: readonly Mutant[]): Promise<Finding> {
+    const tests = new Set([ALIVE, ...mutants.flatMap(({ tests }) => tests)])
+    return this.#run([...tests], [], CONTROL_TIMEOUT)
+  }
+
+  /** The files one after the other, until a test fails. */
+  examine({ edits, tests }: Mutant): Promise<Examination> {
+    return this.#copy.mutated(edits, async () => {
+      let passed = 0
+      for (const test of tests) {
+        const finding = await this.#run([test], ['--bail', '1'], TIMEOUT)
+        passed += finding.passed
+        if (finding.failed) return this.#judge(finding, passed)
+      }
+      return passed > 0 ? { verdict: 'unnoticed' } : { verdict: 'broken', reason: 'no test ran' }
+    })
   }
 
   close(): void {
-    rmSync(this.#directory, { recursive: true, force: true })
+    this.#copy.remove()
   }
 
-  #apply(edit: Edit): void {
-    const path = join(this.#directory, edit.file)
-    writeFileSync(path, mutate(edit, readFileSync(path, 'utf8')))
+  /** A mutant under which nothing works at all is noticed by anything, and shows nothing. */
+  async #judge({ failed, reason, broken }: Finding, passed: number): Promise<Examination> {
+    if (broken) return { verdict: 'broken', reason: `${failed}: ${reason}` }
+    if (passed > 0 || !(await this.#run([ALIVE], [], TIMEOUT)).failed)
+      return { verdict: 'noticed', by: failed, reason }
+    return { verdict: 'broken', reason: `it does not even start: ${reason}` }
   }
 
-  async #run(tests: readonly string[], more: readonly string[] = []): Promise<Examination> {
-    const report = join(this.#directory, 'report.json')
+  async #run(tests: readonly string[], options: readonly string[], timeout: number): Promise<Finding> {
+    this.#options.signal.throwIfAborted()
+    const { directory } = this.#copy
+    const report = join(directory, 'report.json')
     rmSync(report, { force: true })
     const files = tests.map((name) => `test/${name}.test.ts`)
-    const options = ['--no-file-parallelism', '--reporter', 'json', '--outputFile', report, ...more]
-    await vitest([...files, ...options], this.#directory, this.#serverUrl)
-    return read(report, this.#directory)
+    await this.#vitest([...files, '--reporter', 'json', '--outputFile', report, ...options], timeout)
+    this.#options.signal.throwIfAborted()
+    if (existsSync(report)) return read(JSON.parse(readFileSync(report, 'utf8')) as Report, directory)
+    return {
+      passed: 0,
+      failed: files.join(' '),
+      reason: `no report within ${timeout / 1000} s`,
+      broken: true,
+    }
   }
-}
 
-/** @throws Error where the source has moved on */
-export function mutate({ file, from, to, times = 1 }: Edit, text: string): string {
-  const found = text.split(from).length - 1
-  if (found !== times) throw new Error(`${file} has ${found} of ${JSON.stringify(from)}, not ${times}`)
-  return text.replaceAll(from, () => to)
-}
-
-/** Its exit code says no more than the report. */
-function vitest(options: readonly string[], cwd: string, serverUrl: string): Promise<void> {
-  const env = { ...process.env, DATABASE_URL: serverUrl }
-  const main = join(ROOT, 'node_modules/vitest/vitest.mjs')
-  return new Promise((resolve) => {
-    execFile(process.execPath, [main, 'run', ...options], { cwd, env, timeout: TIMEOUT }, () => resolve())
-  })
-}
-
-interface Report {
-  readonly numPassedTests: number
-  readonly testResults: { name: string; assertionResults: { status: string; fullName: string }[] }[]
-}
-
-function read(report: string, directory: string): Examination {
-  const { numPassedTests, testResults } = JSON.parse(readFileSync(report, 'utf8')) as Report
-  const [failed] = testResults.flatMap(({ name, assertionResults }) =>
-    assertionResults
-      .filter(({ status }) => status === 'failed')
-      .map(({ fullName }) => `${name.slice(directory.length + 1)} › ${fullName}`),
-  )
-  return { passed: numPassedTests, failed }
+  /** A group of processes of its own, so that nothing the tests have started outlives it. */
+  async #vitest(options: readonly string[], timeout: number): Promise<void> {
+    const { serverUrl, signal } = this.#options
+    const { directory: cwd } = this.#copy
+    const env = { ...process.env, DATABASE_URL: serverUrl }
+    const vitest = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...options], {
+      cwd,
+      env,
+      detached: true,
+      stdio: 'ignore',
+    })
+    const exited = once(vitest, 'exit')
+    const kill = () => {
+      if (vitest.exitCode === null && vitest.signalCode === null) process.kill(-vitest.pid!, 'SIGKILL')
+    }
+    const timer = setTimeout(kill, timeout)
+    signal.addEventListener('abort', kill)
+    await exited
+    clearTimeout(timer)
+    signal.removeEventListener('abort', kill)
+  }
 }

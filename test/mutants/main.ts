@@ -1,72 +1,109 @@
-import { parseArgs } from 'node:util'
+import { fileURLToPath } from 'node:url'
 import Table from 'cli-table3'
+import { Command } from 'commander'
+import pc from 'picocolors'
 import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
-import { Laboratory } from './laboratory.ts'
-import { CLASSIC, MUTANTS, type Mutant } from './mutants.ts'
+import { type Examination, Laboratory } from './laboratory.ts'
+import type { Mutant } from './mutant.ts'
+import { CLASSIC, MUTANTS } from './mutants.ts'
 
-const USAGE = `npm run mutants -- [--all] [--only part-of-its-name]
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const INTERRUPTED = 130
 
-Breaks the protocol in a copy of the project, one way after the other, and runs the tests that should notice.
-Without --all, the ten classic ways. Exits with 1 if one goes unnoticed.`
-
-/** Row of the table, and whether a test noticed. */
-interface Result {
-  readonly row: string[]
-  readonly noticed: boolean
+interface Result extends Examination {
+  readonly mutant: Mutant
+  readonly seconds: number
 }
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: { all: { type: 'boolean' }, only: { type: 'string' }, help: { type: 'boolean' } },
-  })
-  const { only } = values
-  const chosen = only ? MUTANTS.filter(({ name }) => name.includes(only)) : values.all ? MUTANTS : CLASSIC
-  if (values.help || chosen.length === 0) {
-    console.log(USAGE)
-    return values.help ? 0 : 2
-  }
-  const server = await startEmbeddedPostgres({ settings: { fsync: 'off' } })
-  const laboratory = new Laboratory(server.connectionString)
+  const program = new Command('npm run mutants --')
+    .description(
+      'Breaks the protocol in a copy of the project, one way after the other, and runs the tests that should notice.\n' +
+        'Exits with 1 if a mutant goes unnoticed, or is none: nothing works any more, or it can’t be run.',
+    )
+    .option('--all', 'further mutants beside the ten classic ones')
+    .option('--only <name>', 'mutants with this in their name')
+    .option('--list', 'show the mutants without running them')
+    .parse()
+  const { all, only, list } = program.opts<{ all?: boolean; only?: string; list?: boolean }>()
+  const chosen = only ? MUTANTS.filter(({ name }) => name.includes(only)) : all || list ? MUTANTS : CLASSIC
+  if (chosen.length === 0) program.error(`no mutant has "${only}" in its name: see --list`, { exitCode: 2 })
+  if (list) return print(chosen)
+  const results = await run(chosen)
+  return results ? report(results) : INTERRUPTED
+}
+
+function print(mutants: readonly Mutant[]): number {
+  for (const { name, promise, breaks } of mutants) console.log(`${pc.bold(name)} (${promise})\n  ${breaks}`)
+  return 0
+}
+
+/** Undefined where it was interrupted; then too tests, copy and server are gone. */
+async function run(mutants: readonly Mutant[]): Promise<Result[] | undefined> {
+  const interrupted = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => interrupted.abort())
+  const { signal } = interrupted
+  const server = await startEmbeddedPostgres({ settings: { fsync: 'off', full_page_writes: 'off' } })
+  const laboratory = new Laboratory({ root: ROOT, serverUrl: server.connectionString, signal })
   try {
-    await requireSoundTests(laboratory, chosen)
+    await requireSoundTests(laboratory, mutants)
     const results: Result[] = []
-    for (const mutant of chosen) results.push(await examine(laboratory, mutant))
-    print(results)
-    return results.every(({ noticed }) => noticed) ? 0 : 1
+    for (const mutant of mutants) results.push(await examine(laboratory, mutant))
+    return results
+  } catch (error) {
+    if (!signal.aborted) throw error
+    console.error('\ninterrupted')
+    return undefined
   } finally {
     laboratory.close()
     await server.stop()
   }
 }
 
-/** A test that fails anyway notices nothing. */
 async function requireSoundTests(laboratory: Laboratory, mutants: readonly Mutant[]): Promise<void> {
-  const tests = [...new Set(mutants.flatMap((mutant) => mutant.tests))]
-  const { passed, failed } = await laboratory.examine({ edits: [], tests })
-  if (failed || passed === 0) throw new Error(`the tests fail without any mutant: ${failed ?? 'none ran'}`)
-  console.log(`${passed} tests pass without a mutant`)
+  const startedAt = performance.now()
+  const { passed, failed, reason } = await laboratory.control(mutants)
+  if (failed) throw new Error(`without any mutant a test fails: ${failed}\n${reason}`)
+  console.log(`${passed} tests pass without a mutant, in ${secondsSince(startedAt)} s`)
 }
 
-/** One that lets no test pass is not subtle: it does not even start. */
 async function examine(laboratory: Laboratory, mutant: Mutant): Promise<Result> {
   const startedAt = performance.now()
-  const { passed, failed } = await laboratory.examine(mutant)
-  const seconds = ((performance.now() - startedAt) / 1000).toFixed(0)
-  const noticed = failed !== undefined && passed > 0
-  const by = failed === undefined ? 'NOBODY' : passed > 0 ? failed : `it breaks everything: ${failed}`
-  console.log(`${noticed ? 'noticed' : 'NOT NOTICED'}: ${mutant.name}`)
-  return { row: [mutant.name, mutant.promise, by, seconds], noticed }
+  process.stdout.write(`${mutant.name} … `)
+  const examination = await laboratory.examine(mutant)
+  const { verdict, reason } = examination
+  const paint = verdict === 'noticed' ? pc.green : pc.red
+  console.log(`${paint(verdict)} ${pc.dim(reason?.slice(0, 160) ?? '')}`)
+  return { ...examination, mutant, seconds: secondsSince(startedAt) }
 }
 
-function print(results: readonly Result[]): void {
+function secondsSince(startedAt: number): number {
+  return Math.round((performance.now() - startedAt) / 1000)
+}
+
+/** Returns the exit code. */
+function report(results: readonly Result[]): number {
   const table = new Table({
     head: ['mutant', 'breaks', 'noticed by', 's'],
     colWidths: [40, 8, 90, 5],
     wordWrap: true,
     style: { head: [], border: [] },
   })
-  table.push(...results.map(({ row }) => row))
-  console.log(table.toString())
+  table.push(
+    ...results.map(({ mutant, verdict, by, reason, seconds }) => [
+      mutant.name,
+      mutant.promise,
+      verdict === 'noticed' ? by : verdict === 'broken' ? `no mutant: ${reason}` : 'NOBODY',
+      seconds,
+    ]),
+  )
+  const noticed = results.filter(({ verdict }) => verdict === 'noticed').length
+  console.log(`${table}\n${noticed} of ${results.length} mutants noticed`)
+  return noticed === results.length ? 0 : 1
 }
 
-process.exitCode = await main()
+process.exitCode = await main().catch((error: Error) => {
+  console.error(pc.red(error.message))
+  return 1
+})

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
 import { lost, overlaps } from '../support/checker.ts'
-import { type Run, read, runsOf } from '../support/handler-log.ts'
+import { type Run, readRuns } from '../support/handler-log.ts'
 import { shardsHeld } from '../support/shards.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
 
 // Processes start slowly where others want the same processor.
-vi.setConfig({ testTimeout: 90_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 const LEASE = 4_000
 /** Without a lease to wait for: what a slow machine takes to notice, deal and claim. */
@@ -23,7 +23,7 @@ beforeEach(() => {
 })
 afterEach(() => processes.end())
 
-const runs = () => runsOf(read(processes.log))
+const runs = () => readRuns(processes.log)
 const returned = (run: Run) => run.returned
 
 test('P1 P3 R10: when a process is killed, its shards go on at once, its claims when its lease has ended', async () => {

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
 import { lost } from '../support/checker.ts'
-import { read, runsOf } from '../support/handler-log.ts'
+import { readRuns } from '../support/handler-log.ts'
 import { WorkerProcesses } from '../support/worker-processes.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
 
 // Processes start slowly where others want the same processor.
-vi.setConfig({ testTimeout: 90_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 const LEASE = 1_000
 
@@ -89,7 +89,7 @@ test('P1: a process of its own that works on at the end of a lost lease is kille
   await idle.heard<{ ids: string[] }>('completed', ({ ids }) => ids.includes('next'))
 })
 
-const runs = () => runsOf(read(processes.log))
+const runs = () => readRuns(processes.log)
 const doneBy = (name: RegExp) =>
   runs()
     .filter(({ process, returned }) => returned && name.test(process))

@@ -3,12 +3,12 @@ import { parse } from 'csv-parse/sync'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { defineQueue, type NewJob } from '../../src/index.ts'
 import { inversions, overlaps } from '../support/checker.ts'
-import { read, runsOf } from '../support/handler-log.ts'
+import { readRuns } from '../support/handler-log.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
 
 // Processes start slowly where others want the same processor.
-vi.setConfig({ testTimeout: 90_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 const FILE = new URL('../../../shared/data/receipt.csv', import.meta.url)
 const CASES = 1434
@@ -37,7 +37,7 @@ describe.skipIf(!existsSync(FILE))(`the event log ${FILE.pathname.split('/').sli
     await expectAllApplied(name, jobs)
     expect(await casesOutOfOrder()).toEqual([])
     expectOneAtATime()
-    expect(runsOf(read(processes!.log)).length).toBe(CASES)
+    expect(readRuns(processes!.log).length).toBe(CASES)
   })
 
   test('P1 P2 P3: so they do when one of them is killed on the way', async () => {
@@ -58,7 +58,7 @@ describe.skipIf(!existsSync(FILE))(`the event log ${FILE.pathname.split('/').sli
     await produced
     await expectAllApplied(name, jobs)
     expectOneAtATime()
-    const runs = runsOf(read(processes!.log))
+    const runs = readRuns(processes!.log)
     const withinARun = runs.flatMap((run) => inversions([run], (event) => (event as Event).time))
     expect(withinARun).toEqual([])
   })
@@ -141,7 +141,7 @@ function casesOutOfOrder(): Promise<unknown[]> {
 }
 
 function expectOneAtATime(): void {
-  const runs = runsOf(read(processes!.log))
+  const runs = readRuns(processes!.log)
   expect(runs.length).toBeGreaterThanOrEqual(CASES)
   expect(new Set(runs.map(({ process }) => process)).size).toBe(3)
   expect(overlaps(runs, processes!)).toEqual([])

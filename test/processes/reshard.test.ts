@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { defineQueue, type Queue } from '../../src/index.ts'
 import { inversions, lost, overlaps, repeats } from '../support/checker.ts'
-import { read, runsOf } from '../support/handler-log.ts'
+import { readRuns } from '../support/handler-log.ts'
 import { Producer } from '../support/producer.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
 
 // Processes start slowly where others want the same processor.
-vi.setConfig({ testTimeout: 90_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 const IDS = 40
 const ORDER = (payload: unknown) => payload as number
@@ -47,7 +47,7 @@ test('P1 P2 P3: from 5 shards to 24 and to 3 while producers and workers run', a
 
 const strays = () => shop.sql('SELECT id FROM lockstep.jobs WHERE shard >= 3')
 
-const runs = () => runsOf(read(processes.log))
+const runs = () => readRuns(processes.log)
 
 function start(queue: Queue): Promise<WorkerProcess> {
   return processes.start({

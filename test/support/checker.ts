@@ -1,6 +1,6 @@
 import type { Run } from './handler-log.ts'
 
-/** Something that must not happen, with the time it showed; all checks are about the runs of one queue. */
+/** Something that must not happen, with the time it showed. */
 export interface Finding {
   readonly id: string
   /** ns of the clock that all processes share. */
@@ -8,27 +8,37 @@ export interface Finding {
   readonly what: string
 }
 
+/** A finding with the runs that show it. */
+export interface RunFinding extends Finding {
+  readonly queue: string
+  /** The one that is at fault first. */
+  readonly runs: readonly Run[]
+}
+
 /** What befell processes: when they were gone, and when they were stopped and went on, in ns. */
 export interface Fates {
   readonly deaths?: ReadonlyMap<string, bigint>
+  /** Noted before the signal was sent, either time. */
   readonly freezes?: ReadonlyMap<string, readonly (readonly [stoppedAt: bigint, continuedAt: bigint])[]>
   /** ns that a process may be stopped without losing what it has claimed. Default: for ever. */
   readonly lease?: bigint
 }
+
+/** Payloads by id, all of one queue. */
+export type PayloadsOfIds = ReadonlyMap<string, readonly unknown[]>
 
 /**
  * P1: two runs of one id at the same time. A run lasts until its handler ended, or its process was gone; where
  * neither is known, to this day. One whose process was stopped for longer than its lease lasts until then: the
  * process can't know, and what it may still do when it goes on is `outlived`'s to tell.
  */
-export function overlaps(runs: readonly Run[], fates: Fates = {}): Finding[] {
-  const found: Finding[] = []
-  for (const [id, ofId] of byId(runs)) {
+export function overlaps(runs: readonly Run[], fates: Fates = {}): RunFinding[] {
+  const found: RunFinding[] = []
+  for (const ofId of byId(runs)) {
     let last: Run | undefined
     let until = 0n
     for (const run of ofId) {
-      if (last && run.begin < until)
-        found.push({ id, at: run.begin, what: `${tell(run)} beside ${tell(last)}` })
+      if (last && run.begin < until) found.push(finding(`${tell(run)} beside ${tell(last)}`, run, last))
       const end = lastsUntil(run, fates)
       if (last && end <= until) continue
       last = run
@@ -38,148 +48,211 @@ export function overlaps(runs: readonly Run[], fates: Fates = {}): Finding[] {
   return found
 }
 
-/** The longest that a run went on after its process had been stopped for longer than its lease, in ns. */
+/**
+ * The longest that a run went on after its process had been stopped for longer than its lease, in ns. A run whose
+ * end nobody knows does not count.
+ */
 export function outlived(runs: readonly Run[], fates: Fates): bigint {
   let longest = 0n
   for (const run of runs) {
     const freeze = fatalFreeze(run, fates)
-    if (!freeze) continue
-    const after = endOf(run, fates) - freeze[1]
-    if (after > longest) longest = after
+    const end = endOf(run, fates)
+    if (freeze && end < FOREVER && end - freeze[1] > longest) longest = end - freeze[1]
   }
   return longest
 }
 
 /**
  * P2: payloads out of order in a run; and payloads that come although a higher one of their id was completed
- * before. That is no fault where a payload was pushed late: so an id's payloads must be pushed in their order, the
- * next one after the last is committed. A completion counts when it was accepted: a process may be killed between
- * its handler's return and the completion, and then all comes again.
+ * before. That is no fault where a payload was pushed late: so an id's payloads must be pushed in their order by
+ * one producer, the next one after the last is committed. A completion counts when it was accepted: a process may
+ * be killed between its handler's return and the completion, and then all comes again. The highest itself coming
+ * again is `staleCompletions`' to tell, since orders may be equal.
  */
-export function inversions(runs: readonly Run[], orderOf: (payload: unknown) => number): Finding[] {
-  const found: Finding[] = []
-  for (const [id, ofId] of byId(runs)) {
+export function inversions(runs: readonly Run[], orderOf: (payload: unknown) => number): RunFinding[] {
+  const found: RunFinding[] = []
+  for (const ofId of byId(runs)) {
     let completed = Number.NEGATIVE_INFINITY
+    let completion: Run | undefined
     for (const run of ofId) {
       let before = completed
       for (const payload of run.payloads) {
         const order = orderOf(payload)
-        if (order < before) found.push({ id, at: run.begin, what: `${tell(run)}: ${order} after ${before}` })
+        const others = completion && order < completed ? [completion] : []
+        if (order < before) found.push(finding(`${tell(run)}: ${order} after ${before}`, run, ...others))
         before = Math.max(before, order)
       }
-      if (run.accepted) completed = before
+      if (!run.accepted || before === completed) continue
+      completed = before
+      completion = run
     }
   }
   return found
 }
 
-/** P3: payloads that were pushed, but that no handler which returned has had. */
-export function lost(runs: readonly Run[], pushed: ReadonlyMap<string, readonly unknown[]>): string[] {
-  const done = countReturned(runs)
-  return keysOf(pushed).filter((key) => !done.has(key))
+/** P3: payloads of one queue that were pushed, but that no handler which returned has had, and that aren't dead. */
+export function lost(runs: readonly Run[], pushed: PayloadsOfIds, dead: PayloadsOfIds = NONE): string[] {
+  const ids = new Map(byIdOfOneQueue(runs).map((ofId) => [ofId[0]!.id, ofId]))
+  return [...pushed].flatMap(([id, payloads]) => {
+    const done = (ids.get(id) ?? []).filter(({ returned }) => returned).flatMap((run) => run.payloads)
+    const known = new Set([...done, ...(dead.get(id) ?? [])].map(keyOf))
+    return payloads
+      .filter((payload) => !known.has(keyOf(payload)))
+      .map((payload) => `${id}: ${JSON.stringify(payload)}`)
+  })
 }
 
-/** P4: payloads that a handler had, but nobody has pushed. */
-export function phantoms(runs: readonly Run[], pushed: ReadonlyMap<string, readonly unknown[]>): Finding[] {
-  const known = new Set(keysOf(pushed))
-  return runs.flatMap(({ id, begin, payloads }) =>
-    payloads
-      .filter((payload) => !known.has(keyOf(id, payload)))
-      .map((payload) => ({ id, at: begin, what: `${JSON.stringify(payload)} was never pushed` })),
-  )
+/**
+ * P3: payloads of a run that failed, or died with its process, and that nobody was handed again, though they are
+ * not dead: neither could have completed them. For a queue that has been worked off, where every payload of an id
+ * is another. Of a run that returned nothing can be said: its completion may be stored though nobody was told.
+ */
+export function vanished(runs: readonly Run[], dead: PayloadsOfIds = NONE): RunFinding[] {
+  return byIdOfOneQueue(runs).flatMap((ofId) => {
+    const buried = new Set((dead.get(ofId[0]!.id) ?? []).map(keyOf))
+    return [...newest(ofId)]
+      .filter(([key, { returned, accepted }]) => !returned && !accepted && !buried.has(key))
+      .map(([key, run]) => finding(`${key} of ${tell(run)} never came again`, run))
+  })
+}
+
+/** P4: payloads of one queue that a handler had, but nobody has pushed. */
+export function phantoms(runs: readonly Run[], pushed: PayloadsOfIds): RunFinding[] {
+  return byIdOfOneQueue(runs).flatMap((ofId) => {
+    const known = new Set((pushed.get(ofId[0]!.id) ?? []).map(keyOf))
+    return ofId.flatMap((run) =>
+      run.payloads
+        .filter((payload) => !known.has(keyOf(payload)))
+        .map((payload) => finding(`${JSON.stringify(payload)} was never pushed`, run)),
+    )
+  })
 }
 
 /** Payloads that more than one handler had and returned: at least once allows it. */
-export function repeats(runs: readonly Run[]): string[] {
-  return [...countReturned(runs)].filter(([, count]) => count > 1).map(([key]) => key)
+export function repeats(runs: readonly Run[]): RunFinding[] {
+  return byId(runs).flatMap((ofId) => {
+    const done = new Map<PayloadKey, Run[]>()
+    for (const run of ofId) {
+      if (!run.returned) continue
+      for (const key of run.payloads.map(keyOf)) done.set(key, [...(done.get(key) ?? []), run])
+    }
+    return [...done]
+      .filter(([, times]) => times.length > 1)
+      .map(([key, times]) => finding(`${key}: ${times.length} times`, times.at(-1)!, ...times.slice(0, -1)))
+  })
 }
 
 /**
  * P6: completions that were accepted although another run had a part of the payloads under a higher fence: a
  * completion in time deletes them, so that nobody gets them again. Every payload of an id must be another.
  */
-export function staleCompletions(runs: readonly Run[]): Finding[] {
-  const found: Finding[] = []
-  for (const [id, ofId] of byId(runs)) {
-    const highest = new Map<string, Run>()
+export function staleCompletions(runs: readonly Run[]): RunFinding[] {
+  const found: RunFinding[] = []
+  for (const ofId of byId(runs)) {
+    const highest = newest(ofId)
     for (const run of ofId) {
-      for (const payload of run.payloads) {
-        const key = JSON.stringify(payload)
-        const best = highest.get(key)
-        if (!best || run.fence > best.fence) highest.set(key, run)
-      }
-    }
-    for (const run of ofId.filter(({ accepted }) => accepted)) {
-      const later = run.payloads.map((payload) => highest.get(JSON.stringify(payload))!)
+      if (!run.accepted) continue
+      const later = run.payloads.map((payload) => highest.get(keyOf(payload))!)
       const best = later.find(({ fence }) => fence > run.fence)
-      if (best) found.push({ id, at: best.begin, what: `${tell(run)} accepted beside ${tell(best)}` })
+      if (!best) continue
+      const at = best.begin
+      found.push({ ...finding(`${tell(run)} accepted beside ${tell(best)}`, run, best), at })
     }
   }
   return found
 }
 
 /** P6: the fences of an id only grow. */
-export function shrunkFences(runs: readonly Run[]): Finding[] {
-  const found: Finding[] = []
-  for (const [id, ofId] of byId(runs)) {
-    ofId.forEach((run, place) => {
+export function shrunkFences(runs: readonly Run[]): RunFinding[] {
+  return byId(runs).flatMap((ofId) =>
+    ofId.flatMap((run, place) => {
       const before = ofId[place - 1]
-      if (before && run.fence <= before.fence)
-        found.push({ id, at: run.begin, what: `${tell(run)} after ${tell(before)}` })
-    })
-  }
-  return found
+      if (!before || run.fence > before.fence) return []
+      return [finding(`${tell(run)} after ${tell(before)}`, run, before)]
+    }),
+  )
+}
+
+function finding(what: string, run: Run, ...others: readonly Run[]): RunFinding {
+  return { queue: run.queue, id: run.id, at: run.begin, what, runs: [run, ...others] }
 }
 
 function tell({ process, fence }: Run): string {
   return `${process}’s run ${fence}`
 }
 
-function byId(runs: readonly Run[]): Map<string, Run[]> {
-  const ids = new Map<string, Run[]>()
+/** The runs of each id of each queue, in the order in which they began. */
+function byId(runs: readonly Run[]): Run[][] {
+  const queues = new Map<string, Map<string, Run[]>>()
   for (const run of runs) {
+    const ids = queues.get(run.queue) ?? new Map<string, Run[]>()
+    queues.set(run.queue, ids)
     const ofId = ids.get(run.id)
     if (ofId) ofId.push(run)
     else ids.set(run.id, [run])
   }
-  return ids
+  const all = [...queues.values()].flatMap((ids) => [...ids.values()])
+  return all.map((ofId) => ofId.sort((a, b) => (a.begin < b.begin ? -1 : a.begin > b.begin ? 1 : 0)))
+}
+
+/** Payloads told by id alone would be mixed up with those of another queue. */
+function byIdOfOneQueue(runs: readonly Run[]): Run[][] {
+  const other = runs.find(({ queue }) => queue !== runs[0]!.queue)
+  if (other) throw new Error(`runs of one queue only: these are of ${runs[0]!.queue} and ${other.queue}`)
+  return byId(runs)
+}
+
+/** The run with the highest fence that had each payload. */
+function newest(ofId: readonly Run[]): Map<PayloadKey, Run> {
+  const runs = new Map<PayloadKey, Run>()
+  for (const run of ofId) {
+    for (const payload of run.payloads) {
+      const key = keyOf(payload)
+      const best = runs.get(key)
+      if (!best || run.fence > best.fence) runs.set(key, run)
+    }
+  }
+  return runs
 }
 
 const FOREVER = 2n ** 63n
+const NONE: PayloadsOfIds = new Map()
 
-function endOf({ end, process }: Run, { deaths }: Fates): bigint {
-  return end ?? deaths?.get(process) ?? FOREVER
+/** Who died before it began was another process of that name. */
+function endOf({ begin, end, process }: Run, { deaths }: Fates): bigint {
+  if (end !== undefined) return end
+  const death = deaths?.get(process)
+  return death !== undefined && death >= begin ? death : FOREVER
 }
 
 function lastsUntil(run: Run, fates: Fates): bigint {
   return fatalFreeze(run, fates)?.[0] ?? endOf(run, fates)
 }
 
-/** The time the process was stopped for longer than its lease while the run was in work. */
+/**
+ * The time the process was stopped for longer than its lease while the run was in work. A stopped process writes
+ * nothing: what began after the time noted began before the signal came, and what ended then had ended before.
+ */
 function fatalFreeze(run: Run, fates: Fates) {
   const { freezes, lease = FOREVER } = fates
-  const end = endOf(run, fates)
   return freezes
     ?.get(run.process)
-    ?.find(([stopped, continued]) => continued - stopped > lease && run.begin <= stopped && end > stopped)
+    ?.find(
+      ([stopped, continued]) =>
+        continued - stopped > lease &&
+        run.begin <= continued &&
+        (run.end === undefined ? endOf(run, fates) > stopped : run.end > continued),
+    )
 }
 
-function countReturned(runs: readonly Run[]): Map<string, number> {
-  const done = new Map<string, number>()
-  for (const { id, payloads, returned } of runs) {
-    if (!returned) continue
-    for (const payload of payloads) {
-      const key = keyOf(id, payload)
-      done.set(key, (done.get(key) ?? 0) + 1)
-    }
-  }
-  return done
+type PayloadKey = string | number
+
+/** Equality is that of JSON values: Postgres gives an object's members back in an order of its own. */
+function keyOf(payload: unknown): PayloadKey {
+  return typeof payload === 'number' ? payload : JSON.stringify(payload, sorted)
 }
 
-function keyOf(id: string, payload: unknown): string {
-  return `${id}: ${JSON.stringify(payload)}`
-}
-
-function keysOf(payloads: ReadonlyMap<string, readonly unknown[]>): string[] {
-  return [...payloads].flatMap(([id, some]) => some.map((payload) => keyOf(id, payload)))
+function sorted(_: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }

@@ -1,14 +1,22 @@
-import type { Batch, PerformContext, Worker } from '../../src/index.ts'
+import type { Batch, PerformContext } from '../../src/index.ts'
+import type { WorkerEmitter } from '../../src/worker/events.ts'
 import { append, type Entry, now } from './handler-log.ts'
 
 type Handler<Payload, Context> = (batch: Batch<Payload>, context: Context) => Promise<void>
+
+/** A round of an id that the worker has said nothing of yet. */
+interface OpenRound {
+  readonly fence: number
+  ended: boolean
+  returned: boolean
+}
 
 /** Writes the log of handlers for one worker process. */
 export class Diary {
   readonly #process: string
   readonly #log: string
-  /** Of each id's newest round: before its outcome is stored, the id has no other. */
-  readonly #fences = new Map<string, number>()
+  /** Of each id, the newest last: a lost lease's outcome may be under way while the id has its next round here. */
+  readonly #open = new Map<string, OpenRound[]>()
 
   /** `process` is a name that no other process has. */
   constructor(process: string, log: string) {
@@ -22,48 +30,71 @@ export class Diary {
     handler: Handler<Payload, Context>,
   ): Handler<Payload, Context> {
     return async (batch, context) => {
-      const rounds = [...batch.keys()].map((id) => this.#round(queue, id, context.jobs.get(id)!.fence))
+      const rounds = [...batch.keys()].map((id) => this.#begin(queue, id, context.jobs.get(id)!.fence))
       append(
         this.#log,
-        rounds.map((round) => ({ ...round, kind: 'begin', at: now(), payloads: batch.get(round.id)! })),
+        rounds.map(({ key }) => ({ ...key, kind: 'begin', at: now(), payloads: batch.get(key.id)! })),
       )
       const failed = new Set<string>()
       const fail: PerformContext['fail'] = (id, error) => {
-        failed.add(id)
         context.fail(id, error)
+        failed.add(id)
       }
       let returned = false
       try {
         await handler(batch, { ...context, fail })
         returned = true
       } finally {
+        for (const { key, open } of rounds)
+          Object.assign(open, { ended: true, returned: returned && !failed.has(key.id) })
         append(
           this.#log,
-          rounds.map((round) => {
-            return { ...round, kind: 'end', at: now(), returned: returned && !failed.has(round.id) }
-          }),
+          rounds.map(({ key, open }) => ({ ...key, kind: 'end', at: now(), returned: open.returned })),
         )
       }
     }
   }
 
-  /** What the worker says of completions is written down too. */
-  hear(worker: Worker): void {
-    worker.on('completed', ({ queue, ids }) => this.#answer('accepted', queue, ids))
-    worker.on('refused', ({ queue, id }) => this.#answer('refused', queue, [id]))
-  }
-
-  #round(queue: string, id: string, fence: number) {
-    this.#fences.set(`${queue} ${id}`, fence)
-    return { process: this.#process, queue, id, fence }
-  }
-
-  #answer(kind: 'accepted' | 'refused', queue: string, ids: readonly string[]): void {
-    const entries = ids.map((id): Entry => {
-      const round = { process: this.#process, queue, id, at: now() }
-      const fence = this.#fences.get(`${queue} ${id}`)
-      return fence === undefined ? { ...round, kind: 'empty' } : { ...round, kind, fence }
+  /**
+   * What the worker says of completions is written down too. One that is refused may have had no handler: it was
+   * given back before.
+   */
+  hear(worker: WorkerEmitter): void {
+    worker.on('completed', ({ queue, ids }) => {
+      const entries = ids.map((id): Entry => {
+        const fence = this.#take(queue, id, ({ returned }) => returned)
+        const round = { process: this.#process, queue, id, at: now() }
+        return fence === undefined ? { ...round, kind: 'empty' } : { ...round, kind: 'accepted', fence }
+      })
+      append(this.#log, entries)
     })
-    append(this.#log, entries)
+    worker.on('failed', ({ queue, id }) => void this.#take(queue, id, ({ ended }) => ended))
+    worker.on('refused', ({ queue, id }) => {
+      const fence = this.#take(queue, id, ({ ended }) => ended)
+      if (fence === undefined) return
+      append(this.#log, [{ process: this.#process, queue, id, at: now(), kind: 'refused', fence }])
+    })
   }
+
+  /** A round that failed without a word was given back. */
+  #begin(queue: string, id: string, fence: number) {
+    const open = { fence, ended: false, returned: false }
+    const before = this.#open.get(nameOf(queue, id)) ?? []
+    this.#open.set(nameOf(queue, id), [...before.filter((one) => !one.ended || one.returned), open])
+    return { open, key: { process: this.#process, queue, id, fence } }
+  }
+
+  /** The fence of the newest round that the worker can mean, of which it won't speak again. */
+  #take(queue: string, id: string, fits: (round: OpenRound) => boolean): number | undefined {
+    const rounds = this.#open.get(nameOf(queue, id)) ?? []
+    const meant = rounds.findLast(fits)
+    const others = rounds.filter((round) => round !== meant)
+    if (others.length > 0) this.#open.set(nameOf(queue, id), others)
+    else this.#open.delete(nameOf(queue, id))
+    return meant?.fence
+  }
+}
+
+function nameOf(queue: string, id: string): string {
+  return `${queue}\0${id}`
 }

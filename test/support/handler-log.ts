@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { appendFileSync, closeSync, existsSync, openSync, readSync } from 'node:fs'
 
 /** A round of one id, as a worker process writes it down. Its id and fence name it in all entries. */
 interface RoundKey {
@@ -49,7 +49,13 @@ export interface Run {
   readonly end: bigint | undefined
   readonly returned: boolean
   readonly accepted: boolean
+  readonly refused: boolean
 }
+
+type OpenRun = { -readonly [Key in keyof Run]: Run[Key] }
+
+const CHUNK = 1 << 20
+const NEWLINE = 10
 
 export function now(): bigint {
   return process.hrtime.bigint()
@@ -61,32 +67,91 @@ export function append(file: string, entries: readonly Entry[]): void {
   appendFileSync(file, lines.join(''))
 }
 
+/** @throws Error where a line is broken; but the last may be cut off, by the death of its process. */
 export function read(file: string): Entry[] {
-  if (!existsSync(file)) return []
-  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1)
-  return lines.map((line) => {
-    const entry = JSON.parse(line)
-    return { ...entry, at: BigInt(entry.at) }
-  })
+  return [...entriesIn(file)]
 }
 
-/** Entries put together, in the order of their begins. */
-export function runsOf(entries: readonly Entry[]): Run[] {
-  const runs = new Map<string, { -readonly [Key in keyof Run]: Run[Key] }>()
-  const key = ({ process, queue, id, fence }: RoundKey) => JSON.stringify([process, queue, id, fence])
+/** The runs in a file of any size, `runsOf` its entries: those are never in memory all at once. */
+export function readRuns(file: string): Run[] {
+  return runsOf(entriesIn(file))
+}
+
+/**
+ * Entries put together, in the order of their begins.
+ * @throws Error where one has no begin
+ */
+export function runsOf(entries: Iterable<Entry>): Run[] {
+  const runs: OpenRun[] = []
+  const byKey = new Map<string, OpenRun>()
   for (const entry of entries) {
     if (entry.kind === 'empty') continue
     if (entry.kind === 'begin') {
-      const { kind: _, at, ...rest } = entry
-      runs.set(key(entry), { ...rest, begin: at, end: undefined, returned: false, accepted: false })
+      const run = begun(entry)
+      // One more with the same key is a run of its own, for the check of fences to tell.
+      byKey.set(keyOf(entry), run)
+      runs.push(run)
       continue
     }
-    const run = runs.get(key(entry))
-    if (!run) throw new Error(`the log has no begin for ${key(entry)}`)
-    if (entry.kind === 'end') Object.assign(run, { end: entry.at, returned: entry.returned })
-    if (entry.kind === 'accepted') run.accepted = true
+    const run = byKey.get(keyOf(entry))
+    if (!run)
+      throw new Error(`the log has no begin for ${JSON.stringify({ ...entry, at: String(entry.at) })}`)
+    add(run, entry)
   }
-  return [...runs.values()].sort((a, b) => compare(a.begin, b.begin))
+  return runs.sort((a, b) => compare(a.begin, b.begin))
+}
+
+function begun({ process, queue, id, fence, payloads, at }: Begin): OpenRun {
+  const open = { end: undefined, returned: false, accepted: false, refused: false }
+  return { process, queue, id, fence, payloads, begin: at, ...open }
+}
+
+function add(run: OpenRun, entry: End | Answer): void {
+  if (entry.kind === 'end') {
+    run.end = entry.at
+    run.returned = entry.returned
+  } else run[entry.kind] = true
+}
+
+/** Postgres’ text has no zero bytes, so nothing runs together. */
+function keyOf({ process, queue, id, fence }: RoundKey): string {
+  return `${fence}\0${process}\0${queue}\0${id}`
+}
+
+function* entriesIn(file: string): Generator<Entry> {
+  let number = 0
+  for (const line of linesOf(file)) {
+    number += 1
+    yield parse(line, number)
+  }
+}
+
+function parse(line: string, number: number): Entry {
+  try {
+    const entry = JSON.parse(line)
+    entry.at = BigInt(entry.at)
+    return entry
+  } catch (error) {
+    throw new Error(`line ${number} of the log is broken: ${line.slice(0, 200)}`, { cause: error })
+  }
+}
+
+/** What follows the last newline is no line. */
+function* linesOf(file: string): Generator<string> {
+  if (!existsSync(file)) return
+  const descriptor = openSync(file, 'r')
+  try {
+    const chunk = Buffer.alloc(CHUNK)
+    let rest: Buffer = Buffer.alloc(0)
+    for (let size = readSync(descriptor, chunk); size > 0; size = readSync(descriptor, chunk)) {
+      const bytes = Buffer.concat([rest, chunk.subarray(0, size)])
+      const end = bytes.lastIndexOf(NEWLINE)
+      rest = bytes.subarray(end + 1)
+      if (end >= 0) yield* bytes.toString('utf8', 0, end).split('\n')
+    }
+  } finally {
+    closeSync(descriptor)
+  }
 }
 
 function compare(a: bigint, b: bigint): number {

@@ -1,4 +1,4 @@
-import type { Batch, TransactionalContext } from '../../src/index.ts'
+import type { Batch, TransactionalContext, Worker } from '../../src/index.ts'
 import { now, type Run } from './handler-log.ts'
 
 type Handler = (batch: Batch<unknown>, context: TransactionalContext) => unknown
@@ -6,13 +6,14 @@ type Handler = (batch: Batch<unknown>, context: TransactionalContext) => unknown
 /** Handler runs of workers in this process, as the log of handlers has those of several. */
 export class Recorder {
   readonly runs: Run[] = []
+  #hearing = false
 
-  /** The handler, with its runs written down; one that returned counts as accepted. */
+  /** The handler, with its runs written down; one that returned counts as accepted, unless workers are heard. */
   around(handler: Handler = () => {}): Handler {
     return async (batch, context) => {
       const began = [...batch].map(([id, payloads]): Run => {
         const { fence } = context.jobs.get(id)!
-        const open = { end: undefined, returned: false, accepted: false }
+        const open = { end: undefined, returned: false, accepted: false, refused: false }
         return { process: 'this', queue: '', id, fence, payloads, begin: now(), ...open }
       })
       this.runs.push(...began)
@@ -21,9 +22,21 @@ export class Recorder {
         await handler(batch, context)
         returned = true
       } finally {
-        for (const run of began) Object.assign(run, { end: now(), returned, accepted: returned })
+        const accepted = returned && !this.#hearing
+        for (const run of began) Object.assign(run, { end: now(), returned, accepted })
       }
     }
+  }
+
+  /** From now on what counts is what workers say: a handler may return and its completion get lost. */
+  hear(worker: Worker): void {
+    this.#hearing = true
+    worker.on('completed', ({ ids }) => {
+      for (const id of ids) {
+        const run = this.runs.findLast((one) => one.id === id && one.returned && !one.accepted)
+        if (run) Object.assign(run, { accepted: true })
+      }
+    })
   }
 
   of(id: string): Run[] {

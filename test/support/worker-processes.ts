@@ -7,7 +7,7 @@ import { now } from './handler-log.ts'
 import type { WorkerProcessMessage, WorkerProcessOptions } from './worker-process.ts'
 
 const CHILD = new URL('./worker-process.ts', import.meta.url)
-const DEADLINE = 20_000
+const DEADLINE = 60_000
 
 /** Worker processes that share a log; `end()` leaves none behind. */
 export class WorkerProcesses {

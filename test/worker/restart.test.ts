@@ -26,6 +26,7 @@ test('P1 P2 P3: a database that crashes and comes back: nothing is lost, and bot
     await shop.work({ queues: [queue], lease: 1_000 }),
     await shop.work({ queues: [queue], lease: 10_000 }),
   ]
+  for (const worker of workers) recorder.hear(worker)
   const first = new Producer(shop, queue, 30)
   await eventually(() => expect(recorder.runs.length).toBeGreaterThan(100))
   await first.end()

@@ -1,0 +1,148 @@
+import { type Mutant, source, sql } from './mutant.ts'
+
+/** The ones that any ordered queue is tempted to be. */
+export const CLASSIC: readonly Mutant[] = [
+  {
+    name: 'payloads read in the locking statement',
+    promise: 'P3',
+    breaks: 'A payload committed while the claim waits for its lock is not handed over, and deleted unseen.',
+    edits: [
+      sql(
+        'claim',
+        'SELECT j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by\n',
+        `SELECT j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by,
+      (SELECT string_agg(p.seq::text, ',') FROM @schema@.payloads p WHERE p.queue_id = _queue_id AND p.job_id = j.id) AS seen\n`,
+      ),
+      sql(
+        'claim',
+        'array_agg(d.claimed_by IS NOT NULL OR d.crashes > 0)',
+        `array_agg(d.claimed_by IS NOT NULL OR d.crashes > 0), string_to_array(string_agg(d.seen, ','), ',')::bigint[]`,
+      ),
+      sql('claim', '_rescued, _suspects\n', '_rescued, _suspects, _seen\n'),
+      sql('claim', '  _taken integer;\n', '  _taken integer;\n  _seen bigint[];\n'),
+      sql('claim', 'AND p.fence < c.fence\n', 'AND p.fence < c.fence AND p.seq = ANY (_seen)\n'),
+    ],
+    tests: ['store/claim-interleaving'],
+  },
+  {
+    name: 'completion without fence',
+    promise: 'P6',
+    breaks:
+      'A round that was given back ends the next one of the same process, whose payloads nobody has seen.',
+    edits: [sql('hold', 'AND j.fence = r.fence AND j.claimed_by', 'AND j.claimed_by', 2)],
+    tests: ['store/fence'],
+  },
+  {
+    name: 'completion by payload count',
+    promise: 'P5',
+    breaks:
+      'A push that commits after the completion’s snapshot is not seen: its job goes, its payload is stranded.',
+    edits: [
+      sql('complete', 'FILTER (WHERE NOT h.again AND', 'FILTER (WHERE NOT n.more AND'),
+      sql('complete', 'FILTER (WHERE h.again OR', 'FILTER (WHERE n.more OR'),
+      sql(
+        'complete',
+        '_ids, _fences, _wait) h;',
+        `_ids, _fences, _wait) h
+  CROSS JOIN LATERAL (
+    SELECT count(*) > 0 AS more FROM @schema@.payloads p
+    WHERE p.queue_id = _queue_id AND p.job_id = _ids[h.place] AND p.fence >= _fences[h.place]
+  ) n;`,
+      ),
+    ],
+    tests: ['store/settle-interleaving'],
+  },
+  {
+    name: 'no sort',
+    promise: 'P2',
+    breaks: 'A handler gets an id’s payloads in the order of their digests.',
+    edits: [
+      sql('claim', '      ORDER BY f.score, f.seq\n', ''),
+      sql('claim', 'ORDER BY c.place, p.score, p.seq', 'ORDER BY c.place'),
+    ],
+    tests: ['store/merge'],
+  },
+  {
+    name: 'fence before lock',
+    promise: 'P3',
+    breaks:
+      'A payload pushed under a fence given out in between lies above the claim’s own: it is not handed over.',
+    edits: [
+      sql(
+        'claim',
+        '  _taken integer;\n',
+        `  _taken integer;\n  _fence constant bigint := nextval('@schema@.fences');\n`,
+      ),
+      sql('claim', `fence = nextval('@schema@.fences'), `, 'fence = _fence, '),
+    ],
+    tests: ['store/claim-interleaving'],
+  },
+  {
+    name: 'lease from the main thread',
+    promise: 'P1',
+    breaks: 'A handler that blocks the event loop loses the lease, and another process takes its id.',
+    edits: [
+      source(
+        'worker/lease-thread',
+        '  if (renewing.length === 0) return\n',
+        `  if (renewing.length === 0) return
+  port.postMessage({ kind: 'ping' } as never)
+  await new Promise((answered) => port.once('message', answered))\n`,
+      ),
+      source('worker/lease-thread', '  else void stop()', `  else if (command.kind === 'stop') void stop()`),
+      source(
+        'worker/lease',
+        '  #hear(message: LeaseMessage): void {\n',
+        `  #hear(message: LeaseMessage): void {
+    if ((message.kind as string) === 'ping') return this.#send({ kind: 'pong' } as never)\n`,
+      ),
+    ],
+    tests: ['worker/p1-lease', 'worker/lease'],
+  },
+  {
+    name: 'cursor never reset',
+    promise: 'P8',
+    breaks: 'What was committed late, or waits again, behind the cursor is passed over for ever.',
+    edits: [
+      source('worker/timetable', `this.cursor = { after: performIn - 1, afterId: '' }`, 'void performIn'),
+    ],
+    tests: ['worker/p3-full-look', 'worker/timetable'],
+  },
+  {
+    name: 'equal payload dropped while in work',
+    promise: 'P5',
+    breaks: 'A push that equals a payload in work is taken for a repetition of it and swallowed.',
+    edits: [
+      sql(
+        'enqueue_many',
+        '  ORDER BY i.position\n  ON CONFLICT',
+        `  WHERE j.claimed_by IS NULL OR NOT EXISTS (
+    SELECT FROM @schema@.payloads e
+    WHERE e.queue_id = j.queue_id AND e.job_id = j.id AND e.fence < j.fence AND e.digest = i.digest
+  )
+  ORDER BY i.position\n  ON CONFLICT`,
+      ),
+    ],
+    tests: ['store/next-round'],
+  },
+  {
+    name: 'score by max',
+    promise: 'R2',
+    breaks: 'An equal payload pushed again moves the waiting one back instead of leaving its place.',
+    edits: [sql('enqueue_many', 'WHERE excluded.score < p.score;', 'WHERE excluded.score > p.score;')],
+    tests: ['store/merge'],
+  },
+  {
+    name: 'release that counts as a retry',
+    promise: 'R15',
+    breaks: 'Every deployment brings the jobs it interrupts nearer to the morgue.',
+    edits: [
+      sql(
+        'release',
+        'SET next_perform_in = NULL,',
+        'SET retry_count = j.retry_count + 1, next_perform_in = NULL,',
+      ),
+    ],
+    tests: ['store/next-round'],
+  },
+]

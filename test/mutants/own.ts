@@ -1,0 +1,371 @@
+import { type Mutant, source, sql } from './mutant.ts'
+
+/** What this queue in particular could get wrong: in Postgres. */
+const STORED: readonly Mutant[] = [
+  {
+    name: 'a dead process keeps its row',
+    promise: 'P1',
+    breaks: 'A renewal under way revives a lease whose claims were just taken over.',
+    edits: [sql('is_gone', '  DELETE FROM @schema@.processes p WHERE p.process_id = _process_id;\n', '')],
+    tests: ['store/rescue'],
+  },
+  {
+    name: 'a lease renewed after its end',
+    promise: 'P1',
+    breaks: 'A process that was frozen believes itself alive beside those that have its ids.',
+    edits: [source('store/process', ' AND expires_at > clock_timestamp() RETURNING', ' RETURNING')],
+    tests: ['store/rescue'],
+  },
+  {
+    name: 'a claim by a process whose lease has ended',
+    promise: 'P1',
+    breaks: 'Its claim is anybody’s at once: two handlers run for one id.',
+    edits: [sql('claim', ' AND p.expires_at > clock_timestamp();', ';')],
+    tests: ['store/rescue'],
+  },
+  {
+    name: 'a fence counted per row',
+    promise: 'P6',
+    breaks: 'A job finished and pushed anew gets the fences of its past again, and old claims fit.',
+    edits: [sql('claim', `fence = nextval('@schema@.fences')`, 'fence = j.fence + 1')],
+    tests: ['store/fence'],
+  },
+  {
+    name: 'a claim that keeps the mark of the next round',
+    promise: 'P3',
+    breaks: 'A rescued round takes what was pushed meanwhile, and is followed by an empty one.',
+    edits: [sql('claim', '        next_perform_in = NULL, crashes', '        crashes')],
+    tests: ['store/rescue'],
+  },
+  {
+    name: 'a claim that waits for producers',
+    promise: 'P7',
+    breaks: 'A transaction of the application’s left open holds up a slot.',
+    edits: [sql('claim', '    FOR UPDATE SKIP LOCKED\n', '    FOR UPDATE\n')],
+    tests: ['store/held-up'],
+  },
+  {
+    name: 'a completion that waits for producers',
+    promise: 'P7',
+    breaks: 'A producer that pushes into a job in work and stays open holds up its slot.',
+    edits: [sql('hold', '  IF _wait THEN\n', '  IF true THEN\n')],
+    tests: ['store/settle-interleaving'],
+  },
+  {
+    name: 'a completion that deletes all payloads',
+    promise: 'P5',
+    breaks: 'What was pushed while the id was in work goes with what was performed.',
+    edits: [
+      sql(
+        'complete',
+        'p.job_id = r.id AND p.fence < _fences[r.place]\n    AND CASE',
+        'p.job_id = r.id\n    AND CASE',
+      ),
+    ],
+    tests: ['store/next-round'],
+  },
+  {
+    name: 'a completion that forgets the cut',
+    promise: 'P3',
+    breaks: 'What maxPayloads left for the next round is deleted with what was performed.',
+    edits: [
+      sql(
+        'complete',
+        'CASE WHEN _cut_seqs[r.place] IS NULL THEN true ELSE p.digest',
+        'CASE WHEN true THEN true ELSE p.digest',
+      ),
+    ],
+    tests: ['store/batch'],
+  },
+  {
+    name: 'a round beyond maxPayloads',
+    promise: 'R9',
+    breaks: 'An id with a million payloads is handed over at once.',
+    edits: [sql('claim', '      LIMIT _max_payloads\n', '')],
+    tests: ['store/batch'],
+  },
+  {
+    name: 'equal payloads of two rounds fold into the largest score',
+    promise: 'R4',
+    breaks: 'A payload of a failed round loses its place to an equal one pushed meanwhile.',
+    edits: [sql('claim', 'ORDER BY p.digest, p.score, p.seq\n', 'ORDER BY p.digest, p.score DESC, p.seq\n')],
+    tests: ['store/next-round'],
+  },
+  {
+    name: 'suspects in company',
+    promise: 'R10',
+    breaks: 'A job that kills its process takes innocent ones with it, and their crashes count too.',
+    edits: [
+      sql(
+        'claim',
+        '_taken := greatest(coalesce(array_position(_suspects, true), cardinality(_ids) + 1) - 1, 1);',
+        '_taken := cardinality(_ids);',
+      ),
+    ],
+    tests: ['store/rescue'],
+  },
+  {
+    name: 'crashes not counted',
+    promise: 'R10',
+    breaks: 'A poisonous job takes the fleet down for ever.',
+    edits: [sql('claim', 'crashes = j.crashes + r.rescued::integer', 'crashes = j.crashes')],
+    tests: ['store/rescue'],
+  },
+  {
+    name: 'a push that hastens what waits',
+    promise: 'R2',
+    breaks: 'A push undoes the pause after a failure, or a time that was chosen.',
+    edits: [
+      sql(
+        'enqueue_many',
+        `SET next_perform_in = excluded.perform_in
+      WHERE j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL`,
+        `SET
+        perform_in = CASE WHEN j.claimed_by IS NULL THEN least(j.perform_in, excluded.perform_in) ELSE j.perform_in END,
+        next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END`,
+      ),
+    ],
+    tests: ['store/merge'],
+  },
+  {
+    name: 'now is when the transaction began',
+    promise: 'P2',
+    breaks: 'All pushes of one transaction have one score, and lie before what others pushed meanwhile.',
+    edits: [
+      sql(
+        'enqueue_many',
+        'coalesce(i.score, extract(epoch FROM clock_timestamp())',
+        'coalesce(i.score, extract(epoch FROM now())',
+      ),
+    ],
+    tests: ['enqueue/defaults'],
+  },
+  {
+    name: 'bulk pushes in the order given',
+    promise: 'P4',
+    breaks: 'Two bulk pushes of the same ids lock them in opposite order: a deadlock, and one of them fails.',
+    edits: [
+      sql(
+        'enqueue_many',
+        'coalesce(i.lane, 0::smallint) AS lane\n',
+        'coalesce(i.lane, 0::smallint) AS lane, i.position\n',
+      ),
+      sql('enqueue_many', 'i.id FROM input i\n', 'i.id FROM input i ORDER BY i.position\n'),
+    ],
+    tests: ['store/producers'],
+  },
+  {
+    name: 'rounds in any isolation level',
+    promise: 'P3',
+    breaks: 'Under one snapshot a claim misses payloads that its completion deletes.',
+    edits: [
+      sql('require_read_committed', `current_setting('transaction_isolation') <> 'read committed'`, 'false'),
+    ],
+    tests: ['store/isolation'],
+  },
+  {
+    name: 'pushes that wake nobody',
+    promise: 'P8',
+    breaks: 'A job waits for the next poll while all slots sleep.',
+    edits: [
+      sql(
+        'wake',
+        'IF NOT _always AND (CASE WHEN pg_try_advisory_lock(_class, _queue_id) THEN pg_advisory_unlock(_class, _queue_id) ELSE false END) THEN',
+        'IF NOT _always THEN',
+      ),
+    ],
+    tests: ['store/wake'],
+  },
+  {
+    name: 'pushes that always notify',
+    promise: 'P7',
+    breaks: 'Commits queue up behind each other though no worker waits to be told.',
+    edits: [
+      sql(
+        'wake',
+        'IF NOT _always AND (CASE WHEN pg_try_advisory_lock(_class, _queue_id) THEN pg_advisory_unlock(_class, _queue_id) ELSE false END) THEN',
+        'IF false THEN',
+      ),
+    ],
+    tests: ['store/wake'],
+  },
+  {
+    name: 'a wake-up whatever the notification queue',
+    promise: 'P7',
+    breaks: 'A session that listens and never reads makes the commits of producers fail.',
+    edits: [sql('wake', 'IF pg_notification_queue_usage() < 0.5 THEN', 'IF true THEN')],
+    tests: ['store/p7-notification-queue'],
+  },
+  {
+    name: 'death of the highest score',
+    promise: 'R7',
+    breaks: 'Payloads go to the morgue in the wrong order, those that never failed first.',
+    edits: [sql('bury_lowest', 'ORDER BY p.score, p.seq LIMIT 1', 'ORDER BY p.score DESC, p.seq LIMIT 1')],
+    tests: ['store/failure'],
+  },
+  {
+    name: 'a death that takes equal pushes along',
+    promise: 'P5',
+    breaks: 'A payload pushed while its equal died in work is deleted, and never performed.',
+    edits: [
+      sql(
+        'bury_lowest',
+        'p.job_id = l.job_id AND p.fence < _fences[l.place] AND p.digest',
+        'p.job_id = l.job_id AND p.digest',
+      ),
+    ],
+    tests: ['store/failure'],
+  },
+  {
+    name: 'a requeued job keeps its count',
+    promise: 'R5',
+    breaks: 'What comes back from the morgue dies again at its first failure.',
+    edits: [
+      sql(
+        'requeue',
+        'perform_in = clock_timestamp(), retry_count = -1, ',
+        'perform_in = clock_timestamp(), ',
+      ),
+    ],
+    tests: ['admin/morgue'],
+  },
+  {
+    name: 'delete, kill and perform now of what is in work',
+    promise: 'P1',
+    breaks: 'A job is taken from under its handler, and another handler may start beside it.',
+    edits: [
+      sql(
+        'hold_waiting',
+        '        AND CASE WHEN j.claimed_by IS NULL THEN true ELSE @schema@.is_gone(j.claimed_by) END\n',
+        '',
+      ),
+    ],
+    tests: ['admin/p1-in-work'],
+  },
+]
+
+/** And in the worker. */
+const WORKED: readonly Mutant[] = [
+  {
+    name: 'completion beside the handler’s transaction',
+    promise: 'P3',
+    breaks: 'The completion holds even where the handler’s writes are rolled back.',
+    edits: [source('worker/batch', 'queueId: served.queueId, tx: client }', 'queueId: served.queueId }')],
+    tests: ['worker/p3-commit', 'worker/transactional'],
+  },
+  {
+    name: 'no abort at the end of a lease',
+    promise: 'P1',
+    breaks: 'Handlers are not told that others may have their ids.',
+    edits: [
+      source(
+        'worker/worker',
+        `    this.#running.abortAll(new GivenBack('the lease of this process ends'))\n`,
+        '',
+      ),
+    ],
+    tests: ['worker/lease'],
+  },
+  {
+    name: 'a lost answer shrugged off',
+    promise: 'P3',
+    breaks: 'What a claim took whose answer was lost stays claimed as long as the process lives.',
+    edits: [source('worker/serving', '      if (isConnectionFailure(error)) await onLostAnswer()\n', '')],
+    tests: ['worker/lease'],
+  },
+  {
+    name: 'a held outcome forgotten',
+    promise: 'P3',
+    breaks: 'A round whose row a producer held is never ended, and its id never served again.',
+    edits: [source('worker/settlements', '    this.#kept.push(piece)\n', '')],
+    tests: ['worker/time'],
+  },
+  {
+    name: 'news during a claim forgotten',
+    promise: 'P8',
+    breaks: 'A job pushed while a claim is under way waits for the next full look.',
+    edits: [source('worker/timetable', '    this.#heard = Math.min(this.#heard, performIn)\n', '')],
+    tests: ['worker/timetable'],
+  },
+  {
+    name: 'no regular full look',
+    promise: 'P3',
+    breaks: 'What was committed late and what dead processes left is never found.',
+    edits: [
+      source(
+        'worker/lookout',
+        'this.#nextSurvey = startedAt + poll',
+        'this.#nextSurvey = Number.POSITIVE_INFINITY',
+      ),
+    ],
+    tests: ['worker/p3-full-look'],
+  },
+  {
+    name: 'a shard let go during its batch',
+    promise: 'P1',
+    breaks: 'Two slots work on one shard, and its ids start out of order.',
+    edits: [source('worker/dealer', 'if (shard.leaving && !shard.busy)', 'if (shard.leaving)')],
+    tests: ['worker/splitter'],
+  },
+  {
+    name: 'shards served after the lock connection broke',
+    promise: 'R12',
+    breaks: 'Two processes serve one shard for as long as both live.',
+    edits: [source('worker/dealer', '    this.#options.timetable.clear()\n', '')],
+    tests: ['worker/lease', 'worker/backends'],
+  },
+  {
+    name: 'a frozen process keeps its shards',
+    promise: 'P8',
+    breaks: 'Nobody serves the shards of a process that was stopped.',
+    edits: [source('worker/dealer', '    await this.#frozen.end()\n', '')],
+    tests: ['worker/backends', 'processes/pause'],
+  },
+  {
+    name: 'a timeout that frees the id',
+    promise: 'P1',
+    breaks: 'The next handler of an id starts while the one that took too long still runs.',
+    edits: [
+      source(
+        'worker/perform',
+        'await runMiddleware(middleware, { queue, batch, context }, () => queue.perform!(batch, context))',
+        `await Promise.race([
+      runMiddleware(middleware, { queue, batch, context }, () => queue.perform!(batch, context)),
+      new Promise((resolve) => abort.signal.addEventListener('abort', () => timeout.error && resolve(undefined))),
+    ])`,
+      ),
+    ],
+    tests: ['worker/stop'],
+  },
+  {
+    name: 'no limit to crashes',
+    promise: 'R10',
+    breaks: 'A poisonous job takes the fleet down for ever, though its crashes are counted.',
+    edits: [source('worker/batch', 'round.crashes >= queue.maxCrashes', 'round.crashes > 1_000_000')],
+    tests: ['processes/kill'],
+  },
+  {
+    name: 'one retry more',
+    promise: 'R7',
+    breaks: 'A payload runs maxRetryCount + 2 times.',
+    edits: [
+      source('worker/outcome', 'retryCount >= queue.maxRetryCount', 'retryCount > queue.maxRetryCount'),
+    ],
+    tests: ['worker/retry'],
+  },
+  {
+    name: 'a lease counted from its answer',
+    promise: 'P1',
+    breaks: 'By the process’s clock its lease ends after it has by the server’s: it aborts too late.',
+    edits: [
+      source(
+        'worker/lease-thread',
+        'includes(identity))) renewed(askedAt)',
+        'includes(identity))) renewed(monotonicMs())',
+      ),
+    ],
+    tests: ['worker/p1-lease'],
+  },
+]
+
+export const OWN: readonly Mutant[] = [...STORED, ...WORKED]

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { next, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+/** ms; long enough for a worker to start and come to rest. */
+const LEASE = 4_000
+
+// Nobody tells a resting worker that another's lease ends, and the cheap look passes over what is claimed.
+test('P3: what a dead process left is found by a worker at rest, once the lease has ended', async () => {
+  const queue = shop.queue({ shards: 1, perform() {} })
+  await shop.lockstep.enqueue(queue, { id: 'left' })
+  expect(await claimAsAnother(queue.name)).toContain('left')
+
+  const worker = shop.create({ queues: [queue], poll: 200 })
+  const rescued = next(worker, 'rescued')
+  const completed = next(worker, 'completed')
+  await worker.start()
+  await shop.idle(queue)
+  expect(await rescued).toMatchObject({ id: 'left', crashes: 1 })
+  await completed
+})
+
+test('P3: what commits behind the cursor is found by a worker at rest', async () => {
+  const queue = shop.queue({ shards: 1, perform() {} })
+  await shop.lockstep.enqueue(queue, { id: 'first' })
+  const producer = await shop.session()
+  await producer.query('BEGIN')
+  // Nobody waits yet: its commit will wake nobody.
+  await producer.query('SELECT lockstep.enqueue($1, $2)', [queue.name, 'late'])
+  await shop.lockstep.enqueue(queue, { id: 'later' })
+  const worker = shop.create({ queues: [queue], poll: 200 })
+  const later = next(worker, 'completed', ({ ids }) => ids.includes('later'))
+  await worker.start()
+  await later
+  await shop.idle(queue)
+  const late = next(worker, 'completed', ({ ids }) => ids.includes('late'))
+  await producer.query('COMMIT')
+  await late
+})
+
+/** By a process of which nothing more is heard. */
+async function claimAsAnother(queue: string): Promise<(string | null)[]> {
+  const [process] = await shop.sql<{ id: number }>(
+    `INSERT INTO lockstep.processes (host, pid, version, slots, queues, expires_at)
+     VALUES ('there', 1, '0', 1, $1, clock_timestamp() + $2 * interval '1 ms') RETURNING process_id AS id`,
+    [[queue], LEASE],
+  )
+  const claimed = await shop.sql<{ id: string | null }>(
+    `SELECT c.id FROM lockstep.queues q, lockstep.claim(q.queue_id, 0, 0::smallint, $2, 1, NULL, NULL, '') c
+     WHERE q.name = $1`,
+    [queue, process!.id],
+  )
+  return claimed.map(({ id }) => id)
+}
