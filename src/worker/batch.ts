@@ -104,6 +104,8 @@ async function transact(
     return await database.transaction(async (client) => {
       const stay = endWithSignal(client, performance.abort.signal)
       try {
+        // The lease may have ended while the server was asked to begin: others may have the ids by now.
+        if (performance.abort.signal.aborted) throw new Rollback({ kind: 'again', uncertain: false })
         const failed = await perform(performance, middleware, logger, client)
         const outcome = ended(performance, failed)
         if (outcome.completed.length === 0) throw new Rollback({ kind: 'failed', failed })

@@ -6,7 +6,7 @@ const FULL_DISK = `
   INSERT INTO disk VALUES (false);
   CREATE FUNCTION fill_disk() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
-    IF (SELECT is_full FROM disk) AND random() < 0.3 THEN
+    IF (SELECT is_full FROM public.disk) AND random() < 0.3 THEN
       RAISE EXCEPTION 'could not extend file "base/5/16384": No space left on device' USING ERRCODE = '53100';
     END IF;
     RETURN NULL;

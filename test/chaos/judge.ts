@@ -9,6 +9,7 @@ import {
   repeats,
   shrunkFences,
   staleCompletions,
+  vanished,
 } from '../support/checker.ts'
 import { type Run, read, runsOf } from '../support/handler-log.ts'
 import { type Field, LEASE } from './field.ts'
@@ -54,6 +55,10 @@ export function judge(field: Field, truth: Truth): Verdict {
     others: [
       ...each(shrunkFences).map(({ id, what }) => `${id}: fences don’t grow: ${what}`),
       ...filled.flatMap((some) => strangers(truth, some.name, some.runs)),
+      ...filled
+        .flatMap((some) => vanished(some.runs))
+        .map(({ queue, id, what }) => `${queue} ${id}: ${what}`),
+      ...(runs.length === 0 ? ['no handler ran'] : []),
       ...judgeTruth(truth),
       ...judgePoison(truth, field, runs),
       ...entries
