@@ -3,9 +3,10 @@ import Table from 'cli-table3'
 import { Command } from 'commander'
 import pc from 'picocolors'
 import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
+import { CLASSIC } from './classic.ts'
 import { type Examination, Laboratory } from './laboratory.ts'
 import type { Mutant } from './mutant.ts'
-import { CLASSIC, MUTANTS } from './mutants.ts'
+import { MUTANTS } from './mutants.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const INTERRUPTED = 130

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { CLASSIC } from './classic.ts'
 import { mutate } from './mutant.ts'
-import { CLASSIC, MUTANTS } from './mutants.ts'
+import { MUTANTS } from './mutants.ts'
 
 test.each(MUTANTS.map((mutant) => [mutant.name, mutant] as const))(
   'the mutant "%s" still fits the source',

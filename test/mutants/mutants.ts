@@ -1,7 +1,6 @@
 import { CLASSIC } from './classic.ts'
 import type { Mutant } from './mutant.ts'
-import { OWN } from './own.ts'
+import { STORED } from './stored.ts'
+import { WORKED } from './worked.ts'
 
-export { CLASSIC }
-
-export const MUTANTS: readonly Mutant[] = [...CLASSIC, ...OWN]
+export const MUTANTS: readonly Mutant[] = [...CLASSIC, ...STORED, ...WORKED]

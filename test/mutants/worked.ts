@@ -1,0 +1,125 @@
+import { type Mutant, source } from './mutant.ts'
+
+/** What this queue in particular could get wrong: in the worker. */
+export const WORKED: readonly Mutant[] = [
+  {
+    name: 'completion beside the handler’s transaction',
+    promise: 'P3',
+    breaks: 'The completion holds even where the handler’s writes are rolled back.',
+    edits: [source('worker/batch', 'queueId: served.queueId, tx: client }', 'queueId: served.queueId }')],
+    tests: ['worker/p3-commit', 'worker/transactional'],
+  },
+  {
+    name: 'no abort at the end of a lease',
+    promise: 'P1',
+    breaks: 'Handlers are not told that others may have their ids.',
+    edits: [
+      source(
+        'worker/worker',
+        `    this.#running.abortAll(new GivenBack('the lease of this process ends'))\n`,
+        '',
+      ),
+    ],
+    tests: ['worker/lease'],
+  },
+  {
+    name: 'a lost answer shrugged off',
+    promise: 'P3',
+    breaks: 'What a claim took whose answer was lost stays claimed as long as the process lives.',
+    edits: [source('worker/serving', '      if (isConnectionFailure(error)) await onLostAnswer()\n', '')],
+    tests: ['worker/lease'],
+  },
+  {
+    name: 'a held outcome forgotten',
+    promise: 'P3',
+    breaks: 'A round whose row a producer held is never ended, and its id never served again.',
+    edits: [source('worker/settlements', '    this.#kept.push(piece)\n', '')],
+    tests: ['worker/time'],
+  },
+  {
+    name: 'news during a claim forgotten',
+    promise: 'P8',
+    breaks: 'A job pushed while a claim is under way waits for the next full look.',
+    edits: [source('worker/timetable', '    this.#heard = Math.min(this.#heard, performIn)\n', '')],
+    tests: ['worker/timetable'],
+  },
+  {
+    name: 'no regular full look',
+    promise: 'P3',
+    breaks: 'What was committed late and what dead processes left is never found.',
+    edits: [
+      source(
+        'worker/lookout',
+        'this.#nextSurvey = startedAt + poll',
+        'this.#nextSurvey = Number.POSITIVE_INFINITY',
+      ),
+    ],
+    tests: ['worker/p3-full-look'],
+  },
+  {
+    name: 'a shard let go during its batch',
+    promise: 'P1',
+    breaks: 'Two slots work on one shard, and its ids start out of order.',
+    edits: [source('worker/dealer', 'if (shard.leaving && !shard.busy)', 'if (shard.leaving)')],
+    tests: ['worker/splitter'],
+  },
+  {
+    name: 'shards served after the lock connection broke',
+    promise: 'R12',
+    breaks: 'Two processes serve one shard for as long as both live.',
+    edits: [source('worker/dealer', '    this.#options.timetable.clear()\n', '')],
+    tests: ['worker/lease', 'worker/backends'],
+  },
+  {
+    name: 'a frozen process keeps its shards',
+    promise: 'P8',
+    breaks: 'Nobody serves the shards of a process that was stopped.',
+    edits: [source('worker/dealer', '    await this.#frozen.end()\n', '')],
+    tests: ['worker/backends', 'processes/pause'],
+  },
+  {
+    name: 'a timeout that frees the id',
+    promise: 'P1',
+    breaks: 'The next handler of an id starts while the one that took too long still runs.',
+    edits: [
+      source(
+        'worker/perform',
+        'await runMiddleware(middleware, { queue, batch, context }, () => queue.perform!(batch, context))',
+        `await Promise.race([
+      runMiddleware(middleware, { queue, batch, context }, () => queue.perform!(batch, context)),
+      new Promise((resolve) => abort.signal.addEventListener('abort', () => timeout.error && resolve(undefined))),
+    ])`,
+      ),
+    ],
+    tests: ['worker/stop'],
+  },
+  {
+    name: 'no limit to crashes',
+    promise: 'R10',
+    breaks: 'A poisonous job takes the fleet down for ever, though its crashes are counted.',
+    edits: [source('worker/batch', 'round.crashes >= queue.maxCrashes', 'round.crashes > 1_000_000')],
+    tests: ['processes/kill'],
+  },
+  {
+    name: 'one retry more',
+    promise: 'R7',
+    breaks: 'A payload runs maxRetryCount + 2 times.',
+    edits: [
+      source('worker/outcome', 'retryCount >= queue.maxRetryCount', 'retryCount > queue.maxRetryCount'),
+    ],
+    tests: ['worker/retry'],
+  },
+  {
+    name: 'a lease counted from its answer',
+    promise: 'P1',
+    breaks: 'By the process’s clock its lease ends after it has by the server’s: it aborts too late.',
+    edits: [
+      source(
+        'worker/lease-thread',
+        'includes(identity))) renewed(askedAt)',
+        'includes(identity))) renewed(monotonicMs())',
+      ),
+    ],
+    tests: ['worker/p1-lease'],
+  },
+]
