@@ -7,6 +7,8 @@ import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 const NEVER = 3_600_000
 /** ms: far below any poll, far above what a slow machine needs. */
 const AT_ONCE = 2_000
+/** ms: below what a call to the database may take before it is given up. */
+const NOT_HELD_UP = 8_000
 const PAST = Date.now() - 100_000
 
 const shop = useWorkshop()
@@ -144,7 +146,7 @@ test('P7: a producer’s open transaction on a job in work: the slot goes on, an
   await producer.query('SELECT lockstep.enqueue($1, $2, $3)', [queue.name, 'held', '2'])
   gate.open()
   for (const id of ['b', 'c', 'd']) {
-    const completed = next(worker, 'completed', ({ ids }) => ids.includes(id))
+    const completed = next(worker, 'completed', ({ ids }) => ids.includes(id), NOT_HELD_UP)
     await shop.lockstep.enqueue(queue, { id })
     await completed
   }
