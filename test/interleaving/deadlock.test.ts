@@ -1,0 +1,149 @@
+import type pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { listDead, requeueDead } from '../../src/store/dead.ts'
+import { push as store } from '../../src/store/push.ts'
+import { complete, fail } from '../../src/store/settle.ts'
+import { actOnWaiting, type JobAction } from '../../src/store/waiting.ts'
+import type { Board, Player } from '../support/rounds.ts'
+import { bounds, type Ground, openGround } from './ground.ts'
+import { type Operation, pushNew } from './operations.ts'
+import { PAST, push, type Scene } from './scenes.ts'
+import { judge } from './verdict.ts'
+
+const IDS = ['a', 'm', 'z']
+
+let ground: Ground
+beforeAll(async () => {
+  ground = await openGround(1, 3)
+})
+afterAll(() => ground?.close())
+
+/** Something done to several ids, in the order given. */
+interface Bulk {
+  readonly name: string
+  act(board: Board, session: pg.Client, ids: readonly string[], player: Player): Promise<unknown>
+}
+
+const pushing: Bulk = {
+  name: 'a push',
+  act: ({ stage, queue }, session, ids) => {
+    const jobs = ids.map((id) => ({ id, payload: '"n"', score: 1, performIn: new Date(PAST), lane: 0 }))
+    return store(stage.database, queue.name, jobs, session)
+  },
+}
+
+const requeueing: Bulk = {
+  name: 'a requeue',
+  async act({ stage, queueId }, session, ids) {
+    const span = { after: undefined, lastId: 'z', limit: 10 }
+    const dead = await listDead(stage.database, session, queueId, {}, span, false)
+    const ordered = ids.flatMap((id) => dead.filter((key) => key.id === id))
+    return requeueDead(stage.database, session, queueId, ordered)
+  },
+}
+
+function acting(name: string, action: JobAction): Bulk {
+  return {
+    name,
+    act: ({ stage, queueId }, session, ids) => actOnWaiting(stage.database, session, action, queueId, ids),
+  }
+}
+
+function ending(name: string, end: typeof complete): Bulk {
+  return {
+    name,
+    act: async (board, session, ids, { processId }) => {
+      const rows = await board.stage.query<{ id: string; fence: number }>(
+        'SELECT id, fence FROM lockstep.jobs WHERE queue_id = $1',
+        [board.queueId],
+      )
+      const rounds = ids.map((id) => ({ ...rows.find((row) => row.id === id)!, cut: undefined }) as never)
+      return end(board.stage.database, { processId, queueId: board.queueId, tx: session }, rounds)
+    },
+  }
+}
+
+const completing = ending('a handler’s completion', complete)
+const failing = ending('a handler’s failure', (database, holder, rounds) =>
+  fail(
+    database,
+    holder,
+    rounds.map((round) => ({ round, error: 'no', retryIn: null })),
+  ),
+)
+const ACTS = [
+  acting('a perform now', 'perform_now'),
+  acting('a delete', 'delete_jobs'),
+  acting('a kill', 'kill'),
+]
+
+type State = 'waiting' | 'in work' | 'dead'
+const BULKS: readonly [State, readonly Bulk[]][] = [
+  ['waiting', [pushing, ...ACTS]],
+  ['in work', [pushing, completing, failing]],
+  ['dead', [pushing, requeueing]],
+]
+const PAIRS = BULKS.flatMap(([state, bulks]) =>
+  bulks.flatMap((one, place) =>
+    bulks.slice(place).map((other) => [one.name, other.name, state, one, other] as const),
+  ),
+)
+
+/**
+ * A third session holds the id in the middle: whoever locks in the order given then has the first, and both wait.
+ * When it lets go, each would wait for what the other has.
+ */
+describe('P4 the same ids in opposite order can’t deadlock', () => {
+  test.each(PAIRS)('%s and %s of ids that are %s', async (_one, _other, state, one, other) => {
+    const { theatre, crews } = ground
+    const { board, players } = await theatre.set({ name: '' })
+    await pushing.act(board, theatre.stage.database.pool as never, IDS, players.P)
+    if (state === 'in work') expect((await players.P.claim({ batchSize: 3 })).rounds).toHaveLength(3)
+    if (state === 'dead') await ACTS[2]!.act(board, theatre.stage.database.pool as never, IDS, players.P)
+
+    const orders = [IDS, IDS.toReversed()]
+    const parts = [one, other].map(({ act }, place) => ({
+      work: async (session: pg.Client) => `${await act(board, session, orders[place]!, players.P)}`,
+    }))
+    const middle = { work: (session: pg.Client) => push(board, 'middle', 1, session, 'm').then(() => '') }
+    const { steps, answers } = await crews[0]!.play([...parts, middle], [2, 2, 2, 0])
+    expect(steps).toEqual(expect.arrayContaining(['A waits', 'B waits']))
+    expect(answers.filter((answer) => answer.startsWith('fails'))).toEqual([])
+  })
+})
+
+describe('P7 in a deadlock with the application', () => {
+  /** ms; like the product's far below the server's deadlock_timeout. */
+  const LOCK_TIMEOUT = 100
+
+  const application: Operation = {
+    name: 'the application’s transaction',
+    async act(scene, session) {
+      await pushNew.act(scene, session)
+      await push(scene.board, 'n', 1, session, 'b')
+      return 'committed'
+    },
+  }
+  const handler: Operation = {
+    name: 'the handler’s transaction',
+    triedAgainAfter: /^fails: .*lock timeout/,
+    async act({ board, players, round }: Scene, session) {
+      await session.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT}`)
+      await push(board, 'h', 2, session, 'b')
+      const [exception] = await players.P.completeIn(session, round!)
+      return exception?.outcome ?? 'gone'
+    },
+  }
+
+  test('it is the handler’s transaction that gives way, never the application’s', async () => {
+    const opposite = {
+      title: '',
+      setting: { name: '', job: 'in work' as const },
+      operations: [handler, application],
+    }
+    // What is told of a schedule ends before anybody waits, so that no timeout can upset it.
+    expect(
+      await judge(ground.theatre, ground.crews, opposite, { ...bounds(100), switches: 1 }),
+    ).toBeGreaterThan(8)
+  })
+})

@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openStage, type Stage } from '../support/rounds.ts'
+import { gatedQuery, installGates } from './gates.ts'
+import { statementsOf } from './statements.ts'
+
+describe('a body is split into its statements', () => {
+  const texts = (body: string) => statementsOf(body).map(({ text }) => text)
+
+  test('those in branches too', () => {
+    const body = 'BEGIN a; IF b AND (CASE WHEN c THEN d END) THEN e; ELSIF f THEN g; ELSE h; END IF; i; END'
+    expect(texts(body)).toEqual(['a;', 'e;', 'g;', 'h;', 'i;'])
+  })
+
+  test('whatever stands in strings, comments, quotes and parentheses', () => {
+    const body = `DECLARE x text := 'BEGIN'; BEGIN -- not; here
+      a ';' "b;" $$;$$; /* END; */ (SELECT 1; 2) c;
+      END`
+    expect(texts(body)).toEqual([`a ';' "b;" $$;$$;`, '(SELECT 1; 2) c;'])
+  })
+
+  test('and a loop is refused rather than left in one piece', () => {
+    expect(() => statementsOf('BEGIN LOOP a; END LOOP; END')).toThrow('LOOP')
+  })
+})
+
+describe('the protocol', () => {
+  let stage: Stage
+  beforeAll(async () => {
+    stage = await openStage()
+  })
+  afterAll(() => stage?.close())
+
+  test('has a gate before each statement, and in each that locks rows', async () => {
+    const gates = await installGates(stage)
+    for (const [name, places] of Object.entries({
+      enqueue_many: ['1', '2', '3'],
+      claim: ['1', '2', '2 locks', '3', '4'],
+      is_gone: ['1', '2', '2 locks', '3'],
+      hold: ['1', '1 locks', '2', '2 locks'],
+      complete: ['1', '2', '3', '4'],
+      fail: ['1', '2'],
+      bury_lowest: ['1', '2', '3'],
+      release: ['1', '2'],
+      hold_waiting: ['1', '1 locks'],
+      kill: ['1', '2'],
+      requeue: ['1', '2', '3', '4', '5'],
+    })) {
+      const found = gates.filter((gate) => gate.startsWith(`${name} `))
+      expect(found).toEqual(places.map((place) => `${name} ${place}`))
+    }
+    expect(gates).toEqual(expect.arrayContaining(['rehome 2 locks', 'delete_jobs 1', 'perform_now 1']))
+  })
+
+  test('stops in the store’s own statements where they lock rows', () => {
+    const listing = 'select id from "lockstep"."jobs" as "j" where a order by b limit 1 for update of "j"'
+    expect(gatedQuery('x', listing)).toBe(
+      `select id from "lockstep"."jobs" as "j" where a  AND (SELECT lockstep.gate('x locks')) order by b limit 1 for update of "j"`,
+    )
+    expect(gatedQuery('x', 'SELECT 1')).toBe('SELECT 1')
+  })
+})

@@ -1,0 +1,121 @@
+import type { Stage } from '../support/rounds.ts'
+import { endOfConditions, type Statement, statementsOf } from './statements.ts'
+
+/** The functions that move rows, and those that lock rows for them. */
+const PROTOCOL = [
+  'enqueue_many',
+  'claim',
+  'is_gone',
+  'hold',
+  'complete',
+  'fail',
+  'bury_lowest',
+  'release',
+  'hold_waiting',
+  'delete_jobs',
+  'kill',
+  'perform_now',
+  'requeue',
+  'rehome',
+]
+
+/** A statement that calls one of the above stops there; of the others those matter that read or write a table. */
+const READS_OR_WRITES = /lockstep"?\.(jobs|payloads|morgue|processes|queues|unsettled)\b/
+/** Last statements, which only say when there will be work: a hint that nobody relies on. */
+const HINTS = ['claim 5', 'requeue 6']
+
+/** Announces where it stands; then whoever holds the session's next key has to let go of it. */
+const GATE = `
+  -- Costly, so that it is asked after the other conditions on a row.
+  CREATE FUNCTION lockstep.gate(_place text) RETURNS boolean LANGUAGE plpgsql COST 1000000 AS $$
+  DECLARE
+    _key bigint := nullif(current_setting('test.key', true), '');
+    _asked text := statement_timestamp();
+  BEGIN
+    IF _key IS NULL THEN
+      RETURN true;
+    END IF;
+    -- Before the first statement that the client's calls, it was held before it asked.
+    IF current_setting('test.asked', true) IS DISTINCT FROM _asked THEN
+      PERFORM set_config('test.asked', _asked, false);
+      IF _place NOT LIKE '% locks' THEN
+        RETURN true;
+      END IF;
+    END IF;
+    PERFORM set_config('test.key', (_key + 1)::text, false);
+    RAISE NOTICE 'gate: %', _place;
+    PERFORM pg_advisory_lock(_key), pg_advisory_unlock(_key);
+    RETURN true;
+  END $$;
+  -- Leases end when a test says so, not when it is slow.
+  CREATE SEQUENCE lockstep.hours MINVALUE 0 START 0;
+  CREATE FUNCTION lockstep.lease_clock() RETURNS timestamptz LANGUAGE plpgsql AS $$
+  BEGIN
+    RETURN clock_timestamp() + (SELECT last_value FROM lockstep.hours) * interval '1 hour';
+  END $$;
+  CREATE FUNCTION lockstep.waiting(_pids integer[]) RETURNS integer LANGUAGE plpgsql AS $$
+  BEGIN
+    RETURN (SELECT count(DISTINCT pid) FROM pg_locks
+            WHERE NOT granted AND locktype IN ('transactionid', 'tuple') AND pid = ANY (_pids));
+  END $$`
+
+/**
+ * Puts a gate before each statement of the protocol that reads or writes rows, and one into each that locks rows:
+ * there between the statement's snapshot and its locks. Under READ COMMITTED that is all that other sessions can
+ * come between. Sessions that did not ask to be stopped pass. Returns the names of the gates.
+ */
+export async function installGates(stage: Stage): Promise<string[]> {
+  await stage.query(GATE)
+  const gates: string[] = []
+  for (const name of PROTOCOL) {
+    const [row] = await stage.query<{ text: string; body: string }>(
+      `SELECT pg_get_functiondef(oid) AS text, prosrc AS body FROM pg_proc
+       WHERE pronamespace = 'lockstep'::regnamespace AND proname = $1`,
+      [name],
+    )
+    const gated = gatedBody(name, row!.body, gates)
+    await stage.query(row!.text.replace(row!.body, () => gated))
+  }
+  return gates
+}
+
+function gatedBody(name: string, body: string, gates: string[]): string {
+  let [gated, end, count] = ['', 0, 0]
+  for (const statement of statementsOf(body)) {
+    gated += body.slice(end, statement.from)
+    end = statement.to
+    const matters = READS_OR_WRITES.test(statement.text)
+    if (matters) count += 1
+    const place = `${name} ${count}`
+    gated += matters && !HINTS.includes(place) ? gatedStatement(place, statement, gates) : statement.text
+  }
+  return withLeaseClock(gated + body.slice(end))
+}
+
+function gatedStatement(name: string, { text }: Statement, gates: string[]): string {
+  gates.push(name)
+  const locking = gatedLocks(name, text)
+  if (locking) gates.push(`${name} locks`)
+  return `PERFORM lockstep.gate('${name}'); ${locking ?? text}`
+}
+
+/** Not of any row, so it is asked once, before the first row is looked at. */
+function gatedLocks(name: string, text: string): string | undefined {
+  const place = endOfConditions(text)
+  if (place === undefined) return undefined
+  return `${text.slice(0, place)} AND (SELECT lockstep.gate('${name} locks')) ${text.slice(place)}`
+}
+
+/** A statement of the store's own, gated likewise. A renewal stops when it has seen a lease that runs. */
+export function gatedQuery(name: string, text: string): string {
+  if (text.includes('.processes SET expires_at')) {
+    const gated = text.replace('RETURNING', `AND lockstep.gate('${name} locks') RETURNING`)
+    return gated.replaceAll('clock_timestamp()', 'lockstep.lease_clock()')
+  }
+  const timed = withLeaseClock(text)
+  return gatedLocks(name, timed) ?? timed
+}
+
+function withLeaseClock(text: string): string {
+  return text.replace(/(expires_at (?:<=|>)) clock_timestamp\(\)/g, '$1 lockstep.lease_clock()')
+}

@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openStage } from '../support/rounds.ts'
+import { Crew } from './crew.ts'
+import { installGates } from './gates.ts'
+import { Theatre } from './scenes.ts'
+import { installState } from './state.ts'
+import { type Case, judge } from './verdict.ts'
+
+const ALL = process.env.LOCKSTEP_INTERLEAVINGS === 'all'
+
+/** ms */
+const TIMEOUT = ALL ? 1_800_000 : 60_000
+
+/** A database whose protocol can be held anywhere, with crews that play beside each other. */
+export interface Ground {
+  readonly theatre: Theatre
+  readonly crews: readonly Crew[]
+  close(): Promise<void>
+}
+
+/** `sessions` are those of one crew. */
+export async function openGround(crews: number, sessions: number): Promise<Ground> {
+  const stage = await openStage()
+  await installGates(stage)
+  await installState(stage)
+  const theatre = await Theatre.open(stage)
+  const opened: Crew[] = []
+  for (let crew = 0; crew < crews; crew += 1) opened.push(await Crew.open(stage, sessions))
+  return { theatre, crews: opened, close: () => stage.close() }
+}
+
+/**
+ * How far a case is played. By default every schedule with one switch, and of those with two as many as there is
+ * room for. LOCKSTEP_INTERLEAVINGS=all plays all up to three switches: a matter of many minutes, for whoever
+ * changes the protocol. Each mistake known so far shows with one switch or two.
+ */
+export function bounds(schedules: number) {
+  return ALL ? { switches: 3, schedules: Number.POSITIVE_INFINITY } : { switches: 2, schedules }
+}
+
+interface Plan {
+  readonly crews: number
+  readonly sessions: number
+  readonly schedules: number
+  /** Fewer interleavings would mean that sessions are no longer held where they should be. */
+  readonly atLeast: number
+}
+
+/** A test for each case, all on one ground. */
+export function testEach(cases: readonly Case[], { crews, sessions, schedules, atLeast }: Plan): void {
+  let ground: Ground
+  beforeAll(async () => {
+    ground = await openGround(crews, sessions)
+  })
+  afterAll(() => ground?.close())
+
+  test.each(cases.map((one) => [one.title, one] as const))(
+    '%s: each interleaving ends like one after the other',
+    async (_title, one) => {
+      const count = await judge(ground.theatre, ground.crews, one, bounds(schedules))
+      expect(count).toBeGreaterThanOrEqual(atLeast)
+    },
+    TIMEOUT,
+  )
+}

@@ -1,0 +1,204 @@
+import type pg from 'pg'
+import { Database, type Queryable } from '../../src/postgres/database.ts'
+import type { Round } from '../../src/store/claim.ts'
+import { deleteDead, listDead, requeueDead } from '../../src/store/dead.ts'
+import { removeProcess, renewLeases, sweepProcesses } from '../../src/store/process.ts'
+import { rehome } from '../../src/store/queue.ts'
+import type { Exception } from '../../src/store/settle.ts'
+import { actOnWaiting, type JobAction, lockWaiting } from '../../src/store/waiting.ts'
+import { type Player, shown } from '../support/rounds.ts'
+import { HOUR, ID, push, type Scene } from './scenes.ts'
+
+/** One thing that somebody does, as the product does it. */
+export interface Operation {
+  readonly name: string
+  /** Returns what it says to who did it. */
+  readonly act: (scene: Scene, session: pg.Client) => Promise<string>
+  /** Default `COMMIT`. */
+  readonly end?: 'ROLLBACK'
+  /**
+   * The answer after which the product does it again: another transaction was in the way. Only so may an
+   * operation differ from what it would have been alone.
+   */
+  readonly triedAgainAfter?: RegExp
+}
+
+function pushing(name: string, payload: string, score: number, end?: 'ROLLBACK'): Operation {
+  return {
+    name,
+    end,
+    async act({ board }, session) {
+      await push(board, payload, score, session)
+      return 'pushed'
+    },
+  }
+}
+
+export const pushNew = pushing('a push', 'n', 0)
+export const pushEqual = pushing('an equal push', 'v', 4)
+/** The smallest score wins. */
+export const pushEqualLower = pushing('an equal push before it', 'v', -1)
+export const pushInVain = pushing('a push rolled back', 'n', 0, 'ROLLBACK')
+
+/** Its payloads, if its fence is above all before. */
+function taken({ fences }: Scene, round: Round): string {
+  const { fence } = round
+  if (fences.some((before) => before >= fence)) return `WRONG: fence ${fence} after ${fences}`
+  fences.push(fence)
+  return shown([round]).join()
+}
+
+function claiming(name: string, who: 'P' | 'Q' | 'R', inOldShard = false): Operation {
+  return {
+    name,
+    /** It passes over what is locked. The next look finds it. */
+    triedAgainAfter: /^nothing$/,
+    async act(scene, session) {
+      const { rounds } = await scene.players[who].on(session).claim({ shard: inOldShard ? scene.shard : 0 })
+      const [round] = rounds
+      if (!round) return 'nothing'
+      const { retryCount, crashes, rescued, error } = round
+      return `${taken(scene, round)} retry ${retryCount} crashes ${crashes} rescued ${rescued} error ${error}`
+    },
+  }
+}
+
+export const claim = claiming('a claim', 'Q')
+/** By who had the job before. */
+export const nextClaim = claiming('its next claim', 'P')
+export const otherClaim = claiming('another claim', 'R')
+export const claimInOldShard = claiming('a claim in the shard that went', 'R', true)
+
+function ending(name: string, end: (player: Player, scene: Scene) => Promise<Exception[]>): Operation {
+  return {
+    name,
+    /** Kept by the worker, and stored later. */
+    triedAgainAfter: /^held$/,
+    async act(scene, session) {
+      const [exception] = await end(scene.players.P.on(session), scene)
+      return exception?.outcome ?? 'gone'
+    },
+  }
+}
+
+export const complete = ending('a completion', (player, { round }) => player.complete(round!))
+/** By a worker that did not get the answer to the first. */
+export const completeAgain: Operation = { ...complete, name: 'the completion sent again' }
+export const completeWaiting: Operation = {
+  name: 'a handler’s completion',
+  async act({ players, round }, session) {
+    const [exception] = await players.P.completeIn(session, round!)
+    return exception?.outcome ?? 'gone'
+  },
+}
+export const fail = ending('a failure', (player, { round }) => player.fail([round!], -60))
+export const die = ending('a death', (player, { round }) => player.fail([round!], null))
+export const release = ending('a release', (player, { round }) => player.release(round!))
+
+/** One transaction of a walk over waiting jobs. */
+function acting(name: string, action: JobAction): Operation {
+  return {
+    name,
+    async act({ board: { stage, queueId } }, session) {
+      const span = { after: undefined, last: ID, limit: 10 }
+      const ids = await lockWaiting(stage.database, session, queueId, { ids: [ID] }, span)
+      return `${await actOnWaiting(stage.database, session, action, queueId, ids)}`
+    },
+  }
+}
+
+export const performNow = acting('a perform now', 'perform_now')
+export const remove = acting('a delete', 'delete_jobs')
+export const kill = acting('a kill', 'kill')
+
+const WHOLE_MORGUE = { after: undefined, lastId: ID, limit: 10 }
+
+export const requeue: Operation = {
+  name: 'a requeue',
+  async act({ board: { stage, queueId } }, session) {
+    const dead = await listDead(stage.database, session, queueId, {}, WHOLE_MORGUE, false)
+    return `${await requeueDead(stage.database, session, queueId, dead)}`
+  },
+}
+
+export const deleteFromMorgue: Operation = {
+  name: 'a delete from the morgue',
+  async act({ board: { stage, queueId } }, session) {
+    const dead = await listDead(stage.database, session, queueId, {}, WHOLE_MORGUE, true)
+    await deleteDead(stage.database, session, queueId, dead)
+    return `${dead.length}`
+  },
+}
+
+export const reshard: Operation = {
+  name: 'a move to another shard',
+  /** It passes over what is locked, and the workers call it until nothing is left. */
+  triedAgainAfter: /^0$/,
+  async act({ board: { stage, queueId } }, session) {
+    return `${await rehome(on(stage.database, session), queueId, 10)}`
+  },
+}
+
+export const renew: Operation = {
+  name: 'a renewal',
+  async act({ board: { stage }, players }, session) {
+    const renewed = await renewLeases(session, stage.database.schema, [players.P.processId], 3 * HOUR)
+    return renewed.length ? 'alive' : 'too late'
+  },
+}
+
+export const sweep: Operation = {
+  name: 'a sweep of dead processes',
+  async act({ board: { stage } }, session) {
+    await sweepProcesses(on(stage.database, session))
+    return 'swept'
+  },
+}
+
+export const leave: Operation = {
+  name: 'a process’s farewell',
+  async act({ board: { stage }, players }, session) {
+    await removeProcess(session, stage.database.schema, players.P.processId)
+    return 'left'
+  },
+}
+
+/** As far as leases go, for all of the database: not beside other scenes. */
+export const twoHours: Operation = {
+  name: 'two hours',
+  async act(_scene, session) {
+    await session.query("SELECT setval('lockstep.hours', 2)")
+    return 'passed'
+  },
+}
+
+/** The end of the lease of who has the job in work. */
+export const death: Operation = {
+  name: 'the death of its process',
+  async act({ board: { stage }, players }) {
+    await stage.expire(players.P.processId)
+    return 'dead'
+  },
+}
+
+const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED'
+
+/** Two transactions, between which anything may happen. */
+export const round: Operation = {
+  name: 'another round',
+  triedAgainAfter: /^nothing$/,
+  async act(scene, session) {
+    const { R } = scene.players
+    const [round] = (await R.on(session).claim()).rounds
+    if (!round) return 'nothing'
+    await session.query('COMMIT')
+    await session.query(BEGIN)
+    const told = taken(scene, round)
+    const [exception] = await R.completeIn(session, round)
+    return `${told} ${exception?.outcome ?? 'gone'}`
+  },
+}
+
+function on({ schema }: Database, session: Queryable): Database {
+  return new Database(session as pg.Pool, schema)
+}

@@ -1,0 +1,60 @@
+import type { Stage } from '../support/rounds.ts'
+import { ID, type Scene } from './scenes.ts'
+
+/**
+ * Everything there is of the scene's job, as text: what is equal is written equally. Times are what they were
+ * given as, fences and rows of equal payloads are left out: they are what rounds are made of, not what they are.
+ */
+export async function stateOf({ board, players }: Scene): Promise<string> {
+  const named = Object.entries(players)
+  const [row] = await board.stage.query<{ state: string }>(
+    'SELECT lockstep.state_of($1, $2, $3, $4) AS state',
+    [board.queueId, ID, named.map(([, { processId }]) => processId), named.map(([name]) => name)],
+  )
+  return row!.state
+}
+
+/** A function, so that it is planned once and not at each of thousands of schedules. */
+export async function installState(stage: Stage): Promise<void> {
+  await stage.query(`
+    CREATE FUNCTION lockstep.state_of(_queue_id integer, _id text, _processes integer[], _names text[])
+    RETURNS text LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+    BEGIN
+      RETURN (${STATE});
+    END $$`)
+}
+
+function moment(column: string): string {
+  return `CASE WHEN ${column} < '2020-01-01' THEN 'past' WHEN ${column} < clock_timestamp() THEN 'now'
+    WHEN ${column} > clock_timestamp() THEN 'later' END`
+}
+
+function set(condition: string): string {
+  return `(SELECT coalesce(string_agg(f.name, ' ' ORDER BY f.score, f.seq), 'none') FROM (
+    SELECT DISTINCT ON (p.digest) (p.payload #>> '{}') || '[' || p.score || ']' AS name, p.score, p.seq
+    FROM lockstep.payloads p WHERE p.queue_id = _queue_id AND p.job_id = _id AND ${condition}
+    ORDER BY p.digest, p.score, p.seq) f)`
+}
+
+const STATE = `
+  SELECT concat_ws('; ',
+    coalesce((SELECT concat_ws(', ',
+      CASE WHEN j.claimed_by IS NULL THEN 'waits ' || ${set('true')}
+        ELSE 'in work by ' || coalesce(_names[array_position(_processes, j.claimed_by)], '?')
+          || ' ' || ${set('p.fence < j.fence')} || ' then ' || ${set('p.fence >= j.fence')} END,
+      'due ' || ${moment('j.perform_in')}, 'next ' || ${moment('j.next_perform_in')},
+      'shard ' || j.shard, 'retry ' || j.retry_count, 'crashes ' || j.crashes, 'error ' || j.error
+    ) FROM lockstep.jobs j WHERE j.queue_id = _queue_id AND j.id = _id), 'no job'),
+    (SELECT 'dead ' || string_agg((m.payload #>> '{}') || '[' || m.score || '] ' || m.error, ' ' ORDER BY m.score)
+      FROM lockstep.morgue m WHERE m.queue_id = _queue_id),
+    (SELECT 'beside it ' || string_agg(p.job_id || ' ' || (p.payload #>> '{}'), ' ' ORDER BY p.job_id, p.score)
+      FROM lockstep.payloads p WHERE p.queue_id = _queue_id AND p.job_id <> _id),
+    (SELECT 'WRONG: payloads without a job' FROM lockstep.payloads p LEFT JOIN lockstep.jobs j
+       ON j.queue_id = p.queue_id AND j.id = p.job_id WHERE p.queue_id = _queue_id AND j.id IS NULL LIMIT 1),
+    (SELECT 'WRONG: a job without payloads' FROM lockstep.jobs j WHERE j.queue_id = _queue_id
+       AND NOT EXISTS (SELECT FROM lockstep.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id)),
+    (SELECT 'WRONG: payloads above the fence' FROM lockstep.jobs j JOIN lockstep.payloads p
+       ON p.queue_id = j.queue_id AND p.job_id = j.id AND p.fence > j.fence WHERE j.queue_id = _queue_id LIMIT 1),
+    (SELECT 'WRONG: payloads in another shard than their job' FROM lockstep.jobs j JOIN lockstep.payloads p
+       ON p.queue_id = j.queue_id AND p.job_id = j.id AND p.shard <> j.shard WHERE j.queue_id = _queue_id LIMIT 1)
+  ) AS state`

@@ -1,0 +1,76 @@
+/** A piece of a function's body: from where to where it stands. */
+export interface Statement {
+  readonly from: number
+  readonly to: number
+  readonly text: string
+}
+
+/** Comments, strings and quoted names are one token each, so that nothing in them is taken for a keyword. */
+const TOKEN =
+  /--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w*)\$[\s\S]*?\$\1\$|[A-Za-z_]\w*|\s+|[\s\S]/g
+const IGNORED = /^(--|\/\*|\s)/
+/** What would need a rule of its own; the protocol does without. */
+const UNKNOWN = /^(BEGIN|CASE|FOR|FOREACH|LOOP|WHILE|EXCEPTION|<)$/i
+
+interface Token {
+  readonly text: string
+  readonly at: number
+  /** How many parentheses are open before it, or after it where it is one. */
+  readonly depth: number
+}
+
+/** The statements of a PL/pgSQL body. IF … END IF is not one, what stands in its branches is. */
+export function statementsOf(body: string): Statement[] {
+  const tokens = tokensOf(body)
+  const statements: Statement[] = []
+  let place = tokens.findIndex(({ text }) => is(text, 'BEGIN')) + 1
+  const skipTo = (end: string) => {
+    const { depth } = tokens[place]!
+    while (!(is(tokens[place]!.text, end) && tokens[place]!.depth === depth)) place += 1
+    place += 1
+    return tokens[place - 1]!
+  }
+  for (;;) {
+    const { text, at } = tokens[place]!
+    if (UNKNOWN.test(text)) throw new Error(`can't split what begins with ${text}`)
+    if (is(text, 'IF') || is(text, 'ELSIF')) skipTo('THEN')
+    else if (is(text, 'ELSE')) place += 1
+    else if (is(text, 'END')) {
+      if (!is(tokens[place + 1]?.text ?? '', 'IF')) return statements
+      skipTo(';')
+    } else {
+      const to = skipTo(';').at + 1
+      statements.push({ from: at, to, text: body.slice(at, to) })
+    }
+  }
+}
+
+/** Where, in a statement that locks rows, another condition can be added to those that choose them. */
+export function endOfConditions(text: string): number | undefined {
+  const tokens = tokensOf(text)
+  const lock = tokens.findIndex(
+    (token, i) => is(token.text, 'FOR') && is(tokens[i + 1]?.text ?? '', 'UPDATE'),
+  )
+  if (lock < 0) return undefined
+  const { depth } = tokens[lock]!
+  let start = lock
+  while (start > 0 && tokens[start - 1]!.depth >= depth) start -= 1
+  const level = tokens.slice(start, lock + 1).filter((token) => token.depth === depth)
+  return level.find((token) => is(token.text, 'ORDER') || is(token.text, 'FOR'))!.at
+}
+
+function tokensOf(text: string): Token[] {
+  let depth = 0
+  const tokens: Token[] = []
+  for (const match of text.matchAll(TOKEN)) {
+    if (IGNORED.test(match[0])) continue
+    if (match[0] === ')') depth -= 1
+    tokens.push({ text: match[0], at: match.index, depth })
+    if (match[0] === '(') depth += 1
+  }
+  return tokens
+}
+
+function is(text: string, keyword: string): boolean {
+  return text.toUpperCase() === keyword
+}

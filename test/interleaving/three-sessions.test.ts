@@ -1,0 +1,58 @@
+import { describe } from 'vitest'
+import { testEach } from './ground.ts'
+import * as the from './operations.ts'
+import type { Setting } from './scenes.ts'
+import type { Case, Story } from './verdict.ts'
+
+const waiting: Setting = { name: 'waiting', job: 'waiting' }
+const inWork: Setting = { name: 'in work', job: 'in work' }
+const pushedAgain: Setting = { name: 'in work and pushed again', job: 'in work', next: true }
+const left: Setting = { name: 'left', job: 'left' }
+const mortal: Setting = { name: 'in work by a process that may die', job: 'in work', mortal: true }
+
+const { claim, complete, pushNew, pushEqual, renew, sweep, twoHours } = the
+
+function of(title: string, setting: Setting, ...operations: the.Operation[]): Case {
+  return { title, setting, operations }
+}
+
+describe('three sessions', () => {
+  const cases = [
+    of('P3 P7 a claim, a completion and a push', inWork, claim, complete, pushNew),
+    of('P3 P7 a claim, a handler’s completion and a push', inWork, claim, the.completeWaiting, pushNew),
+    of('P4 P7 a claim, a completion and a push rolled back', inWork, claim, complete, the.pushInVain),
+    of('P5 an equal payload pushed beside a completion and a claim', inWork, pushEqual, complete, claim),
+    of('P5 an equal payload pushed beside a death and a claim', inWork, pushEqual, the.die, claim),
+    of('P5 two pushes beside a completion', inWork, pushNew, pushEqual, complete),
+    of('P3 a fence drawn while others claim, push and complete', waiting, claim, the.round, pushNew),
+    of('P6 two rescues and a late completion', left, claim, the.otherClaim, complete),
+    of(
+      'P6 a completion, the process’s next claim, and the completion sent again',
+      pushedAgain,
+      complete,
+      the.nextClaim,
+      the.completeAgain,
+    ),
+    of('P6 a rescue, a push and a late completion', left, claim, pushEqual, complete),
+    of('R11 a rescue, a late failure and a delete', left, claim, the.fail, the.remove),
+  ]
+  testEach(cases, { crews: 3, sessions: 3, schedules: 60, atLeast: 20 })
+})
+
+/** A look at a process that is being removed says "not gone yet": then the job counts as in work. */
+const killedBeforeItsDeath: Story = { setting: mortal, operations: [the.kill, sweep] }
+
+/** Time and sweeps are for a whole database: one crew has it for itself. */
+describe('the ends of processes', () => {
+  const cases = [
+    of('P1 a rescue, a renewal under way and the end of the lease', mortal, claim, renew, twoHours),
+    of('P1 a delete, a renewal under way and the end of the lease', mortal, the.remove, renew, twoHours),
+    of('P1 a rescue and a sweep of dead processes', left, claim, sweep),
+    of('P6 a late completion, a rescue and a sweep of dead processes', left, complete, claim, sweep),
+    {
+      ...of('R11 a kill and a sweep of dead processes', left, the.kill, sweep),
+      alsoLike: killedBeforeItsDeath,
+    },
+  ]
+  testEach(cases, { crews: 1, sessions: 3, schedules: 60, atLeast: 10 })
+})

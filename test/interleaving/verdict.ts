@@ -1,0 +1,99 @@
+import type pg from 'pg'
+import { expect } from 'vitest'
+import type { Crew } from './crew.ts'
+import type { Operation } from './operations.ts'
+import type { Scene, Setting, Theatre } from './scenes.ts'
+import { type Bounds, explore } from './schedules.ts'
+import { stateOf } from './state.ts'
+
+/** What is done where things stand so, one after the other. */
+export interface Story {
+  readonly setting: Setting
+  readonly operations: readonly Operation[]
+}
+
+/** What is done where things stand so, in every order of its steps. */
+export interface Case extends Story {
+  readonly title: string
+  /** How else it may end. */
+  readonly alsoLike?: Story
+}
+
+interface Ending {
+  readonly steps: string[]
+  /** The state, and what each was told. */
+  readonly outcome: string
+}
+
+/** Not even where nobody interrupts anybody. */
+const NEVER = /WRONG|fails: /
+
+/** How many interleavings a failure shows. */
+const SHOWN = 3
+
+/**
+ * Plays a case in every order of its steps; each has to end like one in which nobody interrupts anybody. Returns
+ * how many interleavings that were.
+ *
+ * @throws AssertionError with schedules that ended otherwise
+ */
+export async function judge(
+  theatre: Theatre,
+  crews: readonly Crew[],
+  { setting, operations, alsoLike }: Case,
+  bounds: Omit<Bounds, 'players'>,
+): Promise<number> {
+  const play = async (beginning: readonly number[], player: number) => {
+    const scene = await theatre.set(setting)
+    const parts = operations.map(({ act, end }) => ({
+      work: (session: pg.Client) => act(scene, session),
+      end,
+    }))
+    const { decisions, steps, answers } = await crews[player]!.play(parts, beginning)
+    return { decisions, steps, outcome: await conclude(scene, operations, answers) }
+  }
+  const [serial, ...interleaved] = await explore<Ending>(play, { ...bounds, players: crews.length })
+  const allowed = new Set(serial!.map(({ outcome }) => outcome))
+  if (alsoLike) allowed.add(await tell(theatre, alsoLike, operations))
+  const all = [serial!, ...interleaved].flat()
+  const wrong = all.filter(({ outcome }) => !allowed.has(outcome) || NEVER.test(outcome))
+  refuse(wrong, all.length, allowed)
+  return all.length - serial!.length
+}
+
+/** Whoever was in the way is gone: who is to try again does so now, and once more after the others have. */
+async function conclude(scene: Scene, operations: readonly Operation[], answers: string[]): Promise<string> {
+  for (const [place, operation] of [...operations.entries(), ...operations.entries()]) {
+    if (operation.triedAgainAfter?.test(answers[place]!)) answers[place] = await alone(scene, operation)
+  }
+  const told = operations.map(({ name }, place) => `${name}: ${answers[place]}`)
+  return [await stateOf(scene), ...told].join('\n')
+}
+
+/** How a story ends, with what those were told whose names it shares. */
+async function tell(theatre: Theatre, story: Story, operations: readonly Operation[]): Promise<string> {
+  const scene = await theatre.set(story.setting)
+  const answers = new Map<Operation, string>()
+  for (const operation of story.operations) answers.set(operation, await alone(scene, operation))
+  return conclude(
+    scene,
+    operations,
+    operations.map((operation) => answers.get(operation)!),
+  )
+}
+
+/** Through a session that is held nowhere. */
+function alone(scene: Scene, { act }: Operation): Promise<string> {
+  return scene.board.stage.database.transaction((session) => act(scene, session as unknown as pg.Client))
+}
+
+function refuse(wrong: readonly Ending[], count: number, allowed: ReadonlySet<string>): void {
+  if (wrong.length === 0) return
+  const lines = [
+    `${wrong.length} of ${count} interleavings end like none of the orders one after the other.`,
+    ...wrong.slice(0, SHOWN).map(({ steps, outcome }) => `${steps.join(', ')}\n${outcome}`),
+    'One after the other:',
+    ...allowed,
+  ]
+  expect.fail(lines.join('\n\n'))
+}
