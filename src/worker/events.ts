@@ -20,7 +20,10 @@ export interface WorkerEvents {
   died: [{ queue: string; id: string; payload: unknown; error: unknown }]
   /** A job was taken over from a process that died. */
   rescued: [{ queue: string; id: string; crashes: number }]
-  /** An outcome was refused: the claim belongs to somebody else by now. */
+  /**
+   * An outcome was refused: the claim belongs to somebody else by now. Or the lease was lost before it was known
+   * whether the outcome had been stored.
+   */
   refused: [{ queue: string; id: string }]
   /** The lease could not be renewed: signals are aborted, and the process registers anew. */
   leaseLost: [{ processId: number }]

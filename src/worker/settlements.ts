@@ -32,7 +32,7 @@ interface Piece {
   readonly kind: 'complete' | 'fail' | 'release'
   readonly rounds: readonly Round[]
   readonly failures: readonly FailedRound[]
-  /** An earlier try may have been stored though its answer was lost: then a lost claim is no news. */
+  /** An earlier try may have been stored though its answer was lost: then a claim that is gone is no news. */
   readonly uncertain: boolean
 }
 
@@ -51,6 +51,8 @@ export class Settlements implements Service {
   readonly #stored = new Bell()
   readonly #loop = new Loop(() => this.#retry())
   #kept: Piece[] = []
+  /** Claims of the process up to this id may be somebody else's by now. */
+  #forgotten = 0
   #pause = SHORTEST_PAUSE
 
   constructor(database: Database, timetable: Timetable, logger: Logger, observer: SettlementObserver) {
@@ -99,8 +101,9 @@ export class Settlements implements Service {
     this.#observer.ended(claimant, [...completed, ...failed.map(({ round }) => round)])
   }
 
-  /** The claims are lost with the lease: what is kept would be refused. */
-  forget(): void {
+  /** The claims are lost with the lease of the process, and of those it was before: what is kept would be refused. */
+  forget(processId: number): void {
+    this.#forgotten = processId
     const kept = this.#kept
     this.#kept = []
     for (const { claimant, rounds } of kept) this.#observer.ended(claimant, rounds)
@@ -128,7 +131,9 @@ export class Settlements implements Service {
   }
 
   #conclude(piece: Piece, exceptions: readonly Exception[]): void {
-    const { claimant, rounds, failures, uncertain } = piece
+    const { claimant, rounds, failures } = piece
+    // Whether our own earlier try ended the claim, or somebody else did, nobody can tell once the lease was lost.
+    const uncertain = piece.uncertain && claimant.processId > this.#forgotten
     const outcome = new Map(exceptions.map((exception) => [exception.id, exception.outcome]))
     const isStored = ({ id }: Round) => {
       const exception = outcome.get(id)

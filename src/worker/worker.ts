@@ -203,7 +203,7 @@ export class Worker extends WorkerEmitter {
     const { processId } = this
     this.#home.logger.warn({ processId }, 'the lease could not be renewed: aborting what runs')
     this.#running.abortAll(new GivenBack('the lease of this process ends'))
-    this.#settlements.forget()
+    this.#settlements.forget(processId)
     this.emit('leaseLost', { processId })
     if (this.#state === 'running') void this.#becomeSomebodyNew()
   }

@@ -50,6 +50,11 @@ export class Child<Options extends object> {
     return this
   }
 
+  /** All it says. */
+  hear<Said>(listener: (message: Said) => void): void {
+    this.#process.on('message', (message) => listener(message as Said))
+  }
+
   tell(message: unknown): void {
     if (this.alive && this.#process.connected) this.#process.send(message as object, () => {})
   }

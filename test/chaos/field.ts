@@ -9,6 +9,7 @@ import { Crew } from './crew.ts'
 import { prepareGround } from './ground.ts'
 import type { ProducerOptions } from './producer.ts'
 import { FILLED, fieldQueues, SHARDS } from './queues.ts'
+import { QUIET } from './quiet.ts'
 import { readTruth, type Truth } from './truth.ts'
 import type { WorkerOptions } from './worker.ts'
 
@@ -19,7 +20,6 @@ const PRODUCER = new URL('./producer.ts', import.meta.url)
 const PROBES = 4 * SHARDS
 const POLL = 20
 const DEADLINE = 120_000
-const QUIET = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** How much of it: a test of one fault wants to be quick. */
 export interface Scale {

@@ -3,6 +3,7 @@ import type { Finding } from '../support/checker.ts'
 import type { Blow } from './battle.ts'
 import type { Fault } from './fault.ts'
 import { complaints, type Verdict } from './judge.ts'
+import type { Endurance } from './load/load.ts'
 import type { Recovery } from './recovery.ts'
 
 const HEAD = ['fault', 'times', 'overlaps', 'inversions', 'lost', 'stale accepted', 'slowest recovery']
@@ -28,6 +29,25 @@ export function drawRecoveries(recoveries: readonly Recovery[]): string {
     table.push([what, ...[median, slowest, limit].map(inSeconds), slowest <= limit ? 'reached' : 'MISSED'])
   }
   return table.toString()
+}
+
+/** How memory, tables and locks went while a load was borne, and whether everything pushed is accounted for. */
+export function drawEndurance({ courses, pushed, done, left }: Endurance): string {
+  const table = drawnTable(['', 'at the start', 'at the end', 'highest', 'may grow to', ''])
+  for (const { what, unit, growth, start, end, highest, grew } of courses) {
+    const shown = [start, end, highest, growth ? start * growth : undefined].map((value) =>
+      inUnit(value, unit),
+    )
+    table.push([what, ...shown, growth ? (grew ? 'GREW' : 'flat') : ''])
+  }
+  const rest = pushed - done
+  const account = left === rest ? 'None is lost or done twice.' : `${rest} ought to be there.`
+  return `${table}\n${pushed} payloads pushed, ${done} worked off, ${left} wait. ${account}`
+}
+
+function inUnit(value: number | undefined, unit: 'MB' | ''): string {
+  if (value === undefined) return ''
+  return unit === 'MB' ? `${(value / 2 ** 20).toFixed(1)} MB` : String(Math.round(value))
 }
 
 function drawnTable(head: string[]): Table.Table {

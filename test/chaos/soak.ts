@@ -6,25 +6,32 @@ import type { Fault } from './fault.ts'
 import { FAULTS } from './faults.ts'
 import { Field, LARGE } from './field.ts'
 import { complaints, judge } from './judge.ts'
+import { endure, isWell } from './load/load.ts'
 import { measureRecovery } from './recovery.ts'
-import { count, drawRecoveries, drawReport, drawSummary } from './report.ts'
+import { count, drawEndurance, drawRecoveries, drawReport, drawSummary } from './report.ts'
 
 const USAGE = `npm run soak -- [--minutes N] [--seed S] [--fault part-of-its-name]
 npm run soak -- --profile recovery [--repeats N]
+npm run soak -- --profile load [--minutes N]
 
 Injects faults, alone and side by side, into producers and workers at work on a Postgres of their own, and checks
 every promise against the log of what handlers did. Exits with 1 if one was broken.
 
 The profile "recovery" measures how long it takes until work goes on, with the defaults of a worker, and exits with 1
-if that is longer than it may be.`
+if that is longer than it may be.
 
+The profile "load" keeps a million ids waiting in 500 queues, with ten thousand payloads on one id and payloads of a
+megabyte, for an hour unless told otherwise, and exits with 1 if the worker's memory, a table, an index or the number of
+locks grew.`
+
+const A_MILLION = 1_000_000
 const WORKERS = 3
 const PRODUCERS = 3
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
-      minutes: { type: 'string', default: '10' },
+      minutes: { type: 'string' },
       seed: { type: 'string', default: String(Date.now() % 1_000_000) },
       fault: { type: 'string', default: '' },
       profile: { type: 'string', default: 'faults' },
@@ -32,12 +39,12 @@ async function main(): Promise<number> {
       help: { type: 'boolean', default: false },
     },
   })
-  if (values.profile === 'recovery') return recover(Number(values.repeats))
-  const [minutes, seed] = [Number(values.minutes), Number(values.seed)]
+  const { profile } = values
+  const [minutes, seed] = [Number(values.minutes ?? (profile === 'load' ? 60 : 10)), Number(values.seed)]
   const faults = FAULTS.filter(({ name }) => name.includes(values.fault))
   if (
     values.help ||
-    values.profile !== 'faults' ||
+    !['faults', 'recovery', 'load'].includes(profile) ||
     !(minutes > 0) ||
     !Number.isInteger(seed) ||
     faults.length === 0
@@ -45,6 +52,8 @@ async function main(): Promise<number> {
     console.log(USAGE)
     return values.help ? 0 : 2
   }
+  if (profile === 'recovery') return recover(Number(values.repeats))
+  if (profile === 'load') return bear(minutes * 60_000)
   console.log(`soak of ${minutes} minutes, seed ${seed}, Node ${process.version}`)
   return soak(minutes * 60_000, new Chance(seed), faults)
 }
@@ -53,6 +62,12 @@ async function recover(repeats: number): Promise<number> {
   const found = await measureRecovery(repeats, (line) => console.log(line))
   console.log(drawRecoveries(found))
   return found.every(({ limit, took }) => Math.max(...took) <= limit) ? 0 : 1
+}
+
+async function bear(duration: number): Promise<number> {
+  const found = await endure({ duration, waiting: A_MILLION, tell: (line) => console.log(line) })
+  console.log(drawEndurance(found))
+  return isWell(found) ? 0 : 1
 }
 
 async function soak(duration: number, chance: Chance, faults: readonly Fault[]): Promise<number> {

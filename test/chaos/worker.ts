@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Lockstep } from '../../src/index.ts'
 import { Diary } from '../support/diary.ts'
 import { fieldQueues, type Work } from './queues.ts'
+import { QUIET } from './quiet.ts'
 
 /** What a worker process is told to be. Everything survives JSON. */
 export interface WorkerOptions {
@@ -28,7 +29,6 @@ const HEARTBEAT = 250
 const POLL = 500
 const SLOTS = 3
 const SHUTDOWN = 2_000
-const QUIET = { debug() {}, info() {}, warn() {}, error() {} }
 
 process.once('message', (options) => void start(options as WorkerOptions))
 process.on('disconnect', () => process.exit())

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Lockstep } from '../../src/index.ts'
+import { defineQueue, Lockstep } from '../../src/index.ts'
 import { type Backend, terminate } from '../support/backends.ts'
 import { inversions, lost, overlaps, repeats } from '../support/checker.ts'
 import { Network } from '../support/network.ts'
@@ -88,4 +88,32 @@ test('connections that broke for the worker alone: what the server still keeps f
   network.abandon()
   await shop.lockstep.enqueue(queue, { id: 'a' })
   await completed
+})
+
+test('P6: an outcome that is refused after the lease was lost is told so, though an earlier try may have stored it', async () => {
+  const network = await Network.to(shop.connectionString)
+  const lockstep = new Lockstep({ connectionString: network.connectionString, logger: shop.logger })
+  shop.later(() => lockstep.close())
+  shop.later(() => network.close())
+  const gate = new Gate()
+  const queue = shop.queue({ perform: () => gate.opened })
+  const cutOff = shop.create({ queues: [queue], lease: LEASE }, lockstep)
+  const completed: unknown[] = []
+  cutOff.on('completed', (event) => completed.push(event))
+  await cutOff.start()
+  const started = next(cutOff, 'started')
+  const refused = next(cutOff, 'refused')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await started
+  const lost = next(cutOff, 'leaseLost')
+  network.silence()
+  // Its completion is under way when the lease ends.
+  gate.open()
+  await lost
+  const other = shop.create({ queues: [defineQueue(queue.name, { perform() {} })] })
+  await Promise.all([next(other, 'completed'), other.start()])
+  network.cut()
+  network.restore()
+  expect(await refused).toMatchObject({ id: 'a' })
+  expect(completed).toEqual([])
 })

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test, vi } from 'vitest'
-import { type Batch, Lockstep, TimeoutError } from '../../src/index.ts'
+import { type Batch, defineQueue, Lockstep, TimeoutError } from '../../src/index.ts'
 import { Network } from '../support/network.ts'
 import { Recorder } from '../support/recorder.ts'
 import {
@@ -209,6 +209,32 @@ test('a connection that goes silent holds a round no longer than its statements 
   // On a connection that is new, what was given back is performed again.
   await completed
 }, 60_000)
+
+test('P1: a transaction that begins after the lease has ended is not for the handler', async () => {
+  const network = await Network.to(shop.connectionString)
+  const lockstep = new Lockstep({ connectionString: network.connectionString, logger: shop.logger })
+  shop.later(() => lockstep.close())
+  shop.later(() => network.close())
+  const performed: string[] = []
+  const queue = shop.transactional({ perform: () => void performed.push('the slow') })
+  const slow = shop.create({ queues: [queue], lease: 1_000 }, lockstep)
+  // Before it asks the server to begin.
+  slow.on('started', () => network.silence())
+  await slow.start()
+  const lost = next(slow, 'leaseLost')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await lost
+  const other = defineQueue(queue.name, { perform: () => void performed.push('the other') })
+  const worker = shop.create({ queues: [other] })
+  await Promise.all([next(worker, 'completed'), worker.start()])
+  const again = next(slow, 'completed')
+  slow.removeAllListeners('started')
+  network.restore()
+  await worker.stop()
+  await shop.lockstep.enqueue(queue, { id: 'b' })
+  await again
+  expect(performed).toEqual(['the other', 'the slow'])
+})
 
 test('R15: a round given back at stop leaves no writes', async () => {
   const queue = shop.transactional({

@@ -5,6 +5,7 @@ import type { Fault } from '../fault.ts'
 import { type Field, LEASE } from '../field.ts'
 import type { ProducerOptions } from '../producer.ts'
 import { FILLED } from '../queues.ts'
+import { QUIET } from '../quiet.ts'
 
 const reshard: Fault = {
   name: 'reshard up and down',
@@ -60,7 +61,7 @@ async function produce(field: Field, hired: readonly Hired[]): Promise<void> {
 }
 
 async function expectRefusal(field: Field, connectionString: string): Promise<void> {
-  const lockstep = new Lockstep({ connectionString })
+  const lockstep = new Lockstep({ connectionString, logger: QUIET })
   try {
     const worker = lockstep.createWorker({ queues: Object.values(field.queues) })
     const code = await worker.start().then(

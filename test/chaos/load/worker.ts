@@ -1,0 +1,60 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Lockstep } from '../../../src/index.ts'
+import { QUIET } from '../quiet.ts'
+import { type Handler, loadQueues } from './queues.ts'
+
+/** What a worker process under load is told to be. */
+export interface LoadWorkerOptions {
+  readonly connectionString: string
+}
+
+/** What it tells each second, and once more when it has stopped. */
+export interface Usage {
+  readonly event: 'usage'
+  /** Bytes. */
+  readonly rss: number
+  /** Bytes. */
+  readonly heap: number
+  /** Shards it holds. */
+  readonly shards: number
+  /** Payloads that handlers have done, by queue. */
+  readonly done: Readonly<Record<string, number>>
+}
+
+const SLOTS = 10
+/** ms a handler takes, so that the rate is one that lasts. */
+const WORK = 90
+const TELL = 1_000
+
+process.once('message', (options) => void start(options as LoadWorkerOptions))
+process.on('disconnect', () => process.exit())
+
+const done: Record<string, number> = {}
+let held = 0
+
+async function start({ connectionString }: LoadWorkerOptions): Promise<void> {
+  const lockstep = new Lockstep({ connectionString, logger: QUIET })
+  const queues = [...loadQueues(countingHandler).values()]
+  const worker = lockstep.createWorker({ queues, slots: SLOTS, killOnLeaseEnd: true })
+  worker.on('dealt', ({ shards }) => {
+    held = shards
+  })
+  process.on('message', (message) => {
+    if (message === 'stop') void worker.stop().then(() => process.send!(usage(), () => process.disconnect()))
+  })
+  await worker.start()
+  process.send!({ event: 'ready' })
+  setInterval(() => process.send!(usage()), TELL)
+}
+
+function countingHandler(queue: string): Handler {
+  return async (batch) => {
+    await sleep(WORK)
+    for (const payloads of batch.values()) done[queue] = (done[queue] ?? 0) + payloads.length
+  }
+}
+
+function usage(): Usage {
+  const { rss, heapUsed } = process.memoryUsage()
+  return { event: 'usage', rss, heap: heapUsed, shards: held, done }
+}
