@@ -55,6 +55,8 @@ export async function prepareSession(client: Pick<pg.ClientBase, 'query'>): Prom
 /** A connected session of ours outside any pool; the caller ends it. */
 export async function connect(config: ConnectionConfig): Promise<pg.Client> {
   const client = new pg.Client(config)
+  // It may break between two statements, when nobody waits: an error nobody listens to ends the process.
+  client.on('error', () => {})
   await client.connect()
   await prepareSession(client)
   return client

@@ -48,7 +48,7 @@ export class Identity {
   }
 
   async start(): Promise<void> {
-    await this.#lease.start()
+    await this.#lease.register()
   }
 
   /** Rounds were claimed, or are being. */

@@ -15,6 +15,8 @@ export interface LeaseOptions {
   readonly killAtEnd: boolean
   /** The lease will end: abort what runs, and `register` again when nothing does. */
   onEnding(): void
+  /** The thread ended by itself; `onEnding` comes next. */
+  onFailure(error: Error): void
 }
 
 /**
@@ -25,6 +27,7 @@ export class Lease {
   readonly #options: LeaseOptions
   readonly #state = new LeaseState()
   #thread: Thread | undefined
+  #killing: NodeJS.Timeout | undefined
   #registering: PromiseWithResolvers | undefined
   #processId = 0
   #ending = false
@@ -48,31 +51,16 @@ export class Lease {
     this.#state.setWorking(count)
   }
 
-  /** Starts the thread and registers the process. */
-  async start(): Promise<void> {
-    const { config, schema, info, lease, killAtEnd } = this.#options
-    const workerData: LeaseThreadData = {
-      config,
-      schema,
-      info,
-      lease,
-      killAtEnd,
-      numbers: this.#state.numbers,
-    }
-    this.#thread = startThread('lease-thread', workerData)
-    this.#thread.on('message', (message: LeaseMessage) => this.#hear(message))
-    this.#thread.on('error', (error) => this.#registering?.reject(error))
-    await this.register()
-  }
-
   /**
    * A new identity: at the start, after a lease has ended, and when an answer to a claim was lost. What that
    * claim took belongs to a process nobody knows of, and is free once the former identity has retired.
-   * Rejects where the database is out of reach.
+   * Starts the thread where none runs. Rejects where the database is out of reach.
    */
   async register(): Promise<void> {
+    clearTimeout(this.#killing)
     const registering = promiseWithResolvers()
     this.#registering = registering
+    this.#thread ??= this.#startThread()
     this.#send({ kind: 'register' })
     await registering.promise
     this.#ending = false
@@ -92,6 +80,43 @@ export class Lease {
     await exited
   }
 
+  #startThread(): Thread {
+    const { config, schema, info, lease, killAtEnd } = this.#options
+    const { numbers } = this.#state
+    const workerData: LeaseThreadData = { config, schema, info, lease, killAtEnd, numbers }
+    const thread = startThread('lease-thread', workerData)
+    let cause = new Error('the lease thread ended')
+    thread.on('message', (message: LeaseMessage) => this.#hear(message))
+    thread.on('error', (error) => {
+      cause = error
+    })
+    thread.on('exit', () => this.#ended(thread, cause))
+    return thread
+  }
+
+  /** Without it nobody renews the lease, or kills who works beyond its end. The next to register starts another. */
+  #ended(thread: Thread, cause: Error): void {
+    if (this.#thread !== thread) return
+    this.#thread = undefined
+    this.#registering?.reject(cause)
+    if (this.#processId === 0) return
+    this.#options.onFailure(cause)
+    if (this.#options.killAtEnd && !this.#ending) {
+      this.#killing = setTimeout(() => this.#killIfWorking(), this.#state.deadline - monotonicMs())
+    }
+    this.#end()
+  }
+
+  #killIfWorking(): void {
+    if (this.#state.working > 0) process.kill(process.pid, 'SIGKILL')
+  }
+
+  #end(): void {
+    if (this.#ending) return
+    this.#ending = true
+    this.#options.onEnding()
+  }
+
   #send(command: LeaseCommand): void {
     this.#thread?.postMessage(command)
   }
@@ -104,10 +129,7 @@ export class Lease {
       this.#registering?.reject(
         toLockstepError(Object.assign(new Error(message.message), { code: message.code })),
       )
-    } else if (!this.#ending) {
-      this.#ending = true
-      this.#options.onEnding()
-    }
+    } else this.#end()
   }
 }
 

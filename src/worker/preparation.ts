@@ -50,9 +50,9 @@ export async function readLockTimeout(database: Database): Promise<number> {
 export function leaseOptions(
   { slots, queues, lease, killOnLeaseEnd }: WorkerSettings,
   { directConfig, schema }: WorkerHome,
-  onEnding: () => void,
+  told: Pick<LeaseOptions, 'onEnding' | 'onFailure'>,
 ): LeaseOptions {
   const names = queues.map(({ name }) => name)
   const info = { host: hostname(), pid: process.pid, version: VERSION, slots, queues: names }
-  return { config: directConfig, schema, info, lease, killAtEnd: killOnLeaseEnd, onEnding }
+  return { config: directConfig, schema, info, lease, killAtEnd: killOnLeaseEnd, ...told }
 }

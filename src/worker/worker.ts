@@ -67,7 +67,10 @@ export class Worker extends WorkerEmitter {
       this.#identity.working = count
     })
     this.#identity = new Identity(
-      leaseOptions(this.#settings, home, () => this.#leaseEnding()),
+      leaseOptions(this.#settings, home, {
+        onEnding: () => this.#leaseEnding(),
+        onFailure: (error) => this.emit('failure', error),
+      }),
       this.#running,
       logger,
     )

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { defineQueue, Lockstep } from '../../src/index.ts'
+import { connect, connectionConfig } from '../../src/postgres/connection.ts'
 import { Database } from '../../src/postgres/database.ts'
 import { migrate, requireMigrated } from '../../src/postgres/migrate.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
@@ -96,3 +97,12 @@ async function dropRole(role: string): Promise<void> {
   await pool.end()
   await other.drop()
 }
+
+test('a session that breaks while nothing is asked of it ends no process: what is asked next fails', async () => {
+  const session = await connect(connectionConfig(server.connectionString, 'idle'))
+  const ended = new Promise<void>((resolve) => session.once('end', resolve))
+  const { rows } = await session.query('SELECT pg_backend_pid() AS pid')
+  await open().query('SELECT pg_terminate_backend($1)', [rows[0].pid])
+  await ended
+  await expect(session.query('SELECT 1')).rejects.toThrow(/closed|not queryable|terminated/)
+})

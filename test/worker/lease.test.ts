@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest'
+import type { Worker as Thread } from 'node:worker_threads'
+import { describe, expect, test, vi } from 'vitest'
 import type { Queue, Worker } from '../../src/index.ts'
 import { terminate } from '../support/backends.ts'
 import { overlaps } from '../support/checker.ts'
@@ -6,6 +7,18 @@ import { Recorder } from '../support/recorder.ts'
 import { aborted, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
 const LEASE = 1_000
+
+const threads: Thread[] = []
+vi.mock('../../src/worker/start-thread.ts', async (original) => {
+  const { startThread } = await original<typeof import('../../src/worker/start-thread.ts')>()
+  return {
+    startThread(...what: Parameters<typeof startThread>) {
+      const thread = startThread(...what)
+      threads.push(thread)
+      return thread
+    },
+  }
+})
 
 const shop = useWorkshop()
 
@@ -47,6 +60,29 @@ describe.each(Object.entries(endings))('a lease ends: %s', (_, statement) => {
     expect(worker.processId).not.toBe(former)
     expect(recorder.of('long')).toHaveLength(2)
   })
+})
+
+test('P1: where the thread that renews it dies, the lease counts as lost, another thread is started, and stop ends', async () => {
+  const recorder = new Recorder()
+  const queue = shop.queue({
+    perform: recorder.around(async (batch, { signal }) => {
+      if (batch.has('long') && recorder.of('long').length === 1) await aborted(signal)
+    }),
+  })
+  const worker = await shop.work({ queues: [queue], lease: LEASE })
+  const former = worker.processId
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'long' })
+  await started
+  const told = [next(worker, 'failure'), next(worker, 'leaseLost')]
+  await threads.at(-1)!.terminate()
+  expect(await Promise.all(told)).toEqual([new Error('the lease thread ended'), { processId: former }])
+  await expectWorking(worker, queue)
+  expect(worker.processId).not.toBe(former)
+  expect(overlaps(recorder.runs)).toEqual([])
+
+  await threads.at(-1)!.terminate()
+  expect(await worker.stop()).toBe(true)
 })
 
 test('P1: while a lost lease’s handler ignores its signal, others serve its shards, and it takes nothing', async () => {
