@@ -12,7 +12,7 @@ CREATE OR REPLACE FUNCTION @schema@.check_jobs(
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-  _bad record;
+  _bad pg_catalog.record;
 BEGIN
   SELECT i.position - 1 AS index, f.problem INTO _bad
   FROM unnest(_ids, _payloads, _scores, _perform_ins, _lanes) WITH ORDINALITY

@@ -9,6 +9,11 @@
 --    claim to come; pushed while in work, it is the claim's own fence, which the completion spares.
 -- 3. Only jobs that are new can be due earlier than a worker knows, so only they wake one.
 -- (For OFFSET 0 see claim.)
+--
+-- It runs with its owner's rights, so that a producer needs none on any table (see `lockstep roles`): names, types and
+-- operators come from pg_catalog whatever the caller's search_path or temporary objects are, and only those may call
+-- it who were granted that. What it calls must declare no variable of a type without its schema: such a function is
+-- compiled once a session, perhaps at an earlier call, under the caller's own search_path.
 CREATE OR REPLACE FUNCTION @schema@.enqueue_many(
   _queue text,
   _ids text[],
@@ -18,6 +23,7 @@ CREATE OR REPLACE FUNCTION @schema@.enqueue_many(
   _lanes smallint[]
 ) RETURNS bigint
 LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
@@ -72,3 +78,4 @@ BEGIN
   RETURN cardinality(_ids);
 END
 $$;
+REVOKE ALL ON FUNCTION @schema@.enqueue_many FROM PUBLIC;

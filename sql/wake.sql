@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION @schema@.wake(_queue_id integer, _heads text[], _alwa
 LANGUAGE plpgsql AS $$
 DECLARE
   _class constant integer := '@schema@.queues'::regclass::oid::integer;
-  _message text := _queue_id || ' ' || array_to_string(_heads, ' ');
+  _message pg_catalog.text := _queue_id || ' ' || array_to_string(_heads, ' ');
 BEGIN
   IF NOT _always AND (CASE WHEN pg_try_advisory_lock(_class, _queue_id) THEN pg_advisory_unlock(_class, _queue_id) ELSE false END) THEN
     RETURN;

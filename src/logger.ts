@@ -10,6 +10,6 @@ export interface Logger {
 export const consoleLogger: Logger = {
   debug() {},
   info() {},
-  warn: (fields, message) => console.warn(`pg-lockstep: ${message}`, fields),
-  error: (fields, message) => console.error(`pg-lockstep: ${message}`, fields),
+  warn: (fields, message) => console.warn('pg-lockstep: %s', message, fields),
+  error: (fields, message) => console.error('pg-lockstep: %s', message, fields),
 }

@@ -19,10 +19,12 @@ export function withConnection(command: Command): Command {
     .addOption(
       new Option('--direct-url <url>', 'the same around any pooler, for workers').env('DATABASE_DIRECT_URL'),
     )
-    .addOption(
-      new Option('--schema <name>', 'schema of the tables').env('LOCKSTEP_SCHEMA').default(DEFAULT_SCHEMA),
-    )
+    .addOption(schemaOption())
     .option('--json', 'write JSON, for scripts')
+}
+
+export function schemaOption(): Option {
+  return new Option('--schema <name>', 'schema of the tables').env('LOCKSTEP_SCHEMA').default(DEFAULT_SCHEMA)
 }
 
 /** What a command works with. */
@@ -65,6 +67,8 @@ export interface CheckedConnection {
 
 /** @throws UsageError, or OptionError for the schema; no message shows a part of a connection string */
 export function checkConnection({ databaseUrl, directUrl, schema }: ConnectionOptions): CheckedConnection {
+  const { PGPASSWORD } = process.env
+  if (PGPASSWORD) keepSecret(PGPASSWORD)
   if (!databaseUrl) {
     throw new UsageError(
       'no database: set DATABASE_URL, or give --database-url postgresql://user:password@host:5432/database',

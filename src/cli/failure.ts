@@ -1,5 +1,6 @@
 import { LockstepError } from '../errors.ts'
 import { EXIT } from './exit.ts'
+import { legible } from './output.ts'
 
 /** The command line itself is wrong. */
 export class UsageError extends LockstepError {
@@ -34,7 +35,7 @@ export function exitCodeOf(error: unknown): number {
 export function reportFailure(error: unknown): number {
   const debugging = /\blockstep\b|\*/.test(process.env.DEBUG ?? '')
   const stack = debugging && error instanceof Error ? stackOf(error) : undefined
-  process.stderr.write(`lockstep: ${withoutSecrets(stack ?? messageOf(error))}\n`)
+  process.stderr.write(`lockstep: ${shown(stack ?? messageOf(error))}\n`)
   return exitCodeOf(error)
 }
 
@@ -62,7 +63,16 @@ export function keepSecret(connectionString: string): void {
   } catch {}
 }
 
+/** What a person may see of a message: no secret, and nothing that moves the cursor. */
+export function shown(text: string): string {
+  return legible(withoutSecrets(text))
+}
+
+/** In any connection string, also one that stands where none was expected, such as behind a misspelt option. */
+const PASSWORDS = [/(postgres(?:ql)?:\/\/[^\s:@]*:)\S*(?=@)/gi, /(\bpassword\s*=\s*)[^\s&'"]+/gi]
+
 function withoutSecrets(text: string): string {
   const longestFirst = [...secrets].sort((a, b) => b.length - a.length)
-  return longestFirst.reduce((shown, secret) => shown.replaceAll(secret, '***'), text)
+  const known = longestFirst.reduce((rest, secret) => rest.replaceAll(secret, '***'), text)
+  return PASSWORDS.reduce((rest, password) => rest.replace(password, '$1***'), known)
 }

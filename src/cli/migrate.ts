@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { checkSchemaName } from '../postgres/schema-name.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
-import { write, writeJson } from './output.ts'
+import { printable, write, writeJson } from './output.ts'
 
 const HELP = `
 Safe to run at every deployment, by several hosts at once: one works, the others wait. --print needs no database.
@@ -34,5 +34,5 @@ async function migrate(flags: MigrateFlags): Promise<void> {
   const { applied } = await connected(flags, ({ lockstep }) => lockstep.migrate())
   if (flags.json) return writeJson({ schema: flags.schema, applied })
   const news = applied.length > 0 ? `applied ${applied.join(', ')}` : 'nothing to do, it is up to date'
-  write(`schema "${flags.schema}": ${news}`)
+  write(`schema "${printable(flags.schema)}": ${news}`)
 }

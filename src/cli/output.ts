@@ -17,7 +17,19 @@ export function printable(text: string): string {
   })
 }
 
-/** The same on one line, cut to `length` characters. */
+/** The same for text of several lines, such as an error's: line breaks and tabs stay. */
+export function legible(text: string): string {
+  return text.replace(/[^\n\t]+/g, printable)
+}
+
+/** JSON that a terminal may show: what JSON.stringify leaves as it is, but would do something there, is escaped. */
+export function escapeJson(json: string): string {
+  return json.replace(UNSAFE, (character) =>
+    character === '\n' ? character : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
+/** What `printable` makes of it, cut to `length` characters. */
 export function excerpt(text: string, length: number): string {
   const characters = [...text.slice(0, 2 * length + 2)]
   const shown = characters.length > length ? `${characters.slice(0, length - 1).join('')}…` : text
@@ -29,13 +41,13 @@ export function write(text: string): void {
 }
 
 export function writeJson(value: unknown): void {
-  write(JSON.stringify(value))
+  write(escapeJson(JSON.stringify(value)))
 }
 
 /** News beside the result, so that what goes through a pipe stays clean. */
 export function note(text: string): void {
   // A progress bar may stand on the line.
-  process.stderr.write(`${process.stderr.isTTY ? '\r\x1b[K' : ''}lockstep: ${text}\n`)
+  process.stderr.write(`${process.stderr.isTTY ? '\r\x1b[K' : ''}lockstep: ${legible(text)}\n`)
 }
 
 export const stderrLogger: Logger = {

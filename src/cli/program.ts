@@ -3,13 +3,14 @@ import { VERSION } from '../version.ts'
 import { addDemo } from './demo.ts'
 import { addEnqueue } from './enqueue.ts'
 import { EXIT } from './exit.ts'
-import { reportFailure } from './failure.ts'
+import { reportFailure, shown } from './failure.ts'
 import { addJobs } from './jobs.ts'
 import { addMigrate } from './migrate.ts'
 import { addMorgue } from './morgue.ts'
 import { colorsFor } from './output.ts'
 import { addPause, addResume } from './pause.ts'
 import { addReshard } from './reshard.ts'
+import { addRoles } from './roles.ts'
 import { addStats } from './stats.ts'
 import { addTop } from './top.ts'
 import { addWork } from './work.ts'
@@ -40,6 +41,7 @@ lockstep <command> --help tells more.`
 const COMMANDS = [
   addDemo,
   addMigrate,
+  addRoles,
   addWork,
   addEnqueue,
   addStats,
@@ -58,7 +60,7 @@ export function createProgram(): Command {
     .version(VERSION)
     .addHelpText('after', HELP)
     .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'lockstep: ')) })
+    .configureOutput({ outputError: (text, write) => write(shown(text.replace(/^error: /, 'lockstep: '))) })
     .configureHelp({ styleTitle: (text) => colorsFor(process.stdout).bold(text) })
     .showSuggestionAfterError()
   for (const add of COMMANDS) add(program)

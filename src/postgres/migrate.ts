@@ -57,7 +57,8 @@ async function migrateAlone(client: pg.PoolClient, schema: string): Promise<Migr
     migrationLockTableName: 'migration_lock',
   }).migrateToLatest()
   if (error) throw error
-  await client.query('BEGIN')
+  // Functions that run with their owner's rights must not be bound to what others put on its search_path.
+  await client.query('BEGIN; SET LOCAL search_path = pg_catalog, pg_temp')
   try {
     for (const text of await definitions(schema)) await client.query(text)
     await client.query('COMMIT')
@@ -152,8 +153,14 @@ export async function migrationSql(schema: string): Promise<string> {
     await migration.up(db.withSchema(schema), schema)
     statements.push(`insert into ${table} values ('${name}', to_char(now(), 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))`)
   }
-  return [...statements.map((statement) => `${statement};`), ...(await definitions(schema))].join('\n\n')
+  const tables = statements.map((statement) => `${statement};`)
+  return [...tables, PIN_PATH, ...(await definitions(schema)), UNPIN_PATH].join('\n\n')
 }
+
+/** However it is run, in one transaction or not: functions and views are bound to what pg_catalog has. */
+const PIN_PATH = `select set_config('lockstep.search_path', current_setting('search_path'), false);
+set search_path = pg_catalog, pg_temp;`
+const UNPIN_PATH = `select set_config('search_path', current_setting('lockstep.search_path'), false);`
 
 /**
  * Functions and views, each after those it uses: SQL-language bodies and views are checked when they are made.
@@ -174,7 +181,9 @@ async function definitions(schema: string): Promise<string[]> {
   const rank = (file: string) => DEFINED_FIRST.indexOf(file.slice(0, -4)) + 1 || DEFINED_FIRST.length + 1
   const ordered = files.toSorted((a, b) => rank(a) - rank(b))
   const texts = await Promise.all(ordered.map((file) => readFile(new URL(file, SQL_FOLDER), 'utf8')))
+  // In one pass: the name of a schema may hold what looks like a placeholder.
+  const values = { '@schema@': quoteIdentifier(schema), '@channel@': `'${schema}'` }
   return texts.map((text) =>
-    text.replaceAll('@schema@', quoteIdentifier(schema)).replaceAll('@channel@', `'${schema}'`),
+    text.replace(/@(schema|channel)@/g, (found) => values[found as keyof typeof values]),
   )
 }

@@ -14,7 +14,7 @@ export function checkSchemaName(schema: string): string {
     typeof schema === 'string' &&
     schema !== '' &&
     Buffer.byteLength(schema) <= MAX_BYTES &&
-    !/["'$\\\p{Cc}]/u.test(schema)
+    !/["'$\\\p{Cc}\p{Cs}]/u.test(schema)
   if (fine && !schema.startsWith('pg_')) return schema
   throw new OptionError(
     `schema must be 1 to ${MAX_BYTES} bytes of text without quotes, $, \\ or control characters, not starting with pg_; got ${show(schema)}`,

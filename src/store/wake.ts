@@ -25,11 +25,21 @@ export function parseMessage(text: string): Message {
   const [first = '', ...rest] = text.split(' ')
   if (first === DEAL) return { kind: 'deal' }
   if (first === 'echo') return { kind: 'echo', from: rest[0] ?? '' }
-  const heads = rest.map((head) => {
-    const [shard, lane, performIn] = head.split(':').map(Number)
-    return { shard: shard!, lane: lane!, performIn: performIn! }
-  })
-  return { kind: 'heads', queueId: Number(first), heads }
+  return { kind: 'heads', queueId: Number(first), heads: rest.flatMap(parseHead) }
+}
+
+const MAX_LANE = 32_767
+/** Microseconds since 1970 that stay within Postgres' timestamps: some time in 4685 BC, and the end of 9999. */
+const [FIRST_MICRO, LAST_MICRO] = [-210_000_000_000_000_000, 253_402_300_800_000_000]
+
+/** Whoever may connect may NOTIFY: what no push says must not become part of a claim. */
+function parseHead(text: string): WokenHead[] {
+  const parts = /^(\d{1,5}):(\d{1,5}):(-?\d{1,18})$/.exec(text)?.slice(1).map(Number)
+  if (!parts) return []
+  const [shard, lane, performIn] = parts as [number, number, number]
+  return lane <= MAX_LANE && performIn >= FIRST_MICRO && performIn <= LAST_MICRO
+    ? [{ shard, lane, performIn }]
+    : []
 }
 
 export async function notify(database: Database, message: string): Promise<void> {

@@ -58,7 +58,7 @@ export function weighted(weights: Weights): Scheduler {
     }
   }
   const weightOf = ({ queue, lane }: Candidate) => {
-    const weight = weights[queue] ?? 1
+    const weight = Object.hasOwn(weights, queue) ? weights[queue]! : 1
     return typeof weight === 'object' ? (weight[lane] ?? 1) : weight
   }
   return {

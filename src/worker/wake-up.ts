@@ -73,7 +73,8 @@ export class WakeUp implements Service {
       this.#logger.warn({}, 'the wake-up connection broke: reconnecting'),
     )
     subscriber.events.on('connected', () => this.#connected(subscriber))
-    subscriber.notifications.on(this.#channel, (text: string) => this.#hear(parseMessage(text)))
+    // Anybody may say nothing: NOTIFY without a payload.
+    subscriber.notifications.on(this.#channel, (text?: string) => this.#hear(parseMessage(text ?? '')))
     await subscriber.connect()
     await subscriber.listenTo(this.#channel)
   }

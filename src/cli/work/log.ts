@@ -1,15 +1,17 @@
+import { inspect } from 'node:util'
 import pino from 'pino'
 import { describeError } from '../../errors.ts'
 import type { Logger } from '../../logger.ts'
 import type { Worker } from '../../worker/worker.ts'
-import { colorsFor, duration, excerpt, plural, printable } from '../output.ts'
+import { colorsFor, duration, escapeJson, excerpt, plural, printable } from '../output.ts'
 
 /** JSON lines on stdout, or short text where that is a terminal. Written at once: the process may end at any time. */
 export function createLogger(json: boolean): Logger {
   const level = process.env.LOCKSTEP_LOG_LEVEL ?? 'info'
-  if (json || !process.stdout.isTTY)
-    return pino({ level, base: { pid: process.pid } }, pino.destination({ fd: 1, sync: true })) as Logger
-  return textLogger()
+  if (!json && process.stdout.isTTY) return textLogger()
+  const stdout = pino.destination({ fd: 1, sync: true })
+  const escaped = { write: (line: string) => stdout.write(escapeJson(line)) }
+  return pino({ level, base: { pid: process.pid } }, escaped) as Logger
 }
 
 /** Shown by the message itself. */
@@ -20,14 +22,22 @@ function textLogger(): Logger {
   const line = (paint: (text: string) => string) => (fields: object, message: string) => {
     const shown = Object.entries(fields)
       .filter(([key]) => !SILENT_FIELDS.includes(key))
-      .map(
-        ([key, value]) => `${key}=${excerpt(typeof value === 'string' ? value : JSON.stringify(value), 200)}`,
-      )
+      .map(([key, value]) => `${printable(key)}=${excerpt(textOf(value), 200)}`)
     const time = new Date().toISOString().slice(11, 23)
     process.stdout.write(`${dim(time)} ${paint(printable(message))} ${dim(shown.join(' '))}\n`)
   }
   const plain = (text: string) => text
   return { debug() {}, info: line(plain), warn: line(yellow), error: line(red) }
+}
+
+/** A handler may log what JSON has no word for. */
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value
+  try {
+    return JSON.stringify(value) ?? String(value)
+  } catch {
+    return inspect(value)
+  }
 }
 
 const SUMMARY_EVERY = 10_000

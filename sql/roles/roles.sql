@@ -1,0 +1,73 @@
+-- Least privilege for those who use the schema @schema@ without owning it. `lockstep roles` prints this.
+--
+-- Run it as the owner of the schema, in one transaction, after `lockstep migrate` and again after every upgrade, since
+-- that may bring tables and functions which nobody but the owner may use yet:
+--
+--   lockstep roles | psql --single-transaction --set ON_ERROR_STOP=1 "$OWNER_URL"
+--
+-- The roles are for granting to those who log in, one or several each: an application that pushes and works has two.
+-- All worker processes should log in as the same role: then they can end the session of one that froze.
+-- Let the owner be no superuser: enqueue_many and create_queue run with its rights. On Postgres 14 and databases that
+-- come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: what stands there can shadow built-in operators for
+-- whoever has it on the search_path.
+
+DO $roles$
+DECLARE
+  _role text;
+BEGIN
+  FOREACH _role IN ARRAY ARRAY[@names@] LOOP
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = _role) THEN
+      EXECUTE format('CREATE ROLE %I NOLOGIN', _role);
+    END IF;
+  END LOOP;
+END
+$roles$;
+
+-- What follows is all they have: what an earlier run or a person granted is taken back first. Functions are everybody's
+-- when they are made, so they are taken from PUBLIC too.
+REVOKE ALL ON SCHEMA @schema@ FROM @producer@, @worker@, @viewer@;
+REVOKE ALL ON TABLE
+  @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.counters,
+  @schema@.migrations, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.process_list
+FROM @producer@, @worker@, @viewer@;
+REVOKE ALL ON SEQUENCE @schema@.fences, @schema@.pushes FROM @producer@, @worker@, @viewer@;
+REVOKE ALL ON FUNCTION
+  @schema@.bury_lowest, @schema@.check_jobs, @schema@.claim, @schema@.complete, @schema@.create_queue,
+  @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue, @schema@.enqueue_many, @schema@.fail,
+  @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.hold_waiting, @schema@.is_gone, @schema@.kill,
+  @schema@.look, @schema@.micros, @schema@.payloads_of, @schema@.perform_now, @schema@.rehome, @schema@.release,
+  @schema@.requeue, @schema@.require_read_committed, @schema@.shard_of, @schema@.survey, @schema@.unsettled,
+  @schema@.wake
+FROM PUBLIC, @producer@, @worker@, @viewer@;
+GRANT USAGE ON SCHEMA @schema@ TO @producer@, @worker@, @viewer@;
+
+-- A producer pushes, and creates the queues it pushes into. It reads and changes no row by itself.
+GRANT EXECUTE ON FUNCTION @schema@.enqueue, @schema@.enqueue_many, @schema@.create_queue TO @producer@;
+
+-- A worker process claims and settles, keeps its lease, moves what a reshard left behind, counts, and buries. It can't
+-- read the payloads in the morgue, set a sequence back, or change queues, ids and the list of migrations.
+GRANT EXECUTE ON FUNCTION
+  @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.fail, @schema@.from_micros,
+  @schema@.head_of, @schema@.hold, @schema@.is_gone, @schema@.look, @schema@.micros, @schema@.payloads_of,
+  @schema@.rehome, @schema@.release, @schema@.require_read_committed, @schema@.shard_of, @schema@.survey,
+  @schema@.unsettled, @schema@.wake
+TO @worker@;
+GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;
+GRANT SELECT ON TABLE @schema@.queues, @schema@.migrations, @schema@.queue_stats TO @worker@;
+GRANT SELECT, DELETE,
+  UPDATE (shard, perform_in, next_perform_in, retry_count, fence, claimed_by, claimed_at, crashes, error)
+ON TABLE @schema@.jobs TO @worker@;
+GRANT SELECT, DELETE, UPDATE (shard) ON TABLE @schema@.payloads TO @worker@;
+GRANT INSERT, SELECT (queue_id, job_id, digest, score, error, died_at), UPDATE (score, error, died_at)
+ON TABLE @schema@.morgue TO @worker@;
+GRANT SELECT, DELETE, INSERT (host, pid, version, slots, queues, expires_at), UPDATE (expires_at, quiet)
+ON TABLE @schema@.processes TO @worker@;
+GRANT SELECT, INSERT, UPDATE (processed, failed) ON TABLE @schema@.counters TO @worker@;
+
+-- A viewer sees everything of queues and jobs, payloads among it: `lockstep stats`, `top`, `jobs find`, `morgue list`,
+-- and the views.
+GRANT EXECUTE ON FUNCTION @schema@.payloads_of TO @viewer@;
+GRANT SELECT ON TABLE
+  @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.waiting,
+  @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.process_list
+TO @viewer@;

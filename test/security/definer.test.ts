@@ -1,0 +1,148 @@
+import type pg from 'pg'
+import { describe, expect, test } from 'vitest'
+import { defineQueue } from '../../src/index.ts'
+import { migrationSql } from '../../src/postgres/migrate.ts'
+import { quoteIdentifier } from '../../src/postgres/schema-name.ts'
+import { prefix, useOffice } from './office.ts'
+
+const office = useOffice()
+
+describe('what runs with the owner’s rights', () => {
+  test('is enqueue_many and create_queue alone, with a pinned search_path', async () => {
+    const rows = await office.logins.asAdmin(
+      `SELECT proname, proconfig[1] AS path FROM pg_proc WHERE pronamespace = $1::regnamespace AND prosecdef ORDER BY 1`,
+      [prefix],
+    )
+    expect(rows).toEqual([
+      { proname: 'create_queue', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'enqueue_many', path: 'search_path=pg_catalog, pg_temp' },
+    ])
+  })
+
+  /** Tells with whose rights it ran. */
+  const trap = (schema: string) => `
+    CREATE FUNCTION ${schema}.spring() RETURNS boolean LANGUAGE plpgsql AS $$
+    BEGIN
+      RAISE NOTICE 'sprung by %', current_user;
+      RETURN true;
+    END $$;`
+
+  /** A session that may set traps, and what they told. */
+  async function trapper(name: string): Promise<{ client: pg.PoolClient; sprung: string[] }> {
+    const client = await office.session(name).connect()
+    office.later(() => client.release())
+    const sprung: string[] = []
+    client.on('notice', ({ message }) => sprung.push(message!))
+    return { client, sprung }
+  }
+
+  test('uses no function, operator or table of the caller’s', async () => {
+    const evil = quoteIdentifier(office.logins.role('evil'))
+    const me = quoteIdentifier(office.logins.role('producer'))
+    await office.logins.asAdmin(`CREATE SCHEMA ${evil} AUTHORIZATION ${me}`)
+    const { client, sprung } = await trapper('producer')
+    await client.query(`
+      GRANT USAGE ON SCHEMA ${evil} TO PUBLIC;
+      ${trap(evil)}
+      CREATE FUNCTION ${evil}.glue(integer, text) RETURNS text LANGUAGE sql AS $$ SELECT left($2, ${evil}.spring()::integer) $$;
+      CREATE FUNCTION ${evil}.same(text, text) RETURNS boolean LANGUAGE sql AS $$ SELECT ${evil}.spring() $$;
+      CREATE FUNCTION ${evil}.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT CASE WHEN ${evil}.spring() THEN now() END $$;
+      CREATE FUNCTION ${evil}.octet_length(text) RETURNS integer LANGUAGE sql AS $$ SELECT ${evil}.spring()::integer $$;
+      CREATE FUNCTION ${evil}.pg_notify(text, text) RETURNS void LANGUAGE sql AS $$ SELECT ${evil}.spring() $$;
+      CREATE FUNCTION ${evil}.pg_try_advisory_lock(integer, integer) RETURNS boolean LANGUAGE sql AS $$ SELECT ${evil}.spring() $$;
+      CREATE OPERATOR ${evil}.|| (FUNCTION = ${evil}.glue, LEFTARG = integer, RIGHTARG = text);
+      CREATE OPERATOR ${evil}.= (FUNCTION = ${evil}.same, LEFTARG = text, RIGHTARG = text);
+      CREATE TEMPORARY TABLE queues AS SELECT 1 AS queue_id, 'orders' AS name, 1 AS shards;
+      CREATE TEMPORARY TABLE jobs (id text);
+      SET search_path = ${evil}, pg_temp, pg_catalog`)
+    await client.query(`SELECT 1 || ' ', 'a'::text = 'b'::text, clock_timestamp(), octet_length('a'::text)`)
+    expect(sprung).toEqual(Array(4).fill(`sprung by ${office.logins.role('producer')}`))
+
+    await client.query(`SELECT ${prefix}.create_queue('trapped', 3)`)
+    await client.query(
+      `SELECT ${prefix}.enqueue_many('trapped', '{a,b}', '{1,2}', '{1,2}', '{now,NULL}', '{0,1}')`,
+    )
+    await client.query(`SELECT ${prefix}.enqueue('trapped', 'a', '{"b": 1}')`)
+    expect(sprung).toHaveLength(4)
+    const { items } = await office.lockstep('viewer').find('trapped', { by: 'id' })
+    expect(items.map(({ id, payloads }) => [id, payloads.length])).toEqual([
+      ['a', 2],
+      ['b', 1],
+    ])
+  })
+
+  test('declares no variable of the caller’s types, however it was compiled', async () => {
+    const { client, sprung } = await trapper('both')
+    const inner = `FUNCTION ${prefix}.wake, ${prefix}.check_jobs`
+    await office
+      .session('owner')
+      .query(`GRANT EXECUTE ON ${inner} TO ${quoteIdentifier(office.logins.role('both'))}`)
+    office.later(() =>
+      office
+        .session('owner')
+        .query(`REVOKE ALL ON ${inner} FROM ${quoteIdentifier(office.logins.role('both'))}`),
+    )
+    await office.lockstep('producer').enqueue(defineQueue('typed'), { id: 'a' })
+    await client.query(`
+      CREATE TEMPORARY TABLE nothing ();
+      ${trap('pg_temp')}
+      CREATE DOMAIN pg_temp.text AS pg_catalog.text CHECK (pg_temp.spring());
+      CREATE DOMAIN pg_temp.record AS pg_catalog.text CHECK (pg_temp.spring())`)
+    await client.query(`SELECT 'x'::text`)
+    expect(sprung).toEqual([`sprung by ${office.logins.role('both')}`])
+    // Compiles both for the session.
+    await client.query(`SELECT ${prefix}.wake(1, '{a}', true)`)
+    await client.query(`SELECT ${prefix}.check_jobs('{a}', '{1}', '{1}', '{now}', '{0}')`)
+    await client.query(`SELECT ${prefix}.enqueue_many('typed', '{b}', '{1}', '{1}', '{now}', '{0}')`)
+    expect(sprung).toHaveLength(1)
+  })
+
+  test('is bound to nothing that stands on its owner’s search_path when it migrates', async () => {
+    const evil = quoteIdentifier(office.logins.role('bait'))
+    const me = quoteIdentifier(office.logins.role('owner'))
+    await office.logins.asAdmin(
+      `CREATE SCHEMA ${evil} AUTHORIZATION ${me}; ALTER ROLE ${me} SET search_path = ${evil}`,
+    )
+    office.later(() => office.logins.asAdmin(`ALTER ROLE ${me} RESET search_path`))
+    const { client, sprung } = await trapper('owner')
+    await client.query(`
+      ${trap(evil)}
+      CREATE FUNCTION ${evil}.glue(integer, text) RETURNS text LANGUAGE sql AS $$ SELECT left($2, ${evil}.spring()::integer) $$;
+      CREATE OPERATOR ${evil}.|| (FUNCTION = ${evil}.glue, LEFTARG = integer, RIGHTARG = text)`)
+    await client.query(`SELECT 1 || ':'`)
+    expect(sprung).toHaveLength(1)
+    await office.lockstep('owner', 'migrated').migrate()
+    await client.query(await migrationSql('printed'))
+    for (const schema of ['migrated', 'printed']) {
+      const { rows } = await client.query(`SELECT ${schema}.head_of(1, 2::smallint, to_timestamp(3)) AS head`)
+      expect(rows).toEqual([{ head: '1:2:3000000' }])
+    }
+    expect(sprung).toHaveLength(1)
+    expect((await client.query('SHOW search_path')).rows).toEqual([{ search_path: evil }])
+  })
+
+  test('is nobody’s but the owner’s after a migration, and an earlier release’s functions are replaced', async () => {
+    const pool = office.session('owner')
+    await pool.query(`
+      ALTER FUNCTION ${prefix}.enqueue_many SECURITY INVOKER RESET search_path;
+      ALTER FUNCTION ${prefix}.create_queue SECURITY INVOKER RESET search_path;
+      GRANT EXECUTE ON FUNCTION ${prefix}.enqueue_many, ${prefix}.create_queue TO PUBLIC`)
+    await office.lockstep('owner').migrate()
+    await office.lockstep('producer').enqueue(defineQueue('after an upgrade'), { id: 'a' })
+    await office.logins.asAdmin(
+      `GRANT USAGE ON SCHEMA ${prefix} TO ${quoteIdentifier(office.logins.role('stranger'))}`,
+    )
+    office.later(() =>
+      office.logins.asAdmin(
+        `REVOKE USAGE ON SCHEMA ${prefix} FROM ${quoteIdentifier(office.logins.role('stranger'))}`,
+      ),
+    )
+    for (const call of [
+      `enqueue_many('after an upgrade', '{a}', '{1}', '{1}', '{now}', '{0}')`,
+      `create_queue('mine')`,
+    ])
+      await expect(office.session('stranger').query(`SELECT ${prefix}.${call}`)).rejects.toMatchObject({
+        code: '42501',
+      })
+  })
+})

@@ -1,0 +1,176 @@
+import { describe, expect, test } from 'vitest'
+import { prefix, useOffice } from './office.ts'
+
+const office = useOffice()
+
+/** What somebody might do to an object, and the statement that tries. */
+interface Deed {
+  readonly what: string
+  readonly text: string
+}
+
+describe('each role can do nothing else', () => {
+  const MAY: Readonly<Record<string, readonly string[]>> = {
+    stranger: [],
+    producer: ['EXECUTE create_queue', 'EXECUTE enqueue', 'EXECUTE enqueue_many'],
+    worker: [
+      ...['bury_lowest', 'claim', 'complete', 'create_queue', 'fail', 'from_micros', 'head_of', 'hold'],
+      ...['is_gone', 'look', 'micros', 'payloads_of', 'rehome', 'release', 'require_read_committed'],
+      ...['shard_of', 'survey', 'unsettled', 'wake'],
+    ]
+      .map((name) => `EXECUTE ${name}`)
+      .concat([
+        'DELETE jobs',
+        'DELETE payloads',
+        'DELETE processes',
+        'INSERT counters',
+        'INSERT morgue',
+        'INSERT processes',
+        'NEXTVAL fences',
+        'SELECT counters',
+        'SELECT jobs',
+        'SELECT migrations',
+        'SELECT payloads',
+        'SELECT processes',
+        'SELECT queue_stats',
+        'SELECT queues',
+        'UPDATE counters.failed',
+        'UPDATE counters.processed',
+        ...['claimed_at', 'claimed_by', 'crashes', 'error', 'fence', 'next_perform_in', 'perform_in'].map(
+          (column) => `UPDATE jobs.${column}`,
+        ),
+        'UPDATE jobs.retry_count',
+        'UPDATE jobs.shard',
+        ...['died_at', 'error', 'score'].map((column) => `UPDATE morgue.${column}`),
+        'UPDATE payloads.shard',
+        'UPDATE processes.expires_at',
+        'UPDATE processes.quiet',
+      ]),
+    viewer: [
+      'EXECUTE payloads_of',
+      ...['dead', 'jobs', 'morgue', 'payloads', 'process_list', 'processes', 'queue_stats', 'queues'],
+      ...['waiting', 'working'],
+    ].map((what) => (what.includes(' ') ? what : `SELECT ${what}`)),
+  }
+
+  /** Everything that stands in the schema, as the catalog has it: what comes later can't be forgotten. */
+  async function all(): Promise<Deed[]> {
+    const relations = await office.logins.asAdmin<{ name: string; kind: string; columns: string[] }>(
+      `SELECT c.relname AS name, c.relkind AS kind, array_agg(a.attname::text) AS columns
+       FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+       WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S') GROUP BY c.oid`,
+      [prefix],
+    )
+    const functions = await office.logins.asAdmin<{ name: string; types: string[] }>(
+      `SELECT p.proname AS name, ARRAY(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) AS t) AS types
+       FROM pg_proc p WHERE p.pronamespace = $1::regnamespace`,
+      [prefix],
+    )
+    return [
+      ...relations.flatMap((relation) =>
+        relation.kind === 'S' ? sequenceDeeds(relation.name) : tableDeeds(relation),
+      ),
+      ...functions.map(({ name, types }) => ({
+        what: `EXECUTE ${name}`,
+        text: `SELECT * FROM ${prefix}.${name}(${types.map((type) => `NULL::${type}`).join(', ')})`,
+      })),
+      ...DEFINITIONS.map((text) => ({ what: text, text })),
+    ]
+  }
+
+  function tableDeeds({ name, kind, columns }: { name: string; kind: string; columns: string[] }): Deed[] {
+    const table = `${prefix}.${name}`
+    return [
+      { what: `SELECT ${name}`, text: `SELECT * FROM ${table}` },
+      { what: `INSERT ${name}`, text: `INSERT INTO ${table} DEFAULT VALUES` },
+      ...columns.map((column) => ({
+        what: `UPDATE ${name}.${column}`,
+        text: `UPDATE ${table} SET ${column} = DEFAULT`,
+      })),
+      { what: `DELETE ${name}`, text: `DELETE FROM ${table} WHERE false` },
+      ...(kind === 'v' ? [] : [{ what: `TRUNCATE ${name}`, text: `TRUNCATE ${table}` }]),
+    ]
+  }
+
+  function sequenceDeeds(name: string): Deed[] {
+    const sequence = `${prefix}.${name}`
+    return [
+      { what: `NEXTVAL ${name}`, text: `SELECT nextval('${sequence}')` },
+      { what: `SETVAL ${name}`, text: `SELECT setval('${sequence}', 1)` },
+      { what: `SELECT ${name}`, text: `SELECT last_value FROM ${sequence}` },
+    ]
+  }
+
+  const DEFINITIONS = [
+    `CREATE TABLE ${prefix}.mine ()`,
+    `CREATE VIEW ${prefix}.mine AS SELECT 1`,
+    `CREATE SEQUENCE ${prefix}.mine`,
+    `CREATE DOMAIN ${prefix}.mine AS text`,
+    `CREATE FUNCTION ${prefix}.mine() RETURNS integer LANGUAGE sql RETURN 1`,
+    `CREATE INDEX ON ${prefix}.jobs (fence)`,
+    `CREATE TRIGGER mine BEFORE UPDATE ON ${prefix}.jobs EXECUTE FUNCTION suppress_redundant_updates_trigger()`,
+    `CREATE POLICY mine ON ${prefix}.jobs`,
+    `CREATE RULE mine AS ON INSERT TO ${prefix}.jobs DO ALSO NOTHING`,
+    `ALTER TABLE ${prefix}.jobs ADD COLUMN mine integer`,
+    `ALTER FUNCTION ${prefix}.enqueue_many SECURITY INVOKER`,
+    `ALTER FUNCTION ${prefix}.micros COST 7`,
+    `ALTER SCHEMA ${prefix} RENAME TO mine`,
+    `COMMENT ON TABLE ${prefix}.jobs IS 'mine'`,
+    `DROP TABLE ${prefix}.payloads`,
+    `DROP FUNCTION ${prefix}.claim`,
+    `DROP SCHEMA ${prefix} CASCADE`,
+    `LOCK TABLE ${prefix}.queues IN EXCLUSIVE MODE`,
+    `SELECT FROM ${prefix}.queues FOR UPDATE`,
+    `SELECT FROM ${prefix}.queues FOR KEY SHARE`,
+  ]
+
+  /** SQLSTATE of each, tried by `name` and taken back; `DONE!` where it worked. */
+  async function attempts(name: string, deeds: readonly Deed[]): Promise<Map<string, string>> {
+    const client = await office.session(name).connect()
+    try {
+      await client.query(`CREATE FUNCTION pg_temp.attempt(_text text) RETURNS text LANGUAGE plpgsql AS $$
+        BEGIN
+          EXECUTE _text;
+          RAISE EXCEPTION USING ERRCODE = 'DONE!';
+        EXCEPTION WHEN OTHERS THEN
+          RETURN SQLSTATE;
+        END $$`)
+      const { rows } = await client.query<{ what: string; code: string }>(
+        'SELECT d.what, pg_temp.attempt(d.text) AS code FROM unnest($1::text[], $2::text[]) AS d(what, text)',
+        [deeds.map(({ what }) => what), deeds.map(({ text }) => text)],
+      )
+      return new Map(rows.map(({ what, code }) => [what, code]))
+    } finally {
+      client.release()
+    }
+  }
+
+  /** Without what a view allows nobody, and says so before it looks who asks. */
+  async function possible(): Promise<Deed[]> {
+    const deeds = await all()
+    const onViews = deeds.filter(({ what }) => WRITES_A_VIEW.test(what))
+    const codes = await attempts('owner', onViews)
+    return deeds.filter(({ what }) => !NOT_OF_A_VIEW.includes(codes.get(what) ?? ''))
+  }
+  const WRITES_A_VIEW = /^(INSERT|UPDATE|DELETE) (waiting|working|dead|queue_stats|process_list)\b/
+  const NOT_OF_A_VIEW = ['55000', '0A000', '428C9']
+
+  test.each(Object.keys(MAY))('%s', async (name) => {
+    const deeds = await possible()
+    expect(deeds.length).toBeGreaterThan(150)
+    const codes = await attempts(name, deeds)
+    const done = deeds.map(({ what }) => what).filter((what) => codes.get(what) !== '42501')
+    expect(done.sort()).toEqual([...MAY[name]!].sort())
+  })
+
+  test('nobody may hand on what was granted, and everybody has nothing', async () => {
+    const grantable = await office.logins.asAdmin(
+      `SELECT c.relname FROM pg_class c, aclexplode(c.relacl) a
+       WHERE c.relnamespace = $1::regnamespace AND a.is_grantable AND a.grantee <> c.relowner
+       UNION ALL SELECT p.proname FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+       WHERE p.pronamespace = $1::regnamespace AND (a.grantee = 0 OR a.is_grantable AND a.grantee <> p.proowner)`,
+      [prefix],
+    )
+    expect(grantable).toEqual([])
+  })
+})

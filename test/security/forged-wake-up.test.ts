@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest'
+import { parseMessage } from '../../src/store/wake.ts'
+import { next, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+describe('a forged wake-up, which anybody who may connect can send', () => {
+  const FORGED = (queueId: number) => [
+    '',
+    ' ',
+    'x',
+    '__proto__ 0:0:0',
+    'echo',
+    'echo \u001b[2J',
+    `${queueId} 0:0`,
+    `${queueId} 0:NaN:5`,
+    `${queueId} 0:-1:5`,
+    `${queueId} 0:99999:5`,
+    `${queueId} 0:0.5:5`,
+    `${queueId} 0:0:NaN`,
+    `${queueId} 0:0:-9e300`,
+    `${queueId} 0:0:-999999999999999999`,
+    `${queueId} 0:0:999999999999999999`,
+    `${queueId} 0:0:-210000000000000000`,
+    `${queueId} -1:0:5`,
+    `${queueId} 0x0:0:5`,
+    `NaN 0:0:5`,
+    `1e99 0:0:5 `,
+    `${queueId} ${'0:0:1 '.repeat(1_300)}`,
+    `'; DROP TABLE lockstep.jobs; --`,
+  ]
+
+  test('disturbs no worker', async () => {
+    const queue = shop.queue({ shards: 1, perform() {} })
+    const failures: unknown[] = []
+    const worker = shop.create({ queues: [queue], poll: 60_000 })
+    worker.on('failure', (error) => failures.push(error))
+    await worker.start()
+    // With a cursor that a forged time lies before.
+    const before = next(worker, 'completed')
+    await shop.lockstep.enqueue(queue, { id: 'before' })
+    await before
+    await shop.idle(queue)
+    const [row] = await shop.sql<{ queue_id: number }>(
+      'SELECT queue_id FROM lockstep.queues WHERE name = $1',
+      [queue.name],
+    )
+    for (const message of FORGED(row!.queue_id)) {
+      const done = next(worker, 'completed')
+      await shop.sql(`SELECT pg_notify('lockstep', $1)`, [message])
+      await shop.lockstep.enqueue(queue, { id: 'a' })
+      await done
+    }
+    expect(failures).toEqual([])
+    expect(shop.warnings).toEqual([])
+  })
+
+  test('says nothing that no push could say', () => {
+    const heads = FORGED(7).flatMap((text) => {
+      const message = parseMessage(text)
+      return message.kind === 'heads' ? message.heads : []
+    })
+    for (const { shard, lane, performIn } of heads) {
+      for (const number of [shard, lane, performIn]) expect(Number.isInteger(number)).toBe(true)
+      expect(lane).toBeLessThan(32_768)
+      expect(Math.abs(performIn)).toBeLessThan(2.6e17)
+    }
+    expect(parseMessage('7 3:2:-1 x 4:0:253402300799999999')).toEqual({
+      kind: 'heads',
+      queueId: 7,
+      heads: [
+        { shard: 3, lane: 2, performIn: -1 },
+        { shard: 4, lane: 0, performIn: Date.parse('9999-12-31T23:59:59.999Z') * 1000 + 1000 },
+      ],
+    })
+  })
+})

@@ -1,0 +1,94 @@
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { defineQueue, Lockstep, type Queue, weighted } from '../../src/index.ts'
+import { DEFAULT_ROLES, rolesSql } from '../../src/postgres/roles.ts'
+import { quoteIdentifier } from '../../src/postgres/schema-name.ts'
+import { createDatabase, type TestDatabase } from '../support/database.ts'
+import { eventually, next, useWorkshop } from '../support/workshop.ts'
+import { HOSTILE } from './hostile.ts'
+
+const shop = useWorkshop()
+
+describe('a hostile name of a queue', () => {
+  test('goes everywhere a name goes', async () => {
+    const handed: string[] = []
+    const queues = HOSTILE.map((name) =>
+      defineQueue(name, { shards: 2, perform: (batch) => void handed.push(name, ...batch.keys()) }),
+    )
+    for (const queue of queues) {
+      await shop.lockstep.enqueue(queue, { id: 'a' })
+      await shop.sql(`SELECT lockstep.enqueue($1, 'a', '1')`, [queue.name])
+      await shop.lockstep.pause(queue.name)
+      await shop.lockstep.reshard(queue.name, 1)
+    }
+    const stats = await shop.lockstep.stats()
+    const paused = stats.queues.filter(({ queue }) => HOSTILE.includes(queue))
+    expect(paused).toHaveLength(HOSTILE.length)
+    for (const { pausedAt, shards } of paused) expect([pausedAt, shards]).toEqual([expect.any(Date), 1])
+    const scheduler = weighted({ constructor: 1 } as never)
+    await shop.work({ queues, scheduler, slots: 4 })
+    for (const { name } of queues) await shop.lockstep.resume(name)
+    await eventually(() =>
+      expect(handed.toSorted()).toEqual([...HOSTILE, ...HOSTILE.map(() => 'a')].toSorted()),
+    )
+    expect(await shop.lockstep.processes()).toMatchObject([{ queues: HOSTILE }])
+  })
+
+  test('that Postgres can’t hold is refused', () => {
+    for (const name of ['', 'a\u0000', '\udfff', 'é'.repeat(128)])
+      expect(() => defineQueue(name)).toThrow(expect.objectContaining({ code: 'LOCKSTEP_BAD_QUEUE' }))
+  })
+
+  test('weighs 1, like any that is not named', () => {
+    const candidate = (queue: string) => ({ queue, shard: 0, lane: 0, lag: 1 })
+    const picked = new Set<string>()
+    for (let n = 0; n < 200; n += 1)
+      picked.add(weighted({ other: 1 }).pick([candidate('constructor'), candidate('other')])!.queue)
+    expect([...picked].toSorted()).toEqual(['constructor', 'other'])
+  })
+})
+
+describe('a hostile name of the schema', () => {
+  const NAMES = [
+    '@channel@ @schema@ @producer@',
+    'a;--/* %s %I :x ?',
+    '{a,b}[c](d).e ',
+    '\u202eevil\u200b😀',
+    '__proto__',
+    'public',
+  ]
+  let database: TestDatabase
+  const opened: Lockstep[] = []
+  beforeAll(async () => {
+    database = await createDatabase()
+  })
+  afterAll(async () => {
+    await Promise.all(opened.map((library) => library.close()))
+    await database.drop()
+  })
+
+  test.each(NAMES)('that is let pass works from migration to completion: %j', async (schema) => {
+    const library = new Lockstep({ connectionString: database.connectionString, schema, logger: shop.logger })
+    opened.push(library)
+    await library.migrate()
+    const queue: Queue = defineQueue('orders', { perform() {} })
+    const worker = shop.create({ queues: [queue], poll: 60_000 }, library)
+    await worker.start()
+    const done = next(worker, 'completed')
+    await library.enqueue(queue, { id: 'a' })
+    await done
+    expect((await library.stats()).total).toMatchObject({ waiting: 0, dead: 0 })
+    expect(await library.processes()).toHaveLength(1)
+    await worker.stop()
+    const client = new pg.Client(database.connectionString)
+    await client.connect()
+    await client.query(`BEGIN; ${await rolesSql(schema, DEFAULT_ROLES)}; ROLLBACK`)
+    const { rows } = await client.query(
+      'SELECT nspname FROM pg_namespace WHERE nspname = $1 AND to_regclass($2) IS NOT NULL',
+      [schema, `${quoteIdentifier(schema)}.jobs`],
+    )
+    await client.end()
+    expect(rows).toEqual([{ nspname: schema }])
+    expect(shop.warnings).toEqual([])
+  })
+})

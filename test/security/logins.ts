@@ -1,0 +1,72 @@
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { inject } from 'vitest'
+import { createDatabase, type TestDatabase } from '../support/database.ts'
+
+/** Roles are the cluster's, and two test files run at once: each run has names of its own. */
+const RUN = randomBytes(4).toString('hex')
+
+/** A database and people who log into it with passwords of their own. */
+export class Logins {
+  readonly #database: TestDatabase
+  readonly #admin: pg.Client
+  readonly #pools: pg.Pool[] = []
+  readonly #roles = new Set<string>()
+  readonly #passwords = new Map<string, string>()
+
+  private constructor(database: TestDatabase, admin: pg.Client) {
+    this.#database = database
+    this.#admin = admin
+  }
+
+  static async open(): Promise<Logins> {
+    const database = await createDatabase()
+    const admin = new pg.Client(database.connectionString)
+    admin.on('error', () => {})
+    await admin.connect()
+    return new Logins(database, admin)
+  }
+
+  /** A name that no other run uses; the role goes at the end, whoever creates it. */
+  role(name: string): string {
+    const role = `${name} ${RUN}`
+    this.#roles.add(role)
+    return role
+  }
+
+  /** Creates who logs in as `role(name)`; `may` as in CREATE ROLE. */
+  async create(name: string, may = '', password = randomBytes(12).toString('hex')): Promise<void> {
+    this.#passwords.set(name, password)
+    const role = pg.escapeIdentifier(this.role(name))
+    await this.asAdmin(`CREATE ROLE ${role} LOGIN ${may} PASSWORD ${pg.escapeLiteral(password)}`)
+  }
+
+  async asAdmin<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]> {
+    return (await this.#admin.query(text, values)).rows
+  }
+
+  url(name: string): string {
+    const url = new URL(this.#database.connectionString)
+    url.username = encodeURIComponent(this.role(name))
+    url.password = encodeURIComponent(this.#passwords.get(name)!)
+    return url.href
+  }
+
+  /** A pool of sessions of `name`, one at a time. */
+  pool(name: string): pg.Pool {
+    const pool = new pg.Pool({ connectionString: this.url(name), max: 1 })
+    pool.on('error', () => {})
+    this.#pools.push(pool)
+    return pool
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#pools.map((pool) => pool.end()))
+    await this.#admin.end()
+    await this.#database.drop()
+    const server = new pg.Client(inject('serverUrl'))
+    await server.connect()
+    for (const role of this.#roles) await server.query(`DROP ROLE IF EXISTS ${pg.escapeIdentifier(role)}`)
+    await server.end()
+  }
+}

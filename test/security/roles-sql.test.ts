@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest'
+import { DEFAULT_ROLES, rolesSql } from '../../src/postgres/roles.ts'
+import { quoteIdentifier } from '../../src/postgres/schema-name.ts'
+import { runHere } from './in-process.ts'
+import { prefix, SCHEMA, useOffice } from './office.ts'
+
+const office = useOffice()
+
+describe('the SQL of the roles', () => {
+  const state = () =>
+    office.logins.asAdmin(
+      `SELECT relname AS name, relacl::text[] AS acl FROM pg_class WHERE relnamespace = $1::regnamespace
+       UNION ALL SELECT proname, proacl::text[] FROM pg_proc WHERE pronamespace = $1::regnamespace
+       UNION ALL SELECT nspname, nspacl::text[] FROM pg_namespace WHERE oid = $1::regnamespace
+       UNION ALL SELECT attrelid::regclass || attname, attacl::text[] FROM pg_attribute
+       WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = $1::regnamespace) AND attacl IS NOT NULL
+       ORDER BY name`,
+      [prefix],
+    )
+
+  test('changes nothing when it is run again, also after another migration, and takes back what is too much', async () => {
+    const before = await state()
+    await office.session('owner').query(office.sql)
+    await office.lockstep('owner').migrate()
+    expect(await state()).toEqual(before)
+    const viewer = quoteIdentifier(office.logins.role('may look'))
+    await office.session('owner').query(`
+      GRANT ALL ON ${prefix}.jobs, ${prefix}.dead, ${prefix}.migrations TO ${viewer};
+      GRANT ALL ON SCHEMA ${prefix} TO ${viewer}; GRANT ALL ON SEQUENCE ${prefix}.pushes TO ${viewer};
+      GRANT EXECUTE ON FUNCTION ${prefix}.kill TO PUBLIC; GRANT UPDATE (shards) ON ${prefix}.queues TO ${viewer}`)
+    await office.session('owner').query(office.sql)
+    expect(await state()).toEqual(before)
+  })
+
+  test('takes any name, quoted', async () => {
+    const names = [`o'neil "x"; --`, '$$ \\ %I', '@schema@'].map((name) => office.logins.role(name))
+    const [producer, worker, viewer] = names as [string, string, string]
+    const text = await rolesSql(SCHEMA, { producer, worker, viewer })
+    await office.session('owner').query(text)
+    const rows = await office.logins.asAdmin(
+      `SELECT rolname, has_function_privilege(oid, $2::regproc, 'EXECUTE') AS may FROM pg_roles WHERE rolname = ANY ($1)`,
+      [names, `${prefix}.enqueue_many`],
+    )
+    expect(rows).toHaveLength(3)
+    for (const { rolname, may } of rows) expect(may).toBe(rolname === producer)
+  })
+
+  test.each(['public', 'none', 'pg_monitor', '', 'a\nb', 'x'.repeat(64), 'a$roles$b', '\ud800'])(
+    'refuses a role named %j',
+    async (producer) => {
+      await expect(rolesSql(SCHEMA, { ...DEFAULT_ROLES, producer })).rejects.toThrow(/^a role must be/)
+    },
+  )
+
+  test('is what `lockstep roles` prints, and nothing else, without a database', async () => {
+    const printed = await runHere(['roles', '--schema', SCHEMA, '--viewer', 'some one'])
+    const refused = await runHere(['roles', '--producer', 'public'])
+    const expected = await rolesSql(SCHEMA, { ...DEFAULT_ROLES, viewer: 'some one' })
+    expect(printed).toEqual({ code: 0, stdout: `${expected}\n`, stderr: '' })
+    expect(refused).toMatchObject({ code: 2, stdout: '' })
+  })
+})

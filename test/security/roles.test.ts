@@ -1,0 +1,159 @@
+import type pg from 'pg'
+import { describe, expect, test } from 'vitest'
+import { defineQueue, type Queue, type Worker } from '../../src/index.ts'
+import { lockstep as command, fixture } from '../cli/command.ts'
+import { eventually } from '../support/workshop.ts'
+import { ROWS, runHere } from './in-process.ts'
+import { prefix, SCHEMA, useOffice } from './office.ts'
+
+const office = useOffice()
+
+describe('each role does its work', () => {
+  let queues = 0
+  const name = () => {
+    queues += 1
+    return `queue ${queues}`
+  }
+
+  async function work(...queues: Queue[]): Promise<Worker> {
+    const worker = office.lockstep('worker').createWorker({ queues, shutdownTimeout: 100, poll: 100 })
+    office.later(() => worker.stop())
+    await worker.start()
+    return worker
+  }
+
+  const counts = async ({ name }: Queue) => {
+    const { queues } = await office.lockstep('viewer').stats()
+    const { waiting, working, dead } = queues.find(({ queue }) => queue === name)!
+    return { waiting, working, dead }
+  }
+
+  test('a producer pushes, alone, in a transaction and from SQL; a worker completes, retries and buries', async () => {
+    const handed: unknown[] = []
+    const queue = defineQueue(name(), {
+      maxRetryCount: 1,
+      retryIn: () => 0,
+      perform(batch) {
+        for (const [id, payloads] of batch) handed.push([id, ...payloads])
+        if (batch.has('dies') || handed.length === 1) throw new Error('not this time')
+      },
+    })
+    const producer = office.lockstep('producer')
+    await producer.enqueue(queue, [{ id: 'retried', payload: 1 }])
+    await work(queue)
+    await eventually(() => expect(handed).toEqual(Array(2).fill(['retried', 1])))
+    const client = await office.session('producer').connect()
+    await client.query('BEGIN')
+    await producer.enqueue(queue, { id: 'in a transaction', payload: 2 }, { tx: client })
+    await client.query('COMMIT')
+    await client.query(`SELECT ${prefix}.enqueue($1, 'from SQL', '3')`, [queue.name])
+    client.release()
+    await producer.enqueue(queue, { id: 'dies', payload: 4 })
+    await eventually(async () => expect(await counts(queue)).toEqual({ waiting: 0, working: 0, dead: 1 }))
+    expect(handed.slice(2).sort()).toEqual([
+      ['dies', 4],
+      ['dies', 4],
+      ['from SQL', 3],
+      ['in a transaction', 2],
+    ])
+  })
+
+  test('a worker gives back what it can’t end, and another one performs it in its own transaction', async () => {
+    let begun = 0
+    const queue = defineQueue(name(), {
+      transactional: true,
+      async perform(_, { tx, signal }) {
+        begun += 1
+        await tx.query('SELECT 1')
+        if (begun === 1) await new Promise((_, reject) => signal.addEventListener('abort', reject))
+      },
+    })
+    await office.lockstep('producer').enqueue(queue, { id: 'a' })
+    const first = await work(queue)
+    await eventually(() => expect(begun).toBe(1))
+    expect(await first.stop()).toBe(true)
+    expect(await counts(queue)).toEqual({ waiting: 1, working: 0, dead: 0 })
+    await work(queue)
+    await eventually(async () => expect(await counts(queue)).toEqual({ waiting: 0, working: 0, dead: 0 }))
+    expect(begun).toBe(2)
+  })
+
+  test('a worker moves what a reshard left behind, rescues, and forgets dead processes', async () => {
+    const rescued: string[] = []
+    const queue = defineQueue(name(), { shards: 8, perform: (batch) => void rescued.push(...batch.keys()) })
+    const later = new Date('2999-01-01')
+    const ids = Array.from({ length: 30 }, (_, index) => `later ${index}`)
+    await office
+      .lockstep('producer')
+      .enqueue(queue, [
+        ...ids.map((id) => ({ id, performIn: later })),
+        { id: 'left by the dead', performIn: later },
+      ])
+    const pool = office.session('owner')
+    const { rows } = await pool.query(
+      `INSERT INTO ${prefix}.processes (host, pid, version, slots, queues, expires_at)
+       SELECT 'gone', 1, '0', 1, '{}', clock_timestamp() - interval '1 hour' FROM generate_series(1, 2)
+       RETURNING process_id`,
+    )
+    await pool.query(
+      `UPDATE ${prefix}.jobs SET perform_in = now(), claimed_by = $1, fence = nextval('${prefix}.fences')
+       WHERE id = 'left by the dead'`,
+      [rows[0].process_id],
+    )
+    await pool.query(`UPDATE ${prefix}.queues SET shards = 1 WHERE name = $1`, [queue.name])
+    await work(queue)
+    await eventually(async () => {
+      const { rows } = await pool.query(
+        `SELECT (SELECT count(*)::int FROM ${prefix}.jobs WHERE shard > 0) AS strays,
+           (SELECT count(*)::int FROM ${prefix}.processes WHERE host = 'gone') AS gone`,
+      )
+      expect(rows).toEqual([{ strays: 0, gone: 0 }])
+      expect(rescued).toEqual(['left by the dead'])
+    })
+  })
+
+  test('a worker ends sessions of its own role, and no other', async () => {
+    const pid = async (of: pg.Pool) => (await of.query('SELECT pg_backend_pid() AS pid')).rows[0].pid
+    const own = office.session('worker')
+    const killer = office.session('worker')
+    const end = async (of: pg.Pool) => killer.query('SELECT pg_terminate_backend($1)', [await pid(of)])
+    const before = await pid(own)
+    await end(own)
+    await eventually(async () => expect(await pid(own)).not.toBe(before))
+    await expect(end(office.session('producer'))).rejects.toMatchObject({ code: '42501' })
+  })
+
+  test('a viewer sees queues, jobs, payloads, the dead and processes', async () => {
+    const queue = defineQueue(name(), { maxRetryCount: 0, perform: () => Promise.reject(new Error('no')) })
+    await office.lockstep('producer').enqueue(queue, { id: 'dies', payload: 'p' })
+    await work(queue)
+    const viewer = office.lockstep('viewer')
+    await eventually(async () =>
+      expect(await viewer.findDead(queue)).toMatchObject({ items: [{ id: 'dies', payload: 'p' }] }),
+    )
+    await office.lockstep('producer').enqueue(queue, {
+      id: 'waits',
+      payload: 'q',
+      performIn: new Date('2999-01-01'),
+    })
+    expect(await viewer.find(queue)).toMatchObject({ items: [{ payloads: [{ payload: 'q' }] }] })
+    expect(await viewer.processes()).toMatchObject([{ queues: [queue.name] }])
+    const pool = office.session('viewer')
+    for (const view of ['waiting', 'working', 'dead', 'queue_stats', 'process_list'])
+      await pool.query(`SELECT * FROM ${prefix}.${view}`)
+  })
+
+  test('the commands do too', async () => {
+    const as = (who: string, ...args: string[]) =>
+      runHere([...args, '--schema', SCHEMA], { DATABASE_URL: office.logins.url(who) })
+    expect(await as('producer', 'enqueue', 'zebra', ROWS, '--id', 'id')).toMatchObject({ code: 0 })
+    const work = ['work', '-r', fixture('several.ts'), '--drain', '--schema', SCHEMA]
+    const env = { DATABASE_URL: office.logins.url('worker') }
+    expect(await command(work, { env })).toMatchObject({ code: 0 })
+    for (const args of [['stats'], ['top', '--once'], ['jobs', 'find', 'zebra'], ['morgue', 'list', 'zebra']])
+      expect(await as('viewer', ...args)).toMatchObject({ code: 0, stderr: '' })
+    const { code, stderr } = await as('viewer', 'pause', 'zebra')
+    expect(stderr).toMatch(/permission denied.*lockstep roles/)
+    expect(code).toBe(1)
+  })
+})
