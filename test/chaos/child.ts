@@ -1,7 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 const START_DEADLINE = 60_000
+const STOP_DEADLINE = 60_000
+/** Characters kept of what it says on stderr. */
+const LAST_WORDS = 2_000
 
 interface Message {
   readonly event: string
@@ -14,17 +18,25 @@ export class Child<Options extends object> {
   /** ns of the clock that all processes share; undefined while it lives. */
   endedAt: bigint | undefined
   readonly ended: Promise<void>
+  /** Its last words, where an error that nobody caught ended it after it had been ready. */
+  failure: string | undefined
   readonly #process: ChildProcess
+  #isReady = false
+  #lastWords = ''
 
   constructor(name: string, module: URL, options: Options, execArgv: readonly string[] = []) {
     this.name = name
     this.#process = fork(module, [], {
       execArgv: ['--import', 'tsx', ...execArgv],
-      // One that starts while the server is away ends with an error, and comes again.
-      stdio: ['ignore', 'ignore', process.env.LOCKSTEP_FIELD_ERRORS ? 'inherit' : 'ignore', 'ipc'],
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     })
-    this.ended = once(this.#process, 'exit').then(() => {
+    this.#process.stderr!.on('data', (words) => {
+      this.#lastWords = (this.#lastWords + words).slice(-LAST_WORDS)
+    })
+    this.ended = once(this.#process, 'exit').then(([code]) => {
       this.endedAt = process.hrtime.bigint()
+      // One that starts while the server is away ends with an error too, and comes again.
+      if (this.#isReady && code) this.failure = this.#lastWords.trim() || `exit code ${code}`
     })
     this.#process.on('error', () => {})
     this.#process.send(options, () => {})
@@ -40,7 +52,9 @@ export class Child<Options extends object> {
     const ready = async () => {
       for (;;) {
         const [message] = (await once(this.#process, 'message', { signal })) as [Message]
-        if (message.event === 'ready') return
+        if (message.event !== 'ready') continue
+        this.#isReady = true
+        return
       }
     }
     const ended = this.ended.then(() => {
@@ -68,9 +82,17 @@ export class Child<Options extends object> {
     await this.ended
   }
 
-  /** Resolves when it has ended by itself. */
+  /** Resolves when it has ended by itself; rejects where it does not. */
   async stop(): Promise<void> {
     this.tell('stop')
-    await this.ended
+    const deadline = new AbortController()
+    const late = sleep(STOP_DEADLINE, undefined, { signal: deadline.signal, ref: false }).then(
+      () => {
+        throw new Error(`${this.name} was told to stop, and goes on after ${STOP_DEADLINE} ms`)
+      },
+      () => {},
+    )
+    await Promise.race([this.ended, late])
+    deadline.abort()
   }
 }

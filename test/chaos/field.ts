@@ -61,8 +61,9 @@ export class Field {
   readonly scale: Scale
   /** Whether the server's notification queue can be filled. */
   smallNotifyQueue = false
-  /** Every worker process there ever was. */
+  /** Every worker and every producer process there ever was. */
   readonly allWorkers: Child<WorkerOptions>[] = []
+  readonly allProducers: Child<ProducerOptions>[] = []
   readonly #directory = mkdtempSync(join(tmpdir(), 'lockstep-field-'))
   readonly #afterwards: (() => unknown)[] = []
   #names = 0
@@ -121,7 +122,9 @@ export class Field {
   createProducer(options: Pick<ProducerOptions, 'name' | 'connectionString'> & Partial<ProducerOptions>) {
     const { acks, server } = this
     const all = { ids: 20, pause: 20, acks, directUrl: server.connectionString, ...options }
-    return new Child<ProducerOptions>(options.name, PRODUCER, all)
+    const child = new Child<ProducerOptions>(options.name, PRODUCER, all)
+    this.allProducers.push(child)
+    return child
   }
 
   /** One that nobody has had. */

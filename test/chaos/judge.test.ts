@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Field, SMALL } from './field.ts'
 import { complaints, judge } from './judge.ts'
+import { readTruth } from './truth.ts'
 
 const DEADLINE = 120_000
 
@@ -28,4 +29,14 @@ test('the judge sees what was lost, applied twice, never pushed, and left behind
   expect(told({ applied: truth.applied.toReversed() })).toContain('applied after')
   expect(told({ dead: [stranger] })).toContain('nobody died')
   expect(told({ leftovers: { jobs: 1, payloads: 0 } })).toContain('left behind')
+})
+
+test('the judge sees a process that an error ended which nobody caught', async () => {
+  const planted = 'process.on("SIGUSR2", () => { throw new Error("planted") })'
+  const { connectionString } = field.server
+  const worker = field.createWorker(connectionString, {}, ['--import', `data:text/javascript,${planted}`])
+  await worker.ready()
+  worker.signal('SIGUSR2')
+  await worker.ended
+  expect(complaints(judge(field, await readTruth(field))).join('\n')).toContain('planted')
 })

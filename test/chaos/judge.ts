@@ -61,6 +61,9 @@ export function judge(field: Field, truth: Truth): Verdict {
       ...(runs.length === 0 ? ['no handler ran'] : []),
       ...judgeTruth(truth),
       ...judgePoison(truth, field, runs),
+      ...[...field.allWorkers, ...field.allProducers].flatMap(({ name, failure }) =>
+        failure ? [`${name} ended with an error nobody caught: ${failure}`] : [],
+      ),
       ...entries
         .filter(({ kind }) => kind === 'empty')
         .map(({ queue, id }) => `${queue} ${id}: a round without payloads`),
