@@ -3,6 +3,16 @@ export function monotonicMs(): number {
   return Number(process.hrtime.bigint() / 1000n) / 1000
 }
 
+/** ms before the end of a lease of so many ms at which handlers are told to end. */
+export function warningBefore(lease: number): number {
+  return lease / 5
+}
+
+/** ms before its end at which a process that works on is killed: on a busy machine neither comes at once. */
+export function killBefore(lease: number): number {
+  return lease / 10
+}
+
 const DEADLINE = 0
 const WORKING = 1
 

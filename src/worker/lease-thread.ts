@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type pg from 'pg'
 import { type ConnectionConfig, connect } from '../postgres/connection.ts'
 import { type ProcessInfo, registerProcess, removeProcess, renewLeases } from '../store/process.ts'
-import { LeaseState, monotonicMs } from './lease-state.ts'
+import { killBefore, LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
 
 /** What the thread is started with. Times are in ms. */
 export interface LeaseThreadData {
@@ -11,7 +11,7 @@ export interface LeaseThreadData {
   readonly schema: string
   readonly info: ProcessInfo
   readonly lease: number
-  /** Kill the process when handlers still run at the end of a lease that could not be renewed. */
+  /** Kill the process when handlers still run shortly before the end of a lease that could not be renewed. */
   readonly killAtEnd: boolean
   /** The memory of the shared LeaseState. */
   readonly numbers: Float64Array<SharedArrayBuffer>
@@ -39,8 +39,6 @@ const { config, schema, info, lease, killAtEnd, numbers } = workerData as LeaseT
 const state = new LeaseState(numbers)
 const port = parentPort!
 const renewEvery = lease / RENEWALS_PER_LEASE
-/** Handlers are told to end when this much of the lease is left. */
-const margin = lease / 5
 
 let client: pg.Client | undefined
 let connecting: Promise<pg.Client> | undefined
@@ -111,7 +109,7 @@ async function retire(processId: number): Promise<void> {
 function renewed(askedAt: number): void {
   state.setDeadline(askedAt + lease)
   clearTimeout(ending)
-  ending = setTimeout(end, askedAt + lease - margin - monotonicMs())
+  ending = setTimeout(end, askedAt + lease - warningBefore(lease) - monotonicMs())
   renewIn(renewEvery)
 }
 
@@ -144,14 +142,14 @@ async function late(): Promise<never> {
   throw new Error('no answer')
 }
 
-/** The lease will end: no more renewals. Whoever still works at its end, against all signals, is killed. */
+/** The lease will end: no more renewals. Whoever works on, against all signals, is killed before its end. */
 function end(): void {
   if (identities.length === 0) return
   identities = []
   clearTimeout(timer)
   clearTimeout(ending)
   port.postMessage({ kind: 'ending' } satisfies LeaseMessage)
-  if (killAtEnd) killing = setTimeout(killIfWorking, Math.max(0, state.deadline - monotonicMs()))
+  if (killAtEnd) killing = setTimeout(killIfWorking, state.deadline - killBefore(lease) - monotonicMs())
 }
 
 function killIfWorking(): void {

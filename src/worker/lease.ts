@@ -2,7 +2,7 @@ import type { Worker as Thread } from 'node:worker_threads'
 import type { ConnectionConfig } from '../postgres/connection.ts'
 import { toLockstepError } from '../postgres/failure.ts'
 import type { ProcessInfo } from '../store/process.ts'
-import { LeaseState, monotonicMs } from './lease-state.ts'
+import { killBefore, LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
 import type { LeaseCommand, LeaseMessage, LeaseThreadData } from './lease-thread.ts'
 import { startThread } from './start-thread.ts'
 
@@ -43,7 +43,7 @@ export class Lease {
 
   /** Whether new work may start. False from the moment its end is certain, whatever messages are still to come. */
   get valid(): boolean {
-    return !this.#ending && monotonicMs() < this.#state.deadline - this.#options.lease / 5
+    return !this.#ending && monotonicMs() < this.#state.deadline - warningBefore(this.#options.lease)
   }
 
   /** How many handlers run: who ignores the end of the lease is killed with the process, where that is asked for. */
@@ -101,9 +101,9 @@ export class Lease {
     this.#registering?.reject(cause)
     if (this.#processId === 0) return
     this.#options.onFailure(cause)
-    if (this.#options.killAtEnd && !this.#ending) {
-      this.#killing = setTimeout(() => this.#killIfWorking(), this.#state.deadline - monotonicMs())
-    }
+    const { lease, killAtEnd } = this.#options
+    const left = this.#state.deadline - killBefore(lease) - monotonicMs()
+    if (killAtEnd && !this.#ending) this.#killing = setTimeout(() => this.#killIfWorking(), left)
     this.#end()
   }
 

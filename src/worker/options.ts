@@ -26,7 +26,7 @@ export interface WorkerOptions {
   readonly lease?: number
   /** ms that running handlers get to finish at `stop()` before their signals are aborted. Default 25,000. */
   readonly shutdownTimeout?: number
-  /** Kill the process when a lost lease ends and handlers still run. For processes that do nothing else. Default false. */
+  /** Kill the process when handlers still run shortly before a lost lease ends (a tenth of it). For processes that do nothing else. Default false. */
   readonly killOnLeaseEnd?: boolean
 }
 

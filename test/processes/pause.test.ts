@@ -65,6 +65,25 @@ test('P1 P6: a process that was stopped for longer than its lease and goes on is
   expect(doneBy(new RegExp(`^${stopped.name}$`)).length).toBeGreaterThan(1)
 })
 
+test('P1: one that works on is killed while the lease it could not renew still runs', async () => {
+  const queue = defineQueue('unheeding', { shards: 1 })
+  await shop.lockstep.enqueue(queue, { id: 'deaf' })
+  const deaf = await processes.start({
+    connectionString: shop.connectionString,
+    queue: { name: queue.name, shards: 1 },
+    worker: { slots: 1, lease: 2 * LEASE, killOnLeaseEnd: true },
+    gated: ['deaf'],
+  })
+  await deaf.heard('started')
+  const blocker = await shop.session()
+  await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
+  const ends = await leaseEnd(deaf.processId)
+  await deaf.ended()
+  expect(deaf.child.signalCode).toBe('SIGKILL')
+  expect(deaf.endedAt!).toBeLessThan(ends)
+  await blocker.query('ROLLBACK')
+})
+
 test('P1: a process of its own that works on at the end of a lost lease is killed by then', async () => {
   const queue = defineQueue('killed', { shards: 1 })
   await shop.lockstep.enqueue(queue, { id: 'deaf' })
