@@ -7,15 +7,19 @@ export interface Queryable {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>
 }
 
-const INT8 = pg.types.builtins.INT8
+type Parsers = Readonly<Record<number, (text: string) => unknown>>
 
-/** Counts, fences and microseconds stay below 2^53, so a bigint column is read as a number. */
-const types: pg.CustomTypesConfig = {
-  getTypeParser: ((oid: number, format: 'text' | 'binary') =>
-    oid === INT8
-      ? Number
-      : pg.types.getTypeParser(oid, format as 'text')) as pg.CustomTypesConfig['getTypeParser'],
+/**
+ * Counts, fences and microseconds stay below 2^53, so a bigint column is read as a number; other types as `parsers`
+ * by their oid have it, else as usual.
+ */
+export function typesWith(parsers: Parsers): pg.CustomTypesConfig {
+  const all: Parsers = { [pg.types.builtins.INT8]: Number, ...parsers }
+  const getTypeParser = (oid: number, format: 'text') => all[oid] ?? pg.types.getTypeParser(oid, format)
+  return { getTypeParser: getTypeParser as pg.CustomTypesConfig['getTypeParser'] }
 }
+
+const TYPES = typesWith({})
 
 /** A pool and the schema in it: the store's way to the server. Errors come out as ours where we know them. */
 export class Database {
@@ -33,7 +37,12 @@ export class Database {
     this.#callTimeout = callTimeout
   }
 
-  async query<Row>(text: string, values: unknown[] = [], on: Queryable = this.pool): Promise<Row[]> {
+  async query<Row>(
+    text: string,
+    values: unknown[] = [],
+    on: Queryable = this.pool,
+    types = TYPES,
+  ): Promise<Row[]> {
     try {
       const query = { text, values, types, query_timeout: this.#callTimeout }
       const { rows } = await (
@@ -46,16 +55,16 @@ export class Database {
   }
 
   /** Calls a function of the schema in a READ COMMITTED transaction, which a statement alone is on most servers. */
-  async call<Row>(name: string, values: unknown[], on?: Queryable): Promise<Row[]> {
+  async call<Row>(name: string, values: unknown[], on?: Queryable, types = TYPES): Promise<Row[]> {
     const text = this.callText(name, values.length)
-    if (on) return this.query<Row>(text, values, on)
-    if (this.#wrap) return this.transaction((client) => this.query<Row>(text, values, client))
+    if (on) return this.query<Row>(text, values, on, types)
+    if (this.#wrap) return this.transaction((client) => this.query<Row>(text, values, client, types))
     try {
-      return await this.query<Row>(text, values)
+      return await this.query<Row>(text, values, this.pool, types)
     } catch (error) {
       if (!hasCode(error, 'LOCKSTEP_ISOLATION')) throw error
       this.#wrap = true
-      return this.call<Row>(name, values)
+      return this.call<Row>(name, values, undefined, types)
     }
   }
 

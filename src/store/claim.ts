@@ -1,4 +1,5 @@
-import type { Database } from '../postgres/database.ts'
+import pg from 'pg'
+import { type Database, typesWith } from '../postgres/database.ts'
 
 /** The jobs of one class of service in one shard: what a claim takes from. */
 export interface LaneKey {
@@ -26,6 +27,8 @@ export interface Round {
   readonly error: string | null
   readonly payloads: unknown[]
   readonly scores: number[]
+  /** Characters of its payloads. */
+  size: number
   /** The last payload taken, where maxPayloads left some behind. */
   cut: { score: number; seq: number } | undefined
 }
@@ -36,7 +39,8 @@ export interface Claim {
   readonly head: number | null
 }
 
-interface ClaimRow {
+/** A payload of a claimed job; without an id, the next job to come. */
+export interface ClaimRow {
   id: string | null
   fence: number
   perform_in: number | null
@@ -44,11 +48,15 @@ interface ClaimRow {
   crashes: number
   rescued: boolean
   error: string | null
-  payload: unknown
+  /** JSON. */
+  payload: string
   score: number
   seq: number | null
   cut: boolean | null
 }
+
+/** How large a payload is, its text alone tells. */
+export const JSON_AS_TEXT = typesWith({ [pg.types.builtins.JSONB]: String })
 
 export async function claim(
   database: Database,
@@ -58,16 +66,13 @@ export async function claim(
   batchSize: number,
   maxPayloads: number | undefined,
 ): Promise<Claim> {
-  const rows = await database.call<ClaimRow>('claim', [
-    queueId,
-    shard,
-    lane,
-    processId,
-    batchSize,
-    maxPayloads ?? null,
-    cursor.after,
-    cursor.afterId,
-  ])
+  const { after, afterId } = cursor
+  const values = [queueId, shard, lane, processId, batchSize, maxPayloads ?? null, after, afterId]
+  const rows = await database.call<ClaimRow>('claim', values, undefined, JSON_AS_TEXT)
+  return toClaim(rows)
+}
+
+export function toClaim(rows: ClaimRow[]): Claim {
   const next = rows.at(-1)?.id === null ? rows.pop() : undefined
   return { rounds: gather(rows), head: next?.perform_in ?? null }
 }
@@ -83,7 +88,8 @@ function gather(rows: readonly ClaimRow[]): Round[] {
     }
     // Nothing of ours leaves a job without payloads; deleting rows by hand does.
     if (row.seq === null) continue
-    round.payloads.push(row.payload)
+    round.payloads.push(JSON.parse(row.payload))
+    round.size += row.payload.length
     round.scores.push(row.score)
     if (row.cut) round.cut = { score: row.score, seq: row.seq }
   }
@@ -101,6 +107,7 @@ function roundOf(row: ClaimRow): Round {
     error: row.error,
     payloads: [],
     scores: [],
+    size: 0,
     cut: undefined,
   }
 }

@@ -24,7 +24,7 @@ export interface BatchSettings {
   readonly lockTimeout: number
 }
 
-/** Works a claimed batch off and has its outcome stored. */
+/** Works a claimed batch off and hands its outcome in, to be stored. */
 export async function workOff(
   settings: BatchSettings,
   settlements: Settlements,
@@ -36,13 +36,13 @@ export async function workOff(
   const empty = rounds.filter(({ payloads }) => payloads.length === 0)
   const crashed = rounds.filter((round) => round.crashes >= queue.maxCrashes && !empty.includes(round))
   const failures = crashed.map((round) => failure(queue, round, new CrashLimitError(round.crashes)))
-  await settlements.settle(claimant, { completed: empty, failed: failures, released: [] })
+  settlements.settle(claimant, { completed: empty, failed: failures, released: [] })
   const sound = rounds.filter((round) => !empty.includes(round) && !crashed.includes(round))
   if (sound.length === 0) return
   const ours = { ...performance, rounds: sound }
   if (queue.transactional) await performInTransaction(settings, settlements, claimant, ours)
   else
-    await settlements.settle(
+    settlements.settle(
       claimant,
       ended(ours, await perform(ours, settings.middleware, settings.logger, undefined)),
     )
@@ -74,11 +74,7 @@ async function performInTransaction(
   const ending = await transact(settings, claimant, performance)
   if (ending.kind === 'stored') return settlements.stored(claimant, ending.outcome, ending.exceptions)
   if (ending.kind === 'failed') return settlements.settle(claimant, ended(performance, ending.failed))
-  await settlements.settle(
-    claimant,
-    { completed: [], failed: [], released: performance.rounds },
-    ending.uncertain,
-  )
+  settlements.settle(claimant, { completed: [], failed: [], released: performance.rounds }, ending.uncertain)
 }
 
 /** Thrown to roll back. */

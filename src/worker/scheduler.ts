@@ -13,11 +13,16 @@ export interface Candidate {
 /** Picks what a slot serves next. Candidates come in the order of the queues, then by shard and lane. */
 export interface Scheduler {
   pick<C extends Candidate>(candidates: readonly C[]): C | undefined
+  /**
+   * Whether a slot may take several batches of what was picked, where handlers are done with them in a few
+   * milliseconds. Default false: it picks before each batch.
+   */
+  readonly takesAhead?: boolean
 }
 
 /** The default: what has waited longest. */
 export function lag(): Scheduler {
-  return { pick: longestWaiting }
+  return { pick: longestWaiting, takesAhead: true }
 }
 
 /** Round robin over the shards. */
@@ -98,6 +103,7 @@ export function strict(queues: readonly string[]): Scheduler {
       const first = Math.min(...candidates.map(rank))
       return longestWaiting(candidates.filter((candidate) => rank(candidate) === first))
     },
+    takesAhead: true,
   }
 }
 

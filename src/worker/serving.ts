@@ -1,17 +1,20 @@
 import type { Logger } from '../logger.ts'
-import type { Database } from '../postgres/database.ts'
 import { isConnectionFailure } from '../postgres/failure.ts'
-import { type Claim, claim, type Round } from '../store/claim.ts'
+import type { Claim, Round } from '../store/claim.ts'
 import { type BatchSettings, workOff } from './batch.ts'
 import type { WorkerEmitter } from './events.ts'
+import type { Exchange } from './exchange.ts'
 import type { Identity } from './identity.ts'
 import type { Running, RunningBatch } from './running.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { Claimant, Settlements } from './settlements.ts'
 import type { Lane } from './timetable.ts'
 
+/** ms that a job may be in hand before its turn: handlers may become slow. */
+const LONGEST_IN_HAND = 50
+
 export interface ServingOptions {
-  readonly database: Database
+  readonly exchange: Exchange
   readonly batchSettings: BatchSettings
   readonly settlements: Settlements
   readonly identity: Identity
@@ -21,6 +24,8 @@ export interface ServingOptions {
   readonly logger: Logger
   /** ms until a lane is tried again whose claim failed. */
   readonly poll: number
+  /** Whether several batches of a lane may be taken at once. */
+  readonly takesAhead: boolean
   /** Whether a handler may start. */
   ready(): boolean
   /** The answer to a claim was lost. */
@@ -45,19 +50,21 @@ export class Serving {
       if (!taken || taken.rounds.length === 0) return
       const { served, shard } = lane.shard
       identity.took(processId, taken.rounds.length)
-      await this.#begin({ served, processId, shard, slot, startedAt: performance.now() }, taken.rounds)
+      await this.#begin(lane, { served, processId, shard, slot }, taken.rounds)
     } finally {
       identity.gave(processId, 1)
     }
   }
 
   async #claim(lane: Lane, processId: number): Promise<Claim | undefined> {
-    const { database, clock, logger, events, poll, onLostAnswer } = this.#options
+    const { exchange, clock, logger, events, poll, takesAhead, onLostAnswer } = this.#options
     const { queue } = lane.shard.served
     lane.claimBegins()
     try {
-      const { batchSize, maxPayloads } = queue
-      const taken = await claim(database, processId, lane.key, lane.cursor, batchSize, maxPayloads)
+      const { key, cursor, appetite } = lane
+      const count = takesAhead ? appetite.jobs : queue.batchSize
+      const wish = { key, cursor, count, maxPayloads: queue.maxPayloads }
+      const taken = await exchange.claim(processId, wish)
       lane.claimEnded(taken, clock.now())
       return taken
     } catch (error) {
@@ -69,13 +76,36 @@ export class Serving {
     }
   }
 
-  async #begin(claimant: Claimant, rounds: readonly Round[]): Promise<void> {
-    const { identity, settlements, events, ready } = this.#options
-    const queue = claimant.served.queue.name
+  async #begin(lane: Lane, hand: Omit<Claimant, 'startedAt'>, rounds: readonly Round[]): Promise<void> {
+    const { events } = this.#options
+    const queue = hand.served.queue.name
     for (const { rescued, id, crashes } of rounds) if (rescued) events.emit('rescued', { queue, id, crashes })
-    // While the claim was under way the worker may have been told to stop, or the lease ended: nothing may start.
-    if (ready() && claimant.processId === identity.processId) return this.#workOff(claimant, rounds)
-    await settlements.settle(claimant, { completed: [], failed: [], released: rounds })
+    const startedAt = performance.now()
+    await this.#play(lane, hand, [...rounds])
+    lane.appetite.satisfied(rounds, performance.now() - startedAt)
+  }
+
+  /** One batch after the other. What has not begun when it has been in hand for too long is given back. */
+  async #play(lane: Lane, hand: Omit<Claimant, 'startedAt'>, left: Round[]): Promise<void> {
+    const { settlements } = this.#options
+    const { batchSize } = hand.served.queue
+    const giveBack = () => {
+      const released = left.splice(0)
+      const claimant = { ...hand, startedAt: performance.now() }
+      settlements.settle(claimant, { completed: [], failed: [], released })
+    }
+    const timer = left.length > batchSize ? setTimeout(giveBack, LONGEST_IN_HAND) : undefined
+    while (left.length > 0) {
+      if (!this.#mayBegin(lane, hand)) giveBack()
+      else await this.#workOff({ ...hand, startedAt: performance.now() }, left.splice(0, batchSize))
+    }
+    clearTimeout(timer)
+  }
+
+  /** Meanwhile the worker may have been told to stop, its lease may have ended, or the shard may be to go. */
+  #mayBegin({ shard }: Lane, { processId }: Pick<Claimant, 'processId'>): boolean {
+    const { identity, ready } = this.#options
+    return ready() && processId === identity.processId && !shard.leaving
   }
 
   async #workOff(claimant: Claimant, rounds: readonly Round[]): Promise<void> {

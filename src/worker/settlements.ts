@@ -4,6 +4,7 @@ import { isConnectionFailure } from '../postgres/failure.ts'
 import type { Round } from '../store/claim.ts'
 import { complete, type Exception, fail, release } from '../store/settle.ts'
 import { Bell } from './bell.ts'
+import type { Exchange } from './exchange.ts'
 import type { FailedRound, Outcome } from './outcome.ts'
 import { Loop, type Service } from './service.ts'
 import type { ServedQueue, Timetable } from './timetable.ts'
@@ -40,23 +41,33 @@ const SHORTEST_PAUSE = 20
 const LONGEST_PAUSE = 1_000
 
 /**
- * Stores how batches ended. What can't be stored now, because a producer's open transaction holds the row or
- * the database is out of reach, is kept and tried again while the slot goes on.
+ * Stores how batches ended, while the slots go on. What can't be stored now, because a producer's open transaction
+ * holds the row or the database is out of reach, is kept and tried again.
  */
 export class Settlements implements Service {
   readonly #database: Database
+  readonly #exchange: Exchange
   readonly #timetable: Timetable
   readonly #logger: Logger
   readonly #observer: SettlementObserver
   readonly #stored = new Bell()
   readonly #loop = new Loop(() => this.#retry())
   #kept: Piece[] = []
+  /** Pieces that are being stored. */
+  #open = 0
   /** Claims of the process up to this id may be somebody else's by now. */
   #forgotten = 0
   #pause = SHORTEST_PAUSE
 
-  constructor(database: Database, timetable: Timetable, logger: Logger, observer: SettlementObserver) {
+  constructor(
+    database: Database,
+    exchange: Exchange,
+    timetable: Timetable,
+    logger: Logger,
+    observer: SettlementObserver,
+  ) {
     this.#database = database
+    this.#exchange = exchange
     this.#timetable = timetable
     this.#logger = logger
     this.#observer = observer
@@ -78,20 +89,16 @@ export class Settlements implements Service {
   /** Waits until everything is stored, for `timeout` ms at most. */
   async drain(timeout: number): Promise<void> {
     const until = performance.now() + timeout
-    while (this.#kept.length > 0 && performance.now() < until)
+    while (this.#kept.length + this.#open > 0 && performance.now() < until)
       await this.#stored.wait(until - performance.now())
   }
 
   /** `uncertain`: it may be stored already, so that a lost claim is no news. */
-  async settle(
-    claimant: Claimant,
-    { completed, failed, released }: Outcome,
-    uncertain = false,
-  ): Promise<void> {
+  settle(claimant: Claimant, { completed, failed, released }: Outcome, uncertain = false): void {
     const piece = { claimant, failures: [], uncertain }
-    await this.#try({ ...piece, kind: 'complete', rounds: completed })
-    await this.#try({ ...piece, kind: 'fail', rounds: failed.map(({ round }) => round), failures: failed })
-    await this.#try({ ...piece, kind: 'release', rounds: released })
+    void this.#try({ ...piece, kind: 'complete', rounds: completed })
+    void this.#try({ ...piece, kind: 'fail', rounds: failed.map(({ round }) => round), failures: failed })
+    void this.#try({ ...piece, kind: 'release', rounds: released })
   }
 
   /** What a transaction of the handler's has stored already, with the jobs of it that wait again. */
@@ -109,25 +116,32 @@ export class Settlements implements Service {
     for (const { claimant, rounds } of kept) this.#observer.ended(claimant, rounds)
   }
 
-  async #try(piece: Piece): Promise<void> {
+  async #try(piece: Piece, again = false): Promise<void> {
     if (piece.rounds.length === 0) return
+    this.#open += 1
     try {
-      this.#conclude(piece, await this.#store(piece))
+      this.#conclude(piece, await this.#store(piece, again))
     } catch (error) {
       this.#logger.warn(
         { error: (error as Error).message },
         'storing an outcome failed: it is kept and tried again',
       )
       this.#keep({ ...piece, uncertain: piece.uncertain || isConnectionFailure(error) })
+    } finally {
+      this.#open -= 1
+      this.#stored.ring()
     }
   }
 
-  #store({ claimant, kind, rounds, failures }: Piece): Promise<Exception[]> {
-    const holder = { processId: claimant.processId, queueId: claimant.served.queueId }
+  /** What is stored again goes alone: it may be what made all that went with it fail. */
+  #store({ claimant, kind, rounds, failures }: Piece, again: boolean): Promise<Exception[]> {
+    const { processId, served } = claimant
+    const holder = { processId, queueId: served.queueId }
     if (kind === 'fail') return fail(this.#database, holder, failures)
-    return kind === 'complete'
+    if (kind === 'release') return release(this.#database, holder, rounds)
+    return again
       ? complete(this.#database, holder, rounds)
-      : release(this.#database, holder, rounds)
+      : this.#exchange.complete(processId, served.queueId, rounds)
   }
 
   #conclude(piece: Piece, exceptions: readonly Exception[]): void {
@@ -180,8 +194,7 @@ export class Settlements implements Service {
     const before = this.pending
     const pieces = this.#kept
     this.#kept = []
-    for (const piece of pieces) await this.#try(piece)
-    this.#stored.ring()
+    for (const piece of pieces) await this.#try(piece, true)
     this.#pause = this.pending < before ? SHORTEST_PAUSE : Math.min(this.#pause * 2, LONGEST_PAUSE)
   }
 }

@@ -1,5 +1,6 @@
 import type { Queue } from '../queue.ts'
 import type { Claim, Cursor, LaneKey } from '../store/claim.ts'
+import { Appetite } from './appetite.ts'
 import { Bell } from './bell.ts'
 import type { Candidate } from './scheduler.ts'
 import type { ServerClock } from './server-clock.ts'
@@ -22,6 +23,7 @@ export class Lane {
   /** Microseconds since 1970; Infinity: nothing to come is known. */
   head = Number.POSITIVE_INFINITY
   cursor = START
+  readonly appetite: Appetite
   /** The earliest time heard of since the claim under way began: its answer may not know of it yet. */
   #heard = Number.POSITIVE_INFINITY
   #blockedClaims = 0
@@ -29,6 +31,7 @@ export class Lane {
   constructor(shard: Shard, lane: number) {
     this.shard = shard
     this.key = { queueId: shard.served.queueId, shard: shard.shard, lane }
+    this.appetite = new Appetite(shard.served.queue.batchSize)
   }
 
   /** A job may be due at `performIn`; the cursor goes back before it where it has passed. Says if that is earlier. */

@@ -7,6 +7,7 @@ import { DEAL, type Message, notify } from '../store/wake.ts'
 import { GivenBack } from './batch.ts'
 import { Dealer } from './dealer.ts'
 import { WorkerEmitter } from './events.ts'
+import { Exchange } from './exchange.ts'
 import { giveBackRounds } from './give-back.ts'
 import { Identity } from './identity.ts'
 import { Lookout } from './lookout.ts'
@@ -45,6 +46,7 @@ export class Worker extends WorkerEmitter {
   readonly #locks: ShardLocks
   readonly #wakeUp: WakeUp
   readonly #tally: Tally
+  readonly #exchange: Exchange
   readonly #settlements: Settlements
   /** In the order they start; they stop the other way round. */
   readonly #services: Service[]
@@ -82,7 +84,8 @@ export class Worker extends WorkerEmitter {
     this.#wakeUp = new WakeUp(directConfig, schema, logger, (message) => this.#hear(message))
     this.#tally = new Tally(this.#database)
     const observer = new Observer(this, this.#tally, this.#identity)
-    this.#settlements = new Settlements(this.#database, this.#timetable, logger, observer)
+    this.#exchange = new Exchange(this.#database)
+    this.#settlements = new Settlements(this.#database, this.#exchange, this.#timetable, logger, observer)
     this.#services = [this.#locks, this.#identity, this.#wakeUp, this.#tally, this.#settlements]
   }
 
@@ -271,9 +274,9 @@ export class Worker extends WorkerEmitter {
 
   #createServing(lockTimeout: number): Serving {
     const { logger } = this.#home
-    const { middleware, poll } = this.#settings
+    const { middleware, poll, scheduler } = this.#settings
     return new Serving({
-      database: this.#database,
+      exchange: this.#exchange,
       batchSettings: { database: this.#database, middleware, logger, lockTimeout },
       settlements: this.#settlements,
       identity: this.#identity,
@@ -282,6 +285,7 @@ export class Worker extends WorkerEmitter {
       events: this,
       logger,
       poll,
+      takesAhead: scheduler.takesAhead ?? false,
       ready: () => this.#ready(),
       onLostAnswer: () => this.#becomeSomebodyNew(),
     })

@@ -181,7 +181,8 @@ test('P1: a claim answered after the process became somebody new holds, and is s
 
   // Two claims wait for the table. The connection of one breaks: who knows what it has taken.
   const ids = await onePerShard(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'])
-  const jobs = ids.map((id) => ({ id, performIn: Date.now() + 300 }))
+  // Apart, so that each goes in a call of its own.
+  const jobs = ids.map((id, index) => ({ id, performIn: Date.now() + 300 + 50 * index }))
   await shop.lockstep.enqueue(queue, jobs)
   const blocker = await shop.session()
   await blocker.query('BEGIN; LOCK TABLE lockstep.jobs IN ACCESS EXCLUSIVE MODE')
@@ -206,7 +207,7 @@ test('P1: a claim answered after the process became somebody new holds, and is s
 async function claimsThatWait(count: number): Promise<number[]> {
   const rows = await shop.sql<{ pid: number }>(
     `SELECT pid FROM pg_stat_activity
-     WHERE wait_event_type = 'Lock' AND query LIKE '%"claim"%' AND datname = current_database()`,
+     WHERE wait_event_type = 'Lock' AND query LIKE '%"exchange"%' AND datname = current_database()`,
   )
   expect(rows).toHaveLength(count)
   return rows.map(({ pid }) => pid)

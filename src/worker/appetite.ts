@@ -1,0 +1,38 @@
+import type { Round } from '../store/claim.ts'
+
+/** ms of performing that a hand may take for the next one to be twice as large. */
+const QUICK = 5
+/** ms of performing after which the next hand is half as large. */
+const SLOW = 20
+const MOST_JOBS = 100
+/** Characters of payloads: what is in hand lies in memory. */
+const MOST_CHARACTERS = 2_000_000
+
+/**
+ * How much of a lane is taken into hand at once. A batch, where handlers take their time; several, where they are so
+ * quick that asking for each would take longer. What is in hand and has not begun no longer merges with what is
+ * pushed, and waits for what has begun: hence only as much as is done in a few milliseconds.
+ */
+export class Appetite {
+  readonly #batchSize: number
+  #batches = 1
+  #charactersPerJob = 0
+
+  constructor(batchSize: number) {
+    this.#batchSize = batchSize
+  }
+
+  /** Jobs to ask for. */
+  get jobs(): number {
+    const most = Math.min(MOST_JOBS, MOST_CHARACTERS / Math.max(1, this.#charactersPerJob))
+    return Math.max(this.#batchSize, Math.min(this.#batches * this.#batchSize, Math.floor(most)))
+  }
+
+  /** What was in hand, and how many ms it took to perform it. */
+  satisfied(rounds: readonly Round[], took: number): void {
+    this.#charactersPerJob = rounds.reduce((sum, { size }) => sum + size, 0) / rounds.length
+    if (took > SLOW) this.#batches = Math.max(1, Math.floor(this.#batches / 2))
+    else if (took < QUICK && rounds.length >= this.jobs) this.#batches *= 2
+    this.#batches = Math.min(this.#batches, MOST_JOBS)
+  }
+}

@@ -1,0 +1,102 @@
+import type { Database } from '../postgres/database.ts'
+import type { Claim, Round } from '../store/claim.ts'
+import { type DoneRound, exchange, type Wish } from '../store/exchange.ts'
+import type { Exception } from '../store/settle.ts'
+
+/** Calls under way at once: while the server works on one, the handlers of the other's jobs run. */
+const MAX_CALLS = 2
+
+interface Deferred<T> {
+  resolve(value: T): void
+  reject(error: unknown): void
+}
+
+interface Asked extends Deferred<Claim> {
+  readonly wish: Wish
+}
+
+interface Told extends Deferred<Exception[]> {
+  readonly queueId: number
+  readonly rounds: readonly Round[]
+}
+
+/** What one call carries. */
+interface Parcel {
+  readonly asked: Asked[]
+  readonly told: Told[]
+}
+
+/**
+ * Takes the slots' claims and completions to the server together: whatever gathers while calls are under way goes
+ * with the next one, in one round trip and one commit. So the busier a process, the less a job costs it.
+ */
+export class Exchange {
+  readonly #database: Database
+  /** By process id: a claim of somebody new doesn't go with completions of whom it was before. */
+  readonly #waiting = new Map<number, Parcel>()
+  #calls = 0
+  #sending = false
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  /** Rejects where it is unknown whether anything was claimed. */
+  claim(processId: number, wish: Wish): Promise<Claim> {
+    return new Promise((resolve, reject) => {
+      this.#parcel(processId).asked.push({ wish, resolve, reject })
+    })
+  }
+
+  /** Resolves to the exceptions. Rejects where it is unknown whether anything was stored. */
+  complete(processId: number, queueId: number, rounds: readonly Round[]): Promise<Exception[]> {
+    return new Promise((resolve, reject) => {
+      this.#parcel(processId).told.push({ queueId, rounds, resolve, reject })
+    })
+  }
+
+  #parcel(processId: number): Parcel {
+    let parcel = this.#waiting.get(processId)
+    if (!parcel) {
+      parcel = { asked: [], told: [] }
+      this.#waiting.set(processId, parcel)
+    }
+    this.#sendSoon()
+    return parcel
+  }
+
+  /** After all that is said in this turn of the event loop. */
+  #sendSoon(): void {
+    if (this.#sending || this.#calls >= MAX_CALLS || this.#waiting.size === 0) return
+    this.#sending = true
+    setImmediate(() => {
+      this.#sending = false
+      for (const [processId, parcel] of this.#waiting) {
+        if (this.#calls >= MAX_CALLS) break
+        this.#waiting.delete(processId)
+        void this.#send(processId, parcel)
+      }
+    })
+  }
+
+  async #send(processId: number, { asked, told }: Parcel): Promise<void> {
+    this.#calls += 1
+    try {
+      const done = told.flatMap(({ queueId, rounds }) =>
+        rounds.map((round): DoneRound => ({ queueId, round })),
+      )
+      const wishes = asked.map(({ wish }) => wish)
+      const { exceptions, claims } = await exchange(this.#database, processId, done, wishes)
+      for (const { queueId, rounds, resolve } of told) {
+        const ids = new Set(exceptions.length > 0 ? rounds.map(({ id }) => id) : [])
+        resolve(exceptions.filter((exception) => exception.queueId === queueId && ids.has(exception.id)))
+      }
+      for (const [index, { resolve }] of asked.entries()) resolve(claims[index]!)
+    } catch (error) {
+      for (const { reject } of [...told, ...asked]) reject(error)
+    } finally {
+      this.#calls -= 1
+      this.#sendSoon()
+    }
+  }
+}
