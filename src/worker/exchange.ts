@@ -1,4 +1,5 @@
 import type { Database } from '../postgres/database.ts'
+import { isConnectionFailure } from '../postgres/failure.ts'
 import type { Claim, Round } from '../store/claim.ts'
 import { type DoneRound, exchange, type Wish } from '../store/exchange.ts'
 import type { Exception } from '../store/settle.ts'
@@ -93,10 +94,18 @@ export class Exchange {
       }
       for (const [index, { resolve }] of asked.entries()) resolve(claims[index]!)
     } catch (error) {
-      for (const { reject } of [...told, ...asked]) reject(error)
+      for (const { reject } of told) reject(error)
+      // One lane that can't be claimed must not keep the others from it.
+      if (asked.length + told.length === 1 || isConnectionFailure(error)) {
+        for (const { reject } of asked) reject(error)
+      } else for (const one of asked) await this.#askAlone(processId, one)
     } finally {
       this.#calls -= 1
       this.#sendSoon()
     }
+  }
+
+  async #askAlone(processId: number, { wish, resolve, reject }: Asked): Promise<void> {
+    await exchange(this.#database, processId, [], [wish]).then(({ claims }) => resolve(claims[0]!), reject)
   }
 }

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type DoneRound, exchange, type Wish } from '../../src/store/exchange.ts'
+import { type Board, openStage, type Player, type Stage } from '../support/rounds.ts'
+
+const BEGINNING = { after: null, afterId: '' }
+
+let stage: Stage
+
+beforeAll(async () => {
+  stage = await openStage()
+})
+afterAll(() => stage?.close())
+
+const wish = ({ queueId, queue }: Board, count: number, shard = 0): Wish => ({
+  key: { queueId, shard, lane: 0 },
+  cursor: BEGINNING,
+  count,
+  maxPayloads: queue.maxPayloads,
+})
+
+const done = ({ queueId }: Board, ...rounds: DoneRound['round'][]): DoneRound[] =>
+  rounds.map((round) => ({ queueId, round }))
+
+function ask({ processId }: Player, rounds: readonly DoneRound[], wishes: readonly Wish[]) {
+  return exchange(stage.database, processId, rounds, wishes)
+}
+
+test('completes rounds of several queues and claims from several lanes, each with its own head', async () => {
+  const [a, b] = [await stage.queue({ shards: 1 }), await stage.queue({ shards: 1, maxPayloads: 1 })]
+  const player = await a.player()
+  await a.push({ id: 'a1' }, { id: 'a2' }, { id: 'a3' })
+  await b.push({ id: 'b1', payload: 1, score: 1 }, { id: 'b1', payload: 2, score: 2 })
+
+  const first = await ask(player, [], [wish(a, 2), wish(b, 5)])
+  expect(first.exceptions).toEqual([])
+  const [ofA, ofB] = first.claims
+  expect(ofA!.rounds.map(({ id }) => id)).toEqual(['a1', 'a2'])
+  expect(ofA!.head).toBe((await a.job('a3')).performIn * 1000)
+  expect(ofB!.rounds).toMatchObject([{ id: 'b1', payloads: [1] }])
+  expect(ofB!.head).toBeNull()
+
+  // What maxPayloads left is taken in the same call.
+  const rounds = [...done(b, ...ofB!.rounds), ...done(a, ...ofA!.rounds)]
+  const second = await ask(player, rounds, [wish(b, 5), wish(a, 5)])
+  expect(second.exceptions).toMatchObject([{ id: 'b1', outcome: 'again', queueId: b.queueId }])
+  expect(second.claims.map((claim) => claim.rounds.map(({ id }) => id))).toEqual([['b1'], ['a3']])
+  expect(second.claims[0]!.rounds[0]!.payloads).toEqual([2])
+  expect(await a.countJobs()).toBe(1)
+})
+
+test('P6 P7: says what is lost and what a producer holds, and does the rest', async () => {
+  const board = await stage.queue({ shards: 1 })
+  const [player, other] = [await board.player(), await board.player()]
+  const ids = ['fine', 'held', 'stolen', 'next']
+  await board.push(...ids.map((id, index) => ({ id, performIn: new Date(index) })))
+  const [taken] = (await ask(player, [], [wish(board, 3)])).claims
+  const tx = await stage.transaction()
+  await board.pushIn(tx, { id: 'held', payload: 'more' })
+  await stage.query(`UPDATE lockstep.jobs SET claimed_by = $1 WHERE id = 'stolen'`, [other.processId])
+  const { exceptions, claims } = await ask(player, done(board, ...taken!.rounds), [wish(board, 5)])
+  expect(exceptions.map(({ id, outcome }) => `${id} ${outcome}`).sort()).toEqual(['held held', 'stolen lost'])
+  expect(claims[0]!.rounds.map(({ id }) => id)).toEqual(['next'])
+  await tx.query('ROLLBACK')
+  await stage.endSessions()
+})
+
+test('P3: one transaction: where a claim fails, nothing is completed', async () => {
+  const [good, bad] = [await stage.queue({ shards: 1 }), await stage.queue({ shards: 1 })]
+  const player = await good.player()
+  await good.push({ id: 'a' })
+  await bad.push({ id: 'unclaimable' })
+  const [taken] = (await ask(player, [], [wish(good, 1)])).claims
+  await stage.query(`
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not this one'; END $$;
+    CREATE TRIGGER refuse BEFORE UPDATE ON lockstep.jobs FOR EACH ROW WHEN (old.id = 'unclaimable') EXECUTE FUNCTION refuse()`)
+  await expect(ask(player, done(good, ...taken!.rounds), [wish(bad, 1)])).rejects.toThrow('not this one')
+  expect(await good.job('a')).toMatchObject({ claimed_by: player.processId })
+  expect(await good.countPayloads()).toBe(1)
+  expect((await ask(player, done(good, ...taken!.rounds), [])).exceptions).toEqual([])
+  expect(await good.countJobs()).toBe(0)
+})
+
+test('a paused queue gives nothing, beside others that do', async () => {
+  const [paused, board] = [await stage.queue({ shards: 1 }), await stage.queue({ shards: 1 })]
+  const player = await board.player()
+  await paused.push({ id: 'p' })
+  await board.push({ id: 'a' })
+  await stage.lockstep.pause(paused.queue)
+  const { claims } = await ask(player, [], [wish(paused, 1), wish(board, 1)])
+  expect(claims.map(({ rounds }) => rounds.map(({ id }) => id))).toEqual([[], ['a']])
+})

@@ -1,0 +1,168 @@
+import { describe, expect, test } from 'vitest'
+import { seq } from '../../src/index.ts'
+import { Appetite } from '../../src/worker/appetite.ts'
+import { overlaps } from '../support/checker.ts'
+import { Recorder } from '../support/recorder.ts'
+import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+const ids = (count: number) =>
+  Array.from({ length: count }, (_, index) => `id-${String(index).padStart(4, '0')}`)
+const PAST = 1_536_323_288_000
+const jobs = (count: number) => ids(count).map((id, index) => ({ id, performIn: new Date(PAST + index) }))
+
+/** Quick until `slow` comes; then it is told how many jobs are in hand. */
+function growing(slow: string, gate: Gate) {
+  const recorder = new Recorder()
+  const queue = shop.queue({
+    shards: 1,
+    perform: recorder.around(async (batch) => {
+      if (batch.has(slow) && recorder.of(slow).length === 1) await gate.opened
+    }),
+  })
+  const claimed = async () => {
+    const [row] = await shop.sql<{ count: number }>(
+      `SELECT count(*)::int AS count FROM lockstep.jobs j JOIN lockstep.queues q USING (queue_id)
+       WHERE q.name = $1 AND j.claimed_by IS NOT NULL`,
+      [queue.name],
+    )
+    return row!.count
+  }
+  return { recorder, queue, claimed }
+}
+
+describe('jobs in hand', () => {
+  test('R9 P8: each batch has batchSize ids at most, and they come in order, however many were taken', async () => {
+    const batches: string[][] = []
+    const queue = shop.queue({
+      shards: 1,
+      batchSize: 3,
+      perform: (batch) => void batches.push([...batch.keys()]),
+    })
+    await shop.lockstep.enqueue(queue, jobs(400))
+    await shop.work({ queues: [queue], slots: 1 })
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(batches.flat()).toEqual(ids(400))
+    for (const batch of batches) expect(batch.length).toBeLessThanOrEqual(3)
+  })
+
+  test('what has not begun goes back, its numbers unchanged, when a handler becomes slow', async () => {
+    const gate = new Gate()
+    const { recorder, queue, claimed } = growing('id-0100', gate)
+    await shop.lockstep.enqueue(queue, jobs(300))
+    const worker = await shop.work({ queues: [queue], slots: 1 })
+    await next(worker, 'started', ({ ids }) => ids.includes('id-0100'))
+    await eventually(async () => expect(await claimed()).toBe(1))
+    const rows = await shop.sql('SELECT DISTINCT retry_count, crashes, error FROM lockstep.jobs')
+    expect(rows).toEqual([{ retry_count: -1, crashes: 0, error: null }])
+    gate.open()
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(recorder.runs.map(({ id }) => id)).toEqual(ids(300))
+  })
+
+  test('R15: what has not begun goes back at stop', async () => {
+    const gate = new Gate()
+    const { recorder, queue, claimed } = growing('id-0100', gate)
+    await shop.lockstep.enqueue(queue, jobs(300))
+    const worker = await shop.work({ queues: [queue], slots: 1 })
+    await next(worker, 'started', ({ ids }) => ids.includes('id-0100'))
+    const stopped = worker.stop()
+    gate.open()
+    expect(await stopped).toBe(true)
+    expect(await claimed()).toBe(0)
+    expect(recorder.runs.map(({ id }) => id)).toEqual(ids(101))
+    expect(await shop.jobs(queue)).toBe(199)
+  })
+
+  test('P1: what has not begun when the lease is lost does not begin', async () => {
+    const gate = new Gate()
+    const { recorder, queue } = growing('id-0100', gate)
+    await shop.lockstep.enqueue(queue, jobs(200))
+    const worker = await shop.work({ queues: [queue], slots: 1, lease: 1_000 })
+    const lost = next(worker, 'leaseLost')
+    await next(worker, 'started', ({ ids }) => ids.includes('id-0100'))
+    await shop.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [worker.processId])
+    await lost
+    gate.open()
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(overlaps(recorder.runs)).toEqual([])
+    for (const id of ids(200).slice(101)) expect(recorder.of(id)).toHaveLength(1)
+  })
+
+  test('P5: a push into what is in hand is the next round', async () => {
+    const handed: unknown[] = []
+    const queue = shop.queue({
+      shards: 1,
+      async perform(batch) {
+        if (batch.has('id-0100')) await shop.lockstep.enqueue(queue, { id: 'id-0101', payload: 'more' })
+        handed.push(...(batch.get('id-0101') ?? []))
+      },
+    })
+    await shop.lockstep.enqueue(queue, jobs(102))
+    await shop.work({ queues: [queue], slots: 1 })
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(handed).toEqual(['', 'more'])
+  })
+
+  test('R13: a scheduler that does not take ahead is asked before each batch', async () => {
+    const gate = new Gate()
+    const { queue, claimed } = growing('id-0100', gate)
+    await shop.lockstep.enqueue(queue, jobs(200))
+    const worker = await shop.work({ queues: [queue], slots: 1, scheduler: seq() })
+    await next(worker, 'started', ({ ids }) => ids.includes('id-0100'))
+    expect(await claimed()).toBe(1)
+    gate.open()
+  })
+
+  test('P7: a lane that can’t be claimed does not hold up the others', async () => {
+    await shop.sql(`
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not this one'; END $$;
+      CREATE TRIGGER refuse BEFORE UPDATE ON lockstep.jobs FOR EACH ROW WHEN (old.id = 'unclaimable') EXECUTE FUNCTION refuse()`)
+    shop.later(() => shop.sql('DROP FUNCTION refuse CASCADE'))
+    const bad = shop.queue({ shards: 1, perform() {} })
+    const good = shop.queue({ shards: 1, perform() {} })
+    await shop.lockstep.enqueue(bad, { id: 'unclaimable', performIn: new Date(0) })
+    await shop.lockstep.enqueue(good, jobs(50))
+    await shop.work({ queues: [bad, good], slots: 4 })
+    await eventually(async () => expect(await shop.jobs(good)).toBe(0))
+    expect(await shop.jobs(bad)).toBe(1)
+  })
+})
+
+describe('an appetite', () => {
+  const rounds = (count: number, size = 10) => Array.from({ length: count }, () => ({ size })) as never
+
+  test('grows while hands are played quickly, up to a hundred jobs', () => {
+    const appetite = new Appetite(3)
+    const asked = Array.from({ length: 8 }, () => {
+      const { jobs } = appetite
+      appetite.satisfied(rounds(jobs), 1)
+      return jobs
+    })
+    expect(asked).toEqual([3, 6, 12, 24, 48, 96, 100, 100])
+    expect(new Appetite(500).jobs).toBe(500)
+  })
+
+  test('does not grow where there was less than it asked for, and shrinks when handlers are slow', () => {
+    const appetite = new Appetite(1)
+    appetite.satisfied(rounds(1), 1)
+    appetite.satisfied(rounds(1), 1)
+    expect(appetite.jobs).toBe(2)
+    appetite.satisfied(rounds(2), 10)
+    expect(appetite.jobs).toBe(2)
+    appetite.satisfied(rounds(2), 100)
+    expect(appetite.jobs).toBe(1)
+    appetite.satisfied(rounds(1), 100)
+    expect(appetite.jobs).toBe(1)
+  })
+
+  test('is small for large payloads', () => {
+    const appetite = new Appetite(1)
+    for (let hand = 0; hand < 10; hand += 1) appetite.satisfied(rounds(appetite.jobs), 1)
+    expect(appetite.jobs).toBe(100)
+    appetite.satisfied(rounds(100, 1_000_000), 1)
+    expect(appetite.jobs).toBe(2)
+    appetite.satisfied(rounds(2, 10_000_000), 1)
+    expect(appetite.jobs).toBe(1)
+  })
+})
