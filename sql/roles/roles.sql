@@ -35,7 +35,8 @@ REVOKE ALL ON FUNCTION
   @schema@.bury_lowest, @schema@.check_jobs, @schema@.claim, @schema@.complete, @schema@.create_queue,
   @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue, @schema@.enqueue_many, @schema@.exchange, @schema@.fail,
   @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.hold_waiting, @schema@.is_gone, @schema@.kill,
-  @schema@.look, @schema@.micros, @schema@.payloads_of, @schema@.perform_now, @schema@.rehome, @schema@.release,
+  @schema@.look, @schema@.micros, @schema@.payloads_of, @schema@.perform_now, @schema@.problem_of, @schema@.push_many,
+  @schema@.push_one, @schema@.rehome, @schema@.release,
   @schema@.requeue, @schema@.require_read_committed, @schema@.shard_of, @schema@.survey, @schema@.unsettled,
   @schema@.wake
 FROM PUBLIC, @producer@, @worker@, @viewer@;

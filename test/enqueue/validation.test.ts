@@ -82,10 +82,10 @@ describe('R1 a bad job is rejected by index and field, and nothing of its call i
 
   test('what only the server finds out: the index is the caller’s, though jobs are sent in another order', async () => {
     const [row] = await stage.query<{ text: string }>(
-      `SELECT pg_get_functiondef('lockstep.check_jobs'::regproc) AS text`,
+      `SELECT pg_get_functiondef('lockstep.problem_of'::regproc) AS text`,
     )
-    const refusal = `WHEN i.id = 'A refused' THEN 'perform_in is not to its liking' WHEN i.lane`
-    await stage.query(row!.text.replace('WHEN i.lane', refusal))
+    const refusal = `WHEN _id = 'A refused' THEN 'perform_in is not to its liking' WHEN (_lane`
+    await stage.query(row!.text.replace('WHEN (_lane', refusal))
     const jobs = [{ id: 'b' }, { id: 'c' }, { id: 'A refused' }, { id: 'A' }]
     const error = await board.push(...jobs).catch((e) => e)
     expect(error).toBeInstanceOf(JobError)

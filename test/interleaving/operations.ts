@@ -23,22 +23,23 @@ export interface Operation {
   readonly triedAgainAfter?: RegExp
 }
 
-function pushing(name: string, payload: string, score: number, end?: 'ROLLBACK'): Operation {
+/** One and the same twice is a bulk push, which has a way of its own. */
+function pushing(name: string, payload: string, score: number, times = 1, end?: 'ROLLBACK'): Operation {
   return {
     name,
     end,
     async act({ board }, session) {
-      await push(board, payload, score, session)
+      await push(board, payload, score, session, ID, times)
       return 'pushed'
     },
   }
 }
 
 export const pushNew = pushing('a push', 'n', 0)
-export const pushEqual = pushing('an equal push', 'v', 4)
+export const pushEqual = pushing('an equal push', 'v', 4, 2)
 /** The smallest score wins. */
 export const pushEqualLower = pushing('an equal push before it', 'v', -1)
-export const pushInVain = pushing('a push rolled back', 'n', 0, 'ROLLBACK')
+export const pushInVain = pushing('a push rolled back', 'n', 0, 2, 'ROLLBACK')
 
 /** Its payloads, if its fence is above all before. */
 function taken({ fences }: Scene, round: Round): string {

@@ -114,9 +114,10 @@ export function push(
   score: number,
   tx?: pg.Client,
   id = ID,
+  times = 1,
 ): Promise<void> {
   const job = { id, payload: JSON.stringify(payload), score, performIn: new Date(PAST), lane: 0 }
-  return store(stage.database, queue.name, [job], tx)
+  return store(stage.database, queue.name, Array(times).fill(job), tx)
 }
 
 async function bury(board: Board): Promise<void> {

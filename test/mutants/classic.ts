@@ -114,13 +114,24 @@ export const CLASSIC: readonly Mutant[] = [
     breaks: 'A push that equals a payload in work is taken for a repetition of it and swallowed.',
     edits: [
       sql(
-        'enqueue_many',
+        'push_many',
         '  ORDER BY i.position\n  ON CONFLICT',
         `  WHERE j.claimed_by IS NULL OR NOT EXISTS (
     SELECT FROM @schema@.payloads e
     WHERE e.queue_id = j.queue_id AND e.job_id = j.id AND e.fence < j.fence AND e.digest = i.digest
   )
   ORDER BY i.position\n  ON CONFLICT`,
+      ),
+      sql(
+        'push_one',
+        '  INSERT INTO @schema@.payloads',
+        `  IF EXISTS (
+    SELECT FROM @schema@.payloads e
+    WHERE e.queue_id = _queue_id AND e.job_id = _id AND e.fence < _fence AND e.digest = @schema@.digest_of(_payload)
+  ) THEN
+    RETURN NULL;
+  END IF;
+  INSERT INTO @schema@.payloads`,
       ),
     ],
     tests: ['store/next-round'],
@@ -129,7 +140,9 @@ export const CLASSIC: readonly Mutant[] = [
     name: 'score by max',
     promise: 'R2',
     breaks: 'An equal payload pushed again moves the waiting one back instead of leaving its place.',
-    edits: [sql('enqueue_many', 'WHERE excluded.score < p.score;', 'WHERE excluded.score > p.score;')],
+    edits: ['push_one', 'push_many'].map((name) =>
+      sql(name, 'WHERE excluded.score < p.score;', 'WHERE excluded.score > p.score;'),
+    ),
     tests: ['store/merge'],
   },
   {

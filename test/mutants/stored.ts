@@ -115,16 +115,16 @@ export const STORED: readonly Mutant[] = [
     name: 'a push that hastens what waits',
     promise: 'R2',
     breaks: 'A push undoes the pause after a failure, or a time that was chosen.',
-    edits: [
+    edits: ['push_one', 'push_many'].map((name) =>
       sql(
-        'enqueue_many',
-        `SET next_perform_in = excluded.perform_in
-      WHERE j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL`,
+        name,
+        'SET next_perform_in = excluded.perform_in\n',
         `SET
         perform_in = CASE WHEN j.claimed_by IS NULL THEN least(j.perform_in, excluded.perform_in) ELSE j.perform_in END,
-        next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END`,
+        next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END
+        WHERE true OR j.claimed_by IS NOT NULL --`,
       ),
-    ],
+    ),
     tests: ['store/merge'],
   },
   {
@@ -133,9 +133,15 @@ export const STORED: readonly Mutant[] = [
     breaks: 'All pushes of one transaction have one score, and lie before what others pushed meanwhile.',
     edits: [
       sql(
-        'enqueue_many',
+        'push_many',
         'coalesce(i.score, extract(epoch FROM clock_timestamp())',
         'coalesce(i.score, extract(epoch FROM now())',
+        2,
+      ),
+      sql(
+        'push_one',
+        'coalesce(_score, extract(epoch FROM clock_timestamp())',
+        'coalesce(_score, extract(epoch FROM now())',
       ),
     ],
     tests: ['enqueue/defaults'],
@@ -146,11 +152,12 @@ export const STORED: readonly Mutant[] = [
     breaks: 'Two bulk pushes of the same ids lock them in opposite order: a deadlock, and one of them fails.',
     edits: [
       sql(
-        'enqueue_many',
+        'push_many',
         'coalesce(i.lane, 0::smallint) AS lane\n',
         'coalesce(i.lane, 0::smallint) AS lane, i.position\n',
+        2,
       ),
-      sql('enqueue_many', 'i.id FROM input i\n', 'i.id FROM input i ORDER BY i.position\n'),
+      sql('push_many', 'i.id, _fence FROM input i\n', 'i.id, _fence FROM input i ORDER BY i.position\n', 2),
     ],
     tests: ['store/producers'],
   },

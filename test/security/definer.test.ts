@@ -73,7 +73,8 @@ describe('what runs with the owner’s rights', () => {
 
   test('declares no variable of the caller’s types, however it was compiled', async () => {
     const { client, sprung } = await trapper('both')
-    const inner = `FUNCTION ${prefix}.wake, ${prefix}.check_jobs`
+    const names = ['wake', 'check_jobs', 'problem_of', 'push_one', 'push_many']
+    const inner = `FUNCTION ${names.map((name) => `${prefix}.${name}`).join(', ')}`
     await office
       .session('owner')
       .query(`GRANT EXECUTE ON ${inner} TO ${quoteIdentifier(office.logins.role('both'))}`)
@@ -90,9 +91,14 @@ describe('what runs with the owner’s rights', () => {
       CREATE DOMAIN pg_temp.record AS pg_catalog.text CHECK (pg_temp.spring())`)
     await client.query(`SELECT 'x'::text`)
     expect(sprung).toEqual([`sprung by ${office.logins.role('both')}`])
-    // Compiles both for the session.
+    // Compiles them for the session; the last two can't do more.
     await client.query(`SELECT ${prefix}.wake(1, '{a}', true)`)
     await client.query(`SELECT ${prefix}.check_jobs('{a}', '{1}', '{1}', '{now}', '{0}')`)
+    for (const call of [
+      `push_one(1, 1, 'a', '1', 1, now(), 0::smallint)`,
+      `push_many(1, 1, '{a}', '{1}', '{1}', '{now}', '{0}')`,
+    ])
+      await expect(client.query(`SELECT ${prefix}.${call}`)).rejects.toMatchObject({ code: '42501' })
     await client.query(`SELECT ${prefix}.enqueue_many('typed', '{b}', '{1}', '{1}', '{now}', '{0}')`)
     expect(sprung).toHaveLength(1)
   })

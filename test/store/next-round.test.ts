@@ -113,7 +113,12 @@ describe('P5 no push is swallowed', () => {
     await board.push({ id: 'a', payload: 'v', score: 1, lane: 0 })
     await player.complete(await player.take())
     await board.push({ id: 'a', payload: 'v', score: 2, lane: 4, performIn: FUTURE })
-    expect(await board.job('a')).toMatchObject({ fence: 0, lane: 4, performIn: FUTURE })
+    expect(await board.job('a')).toMatchObject({
+      retry_count: -1,
+      claimed_by: null,
+      lane: 4,
+      performIn: FUTURE,
+    })
     expect(await board.set('a')).toEqual(['v[2]'])
   })
 })
