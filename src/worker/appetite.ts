@@ -1,8 +1,10 @@
 import type { Round } from '../store/claim.ts'
 
+/** ms that a job may be in hand before its turn: handlers may become slow. */
+export const LONGEST_IN_HAND = 50
 /** ms of performing that a hand may take for the next one to be twice as large. */
 const QUICK = 5
-/** ms of performing after which the next hand is half as large. */
+/** ms of performing after which the next hand is half as large; where jobs had to be given back, it is one batch. */
 const SLOW = 20
 const MOST_JOBS = 100
 /** Characters of payloads: what is in hand lies in memory. */
@@ -31,7 +33,8 @@ export class Appetite {
   /** What was in hand, and how many ms it took to perform it. */
   satisfied(rounds: readonly Round[], took: number): void {
     this.#charactersPerJob = rounds.reduce((sum, { size }) => sum + size, 0) / rounds.length
-    if (took > SLOW) this.#batches = Math.max(1, Math.floor(this.#batches / 2))
+    if (took > LONGEST_IN_HAND) this.#batches = 1
+    else if (took > SLOW) this.#batches = Math.max(1, Math.floor(this.#batches / 2))
     else if (took < QUICK && rounds.length >= this.jobs) this.#batches *= 2
     this.#batches = Math.min(this.#batches, MOST_JOBS)
   }

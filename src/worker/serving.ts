@@ -1,6 +1,7 @@
 import type { Logger } from '../logger.ts'
 import { isConnectionFailure } from '../postgres/failure.ts'
 import type { Claim, Round } from '../store/claim.ts'
+import { LONGEST_IN_HAND } from './appetite.ts'
 import { type BatchSettings, workOff } from './batch.ts'
 import type { WorkerEmitter } from './events.ts'
 import type { Exchange } from './exchange.ts'
@@ -10,8 +11,8 @@ import type { ServerClock } from './server-clock.ts'
 import type { Claimant, Settlements } from './settlements.ts'
 import type { Lane } from './timetable.ts'
 
-/** ms that a job may be in hand before its turn: handlers may become slow. */
-const LONGEST_IN_HAND = 50
+/** Who took what is in hand. */
+type Hand = Omit<Claimant, 'startedAt'>
 
 export interface ServingOptions {
   readonly exchange: Exchange
@@ -76,34 +77,35 @@ export class Serving {
     }
   }
 
-  async #begin(lane: Lane, hand: Omit<Claimant, 'startedAt'>, rounds: readonly Round[]): Promise<void> {
+  async #begin(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
     const { events } = this.#options
     const queue = hand.served.queue.name
     for (const { rescued, id, crashes } of rounds) if (rescued) events.emit('rescued', { queue, id, crashes })
     const startedAt = performance.now()
-    await this.#play(lane, hand, [...rounds])
+    await this.#play(lane, hand, [...rounds], startedAt + LONGEST_IN_HAND)
     lane.appetite.satisfied(rounds, performance.now() - startedAt)
   }
 
-  /** One batch after the other. What has not begun when it has been in hand for too long is given back. */
-  async #play(lane: Lane, hand: Omit<Claimant, 'startedAt'>, left: Round[]): Promise<void> {
+  /** One batch after the other. What has not begun by `until`, while a handler runs or because one did, is given back. */
+  async #play(lane: Lane, hand: Hand, left: Round[], until: number): Promise<void> {
     const { settlements } = this.#options
     const { batchSize } = hand.served.queue
     const giveBack = () => {
-      const released = left.splice(0)
       const claimant = { ...hand, startedAt: performance.now() }
-      settlements.settle(claimant, { completed: [], failed: [], released })
+      settlements.settle(claimant, { completed: [], failed: [], released: left.splice(0) })
     }
-    const timer = left.length > batchSize ? setTimeout(giveBack, LONGEST_IN_HAND) : undefined
+    const timer = left.length > batchSize ? setTimeout(giveBack, until - performance.now()) : undefined
+    if (!this.#mayBegin(lane, hand)) giveBack()
     while (left.length > 0) {
-      if (!this.#mayBegin(lane, hand)) giveBack()
-      else await this.#workOff({ ...hand, startedAt: performance.now() }, left.splice(0, batchSize))
+      await this.#workOff({ ...hand, startedAt: performance.now() }, left.splice(0, batchSize))
+      // A timer does not come between handlers that leave the event loop no turn.
+      if (!this.#mayBegin(lane, hand) || performance.now() > until) giveBack()
     }
     clearTimeout(timer)
   }
 
   /** Meanwhile the worker may have been told to stop, its lease may have ended, or the shard may be to go. */
-  #mayBegin({ shard }: Lane, { processId }: Pick<Claimant, 'processId'>): boolean {
+  #mayBegin({ shard }: Lane, { processId }: Hand): boolean {
     const { identity, ready } = this.#options
     return ready() && processId === identity.processId && !shard.leaving
   }

@@ -60,6 +60,28 @@ describe('jobs in hand', () => {
     expect(recorder.runs.map(({ id }) => id)).toEqual(ids(300))
   })
 
+  test('it goes back too where handlers leave the event loop no turn', async () => {
+    let busy = 0
+    const queue = shop.queue({
+      shards: 1,
+      perform(batch) {
+        if ([...batch.keys()].some((id) => id < 'id-0100')) return
+        const until = performance.now() + 20
+        while (performance.now() < until);
+        busy += 1
+      },
+    })
+    await shop.lockstep.enqueue(queue, jobs(115))
+    const worker = await shop.work({ queues: [queue], slots: 1 })
+    let atOnce = 0
+    worker.on('completed', () => {
+      atOnce = Math.max(atOnce, busy)
+      busy = 0
+    })
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(atOnce).toBeLessThan(5)
+  })
+
   test('R15: what has not begun goes back at stop', async () => {
     const gate = new Gate()
     const { recorder, queue, claimed } = growing('id-0100', gate)
@@ -150,9 +172,12 @@ describe('an appetite', () => {
     expect(appetite.jobs).toBe(2)
     appetite.satisfied(rounds(2), 10)
     expect(appetite.jobs).toBe(2)
-    appetite.satisfied(rounds(2), 100)
-    expect(appetite.jobs).toBe(1)
-    appetite.satisfied(rounds(1), 100)
+    appetite.satisfied(rounds(2), 1)
+    expect(appetite.jobs).toBe(4)
+    appetite.satisfied(rounds(4), 30)
+    expect(appetite.jobs).toBe(2)
+    appetite.satisfied(rounds(2), 1)
+    appetite.satisfied(rounds(4), 60)
     expect(appetite.jobs).toBe(1)
   })
 
