@@ -3,7 +3,7 @@ import { defineQueue, type NewJob, type Queue } from '../src/index.ts'
 import type { Bench, Case } from './measure.ts'
 
 const BULK = 50_000
-const FEW = 5_000
+const FEW = 30_000
 const SINGLE = 2_000
 const PICK_UPS = 300
 

@@ -5,7 +5,9 @@ import { type DoneRound, exchange, type Wish } from '../store/exchange.ts'
 import type { Exception } from '../store/settle.ts'
 
 /** Calls under way at once: while the server works on one, the handlers of the other's jobs run. */
-const MAX_CALLS = 2
+const MAX_CALLS = 3
+/** Jobs to complete, and jobs to claim, that go in one call. */
+const MAX_JOBS = 200
 
 interface Deferred<T> {
   resolve(value: T): void
@@ -73,11 +75,22 @@ export class Exchange {
     setImmediate(() => {
       this.#sending = false
       for (const [processId, parcel] of this.#waiting) {
-        if (this.#calls >= MAX_CALLS) break
-        this.#waiting.delete(processId)
-        void this.#send(processId, parcel)
+        while (this.#calls < MAX_CALLS && this.#waiting.has(processId)) {
+          void this.#send(processId, this.#part(processId, parcel))
+        }
       }
     })
+  }
+
+  /** As much as one call may carry. */
+  #part(processId: number, { asked, told }: Parcel): Parcel {
+    const part: Parcel = { asked: [], told: [] }
+    let jobs = 0
+    for (; told.length > 0 && jobs < MAX_JOBS; part.told.push(told.shift()!)) jobs += told[0]!.rounds.length
+    jobs = 0
+    for (; asked.length > 0 && jobs < MAX_JOBS; part.asked.push(asked.shift()!)) jobs += asked[0]!.wish.count
+    if (told.length + asked.length === 0) this.#waiting.delete(processId)
+    return part
   }
 
   async #send(processId: number, { asked, told }: Parcel): Promise<void> {
