@@ -122,4 +122,33 @@ export const WORKED: readonly Mutant[] = [
     ],
     tests: ['worker/p1-lease'],
   },
+  {
+    name: 'jobs kept in hand',
+    promise: 'P8',
+    breaks: 'A handler that becomes slow makes all that was taken with it wait.',
+    edits: [source('worker/serving', 'setTimeout(giveBack, until - performance.now())', 'undefined')],
+    tests: ['worker/in-hand'],
+  },
+  {
+    name: 'jobs in hand begun after the lease',
+    promise: 'P1',
+    breaks: 'Jobs that others may have by now are performed beside them.',
+    edits: [
+      source(
+        'worker/serving',
+        'return ready() && processId === identity.processId && !shard.leaving',
+        'return true',
+      ),
+    ],
+    tests: ['worker/in-hand'],
+  },
+  {
+    name: 'a lane that fails takes the others along',
+    promise: 'P7',
+    breaks: 'One shard that can’t be claimed keeps a process from claiming anything.',
+    edits: [
+      source('worker/exchange', 'asked.length + told.length === 1 || isConnectionFailure(error)', 'true'),
+    ],
+    tests: ['worker/in-hand'],
+  },
 ]
