@@ -1,7 +1,7 @@
 import pgListen, { type Subscriber } from 'pg-listen'
 import type { Logger } from '../logger.ts'
 import type { ConnectionConfig } from '../postgres/connection.ts'
-import { toLockstepError } from '../postgres/failure.ts'
+import { isConnectionFailure, toLockstepError } from '../postgres/failure.ts'
 import { echo, type Message, parseMessage } from '../store/wake.ts'
 import { Bell } from './bell.ts'
 import { Loop, type Service } from './service.ts'
@@ -10,6 +10,10 @@ const RECONNECT_PAUSE = 500
 /** ms between checks that the connection still hears, and how long an answer may take. */
 const CHECK_EVERY = 10_000
 const ECHO_TIMEOUT = 3_000
+/** ms that LISTEN may take; on a connection that is half open it is never answered. */
+const LISTEN_TIMEOUT = 5_000
+
+const NOT_LISTENING = 'no wake-up connection: polling'
 
 /**
  * Hears NOTIFY on a connection of its own. It reconnects for ever, and asks itself something now and then: a
@@ -38,12 +42,12 @@ export class WakeUp implements Service {
     this.#onMessage = onMessage
   }
 
+  /** Without a connection that hears, the worker polls, and tries again at each check. */
   async start(): Promise<void> {
-    try {
-      await this.#listen()
-    } catch (error) {
-      throw toLockstepError(error)
-    }
+    await this.#listen().catch((error: Error) => {
+      if (!isConnectionFailure(error)) throw toLockstepError(error)
+      this.#logger.warn({ error: error.message }, NOT_LISTENING)
+    })
     await this.#checking.start()
   }
 
@@ -53,7 +57,8 @@ export class WakeUp implements Service {
   }
 
   async #listen(): Promise<void> {
-    const subscriber: Subscriber = pgListen.default(this.#config, {
+    const config = { ...this.#config, query_timeout: LISTEN_TIMEOUT }
+    const subscriber: Subscriber = pgListen.default(config, {
       // pg-listen has no way to end its retries but a failure to tell the pause.
       retryInterval: () => {
         if (this.#subscriber === subscriber) return RECONNECT_PAUSE
@@ -103,9 +108,7 @@ export class WakeUp implements Service {
     if (this.#heard || this.#checking.stopping) return
     this.#logger.warn({}, 'the wake-up connection is deaf: replacing it')
     await this.#close()
-    await this.#listen().catch((error: Error) =>
-      this.#logger.warn({ error: error.message }, 'no wake-up connection'),
-    )
+    await this.#listen().catch((error: Error) => this.#logger.warn({ error: error.message }, NOT_LISTENING))
   }
 
   /** A half-open connection may take its time to close: that is not waited for long. */

@@ -74,10 +74,10 @@ async function soak(duration: number, chance: Chance, faults: readonly Fault[]):
   const field = await Field.open({ workers: WORKERS, producers: PRODUCERS, scale: LARGE })
   try {
     const { blows, broken } = await fight(field, duration, chance, faults)
+    if (broken) console.error(broken)
     const verdict = judge(field, await field.settle())
     console.log(drawReport(blows, faults, verdict))
     console.log(drawSummary(blows, verdict, duration / 1000))
-    if (broken) console.error(broken)
     return broken || complaints(verdict).length > 0 ? 1 : 0
   } finally {
     await field.close()

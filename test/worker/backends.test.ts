@@ -117,3 +117,23 @@ test('P6: an outcome that is refused after the lease was lost is told so, though
   expect(await refused).toMatchObject({ id: 'a' })
   expect(completed).toEqual([])
 })
+
+test('P8: a worker starts where its wake-up connection is never answered, and hears when it can', async () => {
+  const network = await Network.to(shop.connectionString)
+  const lockstep = new Lockstep({ connectionString: network.connectionString, logger: shop.logger })
+  shop.later(() => lockstep.close())
+  shop.later(() => network.close())
+  network.deafen()
+  const queue = shop.queue({ perform() {} })
+  const worker = shop.create({ queues: [queue], poll: 60_000 }, lockstep)
+  const found = next(worker, 'completed', () => true, 30_000)
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await worker.start()
+  await found
+  expect(shop.warnings.map(({ message }) => message)).toContain('no wake-up connection: polling')
+  await shop.idle(queue)
+  network.restore()
+  const told = next(worker, 'completed', () => true, 30_000)
+  await shop.lockstep.enqueue(queue, { id: 'b' })
+  await told
+}, 60_000)
