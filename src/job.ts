@@ -12,6 +12,9 @@ export interface NewJob<Payload = unknown> {
   readonly lane?: number
 }
 
+/** The highest lane there is. */
+export const MAX_LANE = 32_767
+
 /** What a handler may want to know of a job in its batch. */
 export interface JobInfo {
   /** −1: never failed, 0: failed once. */

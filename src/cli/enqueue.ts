@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { toPushedJob } from '../enqueue/validation.ts'
-import { LockstepError } from '../errors.ts'
 import type { NewJob } from '../job.ts'
+import { hasCode } from '../postgres/failure.ts'
 import { defineQueue, MAX_SHARDS } from '../queue.ts'
 import { type Connection, type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { ENQUEUE_HELP } from './enqueue/help.ts'
@@ -107,20 +107,15 @@ async function createMissing(
   shards: number | undefined,
 ): Promise<void> {
   const { ensureQueue, listQueues } = await import('../store/queue.ts')
-  const found = await listQueues(database, [name]).then(([queue]) => queue, ifForbidden)
-  // A producer's role may create queues without seeing any.
-  if (found === FORBIDDEN) return void (await ensureQueue(database, name, shards ?? DEFAULT_SHARDS))
+  // A producer's role may create queues without seeing any: then nobody knows whether it is new.
+  const queues = await listQueues(database, [name]).catch((error) => {
+    if (!hasCode(error, 'LOCKSTEP_PERMISSION')) throw error
+  })
+  const [found] = queues ?? []
   if (!found) {
     await ensureQueue(database, name, shards ?? DEFAULT_SHARDS)
-    note(`queue ${quote(name)} is new: created with ${plural(shards ?? DEFAULT_SHARDS, 'shard')}`)
+    if (queues) note(`queue ${quote(name)} is new: created with ${plural(shards ?? DEFAULT_SHARDS, 'shard')}`)
   } else if (shards !== undefined && shards !== found.shards) {
     note(`queue ${quote(name)} keeps its ${plural(found.shards, 'shard')}: see \`lockstep reshard\``)
   }
-}
-
-const FORBIDDEN = Symbol('forbidden')
-
-function ifForbidden(error: unknown): typeof FORBIDDEN {
-  if (error instanceof LockstepError && error.code === 'LOCKSTEP_PERMISSION') return FORBIDDEN
-  throw error
 }

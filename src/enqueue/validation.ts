@@ -1,11 +1,10 @@
 import { JobError } from '../errors.ts'
-import type { NewJob } from '../job.ts'
+import { MAX_LANE, type NewJob } from '../job.ts'
 import { show } from '../options.ts'
 import type { PushedJob } from '../store/push.ts'
 
 const MAX_ID_BYTES = 1_024
 const MAX_PAYLOAD_BYTES = 8 * 1_024 * 1_024
-const MAX_LANE = 32_767
 /** Between these, a date's text is the same for JavaScript and Postgres. */
 const EARLIEST = Date.parse('0001-01-01T00:00:00.000Z')
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z')

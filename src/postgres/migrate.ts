@@ -1,4 +1,3 @@
-import { readdir, readFile } from 'node:fs/promises'
 import {
   DummyDriver,
   Kysely,
@@ -14,9 +13,9 @@ import { DatabaseError } from '../errors.ts'
 import type { Database } from './database.ts'
 import { hasCode, toLockstepError } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
+import { listSqlFiles, readSql } from './sql-file.ts'
 
 const MIGRATION_TABLE = 'migrations'
-const SQL_FOLDER = new URL('../../sql/', import.meta.url)
 
 /** What a migration run did: the numbered migrations it applied, in order; none on a database that had them. */
 export interface MigrationReport {
@@ -177,13 +176,8 @@ const DEFINED_FIRST = [
 ]
 
 async function definitions(schema: string): Promise<string[]> {
-  const files = (await readdir(SQL_FOLDER)).filter((file) => file.endsWith('.sql')).sort()
   const rank = (file: string) => DEFINED_FIRST.indexOf(file.slice(0, -4)) + 1 || DEFINED_FIRST.length + 1
-  const ordered = files.toSorted((a, b) => rank(a) - rank(b))
-  const texts = await Promise.all(ordered.map((file) => readFile(new URL(file, SQL_FOLDER), 'utf8')))
-  // In one pass: the name of a schema may hold what looks like a placeholder.
-  const values = { '@schema@': quoteIdentifier(schema), '@channel@': `'${schema}'` }
-  return texts.map((text) =>
-    text.replace(/@(schema|channel)@/g, (found) => values[found as keyof typeof values]),
-  )
+  const ordered = (await listSqlFiles()).toSorted((a, b) => rank(a) - rank(b))
+  const values = { schema: quoteIdentifier(schema), channel: `'${schema}'` }
+  return Promise.all(ordered.map((file) => readSql(file, values)))
 }

@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises'
 import { OptionError } from '../errors.ts'
 import { show } from '../options.ts'
-import { quoteIdentifier } from './schema-name.ts'
+import { isIdentifier, MAX_BYTES, quoteIdentifier } from './schema-name.ts'
+import { readSql } from './sql-file.ts'
 
 /** Who uses a schema without owning it. */
 export interface RoleNames {
@@ -20,8 +20,7 @@ export const DEFAULT_ROLES: RoleNames = {
 }
 
 /** In a folder of its own: a migration makes everything that lies beside it, and grants nothing. */
-const ROLES_FILE = new URL('../../sql/roles/roles.sql', import.meta.url)
-const MAX_BYTES = 63
+const ROLES_FILE = 'roles/roles.sql'
 
 /**
  * SQL that creates the roles where they are missing and grants each what it needs, for the owner to run.
@@ -30,21 +29,19 @@ const MAX_BYTES = 63
 export async function rolesSql(schema: string, roles: RoleNames): Promise<string> {
   const names = [roles.producer, roles.worker, roles.viewer].map(checkRoleName)
   const [producer, worker, viewer] = names.map(quoteIdentifier)
-  const values: Readonly<Record<string, string>> = {
+  const text = await readSql(ROLES_FILE, {
     schema: quoteIdentifier(schema),
     producer: producer!,
     worker: worker!,
     viewer: viewer!,
     names: names.map(quoteLiteral).join(', '),
-  }
-  const text = await readFile(ROLES_FILE, 'utf8')
-  return text.replace(/@(\w+)@/g, (_, place: string) => values[place]!).trimEnd()
+  })
+  return text.trimEnd()
 }
 
 /** Quoted or not, GRANT takes "public" for everybody. The dollars would end the block that the name stands in. */
 function checkRoleName(name: string): string {
-  const fine = name !== '' && Buffer.byteLength(name) <= MAX_BYTES && !/[\p{Cc}\p{Cs}]|\$roles\$/u.test(name)
-  if (fine && !name.startsWith('pg_') && name !== 'public' && name !== 'none') return name
+  if (isIdentifier(name) && !name.includes('$roles$') && name !== 'public' && name !== 'none') return name
   throw new OptionError(
     `a role must be 1 to ${MAX_BYTES} bytes of text without control characters, not starting with pg_, not public or none; got ${show(name)}`,
   )

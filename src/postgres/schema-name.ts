@@ -2,7 +2,7 @@ import { OptionError } from '../errors.ts'
 import { show } from '../options.ts'
 
 export const DEFAULT_SCHEMA = 'lockstep'
-const MAX_BYTES = 63
+export const MAX_BYTES = 63
 
 /**
  * Any name Postgres takes for a schema, but for quotes, dollars, backslashes and control characters: it also
@@ -10,14 +10,20 @@ const MAX_BYTES = 63
  * @throws OptionError
  */
 export function checkSchemaName(schema: string): string {
-  const fine =
-    typeof schema === 'string' &&
-    schema !== '' &&
-    Buffer.byteLength(schema) <= MAX_BYTES &&
-    !/["'$\\\p{Cc}\p{Cs}]/u.test(schema)
-  if (fine && !schema.startsWith('pg_')) return schema
+  if (isIdentifier(schema) && !/["'$\\]/.test(schema)) return schema
   throw new OptionError(
     `schema must be 1 to ${MAX_BYTES} bytes of text without quotes, $, \\ or control characters, not starting with pg_; got ${show(schema)}`,
+  )
+}
+
+/** Whether it can name what a user makes in Postgres, quoted, and be shown on a line. */
+export function isIdentifier(name: unknown): name is string {
+  return (
+    typeof name === 'string' &&
+    name !== '' &&
+    Buffer.byteLength(name) <= MAX_BYTES &&
+    !/[\p{Cc}\p{Cs}]/u.test(name) &&
+    !name.startsWith('pg_')
   )
 }
 

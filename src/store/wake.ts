@@ -1,3 +1,4 @@
+import { MAX_LANE } from '../job.ts'
 import type { Database } from '../postgres/database.ts'
 
 /** What workers are told over NOTIFY on the channel named like the schema. */
@@ -28,7 +29,6 @@ export function parseMessage(text: string): Message {
   return { kind: 'heads', queueId: Number(first), heads: rest.flatMap(parseHead) }
 }
 
-const MAX_LANE = 32_767
 /** Microseconds since 1970 that stay within Postgres' timestamps: some time in 4685 BC, and the end of 9999. */
 const [FIRST_MICRO, LAST_MICRO] = [-210_000_000_000_000_000, 253_402_300_800_000_000]
 

@@ -8,11 +8,6 @@ export function warningBefore(lease: number): number {
   return lease / 5
 }
 
-/** ms before its end at which a process that works on is killed: on a busy machine neither comes at once. */
-export function killBefore(lease: number): number {
-  return lease / 10
-}
-
 const DEADLINE = 0
 const WORKING = 1
 
@@ -35,6 +30,19 @@ export class LeaseState {
   /** How many handlers run. Written by the main thread alone. */
   get working(): number {
     return this.numbers[WORKING]!
+  }
+
+  /**
+   * Kills the process if handlers still run when a tenth of a lease of so many ms is left: on a busy machine
+   * neither the timer nor the death comes at once.
+   */
+  killBeforeEnd(lease: number): NodeJS.Timeout {
+    return setTimeout(
+      () => {
+        if (this.working > 0) process.kill(process.pid, 'SIGKILL')
+      },
+      this.deadline - lease / 10 - monotonicMs(),
+    )
   }
 
   setDeadline(deadline: number): void {

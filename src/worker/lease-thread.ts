@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type pg from 'pg'
 import { type ConnectionConfig, connect } from '../postgres/connection.ts'
 import { type ProcessInfo, registerProcess, removeProcess, renewLeases } from '../store/process.ts'
-import { killBefore, LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
+import { LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
 
 /** What the thread is started with. Times are in ms. */
 export interface LeaseThreadData {
@@ -149,11 +149,7 @@ function end(): void {
   clearTimeout(timer)
   clearTimeout(ending)
   port.postMessage({ kind: 'ending' } satisfies LeaseMessage)
-  if (killAtEnd) killing = setTimeout(killIfWorking, state.deadline - killBefore(lease) - monotonicMs())
-}
-
-function killIfWorking(): void {
-  if (state.working > 0) process.kill(process.pid, 'SIGKILL')
+  if (killAtEnd) killing = state.killBeforeEnd(lease)
 }
 
 async function stop(): Promise<void> {

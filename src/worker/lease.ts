@@ -2,7 +2,7 @@ import type { Worker as Thread } from 'node:worker_threads'
 import type { ConnectionConfig } from '../postgres/connection.ts'
 import { toLockstepError } from '../postgres/failure.ts'
 import type { ProcessInfo } from '../store/process.ts'
-import { killBefore, LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
+import { LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
 import type { LeaseCommand, LeaseMessage, LeaseThreadData } from './lease-thread.ts'
 import { startThread } from './start-thread.ts'
 
@@ -102,13 +102,8 @@ export class Lease {
     if (this.#processId === 0) return
     this.#options.onFailure(cause)
     const { lease, killAtEnd } = this.#options
-    const left = this.#state.deadline - killBefore(lease) - monotonicMs()
-    if (killAtEnd && !this.#ending) this.#killing = setTimeout(() => this.#killIfWorking(), left)
+    if (killAtEnd && !this.#ending) this.#killing = this.#state.killBeforeEnd(lease)
     this.#end()
-  }
-
-  #killIfWorking(): void {
-    if (this.#state.working > 0) process.kill(process.pid, 'SIGKILL')
   }
 
   #end(): void {

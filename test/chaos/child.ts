@@ -33,8 +33,11 @@ export class Child<Options extends object> {
     this.#process.stderr!.on('data', (words) => {
       this.#lastWords = (this.#lastWords + words).slice(-LAST_WORDS)
     })
-    this.ended = once(this.#process, 'exit').then(([code]) => {
+    this.#process.on('exit', () => {
       this.endedAt = process.hrtime.bigint()
+    })
+    // By then all it has said is heard.
+    this.ended = once(this.#process, 'close').then(([code]) => {
       // One that starts while the server is away ends with an error too, and comes again.
       if (this.#isReady && code) this.failure = this.#lastWords.trim() || `exit code ${code}`
     })

@@ -1,12 +1,11 @@
 import type pg from 'pg'
-import { Database, type Queryable } from '../../src/postgres/database.ts'
 import type { Round } from '../../src/store/claim.ts'
 import { deleteDead, listDead, requeueDead } from '../../src/store/dead.ts'
 import { removeProcess, renewLeases, sweepProcesses } from '../../src/store/process.ts'
 import { rehome } from '../../src/store/queue.ts'
 import type { Exception } from '../../src/store/settle.ts'
 import { actOnWaiting, type JobAction, lockWaiting } from '../../src/store/waiting.ts'
-import { type Player, shown } from '../support/rounds.ts'
+import { type Player, shown, through } from '../support/rounds.ts'
 import { HOUR, ID, push, type Scene } from './scenes.ts'
 
 /** One thing that somebody does, as the product does it. */
@@ -136,7 +135,7 @@ export const reshard: Operation = {
   /** It passes over what is locked, and the workers call it until nothing is left. */
   triedAgainAfter: /^0$/,
   async act({ board: { stage, queueId } }, session) {
-    return `${await rehome(on(stage.database, session), queueId, 10)}`
+    return `${await rehome(through(session, stage.database), queueId, 10)}`
   },
 }
 
@@ -151,7 +150,7 @@ export const renew: Operation = {
 export const sweep: Operation = {
   name: 'a sweep of dead processes',
   async act({ board: { stage } }, session) {
-    await sweepProcesses(on(stage.database, session))
+    await sweepProcesses(through(session, stage.database))
     return 'swept'
   },
 }
@@ -198,8 +197,4 @@ export const round: Operation = {
     const [exception] = await R.completeIn(session, round)
     return `${told} ${exception?.outcome ?? 'gone'}`
   },
-}
-
-function on({ schema }: Database, session: Queryable): Database {
-  return new Database(session as pg.Pool, schema)
 }

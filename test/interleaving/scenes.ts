@@ -82,7 +82,7 @@ export class Theatre {
     const { rounds } = job && job !== 'waiting' ? await P.claim({ shard }) : { rounds: [] }
     if (rounds.length === 0 && job && job !== 'waiting') throw new Error('nothing was there to claim')
     if (next) await push(board, 'w', 3)
-    if (job === 'left') await this.#end(P.processId)
+    if (job === 'left') await this.stage.expire(P.processId)
     if (stray) await setShards(database, board.queueId, 1)
     return {
       board,
@@ -96,14 +96,6 @@ export class Theatre {
   async #mortal(): Promise<number> {
     await this.stage.query("SELECT setval('lockstep.hours', 0)")
     return this.stage.process(HOUR)
-  }
-
-  /** Long ago. */
-  async #end(processId: number): Promise<void> {
-    await this.stage.query(
-      `UPDATE lockstep.processes SET expires_at = clock_timestamp() - interval '1 hour' WHERE process_id = $1`,
-      [processId],
-    )
   }
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { inject } from 'vitest'
-import { createDatabase, type TestDatabase } from '../support/database.ts'
+import { createDatabase, execute, type TestDatabase } from '../support/database.ts'
 
 /** Roles are the cluster's, and two test files run at once: each run has names of its own. */
 const RUN = randomBytes(4).toString('hex')
@@ -64,9 +64,7 @@ export class Logins {
     await Promise.all(this.#pools.map((pool) => pool.end()))
     await this.#admin.end()
     await this.#database.drop()
-    const server = new pg.Client(inject('serverUrl'))
-    await server.connect()
-    for (const role of this.#roles) await server.query(`DROP ROLE IF EXISTS ${pg.escapeIdentifier(role)}`)
-    await server.end()
+    const drops = [...this.#roles].map((role) => `DROP ROLE IF EXISTS ${pg.escapeIdentifier(role)}`)
+    await execute(inject('serverUrl'), drops.join('; '))
   }
 }

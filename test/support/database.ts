@@ -25,7 +25,8 @@ function withDatabase(serverUrl: string, name: string): string {
   return url.href
 }
 
-async function execute(connectionString: string, statement: string): Promise<void> {
+/** As whom the URL names. */
+export async function execute(connectionString: string, statement: string): Promise<void> {
   const client = new Client({ connectionString })
   await client.connect()
   try {

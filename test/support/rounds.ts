@@ -203,6 +203,11 @@ interface ClaimOptions {
   readonly cursor?: { after: number | null; afterId: string }
 }
 
+/** The same schema, through this session alone. */
+export function through(session: pg.Client, { schema }: Database): Database {
+  return new Database(session as unknown as pg.Pool, schema)
+}
+
 /** A process at a board: claims rounds and ends them. Each step is the store's own call. */
 export class Player {
   readonly board: Board
@@ -217,8 +222,7 @@ export class Player {
 
   /** The same process, speaking through this session. */
   on(session: pg.Client): Player {
-    const database = new Database(session as unknown as pg.Pool, this.database.schema)
-    return new Player(this.board, this.processId, database)
+    return new Player(this.board, this.processId, through(session, this.database))
   }
 
   claim(options: ClaimOptions = {}): Promise<Claim> {

@@ -16,6 +16,7 @@ import {
   type WorkerOptions,
 } from '../../src/index.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
+import { Network } from './network.ts'
 
 const DEADLINE = 15_000
 
@@ -110,6 +111,15 @@ export class Workshop {
     await client.connect()
     this.later(() => client.end().catch(() => {}))
     return client
+  }
+
+  /** The library on a host of its own, behind a network that may fail. */
+  async distant(): Promise<{ network: Network; lockstep: Lockstep }> {
+    const network = await Network.to(this.connectionString)
+    const lockstep = new Lockstep({ connectionString: network.connectionString, logger: this.logger })
+    this.later(() => lockstep.close())
+    this.later(() => network.close())
+    return { network, lockstep }
   }
 
   async open(database: TestDatabase): Promise<void> {

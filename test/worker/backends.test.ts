@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { defineQueue, Lockstep } from '../../src/index.ts'
+import { defineQueue } from '../../src/index.ts'
 import { type Backend, terminate } from '../support/backends.ts'
 import { inversions, lost, overlaps, repeats } from '../support/checker.ts'
-import { Network } from '../support/network.ts'
 import { Producer } from '../support/producer.ts'
 import { Recorder } from '../support/recorder.ts'
 import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
@@ -76,10 +75,7 @@ function shortWork(): Promise<void> {
 }
 
 test('connections that broke for the worker alone: what the server still keeps for them is ended, and work goes on', async () => {
-  const network = await Network.to(shop.connectionString)
-  const lockstep = new Lockstep({ connectionString: network.connectionString, logger: shop.logger })
-  shop.later(() => lockstep.close())
-  shop.later(() => network.close())
+  const { network, lockstep } = await shop.distant()
   const queue = shop.queue({ shards: 3, perform() {} })
   const worker = shop.create({ queues: [queue] }, lockstep)
   await worker.start()
@@ -91,10 +87,7 @@ test('connections that broke for the worker alone: what the server still keeps f
 })
 
 test('P6: an outcome that is refused after the lease was lost is told so, though an earlier try may have stored it', async () => {
-  const network = await Network.to(shop.connectionString)
-  const lockstep = new Lockstep({ connectionString: network.connectionString, logger: shop.logger })
-  shop.later(() => lockstep.close())
-  shop.later(() => network.close())
+  const { network, lockstep } = await shop.distant()
   const gate = new Gate()
   const queue = shop.queue({ perform: () => gate.opened })
   const cutOff = shop.create({ queues: [queue], lease: LEASE }, lockstep)
@@ -119,10 +112,7 @@ test('P6: an outcome that is refused after the lease was lost is told so, though
 })
 
 test('P8: a worker starts where its wake-up connection is never answered, and hears when it can', async () => {
-  const network = await Network.to(shop.connectionString)
-  const lockstep = new Lockstep({ connectionString: network.connectionString, logger: shop.logger })
-  shop.later(() => lockstep.close())
-  shop.later(() => network.close())
+  const { network, lockstep } = await shop.distant()
   network.deafen()
   const queue = shop.queue({ perform() {} })
   const worker = shop.create({ queues: [queue], poll: 60_000 }, lockstep)

@@ -1,6 +1,5 @@
 import { beforeAll, expect, test, vi } from 'vitest'
-import { type Batch, defineQueue, Lockstep, TimeoutError } from '../../src/index.ts'
-import { Network } from '../support/network.ts'
+import { type Batch, defineQueue, TimeoutError } from '../../src/index.ts'
 import { Recorder } from '../support/recorder.ts'
 import {
   aborted,
@@ -192,10 +191,7 @@ test('R16: a statement that runs at the timeout ends with it, and the round has 
 })
 
 test('a connection that goes silent holds a round no longer than its statements may take', async () => {
-  const network = await Network.to(shop.connectionString)
-  const lockstep = new Lockstep({ connectionString: network.connectionString, logger: shop.logger })
-  shop.later(() => lockstep.close())
-  shop.later(() => network.close())
+  const { network, lockstep } = await shop.distant()
   const gate = new Gate()
   const queue = shop.transactional({ perform: () => gate.opened })
   const worker = shop.create({ queues: [queue] }, lockstep)
@@ -211,10 +207,7 @@ test('a connection that goes silent holds a round no longer than its statements 
 }, 60_000)
 
 test('P1: a transaction that begins after the lease has ended is not for the handler', async () => {
-  const network = await Network.to(shop.connectionString)
-  const lockstep = new Lockstep({ connectionString: network.connectionString, logger: shop.logger })
-  shop.later(() => lockstep.close())
-  shop.later(() => network.close())
+  const { network, lockstep } = await shop.distant()
   const performed: string[] = []
   const queue = shop.transactional({ perform: () => void performed.push('the slow') })
   const slow = shop.create({ queues: [queue], lease: 1_000 }, lockstep)

@@ -76,6 +76,6 @@ export function courseOf(samples: readonly Sample[]): Course[] {
   })
 }
 
-function median(values: readonly number[]): number {
+export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 }

@@ -86,8 +86,6 @@ class Load {
     const until = performance.now() + duration
     await Promise.all([this.#feed(waiting, until), this.#feedSpecial(until), this.#sample(until, tell)])
     await this.#worker!.stop()
-    // What it said last may come after its end.
-    await sleep(FEED)
     const { rows } = await this.#pool.query<{ left: number }>(
       'SELECT count(*)::integer AS left FROM lockstep.payloads',
     )
