@@ -1,64 +1,115 @@
+import { appendFile } from 'node:fs/promises'
+import { cpus, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
-import Table from 'cli-table3'
 import pg from 'pg'
-import { Lockstep } from '../src/index.ts'
 import { startEmbeddedPostgres } from '../src/postgres/embedded.ts'
+import type { Case } from './case.ts'
 import { cases } from './cases.ts'
-import { type Bench, type Measurement, measure } from './measure.ts'
+import { BARE, type Entrant, LOCKSTEP } from './entrants.ts'
+import { goalTable } from './report/goals.ts'
+import { Summary } from './report/summary.ts'
+import { format, tableOf } from './report/table.ts'
+import { type Run, type Runner, runOne } from './run.ts'
+import { prepareRuntime, versionOf, versionsOf } from './runtime.ts'
 
-/** `npm run bench -- [case …] [--repeats N] [--json]`: on DATABASE_URL, else an embedded server with fsync on. */
+const USAGE = `npm run bench -- [case …] [options]
+
+  --against <peers>  of graphile-worker, pg-boss, bullmq; default: all of them, "none": none
+  --repeats <n>      default: 3
+  --quick            a glance, in five minutes
+  --json             a line of JSON a run, and no table
+  --out <file>       appends these lines to a file
+
+Needs nothing, or DATABASE_URL: a superuser's, for a server on which databases are created and dropped. BullMQ runs on
+Redis too where there is a redis-server.
+
+Cases: ${cases.map(({ name }) => name).join(' ')}
+`
+
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    against: { type: 'string', default: 'graphile-worker,pg-boss,bullmq' },
+    repeats: { type: 'string', default: '3' },
+    quick: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+    out: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
+})
+
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: { repeats: { type: 'string', default: '3' }, json: { type: 'boolean', default: false } },
-  })
-  const chosen = cases.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
-  if (chosen.length === 0)
-    throw new Error(`no such case; there are ${cases.map(({ name }) => name).join(', ')}`)
+  if (flags.help) return console.log(USAGE)
+  const chosen = chooseCases()
+  const node = await prepareRuntime()
   const server = process.env.DATABASE_URL ? undefined : await startEmbeddedPostgres()
-  const connectionString = process.env.DATABASE_URL ?? server!.connectionString
+  const runner = {
+    node,
+    quick: flags.quick,
+    connectionString: process.env.DATABASE_URL ?? server!.connectionString,
+  }
   try {
-    const rows: Measurement[] = []
-    for (const benchCase of chosen) {
-      for (let repeat = 0; repeat < Number(values.repeats); repeat++) {
-        rows.push(await inFreshSchema(connectionString, (bench) => measure(benchCase, bench)))
-        if (values.json) console.log(JSON.stringify(rows.at(-1)))
-      }
-    }
-    if (!values.json) print(rows)
+    console.error(await headOf(runner))
+    const summary = new Summary(await runAll(runner, chosen))
+    if (!flags.json) console.log(`${tableOf(summary)}\n\n${goalTable(summary)}`)
   } finally {
     await server?.stop()
   }
 }
 
-const SCHEMA = 'lockstep_bench'
-
-async function inFreshSchema<T>(connectionString: string, work: (bench: Bench) => Promise<T>): Promise<T> {
-  const pool = new pg.Pool({ connectionString, max: 40 })
-  const lockstep = new Lockstep({ pool, schema: SCHEMA })
-  try {
-    await pool.query(`DROP SCHEMA IF EXISTS ${SCHEMA} CASCADE`)
-    await lockstep.migrate()
-    return await work({ lockstep, pool })
-  } finally {
-    await pool.query(`DROP SCHEMA IF EXISTS ${SCHEMA} CASCADE`)
-    await pool.end()
-  }
+function chooseCases(): Case[] {
+  const unknown = positionals.filter((name) => !cases.some((benchCase) => benchCase.name === name))
+  if (unknown.length > 0) throw new Error(`no such case: ${unknown.join(', ')}\n\n${USAGE}`)
+  if (positionals.length > 0) return cases.filter(({ name }) => positionals.includes(name))
+  return cases.filter(({ inQuick = true }) => inQuick || !flags.quick)
 }
 
-function print(rows: readonly Measurement[]): void {
-  const table = new Table({
-    head: ['case', 'median', 'lowest', 'highest', 'unit', 'commits/job', 'WAL bytes/job'],
-  })
-  for (const name of new Set(rows.map((row) => row.name))) {
-    const runs = rows.filter((row) => row.name === name).toSorted((a, b) => a.value - b.value)
-    const median = runs[Math.floor(runs.length / 2)]!
-    const figures = [median.value, runs[0]!.value, runs.at(-1)!.value].map((value) =>
-      value.toFixed(median.digits),
-    )
-    table.push([name, ...figures, median.unit, median.commits.toFixed(2), median.walBytes.toFixed(0)])
+/** Contenders take turns, so that what the machine does besides hits all of them. */
+async function runAll(runner: Runner, chosen: readonly Case[]): Promise<Run[]> {
+  const runs: Run[] = []
+  for (const benchCase of chosen) {
+    const entrants = benchCase.entrants.filter((entrant) => takesPart(entrant, benchCase))
+    const repeats = Math.min(benchCase.repeats ?? Number.POSITIVE_INFINITY, Number(flags.repeats))
+    for (let repeat = 0; repeat < repeats; repeat += 1) {
+      for (const entrant of entrants) {
+        const run = await runOne(runner, benchCase, entrant)
+        if (!run) continue
+        runs.push(run)
+        await tell(run, benchCase)
+      }
+    }
   }
-  console.log(table.toString())
+  return runs
+}
+
+function takesPart({ name, configuration }: Entrant, { quickConfiguration }: Case): boolean {
+  if (flags.quick && (quickConfiguration ?? configuration) !== configuration) return false
+  return name === LOCKSTEP || name === BARE || flags.against.split(',').includes(name.split(' ')[0]!)
+}
+
+async function tell(run: Run, { title, unit }: Case): Promise<void> {
+  const line = JSON.stringify(run)
+  if (flags.out) await appendFile(flags.out, `${line}\n`)
+  if (flags.json) console.log(line)
+  else console.error(`${title}: ${run.name}, ${run.configuration}: ${format(run.value)} ${unit}`)
+}
+
+async function headOf({ node, connectionString }: Runner): Promise<string> {
+  const client = new pg.Client({ connectionString })
+  await client.connect()
+  const { rows } = await client.query(
+    `SELECT current_setting('server_version') AS version, current_setting('fsync') AS fsync,
+       current_setting('synchronous_commit') AS commit, current_setting('shared_buffers') AS buffers`,
+  )
+  await client.end()
+  const [{ version, fsync, commit, buffers }] = rows
+  const peers = await versionsOf(['graphile-worker', 'pg-boss', 'bullmq'])
+  return [
+    `${cpus().length} × ${cpus()[0]!.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GB, ${process.platform}`,
+    `Node ${await versionOf(node)}, Postgres ${version} (fsync ${fsync}, synchronous_commit ${commit}, shared_buffers ${buffers})`,
+    peers.join(', '),
+    '',
+  ].join('\n')
 }
 
 await main()

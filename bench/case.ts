@@ -1,0 +1,53 @@
+import type pg from 'pg'
+import type { Configuration, Contender, Ordering, Setting } from './contender.ts'
+import type { Entrant } from './entrants.ts'
+import type { Cost, Meters } from './measure/cost.ts'
+
+/** How much is done: enough for a figure that stands, or for a glance. */
+export interface Size {
+  readonly jobs: number
+  /** s after which the rate is that of what was done until then. */
+  readonly patience: number
+}
+
+/** What a case works with: a contender that is set up, on a database of its own. */
+export interface Bench {
+  readonly contender: Contender
+  readonly setting: Setting
+  readonly size: Size
+  readonly pool: pg.Pool
+  readonly meters: Meters
+}
+
+/** What was measured. */
+export interface Figures {
+  /** Jobs a second, or ms, or whatever the case's unit is. */
+  readonly value: number
+  readonly p95?: number
+  readonly p99?: number
+  readonly cost?: Cost
+  readonly outOfOrder?: number
+  /** Of `jobs`, those that were not done when patience ended. */
+  readonly undone?: number
+}
+
+export interface Case {
+  readonly name: string
+  /** As a table's row is called. */
+  readonly title: string
+  readonly unit: 'jobs/s' | 'ms' | 'MB'
+  /** Default `any`. */
+  readonly ordering?: Ordering
+  /** Default 10. */
+  readonly concurrency?: number
+  readonly entrants: readonly Entrant[]
+  readonly full: Size
+  readonly quick: Size
+  /** Default true. */
+  readonly inQuick?: boolean
+  /** The only one in a quick run; default: all. */
+  readonly quickConfiguration?: Configuration
+  /** Default: those asked for. */
+  readonly repeats?: number
+  run(bench: Bench): Promise<Figures>
+}

@@ -1,0 +1,151 @@
+import pg from 'pg'
+import type { Bench, Case, Figures, Size } from '../case.ts'
+import type { Push } from '../contender.ts'
+import { BARE, LOCKSTEP, POSTGRES_PEERS, REDIS_PEERS, standard } from '../entrants.ts'
+import { costOf } from '../measure/cost.ts'
+import { startWorkerProcess, type WorkerProcess } from '../worker-process.ts'
+
+const BULK = 1_000
+const HOT_IDS = 1_000
+
+function pushOf(seq: number): Push {
+  return { key: 'job', seq }
+}
+
+/** `jobs` by `producers` side by side, each in calls of its own. */
+async function produce(
+  { size, meters }: Bench,
+  producers: number,
+  perCall: number,
+  call: (from: number) => Promise<unknown>,
+): Promise<Figures> {
+  let next = 0
+  const producer = async () => {
+    while (next < size.jobs) {
+      next += perCall
+      await call(next - perCall)
+    }
+  }
+  const before = await meters.read()
+  const startedAt = performance.now()
+  await Promise.all(Array.from({ length: producers }, producer))
+  const seconds = (performance.now() - startedAt) / 1000
+  return { value: size.jobs / seconds, cost: costOf(before, await meters.read(), size.jobs) }
+}
+
+async function oneByOne(bench: Bench, producers: number): Promise<Figures> {
+  // All sessions are open, and have made their plans.
+  for (let seq = -WARM_UPS * producers; seq < 0; seq += producers) {
+    await Promise.all(
+      Array.from({ length: producers }, (_, index) => bench.contender.enqueue([pushOf(seq + index)])),
+    )
+  }
+  return produce(bench, producers, 1, (from) => bench.contender.enqueue([pushOf(from)]))
+}
+
+async function inBulk(bench: Bench, keyOf: (seq: number) => string): Promise<Figures> {
+  return produce(bench, 1, BULK, (from) =>
+    bench.contender.enqueue(
+      Array.from({ length: BULK }, (_, index) => ({ key: keyOf(from + index), seq: from + index })),
+    ),
+  )
+}
+
+/** Payloads for ids that wait already. */
+async function merging(bench: Bench): Promise<Figures> {
+  const keyOf = (seq: number) => `hot-${seq % HOT_IDS}`
+  await bench.contender.enqueue(
+    Array.from({ length: HOT_IDS }, (_, index) => ({ key: keyOf(index), seq: index - HOT_IDS })),
+  )
+  return inBulk(bench, keyOf)
+}
+
+type Workers = 'none' | 'waiting' | 'busy'
+const PRODUCERS = 32
+const WARM_UPS = 10
+const WORKER_HANDLER = { none: 0, waiting: 0, busy: 100 } as const
+
+/** A row of the domain and a job, each in a transaction of its own. */
+async function inTransactions(bench: Bench, workers: Workers): Promise<Figures> {
+  const { contender, setting } = bench
+  const pool = new pg.Pool({ connectionString: setting.connectionString, max: PRODUCERS })
+  let worker: WorkerProcess | undefined
+  try {
+    await pool.query('CREATE TABLE orders (id bigint PRIMARY KEY, status text NOT NULL)')
+    if (workers !== 'none') worker = await startWorkerProcess(setting, { handler: WORKER_HANDLER[workers] })
+    const transaction = async (seq: number) => {
+      const client = await pool.connect()
+      await client.query('BEGIN')
+      await client.query('INSERT INTO orders VALUES ($1, $2)', [seq, 'paid'])
+      await contender.enqueueIn!(client, pushOf(seq))
+      await client.query('COMMIT')
+      client.release()
+    }
+    // All sessions are open, and have made their plans.
+    for (let seq = -WARM_UPS * PRODUCERS; seq < 0; seq += PRODUCERS) {
+      await Promise.all(Array.from({ length: PRODUCERS }, (_, index) => transaction(seq + index)))
+    }
+    return await produce(bench, PRODUCERS, 1, transaction)
+  } finally {
+    await worker?.stop()
+    await pool.end()
+  }
+}
+
+const SINGLES: Size = { jobs: 5_000, patience: 60 }
+const MANY: Size = { jobs: 100_000, patience: 60 }
+const GLANCE: Size = { jobs: 1_000, patience: 20 }
+const TRANSACTIONS: Size = { jobs: 10_000, patience: 60 }
+
+export const enqueueCases: readonly Case[] = [
+  {
+    name: 'enqueue-1',
+    title: 'one producer, one by one',
+    unit: 'jobs/s',
+    entrants: standard([LOCKSTEP, ...POSTGRES_PEERS, ...REDIS_PEERS]),
+    full: SINGLES,
+    quick: GLANCE,
+    run: (bench) => oneByOne(bench, 1),
+  },
+  {
+    name: 'enqueue-10',
+    title: '10 producers, one by one',
+    unit: 'jobs/s',
+    entrants: standard([LOCKSTEP, ...POSTGRES_PEERS, ...REDIS_PEERS]),
+    full: { jobs: 20_000, patience: 60 },
+    quick: { jobs: 3_000, patience: 20 },
+    run: (bench) => oneByOne(bench, 10),
+  },
+  {
+    name: 'enqueue-bulk',
+    title: 'bulk enqueue of 1,000',
+    unit: 'jobs/s',
+    entrants: standard([LOCKSTEP, ...POSTGRES_PEERS, ...REDIS_PEERS]),
+    full: MANY,
+    quick: { jobs: 30_000, patience: 20 },
+    run: (bench) => inBulk(bench, () => 'job'),
+  },
+  {
+    name: 'enqueue-merge',
+    title: 'bulk of 1,000 merging into 1,000 hot ids',
+    unit: 'jobs/s',
+    ordering: 'per key',
+    entrants: standard([LOCKSTEP]),
+    full: MANY,
+    quick: { jobs: 30_000, patience: 20 },
+    run: merging,
+  },
+  ...(['none', 'waiting', 'busy'] as const).map(
+    (workers): Case => ({
+      name: `enqueue-tx-${workers}`,
+      title: `32 producers with a domain write, workers ${workers}`,
+      unit: 'jobs/s',
+      entrants: standard(
+        workers === 'none' ? [LOCKSTEP, BARE, 'graphile-worker', 'pg-boss'] : [LOCKSTEP, BARE],
+      ),
+      full: TRANSACTIONS,
+      quick: { jobs: 3_000, patience: 20 },
+      run: (bench) => inTransactions(bench, workers),
+    }),
+  ),
+]

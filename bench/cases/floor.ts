@@ -1,0 +1,95 @@
+import pg from 'pg'
+import type { Bench, Case, Figures } from '../case.ts'
+import { BARE, standard } from '../entrants.ts'
+import { costOf } from '../measure/cost.ts'
+import { settle } from './work.ts'
+
+const PER_INSERT = 1_000
+const PER_CLAIM = 100
+const SHARDS = 10
+
+/** As many rows of each table in a commit as a bulk push has. */
+const fillSql = (jobs: number) => `
+  DO $$
+  BEGIN
+    FOR _from IN 0 .. ${jobs - 1} BY ${PER_INSERT} LOOP
+      INSERT INTO lockstep.jobs (queue_id, shard, perform_in, id, fence)
+      SELECT 1, i % ${SHARDS}, clock_timestamp(), 'job:' || i, 0
+      FROM generate_series(_from, _from + ${PER_INSERT - 1}) i;
+      INSERT INTO lockstep.payloads (queue_id, shard, fence, score, job_id, digest, payload)
+      SELECT 1, i % ${SHARDS}, 0, i, 'job:' || i, sha256(('job:' || i)::bytea), jsonb_build_object('key', 'job', 'seq', i)
+      FROM generate_series(_from, _from + ${PER_INSERT - 1}) i;
+      COMMIT;
+    END LOOP;
+  END $$`
+
+/** What a claim writes and reads, and what a completion deletes, each in a commit of its own. */
+const workOffSql = (jobs: number) => `
+  SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off;
+  DO $$
+  DECLARE
+    _ids text[];
+    _payloads jsonb[];
+  BEGIN
+    FOR _claim IN 0 .. ${Math.ceil(jobs / PER_CLAIM) - 1} LOOP
+      WITH due AS (
+        SELECT j.queue_id, j.id FROM lockstep.jobs j
+        WHERE j.queue_id = 1 AND j.shard = _claim % ${SHARDS} AND j.lane = 0
+        ORDER BY j.perform_in, j.id LIMIT ${PER_CLAIM}
+      ), claimed AS (
+        UPDATE lockstep.jobs j SET claimed_by = 1, claimed_at = clock_timestamp(), fence = 1
+        FROM due d WHERE j.queue_id = d.queue_id AND j.id = d.id RETURNING j.id
+      )
+      SELECT array_agg(c.id) INTO _ids FROM claimed c;
+      SELECT array_agg(p.payload) INTO _payloads
+      FROM unnest(_ids) i JOIN lockstep.payloads p ON p.queue_id = 1 AND p.job_id = i;
+      COMMIT;
+      DELETE FROM lockstep.payloads p USING unnest(_ids) i WHERE p.queue_id = 1 AND p.job_id = i;
+      DELETE FROM lockstep.jobs j USING unnest(_ids) i WHERE j.queue_id = 1 AND j.id = i;
+      COMMIT;
+    END LOOP;
+  END $$`
+
+async function timed({ meters, size, setting }: Bench, sql: string): Promise<Figures> {
+  const client = new pg.Client({ connectionString: setting.connectionString })
+  await client.connect()
+  const before = await meters.read()
+  const startedAt = performance.now()
+  // A DO that commits must be a message of its own.
+  for (const statement of sql.split(/;(?= SET| *\n {2}DO)/)) await client.query(statement)
+  const seconds = (performance.now() - startedAt) / 1000
+  const cost = costOf(before, await meters.read(), size.jobs)
+  await client.end()
+  return { value: size.jobs / seconds, cost }
+}
+
+async function workOff(bench: Bench): Promise<Figures> {
+  const { pool, size } = bench
+  await pool.query(fillSql(size.jobs))
+  await settle(pool)
+  const figures = await timed(bench, workOffSql(size.jobs))
+  const { rows } = await pool.query('SELECT count(*)::integer AS undone FROM lockstep.jobs')
+  return { ...figures, undone: rows[0].undone }
+}
+
+const sizes = { full: { jobs: 100_000, patience: 60 }, quick: { jobs: 30_000, patience: 20 } }
+
+/** What the rows and indexes of a queue cost by themselves, in one session and without a client. */
+export const floorCases: readonly Case[] = [
+  {
+    name: 'floor-in',
+    title: 'floor of enqueue: the rows inserted',
+    unit: 'jobs/s',
+    entrants: standard([BARE]),
+    ...sizes,
+    run: (bench) => timed(bench, fillSql(bench.size.jobs)),
+  },
+  {
+    name: 'floor-out',
+    title: 'floor of work off: the rows claimed, read and deleted',
+    unit: 'jobs/s',
+    entrants: standard([BARE]),
+    ...sizes,
+    run: workOff,
+  },
+]

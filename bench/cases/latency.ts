@@ -1,0 +1,74 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Bench, Case, Figures } from '../case.ts'
+import { best, type Entrant, LOCKSTEP, standard } from '../entrants.ts'
+import { Check } from '../measure/check.ts'
+import { percentile } from '../measure/percentile.ts'
+
+/** For a worker to have looked and gone idle, and for what a start brings with it to be over. */
+const SETTLE = 2_000
+
+function figuresOf(latencies: readonly number[]): Figures {
+  return { value: percentile(latencies, 50), p95: percentile(latencies, 95), p99: percentile(latencies, 99) }
+}
+
+/** ms from the call that enqueues to the handler's start, one job after the other. */
+async function pickUp({ contender, size }: Bench): Promise<Figures> {
+  let onStart = (_at: number) => {}
+  await contender.work(new Check('any', Number.POSITIVE_INFINITY, () => onStart(performance.now())))
+  await sleep(SETTLE)
+  const latencies: number[] = []
+  for (let seq = 0; seq < size.jobs; seq += 1) {
+    const started = new Promise<number>((resolve) => {
+      onStart = resolve
+    })
+    const calledAt = performance.now()
+    await contender.enqueue([{ key: 'job', seq }])
+    latencies.push((await started) - calledAt)
+    await sleep(10 + (seq % 10))
+  }
+  return figuresOf(latencies)
+}
+
+/** ms that handlers start after their jobs are due: every 10 ms one. */
+async function dueTime({ contender, size }: Bench): Promise<Figures> {
+  const now = () => performance.timeOrigin + performance.now()
+  const lateness: number[] = []
+  const first = Math.ceil(now()) + SETTLE + 500
+  const dueOf = (seq: number) => first + seq * 10
+  const check = new Check('any', size.jobs, ({ seq }) => lateness.push(now() - dueOf(seq)))
+  await contender.work(check)
+  await contender.enqueue(
+    Array.from({ length: size.jobs }, (_, seq) => ({ key: 'job', seq, due: dueOf(seq) })),
+  )
+  const patience = size.patience * 1000
+  await Promise.race([check.finished, sleep(SETTLE + size.jobs * 10 + patience, undefined, { ref: false })])
+  if (lateness.some((late) => late < -1)) throw new Error('a job was started before it was due')
+  return { ...figuresOf(lateness), undone: size.jobs - check.done }
+}
+
+/** pg-boss is notified in its best configuration alone. */
+const ENTRANTS: readonly Entrant[] = [
+  ...standard([LOCKSTEP, 'graphile-worker', 'bullmq']),
+  ...best(['pg-boss']),
+]
+
+export const latencyCases: readonly Case[] = [
+  {
+    name: 'pick-up',
+    title: 'pick-up by an idle worker',
+    unit: 'ms',
+    entrants: ENTRANTS,
+    full: { jobs: 500, patience: 60 },
+    quick: { jobs: 200, patience: 20 },
+    run: pickUp,
+  },
+  {
+    name: 'due-time',
+    title: 'start after due time',
+    unit: 'ms',
+    entrants: ENTRANTS,
+    full: { jobs: 500, patience: 10 },
+    quick: { jobs: 200, patience: 3 },
+    run: dueTime,
+  },
+]

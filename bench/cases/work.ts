@@ -1,0 +1,112 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { Bench, Case, Figures, Size } from '../case.ts'
+import type { Contender, Push } from '../contender.ts'
+import { best, LOCKSTEP, POSTGRES_PEERS, REDIS_PEERS, standard } from '../entrants.ts'
+import { Check } from '../measure/check.ts'
+import { costOf } from '../measure/cost.ts'
+
+const BULK = 1_000
+
+export async function fill(
+  contender: Contender,
+  jobs: number,
+  pushOf: (index: number) => Push,
+): Promise<void> {
+  for (let from = 0; from < jobs; from += BULK) {
+    const length = Math.min(BULK, jobs - from)
+    await contender.enqueue(Array.from({ length }, (_, index) => pushOf(from + index)))
+  }
+}
+
+/** What autovacuum would have done meanwhile: nobody has to plan for tables that nothing is known of. */
+export async function settle(pool: pg.Pool): Promise<void> {
+  await pool.query('VACUUM (ANALYZE)')
+  await pool.query('CHECKPOINT')
+}
+
+/** From the first job's start to the last one's end; what they cost, until all of it is stored. */
+export async function workOff(bench: Bench, pushOf: (index: number) => Push): Promise<Figures> {
+  const { contender, setting, size, pool, meters } = bench
+  await fill(contender, size.jobs, pushOf)
+  await settle(pool)
+  let startedAt = 0
+  const check = new Check(setting.ordering, size.jobs, () => {
+    startedAt ||= performance.now()
+  })
+  const before = await meters.read()
+  await contender.work(check)
+  await Promise.race([check.finished, sleep(size.patience * 1000, undefined, { ref: false })])
+  const { done, outOfOrder, repeated } = check
+  const seconds = (performance.now() - startedAt) / 1000
+  await contender.close()
+  if (repeated > 0) throw new Error(`${repeated} jobs were done twice`)
+  const cost = costOf(before, await meters.read(), done)
+  return { value: done / seconds, cost, outOfOrder, undone: Math.max(0, size.jobs - done) }
+}
+
+const FULL: Size = { jobs: 100_000, patience: 60 }
+const QUICK: Size = { jobs: 30_000, patience: 5 }
+const ORDERED_PEERS = ['graphile-worker', 'pg-boss'] as const
+
+const plain = [5, 10].map(
+  (concurrency): Case => ({
+    name: `work-${concurrency}`,
+    title: `work off, concurrency ${concurrency}`,
+    unit: 'jobs/s',
+    concurrency,
+    entrants: [
+      ...standard([LOCKSTEP, ...POSTGRES_PEERS, ...REDIS_PEERS]),
+      ...best([LOCKSTEP, ...POSTGRES_PEERS, ...REDIS_PEERS]),
+    ],
+    full: FULL,
+    quick: QUICK,
+    inQuick: concurrency === 10,
+    run: (bench) => workOff(bench, (seq) => ({ key: 'job', seq })),
+  }),
+)
+
+const ARRANGEMENTS = { interleaved: 'interleaved', row: 'in a row' } as const
+type Arrangement = keyof typeof ARRANGEMENTS
+
+function keyed(keys: number, arrangement: Arrangement): Case {
+  return {
+    name: `order-${keys}-${arrangement}`,
+    title: `${keys.toLocaleString('en')} keys in strict order, enqueued ${ARRANGEMENTS[arrangement]}`,
+    unit: 'jobs/s',
+    ordering: 'per key',
+    entrants: [...best([LOCKSTEP, ...ORDERED_PEERS]), ...standard([LOCKSTEP, ...ORDERED_PEERS])],
+    full: FULL,
+    quick: QUICK,
+    inQuick: arrangement === 'interleaved',
+    quickConfiguration: 'best',
+    run: (bench) => {
+      const perKey = bench.size.jobs / keys
+      return workOff(bench, (index) =>
+        arrangement === 'interleaved'
+          ? { key: `key-${index % keys}`, seq: Math.floor(index / keys) }
+          : { key: `key-${Math.floor(index / perKey)}`, seq: index % perKey },
+      )
+    },
+  }
+}
+
+const merge: Case = {
+  name: 'merge-20',
+  title: '20 payloads merging per id',
+  unit: 'jobs/s',
+  ordering: 'per key',
+  entrants: [...standard([LOCKSTEP]), ...best([LOCKSTEP])],
+  full: FULL,
+  quick: QUICK,
+  run: (bench) => {
+    const ids = bench.size.jobs / 20
+    return workOff(bench, (index) => ({ key: `id-${index % ids}`, seq: Math.floor(index / ids) }))
+  },
+}
+
+export const workCases: readonly Case[] = [
+  ...plain,
+  ...[10, 1_000, 10_000].flatMap((keys) => [keyed(keys, 'interleaved'), keyed(keys, 'row')]),
+  merge,
+]

@@ -1,0 +1,63 @@
+import pg from 'pg'
+import { type Batch, defineQueue, Lockstep, type NewJob, type QueueOptions, type Worker } from 'pg-lockstep'
+import type { Contender, Push, Setting, Update, Watcher } from '../contender.ts'
+
+/** What differs from the defaults. */
+interface Tuning {
+  readonly shards?: number
+  readonly batchSize?: number
+}
+
+const BEST: Tuning = { shards: 10, batchSize: 100 }
+
+/** Strict order per key is what an id is: the keys are the ids. Where order is of no account, each job has its own. */
+export function openLockstep(setting: Setting, tuning = tuningOf(setting)): Contender {
+  const { connectionString, ordering, concurrency } = setting
+  const pool = new pg.Pool({ connectionString, max: 40 })
+  const lockstep = new Lockstep({ pool })
+  const plain = defineQueue<Update>('updates', { shards: tuning.shards })
+  let worker: Worker | undefined
+
+  const toJob = ({ key, seq, due }: Push): NewJob<Update> => ({
+    id: ordering === 'any' ? `${key}:${seq}` : key,
+    payload: { key, seq },
+    score: seq,
+    performIn: due === undefined ? undefined : new Date(due),
+  })
+
+  return {
+    told: toldOf(setting, tuning),
+    async setUp() {
+      await lockstep.migrate()
+      await pool.query('SELECT lockstep.create_queue($1, $2)', [plain.name, plain.shards])
+    },
+    enqueue: (pushes) => lockstep.enqueue(plain, pushes.map(toJob)),
+    enqueueIn: (client, push) => lockstep.enqueue(plain, toJob(push), { tx: client }),
+    async work(watcher) {
+      const options: QueueOptions<Update> = { ...tuning, perform: (batch) => perform(batch, watcher) }
+      worker = lockstep.createWorker({ queues: [defineQueue('updates', options)], slots: concurrency })
+      await worker.start()
+    },
+    async close() {
+      await worker?.stop()
+      await pool.end()
+    },
+  }
+}
+
+function tuningOf({ configuration }: Setting): Tuning {
+  return configuration === 'best' ? BEST : {}
+}
+
+function toldOf({ concurrency }: Setting, { shards, batchSize }: Tuning): string {
+  const parts = [`slots ${concurrency}`]
+  if (shards) parts.push(`shards ${shards}`)
+  if (batchSize) parts.push(`batchSize ${batchSize}`)
+  return parts.join(', ')
+}
+
+async function perform(batch: Batch<Update>, watcher: Watcher): Promise<void> {
+  const updates = [...batch.values()].flat()
+  await watcher.starts(updates)
+  watcher.ends(updates)
+}

@@ -1,0 +1,28 @@
+import type { Configuration } from './contender.ts'
+
+export const LOCKSTEP = 'pg-lockstep'
+/** The same row changes as SQL, without any rule of a queue. */
+export const BARE = 'bare SQL'
+export const POSTGRES_PEERS = ['graphile-worker', 'pg-boss', 'bullmq'] as const
+/** As Redis comes, and with every write on disk before it is acknowledged, as on Postgres. */
+export const REDIS_PEERS = ['bullmq on redis', 'bullmq on redis, fsync'] as const
+
+export type Name =
+  | typeof LOCKSTEP
+  | typeof BARE
+  | (typeof POSTGRES_PEERS)[number]
+  | (typeof REDIS_PEERS)[number]
+
+/** Who takes part in a case, and how. */
+export interface Entrant {
+  readonly name: Name
+  readonly configuration: Configuration
+}
+
+export function standard(names: readonly Name[]): Entrant[] {
+  return names.map((name) => ({ name, configuration: 'default' }))
+}
+
+export function best(names: readonly Name[]): Entrant[] {
+  return names.map((name) => ({ name, configuration: 'best' }))
+}

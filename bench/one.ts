@@ -1,0 +1,60 @@
+import pg from 'pg'
+import type { Case, Figures } from './case.ts'
+import { cases } from './cases.ts'
+import type { Contender, Open, Setting } from './contender.ts'
+import { openBare } from './contenders/bare.ts'
+import { openLockstep } from './contenders/lockstep.ts'
+import { BARE, type Entrant, LOCKSTEP } from './entrants.ts'
+import { Meters } from './measure/cost.ts'
+
+/** What the parent asks for. */
+export interface Order {
+  readonly caseName: string
+  readonly entrant: Entrant
+  readonly quick: boolean
+  readonly connectionString: string
+  readonly redis: { readonly url: string; readonly pid: number } | undefined
+}
+
+export interface Answer extends Figures {
+  /** What the contender's configuration is. */
+  readonly told: string
+}
+
+/** Runs one case with one contender, in a process of its own, and prints what was measured as a line of JSON. */
+async function main(): Promise<void> {
+  const order = JSON.parse(process.argv[2]!) as Order
+  const benchCase = cases.find(({ name }) => name === order.caseName)!
+  const setting = settingOf(benchCase, order)
+  const pool = new pg.Pool({ connectionString: order.connectionString, max: 2 })
+  const contender = await open(order.entrant.name, setting)
+  await contender.setUp()
+  await pool.query('CHECKPOINT')
+  const meters = await Meters.open(pool, order.redis ? [order.redis.pid] : [])
+  const size = order.quick ? benchCase.quick : benchCase.full
+  const figures = await benchCase.run({ contender, setting, size, pool, meters })
+  console.log(JSON.stringify({ told: contender.told, ...figures } satisfies Answer))
+  // Connections and workers go with the process.
+  process.exit()
+}
+
+function settingOf({ ordering = 'any', concurrency = 10 }: Case, order: Order): Setting {
+  const { connectionString, redis, entrant } = order
+  return {
+    connectionString,
+    redisUrl: redis?.url,
+    configuration: entrant.configuration,
+    ordering,
+    concurrency,
+  }
+}
+
+async function open(name: Entrant['name'], setting: Setting): Promise<Contender> {
+  if (name === LOCKSTEP) return openLockstep(setting)
+  if (name === BARE) return openBare(setting)
+  const [module] = name.split(' ')
+  const peer = (await import(new URL(`./peers/${module}.ts`, import.meta.url).href)) as { open: Open }
+  return peer.open(setting)
+}
+
+await main()

@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+export interface RedisServer {
+  readonly url: string
+  readonly pid: number
+  stop(): Promise<void>
+}
+
+/** As it comes, and with every write on disk before it is acknowledged. */
+export type Durability = 'default' | 'fsync'
+
+const ARGUMENTS = { default: [], fsync: ['--appendonly', 'yes', '--appendfsync', 'always'] } as const
+
+/** Starts the machine's `redis-server`; undefined where there is none. */
+export async function startRedis(durability: Durability): Promise<RedisServer | undefined> {
+  const directory = await mkdtemp(join(tmpdir(), 'pg-lockstep-redis-'))
+  const port = await freePort()
+  const child = spawn(
+    'redis-server',
+    ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory, ...ARGUMENTS[durability]],
+    { stdio: ['ignore', 'pipe', 'ignore'] },
+  )
+  const clear = () => rm(directory, { recursive: true, force: true })
+  if (!(await isUp(child))) {
+    await clear()
+    return undefined
+  }
+  const end = () => child.kill('SIGKILL')
+  process.once('exit', end)
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    pid: child.pid!,
+    async stop() {
+      process.off('exit', end)
+      const exited = once(child, 'exit')
+      child.kill('SIGTERM')
+      await exited
+      await clear()
+    },
+  }
+}
+
+async function isUp(child: ChildProcess): Promise<boolean> {
+  const failed = new Promise<false>((resolve) => {
+    child.once('error', () => resolve(false))
+    child.once('exit', () => resolve(false))
+  })
+  const ready = new Promise<true>((resolve) => {
+    createInterface({ input: child.stdout! }).on('line', (line) => {
+      if (line.includes('Ready to accept connections')) resolve(true)
+    })
+  })
+  return Promise.race([ready, failed])
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as { port: number }
+  probe.close()
+  await once(probe, 'close')
+  return port
+}

@@ -1,0 +1,215 @@
+import Table from 'cli-table3'
+import { BARE, LOCKSTEP, POSTGRES_PEERS, REDIS_PEERS } from '../entrants.ts'
+import type { Line, Summary } from './summary.ts'
+import { format } from './table.ts'
+
+/** What is to be reached. Undefined figures: the run did not measure it. */
+interface Goal {
+  readonly title: string
+  readonly goal: string
+  reached(summary: Summary): Verdict | undefined
+}
+
+interface Verdict {
+  readonly reached: boolean
+  readonly figures: string
+}
+
+const PEERS = [...POSTGRES_PEERS, ...REDIS_PEERS]
+
+export const goals: readonly Goal[] = [
+  atLeast('bulk enqueue of 1,000', 1.5, 'best Postgres peer', (s) =>
+    rates(s, 'enqueue-bulk', 'default', POSTGRES_PEERS),
+  ),
+  atLeast('one producer, one by one', 1.2, 'best Postgres peer', (s) =>
+    rates(s, 'enqueue-1', 'default', POSTGRES_PEERS),
+  ),
+  atLeast('10 producers, one by one', 3, 'best Postgres peer', (s) =>
+    rates(s, 'enqueue-10', 'default', POSTGRES_PEERS),
+  ),
+  ...['none', 'waiting', 'busy'].map((workers) =>
+    atLeast(`32 producers with a domain write, workers ${workers}`, 0.8, 'bare rows', (s) =>
+      rates(s, `enqueue-tx-${workers}`, 'default', [BARE]),
+    ),
+  ),
+  atLeast('work off, defaults, concurrency 10', 4, 'best Postgres peer', (s) =>
+    rates(s, 'work-10', 'default', POSTGRES_PEERS),
+  ),
+  atLeast('work off, defaults, concurrency 10', 1, 'BullMQ on Redis', (s) =>
+    rates(s, 'work-10', 'default', REDIS_PEERS),
+  ),
+  atLeast('work off, best configuration', 1.2, 'best peer of any kind', (s) =>
+    rates(s, 'work-10', 'best', PEERS),
+  ),
+  atLeast('1,000 keys in strict order', 5, 'best peer', (s) =>
+    rates(s, 'order-1000-interleaved', 'best', POSTGRES_PEERS),
+  ),
+  ...[10, 10_000].map((keys) =>
+    above(`${keys.toLocaleString('en')} keys in strict order`, 7_000, `order-${keys}-interleaved`),
+  ),
+  { title: 'keys in strict order', goal: 'WAL per job the same at all three', reached: sameWal },
+  { title: 'keys in strict order', goal: 'none out of order, of ours', reached: inOrder },
+  atLeast('floor of enqueue', 0.5, 'bare SQL', (s) =>
+    ours(s.find('enqueue-bulk', LOCKSTEP), s.find('floor-in', BARE)),
+  ),
+  atLeast('floor of work off', 0.5, 'bare SQL', (s) =>
+    ours(s.find('work-10', LOCKSTEP, 'best'), s.find('floor-out', BARE)),
+  ),
+  below('pick-up by an idle worker', 'p50', 2.5, 'pick-up', ({ value }) => value),
+  below('pick-up by an idle worker', 'p99', 6, 'pick-up', ({ p99 }) => p99!),
+  ...(['value', 'p99'] as const).map((figure) => notAbovePeers(figure)),
+  below('due time', 'p99', 20, 'due-time', ({ p99 }) => p99!),
+  { title: 'steady with a held snapshot', goal: 'at least 90 % of the rate without it', reached: heldRate },
+  { title: 'steady with a held snapshot', goal: 'at most 2 × the p99 without it', reached: heldLatency },
+  { title: 'depth', goal: 'claim at 10 million within 1.5 × of that at 10 thousand', reached: depth },
+  below('worker memory', 'RSS in MB', 120, 'memory', ({ value }) => value),
+]
+
+interface Pair {
+  readonly ours: number
+  readonly theirs: number
+  readonly whose: string
+}
+
+/** Ours, and the best of others. */
+function rates(
+  summary: Summary,
+  caseName: string,
+  configuration: Line['configuration'],
+  names: readonly Line['name'][],
+): Pair | undefined {
+  const others = names.flatMap((name) => summary.find(caseName, name, configuration) ?? [])
+  const best = others.toSorted((a, b) => b.value - a.value)[0]
+  return ours(summary.find(caseName, LOCKSTEP, configuration), best)
+}
+
+function ours(own: Line | undefined, other: Line | undefined): Pair | undefined {
+  return own && other && { ours: own.value, theirs: other.value, whose: other.name }
+}
+
+function atLeast(
+  title: string,
+  times: number,
+  whom: string,
+  of: (summary: Summary) => Pair | undefined,
+): Goal {
+  return {
+    title,
+    goal: `${times} × the ${whom}`,
+    reached(summary) {
+      const pair = of(summary)
+      if (!pair) return undefined
+      const { ours, theirs, whose } = pair
+      const figures = `${format(ours / theirs)} × (${format(ours)} to ${format(theirs)} of ${whose})`
+      return { reached: ours >= times * theirs, figures }
+    },
+  }
+}
+
+function above(title: string, rate: number, caseName: string): Goal {
+  return {
+    title,
+    goal: `above ${format(rate)}/s`,
+    reached(summary) {
+      const line = summary.find(caseName, LOCKSTEP, 'best')
+      return line && { reached: line.value > rate, figures: `${format(line.value)}/s` }
+    },
+  }
+}
+
+function below(
+  title: string,
+  what: string,
+  limit: number,
+  caseName: string,
+  pick: (line: Line) => number,
+): Goal {
+  return {
+    title,
+    goal: `${what} below ${limit}`,
+    reached(summary) {
+      const figures = summary.lines
+        .filter(({ name, benchCase }) => name === LOCKSTEP && benchCase.name === caseName)
+        .map(pick)
+      if (figures.length === 0) return undefined
+      return { reached: Math.max(...figures) < limit, figures: format(Math.max(...figures)) }
+    },
+  }
+}
+
+function notAbovePeers(figure: 'value' | 'p99'): Goal {
+  const what = figure === 'value' ? 'p50' : figure
+  return {
+    title: 'pick-up by an idle worker',
+    goal: `${what} not above the best Postgres peer's`,
+    reached(summary) {
+      const own = summary.find('pick-up', LOCKSTEP)?.[figure]
+      const theirs = POSTGRES_PEERS.flatMap((name) => summary.find('pick-up', name)?.[figure] ?? [])
+      if (own === undefined || theirs.length === 0) return undefined
+      const best = Math.min(...theirs)
+      return { reached: own <= best, figures: `${format(own)} to ${format(best)}` }
+    },
+  }
+}
+
+const ordered = (summary: Summary) =>
+  [10, 1_000, 10_000].flatMap((keys) => summary.find(`order-${keys}-interleaved`, LOCKSTEP, 'best') ?? [])
+
+/** Within a tenth of each other. */
+function sameWal(summary: Summary): Verdict | undefined {
+  const bytes = ordered(summary).map(({ walBytes }) => walBytes!)
+  if (bytes.length < 3) return undefined
+  return {
+    reached: Math.max(...bytes) <= 1.1 * Math.min(...bytes),
+    figures: `${bytes.map(format).join(', ')} bytes`,
+  }
+}
+
+function inOrder(summary: Summary): Verdict | undefined {
+  const lines = summary.lines.filter(
+    ({ name, benchCase }) => name === LOCKSTEP && benchCase.ordering === 'per key',
+  )
+  if (lines.length === 0) return undefined
+  const outOfOrder = lines.reduce((sum, line) => sum + line.outOfOrder, 0)
+  return { reached: outOfOrder === 0, figures: `${outOfOrder} in ${lines.length} cases` }
+}
+
+function heldRate(summary: Summary): Verdict | undefined {
+  const [plain, held] = ['steady', 'steady-held'].map((name) => summary.find(name, LOCKSTEP))
+  if (!plain || !held) return undefined
+  return {
+    reached: held.value >= 0.9 * plain.value,
+    figures: `${format((100 * held.value) / plain.value)} %`,
+  }
+}
+
+function heldLatency(summary: Summary): Verdict | undefined {
+  const [plain, held] = ['steady', 'steady-held'].map((name) => summary.find(name, LOCKSTEP))
+  if (!plain || !held) return undefined
+  const figures = `${format(held.p99! / plain.p99!)} × (${format(held.p99!)} to ${format(plain.p99!)} ms)`
+  return { reached: held.p99! <= 2 * plain.p99!, figures }
+}
+
+function depth(summary: Summary): Verdict | undefined {
+  const [shallow, deep] = [10_000, 10_000_000].map((jobs) => summary.find(`depth-${jobs}`, LOCKSTEP))
+  if (!shallow || !deep) return undefined
+  const ratio = deep.value / shallow.value
+  return {
+    reached: ratio <= 1.5,
+    figures: `${format(ratio)} × (${format(deep.value)} to ${format(shallow.value)} ms)`,
+  }
+}
+
+export function goalTable(summary: Summary): string {
+  const table = new Table({ head: ['', 'goal', '', 'measured'], style: { head: [], border: [] } })
+  for (const { title, goal, reached } of goals) {
+    const verdict = reached(summary)
+    table.push([
+      title,
+      goal,
+      !verdict ? 'not measured' : verdict.reached ? 'reached' : 'MISSED',
+      verdict?.figures ?? '',
+    ])
+  }
+  return table.toString()
+}

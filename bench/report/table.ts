@@ -1,0 +1,62 @@
+import Table from 'cli-table3'
+import type { Line, Summary } from './summary.ts'
+
+const HEAD = [
+  'case',
+  'queue',
+  'median',
+  'range',
+  'ours is',
+  'p95',
+  'p99',
+  'commits',
+  'WAL bytes',
+  'Node µs',
+  'server µs',
+  'remarks',
+]
+
+/** A row a contender and case; costs are those of a job. */
+export function tableOf(summary: Summary): string {
+  const table = new Table({ head: HEAD, style: { head: [], border: [] } })
+  let last = ''
+  for (const line of summary.lines) {
+    const { name, title, unit } = line.benchCase
+    table.push([last === name ? '' : title, `${line.name}, ${line.configuration}`, ...figuresOf(line, unit)])
+    last = name
+  }
+  return `${table.toString()}\n\n${legendOf(summary)}`
+}
+
+function legendOf({ lines }: Summary): string {
+  const told = lines.map((line) => `${line.name}, ${line.configuration}: ${line.told}`)
+  return ['Costs are those of a job. Configurations:', ...new Set(told)].join('\n')
+}
+
+function figuresOf(line: Line, unit: string): string[] {
+  const { value, lowest, highest, ratio, p95, p99, commits, walBytes, nodeCpu, serverCpu } = line
+  return [
+    `${format(value)} ${unit}`,
+    `${format(lowest)}–${format(highest)}`,
+    ratio === undefined || ratio === 1 ? '' : `${format(ratio)} ×`,
+    ...[p95, p99, commits, walBytes, nodeCpu, serverCpu].map((figure) =>
+      figure === undefined ? '' : format(figure),
+    ),
+    remarksOf(line),
+  ]
+}
+
+export function remarksOf({ outOfOrder, undone }: Line): string {
+  const remarks = []
+  if (outOfOrder > 0) remarks.push(`${format(outOfOrder)} out of order`)
+  if (undone > 0) remarks.push(`${format(undone)} not done in time`)
+  return remarks.join('\n')
+}
+
+/** Three digits that count. */
+export function format(value: number | null): string {
+  // JSON knows no NaN: what never happened took no time.
+  if (value === null || Number.isNaN(value)) return '–'
+  if (value >= 100) return Math.round(value).toLocaleString('en')
+  return value >= 10 ? value.toFixed(1) : value.toFixed(2)
+}
