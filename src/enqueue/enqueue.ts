@@ -7,6 +7,7 @@ import { hasCode } from '../postgres/failure.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import { type PushedJob, push } from '../store/push.ts'
 import { inChunks, inLockOrder } from './chunks.ts'
+import { Gathering } from './gathering.ts'
 import { KnownQueues } from './known-queues.ts'
 import { type ClientMiddleware, runMiddleware } from './middleware.ts'
 import { toCallersError } from './refusal.ts'
@@ -23,11 +24,13 @@ export class Enqueuer {
   readonly #database: Database
   readonly #middleware: readonly ClientMiddleware[]
   readonly #queues: KnownQueues
+  readonly #gathering: Gathering
 
   constructor(database: Database, middleware: readonly ClientMiddleware[]) {
     this.#database = database
     this.#middleware = middleware
     this.#queues = new KnownQueues(database)
+    this.#gathering = new Gathering(database)
   }
 
   /** Returns how many jobs were stored: a middleware may have dropped some. */
@@ -61,7 +64,7 @@ export class Enqueuer {
     if (jobs.length === 0) return
     await this.#queues.ensure(queue, on?.client)
     const chunks = [...inChunks(inLockOrder(jobs))]
-    const pushAll = async (through: Queryable) => {
+    const pushAll = async (through?: Queryable) => {
       for (const chunk of chunks) {
         await push(this.#database, queue.name, chunk, through).catch((error) => {
           if (hasCode(error, 'LOCKSTEP_UNKNOWN_QUEUE')) this.#queues.forget(queue.name)
@@ -69,23 +72,26 @@ export class Enqueuer {
         })
       }
     }
-    if (!on?.client) return this.#storeOnPool(on?.pool ?? this.#database.pool, chunks.length, pushAll)
-    const { client } = on
-    return chunks.length === 1 ? pushAll(client) : allOrNothing(client, () => pushAll(client))
+    const single = chunks.length === 1
+    const { client, pool } = on ?? {}
+    if (client) return single ? pushAll(client) : allOrNothing(client, () => pushAll(client))
+    const alone = () => this.#storeOnPool(single, pushAll, pool)
+    return single && !pool ? this.#gathering.push({ queue: queue.name, jobs: chunks[0]!, alone }) : alone()
   }
 
   /** A statement alone is a transaction; only where the database's default is stricter can it meet a conflict. */
   async #storeOnPool(
-    pool: pg.Pool,
-    statements: number,
-    pushAll: (through: Queryable) => Promise<void>,
+    single: boolean,
+    pushAll: (through?: Queryable) => Promise<void>,
+    pool?: pg.Pool,
   ): Promise<void> {
     try {
-      if (statements === 1) return await pushAll(pool)
+      if (single) return await pushAll(pool)
     } catch (error) {
       if (!hasCode(error, 'LOCKSTEP_CONFLICT')) throw error
     }
-    await new Database(pool, this.#database.schema).transaction(pushAll)
+    const database = pool ? new Database(pool, this.#database.schema) : this.#database
+    await database.transaction(pushAll)
   }
 }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { hasCode, isConnectionFailure, toLockstepError } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
@@ -21,6 +22,26 @@ export function typesWith(parsers: Parsers): pg.CustomTypesConfig {
 
 const TYPES = typesWith({})
 
+const names = new Map<string, string>()
+
+/** The same for the same text alone: behind a pooler, sessions are shared with whoever else comes through it. */
+function statementName(text: string): string {
+  let name = names.get(text)
+  if (!name) {
+    name = `lockstep_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`
+    names.set(text, name)
+  }
+  return name
+}
+
+/** It is missing or there twice, or what it returns has changed since: a migration ran meanwhile. */
+function isAboutItsName(error: unknown): boolean {
+  return (
+    hasCode(error, '26000', '42P05') ||
+    (hasCode(error, '0A000') && (error as Error).message.includes('cached plan'))
+  )
+}
+
 /** A pool and the schema in it: the store's way to the server. Errors come out as ours where we know them. */
 export class Database {
   readonly pool: pg.Pool
@@ -28,6 +49,7 @@ export class Database {
   readonly prefix: string
   readonly #callTimeout: number | undefined
   #wrap = false
+  #names = true
 
   /** `callTimeout`: ms after which a statement of ours counts as failed; a half-open connection never answers. */
   constructor(pool: pg.Pool, schema: string, callTimeout?: number) {
@@ -42,9 +64,10 @@ export class Database {
     values: unknown[] = [],
     on: Queryable = this.pool,
     types = TYPES,
+    name?: string,
   ): Promise<Row[]> {
     try {
-      const query = { text, values, types, query_timeout: this.#callTimeout }
+      const query = { text, values, types, name, query_timeout: this.#callTimeout }
       const { rows } = await (
         on as unknown as { query(query: pg.QueryConfig): Promise<{ rows: Row[] }> }
       ).query(query)
@@ -54,13 +77,28 @@ export class Database {
     }
   }
 
+  /**
+   * A statement that each connection of the pool parses once. A pooler in between may hand the next call to a session
+   * that doesn't know it, or knows it already: then nothing was done, and statements have no names from then on.
+   */
+  async prepared<Row>(text: string, values: unknown[], types = TYPES): Promise<Row[]> {
+    if (!this.#names) return this.query<Row>(text, values, this.pool, types)
+    try {
+      return await this.query<Row>(text, values, this.pool, types, statementName(text))
+    } catch (error) {
+      if (!isAboutItsName(error)) throw error
+      this.#names = false
+      return this.prepared<Row>(text, values, types)
+    }
+  }
+
   /** Calls a function of the schema in a READ COMMITTED transaction, which a statement alone is on most servers. */
   async call<Row>(name: string, values: unknown[], on?: Queryable, types = TYPES): Promise<Row[]> {
     const text = this.callText(name, values.length)
     if (on) return this.query<Row>(text, values, on, types)
     if (this.#wrap) return this.transaction((client) => this.query<Row>(text, values, client, types))
     try {
-      return await this.query<Row>(text, values, this.pool, types)
+      return await this.prepared<Row>(text, values, types)
     } catch (error) {
       if (!hasCode(error, 'LOCKSTEP_ISOLATION')) throw error
       this.#wrap = true

@@ -9,6 +9,9 @@ export interface PushedJob {
   readonly lane: number
 }
 
+/** ms that pushes which go together wait for a row, before each goes alone. */
+const LONGEST_WAIT = 20
+
 /** One statement for any number of jobs of a queue, in the caller's transaction where `on` is one. */
 export async function push(
   database: Database,
@@ -16,12 +19,29 @@ export async function push(
   jobs: readonly PushedJob[],
   on?: Queryable,
 ): Promise<void> {
-  const columns = [
+  await database.call('enqueue_many', valuesOf(queue, jobs), on)
+}
+
+/** Fails rather than wait for somebody's open transaction. The setting ends with the statement. */
+export async function pushTogether(
+  database: Database,
+  queue: string,
+  jobs: readonly PushedJob[],
+): Promise<void> {
+  await database.prepared(
+    `SELECT ${database.prefix}.enqueue_many($1, $2, $3, $4, $5, $6)
+     FROM pg_catalog.set_config('lock_timeout', '${LONGEST_WAIT}', true)`,
+    valuesOf(queue, jobs),
+  )
+}
+
+function valuesOf(queue: string, jobs: readonly PushedJob[]): unknown[] {
+  return [
+    queue,
     jobs.map((job) => job.id),
     jobs.map((job) => job.payload),
     jobs.map((job) => job.score),
     jobs.map((job) => job.performIn?.toISOString() ?? null),
     jobs.map((job) => job.lane),
   ]
-  await database.query(database.callText('enqueue_many', 6), [queue, ...columns], on)
 }

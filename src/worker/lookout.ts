@@ -90,7 +90,8 @@ export class Lookout implements Service {
       return
     }
     const { queueId } = message
-    if (this.#passOn(message.heads.map((head) => ({ queueId, ...head })))) this.#countWakeUp()
+    this.#passOn(message.heads.map((head) => ({ queueId, ...head })))
+    this.#countWakeUp()
   }
 
   /** Where wake-ups come in crowds, polling is cheaper for all. */
@@ -112,7 +113,8 @@ export class Lookout implements Service {
       const found = await this.#search(startedAt)
       const pause = found ? SHORTEST_PAUSE : Math.min(this.#pause * 2, this.#options.poll)
       this.#pause = Math.max(pause, affordable(startedAt))
-      if (!this.#options.idle()) this.#pause = CALM_PAUSE
+      // Who can take nothing needs no wake-ups.
+      if (!this.#canTake()) this.#pause = CALM_PAUSE
       await this.#setFlag(this.#pause > CALM_PAUSE)
     } catch (error) {
       this.#options.logger.warn({ error: (error as Error).message }, 'looking for due jobs failed')
@@ -127,8 +129,12 @@ export class Lookout implements Service {
   async #search(startedAt: number): Promise<boolean> {
     const { timetable } = this.#options
     if (startedAt >= this.#nextSurvey) await this.#survey(startedAt)
-    else if (this.#options.idle()) await this.#look()
+    else if (this.#canTake()) await this.#look()
     return timetable.untilNext() === 0
+  }
+
+  #canTake(): boolean {
+    return this.#options.idle() && this.#options.timetable.hasFreeShard
   }
 
   async #survey(startedAt: number): Promise<void> {
@@ -148,9 +154,8 @@ export class Lookout implements Service {
     if (lanes.length > 0) this.#passOn(await look(database, lanes))
   }
 
-  /** Says whether any of it was news. */
-  #passOn(heads: readonly Head[]): boolean {
-    return heads.filter((head) => this.#options.timetable.notice(head, head.performIn)).length > 0
+  #passOn(heads: readonly Head[]): void {
+    for (const head of heads) this.#options.timetable.notice(head, head.performIn)
   }
 
   /** The last look before waiting is at everything: what was pushed into a lane yet unknown woke nobody. */

@@ -115,6 +115,11 @@ export class Timetable {
     return this.#shards.values()
   }
 
+  get hasFreeShard(): boolean {
+    for (const { busy, leaving } of this.#shards.values()) if (!busy && !leaving) return true
+    return false
+  }
+
   get(queueId: number, shard: number): Shard | undefined {
     return this.#shards.get(`${queueId}:${shard}`)
   }
