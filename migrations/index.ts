@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import * as tables from './0001_tables.ts'
+import * as claimOfLanes from './0002_claim_of_lanes.ts'
 
 export interface SchemaMigration {
   /** `db` already points at the schema; `schema` is its bare name, for raw SQL. */
@@ -9,4 +10,5 @@ export interface SchemaMigration {
 /** Every migration under its number, in the order they run. A published one is never changed. */
 export const migrations: Readonly<Record<string, SchemaMigration>> = {
   '0001_tables': tables,
+  '0002_claim_of_lanes': claimOfLanes,
 }

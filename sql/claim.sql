@@ -1,6 +1,6 @@
--- Takes the next due jobs of a lane for a process: a row per payload, in the order a handler gets them, and a
--- last row without an id whose perform_in is that of the next job to come (NULL: none known). Times are in
--- microseconds since 1970; the cursor is the place of the last job taken before.
+-- Takes the next due jobs of each lane for a process. For the lane at each `place`: a row per payload, those of a job
+-- together, and then a row without an id whose perform_in is that of the next job to come (NULL: none known). Times are
+-- in microseconds since 1970; a lane's cursor is the place of the last job taken from it before.
 --
 -- A paused queue gives nothing, and a process whose lease has ended gets nothing: its claim would be anybody's at
 -- once. That is asked here because a process that was frozen knows of it last.
@@ -11,33 +11,36 @@
 -- 2. Only now draw the fences: a fence drawn before the lock could be smaller than one given out in between,
 --    and payloads pushed under that one would be missed.
 --    Clearing next_perform_in says that this round takes all that was pushed so far.
+--    Nobody can move a locked row, so that its ctid finds it. All are found: fences and ids belong together by place.
 -- 3. In a later statement, with a newer snapshot, read the payloads below the fence. The locking statement's
 --    own snapshot may be older than a push whose commit let us lock the row: its payload would not be handed
---    over, and the completion would delete it unseen. Equal payloads of several rounds fold into the smallest
---    score.
+--    over, and the completion would delete it unseen. They come as they lie there: to sort them, and to fold equal ones
+--    of several rounds, is the client's part, except where a number of payloads limits the round.
 --
 -- Plans are made once and kept while tables grow from nothing to millions, so no statement may have a plan that
 -- only a small table makes look good. Where rows are joined, OFFSET 0 hides that their queue is one and the same:
 -- what is left to the planner is one index probe a row. The settings rule out the rest.
 CREATE OR REPLACE FUNCTION @schema@.claim(
-  _queue_id integer,
-  _shard integer,
-  _lane smallint,
   _process_id integer,
-  _batch_size integer,
-  _max_payloads integer,
-  _after bigint,
-  _after_id text
+  _queue_ids integer[],
+  _shards integer[],
+  _lanes smallint[],
+  _counts integer[],
+  _max_payloads integer[],
+  _after bigint[],
+  _after_ids text[]
 ) RETURNS TABLE (
-  id text, fence bigint, perform_in bigint, retry_count integer, crashes smallint, rescued boolean, error text,
-  payload jsonb, score double precision, seq bigint, cut boolean
+  place integer, id text, fence bigint, perform_in bigint, retry_count integer, crashes smallint, rescued boolean,
+  error text, payload jsonb, score double precision, seq bigint, cut boolean
 )
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off
 AS $$
 DECLARE
   _now constant timestamptz := clock_timestamp();
-  _after_perform_in timestamptz := @schema@.from_micros(_after);
+  _places integer[];
+  _tids tid[];
+  _queues integer[];
   _ids text[];
   _fences bigint[];
   _perform_ins timestamptz[];
@@ -45,77 +48,99 @@ DECLARE
   _crashes integer[];
   _errors text[];
   _rescued boolean[];
-  _suspects boolean[];
-  _taken integer;
+  _limits integer[];
 BEGIN
   PERFORM @schema@.require_read_committed();
-  PERFORM FROM @schema@.queues q, @schema@.processes p
-  WHERE q.queue_id = _queue_id AND q.paused_at IS NULL
-    AND p.process_id = _process_id AND p.expires_at > clock_timestamp();
+  PERFORM FROM @schema@.processes p WHERE p.process_id = _process_id AND p.expires_at > clock_timestamp();
   IF NOT FOUND THEN
     RETURN;
   END IF;
 
-  SELECT array_agg(d.id), array_agg(d.perform_in), array_agg(d.retry_count), array_agg(d.crashes), array_agg(d.error),
-    array_agg(d.claimed_by IS NOT NULL), array_agg(d.claimed_by IS NOT NULL OR d.crashes > 0)
-  INTO _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _suspects
-  FROM (
-    SELECT j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by
-    FROM @schema@.jobs j
-    WHERE j.queue_id = _queue_id AND j.shard = _shard AND j.lane = _lane
-      AND j.perform_in <= _now AND (j.perform_in, j.id) > (_after_perform_in, _after_id)
-      AND CASE
-        WHEN j.claimed_by IS NULL THEN true
-        WHEN j.claimed_by = _process_id THEN false
-        ELSE @schema@.is_gone(j.claimed_by)
-      END
-    ORDER BY j.perform_in, j.id
-    LIMIT _batch_size
-    FOR UPDATE SKIP LOCKED
-  ) d;
+  SELECT array_agg(w.place), array_agg(d.ctid), array_agg(w.queue_id), array_agg(d.id), array_agg(d.perform_in),
+    array_agg(d.retry_count), array_agg(d.crashes), array_agg(d.error), array_agg(d.claimed_by IS NOT NULL),
+    array_agg(w.max_payloads)
+  INTO _places, _tids, _queues, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _limits
+  FROM unnest(_queue_ids, _shards, _lanes, _counts, _max_payloads, _after, _after_ids)
+    WITH ORDINALITY AS w(queue_id, shard, lane, count, max_payloads, after, after_id, place)
+  JOIN @schema@.queues q ON q.queue_id = w.queue_id AND q.paused_at IS NULL
+  CROSS JOIN LATERAL (
+    SELECT l.*, row_number() OVER () AS n,
+      bool_or(l.claimed_by IS NOT NULL OR l.crashes > 0) OVER (ROWS UNBOUNDED PRECEDING) AS suspect
+    FROM (
+      SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by
+      FROM @schema@.jobs j
+      WHERE j.queue_id = w.queue_id AND j.shard = w.shard AND j.lane = w.lane
+        AND j.perform_in <= _now AND (j.perform_in, j.id) > (@schema@.from_micros(w.after), w.after_id)
+        AND CASE
+          WHEN j.claimed_by IS NULL THEN true
+          WHEN j.claimed_by = _process_id THEN false
+          ELSE @schema@.is_gone(j.claimed_by)
+        END
+      ORDER BY j.perform_in, j.id
+      LIMIT w.count
+      FOR UPDATE SKIP LOCKED
+    ) l
+  ) d
+  WHERE d.n = 1 OR NOT d.suspect;
 
   IF _ids IS NOT NULL THEN
-    _taken := greatest(coalesce(array_position(_suspects, true), cardinality(_ids) + 1) - 1, 1);
     WITH claimed AS (
       UPDATE @schema@.jobs j SET
         fence = nextval('@schema@.fences'), claimed_by = _process_id, claimed_at = clock_timestamp(),
         next_perform_in = NULL, crashes = j.crashes + r.rescued::integer
-      FROM (
-        SELECT _queue_id AS queue_id, t.* FROM unnest(_ids[:_taken], _rescued[:_taken]) WITH ORDINALITY AS t(id, rescued, place) OFFSET 0
-      ) r
-      WHERE j.queue_id = r.queue_id AND j.id = r.id
-      RETURNING r.place, j.fence
+      FROM unnest(_tids, _rescued) WITH ORDINALITY AS r(tid, rescued, n)
+      WHERE j.ctid = r.tid
+      RETURNING r.n, j.fence
     )
-    SELECT array_agg(c.fence ORDER BY c.place) INTO _fences FROM claimed c;
+    SELECT array_agg(c.fence ORDER BY c.n) INTO _fences FROM claimed c;
+    IF cardinality(_fences) IS DISTINCT FROM cardinality(_ids) THEN
+      RAISE EXCEPTION 'a job that was locked could not be claimed: is there a trigger or a policy on @schema@.jobs?';
+    END IF;
 
     RETURN QUERY
-    SELECT c.id, c.fence, @schema@.micros(_perform_ins[c.place]), _retry_counts[c.place],
-      (_crashes[c.place] + _rescued[c.place]::integer)::smallint, _rescued[c.place], _errors[c.place],
-      p.payload, p.score, p.seq, p.cut
-    FROM unnest(_ids[:_taken], _fences) WITH ORDINALITY AS c(id, fence, place)
-    LEFT JOIN LATERAL (
-      SELECT f.payload, f.score, f.seq, count(*) OVER () > _max_payloads AS cut
-      FROM (
-        SELECT DISTINCT ON (p.digest) p.payload, p.score, p.seq
-        FROM @schema@.payloads p
-        WHERE p.queue_id = _queue_id AND p.job_id = c.id AND p.fence < c.fence
-        ORDER BY p.digest, p.score, p.seq
-      ) f
-      ORDER BY f.score, f.seq
-      LIMIT _max_payloads
-    ) p ON true
-    ORDER BY c.place, p.score, p.seq;
+    SELECT c.place, c.id, c.fence, @schema@.micros(c.perform_in), c.retry_count,
+      (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, p.payload, p.score, p.seq, false
+    FROM unnest(_places, _queues, _ids, _fences, _perform_ins, _retry_counts, _crashes, _rescued, _errors, _limits)
+      AS c(place, queue_id, id, fence, perform_in, retry_count, crashes, rescued, error, max_payloads)
+    LEFT JOIN @schema@.payloads p ON p.queue_id = c.queue_id AND p.job_id = c.id AND p.fence < c.fence
+    WHERE c.max_payloads IS NULL;
 
-    _after_perform_in := _perform_ins[_taken];
-    _after_id := _ids[_taken];
+    IF cardinality(array_remove(_limits, NULL)) > 0 THEN
+      RETURN QUERY
+      SELECT c.place, c.id, c.fence, @schema@.micros(c.perform_in), c.retry_count,
+        (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, p.payload, p.score, p.seq, p.cut
+      FROM unnest(_places, _queues, _ids, _fences, _perform_ins, _retry_counts, _crashes, _rescued, _errors, _limits)
+        AS c(place, queue_id, id, fence, perform_in, retry_count, crashes, rescued, error, max_payloads)
+      LEFT JOIN LATERAL (
+        SELECT f.payload, f.score, f.seq, count(*) OVER () > c.max_payloads AS cut
+        FROM (
+          SELECT DISTINCT ON (p.digest) p.payload, p.score, p.seq
+          FROM @schema@.payloads p
+          WHERE p.queue_id = c.queue_id AND p.job_id = c.id AND p.fence < c.fence
+          ORDER BY p.digest, p.score, p.seq
+        ) f
+        ORDER BY f.score, f.seq
+        LIMIT c.max_payloads
+      ) p ON true
+      WHERE c.max_payloads IS NOT NULL;
+    END IF;
   END IF;
 
-  perform_in := (
-    SELECT @schema@.micros(j.perform_in) FROM @schema@.jobs j
-    WHERE j.queue_id = _queue_id AND j.shard = _shard AND j.lane = _lane
-      AND (j.perform_in, j.id) > (_after_perform_in, _after_id) AND j.claimed_by IS NULL
+  RETURN QUERY
+  SELECT w.place::integer, NULL, NULL::bigint, @schema@.micros(h.perform_in), NULL::integer, NULL::smallint,
+    NULL::boolean, NULL, NULL::jsonb, NULL::double precision, NULL::bigint, NULL::boolean
+  FROM unnest(_queue_ids, _shards, _lanes, _after, _after_ids) WITH ORDINALITY
+    AS w(queue_id, shard, lane, after, after_id, place)
+  JOIN @schema@.queues q ON q.queue_id = w.queue_id AND q.paused_at IS NULL
+  LEFT JOIN (
+    SELECT t.place, max(t.n) AS n FROM unnest(_places) WITH ORDINALITY AS t(place, n) GROUP BY t.place
+  ) t ON t.place = w.place
+  LEFT JOIN LATERAL (
+    SELECT j.perform_in FROM @schema@.jobs j
+    WHERE j.queue_id = w.queue_id AND j.shard = w.shard AND j.lane = w.lane AND j.claimed_by IS NULL
+      AND (j.perform_in, j.id)
+        > (coalesce(_perform_ins[t.n], @schema@.from_micros(w.after)), coalesce(_ids[t.n], w.after_id))
     ORDER BY j.perform_in, j.id LIMIT 1
-  );
-  RETURN NEXT;
+  ) h ON true;
 END
 $$;

@@ -19,11 +19,11 @@ SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off 
 AS $$
 DECLARE
   _places integer[];
-  _last integer[];
+  _last tid[];
   _more integer[];
 BEGIN
   SELECT array_agg(h.place),
-    array_agg(h.place) FILTER (WHERE NOT h.again AND _cut_seqs[h.place] IS NULL),
+    array_agg(h.tid) FILTER (WHERE NOT h.again AND _cut_seqs[h.place] IS NULL),
     array_agg(h.place) FILTER (WHERE h.again OR _cut_seqs[h.place] IS NOT NULL)
   INTO _places, _last, _more
   FROM @schema@.hold(_queue_id, _process_id, _ids, _fences, _wait) h;
@@ -37,9 +37,7 @@ BEGIN
         AND (t.score, t.seq) <= (_cut_scores[r.place], _cut_seqs[r.place])
     ) END;
 
-  DELETE FROM @schema@.jobs j
-  USING (SELECT _queue_id AS queue_id, _ids[t.place] AS id FROM unnest(_last) AS t(place) OFFSET 0) r
-  WHERE j.queue_id = r.queue_id AND j.id = r.id;
+  DELETE FROM @schema@.jobs j USING unnest(_last) AS r(tid) WHERE j.ctid = r.tid;
 
   IF _more IS NOT NULL THEN
     RETURN QUERY

@@ -42,13 +42,12 @@ BEGIN
     FROM @schema@.complete(_done.queue_id, _process_id, _done.ids, _done.fences, _done.cut_scores, _done.cut_seqs, false) c;
   END LOOP;
 
-  FOR _place IN 1 .. cardinality(_queue_ids) LOOP
+  IF cardinality(_queue_ids) > 0 THEN
     RETURN QUERY
-    SELECT _place, c.*, NULL, NULL::integer, NULL::integer, NULL::smallint
+    SELECT c.*, NULL, NULL::integer, NULL::integer, NULL::smallint
     FROM @schema@.claim(
-      _queue_ids[_place], _shards[_place], _lanes[_place], _process_id, _counts[_place], _max_payloads[_place],
-      _after[_place], _after_ids[_place]
+      _process_id, _queue_ids, _shards, _lanes, _counts, _max_payloads, _after, _after_ids
     ) c;
-  END LOOP;
+  END IF;
 END
 $$;

@@ -26,12 +26,11 @@ async function claimTime({ contender, size, pool }: Bench): Promise<Figures> {
   for (let claim = 0; claim < CLAIMS; claim += 1) {
     const shard = claim % queue.shards
     const { after, id } = cursors[shard]!
-    const lane = [queue.queue_id, shard, rows[0].process_id]
     const startedAt = performance.now()
     const taken = await pool.query({
       name: 'claim',
-      text: 'SELECT * FROM lockstep.claim($1, $2, 0::smallint, $3, $4, NULL, $5, $6)',
-      values: [...lane, PER_CLAIM, after, id],
+      text: `SELECT * FROM lockstep.claim($1, ARRAY[$2::integer], ARRAY[$3::integer], '{0}', ARRAY[$4::integer], '{NULL}', ARRAY[$5::bigint], ARRAY[$6])`,
+      values: [rows[0].process_id, queue.queue_id, shard, PER_CLAIM, after, id],
     })
     times.push(performance.now() - startedAt)
     const rounds = taken.rows.filter((row) => row.id !== null)

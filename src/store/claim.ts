@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { type Database, typesWith } from '../postgres/database.ts'
+import { typesWith } from '../postgres/database.ts'
 
 /** The jobs of one class of service in one shard: what a claim takes from. */
 export interface LaneKey {
@@ -28,9 +28,9 @@ export interface Round {
   readonly payloads: unknown[]
   readonly scores: number[]
   /** Characters of its payloads. */
-  size: number
+  readonly size: number
   /** The last payload taken, where maxPayloads left some behind. */
-  cut: { score: number; seq: number } | undefined
+  readonly cut: { score: number; seq: number } | undefined
 }
 
 export interface Claim {
@@ -58,56 +58,48 @@ export interface ClaimRow {
 /** How large a payload is, its text alone tells. */
 export const JSON_AS_TEXT = typesWith({ [pg.types.builtins.JSONB]: String })
 
-export async function claim(
-  database: Database,
-  processId: number,
-  { queueId, shard, lane }: LaneKey,
-  cursor: Cursor,
-  batchSize: number,
-  maxPayloads: number | undefined,
-): Promise<Claim> {
-  const { after, afterId } = cursor
-  const values = [queueId, shard, lane, processId, batchSize, maxPayloads ?? null, after, afterId]
-  const rows = await database.call<ClaimRow>('claim', values, undefined, JSON_AS_TEXT)
-  return toClaim(rows)
-}
-
 export function toClaim(rows: ClaimRow[]): Claim {
   const next = rows.at(-1)?.id === null ? rows.pop() : undefined
   return { rounds: gather(rows), head: next?.perform_in ?? null }
 }
 
-/** The rows of a job stand together, in the order of its payloads. */
+/** The rows of a job stand together. */
 function gather(rows: readonly ClaimRow[]): Round[] {
   const rounds: Round[] = []
-  for (const row of rows) {
-    let round = rounds.at(-1)
-    if (round?.id !== row.id) {
-      round = roundOf(row)
-      rounds.push(round)
-    }
-    // Nothing of ours leaves a job without payloads; deleting rows by hand does.
-    if (row.seq === null) continue
-    round.payloads.push(JSON.parse(row.payload))
-    round.size += row.payload.length
-    round.scores.push(row.score)
-    if (row.cut) round.cut = { score: row.score, seq: row.seq }
+  for (let from = 0, to = 1; from < rows.length; from = to) {
+    to = from + 1
+    while (to < rows.length && rows[to]!.id === rows[from]!.id) to += 1
+    rounds.push(roundOf(rows.slice(from, to)))
   }
   return rounds
 }
 
-function roundOf(row: ClaimRow): Round {
+function roundOf(rows: readonly ClaimRow[]): Round {
+  const [job] = rows as [ClaimRow]
+  // Nothing of ours leaves a job without payloads; deleting rows by hand does.
+  const payloads = job.seq === null ? [] : rows.length === 1 ? rows : inOrder(rows)
+  const last = payloads.at(-1)
   return {
-    id: row.id!,
-    fence: row.fence,
-    performIn: row.perform_in!,
-    retryCount: row.retry_count,
-    crashes: row.crashes,
-    rescued: row.rescued,
-    error: row.error,
-    payloads: [],
-    scores: [],
-    size: 0,
-    cut: undefined,
+    id: job.id!,
+    fence: job.fence,
+    performIn: job.perform_in!,
+    retryCount: job.retry_count,
+    crashes: job.crashes,
+    rescued: job.rescued,
+    error: job.error,
+    payloads: payloads.map(({ payload }) => JSON.parse(payload)),
+    scores: payloads.map(({ score }) => score),
+    size: payloads.reduce((sum, { payload }) => sum + payload.length, 0),
+    cut: last?.cut ? { score: last.score, seq: last.seq! } : undefined,
   }
+}
+
+/**
+ * By score, those of one score as they came; of equal payloads that several rounds have left, the lowest. Equal ones
+ * have one text: jsonb has sorted their keys.
+ */
+function inOrder(rows: readonly ClaimRow[]): ClaimRow[] {
+  const sorted = rows.toSorted((a, b) => a.score - b.score || a.seq! - b.seq!)
+  const seen = new Set<string>()
+  return sorted.filter(({ payload }) => !seen.has(payload) && seen.add(payload))
 }

@@ -51,7 +51,7 @@ export async function workOff(
 /** R15: what did not succeed after its signal was aborted for our sake has not failed. */
 function ended({ queue, rounds, abort }: Performance, failed: Failed): Outcome {
   const outcome = outcomeOf(queue, rounds, failed)
-  if (!(abort.signal.reason instanceof GivenBack)) return outcome
+  if (!(abort.reason instanceof GivenBack)) return outcome
   return { completed: outcome.completed, failed: [], released: outcome.failed.map(({ round }) => round) }
 }
 

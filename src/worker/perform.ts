@@ -6,11 +6,21 @@ import type { Queue, TransactionalContext } from '../queue.ts'
 import type { Round } from '../store/claim.ts'
 import { runMiddleware, type ServerMiddleware } from './middleware.ts'
 
+/** Knows its reason without a signal, which is costly to make and which few handlers ask for. */
+export class Abort extends AbortController {
+  reason: unknown
+
+  override abort(reason: Error): void {
+    this.reason ??= reason
+    super.abort(reason)
+  }
+}
+
 /** A batch in work. */
 export interface Performance {
   readonly queue: Queue
   readonly rounds: readonly Round[]
-  readonly abort: AbortController
+  readonly abort: Abort
 }
 
 /** How a batch ended: the error of each failed id; the others succeeded. */
@@ -29,7 +39,9 @@ export async function perform(
   const failed = new Map<string, unknown>()
   const batch = new Map(rounds.map((round) => [round.id, round.payloads]))
   const context: TransactionalContext = {
-    signal: abort.signal,
+    get signal() {
+      return abort.signal
+    },
     jobs: new Map(rounds.map((round) => [round.id, infoOf(round)])),
     logger,
     tx: tx as ClientBase,
@@ -51,7 +63,7 @@ export async function perform(
   return new Map(rounds.map(({ id }) => [id, timeout.error]))
 }
 
-function startTimeout({ timeout }: Queue, abort: AbortController) {
+function startTimeout({ timeout }: Queue, abort: Abort) {
   const started: { error?: TimeoutError; timer?: NodeJS.Timeout } = {}
   if (timeout !== undefined) {
     started.timer = setTimeout(() => {

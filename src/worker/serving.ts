@@ -6,6 +6,7 @@ import { type BatchSettings, workOff } from './batch.ts'
 import type { WorkerEmitter } from './events.ts'
 import type { Exchange } from './exchange.ts'
 import type { Identity } from './identity.ts'
+import { Abort } from './perform.ts'
 import type { Running, RunningBatch } from './running.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { Claimant, Settlements } from './settlements.ts'
@@ -117,7 +118,7 @@ export class Serving {
       queue: served.queue,
       rounds,
       claimant,
-      abort: new AbortController(),
+      abort: new Abort(),
       since: new Date(),
     }
     events.emit('started', { queue: served.queue.name, shard, slot, ids: rounds.map(({ id }) => id) })

@@ -95,10 +95,11 @@ export class Settlements implements Service {
 
   /** `uncertain`: it may be stored already, so that a lost claim is no news. */
   settle(claimant: Claimant, { completed, failed, released }: Outcome, uncertain = false): void {
-    const piece = { claimant, failures: [], uncertain }
-    void this.#try({ ...piece, kind: 'complete', rounds: completed })
-    void this.#try({ ...piece, kind: 'fail', rounds: failed.map(({ round }) => round), failures: failed })
-    void this.#try({ ...piece, kind: 'release', rounds: released })
+    const rest = { claimant, failures: [], uncertain }
+    if (completed.length > 0) void this.#try({ ...rest, kind: 'complete', rounds: completed })
+    if (released.length > 0) void this.#try({ ...rest, kind: 'release', rounds: released })
+    if (failed.length === 0) return
+    void this.#try({ ...rest, kind: 'fail', rounds: failed.map(({ round }) => round), failures: failed })
   }
 
   /** What a transaction of the handler's has stored already, with the jobs of it that wait again. */
@@ -117,7 +118,6 @@ export class Settlements implements Service {
   }
 
   async #try(piece: Piece, again = false): Promise<void> {
-    if (piece.rounds.length === 0) return
     this.#open += 1
     try {
       this.#conclude(piece, await this.#store(piece, again))
@@ -146,6 +146,11 @@ export class Settlements implements Service {
 
   #conclude(piece: Piece, exceptions: readonly Exception[]): void {
     const { claimant, rounds, failures } = piece
+    if (exceptions.length === 0) {
+      this.#announce(claimant, piece.kind === 'complete' ? rounds : [], failures)
+      this.#observer.ended(claimant, rounds)
+      return
+    }
     // Whether our own earlier try ended the claim, or somebody else did, nobody can tell once the lease was lost.
     const uncertain = piece.uncertain && claimant.processId > this.#forgotten
     const outcome = new Map(exceptions.map((exception) => [exception.id, exception.outcome]))

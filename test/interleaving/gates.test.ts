@@ -36,7 +36,7 @@ describe('the protocol', () => {
       enqueue_many: ['1'],
       push_one: ['1', '2', '3'],
       push_many: ['1', '2', '3', '4'],
-      claim: ['1', '2', '2 locks', '3', '4'],
+      claim: ['1', '2', '2 locks', '3', '4', '5'],
       is_gone: ['1', '2', '2 locks', '3'],
       hold: ['1', '1 locks', '2', '2 locks'],
       complete: ['1', '2', '3', '4'],

@@ -9,18 +9,22 @@ export const CLASSIC: readonly Mutant[] = [
     edits: [
       sql(
         'claim',
-        'SELECT j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by\n',
-        `SELECT j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by,
-      (SELECT string_agg(p.seq::text, ',') FROM @schema@.payloads p WHERE p.queue_id = _queue_id AND p.job_id = j.id) AS seen\n`,
+        'SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by\n',
+        `SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by,
+      (SELECT string_agg(p.seq::text, ',') FROM @schema@.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id) AS seen\n`,
       ),
       sql(
         'claim',
-        'array_agg(d.claimed_by IS NOT NULL OR d.crashes > 0)',
-        `array_agg(d.claimed_by IS NOT NULL OR d.crashes > 0), string_to_array(string_agg(d.seen, ','), ',')::bigint[]`,
+        'array_agg(w.max_payloads)\n',
+        `array_agg(w.max_payloads), string_to_array(string_agg(d.seen, ','), ',')::bigint[]\n`,
       ),
-      sql('claim', '_rescued, _suspects\n', '_rescued, _suspects, _seen\n'),
-      sql('claim', '  _taken integer;\n', '  _taken integer;\n  _seen bigint[];\n'),
-      sql('claim', 'AND p.fence < c.fence\n', 'AND p.fence < c.fence AND p.seq = ANY (_seen)\n'),
+      sql('claim', '_rescued, _limits\n', '_rescued, _limits, _seen\n'),
+      sql('claim', '  _limits integer[];\n', '  _limits integer[];\n  _seen bigint[];\n'),
+      sql(
+        'claim',
+        'AND p.fence < c.fence\n    WHERE',
+        'AND p.fence < c.fence AND p.seq = ANY (_seen)\n    WHERE',
+      ),
     ],
     tests: ['store/claim-interleaving'],
   },
@@ -57,8 +61,8 @@ export const CLASSIC: readonly Mutant[] = [
     promise: 'P2',
     breaks: 'A handler gets an id’s payloads in the order of their digests.',
     edits: [
-      sql('claim', '      ORDER BY f.score, f.seq\n', ''),
-      sql('claim', 'ORDER BY c.place, p.score, p.seq', 'ORDER BY c.place'),
+      sql('claim', '        ORDER BY f.score, f.seq\n', ''),
+      source('store/claim', 'a.score - b.score || a.seq! - b.seq!', '0'),
     ],
     tests: ['store/merge'],
   },
@@ -70,8 +74,8 @@ export const CLASSIC: readonly Mutant[] = [
     edits: [
       sql(
         'claim',
-        '  _taken integer;\n',
-        `  _taken integer;\n  _fence constant bigint := nextval('@schema@.fences');\n`,
+        '  _limits integer[];\n',
+        `  _limits integer[];\n  _fence constant bigint := nextval('@schema@.fences');\n`,
       ),
       sql('claim', `fence = nextval('@schema@.fences'), `, 'fence = _fence, '),
     ],

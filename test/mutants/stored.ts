@@ -41,7 +41,7 @@ export const STORED: readonly Mutant[] = [
     name: 'a claim that waits for producers',
     promise: 'P7',
     breaks: 'A transaction of the application’s left open holds up a slot.',
-    edits: [sql('claim', '    FOR UPDATE SKIP LOCKED\n', '    FOR UPDATE\n')],
+    edits: [sql('claim', '      FOR UPDATE SKIP LOCKED\n', '      FOR UPDATE\n')],
     tests: ['store/held-up'],
   },
   {
@@ -81,27 +81,28 @@ export const STORED: readonly Mutant[] = [
     name: 'a round beyond maxPayloads',
     promise: 'R9',
     breaks: 'An id with a million payloads is handed over at once.',
-    edits: [sql('claim', '      LIMIT _max_payloads\n', '')],
+    edits: [sql('claim', '        LIMIT c.max_payloads\n', '')],
     tests: ['store/batch'],
   },
   {
     name: 'equal payloads of two rounds fold into the largest score',
     promise: 'R4',
     breaks: 'A payload of a failed round loses its place to an equal one pushed meanwhile.',
-    edits: [sql('claim', 'ORDER BY p.digest, p.score, p.seq\n', 'ORDER BY p.digest, p.score DESC, p.seq\n')],
+    edits: [
+      sql('claim', 'ORDER BY p.digest, p.score, p.seq\n', 'ORDER BY p.digest, p.score DESC, p.seq\n'),
+      source(
+        'store/claim',
+        'return sorted.filter(({ payload }) => !seen.has(payload) && seen.add(payload))',
+        'return sorted.toReversed().filter(({ payload }) => !seen.has(payload) && seen.add(payload)).toReversed()',
+      ),
+    ],
     tests: ['store/next-round'],
   },
   {
     name: 'suspects in company',
     promise: 'R10',
     breaks: 'A job that kills its process takes innocent ones with it, and their crashes count too.',
-    edits: [
-      sql(
-        'claim',
-        '_taken := greatest(coalesce(array_position(_suspects, true), cardinality(_ids) + 1) - 1, 1);',
-        '_taken := cardinality(_ids);',
-      ),
-    ],
+    edits: [sql('claim', 'WHERE d.n = 1 OR NOT d.suspect;', ';')],
     tests: ['store/rescue'],
   },
   {

@@ -3,7 +3,7 @@ import { migrations } from '../../migrations/index.ts'
 import { defineQueue, Lockstep } from '../../src/index.ts'
 import { Database } from '../../src/postgres/database.ts'
 import { migrate, migrationSql, requireMigrated } from '../../src/postgres/migrate.ts'
-import { claim } from '../../src/store/claim.ts'
+import { exchange } from '../../src/store/exchange.ts'
 import { registerProcess } from '../../src/store/process.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
 import { complete } from '../../src/store/settle.ts'
@@ -132,7 +132,9 @@ describe('the name of the schema', () => {
       const info = { host: 'here', pid: 1, version: '0', slots: 1, queues: [] }
       const processId = await registerProcess(database.pool, schema, info, 10_000)
       const key = { queueId, shard: 0, lane: 0 }
-      const { rounds } = await claim(database, processId, key, { after: null, afterId: '' }, 1, undefined)
+      const wish = { key, cursor: { after: null, afterId: '' }, count: 1, maxPayloads: undefined }
+      const { claims } = await exchange(database, processId, [], [wish])
+      const { rounds } = claims[0]!
       expect(rounds).toMatchObject([{ id: 'a', payloads: [{ b: 1 }, 2] }])
       expect(await complete(database, { processId, queueId }, rounds)).toEqual([])
       expect(

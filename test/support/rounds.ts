@@ -5,7 +5,8 @@ import type { NewJob } from '../../src/job.ts'
 import { Lockstep } from '../../src/lockstep.ts'
 import { Database } from '../../src/postgres/database.ts'
 import { defineQueue, type Queue, type QueueOptions } from '../../src/queue.ts'
-import { type Claim, claim, type Round } from '../../src/store/claim.ts'
+import type { Claim, Round } from '../../src/store/claim.ts'
+import { exchange } from '../../src/store/exchange.ts'
 import { registerProcess } from '../../src/store/process.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
 import { complete, type Exception, fail, release } from '../../src/store/settle.ts'
@@ -225,11 +226,13 @@ export class Player {
     return new Player(this.board, this.processId, through(session, this.database))
   }
 
-  claim(options: ClaimOptions = {}): Promise<Claim> {
+  async claim(options: ClaimOptions = {}): Promise<Claim> {
     const { queueId, queue } = this.board
     const { shard = 0, lane = 0, batchSize = queue.batchSize, cursor = BEGINNING } = options
     const key = { queueId, shard, lane }
-    return claim(this.database, this.processId, key, cursor, batchSize, queue.maxPayloads)
+    const wish = { key, cursor, count: batchSize, maxPayloads: queue.maxPayloads }
+    const { claims } = await exchange(this.database, this.processId, [], [wish])
+    return claims[0]!
   }
 
   /** Claims the one job that has to be due. */

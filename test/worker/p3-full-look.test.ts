@@ -47,8 +47,9 @@ async function claimAsAnother(queue: string): Promise<(string | null)[]> {
     [[queue], LEASE],
   )
   const claimed = await shop.sql<{ id: string | null }>(
-    `SELECT c.id FROM lockstep.queues q, lockstep.claim(q.queue_id, 0, 0::smallint, $2, 1, NULL, NULL, '') c
-     WHERE q.name = $1`,
+    `SELECT c.id FROM lockstep.queues q, lockstep.claim(
+       $2, ARRAY[q.queue_id], '{0}', '{0}', '{1}', '{NULL}', '{NULL}', ARRAY['']
+     ) c WHERE q.name = $1`,
     [queue, process!.id],
   )
   return claimed.map(({ id }) => id)
