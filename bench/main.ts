@@ -1,4 +1,4 @@
-import { appendFile } from 'node:fs/promises'
+import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { cpus, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
@@ -6,6 +6,7 @@ import { startEmbeddedPostgres } from '../src/postgres/embedded.ts'
 import type { Case } from './case.ts'
 import { cases } from './cases.ts'
 import { BARE, type Entrant, LOCKSTEP } from './entrants.ts'
+import { chartOf } from './report/chart.ts'
 import { goalTable } from './report/goals.ts'
 import { Summary } from './report/summary.ts'
 import { format, tableOf } from './report/table.ts'
@@ -15,10 +16,12 @@ import { prepareRuntime, versionOf, versionsOf } from './runtime.ts'
 const USAGE = `npm run bench -- [case …] [options]
 
   --against <peers>  of graphile-worker, pg-boss, bullmq; default: all of them, "none": none
-  --repeats <n>      default: 3
+  --repeats <n>      default: 3, or 1 where it is to be quick
   --quick            a glance, in five minutes
   --json             a line of JSON a run, and no table
   --out <file>       appends these lines to a file
+  --from <file>      prints what such a file says, and measures nothing
+  --chart <file>     draws it as an SVG
 
 Needs nothing, or DATABASE_URL: a superuser's, for a server on which databases are created and dropped. BullMQ runs on
 Redis too where there is a redis-server.
@@ -30,28 +33,37 @@ const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     against: { type: 'string', default: 'graphile-worker,pg-boss,bullmq' },
-    repeats: { type: 'string', default: '3' },
+    repeats: { type: 'string' },
     quick: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     out: { type: 'string' },
+    from: { type: 'string' },
+    chart: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 })
 
 async function main(): Promise<void> {
   if (flags.help) return console.log(USAGE)
+  const summary = new Summary(flags.from ? await recorded(flags.from) : await measured())
+  if (flags.chart) await writeFile(flags.chart, chartOf(summary))
+  if (!flags.json) console.log(`${tableOf(summary)}\n\n${goalTable(summary)}`)
+}
+
+async function recorded(file: string): Promise<Run[]> {
+  const lines = (await readFile(file, 'utf8')).trim().split('\n')
+  return lines.map((line) => JSON.parse(line) as Run)
+}
+
+async function measured(): Promise<Run[]> {
   const chosen = chooseCases()
   const node = await prepareRuntime()
   const server = process.env.DATABASE_URL ? undefined : await startEmbeddedPostgres()
-  const runner = {
-    node,
-    quick: flags.quick,
-    connectionString: process.env.DATABASE_URL ?? server!.connectionString,
-  }
+  const connectionString = process.env.DATABASE_URL ?? server!.connectionString
+  const runner = { node, quick: flags.quick, connectionString }
   try {
     console.error(await headOf(runner))
-    const summary = new Summary(await runAll(runner, chosen))
-    if (!flags.json) console.log(`${tableOf(summary)}\n\n${goalTable(summary)}`)
+    return await runAll(runner, chosen)
   } finally {
     await server?.stop()
   }
@@ -69,10 +81,11 @@ async function runAll(runner: Runner, chosen: readonly Case[]): Promise<Run[]> {
   const runs: Run[] = []
   for (const benchCase of chosen) {
     const entrants = benchCase.entrants.filter((entrant) => takesPart(entrant, benchCase))
-    const repeats = Math.min(benchCase.repeats ?? Number.POSITIVE_INFINITY, Number(flags.repeats))
+    const asked = Number(flags.repeats ?? (flags.quick ? 1 : 3))
+    const repeats = Math.min(benchCase.repeats ?? asked, asked)
     for (let repeat = 0; repeat < repeats; repeat += 1) {
       for (const entrant of entrants) {
-        const run = await runOne(runner, benchCase, entrant)
+        const run = await attempt(runner, benchCase, entrant)
         if (!run) continue
         runs.push(run)
         await tell(run, benchCase)
@@ -80,6 +93,20 @@ async function runAll(runner: Runner, chosen: readonly Case[]): Promise<Run[]> {
     }
   }
   return runs
+}
+
+/** One that fails does not take the others' figures along. */
+async function attempt(runner: Runner, benchCase: Case, entrant: Entrant): Promise<Run | undefined> {
+  const subject = `${benchCase.title}: ${entrant.name}, ${entrant.configuration}`
+  try {
+    const run = await runOne(runner, benchCase, entrant)
+    if (!run) console.error(`${subject}: left out, no redis-server is installed`)
+    return run
+  } catch (error) {
+    console.error(`${subject}: failed`, error)
+    process.exitCode = 1
+    return undefined
+  }
 }
 
 function takesPart({ name, configuration }: Entrant, { quickConfiguration }: Case): boolean {

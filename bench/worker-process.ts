@@ -53,6 +53,7 @@ export async function startWorkerProcess(
 }
 
 async function main(): Promise<void> {
+  process.once('disconnect', () => process.exit())
   const [{ setting, handler }] = (await once(process, 'message')) as [Order]
   const contender = openLockstep(setting)
   let done = 0

@@ -94,7 +94,7 @@ BEGIN
     )
     SELECT array_agg(c.fence ORDER BY c.n) INTO _fences FROM claimed c;
     IF cardinality(_fences) IS DISTINCT FROM cardinality(_ids) THEN
-      RAISE EXCEPTION 'a job that was locked could not be claimed: is there a trigger or a policy on @schema@.jobs?';
+      RAISE EXCEPTION 'a job that was locked could not be claimed: is there a trigger or a policy on the table of jobs?';
     END IF;
 
     RETURN QUERY

@@ -28,19 +28,21 @@ AS $$
 DECLARE
   _done record;
 BEGIN
-  FOR _done IN
-    SELECT d.queue_id, array_agg(d.id) AS ids, array_agg(d.fence) AS fences,
-      array_agg(d.cut_score) AS cut_scores, array_agg(d.cut_seq) AS cut_seqs
-    FROM unnest(_done_queue_ids, _done_ids, _done_fences, _cut_scores, _cut_seqs)
-      AS d(queue_id, id, fence, cut_score, cut_seq)
-    GROUP BY d.queue_id
-  LOOP
-    RETURN QUERY
-    SELECT NULL::integer, c.id, NULL::bigint, c.perform_in, NULL::integer, NULL::smallint, NULL::boolean,
-      NULL, NULL::jsonb, NULL::double precision, NULL::bigint, NULL::boolean, c.outcome, _done.queue_id,
-      c.shard, c.lane
-    FROM @schema@.complete(_done.queue_id, _process_id, _done.ids, _done.fences, _done.cut_scores, _done.cut_seqs, false) c;
-  END LOOP;
+  IF cardinality(_done_ids) > 0 THEN
+    FOR _done IN
+      SELECT d.queue_id, array_agg(d.id) AS ids, array_agg(d.fence) AS fences,
+        array_agg(d.cut_score) AS cut_scores, array_agg(d.cut_seq) AS cut_seqs
+      FROM unnest(_done_queue_ids, _done_ids, _done_fences, _cut_scores, _cut_seqs)
+        AS d(queue_id, id, fence, cut_score, cut_seq)
+      GROUP BY d.queue_id
+    LOOP
+      RETURN QUERY
+      SELECT NULL::integer, c.id, NULL::bigint, c.perform_in, NULL::integer, NULL::smallint, NULL::boolean,
+        NULL, NULL::jsonb, NULL::double precision, NULL::bigint, NULL::boolean, c.outcome, _done.queue_id,
+        c.shard, c.lane
+      FROM @schema@.complete(_done.queue_id, _process_id, _done.ids, _done.fences, _done.cut_scores, _done.cut_seqs, false) c;
+    END LOOP;
+  END IF;
 
   IF cardinality(_queue_ids) > 0 THEN
     RETURN QUERY

@@ -48,8 +48,8 @@ function figuresOf(line: Line, unit: string): string[] {
 
 export function remarksOf({ outOfOrder, undone }: Line): string {
   const remarks = []
-  if (outOfOrder > 0) remarks.push(`${format(outOfOrder)} out of order`)
-  if (undone > 0) remarks.push(`${format(undone)} not done in time`)
+  if (outOfOrder > 0) remarks.push(`${outOfOrder.toLocaleString('en')} out of order`)
+  if (undone > 0) remarks.push(`${undone.toLocaleString('en')} not done in time`)
   return remarks.join('\n')
 }
 

@@ -1,6 +1,6 @@
 import { type Mutant, source } from './mutant.ts'
 
-/** What this queue in particular could get wrong: in the worker. */
+/** What this queue in particular could get wrong: in workers and producers. */
 export const WORKED: readonly Mutant[] = [
   {
     name: 'completion beside the handler’s transaction',
@@ -150,5 +150,32 @@ export const WORKED: readonly Mutant[] = [
       source('worker/exchange', 'asked.length + told.length === 1 || isConnectionFailure(error)', 'true'),
     ],
     tests: ['worker/in-hand'],
+  },
+  {
+    name: 'pushes that go together wait together',
+    promise: 'P7',
+    breaks: 'A row in somebody’s open transaction holds up pushes of other ids.',
+    edits: [source('store/push', 'const LONGEST_WAIT = 20', 'const LONGEST_WAIT = 0')],
+    tests: ['enqueue/gathering'],
+  },
+  {
+    name: 'a push that is held up counts for ever',
+    promise: 'P7',
+    breaks: 'Two open transactions elsewhere, and a process can push nothing.',
+    edits: [source('enqueue/gathering', 'setTimeout(over, HELD_UP)', 'undefined')],
+    tests: ['enqueue/gathering'],
+  },
+  {
+    name: 'one push refuses those that went with it',
+    promise: 'P4',
+    breaks: 'A caller gets the error of another one’s job.',
+    edits: [
+      source(
+        'enqueue/gathering',
+        'if (isConnectionFailure(error)) for (const { reject }',
+        'if (error) for (const { reject }',
+      ),
+    ],
+    tests: ['enqueue/gathering'],
   },
 ]

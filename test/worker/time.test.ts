@@ -56,19 +56,25 @@ test('P8: a push to an idle worker starts at once, in whatever shard and lane', 
   }
 })
 
-test('P8: what is pushed into a lane not known yet while the worker is busy starts when it is free', async () => {
-  const gate = new Gate()
-  const queue = shop.queue({ shards: 1, perform: (batch) => (batch.has('long') ? gate.opened : undefined) })
-  const worker = await shop.work({ queues: [queue], slots: 1, poll: NEVER })
-  const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'long' })
-  await started
-  await eventually(async () => expect(await shop.flagged(queue)).toBe(false))
-  await shop.lockstep.enqueue(queue, { id: 'slow', lane: 9 })
-  const completed = next(worker, 'completed', ({ ids }) => ids.includes('slow'))
-  gate.open()
-  await completed
-})
+test.each([
+  ['whose slot is at work', 1],
+  ['whose only shard is', 2],
+])(
+  'P8: a worker %s asks for no wake-ups, and starts what was pushed meanwhile when it is free',
+  async (_, slots) => {
+    const gate = new Gate()
+    const queue = shop.queue({ shards: 1, perform: (batch) => (batch.has('long') ? gate.opened : undefined) })
+    const worker = await shop.work({ queues: [queue], slots, poll: NEVER })
+    const started = next(worker, 'started')
+    await shop.lockstep.enqueue(queue, { id: 'long' })
+    await started
+    await eventually(async () => expect(await shop.flagged(queue)).toBe(false))
+    await shop.lockstep.enqueue(queue, { id: 'slow', lane: 9 })
+    const completed = next(worker, 'completed', ({ ids }) => ids.includes('slow'))
+    gate.open()
+    await completed
+  },
+)
 
 test('P8: a push that began while the worker was busy and commits later is found by the next full look', async () => {
   const gate = new Gate()

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import { chartOf } from '../../bench/report/chart.ts'
+import { goals, goalTable } from '../../bench/report/goals.ts'
+import { Summary } from '../../bench/report/summary.ts'
+import { tableOf } from '../../bench/report/table.ts'
+import type { Run } from '../../bench/run.ts'
+
+const run = (of: Partial<Run>): Run => ({
+  case: 'work-10',
+  name: 'pg-lockstep',
+  configuration: 'best',
+  told: 'slots 10',
+  value: 1,
+  ...of,
+})
+
+const verdict = (runs: readonly Run[], title: string, goal: string) =>
+  goals.find((one) => one.title === title && one.goal === goal)!.reached(new Summary(runs))
+
+test('a median of repeats counts, against the best of the peers', () => {
+  const ours = [30, 50, 10].map((value) => run({ value }))
+  const peers = [run({ name: 'pg-boss', value: 10 }), run({ name: 'bullmq on redis', value: 24 })]
+  const best = verdict([...ours, ...peers], 'work off, best configuration', '1.2 × the best peer of any kind')
+  expect(best).toEqual({ reached: true, figures: '1.25 × (30.0 to 24.0 of bullmq on redis)' })
+})
+
+test('what was not measured is neither reached nor missed', () => {
+  expect(goalTable(new Summary([run({})]))).toContain('not measured')
+  expect(goalTable(new Summary([run({})]))).not.toContain('MISSED')
+})
+
+test('one update out of order misses the goal, and stands in the table', () => {
+  const runs = [run({ case: 'order-10-interleaved', outOfOrder: 1 })]
+  expect(verdict(runs, 'keys in strict order', 'none out of order, of ours')!.reached).toBe(false)
+  expect(tableOf(new Summary(runs))).toContain('1 out of order')
+})
+
+test('a chart has a bar for everybody', () => {
+  const svg = chartOf(new Summary([run({}), run({ name: 'pg-boss' })]))
+  expect(svg.match(/<rect/g)).toHaveLength(3)
+  expect(svg).toContain('>pg-boss<')
+})
