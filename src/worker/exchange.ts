@@ -16,6 +16,7 @@ interface Deferred<T> {
 
 interface Asked extends Deferred<Claim> {
   readonly wish: Wish
+  readonly likely: number
 }
 
 interface Told extends Deferred<Exception[]> {
@@ -44,10 +45,10 @@ export class Exchange {
     this.#database = database
   }
 
-  /** Rejects where it is unknown whether anything was claimed. */
-  claim(processId: number, wish: Wish): Promise<Claim> {
+  /** `likely`: so many jobs may come of it. Rejects where it is unknown whether anything was claimed. */
+  claim(processId: number, wish: Wish, likely: number): Promise<Claim> {
     return new Promise((resolve, reject) => {
-      this.#parcel(processId).asked.push({ wish, resolve, reject })
+      this.#parcel(processId).asked.push({ wish, likely, resolve, reject })
     })
   }
 
@@ -88,7 +89,7 @@ export class Exchange {
     let jobs = 0
     for (; told.length > 0 && jobs < MAX_JOBS; part.told.push(told.shift()!)) jobs += told[0]!.rounds.length
     jobs = 0
-    for (; asked.length > 0 && jobs < MAX_JOBS; part.asked.push(asked.shift()!)) jobs += asked[0]!.wish.count
+    for (; asked.length > 0 && jobs < MAX_JOBS; part.asked.push(asked.shift()!)) jobs += asked[0]!.likely
     if (told.length + asked.length === 0) this.#waiting.delete(processId)
     return part
   }

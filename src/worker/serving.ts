@@ -66,7 +66,7 @@ export class Serving {
       const { key, cursor, appetite } = lane
       const count = takesAhead ? appetite.jobs : queue.batchSize
       const wish = { key, cursor, count, maxPayloads: queue.maxPayloads }
-      const taken = await exchange.claim(processId, wish)
+      const taken = await exchange.claim(processId, wish, Math.min(count, lane.likely))
       lane.claimEnded(taken, clock.now())
       return taken
     } catch (error) {

@@ -27,6 +27,7 @@ export class Lane {
   /** The earliest time heard of since the claim under way began: its answer may not know of it yet. */
   #heard = Number.POSITIVE_INFINITY
   #blockedClaims = 0
+  #taken = 0
 
   constructor(shard: Shard, lane: number) {
     this.shard = shard
@@ -43,12 +44,18 @@ export class Lane {
     return earlier
   }
 
+  /** How many jobs a claim may bring: twice as many as the last one, and one for what came meanwhile. */
+  get likely(): number {
+    return 2 * this.#taken + 1
+  }
+
   claimBegins(): void {
     this.#heard = Number.POSITIVE_INFINITY
   }
 
   claimEnded({ rounds, head }: Claim, now: number): void {
     const last = rounds.at(-1)
+    this.#taken = rounds.length
     if (last) this.cursor = { after: last.performIn, afterId: last.id }
     this.head = Math.min(head ?? Number.POSITIVE_INFINITY, this.#heard)
     if (this.#heard <= (this.cursor.after ?? Number.NEGATIVE_INFINITY)) this.#rewind(this.#heard)
