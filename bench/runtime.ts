@@ -13,8 +13,8 @@ const PEERS = fileURLToPath(new URL('peers', import.meta.url))
 export async function prepareRuntime(): Promise<string> {
   const node = `${PEERS}/node_modules/node-${process.platform}-${process.arch}/bin/node`
   if (!existsSync(`${PEERS}/node_modules`)) {
-    console.error('Installing the peers: npm ci in bench/peers')
-    await run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: PEERS })
+    console.error('Installing the peers: npm install in bench/peers')
+    await run('npm', ['install', '--no-audit', '--no-fund'], { cwd: PEERS })
   }
   return existsSync(node) ? node : process.execPath
 }

@@ -37,6 +37,8 @@ export class Gathering {
   }
 
   push(push: Push): Promise<void> {
+    // A bulk has a commit to itself, and nobody waits for it.
+    if (push.jobs.length > MAX_JOBS) return push.alone()
     if (this.#underWay < MAX_PUSHES) return this.#follow(push.alone())
     return new Promise((resolve, reject) => this.#waiting.push({ ...push, resolve, reject }))
   }
