@@ -56,7 +56,7 @@ const depths = [10_000, 1_000_000, 10_000_000].map(
     unit: 'ms',
     entrants: best([LOCKSTEP]),
     full: { jobs: depth, patience: 600 },
-    quick: { jobs: Math.min(depth, 300_000), patience: 60 },
+    quick: { jobs: depth, patience: 60 },
     inQuick: depth <= 1_000_000,
     repeats: depth > 10_000 ? 1 : undefined,
     run: claimTime,
