@@ -174,20 +174,26 @@ function inOrder(summary: Summary): Verdict | undefined {
   return { reached: outOfOrder === 0, figures: `${outOfOrder} in ${lines.length} cases` }
 }
 
-function heldRate(summary: Summary): Verdict | undefined {
+function steadyPair(summary: Summary): [plain: Line, held: Line] | undefined {
   const [plain, held] = ['steady', 'steady-held'].map((name) => summary.find(name, LOCKSTEP))
-  if (!plain || !held) return undefined
-  return {
-    reached: held.value >= 0.9 * plain.value,
-    figures: `${format((100 * held.value) / plain.value)} %`,
-  }
+  return plain && held && [plain, held]
+}
+
+function heldRate(summary: Summary): Verdict | undefined {
+  const pair = steadyPair(summary)
+  if (!pair) return undefined
+  const share = pair[1].value / pair[0].value
+  return { reached: share >= 0.9, figures: `${format(100 * share)} %` }
 }
 
 function heldLatency(summary: Summary): Verdict | undefined {
-  const [plain, held] = ['steady', 'steady-held'].map((name) => summary.find(name, LOCKSTEP))
-  if (!plain || !held) return undefined
-  const figures = `${format(held.p99! / plain.p99!)} × (${format(held.p99!)} to ${format(plain.p99!)} ms)`
-  return { reached: held.p99! <= 2 * plain.p99!, figures }
+  const pair = steadyPair(summary)
+  if (!pair) return undefined
+  const [plain, held] = pair.map(({ p99 }) => p99!) as [number, number]
+  return {
+    reached: held <= 2 * plain,
+    figures: `${format(held / plain)} × (${format(held)} to ${format(plain)} ms)`,
+  }
 }
 
 function depth(summary: Summary): Verdict | undefined {
