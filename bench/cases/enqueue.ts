@@ -7,6 +7,8 @@ import { startWorkerProcess, type WorkerProcess } from '../worker-process.ts'
 
 const BULK = 1_000
 const HOT_IDS = 1_000
+/** Calls of each producer before what is measured. */
+const WARM_UPS = 10
 
 function pushOf(seq: number): Push {
   return { key: 'job', seq }
@@ -33,14 +35,17 @@ async function produce(
   return { value: size.jobs / seconds, cost: costOf(before, await meters.read(), size.jobs) }
 }
 
-async function oneByOne(bench: Bench, producers: number): Promise<Figures> {
-  // All sessions are open, and have made their plans.
+/** So that all sessions are open, and have made their plans. */
+async function warmUp(producers: number, call: (seq: number) => Promise<unknown>): Promise<void> {
   for (let seq = -WARM_UPS * producers; seq < 0; seq += producers) {
-    await Promise.all(
-      Array.from({ length: producers }, (_, index) => bench.contender.enqueue([pushOf(seq + index)])),
-    )
+    await Promise.all(Array.from({ length: producers }, (_, index) => call(seq + index)))
   }
-  return produce(bench, producers, 1, (from) => bench.contender.enqueue([pushOf(from)]))
+}
+
+async function oneByOne(bench: Bench, producers: number): Promise<Figures> {
+  const push = (seq: number) => bench.contender.enqueue([pushOf(seq)])
+  await warmUp(producers, push)
+  return produce(bench, producers, 1, push)
 }
 
 async function inBulk(bench: Bench, keyOf: (seq: number) => string): Promise<Figures> {
@@ -62,7 +67,6 @@ async function merging(bench: Bench): Promise<Figures> {
 
 type Workers = 'none' | 'waiting' | 'busy'
 const PRODUCERS = 32
-const WARM_UPS = 10
 const WORKER_HANDLER = { none: 0, waiting: 0, busy: 100 } as const
 
 /** A row of the domain and a job, each in a transaction of its own. */
@@ -81,10 +85,7 @@ async function inTransactions(bench: Bench, workers: Workers): Promise<Figures> 
       await client.query('COMMIT')
       client.release()
     }
-    // All sessions are open, and have made their plans.
-    for (let seq = -WARM_UPS * PRODUCERS; seq < 0; seq += PRODUCERS) {
-      await Promise.all(Array.from({ length: PRODUCERS }, (_, index) => transaction(seq + index)))
-    }
+    await warmUp(PRODUCERS, transaction)
     return await produce(bench, PRODUCERS, 1, transaction)
   } finally {
     await worker?.stop()

@@ -40,8 +40,7 @@ async function dueTime({ contender, size }: Bench): Promise<Figures> {
   await contender.enqueue(
     Array.from({ length: size.jobs }, (_, seq) => ({ key: 'job', seq, due: dueOf(seq) })),
   )
-  const patience = size.patience * 1000
-  await Promise.race([check.finished, sleep(SETTLE + size.jobs * 10 + patience, undefined, { ref: false })])
+  await check.within(SETTLE + size.jobs * 10 + size.patience * 1000)
   if (lateness.some((late) => late < -1)) throw new Error('a job was started before it was due')
   return { ...figuresOf(lateness), undone: size.jobs - check.done }
 }

@@ -31,7 +31,7 @@ async function steady({ contender, size, meters, setting }: Bench, holdsSnapshot
     await sleep(BEAT)
   }
   await calls
-  await Promise.race([check.finished, sleep(size.patience * 1000, undefined, { ref: false })])
+  await check.within(size.patience * 1000)
   const seconds = (performance.now() - startedAt) / 1000
   const cost = costOf(before, await meters.read(), check.done)
   await holder?.end()

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Bench, Case, Figures, Size } from '../case.ts'
 import type { Contender, Push } from '../contender.ts'
@@ -34,7 +33,7 @@ export async function workOff(bench: Bench, pushOf: (index: number) => Push): Pr
   const before = await meters.read()
   const startedAt = performance.now()
   await contender.work(check)
-  await Promise.race([check.finished, sleep(size.patience * 1000, undefined, { ref: false })])
+  await check.within(size.patience * 1000)
   const { done, outOfOrder, repeated } = check
   const seconds = (performance.now() - startedAt) / 1000
   await contender.close()

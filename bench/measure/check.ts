@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Ordering, Update, Watcher } from '../contender.ts'
 
 /** Watches what handlers get: how many are done, none twice, and each key's one after the other in order. */
@@ -41,6 +42,11 @@ export class Check implements Watcher {
     }
     this.done += updates.length
     if (this.done >= this.#target) this.#finish()
+  }
+
+  /** Resolves when all are done, or after so many ms. */
+  async within(ms: number): Promise<void> {
+    await Promise.race([this.finished, sleep(ms, undefined, { ref: false })])
   }
 
   #keyOf({ key }: Update): Key {

@@ -99,7 +99,8 @@ async function startOnFreePort(keeper: Keeper): Promise<number> {
   }
 }
 
-async function freePort(): Promise<number> {
+/** Of 127.0.0.1; somebody else may take it meanwhile. */
+export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1')
   await once(probe, 'listening')
   const { port } = probe.address() as AddressInfo

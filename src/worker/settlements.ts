@@ -162,13 +162,8 @@ export class Settlements implements Service {
     const stored = rounds.filter(isStored)
     const held = rounds.filter(({ id }) => outcome.get(id) === 'held')
     const lost = rounds.filter((round) => outcome.get(round.id) === 'lost' && !uncertain)
-    if (piece.kind === 'complete') this.#announce(claimant, stored, [])
-    if (piece.kind === 'fail')
-      this.#announce(
-        claimant,
-        [],
-        failures.filter(({ round }) => isStored(round)),
-      )
+    const storedFailures = failures.filter(({ round }) => isStored(round))
+    this.#announce(claimant, piece.kind === 'complete' ? stored : [], storedFailures)
     for (const round of lost) this.#observer.refused(claimant, round)
     this.#observer.ended(claimant, [...stored, ...lost])
     if (held.length > 0) {

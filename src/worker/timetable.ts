@@ -123,7 +123,7 @@ export class Timetable {
   }
 
   get hasFreeShard(): boolean {
-    for (const { busy, leaving } of this.#shards.values()) if (!busy && !leaving) return true
+    for (const _ of this.#free(undefined)) return true
     return false
   }
 
