@@ -40,6 +40,7 @@ export function chartOf(summary: Summary): string {
       return draw(group, at)
     })
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${top}" font-family="system-ui, sans-serif" font-size="12">
+<title>Jobs a second, by queue</title>
 <rect width="${WIDTH}" height="${top}" fill="#ffffff"/>
 ${drawn.join('\n')}
 </svg>
