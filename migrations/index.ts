@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import * as tables from './0001_tables.ts'
 import * as claimOfLanes from './0002_claim_of_lanes.ts'
+import * as pushOfOne from './0003_push_of_one.ts'
 
 export interface SchemaMigration {
   /** `db` already points at the schema; `schema` is its bare name, for raw SQL. */
@@ -11,4 +12,5 @@ export interface SchemaMigration {
 export const migrations: Readonly<Record<string, SchemaMigration>> = {
   '0001_tables': tables,
   '0002_claim_of_lanes': claimOfLanes,
+  '0003_push_of_one': pushOfOne,
 }

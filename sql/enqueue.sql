@@ -2,6 +2,13 @@
 --   SELECT @schema@.enqueue('orders', 'order-1', '{"status": "paid"}');
 -- `score` orders the payloads of one id (default: now in ms since 1970), `perform_in` is when the job may
 -- start (default: now), `lane` its class of service (default 0).
+--
+-- It does what enqueue_many does, with its rights (see there), in few and short statements: most of what one job costs
+-- the server is getting each of them, and each of their expressions, ready to run.
+--
+-- The job row comes first: it is locked from then on, whether ON CONFLICT has changed it or not, so its fence stays
+-- what the payload goes under. Where that is the one drawn here, the job is new: its payload can meet no equal one.
+-- Where there was no queue, a moment later there may be one, with a job that is not locked yet: the lookup locks it.
 CREATE OR REPLACE FUNCTION @schema@.enqueue(
   queue text,
   id text,
@@ -10,11 +17,69 @@ CREATE OR REPLACE FUNCTION @schema@.enqueue(
   perform_in timestamptz DEFAULT NULL,
   lane integer DEFAULT 0
 ) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  _queue ALIAS FOR queue;
+  _id ALIAS FOR id;
+  _payload ALIAS FOR payload;
+  _score ALIAS FOR score;
+  _perform_in ALIAS FOR perform_in;
+  _lane ALIAS FOR lane;
+  _new constant pg_catalog.int8 := nextval('@schema@.fences');
+  _queue_id pg_catalog.int4;
+  _shard pg_catalog.int4;
+  _fence pg_catalog.int8;
+  _due pg_catalog.timestamptz;
 BEGIN
-  IF lane NOT BETWEEN 0 AND 32767 THEN
-    RAISE EXCEPTION 'jobs[0].lane must be a whole number from 0 to 32767, not %', lane USING ERRCODE = 'LK002';
+  -- What is plainly right needs no closer look.
+  IF NOT coalesce(octet_length(_id) BETWEEN 1 AND 1024, false) OR pg_column_size(_payload) > 1000000
+    OR NOT abs(_score) < 'Infinity' OR NOT _perform_in BETWEEN '0001-01-01' AND '9999-12-31' OR NOT _lane BETWEEN 0 AND 32767
+  THEN
+    IF _lane NOT BETWEEN 0 AND 32767 THEN
+      RAISE EXCEPTION 'jobs[0].lane must be a whole number from 0 to 32767, not %', _lane USING ERRCODE = 'LK002';
+    END IF;
+    PERFORM @schema@.check_jobs(ARRAY[_id], ARRAY[_payload], ARRAY[_score], ARRAY[_perform_in], ARRAY[_lane::smallint]);
   END IF;
-  PERFORM @schema@.enqueue_many(queue, ARRAY[id], ARRAY[payload], ARRAY[score], ARRAY[perform_in], ARRAY[lane::smallint]);
+
+  INSERT INTO @schema@.jobs AS j (queue_id, shard, lane, perform_in, id, fence)
+  SELECT q.queue_id, @schema@.shard_of(_id, q.shards), coalesce(_lane, 0), coalesce(_perform_in, clock_timestamp()), _id, _new
+  FROM @schema@.queues q WHERE q.name = _queue
+  ON CONFLICT (queue_id, id) DO UPDATE SET next_perform_in = excluded.perform_in
+    WHERE j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL
+  RETURNING j.queue_id, j.shard, j.fence, j.perform_in INTO _queue_id, _shard, _fence, _due;
+
+  IF _fence = _new THEN
+    INSERT INTO @schema@.payloads (queue_id, shard, fence, score, job_id, digest, payload)
+    VALUES (
+      _queue_id, _shard, _new, coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
+      _id, @schema@.digest_of(coalesce(_payload, '""')), coalesce(_payload, '""')
+    );
+    IF @schema@.is_waited_for(_queue_id) THEN
+      PERFORM @schema@.wake(_queue_id, ARRAY[@schema@.head_of(_shard, coalesce(_lane, 0)::smallint, _due)]);
+    END IF;
+    RETURN;
+  END IF;
+
+  IF NOT FOUND THEN
+    SELECT j.queue_id, j.shard, j.fence INTO _queue_id, _shard, _fence
+    FROM @schema@.queues q JOIN @schema@.jobs j ON j.queue_id = q.queue_id AND j.id = _id
+    WHERE q.name = _queue FOR NO KEY UPDATE OF j;
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'queue "%" does not exist', left(_queue, 255)
+        USING ERRCODE = 'LK001', HINT = 'Start a worker that defines it, or create it: SELECT @schema@.create_queue(name, shards).';
+    END IF;
+  END IF;
+  INSERT INTO @schema@.payloads AS p (queue_id, shard, fence, score, job_id, digest, payload)
+  VALUES (
+    _queue_id, _shard, _fence, coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
+    _id, @schema@.digest_of(coalesce(_payload, '""')), coalesce(_payload, '""')
+  )
+  ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
+    WHERE excluded.score < p.score;
 END
 $$;
+REVOKE ALL ON FUNCTION @schema@.enqueue FROM PUBLIC;

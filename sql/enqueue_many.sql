@@ -27,20 +27,10 @@ BEGIN
     RAISE EXCEPTION 'queue "%" does not exist', left(_queue, 255)
       USING ERRCODE = 'LK001', HINT = 'Start a worker that defines it, or create it: SELECT @schema@.create_queue(name, shards).';
   END IF;
-  IF cardinality(_ids) <> 1 OR @schema@.problem_of(_ids[1], _payloads[1], _scores[1], _perform_ins[1], _lanes[1]) IS NOT NULL THEN
-    PERFORM @schema@.check_jobs(_ids, _payloads, _scores, _perform_ins, _lanes);
-  END IF;
-
-  IF cardinality(_ids) = 1 THEN
-    _heads := array_remove(ARRAY[@schema@.push_one(
-      _queue_id, _shards, _ids[1], coalesce(_payloads[1], '""'), _scores[1], _perform_ins[1], coalesce(_lanes[1], 0::smallint)
-    )], NULL);
-  ELSE
-    _heads := @schema@.push_many(_queue_id, _shards, _ids, _payloads, _scores, _perform_ins, _lanes);
-  END IF;
-
-  IF cardinality(_heads) > 0 THEN
-    PERFORM @schema@.wake(_queue_id, _heads, false);
+  PERFORM @schema@.check_jobs(_ids, _payloads, _scores, _perform_ins, _lanes);
+  _heads := @schema@.push_many(_queue_id, _shards, _ids, _payloads, _scores, _perform_ins, _lanes);
+  IF cardinality(_heads) > 0 AND @schema@.is_waited_for(_queue_id) THEN
+    PERFORM @schema@.wake(_queue_id, _heads);
   END IF;
   RETURN cardinality(_ids);
 END

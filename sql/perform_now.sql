@@ -20,7 +20,7 @@ BEGIN
   )
   SELECT array_agg(@schema@.head_of(h.shard, h.lane, h.perform_in)) INTO _heads FROM heads h;
   IF _heads IS NOT NULL THEN
-    PERFORM @schema@.wake(_queue_id, _heads, true);
+    PERFORM @schema@.wake(_queue_id, _heads);
   END IF;
   RETURN coalesce(cardinality(_held), 0);
 END

@@ -36,7 +36,7 @@ BEGIN
   END IF;
   UPDATE @schema@.payloads p SET shard = @schema@.shard_of(p.job_id, _shard_count)
   WHERE p.queue_id = _queue_id AND p.job_id = ANY (_moved);
-  PERFORM @schema@.wake(_queue_id, _heads, true);
+  PERFORM @schema@.wake(_queue_id, _heads);
   RETURN cardinality(_moved);
 END
 $$;

@@ -67,7 +67,7 @@ BEGIN
     GROUP BY j.shard, j.lane
   ) h;
   IF _heads IS NOT NULL THEN
-    PERFORM @schema@.wake(_queue_id, _heads, true);
+    PERFORM @schema@.wake(_queue_id, _heads);
   END IF;
   RETURN _moved;
 END

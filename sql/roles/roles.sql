@@ -7,7 +7,7 @@
 --
 -- The roles are for granting to those who log in, one or several each: an application that pushes and works has two.
 -- All worker processes should log in as the same role: then they can end the session of one that froze.
--- Let the owner be no superuser: enqueue_many and create_queue run with its rights. On Postgres 14 and databases that
+-- Let the owner be no superuser: enqueue, enqueue_many and create_queue run with its rights. On Postgres 14 and databases that
 -- come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: what stands there can shadow built-in operators for
 -- whoever has it on the search_path.
 
@@ -34,11 +34,10 @@ REVOKE ALL ON SEQUENCE @schema@.fences, @schema@.pushes FROM @producer@, @worker
 REVOKE ALL ON FUNCTION
   @schema@.bury_lowest, @schema@.check_jobs, @schema@.claim, @schema@.complete, @schema@.create_queue,
   @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue, @schema@.enqueue_many, @schema@.exchange, @schema@.fail,
-  @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.hold_waiting, @schema@.is_gone, @schema@.kill,
-  @schema@.look, @schema@.micros, @schema@.payloads_of, @schema@.perform_now, @schema@.problem_of, @schema@.push_many,
-  @schema@.push_one, @schema@.rehome, @schema@.release,
-  @schema@.requeue, @schema@.require_read_committed, @schema@.shard_of, @schema@.survey, @schema@.unsettled,
-  @schema@.wake
+  @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.hold_waiting, @schema@.is_gone,
+  @schema@.is_waited_for, @schema@.kill, @schema@.look, @schema@.micros, @schema@.payloads_of, @schema@.perform_now,
+  @schema@.problem_of, @schema@.push_many, @schema@.rehome, @schema@.release, @schema@.requeue,
+  @schema@.require_read_committed, @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wake
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 GRANT USAGE ON SCHEMA @schema@ TO @producer@, @worker@, @viewer@;
 

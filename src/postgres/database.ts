@@ -48,6 +48,8 @@ export class Database {
   readonly schema: string
   readonly prefix: string
   readonly #callTimeout: number | undefined
+  /** Of calls, by verb and function. */
+  readonly #texts = new Map<string, string>()
   #wrap = false
   #names = true
 
@@ -94,21 +96,41 @@ export class Database {
 
   /** Calls a function of the schema in a READ COMMITTED transaction, which a statement alone is on most servers. */
   async call<Row>(name: string, values: unknown[], on?: Queryable, types = TYPES): Promise<Row[]> {
-    const text = this.callText(name, values.length)
-    if (on) return this.query<Row>(text, values, on, types)
+    const text = this.#callText('SELECT * FROM', name, values.length)
+    return on ? this.query<Row>(text, values, on, types) : this.#alone<Row>(text, values, types)
+  }
+
+  /** Calls one for what it does, not for what it returns; through others' drivers in the form they do least about. */
+  async run(name: string, values: unknown[], on?: Queryable): Promise<void> {
+    const text = this.#callText('SELECT', name, values.length)
+    if (!on) return void (await this.#alone(text, values, TYPES))
+    try {
+      await on.query(text, values)
+    } catch (error) {
+      throw toLockstepError(error)
+    }
+  }
+
+  async #alone<Row>(text: string, values: unknown[], types: pg.CustomTypesConfig): Promise<Row[]> {
     if (this.#wrap) return this.transaction((client) => this.query<Row>(text, values, client, types))
     try {
       return await this.prepared<Row>(text, values, types)
     } catch (error) {
       if (!hasCode(error, 'LOCKSTEP_ISOLATION')) throw error
       this.#wrap = true
-      return this.call<Row>(name, values, undefined, types)
+      return this.#alone<Row>(text, values, types)
     }
   }
 
-  callText(name: string, parameters: number): string {
-    const places = Array.from({ length: parameters }, (_, index) => `$${index + 1}`)
-    return `SELECT * FROM ${this.prefix}.${quoteIdentifier(name)}(${places.join(', ')})`
+  #callText(verb: string, name: string, parameters: number): string {
+    const call = `${verb} ${name}`
+    let text = this.#texts.get(call)
+    if (!text) {
+      const places = Array.from({ length: parameters }, (_, index) => `$${index + 1}`)
+      text = `${verb} ${this.prefix}.${quoteIdentifier(name)}(${places.join(', ')})`
+      this.#texts.set(call, text)
+    }
+    return text
   }
 
   /**

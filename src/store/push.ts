@@ -19,7 +19,11 @@ export async function push(
   jobs: readonly PushedJob[],
   on?: Queryable,
 ): Promise<void> {
-  await database.call('enqueue_many', valuesOf(queue, jobs), on)
+  const [name, values] =
+    jobs.length === 1
+      ? ['enqueue', [queue, ...fieldsOf(jobs[0]!)]]
+      : ['enqueue_many', [queue, ...arraysOf(jobs)]]
+  await database.run(name, values, on)
 }
 
 /** Fails rather than wait for somebody's open transaction. The setting ends with the statement. */
@@ -31,13 +35,16 @@ export async function pushTogether(
   await database.prepared(
     `SELECT ${database.prefix}.enqueue_many($1, $2, $3, $4, $5, $6)
      FROM pg_catalog.set_config('lock_timeout', '${LONGEST_WAIT}', true)`,
-    valuesOf(queue, jobs),
+    [queue, ...arraysOf(jobs)],
   )
 }
 
-function valuesOf(queue: string, jobs: readonly PushedJob[]): unknown[] {
+function fieldsOf({ id, payload, score, performIn, lane }: PushedJob): unknown[] {
+  return [id, payload, score, performIn?.toISOString() ?? null, lane]
+}
+
+function arraysOf(jobs: readonly PushedJob[]): unknown[][] {
   return [
-    queue,
     jobs.map((job) => job.id),
     jobs.map((job) => job.payload),
     jobs.map((job) => job.score),

@@ -33,8 +33,8 @@ describe('the protocol', () => {
   test('has a gate before each statement, and in each that locks rows', async () => {
     const gates = await installGates(stage)
     for (const [name, places] of Object.entries({
+      enqueue: ['1', '2', '3', '3 locks', '4'],
       enqueue_many: ['1'],
-      push_one: ['1', '2', '3'],
       push_many: ['1', '2', '3', '4'],
       claim: ['1', '2', '2 locks', '3', '4', '5'],
       is_gone: ['1', '2', '2 locks', '3'],

@@ -3,8 +3,8 @@ import { endOfConditions, type Statement, statementsOf } from './statements.ts'
 
 /** The functions that move rows, and those that lock rows for them. */
 const PROTOCOL = [
+  'enqueue',
   'enqueue_many',
-  'push_one',
   'push_many',
   'claim',
   'is_gone',

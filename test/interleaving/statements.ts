@@ -48,9 +48,8 @@ export function statementsOf(body: string): Statement[] {
 /** Where, in a statement that locks rows, another condition can be added to those that choose them. */
 export function endOfConditions(text: string): number | undefined {
   const tokens = tokensOf(text)
-  const lock = tokens.findIndex(
-    (token, i) => is(token.text, 'FOR') && is(tokens[i + 1]?.text ?? '', 'UPDATE'),
-  )
+  const words = tokens.map((token) => token.text.toUpperCase())
+  const lock = words.findIndex((_, i) => /^FOR( NO KEY)? UPDATE\b/.test(words.slice(i, i + 4).join(' ')))
   if (lock < 0) return undefined
   const { depth } = tokens[lock]!
   let start = lock

@@ -127,15 +127,15 @@ export const CLASSIC: readonly Mutant[] = [
   ORDER BY i.position\n  ON CONFLICT`,
       ),
       sql(
-        'push_one',
-        '  INSERT INTO @schema@.payloads',
+        'enqueue',
+        '  INSERT INTO @schema@.payloads AS p',
         `  IF EXISTS (
     SELECT FROM @schema@.payloads e
     WHERE e.queue_id = _queue_id AND e.job_id = _id AND e.fence < _fence AND e.digest = @schema@.digest_of(_payload)
   ) THEN
-    RETURN NULL;
+    RETURN;
   END IF;
-  INSERT INTO @schema@.payloads`,
+  INSERT INTO @schema@.payloads AS p`,
       ),
     ],
     tests: ['store/next-round'],
@@ -144,7 +144,7 @@ export const CLASSIC: readonly Mutant[] = [
     name: 'score by max',
     promise: 'R2',
     breaks: 'An equal payload pushed again moves the waiting one back instead of leaving its place.',
-    edits: ['push_one', 'push_many'].map((name) =>
+    edits: ['enqueue', 'push_many'].map((name) =>
       sql(name, 'WHERE excluded.score < p.score;', 'WHERE excluded.score > p.score;'),
     ),
     tests: ['store/merge'],

@@ -116,7 +116,7 @@ export const STORED: readonly Mutant[] = [
     name: 'a push that hastens what waits',
     promise: 'R2',
     breaks: 'A push undoes the pause after a failure, or a time that was chosen.',
-    edits: ['push_one', 'push_many'].map((name) =>
+    edits: ['enqueue', 'push_many'].map((name) =>
       sql(
         name,
         'SET next_perform_in = excluded.perform_in\n',
@@ -140,12 +140,20 @@ export const STORED: readonly Mutant[] = [
         2,
       ),
       sql(
-        'push_one',
+        'enqueue',
         'coalesce(_score, extract(epoch FROM clock_timestamp())',
         'coalesce(_score, extract(epoch FROM now())',
+        2,
       ),
     ],
     tests: ['enqueue/defaults'],
+  },
+  {
+    name: 'a job that came after its queue was looked for',
+    promise: 'P1',
+    breaks: 'A payload goes under a fence that is in work already, unread, and the completion deletes it.',
+    edits: [sql('enqueue', ' FOR NO KEY UPDATE OF j;', ';')],
+    tests: ['interleaving/unknown-queue'],
   },
   {
     name: 'bulk pushes in the order given',
@@ -175,26 +183,14 @@ export const STORED: readonly Mutant[] = [
     name: 'pushes that wake nobody',
     promise: 'P8',
     breaks: 'A job waits for the next poll while all slots sleep.',
-    edits: [
-      sql(
-        'wake',
-        'IF NOT _always AND (CASE WHEN pg_try_advisory_lock(_class, _queue_id) THEN pg_advisory_unlock(_class, _queue_id) ELSE false END) THEN',
-        'IF NOT _always THEN',
-      ),
-    ],
+    edits: [sql('is_waited_for', 'RETURN NOT CASE', 'RETURN CASE WHEN true THEN false')],
     tests: ['store/wake'],
   },
   {
     name: 'pushes that always notify',
     promise: 'P7',
     breaks: 'Commits queue up behind each other though no worker waits to be told.',
-    edits: [
-      sql(
-        'wake',
-        'IF NOT _always AND (CASE WHEN pg_try_advisory_lock(_class, _queue_id) THEN pg_advisory_unlock(_class, _queue_id) ELSE false END) THEN',
-        'IF false THEN',
-      ),
-    ],
+    edits: [sql('is_waited_for', 'RETURN NOT CASE', 'RETURN CASE WHEN true THEN true')],
     tests: ['store/wake'],
   },
   {
