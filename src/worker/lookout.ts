@@ -111,8 +111,7 @@ export class Lookout implements Service {
     const startedAt = performance.now()
     try {
       const found = await this.#search(startedAt)
-      const pause = found ? SHORTEST_PAUSE : Math.min(this.#pause * 2, this.#options.poll)
-      this.#pause = Math.max(pause, affordable(startedAt))
+      this.#pause = found ? SHORTEST_PAUSE : Math.min(this.#pause * 2, this.#options.poll)
       // Who can take nothing needs no wake-ups.
       if (!this.#canTake()) this.#pause = CALM_PAUSE
       await this.#setFlag(this.#pause > CALM_PAUSE)
@@ -120,9 +119,11 @@ export class Lookout implements Service {
       this.#options.logger.warn({ error: (error as Error).message }, 'looking for due jobs failed')
       this.#pause = this.#options.poll
     }
-    this.#notBefore = performance.now() + affordable(startedAt)
+    const rest = affordable(startedAt)
+    this.#notBefore = performance.now() + rest
     // Whoever asked for a survey while this pass was under way rang for nobody.
-    if (!this.#loop.stopping && this.#nextSurvey > 0) await this.#loop.alarm.wait(this.#pause)
+    if (!this.#loop.stopping && this.#nextSurvey > 0)
+      await this.#loop.alarm.wait(Math.max(this.#pause, rest))
   }
 
   /** Looks, where that can help, and says whether anything is due that a slot could take. */
