@@ -10,13 +10,18 @@ import type { ServedQueue, Timetable } from './timetable.ts'
 const SHORTEST_PAUSE = 2
 /** Nothing found for so long: from now on producers are asked to send wake-ups. */
 const CALM_PAUSE = 32
-/** Wake-ups in CROWD_PERIOD ms above which polling costs everybody less than being woken. */
+/** Wake-ups in CROWD_PERIOD ms from which on polling costs everybody less than being woken. */
 const CROWD = 25
 const CROWD_PERIOD = 100
-/** Looking may take one part in so many of the time. */
-const COST_RATIO = 25
-/** A cheap look starts at the cursors: where it is slow, the machine is busy, and waiting longer makes no difference. */
+/** ms that traffic goes on without wake-ups: after a crowd of them, and where slots were at work. */
+const CROWD_SPELL = 5_000
+const BUSY_SPELL = 1_000
+/** A cheap look may take one part in so many of the time. */
+const LOOK_RATIO = 20
+/** It starts at the cursors: where it is slow, the machine is busy, and waiting longer makes no difference. */
 const LONGEST_LOOK_PAUSE = 50
+/** A full look may take one part in so many of the time. */
+const SURVEY_RATIO = 25
 /** Poll intervals from one full look to the next at most: dead processes' jobs and late commits wait for it. */
 const LONGEST_SURVEY_PAUSE = 5
 
@@ -34,10 +39,11 @@ export interface LookoutOptions {
 }
 
 /**
- * Finds out when jobs are due. While there is traffic it looks every few milliseconds; when it stays quiet it
- * raises the flag that makes producers send wake-ups, looks once more, since a push that saw no flag may have
- * committed in between, and then ever more rarely. The full look, which finds what cursors have passed, comes
- * at every poll interval, or more rarely where it is slow.
+ * Finds out when jobs are due. It raises the flag that makes producers send wake-ups, looks once more, since a push
+ * that saw no flag may have committed in between, and then ever more rarely. Where wake-ups come in crowds, or nobody
+ * could take what they tell of, it lowers the flag, and looks every few milliseconds instead, until it stays quiet or a
+ * while has passed. The full look, which finds what cursors have passed, comes at every poll interval, or more rarely
+ * where it is slow.
  */
 export class Lookout implements Service {
   readonly #options: LookoutOptions
@@ -45,10 +51,14 @@ export class Lookout implements Service {
   #pause = SHORTEST_PAUSE
   #nextSurvey = 0
   #notBefore = 0
+  /** ms that the last cheap look took. */
+  #lookCost = 0
   #soon: NodeJS.Timeout | undefined
   #flagRaised = false
+  #flagNotBefore = 0
+  #couldTake = true
   #wakeUps = 0
-  #crowdSince = 0
+  #countingSince = 0
 
   constructor(options: LookoutOptions) {
     this.#options = options
@@ -96,54 +106,64 @@ export class Lookout implements Service {
 
   /** Where wake-ups come in crowds, polling is cheaper for all. */
   #countWakeUp(): void {
+    if (!this.#flagRaised) return
     const now = performance.now()
-    if (now - this.#crowdSince > CROWD_PERIOD) {
-      this.#crowdSince = now
+    if (now - this.#countingSince > CROWD_PERIOD) {
+      this.#countingSince = now
       this.#wakeUps = 0
     }
     this.#wakeUps += 1
-    if (this.#wakeUps < CROWD || !this.#flagRaised) return
-    this.#pause = SHORTEST_PAUSE
-    this.#loop.alarm.ring()
+    if (this.#wakeUps >= CROWD) this.#loop.alarm.ring()
   }
 
   async #pass(): Promise<void> {
-    const startedAt = performance.now()
     try {
-      const found = await this.#search(startedAt)
-      this.#pause = found ? SHORTEST_PAUSE : Math.min(this.#pause * 2, this.#options.poll)
-      // Who can take nothing needs no wake-ups.
-      if (!this.#canTake()) this.#pause = CALM_PAUSE
-      await this.#setFlag(this.#pause > CALM_PAUSE)
+      if (this.#wakeUps >= CROWD) await this.#lowerFlag(CROWD_SPELL)
+      const found = await this.#search()
+      const canTake = this.#canTake()
+      this.#pause = this.#nextPause(found, canTake)
+      if (canTake && this.#isTimeForFlag()) await this.#setFlag(true)
+      // Not for a moment alone.
+      if (!canTake && !this.#couldTake) await this.#lowerFlag(BUSY_SPELL)
+      this.#couldTake = canTake
     } catch (error) {
       this.#options.logger.warn({ error: (error as Error).message }, 'looking for due jobs failed')
       this.#pause = this.#options.poll
     }
-    const rest = affordable(startedAt)
+    const rest = Math.min(Math.max(this.#lookCost * LOOK_RATIO, SHORTEST_PAUSE), LONGEST_LOOK_PAUSE)
     this.#notBefore = performance.now() + rest
     // Whoever asked for a survey while this pass was under way rang for nobody.
-    if (!this.#loop.stopping && this.#nextSurvey > 0)
-      await this.#loop.alarm.wait(Math.max(this.#pause, rest))
+    if (!this.#loop.stopping && this.#nextSurvey > 0) await this.#loop.alarm.wait(Math.max(this.#pause, rest))
+  }
+
+  /** A slot that becomes idle rings. */
+  #nextPause(found: boolean, canTake: boolean): number {
+    if (!canTake) return CALM_PAUSE
+    return found && !this.#flagRaised ? SHORTEST_PAUSE : Math.min(this.#pause * 2, this.#options.poll)
+  }
+
+  #isTimeForFlag(): boolean {
+    return this.#pause > CALM_PAUSE || performance.now() > this.#flagNotBefore
   }
 
   /** Looks, where that can help, and says whether anything is due that a slot could take. */
-  async #search(startedAt: number): Promise<boolean> {
-    const { timetable } = this.#options
-    if (startedAt >= this.#nextSurvey) await this.#survey(startedAt)
+  async #search(): Promise<boolean> {
+    if (performance.now() >= this.#nextSurvey) await this.#survey()
     else if (this.#canTake()) await this.#look()
-    return timetable.untilNext() === 0
+    return this.#options.timetable.untilNext() === 0
   }
 
   #canTake(): boolean {
     return this.#options.idle() && this.#options.timetable.hasFreeShard
   }
 
-  async #survey(startedAt: number): Promise<void> {
+  async #survey(): Promise<void> {
     const { database, timetable, poll } = this.#options
+    const startedAt = performance.now()
     this.#nextSurvey = startedAt + poll
     const shards = [...timetable.shards].map(({ served, shard }) => ({ queueId: served.queueId, shard }))
     if (shards.length > 0) this.#passOn(await survey(database, this.#options.processId(), shards))
-    const spaced = Math.min((performance.now() - startedAt) * COST_RATIO, poll * LONGEST_SURVEY_PAUSE)
+    const spaced = Math.min((performance.now() - startedAt) * SURVEY_RATIO, poll * LONGEST_SURVEY_PAUSE)
     if (this.#nextSurvey > 0) this.#nextSurvey = Math.max(this.#nextSurvey, startedAt + spaced)
   }
 
@@ -152,11 +172,20 @@ export class Lookout implements Service {
     const lanes = [...timetable.shards]
       .filter((shard) => !shard.busy)
       .flatMap((shard) => [...shard.lanes.values()])
-    if (lanes.length > 0) this.#passOn(await look(database, lanes))
+    if (lanes.length === 0) return
+    const startedAt = performance.now()
+    this.#passOn(await look(database, lanes))
+    this.#lookCost = performance.now() - startedAt
   }
 
   #passOn(heads: readonly Head[]): void {
     for (const head of heads) this.#options.timetable.notice(head, head.performIn)
+  }
+
+  /** For so many ms, unless it becomes quiet. */
+  #lowerFlag(spell: number): Promise<void> {
+    if (this.#flagRaised) this.#flagNotBefore = performance.now() + spell
+    return this.#setFlag(false)
   }
 
   /** The last look before waiting is at everything: what was pushed into a lane yet unknown woke nobody. */
@@ -164,6 +193,8 @@ export class Lookout implements Service {
     if (raised === this.#flagRaised) return
     const { locks, queues } = this.#options
     this.#flagRaised = raised
+    this.#pause = raised ? CALM_PAUSE : SHORTEST_PAUSE
+    this.#wakeUps = 0
     try {
       for (const { queueId } of queues) await (raised ? locks.raiseFlag(queueId) : locks.lowerFlag(queueId))
     } catch (error) {
@@ -171,12 +202,6 @@ export class Lookout implements Service {
       this.#flagRaised = false
       throw error
     }
-    if (raised) await this.#survey(performance.now())
+    if (raised) await this.#survey()
   }
-}
-
-/** ms to the next cheap look after one that began at `startedAt`. */
-function affordable(startedAt: number): number {
-  const cost = (performance.now() - startedAt) * COST_RATIO
-  return Math.min(Math.max(cost, SHORTEST_PAUSE), LONGEST_LOOK_PAUSE)
 }

@@ -56,6 +56,24 @@ test('P8: a push to an idle worker starts at once, in whatever shard and lane', 
   }
 })
 
+test('a crowd of wake-ups makes a worker look by itself until it is quiet', async () => {
+  const queue = shop.queue({ shards: 5, perform() {} })
+  const worker = await shop.work({ queues: [queue], slots: 5, poll: NEVER })
+  await shop.idle(queue)
+  await eventually(async () => {
+    await shop.sql(
+      `SELECT pg_notify('lockstep', q.queue_id || ' 0:0:' || place)
+       FROM lockstep.queues q, generate_series(1, 100) place WHERE q.name = $1`,
+      [queue.name],
+    )
+    expect(await shop.flagged(queue)).toBe(false)
+  })
+  const completed = next(worker, 'completed')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await completed
+  await shop.idle(queue)
+})
+
 test.each([
   ['whose slot is at work', 1],
   ['whose only shard is', 2],
