@@ -18,8 +18,8 @@
 --    of several rounds, is the client's part, except where a number of payloads limits the round.
 --
 -- Plans are made once and kept while tables grow from nothing to millions, so no statement may have a plan that
--- only a small table makes look good. Where rows are joined, OFFSET 0 hides that their queue is one and the same:
--- what is left to the planner is one index probe a row. The settings rule out the rest.
+-- only a small table makes look good. What is joined to rows of a table is a list, each of whose places makes one probe
+-- of an index; the settings rule out the rest.
 CREATE OR REPLACE FUNCTION @schema@.claim(
   _process_id integer,
   _queue_ids integer[],
@@ -40,7 +40,6 @@ DECLARE
   _now constant timestamptz := clock_timestamp();
   _places integer[];
   _tids tid[];
-  _queues integer[];
   _ids text[];
   _fences bigint[];
   _perform_ins timestamptz[];
@@ -48,7 +47,6 @@ DECLARE
   _crashes integer[];
   _errors text[];
   _rescued boolean[];
-  _limits integer[];
 BEGIN
   PERFORM @schema@.require_read_committed();
   PERFORM FROM @schema@.processes p WHERE p.process_id = _process_id AND p.expires_at > clock_timestamp();
@@ -56,12 +54,11 @@ BEGIN
     RETURN;
   END IF;
 
-  SELECT array_agg(w.place), array_agg(d.ctid), array_agg(w.queue_id), array_agg(d.id), array_agg(d.perform_in),
-    array_agg(d.retry_count), array_agg(d.crashes), array_agg(d.error), array_agg(d.claimed_by IS NOT NULL),
-    array_agg(w.max_payloads)
-  INTO _places, _tids, _queues, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _limits
-  FROM unnest(_queue_ids, _shards, _lanes, _counts, _max_payloads, _after, _after_ids)
-    WITH ORDINALITY AS w(queue_id, shard, lane, count, max_payloads, after, after_id, place)
+  SELECT array_agg(w.place), array_agg(d.ctid), array_agg(d.id), array_agg(d.perform_in), array_agg(d.retry_count),
+    array_agg(d.crashes), array_agg(d.error), array_agg(d.claimed_by IS NOT NULL)
+  INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued
+  FROM unnest(_queue_ids, _shards, _lanes, _counts, _after, _after_ids)
+    WITH ORDINALITY AS w(queue_id, shard, lane, count, after, after_id, place)
   JOIN @schema@.queues q ON q.queue_id = w.queue_id AND q.paused_at IS NULL
   CROSS JOIN LATERAL (
     SELECT l.*, row_number() OVER () AS n,
@@ -100,29 +97,29 @@ BEGIN
     RETURN QUERY
     SELECT c.place, c.id, c.fence, @schema@.micros(c.perform_in), c.retry_count,
       (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, p.payload, p.score, p.seq, false
-    FROM unnest(_places, _queues, _ids, _fences, _perform_ins, _retry_counts, _crashes, _rescued, _errors, _limits)
-      AS c(place, queue_id, id, fence, perform_in, retry_count, crashes, rescued, error, max_payloads)
-    LEFT JOIN @schema@.payloads p ON p.queue_id = c.queue_id AND p.job_id = c.id AND p.fence < c.fence
-    WHERE c.max_payloads IS NULL;
+    FROM unnest(_places, _ids, _fences, _perform_ins, _retry_counts, _crashes, _rescued, _errors)
+      AS c(place, id, fence, perform_in, retry_count, crashes, rescued, error)
+    LEFT JOIN @schema@.payloads p ON p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < c.fence
+    WHERE _max_payloads[c.place] IS NULL;
 
-    IF cardinality(array_remove(_limits, NULL)) > 0 THEN
+    IF cardinality(array_remove(_max_payloads, NULL)) > 0 THEN
       RETURN QUERY
       SELECT c.place, c.id, c.fence, @schema@.micros(c.perform_in), c.retry_count,
         (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, p.payload, p.score, p.seq, p.cut
-      FROM unnest(_places, _queues, _ids, _fences, _perform_ins, _retry_counts, _crashes, _rescued, _errors, _limits)
-        AS c(place, queue_id, id, fence, perform_in, retry_count, crashes, rescued, error, max_payloads)
+      FROM unnest(_places, _ids, _fences, _perform_ins, _retry_counts, _crashes, _rescued, _errors)
+        AS c(place, id, fence, perform_in, retry_count, crashes, rescued, error)
       LEFT JOIN LATERAL (
-        SELECT f.payload, f.score, f.seq, count(*) OVER () > c.max_payloads AS cut
+        SELECT f.payload, f.score, f.seq, count(*) OVER () > _max_payloads[c.place] AS cut
         FROM (
           SELECT DISTINCT ON (p.digest) p.payload, p.score, p.seq
           FROM @schema@.payloads p
-          WHERE p.queue_id = c.queue_id AND p.job_id = c.id AND p.fence < c.fence
+          WHERE p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < c.fence
           ORDER BY p.digest, p.score, p.seq
         ) f
         ORDER BY f.score, f.seq
-        LIMIT c.max_payloads
+        LIMIT _max_payloads[c.place]
       ) p ON true
-      WHERE c.max_payloads IS NOT NULL;
+      WHERE _max_payloads[c.place] IS NOT NULL;
     END IF;
   END IF;
 

@@ -1,8 +1,9 @@
 -- Locks the rows of rounds that a process still holds, and says which those are. The fence and the holder are
 -- checked again on the newest version of each row: a lost claim can't complete, fail or delay anything.
 -- Rows that a producer's open transaction has locked are left out, unless `_wait`: then the caller has set a
--- lock_timeout. Nobody can move a locked row: until the transaction ends, its ctid finds it. (For OFFSET 0, here and
--- elsewhere, see claim.)
+-- lock_timeout. Nobody can move a locked row: until the transaction ends, its ctid finds it.
+-- OFFSET 0, here and elsewhere, hides from the planner that the queue of all rows is one and the same, so that nothing
+-- but a probe of the index for each is left to it.
 CREATE OR REPLACE FUNCTION @schema@.hold(
   _queue_id integer,
   _process_id integer,

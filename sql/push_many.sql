@@ -10,7 +10,7 @@
 --    delays it.
 -- 3. The payloads go under the fence of their job. Pushed into a waiting job, that is below the fence of the claim to
 --    come; pushed while in work, it is the claim's own fence, which the completion spares.
--- (For OFFSET 0 see claim.)
+-- (For OFFSET 0 see hold.)
 CREATE OR REPLACE FUNCTION @schema@.push_many(
   _queue_id integer,
   _shards integer,

