@@ -15,11 +15,11 @@ export const CLASSIC: readonly Mutant[] = [
       ),
       sql(
         'claim',
-        'array_agg(w.max_payloads)\n',
-        `array_agg(w.max_payloads), string_to_array(string_agg(d.seen, ','), ',')::bigint[]\n`,
+        'array_agg(d.claimed_by IS NOT NULL)\n',
+        `array_agg(d.claimed_by IS NOT NULL), string_to_array(string_agg(d.seen, ','), ',')::bigint[]\n`,
       ),
-      sql('claim', '_rescued, _limits\n', '_rescued, _limits, _seen\n'),
-      sql('claim', '  _limits integer[];\n', '  _limits integer[];\n  _seen bigint[];\n'),
+      sql('claim', '_errors, _rescued\n', '_errors, _rescued, _seen\n'),
+      sql('claim', '  _rescued boolean[];\n', '  _rescued boolean[];\n  _seen bigint[];\n'),
       sql(
         'claim',
         'AND p.fence < c.fence\n    WHERE',
@@ -74,8 +74,8 @@ export const CLASSIC: readonly Mutant[] = [
     edits: [
       sql(
         'claim',
-        '  _limits integer[];\n',
-        `  _limits integer[];\n  _fence constant bigint := nextval('@schema@.fences');\n`,
+        '  _rescued boolean[];\n',
+        `  _rescued boolean[];\n  _fence constant bigint := nextval('@schema@.fences');\n`,
       ),
       sql('claim', `fence = nextval('@schema@.fences'), `, 'fence = _fence, '),
     ],

@@ -81,7 +81,7 @@ export const STORED: readonly Mutant[] = [
     name: 'a round beyond maxPayloads',
     promise: 'R9',
     breaks: 'An id with a million payloads is handed over at once.',
-    edits: [sql('claim', '        LIMIT c.max_payloads\n', '')],
+    edits: [sql('claim', '        LIMIT _max_payloads[c.place]\n', '')],
     tests: ['store/batch'],
   },
   {
