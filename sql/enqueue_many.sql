@@ -20,6 +20,7 @@ AS $$
 DECLARE
   _queue_id integer;
   _shards integer;
+  _fence bigint;
   _heads text[];
 BEGIN
   SELECT q.queue_id, q.shards INTO _queue_id, _shards FROM @schema@.queues q WHERE q.name = _queue;
@@ -28,9 +29,18 @@ BEGIN
       USING ERRCODE = 'LK001', HINT = 'Start a worker that defines it, or create it: SELECT @schema@.create_queue(name, shards).';
   END IF;
   PERFORM @schema@.check_jobs(_ids, _payloads, _scores, _perform_ins, _lanes);
-  _heads := @schema@.push_many(_queue_id, _shards, _ids, _payloads, _scores, _perform_ins, _lanes);
-  IF cardinality(_heads) > 0 AND @schema@.is_waited_for(_queue_id) THEN
-    PERFORM @schema@.wake(_queue_id, _heads);
+  _fence := @schema@.push_many(_queue_id, _shards, _ids, _payloads, _scores, _perform_ins, _lanes);
+  IF @schema@.is_waited_for(_queue_id) THEN
+    SELECT array_agg(@schema@.head_of(h.shard, h.lane, h.perform_in)) INTO _heads
+    FROM (
+      SELECT j.shard, j.lane, min(j.perform_in) AS perform_in
+      FROM (SELECT _queue_id AS queue_id, t.id FROM unnest(_ids) AS t(id) OFFSET 0) i
+      JOIN @schema@.jobs j ON j.queue_id = i.queue_id AND j.id = i.id AND j.fence = _fence
+      GROUP BY j.shard, j.lane
+    ) h;
+    IF cardinality(_heads) > 0 THEN
+      PERFORM @schema@.wake(_queue_id, _heads);
+    END IF;
   END IF;
   RETURN cardinality(_ids);
 END

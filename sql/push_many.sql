@@ -1,7 +1,8 @@
--- Pushes jobs for enqueue_many, which has checked them. Returns the heads to wake workers with.
+-- Pushes jobs for enqueue_many, which has checked them. Returns the fence of those that are new.
 --
 -- 1. New ids first, which are all of them in an import: nobody else has rows of theirs, so that their payloads, under a
---    fence that is new too, can meet no equal ones. That saves half of the work.
+--    fence that is new too, can meet no equal ones. That saves half of the work. Of an id that comes twice the first
+--    one counts.
 -- 2. Where ids were there already, or come twice, the job rows come first again, in id order, so that two bulk pushes
 --    can't deadlock. (Step 1 locks new rows alone, in the same order, and waits for no others.) ON CONFLICT locks the
 --    row that is there, whether its WHERE holds or not, and keeps it locked until the caller commits: nobody can claim
@@ -19,30 +20,20 @@ CREATE OR REPLACE FUNCTION @schema@.push_many(
   _scores double precision[],
   _perform_ins timestamptz[],
   _lanes smallint[]
-) RETURNS text[]
+) RETURNS bigint
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
   _fence constant pg_catalog.int8 := nextval('@schema@.fences');
   _new pg_catalog.int8;
-  _heads pg_catalog.text[];
-  _late_heads pg_catalog.text[];
 BEGIN
-  WITH input AS (
-    SELECT DISTINCT ON (i.id COLLATE "C") i.id COLLATE "C" AS id,
-      coalesce(i.perform_in, clock_timestamp()) AS perform_in, coalesce(i.lane, 0::smallint) AS lane
-    FROM unnest(_ids, _perform_ins, _lanes) WITH ORDINALITY AS i(id, perform_in, lane, position)
-    ORDER BY i.id COLLATE "C", i.position
-  ), pushed AS (
-    INSERT INTO @schema@.jobs AS j (queue_id, shard, lane, perform_in, id, fence)
-    SELECT _queue_id, @schema@.shard_of(i.id, _shards), i.lane, i.perform_in, i.id, _fence FROM input i
-    ON CONFLICT (queue_id, id) DO NOTHING
-    RETURNING j.shard, j.lane, j.perform_in
-  ), heads AS (
-    SELECT p.shard, p.lane, min(p.perform_in) AS perform_in, count(*) AS jobs FROM pushed p GROUP BY p.shard, p.lane
-  )
-  SELECT sum(h.jobs), array_agg(@schema@.head_of(h.shard, h.lane, h.perform_in)) INTO _new, _heads FROM heads h;
+  INSERT INTO @schema@.jobs (queue_id, shard, lane, perform_in, id, fence)
+  SELECT _queue_id, @schema@.shard_of(i.id, _shards), coalesce(i.lane, 0::smallint), coalesce(i.perform_in, clock_timestamp()), i.id, _fence
+  FROM unnest(_ids, _perform_ins, _lanes) WITH ORDINALITY AS i(id, perform_in, lane, position)
+  ORDER BY i.id COLLATE "C", i.position
+  ON CONFLICT (queue_id, id) DO NOTHING;
+  GET DIAGNOSTICS _new = ROW_COUNT;
 
   IF _new = cardinality(_ids) THEN
     INSERT INTO @schema@.payloads (queue_id, shard, fence, score, job_id, digest, payload)
@@ -50,7 +41,7 @@ BEGIN
       coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000), i.id,
       @schema@.digest_of(coalesce(i.payload, '""')), coalesce(i.payload, '""')
     FROM unnest(_ids, _payloads, _scores) AS i(id, payload, score);
-    RETURN _heads;
+    RETURN _fence;
   END IF;
 
   WITH input AS (
@@ -58,17 +49,11 @@ BEGIN
       coalesce(i.perform_in, clock_timestamp()) AS perform_in, coalesce(i.lane, 0::smallint) AS lane
     FROM unnest(_ids, _perform_ins, _lanes) WITH ORDINALITY AS i(id, perform_in, lane, position)
     ORDER BY i.id COLLATE "C", i.position
-  ), pushed AS (
-    INSERT INTO @schema@.jobs AS j (queue_id, shard, lane, perform_in, id, fence)
-    SELECT _queue_id, @schema@.shard_of(i.id, _shards), i.lane, i.perform_in, i.id, _fence FROM input i
-    ON CONFLICT (queue_id, id) DO UPDATE SET next_perform_in = excluded.perform_in
-      WHERE j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL
-    RETURNING j.shard, j.lane, j.perform_in, j.claimed_by
-  ), heads AS (
-    SELECT p.shard, p.lane, min(p.perform_in) AS perform_in
-    FROM pushed p WHERE p.claimed_by IS NULL GROUP BY p.shard, p.lane
   )
-  SELECT array_agg(@schema@.head_of(h.shard, h.lane, h.perform_in)) INTO _late_heads FROM heads h;
+  INSERT INTO @schema@.jobs AS j (queue_id, shard, lane, perform_in, id, fence)
+  SELECT _queue_id, @schema@.shard_of(i.id, _shards), i.lane, i.perform_in, i.id, _fence FROM input i
+  ON CONFLICT (queue_id, id) DO UPDATE SET next_perform_in = excluded.perform_in
+    WHERE j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL;
 
   INSERT INTO @schema@.payloads AS p (queue_id, shard, fence, score, job_id, digest, payload)
   SELECT j.queue_id, j.shard, j.fence, i.score, j.id, i.digest, i.payload
@@ -86,6 +71,6 @@ BEGIN
   ORDER BY i.position
   ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
     WHERE excluded.score < p.score;
-  RETURN _heads || _late_heads;
+  RETURN _fence;
 END
 $$;
