@@ -8,6 +8,8 @@ export interface Size {
   readonly jobs: number
   /** s after which the rate is that of what was done until then. */
   readonly patience: number
+  /** At most; default: as many as are asked for. */
+  readonly repeats?: number
 }
 
 /** What a case works with: a contender that is set up, on a database of its own. */
@@ -47,7 +49,5 @@ export interface Case {
   readonly inQuick?: boolean
   /** The only one in a quick run; default: all. */
   readonly quickConfiguration?: Configuration
-  /** Default: those asked for. */
-  readonly repeats?: number
   run(bench: Bench): Promise<Figures>
 }

@@ -82,7 +82,8 @@ async function runAll(runner: Runner, chosen: readonly Case[]): Promise<Run[]> {
   for (const benchCase of chosen) {
     const entrants = benchCase.entrants.filter((entrant) => takesPart(entrant, benchCase))
     const asked = Number(flags.repeats ?? (flags.quick ? 1 : 3))
-    const repeats = Math.min(benchCase.repeats ?? asked, asked)
+    const { repeats: most = asked } = flags.quick ? benchCase.quick : benchCase.full
+    const repeats = Math.min(most, asked)
     for (let repeat = 0; repeat < repeats; repeat += 1) {
       for (const entrant of entrants) {
         const run = await attempt(runner, benchCase, entrant)

@@ -42,7 +42,7 @@ export async function workOff(bench: Bench, pushOf: (index: number) => Push): Pr
   return { value: done / seconds, cost, outOfOrder, undone: Math.max(0, size.jobs - done) }
 }
 
-const FULL: Size = { jobs: 100_000, patience: 60 }
+const FULL: Size = { jobs: 100_000, patience: 20 }
 const QUICK: Size = { jobs: 60_000, patience: 5 }
 const ORDERED_PEERS = ['graphile-worker', 'pg-boss'] as const
 
