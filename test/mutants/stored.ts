@@ -119,11 +119,10 @@ export const STORED: readonly Mutant[] = [
     edits: ['enqueue', 'push_many'].map((name) =>
       sql(
         name,
-        'SET next_perform_in = excluded.perform_in\n',
+        'SET next_perform_in = excluded.perform_in\n    WHERE j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL',
         `SET
         perform_in = CASE WHEN j.claimed_by IS NULL THEN least(j.perform_in, excluded.perform_in) ELSE j.perform_in END,
-        next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END
-        WHERE true OR j.claimed_by IS NOT NULL --`,
+        next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END`,
       ),
     ),
     tests: ['store/merge'],

@@ -78,6 +78,16 @@ describe.each(ENDS)('P6 who lost its claim can’t %s', (_name, end) => {
     await changesNothing(() => end(old, done))
   })
 
+  test('when it has claimed what was pushed after the job was finished: fences only grow', async () => {
+    await board.push({ id: 'a', payload: 1 })
+    await old.release(await old.take())
+    const done = await old.take()
+    await old.complete(done)
+    await board.push({ id: 'a', payload: 2 })
+    await old.take()
+    await changesNothing(() => end(old, done))
+  })
+
   test('with somebody else’s fence', async () => {
     await board.push({ id: 'a', payload: 1 })
     const round = await old.take()

@@ -153,11 +153,16 @@ describe('R16: the timeout', () => {
         await gate.opened
       }),
     })
-    const worker = await shop.work({ queues: [queue], lease: 1_000 })
+    const other = shop.queue({ perform() {} })
+    const worker = await shop.work({ queues: [queue, other], slots: 2, lease: 1_000 })
     const started = next(worker, 'started')
     await shop.lockstep.enqueue(queue, { id: 'a' })
     await started
     await eventually(() => expect(seen[0]?.aborted).toBe(true))
+    // What came of the abort would be stored before this.
+    const completed = next(worker, 'completed')
+    await shop.lockstep.enqueue(other, { id: 'b' })
+    await completed
     expect(seen[0]!.reason).toMatchObject({
       code: 'LOCKSTEP_TIMEOUT',
       message: expect.stringMatching('60 ms'),
