@@ -20,6 +20,15 @@ async function deadIn(board: Board, filter: DeadFilter = {}): Promise<string[]> 
 }
 
 describe('R5 requeue', () => {
+  test('of what was killed together: those of one score come as they were pushed', async () => {
+    const board = await stage.queue()
+    const payloads = ['v', 'w', 'x', 'y', 'z', 1, 2, 3]
+    await board.push(...payloads.map((payload) => ({ id: 'a', payload, score: 1 })))
+    await stage.lockstep.kill(board.queue, { ids: ['a'] })
+    await stage.lockstep.requeue(board.queue, {})
+    expect((await (await board.player()).take()).payloads).toEqual(payloads)
+  })
+
   test('into a waiting job: the sets unite, it is due now and has never failed', async () => {
     const board = await stage.queue()
     await bury(board, { id: 'a', payload: 'v', score: 2 }, { id: 'a', payload: 'w', score: 9 })
