@@ -50,7 +50,7 @@ export async function exchange(
   done: readonly DoneRound[],
   wishes: readonly Wish[],
 ): Promise<Exchanged> {
-  // For one of the two alone, the function around both is a fifth of the server's work.
+  // One of the two alone needs no function around both: that would cost the server 30 to 70 µs more.
   if (done.length === 0) {
     const values = [processId, ...columnsOf(wishes)]
     const rows = await database.call<AnswerRow>('claim', values, undefined, JSON_AS_TEXT)
