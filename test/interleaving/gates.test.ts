@@ -35,7 +35,7 @@ describe('the protocol', () => {
     for (const [name, places] of Object.entries({
       enqueue: ['1', '2', '3', '3 locks', '4'],
       enqueue_many: ['1'],
-      push_many: ['1', '2', '3', '4'],
+      push_many: ['1', '2', '3'],
       claim: ['1', '2', '2 locks', '3', '4', '5'],
       is_gone: ['1', '2', '2 locks', '3'],
       hold: ['1', '1 locks', '2', '2 locks'],

@@ -116,15 +116,16 @@ export const STORED: readonly Mutant[] = [
     name: 'a push that hastens what waits',
     promise: 'R2',
     breaks: 'A push undoes the pause after a failure, or a time that was chosen.',
-    edits: ['enqueue', 'push_many'].map((name) =>
+    edits: ['enqueue', 'push_many'].flatMap((name) => [
       sql(
         name,
-        'SET next_perform_in = excluded.perform_in\n    WHERE j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL',
+        'SET next_perform_in = excluded.perform_in\n',
         `SET
         perform_in = CASE WHEN j.claimed_by IS NULL THEN least(j.perform_in, excluded.perform_in) ELSE j.perform_in END,
-        next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END`,
+        next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END\n`,
       ),
-    ),
+      sql(name, 'WHERE j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL\n', '\n'),
+    ]),
     tests: ['store/merge'],
   },
   {
@@ -155,6 +156,25 @@ export const STORED: readonly Mutant[] = [
     tests: ['interleaving/unknown-queue'],
   },
   {
+    name: 'new jobs of a bulk before those that wait',
+    promise: 'P4',
+    breaks:
+      'A bulk push holds a new job while it waits for one before it: a deadlock with a push in the right order.',
+    edits: [
+      sql(
+        'push_many',
+        '  WITH input AS (',
+        `  INSERT INTO @schema@.jobs (queue_id, shard, lane, perform_in, id, fence)
+  SELECT _queue_id, @schema@.shard_of(i.id, _shards), coalesce(i.lane, 0::smallint),
+    coalesce(i.perform_in, clock_timestamp()), i.id, _fence
+  FROM unnest(_ids, _perform_ins, _lanes) AS i(id, perform_in, lane) ORDER BY i.id COLLATE "C"
+  ON CONFLICT (queue_id, id) DO NOTHING;
+  WITH input AS (`,
+      ),
+    ],
+    tests: ['store/producers'],
+  },
+  {
     name: 'bulk pushes in the order given',
     promise: 'P4',
     breaks: 'Two bulk pushes of the same ids lock them in opposite order: a deadlock, and one of them fails.',
@@ -165,11 +185,6 @@ export const STORED: readonly Mutant[] = [
         'coalesce(i.lane, 0::smallint) AS lane, i.position\n',
       ),
       sql('push_many', 'i.id, _fence FROM input i\n', 'i.id, _fence FROM input i ORDER BY i.position\n'),
-      sql(
-        'push_many',
-        'ORDER BY i.id COLLATE "C", i.position\n  ON CONFLICT',
-        'ORDER BY i.position\n  ON CONFLICT',
-      ),
     ],
     tests: ['store/producers'],
   },

@@ -108,6 +108,20 @@ describe('two open transactions that push', () => {
     expect(await board.countJobs()).toBe(IDS.length)
   })
 
+  test('some new and some waiting can’t deadlock: who waits for an id has locked none behind it', async () => {
+    await board.push({ id: 'a', payload: 'before' })
+    const [one, two] = [await stage.transaction(), await stage.transaction()]
+    const pid = await pidOf(two)
+    await board.pushIn(one, { id: 'a' })
+    const pushed = board.pushIn(two, { id: 'a' }, { id: 'b' })
+    await untilBlocked(stage, pid)
+    await board.pushIn(one, { id: 'b' }, { id: 'c' })
+    await one.query('COMMIT')
+    await pushed
+    await two.query('COMMIT')
+    expect(await board.countJobs()).toBe(3)
+  })
+
   test('thousands of the same ids in opposite order, in several statements, can’t deadlock either', async () => {
     const jobs = Array.from({ length: 2_500 }, (_, i) => ({ id: `${i}` }))
     const middle = await stage.transaction()
