@@ -3,7 +3,7 @@ import { type Batch, defineQueue, Lockstep, type NewJob, type QueueOptions, type
 import type { Contender, Push, Setting, Update, Watcher } from '../contender.ts'
 
 /** What differs from the defaults. */
-interface Tuning {
+export interface Tuning {
   readonly shards?: number
   readonly batchSize?: number
 }
@@ -45,7 +45,7 @@ export function openLockstep(setting: Setting, tuning = tuningOf(setting)): Cont
   }
 }
 
-function tuningOf({ configuration }: Setting): Tuning {
+export function tuningOf({ configuration }: Setting): Tuning {
   return configuration === 'best' ? BEST : {}
 }
 

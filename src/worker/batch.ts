@@ -32,20 +32,22 @@ export async function workOff(
   performance: Performance,
 ): Promise<void> {
   const { queue, rounds } = performance
-  // A job whose payloads somebody has deleted by hand has nothing to be done.
-  const empty = rounds.filter(({ payloads }) => payloads.length === 0)
-  const crashed = rounds.filter((round) => round.crashes >= queue.maxCrashes && !empty.includes(round))
-  const failures = crashed.map((round) => failure(queue, round, new CrashLimitError(round.crashes)))
-  settlements.settle(claimant, { completed: empty, failed: failures, released: [] })
-  const sound = rounds.filter((round) => !empty.includes(round) && !crashed.includes(round))
+  const isSound = ({ payloads, crashes }: Round) => payloads.length > 0 && crashes < queue.maxCrashes
+  const sound = rounds.every(isSound) ? rounds : rounds.filter(isSound)
+  if (sound.length < rounds.length) settlements.settle(claimant, withoutHandler(performance))
   if (sound.length === 0) return
   const ours = { ...performance, rounds: sound }
-  if (queue.transactional) await performInTransaction(settings, settlements, claimant, ours)
-  else
-    settlements.settle(
-      claimant,
-      ended(ours, await perform(ours, settings.middleware, settings.logger, undefined)),
-    )
+  if (queue.transactional) return performInTransaction(settings, settlements, claimant, ours)
+  const failed = await perform(ours, settings.middleware, settings.logger, undefined)
+  settlements.settle(claimant, ended(ours, failed))
+}
+
+/** A job whose payloads somebody has deleted by hand has nothing to be done; one that crashed too often has failed. */
+function withoutHandler({ queue, rounds }: Performance): Outcome {
+  const completed = rounds.filter(({ payloads }) => payloads.length === 0)
+  const crashed = rounds.filter(({ payloads, crashes }) => payloads.length > 0 && crashes >= queue.maxCrashes)
+  const failed = crashed.map((round) => failure(queue, round, new CrashLimitError(round.crashes)))
+  return { completed, failed, released: [] }
 }
 
 /** R15: what did not succeed after its signal was aborted for our sake has not failed. */

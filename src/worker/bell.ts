@@ -6,6 +6,7 @@ export class Bell {
   readonly #waiting = new Set<() => void>()
 
   ring(): void {
+    if (this.#waiting.size === 0) return
     const waiting = [...this.#waiting]
     this.#waiting.clear()
     for (const wake of waiting) wake()

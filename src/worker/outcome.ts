@@ -18,6 +18,7 @@ export interface Outcome {
 }
 
 export function outcomeOf(queue: Queue, rounds: readonly Round[], failed: Failed): Outcome {
+  if (failed.size === 0) return { completed: rounds, failed: [], released: [] }
   return {
     completed: rounds.filter(({ id }) => !failed.has(id)),
     failed: rounds

@@ -23,6 +23,42 @@ export interface Performance {
   readonly abort: Abort
 }
 
+/**
+ * Makes what few handlers ask for when they do. As a class: an object with getters of its own has a hidden class of
+ * its own, which keeps all that they see until the next collection of everything.
+ */
+class Context implements TransactionalContext {
+  readonly logger: Logger
+  readonly tx: ClientBase
+  readonly fail: TransactionalContext['fail']
+  readonly #rounds: readonly Round[]
+  readonly #abort: Abort
+  #jobs: ReadonlyMap<string, JobInfo> | undefined
+
+  constructor(
+    rounds: readonly Round[],
+    abort: Abort,
+    logger: Logger,
+    tx: ClientBase | undefined,
+    fail: TransactionalContext['fail'],
+  ) {
+    this.#rounds = rounds
+    this.#abort = abort
+    this.logger = logger
+    this.tx = tx as ClientBase
+    this.fail = fail
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  get jobs(): ReadonlyMap<string, JobInfo> {
+    this.#jobs ??= new Map(this.#rounds.map((round) => [round.id, infoOf(round)]))
+    return this.#jobs
+  }
+}
+
 /** How a batch ended: the error of each failed id; the others succeeded. */
 export type Failed = ReadonlyMap<string, unknown>
 
@@ -38,18 +74,10 @@ export async function perform(
 ): Promise<Failed> {
   const failed = new Map<string, unknown>()
   const batch = new Map(rounds.map((round) => [round.id, round.payloads]))
-  const context: TransactionalContext = {
-    get signal() {
-      return abort.signal
-    },
-    jobs: new Map(rounds.map((round) => [round.id, infoOf(round)])),
-    logger,
-    tx: tx as ClientBase,
-    fail(id, error) {
-      if (!batch.has(id)) throw new Error(`context.fail: the batch has no id "${id}"`)
-      failed.set(id, error)
-    },
-  }
+  const context = new Context(rounds, abort, logger, tx, (id, error) => {
+    if (!batch.has(id)) throw new Error(`context.fail: the batch has no id "${id}"`)
+    failed.set(id, error)
+  })
   const timeout = startTimeout(queue, abort)
   try {
     await runMiddleware(middleware, { queue, batch, context }, () => queue.perform!(batch, context))
