@@ -1,9 +1,9 @@
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
+import { dropFunction } from './old-function.ts'
 
 /** A claim takes from several lanes, and `hold` says where the rows lie: their old forms go. */
 export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
-  const old = (name: string, types: string) =>
-    sql`drop function if exists ${sql.id(schema, name)} (${sql.raw(types)})`
-  await old('claim', 'integer, integer, smallint, integer, integer, integer, bigint, text').execute(db)
-  await old('hold', 'integer, integer, text[], bigint[], boolean').execute(db)
+  const claimOfOne = 'integer, integer, smallint, integer, integer, integer, bigint, text'
+  await dropFunction(db, schema, 'claim', claimOfOne)
+  await dropFunction(db, schema, 'hold', 'integer, integer, text[], bigint[], boolean')
 }

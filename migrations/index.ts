@@ -2,6 +2,7 @@ import type { Kysely } from 'kysely'
 import * as tables from './0001_tables.ts'
 import * as claimOfLanes from './0002_claim_of_lanes.ts'
 import * as pushOfOne from './0003_push_of_one.ts'
+import * as oneStatement from './0004_one_statement.ts'
 
 export interface SchemaMigration {
   /** `db` already points at the schema; `schema` is its bare name, for raw SQL. */
@@ -13,4 +14,5 @@ export const migrations: Readonly<Record<string, SchemaMigration>> = {
   '0001_tables': tables,
   '0002_claim_of_lanes': claimOfLanes,
   '0003_push_of_one': pushOfOne,
+  '0004_one_statement': oneStatement,
 }

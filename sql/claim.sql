@@ -8,10 +8,10 @@
 -- 1. Lock due rows in (perform_in, id) order, from the cursor on. Rows that a producer's open transaction holds
 --    are skipped, not waited for. A row is claimable if nobody has it, or its process is gone.
 --    A job that was in work when its process died may be what killed it: it is taken alone.
--- 2. Only now draw the fences: a fence drawn before the lock could be smaller than one given out in between,
---    and payloads pushed under that one would be missed.
+-- 2. Only now draw the fence, which all of them share: one drawn before the locks could be smaller than one given out
+--    in between, and payloads pushed under that one would be missed.
 --    Clearing next_perform_in says that this round takes all that was pushed so far.
---    Nobody can move a locked row, so that its ctid finds it. All are found: fences and ids belong together by place.
+--    Nobody can move a locked row, so that its ctid finds it.
 -- 3. In a later statement, with a newer snapshot, read the payloads below the fence. The locking statement's
 --    own snapshot may be older than a push whose commit let us lock the row: its payload would not be handed
 --    over, and the completion would delete it unseen. They come as they lie there: to sort them, and to fold equal ones
@@ -41,7 +41,8 @@ DECLARE
   _places integer[];
   _tids tid[];
   _ids text[];
-  _fences bigint[];
+  _fence bigint;
+  _claimed integer;
   _perform_ins timestamptz[];
   _retry_counts integer[];
   _crashes integer[];
@@ -81,39 +82,37 @@ BEGIN
   WHERE d.n = 1 OR NOT d.suspect;
 
   IF _ids IS NOT NULL THEN
-    WITH claimed AS (
-      UPDATE @schema@.jobs j SET
-        fence = nextval('@schema@.fences'), claimed_by = _process_id, claimed_at = clock_timestamp(),
-        next_perform_in = NULL, crashes = j.crashes + r.rescued::integer
-      FROM unnest(_tids, _rescued) WITH ORDINALITY AS r(tid, rescued, n)
-      WHERE j.ctid = r.tid
-      RETURNING r.n, j.fence
-    )
-    SELECT array_agg(c.fence ORDER BY c.n) INTO _fences FROM claimed c;
-    IF cardinality(_fences) IS DISTINCT FROM cardinality(_ids) THEN
+    _fence := nextval('@schema@.fences');
+    UPDATE @schema@.jobs j SET
+      fence = _fence, claimed_by = _process_id, claimed_at = clock_timestamp(),
+      next_perform_in = NULL, crashes = j.crashes + r.rescued::integer
+    FROM unnest(_tids, _rescued) AS r(tid, rescued)
+    WHERE j.ctid = r.tid;
+    GET DIAGNOSTICS _claimed = ROW_COUNT;
+    IF _claimed <> cardinality(_ids) THEN
       RAISE EXCEPTION 'a job that was locked could not be claimed: is there a trigger or a policy on the table of jobs?';
     END IF;
 
     RETURN QUERY
-    SELECT c.place, c.id, c.fence, @schema@.micros(c.perform_in), c.retry_count,
+    SELECT c.place, c.id, _fence, @schema@.micros(c.perform_in), c.retry_count,
       (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, p.payload, p.score, p.seq, false
-    FROM unnest(_places, _ids, _fences, _perform_ins, _retry_counts, _crashes, _rescued, _errors)
-      AS c(place, id, fence, perform_in, retry_count, crashes, rescued, error)
-    LEFT JOIN @schema@.payloads p ON p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < c.fence
+    FROM unnest(_places, _ids, _perform_ins, _retry_counts, _crashes, _rescued, _errors)
+      AS c(place, id, perform_in, retry_count, crashes, rescued, error)
+    LEFT JOIN @schema@.payloads p ON p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < _fence
     WHERE _max_payloads[c.place] IS NULL;
 
     IF cardinality(array_remove(_max_payloads, NULL)) > 0 THEN
       RETURN QUERY
-      SELECT c.place, c.id, c.fence, @schema@.micros(c.perform_in), c.retry_count,
+      SELECT c.place, c.id, _fence, @schema@.micros(c.perform_in), c.retry_count,
         (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, p.payload, p.score, p.seq, p.cut
-      FROM unnest(_places, _ids, _fences, _perform_ins, _retry_counts, _crashes, _rescued, _errors)
-        AS c(place, id, fence, perform_in, retry_count, crashes, rescued, error)
+      FROM unnest(_places, _ids, _perform_ins, _retry_counts, _crashes, _rescued, _errors)
+        AS c(place, id, perform_in, retry_count, crashes, rescued, error)
       LEFT JOIN LATERAL (
         SELECT f.payload, f.score, f.seq, count(*) OVER () > _max_payloads[c.place] AS cut
         FROM (
           SELECT DISTINCT ON (p.digest) p.payload, p.score, p.seq
           FROM @schema@.payloads p
-          WHERE p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < c.fence
+          WHERE p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < _fence
           ORDER BY p.digest, p.score, p.seq
         ) f
         ORDER BY f.score, f.seq

@@ -3,14 +3,14 @@
 -- the lowest score dies. An equal payload pushed meanwhile stands under the fence itself and lives on.
 -- Returns jobs that wait `again`, and those `held` or `lost`; an id that is not among them is gone.
 CREATE OR REPLACE FUNCTION @schema@.fail(
-  _queue_id integer,
+  _queue_ids integer[],
   _process_id integer,
   _ids text[],
   _fences bigint[],
   _errors text[],
   _retry_ins double precision[],
   _wait boolean
-) RETURNS TABLE (id text, outcome text, shard integer, lane smallint, perform_in bigint)
+) RETURNS TABLE (queue_id integer, id text, outcome text, shard integer, lane smallint, perform_in bigint)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
@@ -20,21 +20,21 @@ DECLARE
 BEGIN
   SELECT array_agg(h.place), array_agg(h.place) FILTER (WHERE _retry_ins[h.place] IS NULL)
   INTO _places, _dying
-  FROM @schema@.hold(_queue_id, _process_id, _ids, _fences, _wait) h;
+  FROM @schema@.hold(_queue_ids, _process_id, _ids, _fences, _wait) h;
 
   RETURN QUERY
   UPDATE @schema@.jobs j SET
     retry_count = j.retry_count + 1, perform_in = clock_timestamp() + make_interval(secs => _retry_ins[r.place]),
     error = _errors[r.place], next_perform_in = NULL, crashes = 0, claimed_by = NULL, claimed_at = NULL
-  FROM (SELECT _queue_id AS queue_id, _ids[t.place] AS id, t.place FROM unnest(_places) AS t(place) OFFSET 0) r
+  FROM (SELECT _queue_ids[t.place] AS queue_id, _ids[t.place] AS id, t.place FROM unnest(_places) AS t(place)) r
   WHERE j.queue_id = r.queue_id AND j.id = r.id AND _retry_ins[r.place] IS NOT NULL
-  RETURNING j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
+  RETURNING j.queue_id, j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
 
   IF _dying IS NOT NULL THEN
-    RETURN QUERY SELECT * FROM @schema@.bury_lowest(_queue_id, _ids, _fences, _errors, _dying);
+    RETURN QUERY SELECT * FROM @schema@.bury_lowest(_queue_ids, _ids, _fences, _errors, _dying);
   END IF;
   IF cardinality(_places) IS DISTINCT FROM cardinality(_ids) THEN
-    RETURN QUERY SELECT * FROM @schema@.unsettled(_queue_id, _process_id, _ids, _fences, _places);
+    RETURN QUERY SELECT * FROM @schema@.unsettled(_queue_ids, _process_id, _ids, _fences, _places);
   END IF;
 END
 $$;

@@ -10,7 +10,8 @@
 --    can meet no equal ones. That saves a third of the work.
 -- 3. Else the payloads go under the fence of their job. Pushed into a waiting job, that is below the fence of the claim to
 --    come; pushed while in work, it is the claim's own fence, which the completion spares.
--- (For OFFSET 0 see hold.)
+-- OFFSET 0 hides from the planner that the queue of all rows is one and the same, so that nothing but a probe of the index
+-- for each is left to it.
 CREATE OR REPLACE FUNCTION @schema@.push_many(
   _queue_id integer,
   _shards integer,

@@ -1,25 +1,25 @@
 -- Gives rounds back with their numbers unchanged (R15): they wait as before, with what was pushed meanwhile.
 CREATE OR REPLACE FUNCTION @schema@.release(
-  _queue_id integer,
+  _queue_ids integer[],
   _process_id integer,
   _ids text[],
   _fences bigint[],
   _wait boolean
-) RETURNS TABLE (id text, outcome text, shard integer, lane smallint, perform_in bigint)
+) RETURNS TABLE (queue_id integer, id text, outcome text, shard integer, lane smallint, perform_in bigint)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
   _places integer[];
 BEGIN
-  SELECT array_agg(h.place) INTO _places FROM @schema@.hold(_queue_id, _process_id, _ids, _fences, _wait) h;
+  SELECT array_agg(h.place) INTO _places FROM @schema@.hold(_queue_ids, _process_id, _ids, _fences, _wait) h;
   RETURN QUERY
   UPDATE @schema@.jobs j SET next_perform_in = NULL, claimed_by = NULL, claimed_at = NULL
-  FROM (SELECT _queue_id AS queue_id, _ids[t.place] AS id FROM unnest(_places) AS t(place) OFFSET 0) r
+  FROM (SELECT _queue_ids[t.place] AS queue_id, _ids[t.place] AS id FROM unnest(_places) AS t(place)) r
   WHERE j.queue_id = r.queue_id AND j.id = r.id
-  RETURNING j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
+  RETURNING j.queue_id, j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
   IF cardinality(_places) IS DISTINCT FROM cardinality(_ids) THEN
-    RETURN QUERY SELECT * FROM @schema@.unsettled(_queue_id, _process_id, _ids, _fences, _places);
+    RETURN QUERY SELECT * FROM @schema@.unsettled(_queue_ids, _process_id, _ids, _fences, _places);
   END IF;
 END
 $$;

@@ -33,7 +33,7 @@ FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON SEQUENCE @schema@.fences, @schema@.pushes FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON FUNCTION
   @schema@.bury_lowest, @schema@.check_jobs, @schema@.claim, @schema@.complete, @schema@.create_queue,
-  @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue, @schema@.enqueue_many, @schema@.exchange, @schema@.fail,
+  @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue, @schema@.enqueue_many, @schema@.fail,
   @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.hold_waiting, @schema@.is_gone,
   @schema@.is_waited_for, @schema@.kill, @schema@.look, @schema@.micros, @schema@.payloads_of, @schema@.perform_now,
   @schema@.problem_of, @schema@.push_many, @schema@.rehome, @schema@.release, @schema@.requeue,
@@ -47,10 +47,9 @@ GRANT EXECUTE ON FUNCTION @schema@.enqueue, @schema@.enqueue_many, @schema@.crea
 -- A worker process claims and settles, keeps its lease, moves what a reshard left behind, counts, and buries. It can't
 -- read the payloads in the morgue, set a sequence back, or change queues, ids and the list of migrations.
 GRANT EXECUTE ON FUNCTION
-  @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.exchange, @schema@.fail,
+  @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.fail,
   @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.is_gone, @schema@.look, @schema@.micros,
-  @schema@.payloads_of,
-  @schema@.rehome, @schema@.release, @schema@.require_read_committed, @schema@.shard_of, @schema@.survey,
+  @schema@.payloads_of, @schema@.rehome, @schema@.release, @schema@.require_read_committed, @schema@.shard_of, @schema@.survey,
   @schema@.unsettled, @schema@.wake
 TO @worker@;
 GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;

@@ -94,16 +94,16 @@ export class Database {
     }
   }
 
-  /** Calls a function of the schema in a READ COMMITTED transaction, which a statement alone is on most servers. */
+  /** Calls a function of the schema, in a READ COMMITTED transaction. */
   async call<Row>(name: string, values: unknown[], on?: Queryable, types = TYPES): Promise<Row[]> {
     const text = this.#callText('SELECT * FROM', name, values.length)
-    return on ? this.query<Row>(text, values, on, types) : this.#alone<Row>(text, values, types)
+    return on ? this.query<Row>(text, values, on, types) : this.alone<Row>(text, values, types)
   }
 
   /** Calls one for what it does, not for what it returns; through others' drivers in the form they do least about. */
   async run(name: string, values: unknown[], on?: Queryable): Promise<void> {
     const text = this.#callText('SELECT', name, values.length)
-    if (!on) return void (await this.#alone(text, values, TYPES))
+    if (!on) return void (await this.alone(text, values))
     try {
       await on.query(text, values)
     } catch (error) {
@@ -111,14 +111,15 @@ export class Database {
     }
   }
 
-  async #alone<Row>(text: string, values: unknown[], types: pg.CustomTypesConfig): Promise<Row[]> {
+  /** Runs a statement in a READ COMMITTED transaction of its own, which a statement alone is on most servers. */
+  async alone<Row>(text: string, values: unknown[], types = TYPES): Promise<Row[]> {
     if (this.#wrap) return this.transaction((client) => this.query<Row>(text, values, client, types))
     try {
       return await this.prepared<Row>(text, values, types)
     } catch (error) {
       if (!hasCode(error, 'LOCKSTEP_ISOLATION')) throw error
       this.#wrap = true
-      return this.#alone<Row>(text, values, types)
+      return this.alone<Row>(text, values, types)
     }
   }
 

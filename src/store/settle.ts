@@ -6,6 +6,7 @@ import type { Round } from './claim.ts'
  * open transaction has its row; or the claim was `lost`.
  */
 export interface Exception {
+  readonly queueId: number
   readonly id: string
   readonly outcome: 'again' | 'held' | 'lost'
   readonly shard: number | null
@@ -29,11 +30,12 @@ export interface Holder {
 }
 
 export function complete(database: Database, holder: Holder, rounds: readonly Round[]): Promise<Exception[]> {
-  const cuts = [
-    rounds.map((round) => round.cut?.score ?? null),
-    rounds.map((round) => round.cut?.seq ?? null),
-  ]
-  return settle(database, 'complete', holder, rounds, cuts)
+  return settle(database, 'complete', holder, rounds, cutsOf(rounds))
+}
+
+/** Where rounds left payloads behind: scores and places. */
+export function cutsOf(rounds: readonly Round[]): (number | null)[][] {
+  return [rounds.map((round) => round.cut?.score ?? null), rounds.map((round) => round.cut?.seq ?? null)]
 }
 
 export function fail(database: Database, holder: Holder, failures: readonly Failure[]): Promise<Exception[]> {
@@ -53,9 +55,20 @@ async function settle(
   rounds: readonly Round[],
   columns: readonly unknown[][],
 ): Promise<Exception[]> {
+  const queueIds = rounds.map(() => queueId)
   const ids = rounds.map((round) => round.id)
   const fences = rounds.map((round) => round.fence)
-  const values = [queueId, processId, ids, fences, ...columns, tx !== undefined]
-  const rows = await database.call<Exception & { perform_in: number | null }>(name, values, tx)
-  return rows.map((row) => ({ ...row, performIn: row.perform_in }))
+  const values = [queueIds, processId, ids, fences, ...columns, tx !== undefined]
+  return (await database.call<ExceptionRow>(name, values, tx)).map(exceptionOf)
+}
+
+/** As complete, fail and release return it. */
+export interface ExceptionRow extends Pick<Exception, 'outcome' | 'shard' | 'lane'> {
+  readonly queue_id: number
+  readonly id: string
+  readonly perform_in: number | null
+}
+
+export function exceptionOf({ queue_id, id, outcome, shard, lane, perform_in }: ExceptionRow): Exception {
+  return { queueId: queue_id, id, outcome, shard, lane, performIn: perform_in }
 }

@@ -6,7 +6,7 @@ export const LONGEST_IN_HAND = 50
 const QUICK = 5
 /** ms of performing after which the next hand is half as large; where jobs had to be given back, it is one batch. */
 const SLOW = 20
-const MOST_JOBS = 100
+const MOST_JOBS = 200
 /** Characters of payloads: what is in hand lies in memory. */
 const MOST_CHARACTERS = 2_000_000
 

@@ -4,10 +4,10 @@ import type { Claim, Round } from '../store/claim.ts'
 import { type DoneRound, exchange, type Wish } from '../store/exchange.ts'
 import type { Exception } from '../store/settle.ts'
 
-/** Calls under way at once: while the server works on one, the handlers of the other's jobs run. */
-const MAX_CALLS = 3
-/** Jobs to complete, and jobs to claim, that go in one call. */
-const MAX_JOBS = 200
+/** Calls under way at once: while the server works on some, the handlers of the others' jobs run. */
+const MAX_CALLS = 4
+/** Jobs to complete, and jobs to claim, that go in one call: enough that what a call costs by itself is little for each. */
+const MAX_JOBS = 400
 
 interface Deferred<T> {
   resolve(value: T): void

@@ -22,8 +22,8 @@ export const CLASSIC: readonly Mutant[] = [
       sql('claim', '  _rescued boolean[];\n', '  _rescued boolean[];\n  _seen bigint[];\n'),
       sql(
         'claim',
-        'AND p.fence < c.fence\n    WHERE',
-        'AND p.fence < c.fence AND p.seq = ANY (_seen)\n    WHERE',
+        'AND p.fence < _fence\n    WHERE',
+        'AND p.fence < _fence AND p.seq = ANY (_seen)\n    WHERE',
       ),
     ],
     tests: ['store/claim-interleaving'],
@@ -50,7 +50,7 @@ export const CLASSIC: readonly Mutant[] = [
         `_ids, _fences, _wait) h
   CROSS JOIN LATERAL (
     SELECT count(*) > 0 AS more FROM @schema@.payloads p
-    WHERE p.queue_id = _queue_id AND p.job_id = _ids[h.place] AND p.fence >= _fences[h.place]
+    WHERE p.queue_id = _queue_ids[h.place] AND p.job_id = _ids[h.place] AND p.fence >= _fences[h.place]
   ) n;`,
       ),
     ],
@@ -72,12 +72,8 @@ export const CLASSIC: readonly Mutant[] = [
     breaks:
       'A payload pushed under a fence given out in between lies above the claim’s own: it is not handed over.',
     edits: [
-      sql(
-        'claim',
-        '  _rescued boolean[];\n',
-        `  _rescued boolean[];\n  _fence constant bigint := nextval('@schema@.fences');\n`,
-      ),
-      sql('claim', `fence = nextval('@schema@.fences'), `, 'fence = _fence, '),
+      sql('claim', '  _fence bigint;\n', `  _fence constant bigint := nextval('@schema@.fences');\n`),
+      sql('claim', `    _fence := nextval('@schema@.fences');\n`, ''),
     ],
     tests: ['store/claim-interleaving'],
   },

@@ -24,17 +24,23 @@ export const STORED: readonly Mutant[] = [
     tests: ['store/rescue'],
   },
   {
-    name: 'a fence counted per row',
+    name: 'a fence counted from those before',
     promise: 'P6',
     breaks: 'A job finished and pushed anew gets the fences of its past again, and old claims fit.',
-    edits: [sql('claim', `fence = nextval('@schema@.fences')`, 'fence = j.fence + 1')],
+    edits: [
+      sql(
+        'claim',
+        `    _fence := nextval('@schema@.fences');\n`,
+        '    _fence := (SELECT max(j.fence) + 1 FROM @schema@.jobs j WHERE j.ctid = ANY (_tids));\n',
+      ),
+    ],
     tests: ['store/fence'],
   },
   {
     name: 'a claim that keeps the mark of the next round',
     promise: 'P3',
     breaks: 'A rescued round takes what was pushed meanwhile, and is followed by an empty one.',
-    edits: [sql('claim', '        next_perform_in = NULL, crashes', '        crashes')],
+    edits: [sql('claim', '      next_perform_in = NULL, crashes', '      crashes')],
     tests: ['store/rescue'],
   },
   {

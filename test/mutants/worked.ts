@@ -97,7 +97,9 @@ export const WORKED: readonly Mutant[] = [
     name: 'no limit to crashes',
     promise: 'R10',
     breaks: 'A poisonous job takes the fleet down for ever, though its crashes are counted.',
-    edits: [source('worker/batch', 'round.crashes >= queue.maxCrashes', 'round.crashes > 1_000_000')],
+    edits: [
+      source('worker/batch', 'payloads.length > 0 && crashes < queue.maxCrashes', 'payloads.length > 0'),
+    ],
     tests: ['processes/kill'],
   },
   {

@@ -14,17 +14,7 @@ describe('each role can do nothing else', () => {
     stranger: [],
     producer: ['EXECUTE create_queue', 'EXECUTE enqueue', 'EXECUTE enqueue_many'],
     worker: [
-      ...[
-        'bury_lowest',
-        'claim',
-        'complete',
-        'create_queue',
-        'exchange',
-        'fail',
-        'from_micros',
-        'head_of',
-        'hold',
-      ],
+      ...['bury_lowest', 'claim', 'complete', 'create_queue', 'fail', 'from_micros', 'head_of', 'hold'],
       ...['is_gone', 'look', 'micros', 'payloads_of', 'rehome', 'release', 'require_read_committed'],
       ...['shard_of', 'survey', 'unsettled', 'wake'],
     ]

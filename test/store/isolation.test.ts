@@ -66,8 +66,8 @@ class CallInPlace extends Database {
     super(pool, schema)
   }
 
-  override call<Row>(name: string, values: unknown[]): Promise<Row[]> {
-    return super.call<Row>(name, values, this.pool as never)
+  override alone<Row>(text: string, values: unknown[]): Promise<Row[]> {
+    return this.query<Row>(text, values)
   }
 }
 

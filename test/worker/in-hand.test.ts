@@ -154,14 +154,14 @@ describe('jobs in hand', () => {
 describe('an appetite', () => {
   const rounds = (count: number, size = 10) => Array.from({ length: count }, () => ({ size })) as never
 
-  test('grows while hands are played quickly, up to a hundred jobs', () => {
+  test('grows while hands are played quickly, up to two hundred jobs', () => {
     const appetite = new Appetite(3)
-    const asked = Array.from({ length: 8 }, () => {
+    const asked = Array.from({ length: 9 }, () => {
       const { jobs } = appetite
       appetite.satisfied(rounds(jobs), 1)
       return jobs
     })
-    expect(asked).toEqual([3, 6, 12, 24, 48, 96, 100, 100])
+    expect(asked).toEqual([3, 6, 12, 24, 48, 96, 192, 200, 200])
     expect(new Appetite(500).jobs).toBe(500)
   })
 
@@ -184,8 +184,8 @@ describe('an appetite', () => {
   test('is small for large payloads', () => {
     const appetite = new Appetite(1)
     for (let hand = 0; hand < 10; hand += 1) appetite.satisfied(rounds(appetite.jobs), 1)
-    expect(appetite.jobs).toBe(100)
-    appetite.satisfied(rounds(100, 1_000_000), 1)
+    expect(appetite.jobs).toBe(200)
+    appetite.satisfied(rounds(200, 1_000_000), 1)
     expect(appetite.jobs).toBe(2)
     appetite.satisfied(rounds(2, 10_000_000), 1)
     expect(appetite.jobs).toBe(1)

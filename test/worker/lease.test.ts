@@ -207,7 +207,7 @@ test('P1: a claim answered after the process became somebody new holds, and is s
 async function claimsThatWait(count: number): Promise<number[]> {
   const rows = await shop.sql<{ pid: number }>(
     `SELECT pid FROM pg_stat_activity
-     WHERE wait_event_type = 'Lock' AND query LIKE '%"claim"%' AND datname = current_database()`,
+     WHERE wait_event_type = 'Lock' AND query LIKE '%.claim(%' AND datname = current_database()`,
   )
   expect(rows).toHaveLength(count)
   return rows.map(({ pid }) => pid)
