@@ -24,10 +24,27 @@ export interface Performance {
 }
 
 /**
- * Makes what few handlers ask for when they do. As a class: an object with getters of its own has a hidden class of
- * its own, which keeps all that they see until the next collection of everything.
+ * What a handler is told, with what few ask for made when they do. The getters are properties of its own, so that a copy
+ * (`{ ...context }`) has what they give; and they are the same for all, since an object with other getters than any before
+ * gets a hidden class of its own, which keeps all that they see until the next collection of everything.
  */
 class Context implements TransactionalContext {
+  static readonly #SIGNAL: PropertyDescriptor & ThisType<Context> = {
+    enumerable: true,
+    get() {
+      return this.#abort.signal
+    },
+  }
+  static readonly #JOBS: PropertyDescriptor & ThisType<Context> = {
+    enumerable: true,
+    get() {
+      this.#jobs ??= new Map(this.#rounds.map((round) => [round.id, infoOf(round)]))
+      return this.#jobs
+    },
+  }
+
+  declare readonly signal: AbortSignal
+  declare readonly jobs: ReadonlyMap<string, JobInfo>
   readonly logger: Logger
   readonly tx: ClientBase
   readonly fail: TransactionalContext['fail']
@@ -47,15 +64,8 @@ class Context implements TransactionalContext {
     this.logger = logger
     this.tx = tx as ClientBase
     this.fail = fail
-  }
-
-  get signal(): AbortSignal {
-    return this.#abort.signal
-  }
-
-  get jobs(): ReadonlyMap<string, JobInfo> {
-    this.#jobs ??= new Map(this.#rounds.map((round) => [round.id, infoOf(round)]))
-    return this.#jobs
+    Object.defineProperty(this, 'signal', Context.#SIGNAL)
+    Object.defineProperty(this, 'jobs', Context.#JOBS)
   }
 }
 

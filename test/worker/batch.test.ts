@@ -137,6 +137,25 @@ test('R9 P6: a handler is told of scores, retryCount, performIn, error, crashes 
   expect(told[1]!.performIn.getTime()).toBeGreaterThan(PAST)
 })
 
+test('a copy of the context has all that it has, and its parts work apart from it', async () => {
+  const copies: object[] = []
+  const queue = shop.queue({
+    maxRetryCount: 0,
+    perform(_batch, context) {
+      copies.push({ ...context })
+      const { fail, jobs } = context
+      fail([...jobs.keys()][0]!, new Error('by a part'))
+    },
+  })
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  const worker = shop.create({ queues: [queue] })
+  const failed = next(worker, 'failed')
+  await worker.start()
+  expect(await failed).toMatchObject({ id: 'a', error: new Error('by a part') })
+  expect(copies).toMatchObject([{ signal: { aborted: false }, jobs: new Map([['a', { retryCount: -1 }]]) }])
+  expect(Object.keys(copies[0]!)).toEqual(expect.arrayContaining(['fail', 'jobs', 'logger', 'signal', 'tx']))
+})
+
 test('P5: a payload pushed while its id is in work is handed over next, even an equal one', async () => {
   const gate = new Gate()
   const recorder = new Recorder()
