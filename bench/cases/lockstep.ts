@@ -38,7 +38,7 @@ async function claimTime({ contender, size, pool }: Bench): Promise<Figures> {
     cursors[shard] = { after: last.perform_in, id: last.id }
     const nulls = rounds.map(() => null)
     await pool.query('SELECT * FROM lockstep.complete($1, $2, $3, $4, $5, $6, false)', [
-      queue.queue_id,
+      rounds.map(() => queue.queue_id),
       rows[0].process_id,
       rounds.map((row) => row.id),
       rounds.map((row) => row.fence),
