@@ -4,6 +4,7 @@ import { CrashLimitError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import { hasCode, isConnectionFailure } from '../postgres/failure.ts'
+import type { Queue } from '../queue.ts'
 import type { Round } from '../store/claim.ts'
 import { complete, type Exception, fail } from '../store/settle.ts'
 import type { ServerMiddleware } from './middleware.ts'
@@ -33,8 +34,11 @@ export async function workOff(
 ): Promise<void> {
   const { queue, rounds } = performance
   const isSound = ({ payloads, crashes }: Round) => payloads.length > 0 && crashes < queue.maxCrashes
-  const sound = rounds.every(isSound) ? rounds : rounds.filter(isSound)
-  if (sound.length < rounds.length) settlements.settle(claimant, withoutHandler(performance))
+  const sound = rounds.filter(isSound)
+  if (sound.length < rounds.length) {
+    const others = rounds.filter((round) => !isSound(round))
+    settlements.settle(claimant, withoutHandler(queue, others))
+  }
   if (sound.length === 0) return
   const ours = { ...performance, rounds: sound }
   if (queue.transactional) return performInTransaction(settings, settlements, claimant, ours)
@@ -43,9 +47,9 @@ export async function workOff(
 }
 
 /** A job whose payloads somebody has deleted by hand has nothing to be done; one that crashed too often has failed. */
-function withoutHandler({ queue, rounds }: Performance): Outcome {
+function withoutHandler(queue: Queue, rounds: readonly Round[]): Outcome {
   const completed = rounds.filter(({ payloads }) => payloads.length === 0)
-  const crashed = rounds.filter(({ payloads, crashes }) => payloads.length > 0 && crashes >= queue.maxCrashes)
+  const crashed = rounds.filter(({ payloads }) => payloads.length > 0)
   const failed = crashed.map((round) => failure(queue, round, new CrashLimitError(round.crashes)))
   return { completed, failed, released: [] }
 }
