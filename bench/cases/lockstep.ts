@@ -1,5 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineQueue, Lockstep } from 'pg-lockstep'
+import { Database } from '../../src/postgres/database.ts'
+import type { Cursor } from '../../src/store/claim.ts'
+import { exchange } from '../../src/store/exchange.ts'
+import { registerProcess } from '../../src/store/process.ts'
+import { complete } from '../../src/store/settle.ts'
 import type { Bench, Case, Figures } from '../case.ts'
 import { openLockstep } from '../contenders/lockstep.ts'
 import { best, LOCKSTEP } from '../entrants.ts'
@@ -9,6 +14,8 @@ import { fill, settle, workOff } from './work.ts'
 
 const CLAIMS = 300
 const PER_CLAIM = 10
+/** ms */
+const AN_HOUR = 3_600_000
 
 const jobs = (seq: number) => ({ key: 'job', seq })
 
@@ -16,35 +23,24 @@ const jobs = (seq: number) => ({ key: 'job', seq })
 async function claimTime({ contender, size, pool }: Bench): Promise<Figures> {
   await fill(contender, size.jobs, jobs)
   await settle(pool)
-  const { rows } = await pool.query(
-    `INSERT INTO lockstep.processes (host, pid, version, slots, queues, expires_at)
-     VALUES ('bench', 1, '0', 1, '{updates}', now() + interval '1 hour') RETURNING process_id`,
-  )
-  const queue = (await pool.query('SELECT queue_id, shards FROM lockstep.queues')).rows[0]
-  const cursors = Array.from({ length: queue.shards }, () => ({ after: null as string | null, id: '' }))
+  const database = new Database(pool, 'lockstep')
+  const info = { host: 'bench', pid: 1, version: '0', slots: 1, queues: ['updates'] }
+  const processId = await registerProcess(pool, database.schema, info, AN_HOUR)
+  const { rows } = await pool.query('SELECT queue_id, shards FROM lockstep.queues')
+  const queueId: number = rows[0].queue_id
+  const cursors = Array.from({ length: rows[0].shards }, (): Cursor => ({ after: null, afterId: '' }))
   const times: number[] = []
   for (let claim = 0; claim < CLAIMS; claim += 1) {
-    const shard = claim % queue.shards
-    const { after, id } = cursors[shard]!
+    const shard = claim % cursors.length
+    const key = { queueId, shard, lane: 0 }
+    const wish = { key, cursor: cursors[shard]!, count: PER_CLAIM, maxPayloads: undefined }
     const startedAt = performance.now()
-    const taken = await pool.query({
-      name: 'claim',
-      text: `SELECT * FROM lockstep.claim($1, ARRAY[$2::integer], ARRAY[$3::integer], '{0}', ARRAY[$4::integer], '{NULL}', ARRAY[$5::bigint], ARRAY[$6])`,
-      values: [rows[0].process_id, queue.queue_id, shard, PER_CLAIM, after, id],
-    })
+    const { claims } = await exchange(database, processId, [], [wish])
     times.push(performance.now() - startedAt)
-    const rounds = taken.rows.filter((row) => row.id !== null)
+    const { rounds } = claims[0]!
     const last = rounds.at(-1)!
-    cursors[shard] = { after: last.perform_in, id: last.id }
-    const nulls = rounds.map(() => null)
-    await pool.query('SELECT * FROM lockstep.complete($1, $2, $3, $4, $5, $6, false)', [
-      rounds.map(() => queue.queue_id),
-      rows[0].process_id,
-      rounds.map((row) => row.id),
-      rounds.map((row) => row.fence),
-      nulls,
-      nulls,
-    ])
+    cursors[shard] = { after: last.performIn, afterId: last.id }
+    await complete(database, { processId, queueId }, rounds)
   }
   return { value: median(times) }
 }
