@@ -46,10 +46,8 @@ export function connectionConfigOf(pool: pg.Pool, applicationName: string): Conn
 /** READ COMMITTED whatever the database's default is: the protocol's reasoning rests on it. */
 export async function prepareSession(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
   await client.query(SESSION_SETTINGS.join('; '))
-  const { rows } = await client.query("SELECT current_setting('server_version_num')::integer AS version")
   // Lets the server notice a vanished client in the middle of a long statement; not on every platform.
-  if (rows[0].version >= 140_000)
-    await client.query('SET client_connection_check_interval = 5000').catch(() => {})
+  await client.query('SET client_connection_check_interval = 5000').catch(() => {})
 }
 
 /** A connected session of ours outside any pool; the caller ends it. */

@@ -14,49 +14,28 @@ export function shardNumber(queueId: number, shard: number): number {
 
 type Session = Pick<pg.ClientBase, 'query'>
 
-/** One scalar call a lock: a lock function over many rows may be called for more rows than it returns. */
-async function callLock(session: Session, schema: string, lock: string, table: LockedTable, number: number) {
-  const regclass = `${quoteIdentifier(schema)}.${table}`
-  const { rows } = await session.query(`SELECT ${lock}($1::regclass::oid::integer, $2) AS done`, [
-    regclass,
-    number,
-  ])
-  return rows[0].done === true
-}
-
-export function tryLock(
+/** Resolves to the numbers for which it was done. */
+export type Locking = (
   session: Session,
   schema: string,
   table: LockedTable,
-  number: number,
-): Promise<boolean> {
-  return callLock(session, schema, 'pg_try_advisory_lock', table, number)
+  numbers: readonly number[],
+) => Promise<ReadonlySet<number>>
+
+/** Without a limit or a condition, a function is called once for each row. */
+function calling(lock: string): Locking {
+  return async (session, schema, table, numbers) => {
+    const { rows } = await session.query(
+      `SELECT number, ${lock}($1::regclass::oid::integer, number) AS done FROM unnest($2::integer[]) AS number`,
+      [`${quoteIdentifier(schema)}.${table}`, numbers],
+    )
+    return new Set(rows.filter(({ done }) => done === true).map(({ number }) => number))
+  }
 }
 
-export function unlock(
-  session: Session,
-  schema: string,
-  table: LockedTable,
-  number: number,
-): Promise<boolean> {
-  return callLock(session, schema, 'pg_advisory_unlock', table, number)
-}
+export const tryLock = calling('pg_try_advisory_lock')
+export const unlock = calling('pg_advisory_unlock')
 
 /** Held by every waiting process of a queue; a producer that can't have it alone sends a wake-up. */
-export function lockShared(
-  session: Session,
-  schema: string,
-  table: LockedTable,
-  number: number,
-): Promise<boolean> {
-  return callLock(session, schema, 'pg_advisory_lock_shared', table, number)
-}
-
-export function unlockShared(
-  session: Session,
-  schema: string,
-  table: LockedTable,
-  number: number,
-): Promise<boolean> {
-  return callLock(session, schema, 'pg_advisory_unlock_shared', table, number)
-}
+export const lockShared = calling('pg_advisory_lock_shared')
+export const unlockShared = calling('pg_advisory_unlock_shared')

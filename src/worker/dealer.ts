@@ -85,7 +85,7 @@ export class Dealer implements Service {
 
   /** A slot has ended its batch. */
   async shardFree(shard: Shard): Promise<void> {
-    if (shard.leaving) await this.#letGo(shard)
+    if (shard.leaving) await this.#letGo([shard])
   }
 
   async #pass(): Promise<void> {
@@ -158,13 +158,13 @@ export class Dealer implements Service {
     }
     await this.#letGoOfLeaving()
     if (this.#quiet) return changed
-    let held = [...timetable.shards].filter((shard) => shard.served === served).length
-    for (const ref of wanted) {
-      if (held >= quota) break
-      if (timetable.get(ref.queueId, ref.shard) || !(await locks.lockShard(ref))) continue
-      timetable.add(new Shard(served, ref.shard, slotOf(ref)))
-      held += 1
-      changed = true
+    const free = wanted.filter(({ queueId, shard }) => !timetable.get(queueId, shard))
+    let missing = quota - [...timetable.shards].filter((shard) => shard.served === served).length
+    while (missing > 0 && free.length > 0) {
+      const locked = await locks.lockShards(free.splice(0, missing))
+      for (const ref of locked) timetable.add(new Shard(served, ref.shard, slotOf(ref)))
+      missing -= locked.length
+      changed ||= locked.length > 0
     }
     return changed
   }
@@ -175,17 +175,17 @@ export class Dealer implements Service {
   }
 
   async #letGoOfLeaving(): Promise<void> {
-    for (const shard of [...this.#options.timetable.shards]) {
-      if (shard.leaving && !shard.busy) await this.#letGo(shard)
-    }
+    await this.#letGo([...this.#options.timetable.shards].filter(({ leaving, busy }) => leaving && !busy))
   }
 
-  async #letGo(shard: Shard): Promise<void> {
+  async #letGo(shards: readonly Shard[]): Promise<void> {
     const { timetable, locks } = this.#options
-    const ref = { queueId: shard.served.queueId, shard: shard.shard }
-    if (timetable.get(ref.queueId, ref.shard) !== shard) return
-    timetable.remove(shard)
-    await locks.unlockShard(ref).catch(() => {})
+    const held = shards.filter((one) => timetable.get(one.served.queueId, one.shard) === one)
+    if (held.length === 0) return
+    for (const shard of held) timetable.remove(shard)
+    await locks
+      .unlockShards(held.map(({ served, shard }) => ({ queueId: served.queueId, shard })))
+      .catch(() => {})
   }
 
   /** What any process may do for all: move jobs out of shards that went, forget processes that died. */

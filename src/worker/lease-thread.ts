@@ -55,6 +55,9 @@ port.on('message', (command: LeaseCommand) => {
   else void stop()
 })
 
+// Whoever starts it will register. What fails now is told then.
+session(REGISTER_TIMEOUT).catch(() => {})
+
 /** One, however many ask at once. */
 async function session(timeout: number): Promise<pg.Client> {
   if (client) return client

@@ -51,6 +51,11 @@ export class Lease {
     this.#state.setWorking(count)
   }
 
+  /** The thread takes a while to start and to connect. */
+  prepare(): void {
+    this.#thread ??= this.#startThread()
+  }
+
   /**
    * A new identity: at the start, after a lease has ended, and when an answer to a claim was lost. What that
    * claim took belongs to a process nobody knows of, and is free once the former identity has retired.
@@ -60,7 +65,7 @@ export class Lease {
     clearTimeout(this.#killing)
     const registering = promiseWithResolvers()
     this.#registering = registering
-    this.#thread ??= this.#startThread()
+    this.prepare()
     this.#send({ kind: 'register' })
     await registering.promise
     this.#ending = false

@@ -196,7 +196,8 @@ export class Lookout implements Service {
     this.#pause = raised ? CALM_PAUSE : SHORTEST_PAUSE
     this.#wakeUps = 0
     try {
-      for (const { queueId } of queues) await (raised ? locks.raiseFlag(queueId) : locks.lowerFlag(queueId))
+      const queueIds = queues.map(({ queueId }) => queueId)
+      await (raised ? locks.raiseFlag(queueIds) : locks.lowerFlag(queueIds))
     } catch (error) {
       // With its connection the flag is gone.
       this.#flagRaised = false

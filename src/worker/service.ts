@@ -37,3 +37,8 @@ export class Loop implements Service {
     while (!this.#stopping) await this.#pass()
   }
 }
+
+/** Fails with the first in the list that failed, but not before all have ended: what still starts can't be stopped. */
+export async function together(all: readonly Promise<void>[]): Promise<void> {
+  for (const result of await Promise.allSettled(all)) if (result.status === 'rejected') throw result.reason
+}

@@ -3,7 +3,15 @@ import { DatabaseError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
 import { type ConnectionConfig, connect } from '../postgres/connection.ts'
 import { toLockstepError } from '../postgres/failure.ts'
-import { lockShared, shardNumber, tryLock, unlock, unlockShared } from '../store/lock.ts'
+import {
+  type LockedTable,
+  type Locking,
+  lockShared,
+  shardNumber,
+  tryLock,
+  unlock,
+  unlockShared,
+} from '../store/lock.ts'
 import type { Service } from './service.ts'
 import type { ShardRef } from './splitter.ts'
 
@@ -43,36 +51,41 @@ export class ShardLocks implements Service {
   }
 
   /** Shows the other processes that this one is there to share the work with. */
-  lockProcess(processId: number): Promise<boolean> {
-    return this.#call((session) => tryLock(session, this.#schema, 'processes', processId))
+  async lockProcess(processId: number): Promise<boolean> {
+    return (await this.#lock(tryLock, 'processes', [processId])).has(processId)
   }
 
   async unlockProcess(processId: number): Promise<void> {
-    await this.#release((session) => unlock(session, this.#schema, 'processes', processId))
+    await this.#release(unlock, 'processes', [processId])
   }
 
-  /** False where another process has the shard. */
-  lockShard({ queueId, shard }: ShardRef): Promise<boolean> {
-    return this.#call((session) => tryLock(session, this.#schema, 'jobs', shardNumber(queueId, shard)))
+  /** Those that it got: another process may have some. */
+  async lockShards(refs: readonly ShardRef[]): Promise<ShardRef[]> {
+    const locked = await this.#lock(tryLock, 'jobs', refs.map(numberOf))
+    return refs.filter((ref) => locked.has(numberOf(ref)))
   }
 
-  async unlockShard({ queueId, shard }: ShardRef): Promise<void> {
-    await this.#release((session) => unlock(session, this.#schema, 'jobs', shardNumber(queueId, shard)))
+  async unlockShards(refs: readonly ShardRef[]): Promise<void> {
+    await this.#release(unlock, 'jobs', refs.map(numberOf))
   }
 
-  /** While the flag is up, producers of the queue send wake-ups. */
-  async raiseFlag(queueId: number): Promise<void> {
-    await this.#call((session) => lockShared(session, this.#schema, 'queues', queueId))
+  /** While the flag is up, producers of these queues send wake-ups. */
+  async raiseFlag(queueIds: readonly number[]): Promise<void> {
+    await this.#lock(lockShared, 'queues', queueIds)
   }
 
-  async lowerFlag(queueId: number): Promise<void> {
-    await this.#release((session) => unlockShared(session, this.#schema, 'queues', queueId))
+  async lowerFlag(queueIds: readonly number[]): Promise<void> {
+    await this.#release(unlockShared, 'queues', queueIds)
+  }
+
+  #lock(lock: Locking, table: LockedTable, numbers: readonly number[]): Promise<ReadonlySet<number>> {
+    return this.#call((session) => lock(session, this.#schema, table, numbers))
   }
 
   /** Without the session its locks are gone anyway: no reason to connect. */
-  async #release(work: (session: pg.Client) => Promise<boolean>): Promise<void> {
+  async #release(lock: Locking, table: LockedTable, numbers: readonly number[]): Promise<void> {
     await this.#last.catch(() => {})
-    if (this.#session) await this.#call(work)
+    if (this.#session) await this.#lock(lock, table, numbers)
   }
 
   #call<T>(work: (session: pg.Client) => Promise<T>): Promise<T> {
@@ -112,6 +125,10 @@ export class ShardLocks implements Service {
     session.end().catch(() => {})
     this.#onLost()
   }
+}
+
+function numberOf({ queueId, shard }: ShardRef): number {
+  return shardNumber(queueId, shard)
 }
 
 /**

@@ -16,7 +16,7 @@ import { type WorkerHome, type WorkerOptions, type WorkerSettings, workerSetting
 import { leaseOptions, readLockTimeout, serveQueues } from './preparation.ts'
 import { Running, type SlotReport } from './running.ts'
 import { ServerClock } from './server-clock.ts'
-import type { Service } from './service.ts'
+import { together } from './service.ts'
 import { Serving } from './serving.ts'
 import { Settlements } from './settlements.ts'
 import { ShardLocks } from './shard-locks.ts'
@@ -48,8 +48,6 @@ export class Worker extends WorkerEmitter {
   readonly #tally: Tally
   readonly #exchange: Exchange
   readonly #settlements: Settlements
-  /** In the order they start; they stop the other way round. */
-  readonly #services: Service[]
   #served: readonly ServedQueue[] = []
   #slots: readonly Slot[] = []
   #serving: Serving | undefined
@@ -86,7 +84,6 @@ export class Worker extends WorkerEmitter {
     const observer = new Observer(this, this.#tally, this.#identity)
     this.#exchange = new Exchange(this.#database)
     this.#settlements = new Settlements(this.#database, this.#exchange, this.#timetable, logger, observer)
-    this.#services = [this.#locks, this.#identity, this.#wakeUp, this.#tally, this.#settlements]
   }
 
   /** This worker in the table of processes. */
@@ -107,9 +104,9 @@ export class Worker extends WorkerEmitter {
 
   async #start(): Promise<void> {
     try {
-      await requireMigrated(this.#database)
-      this.#served = await serveQueues(this.#database, this.#settings.queues, this.#home.logger)
-      this.#serving = this.#createServing(await readLockTimeout(this.#database))
+      // To connect takes a while.
+      this.#identity.prepare()
+      await together([this.#readDatabase(), this.#locks.start(), this.#wakeUp.start()])
       await this.#startServices()
     } catch (error) {
       this.#state = 'stopping'
@@ -117,6 +114,12 @@ export class Worker extends WorkerEmitter {
       this.#state = 'stopped'
       throw error
     }
+  }
+
+  async #readDatabase(): Promise<void> {
+    await requireMigrated(this.#database)
+    this.#served = await serveQueues(this.#database, this.#settings.queues, this.#home.logger)
+    this.#serving = this.#createServing(await readLockTimeout(this.#database))
   }
 
   /** Takes nothing new and lets others have the shards; what runs goes on. There is no way back. */
@@ -179,10 +182,10 @@ export class Worker extends WorkerEmitter {
   }
 
   async #startServices(): Promise<void> {
+    await this.#identity.start()
     this.#lookout = this.#createLookout()
     this.#dealer = this.#createDealer()
-    this.#services.push(this.#lookout, this.#dealer)
-    for (const service of this.#services) await service.start()
+    for (const service of [this.#tally, this.#settlements, this.#lookout, this.#dealer]) await service.start()
     this.#slots = Array.from({ length: this.#settings.slots }, (_, index) => this.#createSlot(index))
     for (const slot of this.#slots) await slot.start()
     await notify(this.#database, DEAL)
@@ -191,9 +194,10 @@ export class Worker extends WorkerEmitter {
   /** The other way round: as long as something may still be stored, the claims stay ours. */
   async #stopServices(): Promise<void> {
     await this.#settlements.drain(GRACE)
-    for (const service of this.#services.toReversed()) {
+    const working = [this.#dealer, this.#lookout, this.#settlements, this.#tally]
+    for (const service of [...working, this.#identity, this.#wakeUp, this.#locks]) {
       await service
-        .stop()
+        ?.stop()
         .catch((error: Error) => this.#home.logger.warn({ error: error.message }, 'stopping failed'))
     }
     await this.#database.pool.end()

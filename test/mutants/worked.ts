@@ -60,7 +60,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'a shard let go during its batch',
     promise: 'P1',
     breaks: 'Two slots work on one shard, and its ids start out of order.',
-    edits: [source('worker/dealer', 'if (shard.leaving && !shard.busy)', 'if (shard.leaving)')],
+    edits: [source('worker/dealer', '({ leaving, busy }) => leaving && !busy', '({ leaving }) => leaving')],
     tests: ['worker/splitter'],
   },
   {

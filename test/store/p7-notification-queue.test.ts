@@ -43,7 +43,7 @@ async function fillQueue(): Promise<void> {
 test('P7: a notification queue that somebody else keeps full makes no push fail', async (context) => {
   if (!small) return context.skip()
   const board = await stage.queue()
-  await lockShared(await stage.session(), 'lockstep', 'queues', board.queueId)
+  await lockShared(await stage.session(), 'lockstep', 'queues', [board.queueId])
   await fillQueue()
   expect(await board.push({ id: 'a', payload: 'v', score: 1 })).toBe(1)
   expect(await board.set('a')).toEqual(['v[1]'])

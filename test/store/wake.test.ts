@@ -33,8 +33,8 @@ async function listen(): Promise<() => Promise<string[]>> {
 }
 
 const wait = (session: pg.Client, queueId = board.queueId) =>
-  lockShared(session, 'lockstep', 'queues', queueId)
-const leave = (session: pg.Client) => unlockShared(session, 'lockstep', 'queues', board.queueId)
+  lockShared(session, 'lockstep', 'queues', [queueId])
+const leave = (session: pg.Client) => unlockShared(session, 'lockstep', 'queues', [board.queueId])
 
 /** A waiter, and what it hears when these jobs are pushed. */
 async function heardBy(...jobs: NewJob[]): Promise<string[]> {
