@@ -10,9 +10,12 @@ CREATE OR REPLACE FUNCTION @schema@.bury_lowest(
   _dying integer[]
 ) RETURNS TABLE (queue_id integer, id text, outcome text, shard integer, lane smallint, perform_in bigint)
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off SET enable_incremental_sort = off
 AS $$
 #variable_conflict use_column
+DECLARE
+  _tids tid[];
+  _stay boolean[];
 BEGIN
   WITH lowest AS MATERIALIZED (
     SELECT l.*, d.place FROM unnest(_dying) AS d(place)
@@ -22,8 +25,13 @@ BEGIN
       ORDER BY p.score, p.seq LIMIT 1
     ) l
   ), gone AS (
-    DELETE FROM @schema@.payloads p USING lowest l
-    WHERE p.queue_id = l.queue_id AND p.job_id = l.job_id AND p.fence < _fences[l.place] AND p.digest = l.digest
+    DELETE FROM @schema@.payloads p
+    USING lowest l CROSS JOIN LATERAL (
+      SELECT t.ctid AS tid FROM @schema@.payloads t
+      WHERE t.queue_id = l.queue_id AND t.job_id = l.job_id AND t.fence < _fences[l.place] AND t.digest = l.digest
+      OFFSET 0
+    ) e
+    WHERE p.ctid = e.tid
   )
   INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, error, died_at)
   SELECT l.queue_id, l.shard, l.job_id, l.digest, l.score, l.payload, _errors[l.place], clock_timestamp() FROM lowest l
@@ -31,17 +39,22 @@ BEGIN
   ON CONFLICT (queue_id, job_id, digest) DO UPDATE SET
     score = least(m.score, excluded.score), error = excluded.error, died_at = excluded.died_at;
 
+  SELECT array_agg(h.tid), array_agg(h.stays) INTO _tids, _stay
+  FROM unnest(_dying) AS d(place) CROSS JOIN LATERAL (
+    SELECT t.ctid AS tid,
+      (SELECT true FROM @schema@.payloads p WHERE p.queue_id = t.queue_id AND p.job_id = t.id LIMIT 1) IS TRUE AS stays
+    FROM @schema@.jobs t
+    WHERE t.queue_id = _queue_ids[d.place] AND t.id >= _ids[d.place] COLLATE "C" AND t.id <= _ids[d.place] COLLATE "C"
+    ORDER BY t.id LIMIT 1
+  ) h;
   RETURN QUERY
   UPDATE @schema@.jobs j SET
     retry_count = -1, perform_in = clock_timestamp(), error = NULL,
     next_perform_in = NULL, crashes = 0, claimed_by = NULL, claimed_at = NULL
-  FROM (SELECT _queue_ids[t.place] AS queue_id, _ids[t.place] AS id FROM unnest(_dying) AS t(place)) d
-  WHERE j.queue_id = d.queue_id AND j.id = d.id
-    AND EXISTS (SELECT FROM @schema@.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id)
+  FROM unnest(_tids, _stay) AS d(tid, stays)
+  WHERE j.ctid = d.tid AND d.stays
   RETURNING j.queue_id, j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
 
-  DELETE FROM @schema@.jobs j
-  USING (SELECT _queue_ids[t.place] AS queue_id, _ids[t.place] AS id FROM unnest(_dying) AS t(place)) d
-  WHERE j.queue_id = d.queue_id AND j.id = d.id AND j.claimed_by IS NOT NULL;
+  DELETE FROM @schema@.jobs j USING unnest(_tids, _stay) AS d(tid, stays) WHERE j.ctid = d.tid AND NOT d.stays;
 END
 $$;

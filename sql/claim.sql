@@ -18,8 +18,13 @@
 --    of several rounds, is the client's part, except where a number of payloads limits the round.
 --
 -- Plans are made once and kept while tables grow from nothing to millions, so no statement may have a plan that
--- only a small table makes look good. What is joined to rows of a table is a list, each of whose places makes one probe
--- of an index; the settings rule out the rest.
+-- only a small table makes look good. Worse, where an ANALYZE finds nothing alive, the planner takes the tables for empty,
+-- while their indexes are full of what is dead and some open transaction may still see: to read all of an index seems as
+-- good as a probe. So nothing but probes is left to it, here and in all functions that workers and producers call: the
+-- settings rule out other kinds of scans and joins; rows are looked up by a LATERAL subquery (with OFFSET 0 or a lock it
+-- can't be merged into the join, and turned around); and where both indexes of the jobs have the columns, the order asked
+-- for, which no sort may bring about, leaves the primary key: id >= x AND id <= x ORDER BY id, where id = x would be in
+-- any order.
 CREATE OR REPLACE FUNCTION @schema@.claim(
   _process_id integer,
   _queue_ids integer[],
@@ -98,7 +103,11 @@ BEGIN
       (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, p.payload, p.score, p.seq, false
     FROM unnest(_places, _ids, _perform_ins, _retry_counts, _crashes, _rescued, _errors)
       AS c(place, id, perform_in, retry_count, crashes, rescued, error)
-    LEFT JOIN @schema@.payloads p ON p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < _fence
+    LEFT JOIN LATERAL (
+      SELECT p.payload, p.score, p.seq FROM @schema@.payloads p
+      WHERE p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < _fence
+      OFFSET 0
+    ) p ON true
     WHERE _max_payloads[c.place] IS NULL;
 
     IF cardinality(array_remove(_max_payloads, NULL)) > 0 THEN

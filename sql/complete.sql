@@ -21,21 +21,31 @@ DECLARE
   _places integer[];
   _last tid[];
   _more integer[];
+  _more_tids tid[];
 BEGIN
   SELECT array_agg(h.place),
     array_agg(h.tid) FILTER (WHERE NOT h.again AND _cut_seqs[h.place] IS NULL),
-    array_agg(h.place) FILTER (WHERE h.again OR _cut_seqs[h.place] IS NOT NULL)
-  INTO _places, _last, _more
+    array_agg(h.place) FILTER (WHERE h.again OR _cut_seqs[h.place] IS NOT NULL),
+    array_agg(h.tid) FILTER (WHERE h.again OR _cut_seqs[h.place] IS NOT NULL)
+  INTO _places, _last, _more, _more_tids
   FROM @schema@.hold(_queue_ids, _process_id, _ids, _fences, _wait) h;
 
-  DELETE FROM @schema@.payloads p
-  USING (SELECT _queue_ids[t.place] AS queue_id, _ids[t.place] AS id, t.place FROM unnest(_places) AS t(place)) r
-  WHERE p.queue_id = r.queue_id AND p.job_id = r.id AND p.fence < _fences[r.place]
-    AND CASE WHEN _cut_seqs[r.place] IS NULL THEN true ELSE p.digest IN (
-      SELECT t.digest FROM @schema@.payloads t
-      WHERE t.queue_id = r.queue_id AND t.job_id = r.id AND t.fence < _fences[r.place]
-        AND (t.score, t.seq) <= (_cut_scores[r.place], _cut_seqs[r.place])
-    ) END;
+  DELETE FROM @schema@.payloads p WHERE p.ctid = ANY (ARRAY(
+    SELECT g.tid
+    FROM unnest(_queue_ids, _ids, _fences, _cut_scores, _cut_seqs)
+      WITH ORDINALITY AS r(queue_id, id, fence, cut_score, cut_seq, place)
+    CROSS JOIN LATERAL (
+      SELECT t.ctid AS tid FROM @schema@.payloads t
+      WHERE t.queue_id = r.queue_id AND t.job_id = r.id AND t.fence < r.fence
+        AND CASE WHEN r.cut_seq IS NULL THEN true ELSE t.digest IN (
+          SELECT d.digest FROM @schema@.payloads d
+          WHERE d.queue_id = r.queue_id AND d.job_id = r.id AND d.fence < r.fence
+            AND (d.score, d.seq) <= (r.cut_score, r.cut_seq)
+        ) END
+      OFFSET 0
+    ) g
+    WHERE cardinality(_places) = cardinality(_ids) OR r.place = ANY (_places)
+  ));
 
   DELETE FROM @schema@.jobs j USING unnest(_last) AS r(tid) WHERE j.ctid = r.tid;
 
@@ -44,8 +54,8 @@ BEGIN
     UPDATE @schema@.jobs j SET
       perform_in = CASE WHEN _cut_seqs[r.place] IS NULL THEN j.next_perform_in ELSE clock_timestamp() END,
       next_perform_in = NULL, retry_count = -1, crashes = 0, error = NULL, claimed_by = NULL, claimed_at = NULL
-    FROM (SELECT _queue_ids[t.place] AS queue_id, _ids[t.place] AS id, t.place FROM unnest(_more) AS t(place)) r
-    WHERE j.queue_id = r.queue_id AND j.id = r.id
+    FROM unnest(_more, _more_tids) AS r(place, tid)
+    WHERE j.ctid = r.tid
     RETURNING j.queue_id, j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
   END IF;
   IF cardinality(_places) IS DISTINCT FROM cardinality(_ids) THEN

@@ -15,7 +15,7 @@ CREATE OR REPLACE FUNCTION @schema@.enqueue_many(
 ) RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off SET enable_incremental_sort = off
 AS $$
 DECLARE
   _queue_id integer;
@@ -34,8 +34,12 @@ BEGIN
     SELECT array_agg(@schema@.head_of(h.shard, h.lane, h.perform_in)) INTO _heads
     FROM (
       SELECT j.shard, j.lane, min(j.perform_in) AS perform_in
-      FROM (SELECT _queue_id AS queue_id, t.id FROM unnest(_ids) AS t(id) OFFSET 0) i
-      JOIN @schema@.jobs j ON j.queue_id = i.queue_id AND j.id = i.id AND j.fence = _fence
+      FROM unnest(_ids) AS i(id) CROSS JOIN LATERAL (
+        SELECT t.shard, t.lane, t.perform_in FROM @schema@.jobs t
+        WHERE t.queue_id = _queue_id AND t.id >= i.id COLLATE "C" AND t.id <= i.id COLLATE "C"
+          AND t.fence = _fence
+        ORDER BY t.id LIMIT 1
+      ) j
       GROUP BY j.shard, j.lane
     ) h;
     IF cardinality(_heads) > 0 THEN

@@ -16,18 +16,19 @@ SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off 
 AS $$
 DECLARE
   _places integer[];
+  _tids tid[];
   _dying integer[];
 BEGIN
-  SELECT array_agg(h.place), array_agg(h.place) FILTER (WHERE _retry_ins[h.place] IS NULL)
-  INTO _places, _dying
+  SELECT array_agg(h.place), array_agg(h.tid), array_agg(h.place) FILTER (WHERE _retry_ins[h.place] IS NULL)
+  INTO _places, _tids, _dying
   FROM @schema@.hold(_queue_ids, _process_id, _ids, _fences, _wait) h;
 
   RETURN QUERY
   UPDATE @schema@.jobs j SET
     retry_count = j.retry_count + 1, perform_in = clock_timestamp() + make_interval(secs => _retry_ins[r.place]),
     error = _errors[r.place], next_perform_in = NULL, crashes = 0, claimed_by = NULL, claimed_at = NULL
-  FROM (SELECT _queue_ids[t.place] AS queue_id, _ids[t.place] AS id, t.place FROM unnest(_places) AS t(place)) r
-  WHERE j.queue_id = r.queue_id AND j.id = r.id AND _retry_ins[r.place] IS NOT NULL
+  FROM unnest(_places, _tids) AS r(place, tid)
+  WHERE j.ctid = r.tid AND _retry_ins[r.place] IS NOT NULL
   RETURNING j.queue_id, j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
 
   IF _dying IS NOT NULL THEN

@@ -10,8 +10,7 @@
 --    can meet no equal ones. That saves a third of the work.
 -- 3. Else the payloads go under the fence of their job. Pushed into a waiting job, that is below the fence of the claim to
 --    come; pushed while in work, it is the claim's own fence, which the completion spares.
--- OFFSET 0 hides from the planner that the queue of all rows is one and the same, so that nothing but a probe of the index
--- for each is left to it.
+-- (How it looks for rows: see claim.)
 CREATE OR REPLACE FUNCTION @schema@.push_many(
   _queue_id integer,
   _shards integer,
@@ -22,7 +21,7 @@ CREATE OR REPLACE FUNCTION @schema@.push_many(
   _lanes smallint[]
 ) RETURNS bigint
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off SET enable_incremental_sort = off
 AS $$
 DECLARE
   _fence constant pg_catalog.int8 := nextval('@schema@.fences');
@@ -54,16 +53,19 @@ BEGIN
   INSERT INTO @schema@.payloads AS p (queue_id, shard, fence, score, job_id, digest, payload)
   SELECT j.queue_id, j.shard, j.fence, i.score, j.id, i.digest, i.payload
   FROM (
-    SELECT DISTINCT ON (s.id, s.digest) s.*, _queue_id AS queue_id
+    SELECT DISTINCT ON (s.id, s.digest) s.*
     FROM (
       SELECT i.id COLLATE "C" AS id, i.position, coalesce(i.payload, '""') AS payload, @schema@.digest_of(coalesce(i.payload, '""')) AS digest,
         coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000) AS score
       FROM unnest(_ids, _payloads, _scores) WITH ORDINALITY AS i(id, payload, score, position)
     ) s
     ORDER BY s.id, s.digest, s.score, s.position
-    OFFSET 0
   ) i
-  JOIN @schema@.jobs j ON j.queue_id = i.queue_id AND j.id = i.id
+  CROSS JOIN LATERAL (
+    SELECT j.queue_id, j.shard, j.fence, j.id FROM @schema@.jobs j
+    WHERE j.queue_id = _queue_id AND j.id >= i.id AND j.id <= i.id
+    ORDER BY j.id LIMIT 1
+  ) j
   ORDER BY i.position
   ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
     WHERE excluded.score < p.score;

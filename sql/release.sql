@@ -11,12 +11,14 @@ SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off 
 AS $$
 DECLARE
   _places integer[];
+  _tids tid[];
 BEGIN
-  SELECT array_agg(h.place) INTO _places FROM @schema@.hold(_queue_ids, _process_id, _ids, _fences, _wait) h;
+  SELECT array_agg(h.place), array_agg(h.tid) INTO _places, _tids
+  FROM @schema@.hold(_queue_ids, _process_id, _ids, _fences, _wait) h;
   RETURN QUERY
   UPDATE @schema@.jobs j SET next_perform_in = NULL, claimed_by = NULL, claimed_at = NULL
-  FROM (SELECT _queue_ids[t.place] AS queue_id, _ids[t.place] AS id FROM unnest(_places) AS t(place)) r
-  WHERE j.queue_id = r.queue_id AND j.id = r.id
+  FROM unnest(_tids) AS r(tid)
+  WHERE j.ctid = r.tid
   RETURNING j.queue_id, j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
   IF cardinality(_places) IS DISTINCT FROM cardinality(_ids) THEN
     RETURN QUERY SELECT * FROM @schema@.unsettled(_queue_ids, _process_id, _ids, _fences, _places);

@@ -9,7 +9,7 @@
 -- 3. Of the jobs that were there, those that got something change. One that a dead process left waits, its
 --    crash counted.
 -- 4. Jobs made in step 1 for nothing go again.
--- (For OFFSET 0 see push_many.)
+-- (For OFFSET 0 see claim.)
 CREATE OR REPLACE FUNCTION @schema@.requeue(_queue_id integer, _job_ids text[], _digests bytea[]) RETURNS integer
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off

@@ -7,10 +7,16 @@ CREATE OR REPLACE FUNCTION @schema@.unsettled(
   _fences bigint[],
   _settled integer[]
 ) RETURNS TABLE (queue_id integer, id text, outcome text, shard integer, lane smallint, perform_in bigint)
-LANGUAGE sql AS $$
+LANGUAGE sql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off
+AS $$
   SELECT r.queue_id, r.id, CASE WHEN j.id IS NULL THEN 'lost' ELSE 'held' END, j.shard, j.lane, NULL::bigint
   FROM unnest(_queue_ids, _ids, _fences) WITH ORDINALITY AS r(queue_id, id, fence, place)
-  LEFT JOIN @schema@.jobs j
-    ON j.queue_id = r.queue_id AND j.id = r.id AND j.fence = r.fence AND j.claimed_by = _process_id
+  LEFT JOIN LATERAL (
+    SELECT t.id, t.shard, t.lane FROM @schema@.jobs t
+    WHERE t.queue_id = r.queue_id AND t.id >= r.id COLLATE "C" AND t.id <= r.id COLLATE "C"
+      AND t.fence = r.fence AND t.claimed_by = _process_id
+    ORDER BY t.id LIMIT 1
+  ) j ON true
   WHERE r.place <> ALL (coalesce(_settled, '{}'))
 $$;

@@ -45,7 +45,8 @@ export async function exchange(
   wishes: readonly Wish[],
 ): Promise<Exchanged> {
   const values: unknown[] = [processId]
-  const placed = (columns: unknown[][]) => columns.map((column) => `$${values.push(column)}`)
+  const placed = (columns: readonly (unknown[] | null)[]) =>
+    columns.map((column) => `$${values.push(column)}`)
   const parts: string[] = []
   if (done.length > 0) parts.push(completing(database.prefix, placed(columnsOfDone(done))))
   if (wishes.length > 0) parts.push(claiming(database.prefix, placed(columnsOf(wishes))))
@@ -68,7 +69,7 @@ function claiming(prefix: string, columns: readonly string[]): string {
     FROM ${prefix}.claim($1, ${columns.join(', ')}) c`
 }
 
-function columnsOfDone(done: readonly DoneRound[]): unknown[][] {
+function columnsOfDone(done: readonly DoneRound[]): (unknown[] | null)[] {
   const rounds = done.map(({ round }) => round)
   return [
     done.map(({ queueId }) => queueId),

@@ -33,8 +33,9 @@ export function complete(database: Database, holder: Holder, rounds: readonly Ro
   return settle(database, 'complete', holder, rounds, cutsOf(rounds))
 }
 
-/** Where rounds left payloads behind: scores and places. */
-export function cutsOf(rounds: readonly Round[]): (number | null)[][] {
+/** Where rounds left payloads behind: scores and places; two nulls where none did, as in most queues. */
+export function cutsOf(rounds: readonly Round[]): [(number | null)[] | null, (number | null)[] | null] {
+  if (rounds.every((round) => round.cut === undefined)) return [null, null]
   return [rounds.map((round) => round.cut?.score ?? null), rounds.map((round) => round.cut?.seq ?? null)]
 }
 
@@ -53,7 +54,7 @@ async function settle(
   name: string,
   { processId, queueId, tx }: Holder,
   rounds: readonly Round[],
-  columns: readonly unknown[][],
+  columns: readonly (unknown[] | null)[],
 ): Promise<Exception[]> {
   const queueIds = rounds.map(() => queueId)
   const ids = rounds.map((round) => round.id)

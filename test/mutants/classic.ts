@@ -22,8 +22,8 @@ export const CLASSIC: readonly Mutant[] = [
       sql('claim', '  _rescued boolean[];\n', '  _rescued boolean[];\n  _seen bigint[];\n'),
       sql(
         'claim',
-        'AND p.fence < _fence\n    WHERE',
-        'AND p.fence < _fence AND p.seq = ANY (_seen)\n    WHERE',
+        'AND p.fence < _fence\n      OFFSET 0',
+        'AND p.fence < _fence AND p.seq = ANY (_seen)\n      OFFSET 0',
       ),
     ],
     tests: ['store/claim-interleaving'],
@@ -43,7 +43,7 @@ export const CLASSIC: readonly Mutant[] = [
       'A push that commits after the completion’s snapshot is not seen: its job goes, its payload is stranded.',
     edits: [
       sql('complete', 'FILTER (WHERE NOT h.again AND', 'FILTER (WHERE NOT n.more AND'),
-      sql('complete', 'FILTER (WHERE h.again OR', 'FILTER (WHERE n.more OR'),
+      sql('complete', 'FILTER (WHERE h.again OR', 'FILTER (WHERE n.more OR', 2),
       sql(
         'complete',
         '_ids, _fences, _wait) h;',

@@ -58,16 +58,24 @@ export const STORED: readonly Mutant[] = [
     tests: ['store/settle-interleaving'],
   },
   {
+    name: 'payloads in a join that can be turned around',
+    promise: 'P7',
+    breaks: 'Where an ANALYZE has found nothing alive, each claim reads all that is dead.',
+    edits: [sql('claim', 'AND p.fence < _fence\n      OFFSET 0\n', 'AND p.fence < _fence\n')],
+    tests: ['store/held-up'],
+  },
+  {
+    name: 'jobs looked up in any order',
+    promise: 'P7',
+    breaks: 'Where an ANALYZE has found nothing alive, each completion reads all that is dead.',
+    edits: [sql('hold', 'j.id >= r.id COLLATE "C" AND j.id <= r.id COLLATE "C"', 'j.id = r.id COLLATE "C"')],
+    tests: ['store/held-up'],
+  },
+  {
     name: 'a completion that deletes all payloads',
     promise: 'P5',
     breaks: 'What was pushed while the id was in work goes with what was performed.',
-    edits: [
-      sql(
-        'complete',
-        'p.job_id = r.id AND p.fence < _fences[r.place]\n    AND CASE',
-        'p.job_id = r.id\n    AND CASE',
-      ),
-    ],
+    edits: [sql('complete', 't.job_id = r.id AND t.fence < r.fence\n', 't.job_id = r.id\n')],
     tests: ['store/next-round'],
   },
   {
@@ -77,8 +85,8 @@ export const STORED: readonly Mutant[] = [
     edits: [
       sql(
         'complete',
-        'CASE WHEN _cut_seqs[r.place] IS NULL THEN true ELSE p.digest',
-        'CASE WHEN true THEN true ELSE p.digest',
+        'CASE WHEN r.cut_seq IS NULL THEN true ELSE t.digest',
+        'CASE WHEN true THEN true ELSE t.digest',
       ),
     ],
     tests: ['store/batch'],

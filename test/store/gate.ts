@@ -35,8 +35,8 @@ export class Gate {
   gateSettlements(): Promise<void> {
     return this.#edit(
       'hold',
-      /FOR UPDATE OF j SKIP LOCKED/,
-      'AND lockstep.gate() FOR UPDATE OF j SKIP LOCKED',
+      /ORDER BY j.id FOR UPDATE SKIP LOCKED/,
+      'AND lockstep.gate() ORDER BY j.id FOR UPDATE SKIP LOCKED',
     )
   }
 

@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { openStage, type Stage, until } from '../support/rounds.ts'
+import type { Cursor, Round } from '../../src/store/claim.ts'
+import { lockShared } from '../../src/store/lock.ts'
+import { openStage, outcomes, type Stage, until } from '../support/rounds.ts'
 
 const PAST = 1_536_323_288_000
 
@@ -52,6 +54,51 @@ describe('P7 an open transaction elsewhere', () => {
     const producer = await stage.transaction(`BEGIN; SET LOCAL lock_timeout = '5s'`)
     await board.pushIn(producer, { id: 'a', payload: 2 })
     await producer.query('COMMIT')
+  })
+})
+
+describe('P7 what is dead, and can’t be removed while somebody may still see it', () => {
+  test('is passed over by no statement, even where the statistics call the tables empty', async () => {
+    const board = await stage.queue({ batchSize: 500 })
+    const player = await board.player()
+    await stage.query('ALTER TABLE lockstep.jobs SET (autovacuum_enabled = off)')
+    await stage.query('ALTER TABLE lockstep.payloads SET (autovacuum_enabled = off)')
+    await lockShared(await stage.session(), 'lockstep', 'queues', [board.queueId])
+    const reader = await stage.transaction('BEGIN ISOLATION LEVEL REPEATABLE READ')
+    await reader.query('SELECT FROM pg_class LIMIT 1')
+    let cursor: Cursor = { after: null, afterId: '' }
+    const work = async (name: string, failing: number) => {
+      const jobs = Array.from({ length: 500 }, (_, i) => ({ id: `${name}-${i}` }))
+      // A session plans anew, and hands in what it has read when it ends.
+      const session = await stage.session()
+      await board.pushIn(session, ...jobs)
+      await board.pushIn(session, ...jobs)
+      const worker = player.on(session)
+      const { rounds } = await worker.claim({ cursor })
+      expect(rounds).toHaveLength(500)
+      const last = rounds.at(-1)!
+      cursor = { after: last.performIn, afterId: last.id }
+      await worker.release(...rounds.splice(0, failing))
+      await worker.fail(rounds.splice(0, failing), 3_600)
+      await worker.fail(rounds.splice(0, failing), null)
+      const [held] = rounds as [Round]
+      const producer = await stage.transaction()
+      await board.pushIn(producer, { id: held.id })
+      expect(outcomes(await worker.complete(...rounds))).toEqual([`${held.id} held`])
+      await producer.query('ROLLBACK')
+      expect(await worker.complete(held)).toEqual([])
+      await session.end()
+    }
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) await work(name, 0)
+    await stage.query('ANALYZE lockstep.jobs, lockstep.payloads')
+    const before = await entriesRead()
+    await work('g', 50)
+    let read = 0
+    await until(async () => {
+      read = (await entriesRead()) - before
+      expect(read).toBeGreaterThan(500 * 3)
+    })
+    expect(read).toBeLessThan(500 * 15)
   })
 })
 
@@ -136,6 +183,15 @@ async function indexedColumns(table: string): Promise<string[]> {
     [table],
   )
   return rows.map(({ name }) => name)
+}
+
+/** Entries of the indexes of jobs and payloads that statements have followed so far. */
+async function entriesRead(): Promise<number> {
+  const [row] = await stage.query<{ read: number }>(
+    `SELECT sum(idx_tup_read)::bigint AS read FROM pg_stat_user_indexes
+     WHERE schemaname = 'lockstep' AND relname IN ('jobs', 'payloads')`,
+  )
+  return row!.read
 }
 
 async function updates(): Promise<{ all: number; hot: number }> {
