@@ -65,13 +65,6 @@ export const STORED: readonly Mutant[] = [
     tests: ['store/held-up'],
   },
   {
-    name: 'jobs looked up in any order',
-    promise: 'P7',
-    breaks: 'Where an ANALYZE has found nothing alive, each completion reads all that is dead.',
-    edits: [sql('hold', 'j.id >= r.id COLLATE "C" AND j.id <= r.id COLLATE "C"', 'j.id = r.id COLLATE "C"')],
-    tests: ['store/held-up'],
-  },
-  {
     name: 'a completion that deletes all payloads',
     promise: 'P5',
     breaks: 'What was pushed while the id was in work goes with what was performed.',
@@ -246,8 +239,8 @@ export const STORED: readonly Mutant[] = [
     edits: [
       sql(
         'bury_lowest',
-        'p.job_id = l.job_id AND p.fence < _fences[l.place] AND p.digest',
-        'p.job_id = l.job_id AND p.digest',
+        't.job_id = l.job_id AND t.fence < _fences[l.place] AND t.digest',
+        't.job_id = l.job_id AND t.digest',
       ),
     ],
     tests: ['store/failure'],
