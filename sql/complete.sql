@@ -2,7 +2,8 @@
 -- the next round waits. Returns the exceptions alone: jobs that wait `again`, and those `held` or `lost`.
 --
 -- The payloads to delete are those below the fence: what the claim read, and nothing newer. Of a round that
--- took no more than maxPayloads, they are those up to the last one taken (`_cut_*`), with all equal ones.
+-- took no more than maxPayloads, they are those up to the last one taken (`_cut_*`; NULL where there is none), with all
+-- equal ones. Their ctids find them: nobody moves payloads below the fence of a job whose row we have locked.
 -- Whether another round follows is read from the locked job row, not from the payloads: what a producer
 -- commits after this statement's snapshot would not be seen there.
 CREATE OR REPLACE FUNCTION @schema@.complete(
