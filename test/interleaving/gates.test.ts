@@ -41,7 +41,7 @@ describe('the protocol', () => {
       hold: ['1', '1 locks', '2', '2 locks'],
       complete: ['1', '2', '3', '4'],
       fail: ['1', '2'],
-      bury_lowest: ['1', '2', '3'],
+      bury_lowest: ['1', '2', '3', '4'],
       release: ['1', '2'],
       hold_waiting: ['1', '1 locks'],
       kill: ['1', '2'],
