@@ -20,7 +20,7 @@
 -- Plans are made once and kept while tables grow from nothing to millions, so no statement may have a plan that
 -- only a small table makes look good. Worse, where an ANALYZE finds nothing alive, the planner takes the tables for empty,
 -- while their indexes are full of what is dead and some open transaction may still see: to read all of an index seems as
--- good as a probe. So nothing but probes is left to it, here and in what settles rounds or pushes many jobs: the
+-- good as a probe. So nothing but probes is left to it, here and in all functions that workers and producers call: the
 -- settings rule out other kinds of scans and joins; rows are looked up by a LATERAL subquery (with OFFSET 0 or a lock it
 -- can't be merged into the join, and turned around); and where both indexes of the jobs have the columns, the order asked
 -- for, which no sort may bring about, leaves the primary key: id >= x AND id <= x ORDER BY id, where id = x would be in

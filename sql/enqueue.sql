@@ -9,6 +9,7 @@
 -- The job row comes first: it is locked from then on, whether ON CONFLICT has changed it or not, so its fence stays
 -- what the payload goes under. Where that is the one drawn here, the job is new: its payload can meet no equal one.
 -- Where there was no queue, a moment later there may be one, with a job that is not locked yet: the lookup locks it.
+-- (How it looks for rows: see claim.)
 CREATE OR REPLACE FUNCTION @schema@.enqueue(
   queue text,
   id text,
@@ -19,7 +20,7 @@ CREATE OR REPLACE FUNCTION @schema@.enqueue(
 ) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off SET enable_incremental_sort = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -66,8 +67,12 @@ BEGIN
 
   IF NOT FOUND THEN
     SELECT j.queue_id, j.shard, j.fence INTO _queue_id, _shard, _fence
-    FROM @schema@.queues q JOIN @schema@.jobs j ON j.queue_id = q.queue_id AND j.id = _id
-    WHERE q.name = _queue FOR NO KEY UPDATE OF j;
+    FROM @schema@.queues q CROSS JOIN LATERAL (
+      SELECT t.queue_id, t.shard, t.fence FROM @schema@.jobs t
+      WHERE t.queue_id = q.queue_id AND t.id >= _id COLLATE "C" AND t.id <= _id COLLATE "C"
+      ORDER BY t.id FOR NO KEY UPDATE
+    ) j
+    WHERE q.name = _queue;
     IF NOT FOUND THEN
       RAISE EXCEPTION 'queue "%" does not exist', left(_queue, 255)
         USING ERRCODE = 'LK001', HINT = 'Start a worker that defines it, or create it: SELECT @schema@.create_queue(name, shards).';
