@@ -1,4 +1,4 @@
-import { appendFile, readFile, writeFile } from 'node:fs/promises'
+import { appendFile, writeFile } from 'node:fs/promises'
 import { cpus, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
@@ -8,7 +8,8 @@ import { cases } from './cases.ts'
 import { BARE, type Entrant, LOCKSTEP } from './entrants.ts'
 import { chartOf } from './report/chart.ts'
 import { goalTable } from './report/goals.ts'
-import { Summary } from './report/summary.ts'
+import { markdownOf } from './report/markdown.ts'
+import { readRuns, Summary } from './report/summary.ts'
 import { format, tableOf } from './report/table.ts'
 import { type Run, type Runner, runOne } from './run.ts'
 import { prepareRuntime, versionOf, versionsOf } from './runtime.ts'
@@ -22,6 +23,7 @@ const USAGE = `npm run bench -- [case …] [options]
   --out <file>       appends these lines to a file
   --from <file>      prints what such a file says, and measures nothing
   --chart <file>     draws it as an SVG
+  --markdown         prints the tables of README and docs/performance.md instead
 
 Needs nothing, or DATABASE_URL: a superuser's, for a server on which databases are created and dropped. BullMQ runs on
 Redis too where there is a redis-server.
@@ -39,20 +41,17 @@ const { values: flags, positionals } = parseArgs({
     out: { type: 'string' },
     from: { type: 'string' },
     chart: { type: 'string' },
+    markdown: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 })
 
 async function main(): Promise<void> {
   if (flags.help) return console.log(USAGE)
-  const summary = new Summary(flags.from ? await recorded(flags.from) : await measured())
+  const summary = new Summary(flags.from ? await readRuns(flags.from) : await measured())
   if (flags.chart) await writeFile(flags.chart, chartOf(summary))
-  if (!flags.json) console.log(`${tableOf(summary)}\n\n${goalTable(summary)}`)
-}
-
-async function recorded(file: string): Promise<Run[]> {
-  const lines = (await readFile(file, 'utf8')).trim().split('\n')
-  return lines.map((line) => JSON.parse(line) as Run)
+  if (flags.markdown) console.log(markdownOf(summary))
+  else if (!flags.json) console.log(`${tableOf(summary)}\n\n${goalTable(summary)}`)
 }
 
 async function measured(): Promise<Run[]> {

@@ -206,16 +206,26 @@ function depth(summary: Summary): Verdict | undefined {
   }
 }
 
+/** A goal, and what became of it. */
+interface Outcome {
+  readonly title: string
+  readonly goal: string
+  readonly outcome: 'reached' | 'missed' | 'not measured'
+  readonly figures: string
+}
+
+export function outcomesOf(summary: Summary): Outcome[] {
+  return goals.map(({ title, goal, reached }) => {
+    const verdict = reached(summary)
+    const outcome = !verdict ? 'not measured' : verdict.reached ? 'reached' : 'missed'
+    return { title, goal, outcome, figures: verdict?.figures ?? '' }
+  })
+}
+
 export function goalTable(summary: Summary): string {
   const table = new Table({ head: ['', 'goal', '', 'measured'], style: { head: [], border: [] } })
-  for (const { title, goal, reached } of goals) {
-    const verdict = reached(summary)
-    table.push([
-      title,
-      goal,
-      !verdict ? 'not measured' : verdict.reached ? 'reached' : 'MISSED',
-      verdict?.figures ?? '',
-    ])
+  for (const { title, goal, outcome, figures } of outcomesOf(summary)) {
+    table.push([title, goal, outcome, figures])
   }
   return table.toString()
 }

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import type { Case } from '../case.ts'
 import { cases } from '../cases.ts'
 import { type Entrant, LOCKSTEP } from '../entrants.ts'
@@ -23,6 +24,12 @@ export interface Line extends Entrant {
   /** In all repeats. */
   readonly outOfOrder: number
   readonly undone: number
+}
+
+/** What `--out` has written. */
+export async function readRuns(file: string): Promise<Run[]> {
+  const lines = (await readFile(file, 'utf8')).trim().split('\n')
+  return lines.map((line) => JSON.parse(line) as Run)
 }
 
 export class Summary {

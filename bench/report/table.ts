@@ -57,6 +57,7 @@ export function remarksOf({ outOfOrder, undone }: Line): string {
 export function format(value: number | null): string {
   // JSON knows no NaN: what never happened took no time.
   if (value === null || Number.isNaN(value)) return '–'
-  if (value >= 100) return Math.round(value).toLocaleString('en')
-  return value >= 10 ? value.toFixed(1) : value.toFixed(2)
+  if (value >= 100) return Number(value.toPrecision(3)).toLocaleString('en')
+  if (value >= 10) return value.toFixed(1)
+  return value >= 0.1 || value === 0 ? value.toFixed(2) : value.toPrecision(1)
 }

@@ -1,7 +1,9 @@
+import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { chartOf } from '../../bench/report/chart.ts'
 import { goals, goalTable } from '../../bench/report/goals.ts'
-import { Summary } from '../../bench/report/summary.ts'
+import { costsOf, goalsOf, ratesOf, timesOf } from '../../bench/report/markdown.ts'
+import { readRuns, Summary } from '../../bench/report/summary.ts'
 import { tableOf } from '../../bench/report/table.ts'
 import type { Run } from '../../bench/run.ts'
 
@@ -26,7 +28,7 @@ test('a median of repeats counts, against the best of the peers', () => {
 
 test('what was not measured is neither reached nor missed', () => {
   expect(goalTable(new Summary([run({})]))).toContain('not measured')
-  expect(goalTable(new Summary([run({})]))).not.toContain('MISSED')
+  expect(goalTable(new Summary([run({})]))).not.toContain('missed')
 })
 
 test('one update out of order misses the goal, and stands in the table', () => {
@@ -39,4 +41,14 @@ test('a chart has a bar for everybody', () => {
   const svg = chartOf(new Summary([run({}), run({ name: 'pg-boss' })]))
   expect(svg.match(/<rect/g)).toHaveLength(3)
   expect(svg).toContain('>pg-boss<')
+})
+
+test('tables and chart of README and docs are those of the recorded run', async () => {
+  const summary = new Summary(await readRuns('docs/speed.jsonl'))
+  const [readme, performance, chart] = await Promise.all(
+    ['README.md', 'docs/performance.md', 'docs/speed.svg'].map((file) => readFile(file, 'utf8')),
+  )
+  for (const table of [ratesOf(summary), timesOf(summary)]) expect(readme).toContain(table)
+  for (const table of [goalsOf(summary), costsOf(summary)]) expect(performance).toContain(table)
+  expect(chart).toBe(chartOf(summary))
 })
