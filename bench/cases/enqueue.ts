@@ -93,10 +93,11 @@ async function inTransactions(bench: Bench, workers: Workers): Promise<Figures> 
   }
 }
 
-const SINGLES: Size = { jobs: 5_000, patience: 60 }
-const MANY: Size = { jobs: 100_000, patience: 60 }
+// Ten seconds or so: a process of Node takes two to get up to speed.
+const SINGLES: Size = { jobs: 20_000, patience: 60 }
+const MANY: Size = { jobs: 500_000, patience: 60 }
 const GLANCE: Size = { jobs: 1_000, patience: 20 }
-const TRANSACTIONS: Size = { jobs: 10_000, patience: 60 }
+const TRANSACTIONS: Size = { jobs: 50_000, patience: 60 }
 
 export const enqueueCases: readonly Case[] = [
   {
@@ -113,7 +114,7 @@ export const enqueueCases: readonly Case[] = [
     title: '10 producers, one by one',
     unit: 'jobs/s',
     entrants: standard([LOCKSTEP, ...POSTGRES_PEERS, ...REDIS_PEERS]),
-    full: { jobs: 20_000, patience: 60 },
+    full: { jobs: 50_000, patience: 60 },
     quick: { jobs: 3_000, patience: 20 },
     run: (bench) => oneByOne(bench, 10),
   },

@@ -19,6 +19,7 @@ async function steady({ contender, size, meters, setting }: Bench, holdsSnapshot
   await contender.work(check)
   const before = await meters.read()
   const startedAt = performance.now()
+  const patient = () => performance.now() - startedAt < (size.jobs / RATE + size.patience) * 1000
   let calls = Promise.resolve()
   while (pushedAt.length < size.jobs) {
     const due = Math.min(size.jobs, Math.floor(((performance.now() - startedAt) * RATE) / 1000))
@@ -26,8 +27,12 @@ async function steady({ contender, size, meters, setting }: Bench, holdsSnapshot
       pushedAt.push(performance.now())
       return { key: 'job', seq: pushedAt.length - 1 }
     })
-    // One call after the other, as a producer does; what comes meanwhile goes with the next.
-    if (pushes.length > 0) calls = calls.then(() => contender.enqueue(pushes)).then(() => {})
+    // One call after the other, as a producer does, until patience ends with one that can't keep up.
+    if (pushes.length > 0) {
+      calls = calls.then(async () => {
+        if (patient()) await contender.enqueue(pushes)
+      })
+    }
     await sleep(BEAT)
   }
   await calls
