@@ -33,7 +33,7 @@ const ANYWHERE = [...ON_POSTGRES, ...REDIS_PEERS] as const
 
 /** The tables of the README and of docs/performance.md. */
 export function markdownOf(summary: Summary): string {
-  return [ratesOf, timesOf, goalsOf, costsOf].map((table) => table(summary)).join('\n\n')
+  return [ratesOf, timesOf, goalsOf, costsOf].map((of) => of(summary)).join('\n\n')
 }
 
 export function ratesOf(summary: Summary): string {
@@ -88,8 +88,6 @@ function numbers(head: readonly string[], rows: readonly string[][]): string {
   return table(head, ['---', ...head.slice(1).map(() => '---:')], rows)
 }
 
-function table(
-  ...[head, alignment, rows]: [readonly string[], readonly string[], readonly string[][]]
-): string {
+function table(head: readonly string[], alignment: readonly string[], rows: readonly string[][]): string {
   return [head, alignment, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }
