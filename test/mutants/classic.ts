@@ -116,7 +116,9 @@ export const CLASSIC: readonly Mutant[] = [
       sql(
         'push_many',
         '  ORDER BY i.position\n  ON CONFLICT',
-        `  WHERE j.claimed_by IS NULL OR NOT EXISTS (
+        `  WHERE NOT EXISTS (
+    SELECT FROM @schema@.jobs t WHERE t.queue_id = j.queue_id AND t.id = j.id AND t.claimed_by IS NOT NULL
+  ) OR NOT EXISTS (
     SELECT FROM @schema@.payloads e
     WHERE e.queue_id = j.queue_id AND e.job_id = j.id AND e.fence < j.fence AND e.digest = i.digest
   )
