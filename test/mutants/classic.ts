@@ -117,8 +117,6 @@ export const CLASSIC: readonly Mutant[] = [
         'push_many',
         '  ORDER BY i.position\n  ON CONFLICT',
         `  WHERE NOT EXISTS (
-    SELECT FROM @schema@.jobs t WHERE t.queue_id = j.queue_id AND t.id = j.id AND t.claimed_by IS NOT NULL
-  ) OR NOT EXISTS (
     SELECT FROM @schema@.payloads e
     WHERE e.queue_id = j.queue_id AND e.job_id = j.id AND e.fence < j.fence AND e.digest = i.digest
   )
