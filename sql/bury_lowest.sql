@@ -14,6 +14,7 @@ SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off 
 AS $$
 #variable_conflict use_column
 DECLARE
+  _owners integer[];
   _tids tid[];
   _stay boolean[];
 BEGIN
@@ -31,7 +32,7 @@ BEGIN
       WHERE t.queue_id = l.queue_id AND t.job_id = l.job_id AND t.fence < _fences[l.place] AND t.digest = l.digest
       OFFSET 0
     ) e
-    WHERE p.ctid = e.tid
+    WHERE p.queue_id + 0 = l.queue_id AND p.ctid = e.tid
   )
   INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, error, died_at)
   SELECT l.queue_id, l.shard, l.job_id, l.digest, l.score, l.payload, _errors[l.place], clock_timestamp() FROM lowest l
@@ -39,9 +40,9 @@ BEGIN
   ON CONFLICT (queue_id, job_id, digest) DO UPDATE SET
     score = least(m.score, excluded.score), error = excluded.error, died_at = excluded.died_at;
 
-  SELECT array_agg(h.tid), array_agg(h.stays) INTO _tids, _stay
+  SELECT array_agg(h.queue_id), array_agg(h.tid), array_agg(h.stays) INTO _owners, _tids, _stay
   FROM unnest(_dying) AS d(place) CROSS JOIN LATERAL (
-    SELECT t.ctid AS tid,
+    SELECT t.queue_id, t.ctid AS tid,
       (SELECT true FROM @schema@.payloads p WHERE p.queue_id = t.queue_id AND p.job_id = t.id LIMIT 1) IS TRUE AS stays
     FROM @schema@.jobs t
     WHERE t.queue_id = _queue_ids[d.place] AND t.id >= _ids[d.place] COLLATE "C" AND t.id <= _ids[d.place] COLLATE "C"
@@ -51,10 +52,11 @@ BEGIN
   UPDATE @schema@.jobs j SET
     retry_count = -1, perform_in = clock_timestamp(), error = NULL,
     next_perform_in = NULL, crashes = 0, claimed_by = NULL, claimed_at = NULL
-  FROM unnest(_tids, _stay) AS d(tid, stays)
-  WHERE j.ctid = d.tid AND d.stays
+  FROM unnest(_owners, _tids, _stay) AS d(queue_id, tid, stays)
+  WHERE j.queue_id + 0 = d.queue_id AND j.ctid = d.tid AND d.stays
   RETURNING j.queue_id, j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
 
-  DELETE FROM @schema@.jobs j USING unnest(_tids, _stay) AS d(tid, stays) WHERE j.ctid = d.tid AND NOT d.stays;
+  DELETE FROM @schema@.jobs j USING unnest(_owners, _tids, _stay) AS d(queue_id, tid, stays)
+  WHERE j.queue_id + 0 = d.queue_id AND j.ctid = d.tid AND NOT d.stays;
 END
 $$;

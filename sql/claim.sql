@@ -11,7 +11,8 @@
 -- 2. Only now draw the fence, which all of them share: one drawn before the locks could be smaller than one given out
 --    in between, and payloads pushed under that one would be missed.
 --    Clearing next_perform_in says that this round takes all that was pushed so far.
---    Nobody can move a locked row, so that its ctid finds it.
+--    Nobody can move a locked row, so that its ctid finds it: within its partition, where the table has been partitioned by
+--    queue, so the queue stands beside each ctid. (As queue_id + 0, or an index on it might be taken instead.)
 -- 3. In a later statement, with a newer snapshot, read the payloads below the fence. The locking statement's
 --    own snapshot may be older than a push whose commit let us lock the row: its payload would not be handed
 --    over, and the completion would delete it unseen. They come as they lie there: to sort them, and to fold equal ones
@@ -91,8 +92,8 @@ BEGIN
     UPDATE @schema@.jobs j SET
       fence = _fence, claimed_by = _process_id, claimed_at = clock_timestamp(),
       next_perform_in = NULL, crashes = j.crashes + r.rescued::integer
-    FROM unnest(_tids, _rescued) AS r(tid, rescued)
-    WHERE j.ctid = r.tid;
+    FROM unnest(_places, _tids, _rescued) AS r(place, tid, rescued)
+    WHERE j.queue_id + 0 = _queue_ids[r.place] AND j.ctid = r.tid;
     GET DIAGNOSTICS _claimed = ROW_COUNT;
     IF _claimed <> cardinality(_ids) THEN
       RAISE EXCEPTION 'a job that was locked could not be claimed: is there a trigger or a policy on the table of jobs?';

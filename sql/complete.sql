@@ -20,35 +20,44 @@ SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off 
 AS $$
 DECLARE
   _places integer[];
-  _last tid[];
+  _owners integer[];
+  _tids tid[];
+  _last integer[];
+  _last_tids tid[];
   _more integer[];
   _more_tids tid[];
 BEGIN
   SELECT array_agg(h.place),
+    array_agg(h.place) FILTER (WHERE NOT h.again AND _cut_seqs[h.place] IS NULL),
     array_agg(h.tid) FILTER (WHERE NOT h.again AND _cut_seqs[h.place] IS NULL),
     array_agg(h.place) FILTER (WHERE h.again OR _cut_seqs[h.place] IS NOT NULL),
     array_agg(h.tid) FILTER (WHERE h.again OR _cut_seqs[h.place] IS NOT NULL)
-  INTO _places, _last, _more, _more_tids
+  INTO _places, _last, _last_tids, _more, _more_tids
   FROM @schema@.hold(_queue_ids, _process_id, _ids, _fences, _wait) h;
 
-  DELETE FROM @schema@.payloads p WHERE p.ctid = ANY (ARRAY(
-    SELECT g.tid
-    FROM unnest(_queue_ids, _ids, _fences, _cut_scores, _cut_seqs)
-      WITH ORDINALITY AS r(queue_id, id, fence, cut_score, cut_seq, place)
-    CROSS JOIN LATERAL (
-      SELECT t.ctid AS tid FROM @schema@.payloads t
-      WHERE t.queue_id = r.queue_id AND t.job_id = r.id AND t.fence < r.fence
-        AND CASE WHEN r.cut_seq IS NULL THEN true ELSE t.digest IN (
-          SELECT d.digest FROM @schema@.payloads d
-          WHERE d.queue_id = r.queue_id AND d.job_id = r.id AND d.fence < r.fence
-            AND (d.score, d.seq) <= (r.cut_score, r.cut_seq)
-        ) END
-      OFFSET 0
-    ) g
-    WHERE cardinality(_places) = cardinality(_ids) OR r.place = ANY (_places)
-  ));
-
-  DELETE FROM @schema@.jobs j USING unnest(_last) AS r(tid) WHERE j.ctid = r.tid;
+  SELECT array_agg(r.queue_id), array_agg(g.tid) INTO _owners, _tids
+  FROM unnest(_queue_ids, _ids, _fences, _cut_scores, _cut_seqs)
+    WITH ORDINALITY AS r(queue_id, id, fence, cut_score, cut_seq, place)
+  CROSS JOIN LATERAL (
+    SELECT t.ctid AS tid FROM @schema@.payloads t
+    WHERE t.queue_id = r.queue_id AND t.job_id = r.id AND t.fence < r.fence
+      AND CASE WHEN r.cut_seq IS NULL THEN true ELSE t.digest IN (
+        SELECT d.digest FROM @schema@.payloads d
+        WHERE d.queue_id = r.queue_id AND d.job_id = r.id AND d.fence < r.fence
+          AND (d.score, d.seq) <= (r.cut_score, r.cut_seq)
+      ) END
+    OFFSET 0
+  ) g
+  WHERE cardinality(_places) = cardinality(_ids) OR r.place = ANY (_places);
+  IF _queue_ids[1] = ALL (_queue_ids) THEN
+    DELETE FROM @schema@.payloads p WHERE p.queue_id + 0 = _queue_ids[1] AND p.ctid = ANY (_tids);
+    DELETE FROM @schema@.jobs j WHERE j.queue_id + 0 = _queue_ids[1] AND j.ctid = ANY (_last_tids);
+  ELSE
+    DELETE FROM @schema@.payloads p USING unnest(_owners, _tids) AS r(queue_id, tid)
+    WHERE p.queue_id + 0 = r.queue_id AND p.ctid = r.tid;
+    DELETE FROM @schema@.jobs j USING unnest(_last, _last_tids) AS r(place, tid)
+    WHERE j.queue_id + 0 = _queue_ids[r.place] AND j.ctid = r.tid;
+  END IF;
 
   IF _more IS NOT NULL THEN
     RETURN QUERY
@@ -56,7 +65,7 @@ BEGIN
       perform_in = CASE WHEN _cut_seqs[r.place] IS NULL THEN j.next_perform_in ELSE clock_timestamp() END,
       next_perform_in = NULL, retry_count = -1, crashes = 0, error = NULL, claimed_by = NULL, claimed_at = NULL
     FROM unnest(_more, _more_tids) AS r(place, tid)
-    WHERE j.ctid = r.tid
+    WHERE j.queue_id + 0 = _queue_ids[r.place] AND j.ctid = r.tid
     RETURNING j.queue_id, j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
   END IF;
   IF cardinality(_places) IS DISTINCT FROM cardinality(_ids) THEN

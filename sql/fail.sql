@@ -28,7 +28,7 @@ BEGIN
     retry_count = j.retry_count + 1, perform_in = clock_timestamp() + make_interval(secs => _retry_ins[r.place]),
     error = _errors[r.place], next_perform_in = NULL, crashes = 0, claimed_by = NULL, claimed_at = NULL
   FROM unnest(_places, _tids) AS r(place, tid)
-  WHERE j.ctid = r.tid AND _retry_ins[r.place] IS NOT NULL
+  WHERE j.queue_id + 0 = _queue_ids[r.place] AND j.ctid = r.tid AND _retry_ins[r.place] IS NOT NULL
   RETURNING j.queue_id, j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
 
   IF _dying IS NOT NULL THEN

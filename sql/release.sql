@@ -17,8 +17,8 @@ BEGIN
   FROM @schema@.hold(_queue_ids, _process_id, _ids, _fences, _wait) h;
   RETURN QUERY
   UPDATE @schema@.jobs j SET next_perform_in = NULL, claimed_by = NULL, claimed_at = NULL
-  FROM unnest(_tids) AS r(tid)
-  WHERE j.ctid = r.tid
+  FROM unnest(_places, _tids) AS r(place, tid)
+  WHERE j.queue_id + 0 = _queue_ids[r.place] AND j.ctid = r.tid
   RETURNING j.queue_id, j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
   IF cardinality(_places) IS DISTINCT FROM cardinality(_ids) THEN
     RETURN QUERY SELECT * FROM @schema@.unsettled(_queue_ids, _process_id, _ids, _fences, _places);

@@ -42,7 +42,7 @@ export const CLASSIC: readonly Mutant[] = [
     breaks:
       'A push that commits after the completion’s snapshot is not seen: its job goes, its payload is stranded.',
     edits: [
-      sql('complete', 'FILTER (WHERE NOT h.again AND', 'FILTER (WHERE NOT n.more AND'),
+      sql('complete', 'FILTER (WHERE NOT h.again AND', 'FILTER (WHERE NOT n.more AND', 2),
       sql('complete', 'FILTER (WHERE h.again OR', 'FILTER (WHERE n.more OR', 2),
       sql(
         'complete',

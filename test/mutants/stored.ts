@@ -72,6 +72,19 @@ export const STORED: readonly Mutant[] = [
     tests: ['store/next-round'],
   },
   {
+    name: 'payloads found by their ctid alone',
+    promise: 'P3',
+    breaks: 'In tables partitioned by queue, a completion deletes what lies at the same place of another queue.',
+    edits: [
+      sql(
+        'complete',
+        'WHERE p.queue_id + 0 = _queue_ids[1] AND p.ctid = ANY (_tids)',
+        'WHERE p.ctid = ANY (_tids)',
+      ),
+    ],
+    tests: ['store/partitioned'],
+  },
+  {
     name: 'a completion that forgets the cut',
     promise: 'P3',
     breaks: 'What maxPayloads left for the next round is deleted with what was performed.',

@@ -11,6 +11,7 @@ import { registerProcess } from '../../src/store/process.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
 import { complete, type Exception, fail, release } from '../../src/store/settle.ts'
 import { createDatabase } from './database.ts'
+import { prepareTables, type TableLayout } from './partitions.ts'
 
 /** How long anything may take that should happen at once. */
 const DEADLINE = 10_000
@@ -89,8 +90,9 @@ export class Stage {
   }
 }
 
-export async function openStage(schema = 'lockstep'): Promise<Stage> {
+export async function openStage(schema = 'lockstep', layout?: TableLayout): Promise<Stage> {
   const { connectionString, drop } = await createDatabase()
+  await prepareTables(connectionString, schema, layout)
   const stage = new Stage(connectionString, schema, drop)
   await stage.lockstep.migrate()
   return stage

@@ -17,6 +17,7 @@ import {
 } from '../../src/index.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { Network } from './network.ts'
+import { prepareTables } from './partitions.ts'
 
 const DEADLINE = 15_000
 
@@ -127,6 +128,7 @@ export class Workshop {
     this.pool = new pg.Pool({ connectionString: this.connectionString, max: 5 })
     this.pool.on('error', () => {})
     this.lockstep = new Lockstep({ connectionString: this.connectionString, logger: this.logger })
+    await prepareTables(this.connectionString, 'lockstep')
     await this.lockstep.migrate()
   }
 

@@ -1,0 +1,109 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { exchange } from '../../src/store/exchange.ts'
+import { type Board, openStage, Player, type Stage, shown } from '../support/rounds.ts'
+
+const IDS = Array.from({ length: 30 }, (_, index) => `id ${index}`)
+
+/** Tables in partitions by queue: the rows of two queues that were filled alike lie at the same ctids. */
+let stage: Stage
+
+beforeAll(async () => {
+  stage = await openStage('lockstep', 'partitioned')
+})
+afterAll(() => stage?.close())
+
+interface Pair {
+  readonly board: Board
+  readonly player: Player
+  /** The twin whose rows lie where those of the first do. */
+  readonly other: Board
+}
+
+/** Two queues, alike to the last byte, and somebody who works on the first. */
+async function twins(maxRetryCount = 25): Promise<Pair> {
+  const [board, other] = [await stage.queue({ maxRetryCount }), await stage.queue({ maxRetryCount })]
+  const jobs = IDS.flatMap((id) => ['a', 'b'].map((payload, score) => ({ id, payload, score })))
+  await board.push(...jobs)
+  await other.push(...jobs)
+  return { board, other, player: await board.player() }
+}
+
+async function expectUntouched(other: Board): Promise<void> {
+  const { rounds } = await (await other.player()).claim({ batchSize: 100 })
+  expect(shown(rounds).sort()).toEqual(IDS.map((id) => `${id}: a[0] b[1]`).sort())
+}
+
+test('P3 completing rounds of one partition leaves those of the others', async () => {
+  const { board, other, player } = await twins()
+  const { rounds } = await player.claim({ batchSize: 100 })
+  expect(await player.complete(...rounds)).toEqual([])
+  expect([await board.countJobs(), await board.countPayloads()]).toEqual([0, 0])
+  await expectUntouched(other)
+})
+
+test('P3 rounds that go on after a push leave those of other partitions', async () => {
+  const { board, other, player } = await twins()
+  const { rounds } = await player.claim({ batchSize: 100 })
+  await board.push(...IDS.map((id) => ({ id, payload: 'c', score: 2 })))
+  expect(await player.complete(...rounds)).toHaveLength(IDS.length)
+  expect(await board.set('id 7')).toEqual(['c[2]'])
+  await expectUntouched(other)
+})
+
+test('P6 failing and releasing rounds of one partition leave those of the others', async () => {
+  const { other, player } = await twins()
+  const { rounds } = await player.claim({ batchSize: 100 })
+  expect(await player.fail(rounds.slice(0, 15))).toHaveLength(15)
+  expect(await player.release(...rounds.slice(15))).toHaveLength(15)
+  await expectUntouched(other)
+})
+
+test('R7 a death in one partition leaves the payloads of the others', async () => {
+  const { board, other, player } = await twins()
+  const { rounds } = await player.claim({ batchSize: 100 })
+  await player.fail(rounds, null)
+  expect(await board.dead('id 3')).toMatchObject([{ payload: 'a', score: 0 }])
+  expect(await board.set('id 3')).toEqual(['b[1]'])
+  await player.fail((await player.claim({ batchSize: 100 })).rounds, null)
+  expect(await board.countJobs()).toBe(0)
+  await expectUntouched(other)
+})
+
+test('P3 a call that completes rounds of two partitions ends each where it lies', async () => {
+  const { board, other, player } = await twins()
+  const both = [...(await player.claim({ batchSize: 10 })).rounds]
+  const otherPlayer = new Player(other, player.processId, stage.database)
+  const others = (await otherPlayer.claim({ batchSize: 5 })).rounds
+  const done = [
+    ...both.map((round) => ({ queueId: board.queueId, round })),
+    ...others.map((round) => ({ queueId: other.queueId, round })),
+  ]
+  expect((await exchange(stage.database, player.processId, done, [])).exceptions).toEqual([])
+  expect([await board.countJobs(), await board.countPayloads()]).toEqual([20, 40])
+  expect([await other.countJobs(), await other.countPayloads()]).toEqual([25, 50])
+})
+
+test('P3 no statement finds a row of a partitioned table by its ctid alone', () => {
+  const folder = new URL('../../sql/', import.meta.url)
+  const files = readdirSync(folder).filter((file) => file.endsWith('.sql'))
+  const alone = files.flatMap((file) =>
+    statementsOf(readFileSync(new URL(file, folder), 'utf8'))
+      .filter(findsByCtid)
+      .filter((statement) => !/\.queue_id \+ 0 = [^;]*\.ctid = /.test(statement))
+      .map((statement) => `${file}: ${statement}`),
+  )
+  expect(alone).toEqual([])
+})
+
+/** Whether a condition compares a row's ctid: where it is read, `AS` or a comma follows. */
+function findsByCtid(statement: string): boolean {
+  return /\.ctid\s*(=|<|>|IN\b)/i.test(statement)
+}
+
+function statementsOf(text: string): string[] {
+  return text
+    .replace(/--.*$/gm, '')
+    .split(/WHERE/)
+    .map((part) => part.trim())
+}
