@@ -9,7 +9,10 @@
 --    are skipped, not waited for. A row is claimable if nobody has it, or its process is gone.
 --    A job that was in work when its process died may be what killed it: it is taken alone.
 -- 2. Only now draw the fence, which all of them share: one drawn before the locks could be smaller than one given out
---    in between, and payloads pushed under that one would be missed.
+--    in between, and payloads pushed under that one would be missed. Where it is not above those of the locked rows, the
+--    sequence is behind its rows, as after a restore or a failover: the round would find no payload below it, and its
+--    completion would delete the job as done. So nothing is claimed until somebody sets the sequence; to do that here could
+--    set it back, where two sessions do it at once.
 --    Clearing next_perform_in says that this round takes all that was pushed so far.
 --    Nobody can move a locked row, so that its ctid finds it: within its partition, where the table has been partitioned by
 --    queue, so the queue stands beside each ctid. (As queue_id + 0, or an index on it might be taken instead.)
@@ -48,6 +51,7 @@ DECLARE
   _tids tid[];
   _ids text[];
   _fence bigint;
+  _highest bigint;
   _claimed integer;
   _perform_ins timestamptz[];
   _retry_counts integer[];
@@ -62,8 +66,8 @@ BEGIN
   END IF;
 
   SELECT array_agg(w.place), array_agg(d.ctid), array_agg(d.id), array_agg(d.perform_in), array_agg(d.retry_count),
-    array_agg(d.crashes), array_agg(d.error), array_agg(d.claimed_by IS NOT NULL)
-  INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued
+    array_agg(d.crashes), array_agg(d.error), array_agg(d.claimed_by IS NOT NULL), max(d.fence)
+  INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _highest
   FROM unnest(_queue_ids, _shards, _lanes, _counts, _after, _after_ids)
     WITH ORDINALITY AS w(queue_id, shard, lane, count, after, after_id, place)
   JOIN @schema@.queues q ON q.queue_id = w.queue_id AND q.paused_at IS NULL
@@ -71,7 +75,7 @@ BEGIN
     SELECT l.*, row_number() OVER () AS n,
       bool_or(l.claimed_by IS NOT NULL OR l.crashes > 0) OVER (ROWS UNBOUNDED PRECEDING) AS suspect
     FROM (
-      SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by
+      SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence
       FROM @schema@.jobs j
       WHERE j.queue_id = w.queue_id AND j.shard = w.shard AND j.lane = w.lane
         AND j.perform_in <= _now AND (j.perform_in, j.id) > (@schema@.from_micros(w.after), w.after_id)
@@ -89,6 +93,10 @@ BEGIN
 
   IF _ids IS NOT NULL THEN
     _fence := nextval('@schema@.fences');
+    IF _fence <= _highest THEN
+      RAISE EXCEPTION 'the sequence of fences is behind its rows (% after %), as after a restore or a failover', _fence, _highest
+        USING ERRCODE = 'LK005', HINT = 'run: SELECT setval(''@schema@.fences'', greatest((SELECT last_value FROM @schema@.fences), (SELECT max(fence) FROM @schema@.jobs)))';
+    END IF;
     UPDATE @schema@.jobs j SET
       fence = _fence, claimed_by = _process_id, claimed_at = clock_timestamp(),
       next_perform_in = NULL, crashes = j.crashes + r.rescued::integer

@@ -2,8 +2,8 @@
  * Every error of pg-lockstep: `code` is for programs, the message says what to do.
  *
  * - `LOCKSTEP_BAD_OPTION`, `LOCKSTEP_BAD_QUEUE`, `LOCKSTEP_BAD_JOB`, `LOCKSTEP_BAD_TRANSACTION`: mend the call.
- * - `LOCKSTEP_UNKNOWN_QUEUE`, `LOCKSTEP_SCHEMA_MISSING`, `LOCKSTEP_SCHEMA_OLD`, `LOCKSTEP_SCHEMA_NEW`: mend the
- *   database's side.
+ * - `LOCKSTEP_UNKNOWN_QUEUE`, `LOCKSTEP_SCHEMA_MISSING`, `LOCKSTEP_SCHEMA_OLD`, `LOCKSTEP_SCHEMA_NEW`,
+ *   `LOCKSTEP_SEQUENCE_BEHIND`, `LOCKSTEP_EMPTY_JOB`: mend the database's side.
  * - `LOCKSTEP_CONNECTION`, `LOCKSTEP_AUTHENTICATION`, `LOCKSTEP_PERMISSION`, `LOCKSTEP_READ_ONLY`,
  *   `LOCKSTEP_POOLED`, `LOCKSTEP_ISOLATION`: mend the connection.
  * - `LOCKSTEP_TRANSACTION_ABORTED`, `LOCKSTEP_CONFLICT`: roll back; a conflict is worth another try.
@@ -47,6 +47,16 @@ export class CrashLimitError extends LockstepError {
     super(
       'LOCKSTEP_CRASH_LIMIT',
       `the worker process died ${crashes} times in a row while this job was in work; see whether the job kills it (memory, native code, process.exit)`,
+    )
+  }
+}
+
+/** A job was claimed that has no payloads: nothing of ours leaves one behind. */
+export class EmptyJobError extends LockstepError {
+  constructor() {
+    super(
+      'LOCKSTEP_EMPTY_JOB',
+      'the job has no payloads: they were deleted by hand, or are missing from a restore; push them again, or delete the job',
     )
   }
 }

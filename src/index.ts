@@ -7,6 +7,7 @@ export type { EnqueueTransaction } from './enqueue/transaction.ts'
 export {
   CrashLimitError,
   DatabaseError,
+  EmptyJobError,
   JobError,
   LockstepError,
   OptionError,

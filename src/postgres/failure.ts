@@ -6,6 +6,7 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
   LK002: ['LOCKSTEP_BAD_JOB', ''],
   LK003: ['LOCKSTEP_ISOLATION', ''],
   LK004: ['LOCKSTEP_BAD_TRANSACTION', ''],
+  LK005: ['LOCKSTEP_SEQUENCE_BEHIND', ''],
   ECONNREFUSED: [
     'LOCKSTEP_CONNECTION',
     'no server answers there: check host and port, and that Postgres runs',

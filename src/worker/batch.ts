@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { PoolClient } from 'pg'
-import { CrashLimitError } from '../errors.ts'
+import { CrashLimitError, EmptyJobError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import { hasCode, isConnectionFailure } from '../postgres/failure.ts'
@@ -46,12 +46,12 @@ export async function workOff(
   settlements.settle(claimant, ended(ours, failed))
 }
 
-/** A job whose payloads somebody has deleted by hand has nothing to be done; one that crashed too often has failed. */
+/** One that crashed too often has failed, and so has one without payloads: to call it done could hide that they were lost. */
 function withoutHandler(queue: Queue, rounds: readonly Round[]): Outcome {
-  const completed = rounds.filter(({ payloads }) => payloads.length === 0)
-  const crashed = rounds.filter(({ payloads }) => payloads.length > 0)
-  const failed = crashed.map((round) => failure(queue, round, new CrashLimitError(round.crashes)))
-  return { completed, failed, released: [] }
+  const errorOf = ({ payloads, crashes }: Round) =>
+    payloads.length === 0 ? new EmptyJobError() : new CrashLimitError(crashes)
+  const failed = rounds.map((round) => failure(queue, round, errorOf(round)))
+  return { completed: [], failed, released: [] }
 }
 
 /** R15: what did not succeed after its signal was aborted for our sake has not failed. */

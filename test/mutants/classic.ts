@@ -9,16 +9,16 @@ export const CLASSIC: readonly Mutant[] = [
     edits: [
       sql(
         'claim',
-        'SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by\n',
-        `SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by,
+        'SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence\n',
+        `SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence,
       (SELECT string_agg(p.seq::text, ',') FROM @schema@.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id) AS seen\n`,
       ),
       sql(
         'claim',
-        'array_agg(d.claimed_by IS NOT NULL)\n',
-        `array_agg(d.claimed_by IS NOT NULL), string_to_array(string_agg(d.seen, ','), ',')::bigint[]\n`,
+        'max(d.fence)\n',
+        `max(d.fence), string_to_array(string_agg(d.seen, ','), ',')::bigint[]\n`,
       ),
-      sql('claim', '_errors, _rescued\n', '_errors, _rescued, _seen\n'),
+      sql('claim', '_rescued, _highest\n', '_rescued, _highest, _seen\n'),
       sql('claim', '  _rescued boolean[];\n', '  _rescued boolean[];\n  _seen bigint[];\n'),
       sql(
         'claim',

@@ -37,6 +37,14 @@ export const STORED: readonly Mutant[] = [
     tests: ['store/fence'],
   },
   {
+    name: 'a fence below those of its rows',
+    promise: 'P3',
+    breaks:
+      'After a restore without its sequence, a round finds no payloads, and its job is deleted as done.',
+    edits: [sql('claim', 'IF _fence <= _highest THEN', 'IF false THEN')],
+    tests: ['store/fence'],
+  },
+  {
     name: 'a claim that keeps the mark of the next round',
     promise: 'P3',
     breaks: 'A rescued round takes what was pushed meanwhile, and is followed by an empty one.',
@@ -74,7 +82,8 @@ export const STORED: readonly Mutant[] = [
   {
     name: 'payloads found by their ctid alone',
     promise: 'P3',
-    breaks: 'In tables partitioned by queue, a completion deletes what lies at the same place of another queue.',
+    breaks:
+      'In tables partitioned by queue, a completion deletes what lies at the same place of another queue.',
     edits: [
       sql(
         'complete',

@@ -145,3 +145,34 @@ describe('P6 a completion in a transaction', () => {
     await stage.endSessions()
   })
 })
+
+describe('P3 a sequence of fences that stands behind its rows, as after a restore of the tables alone', () => {
+  let apart: Stage
+
+  beforeAll(async () => {
+    apart = await openStage()
+  })
+  afterAll(() => apart?.close())
+
+  test('stops claims with the cure, and no payload is lost', async () => {
+    const queue = await apart.queue()
+    const player = await queue.player()
+    await queue.push({ id: 'a', payload: 1, score: 1 })
+    await player.release(await player.take())
+    await apart.query(`SELECT setval('lockstep.fences', 1, false)`)
+    const error = await player.claim().catch((thrown) => thrown)
+    expect(error).toMatchObject({ code: 'LOCKSTEP_SEQUENCE_BEHIND' })
+    expect(await queue.set('a')).toEqual(['1[1]'])
+    const [, cure] = /run: (SELECT .*)$/.exec(error.message)!
+    await apart.query(cure!)
+    expect((await player.take()).payloads).toEqual([1])
+  })
+
+  test('lets jobs be claimed that were pushed since', async () => {
+    const queue = await apart.queue()
+    const player = await queue.player()
+    await apart.query(`SELECT setval('lockstep.fences', 1, false)`)
+    await queue.push({ id: 'b', payload: 2 })
+    expect((await player.take()).payloads).toEqual([2])
+  })
+})

@@ -175,3 +175,19 @@ test('P5: a payload pushed while its id is in work is handed over next, even an 
   expect(recorder.runs.map(({ payloads }) => payloads)).toEqual([['same'], ['other', 'same']])
   expect(recorder.runs[1]!.begin).toBeGreaterThan(recorder.runs[0]!.end!)
 })
+
+test('P3: a job whose payloads are missing has failed, and says why; with new ones it succeeds', async () => {
+  const recorder = new Recorder()
+  const queue = shop.queue({ shards: 1, perform: recorder.around(() => {}) })
+  await shop.lockstep.enqueue(queue, { id: 'empty', payload: 'lost' })
+  await shop.sql(`DELETE FROM lockstep.payloads WHERE job_id = 'empty'`)
+  const worker = shop.create({ queues: [queue] })
+  const failed = next(worker, 'failed')
+  await worker.start()
+  expect(await failed).toMatchObject({ id: 'empty', error: { code: 'LOCKSTEP_EMPTY_JOB' } })
+  expect(recorder.runs).toHaveLength(0)
+  const completed = next(worker, 'completed')
+  await shop.lockstep.enqueue(queue, { id: 'empty', payload: 'new' })
+  await completed
+  expect(recorder.runs).toHaveLength(1)
+})
