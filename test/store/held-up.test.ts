@@ -9,7 +9,8 @@ const FUTURE = 4_102_444_800_000
 let stage: Stage
 
 beforeAll(async () => {
-  stage = await openStage()
+  // Statistics of one table and its indexes are looked at here.
+  stage = await openStage('lockstep', 'plain')
 })
 afterAll(() => stage?.close())
 afterEach(() => stage.endSessions())
