@@ -21,7 +21,7 @@ BEGIN
   WITH lowest AS MATERIALIZED (
     SELECT l.*, d.place FROM unnest(_dying) AS d(place)
     CROSS JOIN LATERAL (
-      SELECT p.queue_id, p.job_id, p.shard, p.digest, p.score, p.payload FROM @schema@.payloads p
+      SELECT p.queue_id, p.job_id, p.digest, p.score, p.payload FROM @schema@.payloads p
       WHERE p.queue_id = _queue_ids[d.place] AND p.job_id = _ids[d.place] AND p.fence < _fences[d.place]
       ORDER BY p.score, p.seq LIMIT 1
     ) l
@@ -35,7 +35,11 @@ BEGIN
     WHERE p.queue_id + 0 = l.queue_id AND p.ctid = e.tid
   )
   INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, error, died_at)
-  SELECT l.queue_id, l.shard, l.job_id, l.digest, l.score, l.payload, _errors[l.place], clock_timestamp() FROM lowest l
+  SELECT l.queue_id, j.shard, l.job_id, l.digest, l.score, l.payload, _errors[l.place], clock_timestamp()
+  FROM lowest l CROSS JOIN LATERAL (
+    SELECT t.shard FROM @schema@.jobs t
+    WHERE t.queue_id = l.queue_id AND t.id >= l.job_id AND t.id <= l.job_id ORDER BY t.id LIMIT 1
+  ) j
   ORDER BY l.queue_id, l.job_id, l.digest
   ON CONFLICT (queue_id, job_id, digest) DO UPDATE SET
     score = least(m.score, excluded.score), error = excluded.error, died_at = excluded.died_at;

@@ -38,8 +38,8 @@ BEGIN
     WHERE m.queue_id = d.queue_id AND m.job_id = d.id AND m.digest = d.digest
     RETURNING m.queue_id, m.job_id, m.digest, m.score, m.payload, m.died_at
   ), back AS (
-    INSERT INTO @schema@.payloads AS p (queue_id, shard, fence, score, job_id, digest, payload)
-    SELECT _queue_id, j.shard, j.fence, r.score, r.job_id, r.digest, r.payload
+    INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload)
+    SELECT _queue_id, j.fence, r.score, r.job_id, r.digest, r.payload
     FROM risen r JOIN @schema@.jobs j ON j.queue_id = r.queue_id AND j.id = r.job_id
     ORDER BY r.died_at
     ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
