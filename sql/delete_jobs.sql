@@ -23,7 +23,7 @@ BEGIN
     WHERE t.queue_id = _queue_id AND t.job_id = h.id AND t.fence >= coalesce(h.fence, 0)
     OFFSET 0
   ) e
-  WHERE p.queue_id = _queue_id AND p.ctid = e.tid;
+  WHERE p.queue_id + 0 = _queue_id AND p.ctid = e.tid;
 
   DELETE FROM @schema@.jobs j WHERE j.queue_id = _queue_id AND j.id = ANY (_jobs);
   UPDATE @schema@.jobs j SET next_perform_in = NULL WHERE j.queue_id = _queue_id AND j.id = ANY (_rounds);

@@ -25,7 +25,7 @@ BEGIN
       WHERE t.queue_id = _queue_id AND t.job_id = h.id AND t.fence >= coalesce(h.fence, 0)
       OFFSET 0
     ) e
-    WHERE p.queue_id = _queue_id AND p.ctid = e.tid
+    WHERE p.queue_id + 0 = _queue_id AND p.ctid = e.tid
     RETURNING p.queue_id, p.job_id, p.digest, p.score, p.seq, p.payload, h.fence IS NULL AS has_run
   )
   INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, error, died_at)
