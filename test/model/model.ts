@@ -47,6 +47,25 @@ export interface Dead {
   readonly payload: string
   readonly score: number
   readonly error: string
+  /** The later it died, the higher. */
+  readonly died: number
+}
+
+/** What waits under an id, or is in work: at most one of each. */
+export interface Waiting {
+  readonly id: string
+  readonly state: 'waiting' | 'working'
+  readonly performIn: number
+  readonly retryCount: number
+  readonly crashes: number
+  readonly error: string | null
+  readonly set: readonly Entry[]
+}
+
+/** Which retry counts are meant; both ends belong to it. */
+export interface Retries {
+  readonly from?: number
+  readonly to?: number
 }
 
 export interface Pushed {
@@ -90,6 +109,7 @@ export class Model {
   readonly open = new Map<number, Pushed[]>()
   #tick = 1_000
   #seq = 0
+  #deaths = 0
 
   constructor(policy: Policy) {
     this.policy = policy
@@ -181,15 +201,16 @@ export class Model {
     return 'again'
   }
 
+  /** What was pushed meanwhile keeps its own time where nothing else is left. */
   #die(job: Job, error: string): Answer {
     const [lowest, ...rest] = job.set
     this.#bury(job.id, lowest!, error)
-    const set = unite(...rest, ...job.next)
-    if (set.length === 0) {
+    const performIn = rest.length > 0 ? this.now() : job.nextPerformIn
+    if (performIn === null) {
       this.jobs.delete(job.id)
       return undefined
     }
-    this.#wait(job, { performIn: this.now(), retryCount: -1, error: null, crashes: 0 }, set)
+    this.#wait(job, { performIn, retryCount: -1, error, crashes: 0 }, unite(...rest, ...job.next))
     return 'again'
   }
 
@@ -208,38 +229,67 @@ export class Model {
   #bury(id: string, { payload, score }: Entry, error: string): void {
     const key = `${id} ${payload}`
     const other = this.morgue.get(key)
-    this.morgue.set(key, { id, payload, score: Math.min(score, other?.score ?? score), error })
+    this.#deaths += 1
+    this.morgue.set(key, {
+      id,
+      payload,
+      score: Math.min(score, other?.score ?? score),
+      error,
+      died: this.#deaths,
+    })
+  }
+
+  /** R3: a job that nobody works on waits; one in work does not, but what was pushed into it meanwhile. */
+  entries(): Waiting[] {
+    return [...this.jobs.values()].sort(byId).flatMap((job): Waiting[] => {
+      const { id, performIn, nextPerformIn, retryCount, crashes, error, set, next } = job
+      const own = { id, performIn, retryCount, crashes, error }
+      if (this.free(job)) return [{ ...own, state: 'waiting', set: unite(...set, ...next) }]
+      const working: Waiting = { ...own, state: 'working', set }
+      if (nextPerformIn === null) return [working]
+      const clean = { retryCount: -1, crashes: 0, error: null }
+      return [{ id, state: 'waiting', performIn: nextPerformIn, ...clean, set: next }, working]
+    })
   }
 
   /** R11, all of them: what is in work is not touched. Each says how many it was. */
-  delete(ids: readonly string[]): number {
-    const jobs = this.#touchable(ids)
-    for (const { id } of jobs) this.jobs.delete(id)
-    return jobs.length
+  delete(ids: readonly string[], retries: Retries): number {
+    return this.#act(ids, retries, (job) => this.#takeOut(job))
   }
 
-  kill(ids: readonly string[]): number {
-    const jobs = this.#touchable(ids)
-    for (const job of jobs) {
-      for (const entry of unite(...job.set, ...job.next)) this.#bury(job.id, entry, job.error ?? 'killed')
-      this.jobs.delete(job.id)
-    }
-    return jobs.length
+  kill(ids: readonly string[], retries: Retries): number {
+    return this.#act(ids, retries, (job, entry) => {
+      for (const one of entry.set) this.#bury(job.id, one, entry.error ?? 'killed')
+      this.#takeOut(job)
+    })
   }
 
-  performNow(ids: readonly string[]): number {
-    const jobs = this.#touchable(ids)
-    for (const job of jobs) {
+  performNow(ids: readonly string[], retries: Retries): number {
+    return this.#act(ids, retries, (job, entry) => {
+      if (!this.free(job)) {
+        job.nextPerformIn = this.now()
+        return
+      }
       const crashes = job.crashes + (job.claim ? 1 : 0)
-      this.#wait(job, { performIn: this.now(), crashes }, unite(...job.set, ...job.next))
-    }
-    return jobs.length
+      this.#wait(job, { performIn: this.now(), crashes }, [...entry.set])
+    })
   }
 
-  #touchable(ids: readonly string[]): Job[] {
-    return [...this.jobs.values()]
-      .filter((job) => ids.includes(job.id) && this.free(job))
-      .sort((a, b) => (a.id < b.id ? -1 : 1))
+  #act(
+    ids: readonly string[],
+    { from = -1, to = Number.POSITIVE_INFINITY }: Retries,
+    deed: (job: Job, entry: Waiting) => void,
+  ): number {
+    const entries = this.entries()
+      .filter(({ id, state }) => ids.includes(id) && state === 'waiting')
+      .filter(({ retryCount }) => retryCount >= from && retryCount <= to)
+    for (const entry of entries) deed(this.jobs.get(entry.id)!, entry)
+    return entries.length
+  }
+
+  #takeOut(job: Job): void {
+    if (this.free(job)) this.jobs.delete(job.id)
+    else Object.assign(job, { next: [], nextPerformIn: null })
   }
 
   /** R5. Equal scores of one requeue may come in any order: they get one `seq`. */
@@ -247,19 +297,24 @@ export class Model {
     const risen = [...this.morgue.values()].filter(({ id }) => ids.includes(id))
     this.#seq += 1
     for (const id of [...new Set(risen.map((dead) => dead.id))].sort()) {
-      const entries = risen.filter((dead) => dead.id === id).map((dead) => ({ ...dead, seq: this.#seq }))
-      this.#rise(id, entries)
+      const dead = risen.filter((one) => one.id === id)
+      const { error } = dead.reduce((one, other) => (other.died > one.died ? other : one))
+      this.#rise(
+        id,
+        dead.map((one) => ({ ...one, seq: this.#seq })),
+        error,
+      )
     }
     for (const { id, payload } of risen) this.morgue.delete(`${id} ${payload}`)
     return risen.length
   }
 
-  #rise(id: string, risen: readonly Entry[]): void {
+  #rise(id: string, risen: readonly Entry[], error: string): void {
     const job = this.jobs.get(id)
-    if (!job) this.jobs.set(id, fresh(id, 0, this.now(), unite(...risen)))
+    if (!job) this.jobs.set(id, { ...fresh(id, 0, this.now(), unite(...risen)), error })
     else if (this.free(job)) {
       const crashes = job.crashes + (job.claim ? 1 : 0)
-      const numbers = { performIn: this.now(), retryCount: -1, error: null, crashes }
+      const numbers = { performIn: this.now(), retryCount: -1, error: job.error ?? error, crashes }
       this.#wait(job, numbers, unite(...job.set, ...job.next, ...risen))
     } else {
       job.next = unite(...job.next, ...risen)
@@ -275,6 +330,10 @@ export class Model {
       if (job.nextPerformIn !== null) job.nextPerformIn = sooner(job.nextPerformIn)
     }
   }
+}
+
+function byId(one: Job, other: Job): number {
+  return one.id < other.id ? -1 : 1
 }
 
 function fresh(id: string, lane: number, performIn: number, set: Entry[]): Job {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { type Answer, FUTURE, type Pushed } from './model.ts'
+import { type Answer, FUTURE, type Pushed, type Retries } from './model.ts'
 import { answerFor, handed } from './real.ts'
 import { expectOrder, type Held, type World } from './world.ts'
 
@@ -208,16 +208,49 @@ function busyProcesses({ model }: World): number[] {
   )
 }
 
-const ACTS = ['delete', 'kill', 'performNow', 'requeue', 'requeue', 'requeue'] as const
+const requeue = step('requeue', someIds, (ids) => ({
+  possible: (world) => unlocked(world, IDS),
+  async act({ model, real }) {
+    const { done } = await real.board.stage.lockstep.requeue(real.board.queue, { ids })
+    expect(done).toBe(model.requeue(ids))
+  },
+}))
 
-const act = step('act', fc.tuple(fc.constantFrom(...ACTS), someIds), ([name, ids]) => ({
+const ACTS = ['delete', 'kill', 'performNow'] as const
+const retries: fc.Arbitrary<Retries> = fc.oneof(
+  { weight: 3, arbitrary: fc.constant({}) },
+  { weight: 1, arbitrary: fc.constantFrom({ to: -1 }, { from: 0 }) },
+)
+
+const act = step('act', fc.tuple(fc.constantFrom(...ACTS), someIds, retries), ([name, ids, retryCount]) => ({
   possible: (world) => unlocked(world, IDS),
   async act({ model, real }) {
     const { lockstep } = real.board.stage
-    const { done } = await lockstep[name](real.board.queue, { ids })
-    expect(done).toBe(model[name](ids))
+    const { done } = await lockstep[name](real.board.queue, { ids, retryCount })
+    expect(done).toBe(model[name](ids, retryCount))
   },
 }))
+
+/** What is behind a handler that hangs, mostly: an id in work into which something was pushed. */
+const actBehind = step(
+  'act behind',
+  fc.tuple(fc.constantFrom(...ACTS), places, retries),
+  ([name, place, retryCount]) => ({
+    possible: (world) => unlocked(world, IDS) && behind(world).length > 0,
+    async act(world) {
+      const { model, real } = world
+      const ids = [behind(world)[place % behind(world).length]!]
+      const { done } = await real.board.stage.lockstep[name](real.board.queue, { ids, retryCount })
+      expect(done).toBe(model[name](ids, retryCount))
+    },
+  }),
+)
+
+function behind({ model }: World): string[] {
+  return [...model.jobs.values()].flatMap((job) =>
+    job.nextPerformIn !== null && !model.free(job) ? [job.id] : [],
+  )
+}
 
 const reshard = step('reshard', fc.integer({ min: 1, max: 4 }), (shards) => ({
   possible: ({ model }) => model.open.size === 0,
@@ -245,6 +278,8 @@ export const sequences = fc.noBias(
       { weight: 2, arbitrary: fail },
       { weight: 2, arbitrary: die },
       { weight: 1, arbitrary: act },
+      { weight: 1, arbitrary: actBehind },
+      { weight: 1, arbitrary: requeue },
       { weight: 1, arbitrary: begin },
       { weight: 2, arbitrary: end },
       { weight: 1, arbitrary: release },
