@@ -3,7 +3,7 @@ import type { Round } from '../../src/store/claim.ts'
 import { type FoundJob, findJobs } from '../../src/store/jobs.ts'
 import type { Exception } from '../../src/store/settle.ts'
 import type { Board, Player } from '../support/rounds.ts'
-import { FUTURE, type Pushed } from './model.ts'
+import { FUTURE, type Pushed } from './words.ts'
 
 /** Tick 0, in seconds since 1970; a tick is a second. */
 const BEGINNING = Date.UTC(2001) / 1000

@@ -1,7 +1,8 @@
 import { expect } from 'vitest'
 import type { Round } from '../../src/store/claim.ts'
-import { type Claim, type Entry, FUTURE, type Job, type Model } from './model.ts'
+import type { Model } from './model.ts'
 import { isNow, momentOf, type Real, type RealJob } from './real.ts'
+import { type Claim, type Entry, FUTURE, type Job } from './words.ts'
 
 /** A claim as both sides know it. */
 export interface Held {
