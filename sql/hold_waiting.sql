@@ -2,9 +2,11 @@
 -- in work. What a person does touches these alone. A producer's open transaction is waited for: nothing is passed over
 -- in silence.
 --
--- `fence` says which payloads that are: NULL all of the job, else those from there on, which were pushed since its
--- round began. The round itself lies below; while it is in work, no row of it but the job's is locked, and of that one
--- nothing but next_perform_in may change. A push that comes later waits for the lock, and then finds what was done.
+-- `fence` says from which one on payloads may be taken; NULL: all of the job. What was pushed since a round began stands
+-- at its fence, and the round itself below it: of that job's row nothing but next_perform_in may change. A push that
+-- comes later waits for the lock, and then finds what was done.
+--
+-- Whether a process is gone is asked once more when the row is locked: by then it may have died, or the row been claimed.
 --
 -- `_next` says of each id which of the two its caller has seen, under locks it still has; NULL takes what there is. A
 -- next round stays what it is when its process dies between the two: the payloads from its fence on.
@@ -16,11 +18,10 @@ AS $$
 BEGIN
   PERFORM @schema@.require_read_committed();
   RETURN QUERY
-  SELECT h.id, h.fence
+  SELECT h.id, CASE WHEN h.claimed_by IS NULL THEN NULL WHEN r.next OR NOT @schema@.is_gone(h.claimed_by) THEN h.fence END
   FROM (SELECT DISTINCT u.id COLLATE "C" AS id, u.next FROM unnest(_ids, _next) AS u(id, next) ORDER BY 1) r
   CROSS JOIN LATERAL (
-    SELECT j.id, CASE WHEN j.claimed_by IS NULL THEN NULL WHEN r.next OR NOT @schema@.is_gone(j.claimed_by) THEN j.fence END AS fence
-    FROM @schema@.jobs j
+    SELECT j.id, j.claimed_by, j.fence FROM @schema@.jobs j
     WHERE j.queue_id = _queue_id AND j.id >= r.id AND j.id <= r.id
       AND CASE
         WHEN j.claimed_by IS NULL THEN r.next IS NOT TRUE

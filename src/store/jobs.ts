@@ -99,41 +99,55 @@ export async function findJobs(
   return { items, next: last && encodeCursor(by, last.place) }
 }
 
-/** The entries that match. Of one id no two wait. */
+const WORKING = sql<SqlBool>`p.process_id is not null`
+
+/** The entries that match: each job once, and once more if it is in work and has a next round. Of one id no two wait. */
 export function matchingJobs(database: Database, queueId: number, filter: JobFilter) {
-  const conditions: RawBuilder<SqlBool>[] = [
+  const either = sql<{ next: boolean }>`(values (false), (true))`.as<'n'>(sql`n(next)`)
+  const entries = tables(database)
+    .selectFrom('jobs as j')
+    .leftJoin('processes as p', (join) =>
+      join.onRef('p.process_id', '=', 'j.claimed_by').on(sql<SqlBool>`p.expires_at > clock_timestamp()`),
+    )
+    .innerJoin(either, (join) =>
+      join.on(sql<SqlBool>`not n.next or (${WORKING} and j.next_perform_in is not null)`),
+    )
+    .where('j.queue_id', '=', queueId)
+    .select(ENTRY)
+    .select(
+      sql<FoundJob['state']>`case when ${WORKING} and not n.next then 'working' else 'waiting' end`.as(
+        'state',
+      ),
+    )
+  return tables(database)
+    .selectFrom(entries.as('e'))
+    .where(({ and }) => and(conditionsOf(filter)))
+    .$if(filter.state !== undefined, (query) => query.where('e.state', '=', filter.state!))
+}
+
+/** Columns of an entry: of the job `j` itself or, where `n.next` says so, of its next round. */
+export const ENTRY = [
+  'j.queue_id',
+  'j.id',
+  'j.shard',
+  'j.lane',
+  'j.fence',
+  'j.claimed_at',
+  sql<boolean>`n.next`.as('next'),
+  sql<Date>`case when n.next then j.next_perform_in else j.perform_in end`.as('perform_in'),
+  sql<number>`case when n.next then -1 else j.retry_count end`.as('retry_count'),
+  sql<number>`case when n.next then 0 else j.crashes end`.as('crashes'),
+  sql<string | null>`case when not n.next then j.error end`.as('error'),
+] as const
+
+/** On an entry `e`, but for its state. */
+export function conditionsOf(filter: JobFilter): RawBuilder<SqlBool>[] {
+  return [
     ...isOneOf('e.id', filter.ids, 'text'),
     ...inRange('e.id', filter.id),
     ...inTime('e.perform_in', filter.performIn),
     ...inRange('e.retry_count', filter.retryCount),
   ]
-  return tables(database)
-    .selectFrom(entriesOf(database, queueId).as('e'))
-    .where(({ and }) => and(conditions))
-    .$if(filter.state !== undefined, (query) => query.where('e.state', '=', filter.state!))
-}
-
-/** Each job once, and once more if it is in work and has a next round: see the view `waiting`. */
-function entriesOf(database: Database, queueId: number) {
-  const alive = sql<SqlBool>`p.expires_at > clock_timestamp()`
-  const either = sql<{ next: boolean }>`(values (false), (true))`.as<'n'>(sql`n(next)`)
-  return tables(database)
-    .selectFrom('jobs as j')
-    .leftJoin('processes as p', (join) => join.onRef('p.process_id', '=', 'j.claimed_by').on(alive))
-    .innerJoin(either, (join) =>
-      join.on(sql<SqlBool>`not n.next or (p.process_id is not null and j.next_perform_in is not null)`),
-    )
-    .where('j.queue_id', '=', queueId)
-    .select(['j.queue_id', 'j.id', 'j.shard', 'j.lane', 'j.fence', 'j.claimed_at', 'n.next'])
-    .select([
-      sql<Date>`case when n.next then j.next_perform_in else j.perform_in end`.as('perform_in'),
-      sql<number>`case when n.next then -1 else j.retry_count end`.as('retry_count'),
-      sql<number>`case when n.next then 0 else j.crashes end`.as('crashes'),
-      sql<string | null>`case when not n.next then j.error end`.as('error'),
-      sql<FoundJob['state']>`case when n.next or p.process_id is null then 'waiting' else 'working' end`.as(
-        'state',
-      ),
-    ])
 }
 
 function shown({ schema }: Database) {

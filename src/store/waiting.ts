@@ -1,6 +1,6 @@
+import { sql } from 'kysely'
 import type { Database, Queryable } from '../postgres/database.ts'
-import { type JobFilter, matchingJobs } from './jobs.ts'
-import { isOneOf } from './range.ts'
+import { conditionsOf, ENTRY, type JobFilter, matchingJobs } from './jobs.ts'
 import { run, tables } from './tables.ts'
 
 /** How many entries wait and match, and the last of their ids: a walk that ends there ends. */
@@ -33,11 +33,9 @@ export interface WaitingEntry {
 
 /**
  * Locks the next jobs under whose id something waits that matches, in id order like a push. `seen` are those that were
- * found, `entries` what matches now.
- *
- * It looks twice, since a row that was waited for may have ended its round, or begun another one, and what waits under the
- * id is something else then. A locking statement alone would not do: of a row that has changed it looks at its conditions
- * again, but with the lease of the process as it was when the statement began.
+ * found, `entries` what matches now: a row that was waited for may have ended its round, or begun another one, and what
+ * waits under the id is something else then. What that is says who holds the lock, not the lease as it reads: a process
+ * whose lease seems over may be renewing it, and then its round is not to be touched.
  */
 export async function lockWaiting(
   database: Database,
@@ -49,26 +47,35 @@ export async function lockWaiting(
   let query = matchingWaiting(database, queueId, filter).where('e.id', '<=', last).select('e.id')
   if (after !== undefined) query = query.where('e.id', '>', after)
   const seen = (await run(database, query.orderBy('e.id').limit(limit), tx)).map(({ id }) => id)
-  if (seen.length === 0) return { seen, entries: [] }
-  await lockJobs(database, tx, queueId, seen)
-  const again = matchingWaiting(database, queueId, filter).where(({ and }) =>
-    and(isOneOf('e.id', seen, 'text')),
-  )
-  return { seen, entries: await run(database, again.select(['e.id', 'e.next']), tx) }
+  const held = await database.call<HeldRow>('hold_waiting', [queueId, seen, null], tx)
+  return { seen, entries: await matchingHeld(database, tx, queueId, filter, held) }
 }
 
-async function lockJobs(
+interface HeldRow {
+  readonly id: string
+  /** Null: all of the job. */
+  readonly fence: number | null
+}
+
+async function matchingHeld(
   database: Database,
   tx: Queryable,
   queueId: number,
-  ids: readonly string[],
-): Promise<void> {
-  const query = tables(database)
+  filter: JobFilter,
+  held: readonly HeldRow[],
+): Promise<WaitingEntry[]> {
+  const columns = [held.map(({ id }) => id), held.map(({ fence }) => fence !== null)]
+  const rows = sql<{ id: string; next: boolean }>`unnest(${columns[0]}::text[], ${columns[1]}::boolean[])`
+  const entries = tables(database)
     .selectFrom('jobs as j')
-    .select('j.id')
+    .innerJoin(rows.as<'n'>(sql`n(id, next)`), 'n.id', 'j.id')
     .where('j.queue_id', '=', queueId)
-    .where(({ and }) => and(isOneOf('j.id', ids, 'text')))
-  await run(database, query.orderBy('j.id').forUpdate('j'), tx)
+    .select(ENTRY)
+  const query = tables(database)
+    .selectFrom(entries.as('e'))
+    .where(({ and }) => and(conditionsOf(filter)))
+    .select(['e.id', 'e.next'])
+  return filter.state === 'working' ? [] : run(database, query, tx)
 }
 
 /** What a person may do to what waits: functions that take ids and return how many it was done to. */

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { FoundJob, JobFilter, Page } from '../../src/index.ts'
 import type { Round } from '../../src/store/claim.ts'
 import type { JobSort } from '../../src/store/jobs.ts'
+import { actOnWaiting, lockWaiting } from '../../src/store/waiting.ts'
 import { type Board, openStage, type Player, type Stage, shown, until } from '../support/rounds.ts'
 
 const FUTURE = Date.parse('2040-01-01T00:00:00Z')
@@ -261,12 +262,40 @@ describe('R11 an operator behind a handler that hangs', () => {
     },
   )
 
+  test.each(['perform_now', 'delete_jobs', 'kill'] as const)(
+    '%s does it to what it has seen: not to a round whose process dies meanwhile',
+    async (action) => {
+      const [board, player] = await hang()
+      const done = await stage.database.transaction(async (tx) => {
+        const span = { after: undefined, last: 'busy', limit: 10 }
+        const { entries } = await lockWaiting(
+          stage.database,
+          tx,
+          board.queueId,
+          { retryCount: { to: -1 } },
+          span,
+        )
+        expect(entries).toEqual([{ id: 'busy', next: true }])
+        await stage.expire(player.processId)
+        return actOnWaiting(stage.database, tx, action, board.queueId, entries)
+      })
+      expect(done).toBe(1)
+      const left = action === 'perform_now' ? ['n[1]', 'v[5]'] : ['v[5]']
+      expect(await board.set('busy')).toEqual(left)
+      expect(await board.job('busy')).toMatchObject({
+        retry_count: 0,
+        error: 'broken',
+        claimed_by: player.processId,
+      })
+    },
+  )
+
   /** Until a session waits for a row of this database, alone: longer than a chunk does. */
   function untilOneWaits(): Promise<void> {
     return until(async () => {
       const rows = await stage.query(
         `SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0
-           AND state = 'active' AND query ILIKE '%for update%' AND clock_timestamp() > query_start + interval '350 ms'`,
+           AND state = 'active' AND query ~ 'hold_waiting' AND clock_timestamp() > query_start + interval '350 ms'`,
       )
       expect(rows).toHaveLength(1)
     })
