@@ -44,9 +44,9 @@ describe('the protocol', () => {
       bury_lowest: ['1', '2', '3', '4'],
       release: ['1', '2'],
       hold_waiting: ['1', '1 locks'],
-      delete_jobs: ['1', '2', '3', '4'],
-      kill: ['1', '2', '3', '4'],
-      perform_now: ['1', '2', '3'],
+      delete_jobs: ['1', '2', '3'],
+      kill: ['1', '2', '3'],
+      perform_now: ['1', '2'],
       requeue: ['1', '2', '3', '4', '5'],
     })) {
       const found = gates.filter((gate) => gate.startsWith(`${name} `))
