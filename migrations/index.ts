@@ -3,6 +3,7 @@ import * as tables from './0001_tables.ts'
 import * as claimOfLanes from './0002_claim_of_lanes.ts'
 import * as pushOfOne from './0003_push_of_one.ts'
 import * as oneStatement from './0004_one_statement.ts'
+import * as nextRounds from './0005_next_rounds.ts'
 
 export interface SchemaMigration {
   /** `db` already points at the schema; `schema` is its bare name, for raw SQL. */
@@ -15,4 +16,5 @@ export const migrations: Readonly<Record<string, SchemaMigration>> = {
   '0002_claim_of_lanes': claimOfLanes,
   '0003_push_of_one': pushOfOne,
   '0004_one_statement': oneStatement,
+  '0005_next_rounds': nextRounds,
 }

@@ -1,7 +1,9 @@
 -- R7, for jobs whose rows the caller has locked: the payload with the lowest score below the fence goes to the
--- morgue with all equal ones below it; what is left waits with a clean count, due now. A job with nothing left
--- goes: no push can come in between, it would need the row's lock. Morgue rows are locked in key order, as
--- everywhere.
+-- morgue with all equal ones below it. What is left of the failed round waits with a clean count, due now, united with
+-- what was pushed meanwhile. Where nothing is left of it, that alone waits, until its own time (R3): a payload that was
+-- scheduled does not start earlier because another one died. A job with neither goes: no push can come in between, it
+-- would need the row's lock. The error stays until the next success: it says what the last round of the id came to.
+-- Morgue rows are locked in key order, as everywhere.
 CREATE OR REPLACE FUNCTION @schema@.bury_lowest(
   _queue_ids integer[],
   _ids text[],
@@ -16,12 +18,13 @@ AS $$
 DECLARE
   _owners integer[];
   _tids tid[];
-  _stay boolean[];
+  _places integer[];
+  _dues timestamptz[];
 BEGIN
   WITH lowest AS MATERIALIZED (
     SELECT l.*, d.place FROM unnest(_dying) AS d(place)
     CROSS JOIN LATERAL (
-      SELECT p.queue_id, p.job_id, p.shard, p.digest, p.score, p.payload FROM @schema@.payloads p
+      SELECT p.queue_id, p.job_id, p.digest, p.score, p.payload FROM @schema@.payloads p
       WHERE p.queue_id = _queue_ids[d.place] AND p.job_id = _ids[d.place] AND p.fence < _fences[d.place]
       ORDER BY p.score, p.seq LIMIT 1
     ) l
@@ -35,28 +38,37 @@ BEGIN
     WHERE p.queue_id + 0 = l.queue_id AND p.ctid = e.tid
   )
   INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, error, died_at)
-  SELECT l.queue_id, l.shard, l.job_id, l.digest, l.score, l.payload, _errors[l.place], clock_timestamp() FROM lowest l
+  SELECT l.queue_id, j.shard, l.job_id, l.digest, l.score, l.payload, _errors[l.place], clock_timestamp()
+  FROM lowest l CROSS JOIN LATERAL (
+    SELECT t.shard FROM @schema@.jobs t
+    WHERE t.queue_id = l.queue_id AND t.id >= l.job_id AND t.id <= l.job_id ORDER BY t.id LIMIT 1
+  ) j
   ORDER BY l.queue_id, l.job_id, l.digest
   ON CONFLICT (queue_id, job_id, digest) DO UPDATE SET
     score = least(m.score, excluded.score), error = excluded.error, died_at = excluded.died_at;
 
-  SELECT array_agg(h.queue_id), array_agg(h.tid), array_agg(h.stays) INTO _owners, _tids, _stay
+  SELECT array_agg(h.queue_id), array_agg(h.tid), array_agg(d.place), array_agg(h.due) INTO _owners, _tids, _places, _dues
   FROM unnest(_dying) AS d(place) CROSS JOIN LATERAL (
     SELECT t.queue_id, t.ctid AS tid,
-      (SELECT true FROM @schema@.payloads p WHERE p.queue_id = t.queue_id AND p.job_id = t.id LIMIT 1) IS TRUE AS stays
+      CASE
+        WHEN (SELECT true FROM @schema@.payloads p
+              WHERE p.queue_id = t.queue_id AND p.job_id = t.id AND p.fence < _fences[d.place] LIMIT 1)
+          THEN clock_timestamp()
+        ELSE t.next_perform_in
+      END AS due
     FROM @schema@.jobs t
     WHERE t.queue_id = _queue_ids[d.place] AND t.id >= _ids[d.place] COLLATE "C" AND t.id <= _ids[d.place] COLLATE "C"
     ORDER BY t.id LIMIT 1
   ) h;
   RETURN QUERY
   UPDATE @schema@.jobs j SET
-    retry_count = -1, perform_in = clock_timestamp(), error = NULL,
+    retry_count = -1, perform_in = d.due, error = _errors[d.place],
     next_perform_in = NULL, crashes = 0, claimed_by = NULL, claimed_at = NULL
-  FROM unnest(_owners, _tids, _stay) AS d(queue_id, tid, stays)
-  WHERE j.queue_id + 0 = d.queue_id AND j.ctid = d.tid AND d.stays
+  FROM unnest(_owners, _tids, _places, _dues) AS d(queue_id, tid, place, due)
+  WHERE j.queue_id + 0 = d.queue_id AND j.ctid = d.tid AND d.due IS NOT NULL
   RETURNING j.queue_id, j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);
 
-  DELETE FROM @schema@.jobs j USING unnest(_owners, _tids, _stay) AS d(queue_id, tid, stays)
-  WHERE j.queue_id + 0 = d.queue_id AND j.ctid = d.tid AND NOT d.stays;
+  DELETE FROM @schema@.jobs j USING unnest(_owners, _tids, _dues) AS d(queue_id, tid, due)
+  WHERE j.queue_id + 0 = d.queue_id AND j.ctid = d.tid AND d.due IS NULL;
 END
 $$;

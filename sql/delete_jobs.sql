@@ -1,13 +1,32 @@
--- Deletes waiting jobs with their payloads (R11) and returns how many.
-CREATE OR REPLACE FUNCTION @schema@.delete_jobs(_queue_id integer, _ids text[]) RETURNS integer
+-- Deletes waiting jobs with their payloads, and of jobs in work what waits behind the round (R11). Returns how many that
+-- were. Nothing follows such a round then, which its completion reads from the row. (For `_next` see hold_waiting.)
+--
+-- The payloads go by their ctids: nobody moves those of a job whose row is locked. (For OFFSET 0 see claim.)
+CREATE OR REPLACE FUNCTION @schema@.delete_jobs(_queue_id integer, _ids text[], _next boolean[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
-  _held text[] := @schema@.hold_waiting(_queue_id, _ids);
+  _held text[];
+  _fences bigint[];
+  _jobs text[];
+  _rounds text[];
 BEGIN
-  DELETE FROM @schema@.payloads p WHERE p.queue_id = _queue_id AND p.job_id = ANY (_held);
-  DELETE FROM @schema@.jobs j WHERE j.queue_id = _queue_id AND j.id = ANY (_held);
+  SELECT array_agg(h.id), array_agg(h.fence),
+    array_agg(h.id) FILTER (WHERE h.fence IS NULL), array_agg(h.id) FILTER (WHERE h.fence IS NOT NULL)
+  INTO _held, _fences, _jobs, _rounds
+  FROM @schema@.hold_waiting(_queue_id, _ids, _next) h;
+
+  DELETE FROM @schema@.payloads p
+  USING unnest(_held, _fences) AS h(id, fence) CROSS JOIN LATERAL (
+    SELECT t.ctid AS tid FROM @schema@.payloads t
+    WHERE t.queue_id = _queue_id AND t.job_id = h.id AND t.fence >= coalesce(h.fence, 0)
+    OFFSET 0
+  ) e
+  WHERE p.queue_id + 0 = _queue_id AND p.ctid = e.tid;
+
+  DELETE FROM @schema@.jobs j WHERE j.queue_id = _queue_id AND j.id = ANY (_jobs);
+  UPDATE @schema@.jobs j SET next_perform_in = NULL WHERE j.queue_id = _queue_id AND j.id = ANY (_rounds);
   RETURN coalesce(cardinality(_held), 0);
 END
 $$;

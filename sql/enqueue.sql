@@ -54,9 +54,9 @@ BEGIN
   RETURNING j.queue_id, j.shard, j.fence, j.perform_in INTO _queue_id, _shard, _fence, _due;
 
   IF _fence = _new THEN
-    INSERT INTO @schema@.payloads (queue_id, shard, fence, score, job_id, digest, payload)
+    INSERT INTO @schema@.payloads (queue_id, fence, score, job_id, digest, payload)
     VALUES (
-      _queue_id, _shard, _new, coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
+      _queue_id, _new, coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
       _id, @schema@.digest_of(coalesce(_payload, '""')), coalesce(_payload, '""')
     );
     IF @schema@.is_waited_for(_queue_id) THEN
@@ -66,9 +66,9 @@ BEGIN
   END IF;
 
   IF NOT FOUND THEN
-    SELECT j.queue_id, j.shard, j.fence INTO _queue_id, _shard, _fence
+    SELECT j.queue_id, j.fence INTO _queue_id, _fence
     FROM @schema@.queues q CROSS JOIN LATERAL (
-      SELECT t.queue_id, t.shard, t.fence FROM @schema@.jobs t
+      SELECT t.queue_id, t.fence FROM @schema@.jobs t
       WHERE t.queue_id = q.queue_id AND t.id >= _id COLLATE "C" AND t.id <= _id COLLATE "C"
       ORDER BY t.id FOR NO KEY UPDATE
     ) j
@@ -78,9 +78,9 @@ BEGIN
         USING ERRCODE = 'LK001', HINT = 'Start a worker that defines it, or create it: SELECT @schema@.create_queue(name, shards).';
     END IF;
   END IF;
-  INSERT INTO @schema@.payloads AS p (queue_id, shard, fence, score, job_id, digest, payload)
+  INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload)
   VALUES (
-    _queue_id, _shard, _fence, coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
+    _queue_id, _fence, coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
     _id, @schema@.digest_of(coalesce(_payload, '""')), coalesce(_payload, '""')
   )
   ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq

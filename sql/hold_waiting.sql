@@ -1,18 +1,35 @@
--- Locks those of the given jobs that are not in work, in id order like a push. What a person does to jobs
--- touches these alone. A producer's open transaction is waited for: nothing is passed over in silence.
-CREATE OR REPLACE FUNCTION @schema@.hold_waiting(_queue_id integer, _ids text[]) RETURNS text[]
+-- Locks what waits of the given ids, in id order like a push: jobs that nobody has in work, and the next rounds of those
+-- in work. What a person does touches these alone. A producer's open transaction is waited for: nothing is passed over
+-- in silence.
+--
+-- `fence` says from which one on payloads may be taken; NULL: all of the job. What was pushed since a round began stands
+-- at its fence, and the round itself below it: of that job's row nothing but next_perform_in may change. A push that
+-- comes later waits for the lock, and then finds what was done.
+--
+-- Whether a process is gone is asked once more when the row is locked: by then it may have died, or the row been claimed.
+--
+-- `_next` says of each id which of the two its caller has seen, under locks it still has; NULL takes what there is. A
+-- next round stays what it is when its process dies between the two: the payloads from its fence on.
+CREATE OR REPLACE FUNCTION @schema@.hold_waiting(_queue_id integer, _ids text[], _next boolean[])
+RETURNS TABLE (id text, fence bigint)
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 BEGIN
   PERFORM @schema@.require_read_committed();
-  RETURN (
-    SELECT array_agg(w.id) FROM (
-      SELECT j.id FROM @schema@.jobs j
-      WHERE j.queue_id = _queue_id AND j.id = ANY (_ids)
-        AND CASE WHEN j.claimed_by IS NULL THEN true ELSE @schema@.is_gone(j.claimed_by) END
-      ORDER BY j.id FOR UPDATE
-    ) w
-  );
+  RETURN QUERY
+  SELECT h.id, CASE WHEN h.claimed_by IS NULL THEN NULL WHEN r.next OR NOT @schema@.is_gone(h.claimed_by) THEN h.fence END
+  FROM (SELECT DISTINCT u.id COLLATE "C" AS id, u.next FROM unnest(_ids, _next) AS u(id, next) ORDER BY 1) r
+  CROSS JOIN LATERAL (
+    SELECT j.id, j.claimed_by, j.fence FROM @schema@.jobs j
+    WHERE j.queue_id = _queue_id AND j.id >= r.id AND j.id <= r.id
+      AND CASE
+        WHEN j.claimed_by IS NULL THEN r.next IS NOT TRUE
+        WHEN r.next IS NOT FALSE AND j.next_perform_in IS NOT NULL THEN true
+        WHEN r.next THEN false
+        ELSE @schema@.is_gone(j.claimed_by)
+      END
+    ORDER BY j.id FOR UPDATE
+  ) h;
 END
 $$;

@@ -42,16 +42,16 @@ BEGIN
   SELECT count(*) INTO _new FROM put WHERE put.fence = _fence;
 
   IF _new = cardinality(_ids) THEN
-    INSERT INTO @schema@.payloads (queue_id, shard, fence, score, job_id, digest, payload)
-    SELECT _queue_id, @schema@.shard_of(i.id, _shards), _fence,
+    INSERT INTO @schema@.payloads (queue_id, fence, score, job_id, digest, payload)
+    SELECT _queue_id, _fence,
       coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000), i.id,
       @schema@.digest_of(coalesce(i.payload, '""')), coalesce(i.payload, '""')
     FROM unnest(_ids, _payloads, _scores) AS i(id, payload, score);
     RETURN _fence;
   END IF;
 
-  INSERT INTO @schema@.payloads AS p (queue_id, shard, fence, score, job_id, digest, payload)
-  SELECT j.queue_id, j.shard, j.fence, i.score, j.id, i.digest, i.payload
+  INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload)
+  SELECT j.queue_id, j.fence, i.score, j.id, i.digest, i.payload
   FROM (
     SELECT DISTINCT ON (s.id, s.digest) s.*
     FROM (
@@ -62,7 +62,7 @@ BEGIN
     ORDER BY s.id, s.digest, s.score, s.position
   ) i
   CROSS JOIN LATERAL (
-    SELECT j.queue_id, j.shard, j.fence, j.id FROM @schema@.jobs j
+    SELECT j.queue_id, j.fence, j.id FROM @schema@.jobs j
     WHERE j.queue_id = _queue_id AND j.id >= i.id AND j.id <= i.id
     ORDER BY j.id LIMIT 1
   ) j

@@ -1,20 +1,25 @@
--- A row per queue. `waiting` jobs are `fresh` (never failed) or `retrying`; `due` of them could start now;
--- `lag` is how long the oldest of those has been due. `dead` counts payloads, the others jobs; `processed` and
--- `failed` count rounds since the queue was made. Every table is read once, whatever the number of queues.
+-- A row per queue. What waits is a job that nobody works on, or the next round of one in work, `fresh` (never failed) or
+-- `retrying`; `due` of it could start now, if its id is not in work; `lag` is how long the oldest of that has been due.
+-- `dead` counts payloads, `working` jobs; `processed` and `failed` count rounds since the queue was made. Every table is
+-- read once, whatever the number of queues.
 CREATE OR REPLACE VIEW @schema@.queue_stats AS
 WITH counted AS (
-  SELECT j.queue_id,
-    count(*) FILTER (WHERE p.process_id IS NULL) AS waiting,
-    count(*) FILTER (WHERE p.process_id IS NULL AND j.perform_in <= now.at) AS due,
-    count(*) FILTER (WHERE p.process_id IS NULL AND j.retry_count < 0) AS fresh,
-    count(*) FILTER (WHERE p.process_id IS NULL AND j.retry_count >= 0) AS retrying,
-    count(p.process_id) AS working,
-    min(j.perform_in) FILTER (WHERE p.process_id IS NULL AND j.perform_in <= now.at) AS oldest
-  FROM (SELECT clock_timestamp() AS at OFFSET 0) now
-  CROSS JOIN @schema@.jobs j
-  LEFT JOIN (SELECT l.process_id FROM @schema@.processes l WHERE l.expires_at > clock_timestamp()) p
-    ON p.process_id = j.claimed_by
-  GROUP BY j.queue_id
+  SELECT e.queue_id,
+    count(e.perform_in) AS waiting,
+    count(*) FILTER (WHERE e.perform_in <= e.now) AS due,
+    count(e.perform_in) FILTER (WHERE e.working OR e.retry_count < 0) AS fresh,
+    count(*) FILTER (WHERE NOT e.working AND e.retry_count >= 0) AS retrying,
+    count(*) FILTER (WHERE e.working) AS working,
+    min(e.perform_in) FILTER (WHERE e.perform_in <= e.now) AS oldest
+  FROM (
+    SELECT j.queue_id, now.at AS now, p.process_id IS NOT NULL AS working, j.retry_count,
+      CASE WHEN p.process_id IS NULL THEN j.perform_in ELSE j.next_perform_in END AS perform_in
+    FROM (SELECT clock_timestamp() AS at OFFSET 0) now
+    CROSS JOIN @schema@.jobs j
+    LEFT JOIN (SELECT l.process_id FROM @schema@.processes l WHERE l.expires_at > clock_timestamp()) p
+      ON p.process_id = j.claimed_by
+  ) e
+  GROUP BY e.queue_id
 ), buried AS (
   SELECT m.queue_id, count(*) AS dead FROM @schema@.morgue m GROUP BY m.queue_id
 ), ended AS (

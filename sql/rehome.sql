@@ -1,8 +1,6 @@
 -- Moves up to `_limit` jobs out of shards that a queue no longer has, and returns how many. The row of an id
 -- stays the same row, in work or not, so nothing can run twice. Locked rows are left for the next call; so is
 -- what a producer that still counted with the old shards commits later.
--- The payloads follow in a later statement: the locking one's snapshot may be older than a push whose commit let it
--- lock the row.
 -- Ordered as the index of due work is, so that strays are found in it however few they are: the primary key,
 -- which looks cheap while there are many, would have the whole queue read for the last one.
 CREATE OR REPLACE FUNCTION @schema@.rehome(_queue_id integer, _limit integer) RETURNS integer
@@ -11,7 +9,7 @@ SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off 
 AS $$
 DECLARE
   _shard_count integer;
-  _moved text[];
+  _moved integer;
   _heads text[];
 BEGIN
   PERFORM @schema@.require_read_committed();
@@ -24,19 +22,16 @@ BEGIN
   ), moved AS (
     UPDATE @schema@.jobs j SET shard = @schema@.shard_of(j.id, _shard_count)
     FROM stray s WHERE j.queue_id = s.queue_id AND j.id = s.id
-    RETURNING j.id, j.shard, j.lane, j.perform_in
+    RETURNING j.shard, j.lane, j.perform_in
   ), heads AS (
     SELECT m.shard, m.lane, min(m.perform_in) AS perform_in FROM moved m GROUP BY m.shard, m.lane
   )
-  SELECT (SELECT array_agg(m.id) FROM moved m),
+  SELECT (SELECT count(*) FROM moved m),
     (SELECT array_agg(@schema@.head_of(h.shard, h.lane, h.perform_in)) FROM heads h)
   INTO _moved, _heads;
-  IF _moved IS NULL THEN
-    RETURN 0;
+  IF _heads IS NOT NULL THEN
+    PERFORM @schema@.wake(_queue_id, _heads);
   END IF;
-  UPDATE @schema@.payloads p SET shard = @schema@.shard_of(p.job_id, _shard_count)
-  WHERE p.queue_id = _queue_id AND p.job_id = ANY (_moved);
-  PERFORM @schema@.wake(_queue_id, _heads);
-  RETURN cardinality(_moved);
+  RETURN _moved;
 END
 $$;

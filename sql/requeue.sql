@@ -1,13 +1,13 @@
 -- Moves dead payloads back to their jobs (R5) and returns how many. A waiting job becomes due now with a clean
 -- count; one in work gets them in its next round, at once. A job whose payloads somebody else requeued or
--- deleted meanwhile is left as it is.
+-- deleted meanwhile is left as it is. What they died of, the latest, is the job's error where it has none: it stays until
+-- the next success.
 --
 -- 1. Jobs are locked before morgue rows, in id order, as a death does it: the other way round the two could
 --    deadlock. ON CONFLICT locks the row that is there even though its WHERE never holds.
 -- 2. The payloads move under the fence of their job: below the claim to come, or, of a job in work, what the
 --    completion spares.
--- 3. Of the jobs that were there, those that got something change. One that a dead process left waits, its
---    crash counted.
+-- 3. The jobs that got something change. One that a dead process left waits, its crash counted.
 -- 4. Jobs made in step 1 for nothing go again.
 -- (For OFFSET 0 see claim.)
 CREATE OR REPLACE FUNCTION @schema@.requeue(_queue_id integer, _job_ids text[], _digests bytea[]) RETURNS integer
@@ -15,42 +15,43 @@ LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
-  _made text[];
   _moved integer;
   _risen text[];
+  _errors text[];
   _heads text[];
 BEGIN
   PERFORM @schema@.require_read_committed();
-  WITH made AS (
-    INSERT INTO @schema@.jobs AS j (queue_id, shard, perform_in, id)
-    SELECT _queue_id, @schema@.shard_of(i.id, q.shards), clock_timestamp(), i.id
-    FROM (SELECT DISTINCT d.id COLLATE "C" AS id FROM unnest(_job_ids) AS d(id)) i, @schema@.queues q
-    WHERE q.queue_id = _queue_id
-    ORDER BY i.id
-    ON CONFLICT (queue_id, id) DO UPDATE SET fence = j.fence WHERE false
-    RETURNING j.id
-  )
-  SELECT coalesce(array_agg(m.id), '{}') INTO _made FROM made m;
+  INSERT INTO @schema@.jobs AS j (queue_id, shard, perform_in, id)
+  SELECT _queue_id, @schema@.shard_of(i.id, q.shards), clock_timestamp(), i.id
+  FROM (SELECT DISTINCT d.id COLLATE "C" AS id FROM unnest(_job_ids) AS d(id)) i, @schema@.queues q
+  WHERE q.queue_id = _queue_id
+  ORDER BY i.id
+  ON CONFLICT (queue_id, id) DO UPDATE SET fence = j.fence WHERE false;
 
   WITH risen AS (
     DELETE FROM @schema@.morgue m
     USING (SELECT _queue_id AS queue_id, t.* FROM unnest(_job_ids, _digests) AS t(id, digest) OFFSET 0) d
     WHERE m.queue_id = d.queue_id AND m.job_id = d.id AND m.digest = d.digest
-    RETURNING m.queue_id, m.job_id, m.digest, m.score, m.payload, m.died_at
+    RETURNING m.queue_id, m.job_id, m.digest, m.score, m.payload, m.error, m.died_at
   ), back AS (
-    INSERT INTO @schema@.payloads AS p (queue_id, shard, fence, score, job_id, digest, payload)
-    SELECT _queue_id, j.shard, j.fence, r.score, r.job_id, r.digest, r.payload
+    INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload)
+    SELECT _queue_id, j.fence, r.score, r.job_id, r.digest, r.payload
     FROM risen r JOIN @schema@.jobs j ON j.queue_id = r.queue_id AND j.id = r.job_id
     ORDER BY r.died_at
     ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
       WHERE excluded.score < p.score
   )
-  SELECT count(*), array_agg(DISTINCT r.job_id) INTO _moved, _risen FROM risen r;
+  SELECT coalesce(sum(r.payloads), 0), array_agg(r.job_id), array_agg(r.error) INTO _moved, _risen, _errors
+  FROM (
+    SELECT r.job_id, count(*) AS payloads, (array_agg(r.error ORDER BY r.died_at DESC))[1] AS error
+    FROM risen r GROUP BY r.job_id
+  ) r;
 
   UPDATE @schema@.jobs j SET
-    perform_in = clock_timestamp(), retry_count = -1, error = NULL, next_perform_in = NULL,
+    perform_in = clock_timestamp(), retry_count = -1, error = coalesce(j.error, r.error), next_perform_in = NULL,
     crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer, claimed_by = NULL, claimed_at = NULL
-  WHERE j.queue_id = _queue_id AND j.id = ANY (_risen) AND j.id <> ALL (_made)
+  FROM (SELECT _queue_id AS queue_id, t.* FROM unnest(_risen, _errors) AS t(id, error) OFFSET 0) r
+  WHERE j.queue_id = r.queue_id AND j.id = r.id
     AND CASE WHEN j.claimed_by IS NULL THEN true ELSE @schema@.is_gone(j.claimed_by) END;
 
   UPDATE @schema@.jobs j SET next_perform_in = least(j.next_perform_in, clock_timestamp())

@@ -1,9 +1,16 @@
--- Jobs that nobody works on, with their payloads in the order a handler will get them.
+-- What waits, with its payloads in the order a handler will get them: jobs that nobody works on, and what was pushed
+-- into jobs in work since their round began. That is the job's next round, with a time of its own and a clean count.
 CREATE OR REPLACE VIEW @schema@.waiting AS
-SELECT q.name AS queue, j.id, j.shard, j.lane, j.perform_in, j.retry_count, j.crashes, j.error,
-  @schema@.payloads_of(j.queue_id, j.id, NULL) AS payloads
+SELECT q.name AS queue, j.id, j.shard, j.lane,
+  CASE WHEN p.process_id IS NULL THEN j.perform_in ELSE j.next_perform_in END AS perform_in,
+  CASE WHEN p.process_id IS NULL THEN j.retry_count ELSE -1 END AS retry_count,
+  CASE WHEN p.process_id IS NULL THEN j.crashes ELSE 0::smallint END AS crashes,
+  CASE WHEN p.process_id IS NULL THEN j.error END AS error,
+  CASE
+    WHEN p.process_id IS NULL THEN @schema@.payloads_of(j.queue_id, j.id, NULL)
+    ELSE @schema@.payloads_from(j.queue_id, j.id, j.fence)
+  END AS payloads
 FROM @schema@.jobs j
 JOIN @schema@.queues q USING (queue_id)
-WHERE NOT EXISTS (
-  SELECT FROM @schema@.processes p WHERE p.process_id = j.claimed_by AND p.expires_at > clock_timestamp()
-);
+LEFT JOIN @schema@.processes p ON p.process_id = j.claimed_by AND p.expires_at > clock_timestamp()
+WHERE p.process_id IS NULL OR j.next_perform_in IS NOT NULL;

@@ -22,7 +22,7 @@ export interface JobInfo {
   readonly performIn: Date
   /** The scores of the payloads, in their order. */
   readonly scores: readonly number[]
-  /** Of the last failure. */
+  /** Of the last failure since the last success: also where that was the death of another payload. */
   readonly error: string | null
   /** How often in a row a process died with the job in work. */
   readonly crashes: number

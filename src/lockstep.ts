@@ -130,7 +130,9 @@ export class Lockstep {
   }
 
   /**
-   * A page of the jobs of a queue that match, waiting or in work; by `performIn` unless told otherwise.
+   * A page of the jobs of a queue that match, waiting or in work; by `performIn` unless told otherwise. What was pushed
+   * into a job in work is an entry of its own, which waits: such an id is found twice. With `ids` and without `limit`
+   * the page has all that were asked for.
    * @throws OptionError, or LockstepError `LOCKSTEP_UNKNOWN_QUEUE`, as all that follow
    */
   find(queue: AnyQueue, filter: JobFilter & Page<JobSort> = {}): Promise<Found<FoundJob>> {
@@ -142,17 +144,26 @@ export class Lockstep {
     return findInMorgue(this.#database, queue, filter)
   }
 
-  /** Makes waiting jobs due now; `{}` takes all. Does nothing until it is awaited or iterated, as all that follow. */
+  /**
+   * Makes what waits due now: jobs, and of those in work what was pushed meanwhile; `{}` takes all. Does nothing until it
+   * is awaited or iterated, as all that follow.
+   */
   performNow(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
     return act('perform_now', this.#database, queue, filter, options)
   }
 
-  /** Deletes waiting jobs with their payloads, for good; `{}` takes all. What is in work is not touched. */
+  /**
+   * Deletes what waits, for good: jobs with their payloads, and of those in work what was pushed meanwhile; `{}` takes all.
+   * What is in work is not touched.
+   */
   delete(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
     return act('delete_jobs', this.#database, queue, filter, options)
   }
 
-  /** Moves waiting jobs' payloads to the morgue; `{}` takes all. What is in work is not touched. */
+  /**
+   * Moves the payloads of what waits to the morgue: those of jobs, and of those in work what was pushed meanwhile; `{}`
+   * takes all. What is in work is not touched.
+   */
   kill(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
     return act('kill', this.#database, queue, filter, options)
   }

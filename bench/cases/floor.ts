@@ -19,8 +19,8 @@ const fillSql = (jobs: number) => `
       INSERT INTO lockstep.jobs (queue_id, shard, perform_in, id, fence)
       SELECT 1, i % ${SHARDS}, clock_timestamp(), 'job:' || i, 0
       FROM generate_series(_from, _from + ${PER_INSERT - 1}) i;
-      INSERT INTO lockstep.payloads (queue_id, shard, fence, score, job_id, digest, payload)
-      SELECT 1, i % ${SHARDS}, 0, i, 'job:' || i, sha256(('job:' || i)::bytea), jsonb_build_object('key', 'job', 'seq', i)
+      INSERT INTO lockstep.payloads (queue_id, fence, score, job_id, digest, payload)
+      SELECT 1, 0, i, 'job:' || i, sha256(('job:' || i)::bytea), jsonb_build_object('key', 'job', 'seq', i)
       FROM generate_series(_from, _from + ${PER_INSERT - 1}) i;
       COMMIT;
     END LOOP;

@@ -6,8 +6,8 @@ const INSERT = `
   WITH job AS (
     INSERT INTO lockstep.jobs (queue_id, shard, perform_in, id, fence) VALUES (1, $1, clock_timestamp(), $2, 0)
   )
-  INSERT INTO lockstep.payloads (queue_id, shard, fence, score, job_id, digest, payload)
-  VALUES (1, $1, 0, $3, $2, sha256($2::bytea), $4)`
+  INSERT INTO lockstep.payloads (queue_id, fence, score, job_id, digest, payload)
+  VALUES (1, 0, $3, $2, sha256($2::bytea), $4)`
 
 /** Inserts a job's rows as they come, without a look at what is there, and without a word to workers. */
 export function openBare(setting: Setting): Contender {

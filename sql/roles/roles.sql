@@ -35,8 +35,8 @@ REVOKE ALL ON FUNCTION
   @schema@.bury_lowest, @schema@.check_jobs, @schema@.claim, @schema@.complete, @schema@.create_queue,
   @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue, @schema@.enqueue_many, @schema@.fail,
   @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.hold_waiting, @schema@.is_gone,
-  @schema@.is_waited_for, @schema@.kill, @schema@.look, @schema@.micros, @schema@.payloads_of, @schema@.perform_now,
-  @schema@.problem_of, @schema@.push_many, @schema@.rehome, @schema@.release, @schema@.requeue,
+  @schema@.is_waited_for, @schema@.kill, @schema@.look, @schema@.micros, @schema@.payloads_from, @schema@.payloads_of,
+  @schema@.perform_now, @schema@.problem_of, @schema@.push_many, @schema@.rehome, @schema@.release, @schema@.requeue,
   @schema@.require_read_committed, @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wake
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 GRANT USAGE ON SCHEMA @schema@ TO @producer@, @worker@, @viewer@;
@@ -49,15 +49,15 @@ GRANT EXECUTE ON FUNCTION @schema@.enqueue, @schema@.enqueue_many, @schema@.crea
 GRANT EXECUTE ON FUNCTION
   @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.fail,
   @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.is_gone, @schema@.look, @schema@.micros,
-  @schema@.payloads_of, @schema@.rehome, @schema@.release, @schema@.require_read_committed, @schema@.shard_of, @schema@.survey,
-  @schema@.unsettled, @schema@.wake
+  @schema@.payloads_from, @schema@.payloads_of, @schema@.rehome, @schema@.release, @schema@.require_read_committed,
+  @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wake
 TO @worker@;
 GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;
 GRANT SELECT ON TABLE @schema@.queues, @schema@.migrations, @schema@.queue_stats TO @worker@;
 GRANT SELECT, DELETE,
   UPDATE (shard, perform_in, next_perform_in, retry_count, fence, claimed_by, claimed_at, crashes, error)
 ON TABLE @schema@.jobs TO @worker@;
-GRANT SELECT, DELETE, UPDATE (shard) ON TABLE @schema@.payloads TO @worker@;
+GRANT SELECT, DELETE ON TABLE @schema@.payloads TO @worker@;
 GRANT INSERT, SELECT (queue_id, job_id, digest, score, error, died_at), UPDATE (score, error, died_at)
 ON TABLE @schema@.morgue TO @worker@;
 GRANT SELECT, DELETE, INSERT (host, pid, version, slots, queues, expires_at), UPDATE (expires_at, quiet)
@@ -66,7 +66,7 @@ GRANT SELECT, INSERT, UPDATE (processed, failed) ON TABLE @schema@.counters TO @
 
 -- A viewer sees everything of queues and jobs, payloads among it: `lockstep stats`, `top`, `jobs find`, `morgue list`,
 -- and the views.
-GRANT EXECUTE ON FUNCTION @schema@.payloads_of TO @viewer@;
+GRANT EXECUTE ON FUNCTION @schema@.payloads_from, @schema@.payloads_of TO @viewer@;
 GRANT SELECT ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.waiting,
   @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.process_list

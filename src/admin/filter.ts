@@ -40,20 +40,24 @@ export function checkDeadFilter(filter: DeadFilter, what: string, more: readonly
   checkList(filter.digests, DIGEST, `${what}: digests`)
 }
 
-/** @throws OptionError */
+/**
+ * `all`: how many there can be, where all are wanted unless a limit is set.
+ * @throws OptionError
+ */
 export function fullPage<By extends string>(
   page: Page<By>,
   sorts: readonly By[],
   byDefault: By,
   what: string,
+  all?: number,
 ): FullPage<By> {
-  const { by = byDefault, direction = 'asc', after, limit = DEFAULT_LIMIT } = page
+  const { by = byDefault, direction = 'asc', after, limit } = page
   if (after !== undefined) check(after, TEXT, `${what}: after`)
   return {
     by: oneOf(by, sorts, `${what}: by`),
     direction: oneOf(direction, ['asc', 'desc'] as const, `${what}: direction`),
     after,
-    limit: wholeNumber(limit, 1, MAX_LIMIT, `${what}: limit`),
+    limit: limit === undefined ? (all ?? DEFAULT_LIMIT) : wholeNumber(limit, 1, MAX_LIMIT, `${what}: limit`),
   }
 }
 

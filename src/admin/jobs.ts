@@ -8,16 +8,24 @@ import { Progression } from './progression.ts'
 import { resolveQueue } from './queues.ts'
 import { chunkSettings, type ProgressionOptions, walk } from './walk.ts'
 
+/** At most: one in work, and one that waits. */
+const ENTRIES_OF_AN_ID = 2
 const SORTS: readonly JobSort[] = ['id', 'performIn', 'retryCount']
 
-/** A page of the jobs that match, waiting or in work. By `performIn` by default. */
+/** A page of the entries that match, waiting or in work. By `performIn` by default; of `ids` all by default. */
 export async function find(
   database: Database,
   queue: Queue | string,
   filter: JobFilter & Page<JobSort>,
 ): Promise<Found<FoundJob>> {
   checkJobFilter(filter, 'find', PAGE_KEYS)
-  const page = fullPage(filter, SORTS, 'performIn', 'find')
+  const page = fullPage(
+    filter,
+    SORTS,
+    'performIn',
+    'find',
+    filter.ids && filter.ids.length * ENTRIES_OF_AN_ID,
+  )
   const { queueId } = await resolveQueue(database, queue)
   return findJobs(database, queueId, filter, page)
 }
@@ -28,7 +36,7 @@ const NAMES: Readonly<Record<JobAction, string>> = {
   kill: 'kill',
 }
 
-/** Does `action` to the waiting jobs that match. What is in work is not touched. */
+/** Does `action` to what waits and matches. What is in work is not touched. */
 export function act(
   action: JobAction,
   database: Database,
@@ -46,8 +54,8 @@ export function act(
         {
           count: () => countWaiting(database, queueId, filter),
           async step(tx, after, last, limit) {
-            const seen = await lockWaiting(database, tx, queueId, filter, { after, last, limit })
-            return { seen, done: await actOnWaiting(database, tx, action, queueId, seen) }
+            const { seen, entries } = await lockWaiting(database, tx, queueId, filter, { after, last, limit })
+            return { seen, done: await actOnWaiting(database, tx, action, queueId, entries) }
           },
         },
         settings,

@@ -18,8 +18,10 @@ import { quote } from './suggest.ts'
 
 const HELP = `
 find shows jobs that wait or are in work; the other commands touch what waits and
-leave alone what is in work. They act in chunks: after Ctrl-C, what has been done
-stays done. Ranges include their ends. Times are like 2011-10-11T13:45:40Z or now.
+leave alone what is in work. What is pushed into a job in work waits behind it: then
+find shows the id twice, and the others touch the part that waits. They act in chunks:
+after Ctrl-C, what has been done stays done. Ranges include their ends; --id shows all
+that are named unless there is a --limit. Times are like 2011-10-11T13:45:40Z or now.
 
 Examples:
   $ lockstep jobs find orders --retry-from 0 --by retry-count --desc

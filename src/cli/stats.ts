@@ -4,12 +4,12 @@ import { type ConnectionOptions, connected, withConnection } from './connection.
 import { count, duration, excerpt, table, write, writeJson } from './output.ts'
 
 const HELP = `
-  waiting    jobs nobody works on
+  waiting    jobs nobody works on, and what was pushed into jobs in work
   due        of those, what could start now
   retrying   of those, what has failed at least once
   working    jobs in work
   dead       payloads in the morgue
-  lag        how long the oldest due job has been due
+  lag        how long the oldest of what is due has been due
   processed  rounds that ended well since the queue was made
   failed     rounds that did not
 

@@ -14,7 +14,10 @@ import {
 import { inRange, inTime, isOneOf } from './range.ts'
 import { run, tables } from './tables.ts'
 
-/** Which jobs of a queue: all conditions hold; without any, all jobs. */
+/**
+ * Which jobs of a queue: all conditions hold; without any, all jobs. What was pushed into a job in work waits as an entry
+ * of its own, the job's next round: conditions are on the values of that, or of the round in work.
+ */
 export interface JobFilter {
   /** An empty list names no job. */
   readonly ids?: readonly string[]
@@ -23,10 +26,14 @@ export interface JobFilter {
   readonly performIn?: Range<Date>
   /** −1: never failed, 0: failed once. */
   readonly retryCount?: Range<number>
-  /** In work means by a live process; what a dead one left waits. */
+  /** In work means by a live process; what a dead one left waits, and so does the next round of what is in work. */
   readonly state?: 'waiting' | 'working'
 }
 
+/**
+ * What waits under an id, or is in work. An id in work into which was pushed is found twice: `working`, and `waiting` as
+ * its next round, which starts when this one has ended, at its `performIn` or later.
+ */
 export interface FoundJob {
   readonly id: string
   readonly shard: number
@@ -36,25 +43,27 @@ export interface FoundJob {
   readonly retryCount: number
   /** How often in a row a process died with the job in work. */
   readonly crashes: number
-  /** Of the last failure. */
+  /** Of the last failure, until the next success; null for the next round of what is in work. */
   readonly error: string | null
   readonly state: 'waiting' | 'working'
   /** Since when it is in work; null while it waits. */
   readonly claimedAt: Date | null
-  /** By score. Of a job in work those of this round; what was pushed meanwhile comes with the next. */
+  /** By score. Of a job in work those of this round. */
   readonly payloads: { payload: unknown; score: number }[]
 }
 
 export type JobSort = 'id' | 'performIn' | 'retryCount'
 
-const ID: SortColumn = { column: 'j.id', type: 'text' }
+/** The two entries of one id differ in their state. */
+const KEY: readonly SortColumn[] = [
+  { column: 'e.id', type: 'text' },
+  { column: 'e.state', type: 'state' },
+]
 const SORTS: Readonly<Record<JobSort, readonly SortColumn[]>> = {
-  id: [ID],
-  performIn: [{ column: 'j.perform_in', type: 'time' }, ID],
-  retryCount: [{ column: 'j.retry_count', type: 'integer' }, ID],
+  id: KEY,
+  performIn: [{ column: 'e.perform_in', type: 'time' }, ...KEY],
+  retryCount: [{ column: 'e.retry_count', type: 'integer' }, ...KEY],
 }
-
-const alive = sql<SqlBool>`p.expires_at > clock_timestamp()`
 
 /** @throws OptionError for a cursor that isn't one of this sort */
 export async function findJobs(
@@ -65,18 +74,22 @@ export async function findJobs(
 ): Promise<Found<FoundJob>> {
   const { by, direction, after, limit } = page
   const columns = SORTS[by]
-  let part = matchingJobs(database, queueId, filter).selectAll('j')
-  if (after !== undefined) part = part.where(beyond(columns, decodeCursor(by, columns, after), direction))
+  let part = matchingJobs(database, queueId, filter).selectAll('e')
+  if (after !== undefined) {
+    const place = decodeCursor(by, columns, after)
+    part = part.where(beyond(columns, place, direction))
+    // No index has the state, so none could start at the place; at its id, that of the jobs can.
+    if (by === 'id') part = part.where('e.id', direction === 'asc' ? '>=' : '<=', place[0]!)
+  }
   const order = orderOf(columns, direction)
-  // Joined again outside: without a state in the filter, processes are looked up for the page's rows alone.
+  // Payloads are looked up outside: for the page's rows alone.
   const query = tables(database)
     .selectFrom(
       part
         .orderBy(order)
         .limit(limit + 1)
-        .as('j'),
+        .as('e'),
     )
-    .leftJoin('processes as p', (join) => join.onRef('p.process_id', '=', 'j.claimed_by').on(alive))
     .select(shown(database))
     .select(placeOf(columns).as('place'))
     .orderBy(order)
@@ -86,37 +99,71 @@ export async function findJobs(
   return { items, next: last && encodeCursor(by, last.place) }
 }
 
-/** The jobs that match, each with the live process that has it in work. */
+const WORKING = sql<SqlBool>`p.process_id is not null`
+
+/** The entries that match: each job once, and once more if it is in work and has a next round. Of one id no two wait. */
 export function matchingJobs(database: Database, queueId: number, filter: JobFilter) {
-  const conditions: RawBuilder<SqlBool>[] = [
-    ...isOneOf('j.id', filter.ids, 'text'),
-    ...inRange('j.id', filter.id),
-    ...inTime('j.perform_in', filter.performIn),
-    ...inRange('j.retry_count', filter.retryCount),
-  ]
-  if (filter.state) {
-    conditions.push(sql`p.process_id is ${sql.raw(filter.state === 'working' ? 'not null' : 'null')}`)
-  }
-  return tables(database)
+  const either = sql<{ next: boolean }>`(values (false), (true))`.as<'n'>(sql`n(next)`)
+  const entries = tables(database)
     .selectFrom('jobs as j')
-    .leftJoin('processes as p', (join) => join.onRef('p.process_id', '=', 'j.claimed_by').on(alive))
+    .leftJoin('processes as p', (join) =>
+      join.onRef('p.process_id', '=', 'j.claimed_by').on(sql<SqlBool>`p.expires_at > clock_timestamp()`),
+    )
+    .innerJoin(either, (join) =>
+      join.on(sql<SqlBool>`not n.next or (${WORKING} and j.next_perform_in is not null)`),
+    )
     .where('j.queue_id', '=', queueId)
-    .where(({ and }) => and(conditions))
+    .select(ENTRY)
+    .select(
+      sql<FoundJob['state']>`case when ${WORKING} and not n.next then 'working' else 'waiting' end`.as(
+        'state',
+      ),
+    )
+  return tables(database)
+    .selectFrom(entries.as('e'))
+    .where(({ and }) => and(conditionsOf(filter)))
+    .$if(filter.state !== undefined, (query) => query.where('e.state', '=', filter.state!))
+}
+
+/** Columns of an entry: of the job `j` itself or, where `n.next` says so, of its next round. */
+export const ENTRY = [
+  'j.queue_id',
+  'j.id',
+  'j.shard',
+  'j.lane',
+  'j.fence',
+  'j.claimed_at',
+  sql<boolean>`n.next`.as('next'),
+  sql<Date>`case when n.next then j.next_perform_in else j.perform_in end`.as('perform_in'),
+  sql<number>`case when n.next then -1 else j.retry_count end`.as('retry_count'),
+  sql<number>`case when n.next then 0 else j.crashes end`.as('crashes'),
+  sql<string | null>`case when not n.next then j.error end`.as('error'),
+] as const
+
+/** On an entry `e`, but for its state. */
+export function conditionsOf(filter: JobFilter): RawBuilder<SqlBool>[] {
+  return [
+    ...isOneOf('e.id', filter.ids, 'text'),
+    ...inRange('e.id', filter.id),
+    ...inTime('e.perform_in', filter.performIn),
+    ...inRange('e.retry_count', filter.retryCount),
+  ]
 }
 
 function shown({ schema }: Database) {
-  const working = sql`p.process_id is not null`
-  const payloads = sql`${sql.id(schema, 'payloads_of')}(j.queue_id, j.id, case when ${working} then j.fence end)`
+  const working = sql`e.state = 'working'`
+  const payloads = sql`case when e.next then ${sql.id(schema, 'payloads_from')}(e.queue_id, e.id, e.fence)
+    else ${sql.id(schema, 'payloads_of')}(e.queue_id, e.id, case when ${working} then e.fence end) end`
   return [
-    'j.id',
-    'j.shard',
-    'j.lane',
-    'j.perform_in as performIn',
-    'j.retry_count as retryCount',
-    'j.crashes',
-    'j.error',
-    sql<FoundJob['state']>`case when ${working} then 'working' else 'waiting' end`.as('state'),
-    sql<Date | null>`case when ${working} then j.claimed_at end`.as('claimedAt'),
+    'e.id',
+    'e.shard',
+    'e.lane',
+    'e.perform_in as performIn',
+    'e.retry_count as retryCount',
+    'e.crashes',
+    'e.error',
+    'e.state',
+    sql<Date | null>`case when ${working} then e.claimed_at end`.as('claimedAt'),
     sql<FoundJob['payloads']>`coalesce(${payloads}, '[]')`.as('payloads'),
   ] as const
 }

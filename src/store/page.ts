@@ -14,7 +14,7 @@ export interface Page<By extends string> {
   readonly direction?: 'asc' | 'desc'
   /** `next` of an earlier page with the same `by`; going on in the other direction leads back. */
   readonly after?: string
-  /** Default 100, at most 1,000. */
+  /** 1 to 1,000, default 100; of jobs found by `ids`, all of these, however many. */
   readonly limit?: number
 }
 
@@ -48,6 +48,12 @@ const TYPES = {
     write: (column) => sql`${sql.ref(column)}::text`,
     read: (text) => sql`${text}::text`,
     valid: (text) => !text.includes('\u0000'),
+  },
+  /** Of a job. */
+  state: {
+    write: (column) => sql`${sql.ref(column)}`,
+    read: (text) => sql`${text}::text`,
+    valid: (text) => text === 'waiting' || text === 'working',
   },
   // In two parts: a bigint times an interval goes through a double, which is too coarse after the year 2255.
   time: {

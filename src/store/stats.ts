@@ -8,9 +8,9 @@ export interface QueueStats {
   readonly shards: number
   /** Null: it isn't paused. */
   readonly pausedAt: Date | null
-  /** Jobs that nobody works on. */
+  /** Jobs that nobody works on, and next rounds of jobs in work: what was pushed into them meanwhile. */
   readonly waiting: number
-  /** Of the waiting ones, those that could start now. */
+  /** Of the waiting ones, those that could start now, or as soon as their id is no longer in work. */
   readonly due: number
   /** Of the waiting ones, those that have never failed. */
   readonly fresh: number
@@ -19,7 +19,7 @@ export interface QueueStats {
   /** Jobs in work. */
   readonly working: number
   readonly dead: number
-  /** ms since the oldest due job became due; 0 where none is. */
+  /** ms since the oldest due one became due; 0 where none is. */
   readonly lag: number
   readonly processed: number
   readonly failed: number

@@ -7,6 +7,7 @@ export interface JobsTable {
   shard: number
   lane: number
   perform_in: Date
+  next_perform_in: Date | null
   retry_count: number
   fence: number
   claimed_by: number | null

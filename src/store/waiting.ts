@@ -1,16 +1,18 @@
+import { sql } from 'kysely'
 import type { Database, Queryable } from '../postgres/database.ts'
-import { type JobFilter, matchingJobs } from './jobs.ts'
-import { run } from './tables.ts'
+import { conditionsOf, ENTRY, type JobFilter, matchingJobs } from './jobs.ts'
+import { run, tables } from './tables.ts'
 
-/** How many waiting jobs match, and the last of their ids: a walk that ends there ends. */
+/** How many entries wait and match, and the last of their ids: a walk that ends there ends. */
 export async function countWaiting(
   database: Database,
   queueId: number,
   filter: JobFilter,
 ): Promise<{ total: number; last: string | null }> {
-  const query = matchingJobs(database, queueId, filter)
-    .where('p.process_id', 'is', null)
-    .select(({ fn }) => [fn.countAll<number>().as('total'), fn.max<string | null>('j.id').as('last')])
+  const query = matchingWaiting(database, queueId, filter).select(({ fn }) => [
+    fn.countAll<number>().as('total'),
+    fn.max<string | null>('e.id').as('last'),
+  ])
   const [row] = await run(database, query)
   return row!
 }
@@ -23,9 +25,17 @@ export interface IdSpan {
   readonly limit: number
 }
 
+/** What waits under an id: the job, or the next round of one that is in work. */
+export interface WaitingEntry {
+  readonly id: string
+  readonly next: boolean
+}
+
 /**
- * Locks the next waiting jobs that match, in id order like a push, and returns their ids. The filter is looked
- * at again on the newest version of a row that was waited for.
+ * Locks the next jobs under whose id something waits that matches, in id order like a push. `seen` are those that were
+ * found, `entries` what matches now: a row that was waited for may have ended its round, or begun another one, and what
+ * waits under the id is something else then. What that is says who holds the lock, not the lease as it reads: a process
+ * whose lease seems over may be renewing it, and then its round is not to be touched.
  */
 export async function lockWaiting(
   database: Database,
@@ -33,17 +43,42 @@ export async function lockWaiting(
   queueId: number,
   filter: JobFilter,
   { after, last, limit }: IdSpan,
-): Promise<string[]> {
-  let query = matchingJobs(database, queueId, filter)
-    .where('p.process_id', 'is', null)
-    .where('j.id', '<=', last)
-    .select('j.id')
-  if (after !== undefined) query = query.where('j.id', '>', after)
-  const rows = await run(database, query.orderBy('j.id').limit(limit).forUpdate('j'), tx)
-  return rows.map(({ id }) => id)
+): Promise<{ seen: string[]; entries: WaitingEntry[] }> {
+  let query = matchingWaiting(database, queueId, filter).where('e.id', '<=', last).select('e.id')
+  if (after !== undefined) query = query.where('e.id', '>', after)
+  const seen = (await run(database, query.orderBy('e.id').limit(limit), tx)).map(({ id }) => id)
+  const held = await database.call<HeldRow>('hold_waiting', [queueId, seen, null], tx)
+  return { seen, entries: await matchingHeld(database, tx, queueId, filter, held) }
 }
 
-/** What a person may do to waiting jobs: functions that take their ids and return how many it was done to. */
+interface HeldRow {
+  readonly id: string
+  /** Null: all of the job. */
+  readonly fence: number | null
+}
+
+async function matchingHeld(
+  database: Database,
+  tx: Queryable,
+  queueId: number,
+  filter: JobFilter,
+  held: readonly HeldRow[],
+): Promise<WaitingEntry[]> {
+  const columns = [held.map(({ id }) => id), held.map(({ fence }) => fence !== null)]
+  const rows = sql<{ id: string; next: boolean }>`unnest(${columns[0]}::text[], ${columns[1]}::boolean[])`
+  const entries = tables(database)
+    .selectFrom('jobs as j')
+    .innerJoin(rows.as<'n'>(sql`n(id, next)`), 'n.id', 'j.id')
+    .where('j.queue_id', '=', queueId)
+    .select(ENTRY)
+  const query = tables(database)
+    .selectFrom(entries.as('e'))
+    .where(({ and }) => and(conditionsOf(filter)))
+    .select(['e.id', 'e.next'])
+  return filter.state === 'working' ? [] : run(database, query, tx)
+}
+
+/** What a person may do to what waits: functions that take ids and return how many it was done to. */
 export type JobAction = 'perform_now' | 'delete_jobs' | 'kill'
 
 export async function actOnWaiting(
@@ -51,8 +86,13 @@ export async function actOnWaiting(
   tx: Queryable,
   action: JobAction,
   queueId: number,
-  ids: readonly string[],
+  entries: readonly WaitingEntry[],
 ): Promise<number> {
-  const [row] = await database.call<Record<JobAction, number>>(action, [queueId, ids], tx)
+  const columns = [entries.map(({ id }) => id), entries.map(({ next }) => next)]
+  const [row] = await database.call<Record<JobAction, number>>(action, [queueId, ...columns], tx)
   return row![action]
+}
+
+function matchingWaiting(database: Database, queueId: number, filter: JobFilter) {
+  return matchingJobs(database, queueId, filter).where('e.state', '=', 'waiting')
 }

@@ -104,13 +104,15 @@ describe('R11 pages', () => {
   test.each([
     ['nonsense', 'performIn'],
     ['', 'performIn'],
-    [cursor('id', 'a'), 'performIn'],
-    [cursor('performIn', '12', 'a', 'b'), 'performIn'],
-    [cursor('performIn', 'soon', 'a'), 'performIn'],
-    [cursor('performIn', '9'.repeat(19), 'a'), 'performIn'],
-    [cursor('retryCount', '1.5', 'a'), 'retryCount'],
-    [cursor('retryCount', '9999999999', 'a'), 'retryCount'],
-    [cursor('id', 'a\u0000'), 'id'],
+    [cursor('id', 'a', 'waiting'), 'performIn'],
+    [cursor('id', 'a'), 'id'],
+    [cursor('id', 'a', 'dead'), 'id'],
+    [cursor('performIn', '12', 'a', 'waiting', 'b'), 'performIn'],
+    [cursor('performIn', 'soon', 'a', 'waiting'), 'performIn'],
+    [cursor('performIn', '9'.repeat(19), 'a', 'waiting'), 'performIn'],
+    [cursor('retryCount', '1.5', 'a', 'waiting'), 'retryCount'],
+    [cursor('retryCount', '9999999999', 'a', 'waiting'), 'retryCount'],
+    [cursor('id', 'a\u0000', 'waiting'), 'id'],
     [Buffer.from('{"by":"id"}').toString('base64url'), 'id'],
     [Buffer.from('["id",7]').toString('base64url'), 'id'],
   ] as const)('refuse the cursor %j for a page by %s', async (after, by) => {
@@ -231,7 +233,10 @@ describe('R11 a found job', () => {
     ])
     expect(working.items[0]!.claimedAt!.getTime()).toBeGreaterThan(Date.now() - 60_000)
     const waiting = await stage.lockstep.find(one.queue, { state: 'waiting' })
-    expect(waiting.items).toMatchObject([{ id: 'b', state: 'waiting', claimedAt: null }])
+    expect(waiting.items).toMatchObject([
+      { id: 'a', state: 'waiting', claimedAt: null, payloads: [{ payload: 'later', score: 0 }] },
+      { id: 'b', state: 'waiting', claimedAt: null },
+    ])
 
     await stage.expire(player.processId)
     const { items } = await stage.lockstep.find(one.queue, { state: 'waiting', by: 'id' })

@@ -42,7 +42,7 @@ describe('R5 requeue', () => {
 
     expect(await stage.lockstep.requeue(board.queue, {})).toEqual({ done: 2, total: 2 })
     const job = await board.job('a')
-    expect(job).toMatchObject({ retry_count: -1, error: null, claimed_by: null })
+    expect(job).toMatchObject({ retry_count: -1, error: 'broken', claimed_by: null })
     expect(Math.abs(job.performIn - Date.now())).toBeLessThan(60_000)
     expect(await board.set('a')).toEqual(['x[1]', 'v[2]', 'w[4]'])
     expect(await deadIn(board)).toEqual([])
@@ -84,6 +84,34 @@ describe('R5 requeue', () => {
     await stage.lockstep.requeue(board.queue, {})
     expect(await board.job('a')).toMatchObject({ claimed_by: null, crashes: 1, retry_count: -1 })
     expect((await (await board.player()).take()).payloads).toEqual(['v', 'w'])
+  })
+
+  test('brings back the error: the latest one, until the next success, where the job has none', async () => {
+    const board = await stage.queue({ batchSize: 2 })
+    const player = await board.player()
+    for (const [payload, error] of [
+      ['v', 'first'],
+      ['w', 'second'],
+    ] as const) {
+      await board.push({ id: 'a', payload, score: 1 }, { id: 'b', payload, score: 1 })
+      await player.fail((await player.claim()).rounds, null, error)
+    }
+    await stage.lockstep.requeue(board.queue, { ids: ['a'] })
+    expect(await board.job('a')).toMatchObject({ error: 'second', retry_count: -1 })
+
+    await board.push({ id: 'b', payload: 'x', score: 1 })
+    const [a, b] = (await player.claim()).rounds
+    expect([a, b]).toMatchObject([
+      { id: 'a', error: 'second' },
+      { id: 'b', error: null },
+    ])
+    await stage.lockstep.requeue(board.queue, { ids: ['b'] })
+    expect(await board.job('b')).toMatchObject({ error: null })
+    await player.fail([b!], 3_600, 'third')
+    expect(await board.job('b')).toMatchObject({ error: 'third' })
+    await board.push({ id: 'a', payload: 'y', performIn: FUTURE })
+    await player.complete(a!)
+    expect(await board.job('a')).toMatchObject({ error: null })
   })
 
   test('of some by filter, in chunks, leaves the others', async () => {

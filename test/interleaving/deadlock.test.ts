@@ -42,10 +42,13 @@ const requeueing: Bulk = {
   },
 }
 
-function acting(name: string, action: JobAction): Bulk {
+function acting(name: string, action: JobAction, next = false): Bulk {
   return {
     name,
-    act: ({ stage, queueId }, session, ids) => actOnWaiting(stage.database, session, action, queueId, ids),
+    act({ stage, queueId }, session, ids) {
+      const entries = ids.map((id) => ({ id, next }))
+      return actOnWaiting(stage.database, session, action, queueId, entries)
+    },
   }
 }
 

@@ -101,8 +101,8 @@ function acting(name: string, action: JobAction): Operation {
     name,
     async act({ board: { stage, queueId } }, session) {
       const span = { after: undefined, last: ID, limit: 10 }
-      const ids = await lockWaiting(stage.database, session, queueId, { ids: [ID] }, span)
-      return `${await actOnWaiting(stage.database, session, action, queueId, ids)}`
+      const { entries } = await lockWaiting(stage.database, session, queueId, { ids: [ID] }, span)
+      return `${await actOnWaiting(stage.database, session, action, queueId, entries)}`
     },
   }
 }

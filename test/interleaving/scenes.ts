@@ -116,5 +116,5 @@ async function bury(board: Board): Promise<void> {
   const { database } = board.stage
   await push(board, 'v', 2)
   await push(board, 'd', 5)
-  await actOnWaiting(database, database.pool, 'kill', board.queueId, [ID])
+  await actOnWaiting(database, database.pool, 'kill', board.queueId, [{ id: ID, next: false }])
 }

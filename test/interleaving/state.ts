@@ -55,6 +55,7 @@ const STATE = `
        AND NOT EXISTS (SELECT FROM lockstep.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id)),
     (SELECT 'WRONG: payloads above the fence' FROM lockstep.jobs j JOIN lockstep.payloads p
        ON p.queue_id = j.queue_id AND p.job_id = j.id AND p.fence > j.fence WHERE j.queue_id = _queue_id LIMIT 1),
-    (SELECT 'WRONG: payloads in another shard than their job' FROM lockstep.jobs j JOIN lockstep.payloads p
-       ON p.queue_id = j.queue_id AND p.job_id = j.id AND p.shard <> j.shard WHERE j.queue_id = _queue_id LIMIT 1)
+    (SELECT 'WRONG: a next round without payloads, or payloads without one' FROM lockstep.jobs j
+       WHERE j.queue_id = _queue_id AND j.claimed_by IS NOT NULL AND (j.next_perform_in IS NOT NULL) <> EXISTS (
+         SELECT FROM lockstep.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id AND p.fence >= j.fence))
   ) AS state`

@@ -8,6 +8,12 @@ const waiting: Setting = { name: 'waiting', job: 'waiting' }
 const inWork: Setting = { name: 'in work', job: 'in work' }
 const pushedAgain: Setting = { name: 'in work and pushed again', job: 'in work', next: true }
 const left: Setting = { name: 'left', job: 'left' }
+const mortalPushedAgain: Setting = {
+  name: 'in work by a process that may die, pushed again',
+  job: 'in work',
+  next: true,
+  mortal: true,
+}
 const mortal: Setting = { name: 'in work by a process that may die', job: 'in work', mortal: true }
 
 const { claim, complete, pushNew, pushEqual, renew, sweep, twoHours } = the
@@ -35,6 +41,27 @@ describe('three sessions', () => {
     ),
     of('P6 a rescue, a push and a late completion', left, claim, pushEqual, complete),
     of('R11 a rescue, a late failure and a delete', left, claim, the.fail, the.remove),
+    of(
+      'R11 a delete of what waits behind a round, its completion and a push',
+      pushedAgain,
+      the.remove,
+      complete,
+      pushEqual,
+    ),
+    of(
+      'R11 a kill of what waits behind a round, its death and a push',
+      pushedAgain,
+      the.kill,
+      the.die,
+      pushNew,
+    ),
+    of(
+      'R11 a perform now behind a round, its completion and a claim',
+      pushedAgain,
+      the.performNow,
+      complete,
+      claim,
+    ),
   ]
   testEach(cases, { crews: 3, sessions: 3, schedules: 60, atLeast: 20 })
 })
@@ -47,6 +74,20 @@ describe('the ends of processes', () => {
   const cases = [
     of('P1 a rescue, a renewal under way and the end of the lease', mortal, claim, renew, twoHours),
     of('P1 a delete, a renewal under way and the end of the lease', mortal, the.remove, renew, twoHours),
+    of(
+      'P1 R11 a delete behind a round, a rescue and the end of the lease',
+      mortalPushedAgain,
+      the.remove,
+      claim,
+      twoHours,
+    ),
+    of(
+      'P1 R11 a kill behind a round, a renewal under way and the end of the lease',
+      mortalPushedAgain,
+      the.kill,
+      renew,
+      twoHours,
+    ),
     of('P1 a rescue and a sweep of dead processes', left, claim, sweep),
     of('P6 a late completion, a rescue and a sweep of dead processes', left, complete, claim, sweep),
     {

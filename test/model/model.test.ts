@@ -1,9 +1,10 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, test } from 'vitest'
 import { openStage, type Stage } from '../support/rounds.ts'
-import { Model, type Policy } from './model.ts'
+import { Model } from './model.ts'
 import { Real } from './real.ts'
 import { sequences } from './steps.ts'
+import type { Policy } from './words.ts'
 import { World } from './world.ts'
 
 /**

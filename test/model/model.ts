@@ -1,84 +1,24 @@
+import {
+  type Answer,
+  byId,
+  type Claim,
+  type Dead,
+  type Entry,
+  FUTURE,
+  fresh,
+  type Job,
+  type Policy,
+  type Pushed,
+  type Retries,
+  unite,
+  type Waiting,
+} from './words.ts'
+
 /**
  * The rules R1 to R11 in memory, as plainly as they are written. It shares no code with what it judges.
  *
- * Times are ticks: a job is due below `FUTURE`. Whatever happens "now" happens at the next tick.
+ * Whatever happens "now" happens at the next tick.
  */
-
-export const FUTURE = 1_000_000_000
-
-/** A payload in a set; of equal scores the lower `seq` comes first. */
-export interface Entry {
-  readonly payload: string
-  readonly score: number
-  readonly seq: number
-}
-
-export interface Job {
-  id: string
-  lane: number
-  performIn: number
-  retryCount: number
-  error: string | null
-  crashes: number
-  /** The claim it is in work under; null while it waits. */
-  claim: Claim | null
-  /** What waits, or was there when the round in work began. */
-  set: Entry[]
-  /** Pushed while in work, and when that may start; null where nothing was. */
-  next: Entry[]
-  nextPerformIn: number | null
-}
-
-/** One round of one job. Whoever holds another object has lost it. */
-export interface Claim {
-  readonly id: string
-  readonly process: number
-  readonly taken: readonly Entry[]
-  /** Whether maxPayloads left some behind. */
-  readonly cut: boolean
-  readonly retryCount: number
-  readonly crashes: number
-  readonly rescued: boolean
-  readonly error: string | null
-}
-
-export interface Dead {
-  readonly id: string
-  readonly payload: string
-  readonly score: number
-  readonly error: string
-}
-
-export interface Pushed {
-  readonly id: string
-  readonly payload: string
-  readonly score: number
-  readonly performIn: number
-  readonly lane: number
-}
-
-/** How a round that could not simply end was answered. */
-export type Answer = 'again' | 'held' | 'lost' | undefined
-
-export interface Policy {
-  readonly batchSize: number
-  readonly maxPayloads: number | undefined
-  readonly maxRetryCount: number
-}
-
-/** Sets unite; for an equal payload the smallest score wins, and of equal scores the first. */
-export function unite(...entries: readonly Entry[]): Entry[] {
-  const best = new Map<string, Entry>()
-  for (const entry of entries) {
-    const other = best.get(entry.payload)
-    if (!other || before(entry, other)) best.set(entry.payload, entry)
-  }
-  return [...best.values()].sort((a, b) => (before(a, b) ? -1 : 1))
-}
-
-function before(a: Entry, b: Entry): boolean {
-  return a.score !== b.score ? a.score < b.score : a.seq < b.seq
-}
 
 export class Model {
   readonly policy: Policy
@@ -90,6 +30,7 @@ export class Model {
   readonly open = new Map<number, Pushed[]>()
   #tick = 1_000
   #seq = 0
+  #deaths = 0
 
   constructor(policy: Policy) {
     this.policy = policy
@@ -181,15 +122,16 @@ export class Model {
     return 'again'
   }
 
+  /** What was pushed meanwhile keeps its own time where nothing else is left. */
   #die(job: Job, error: string): Answer {
     const [lowest, ...rest] = job.set
     this.#bury(job.id, lowest!, error)
-    const set = unite(...rest, ...job.next)
-    if (set.length === 0) {
+    const performIn = rest.length > 0 ? this.now() : job.nextPerformIn
+    if (performIn === null) {
       this.jobs.delete(job.id)
       return undefined
     }
-    this.#wait(job, { performIn: this.now(), retryCount: -1, error: null, crashes: 0 }, set)
+    this.#wait(job, { performIn, retryCount: -1, error, crashes: 0 }, unite(...rest, ...job.next))
     return 'again'
   }
 
@@ -208,38 +150,67 @@ export class Model {
   #bury(id: string, { payload, score }: Entry, error: string): void {
     const key = `${id} ${payload}`
     const other = this.morgue.get(key)
-    this.morgue.set(key, { id, payload, score: Math.min(score, other?.score ?? score), error })
+    this.#deaths += 1
+    this.morgue.set(key, {
+      id,
+      payload,
+      score: Math.min(score, other?.score ?? score),
+      error,
+      died: this.#deaths,
+    })
+  }
+
+  /** R3: a job that nobody works on waits; one in work does not, but what was pushed into it meanwhile. */
+  entries(): Waiting[] {
+    return [...this.jobs.values()].sort(byId).flatMap((job): Waiting[] => {
+      const { id, performIn, nextPerformIn, retryCount, crashes, error, set, next } = job
+      const own = { id, performIn, retryCount, crashes, error }
+      if (this.free(job)) return [{ ...own, state: 'waiting', set: unite(...set, ...next) }]
+      const working: Waiting = { ...own, state: 'working', set }
+      if (nextPerformIn === null) return [working]
+      const clean = { retryCount: -1, crashes: 0, error: null }
+      return [{ id, state: 'waiting', performIn: nextPerformIn, ...clean, set: next }, working]
+    })
   }
 
   /** R11, all of them: what is in work is not touched. Each says how many it was. */
-  delete(ids: readonly string[]): number {
-    const jobs = this.#touchable(ids)
-    for (const { id } of jobs) this.jobs.delete(id)
-    return jobs.length
+  delete(ids: readonly string[], retries: Retries): number {
+    return this.#act(ids, retries, (job) => this.#takeOut(job))
   }
 
-  kill(ids: readonly string[]): number {
-    const jobs = this.#touchable(ids)
-    for (const job of jobs) {
-      for (const entry of unite(...job.set, ...job.next)) this.#bury(job.id, entry, job.error ?? 'killed')
-      this.jobs.delete(job.id)
-    }
-    return jobs.length
+  kill(ids: readonly string[], retries: Retries): number {
+    return this.#act(ids, retries, (job, entry) => {
+      for (const one of entry.set) this.#bury(job.id, one, entry.error ?? 'killed')
+      this.#takeOut(job)
+    })
   }
 
-  performNow(ids: readonly string[]): number {
-    const jobs = this.#touchable(ids)
-    for (const job of jobs) {
+  performNow(ids: readonly string[], retries: Retries): number {
+    return this.#act(ids, retries, (job, entry) => {
+      if (!this.free(job)) {
+        job.nextPerformIn = this.now()
+        return
+      }
       const crashes = job.crashes + (job.claim ? 1 : 0)
-      this.#wait(job, { performIn: this.now(), crashes }, unite(...job.set, ...job.next))
-    }
-    return jobs.length
+      this.#wait(job, { performIn: this.now(), crashes }, [...entry.set])
+    })
   }
 
-  #touchable(ids: readonly string[]): Job[] {
-    return [...this.jobs.values()]
-      .filter((job) => ids.includes(job.id) && this.free(job))
-      .sort((a, b) => (a.id < b.id ? -1 : 1))
+  #act(
+    ids: readonly string[],
+    { from = -1, to = Number.POSITIVE_INFINITY }: Retries,
+    deed: (job: Job, entry: Waiting) => void,
+  ): number {
+    const entries = this.entries()
+      .filter(({ id, state }) => ids.includes(id) && state === 'waiting')
+      .filter(({ retryCount }) => retryCount >= from && retryCount <= to)
+    for (const entry of entries) deed(this.jobs.get(entry.id)!, entry)
+    return entries.length
+  }
+
+  #takeOut(job: Job): void {
+    if (this.free(job)) this.jobs.delete(job.id)
+    else Object.assign(job, { next: [], nextPerformIn: null })
   }
 
   /** R5. Equal scores of one requeue may come in any order: they get one `seq`. */
@@ -247,19 +218,24 @@ export class Model {
     const risen = [...this.morgue.values()].filter(({ id }) => ids.includes(id))
     this.#seq += 1
     for (const id of [...new Set(risen.map((dead) => dead.id))].sort()) {
-      const entries = risen.filter((dead) => dead.id === id).map((dead) => ({ ...dead, seq: this.#seq }))
-      this.#rise(id, entries)
+      const dead = risen.filter((one) => one.id === id)
+      const { error } = dead.reduce((one, other) => (other.died > one.died ? other : one))
+      this.#rise(
+        id,
+        dead.map((one) => ({ ...one, seq: this.#seq })),
+        error,
+      )
     }
     for (const { id, payload } of risen) this.morgue.delete(`${id} ${payload}`)
     return risen.length
   }
 
-  #rise(id: string, risen: readonly Entry[]): void {
+  #rise(id: string, risen: readonly Entry[], error: string): void {
     const job = this.jobs.get(id)
-    if (!job) this.jobs.set(id, fresh(id, 0, this.now(), unite(...risen)))
+    if (!job) this.jobs.set(id, { ...fresh(id, 0, this.now(), unite(...risen)), error })
     else if (this.free(job)) {
       const crashes = job.crashes + (job.claim ? 1 : 0)
-      const numbers = { performIn: this.now(), retryCount: -1, error: null, crashes }
+      const numbers = { performIn: this.now(), retryCount: -1, error: job.error ?? error, crashes }
       this.#wait(job, numbers, unite(...job.set, ...job.next, ...risen))
     } else {
       job.next = unite(...job.next, ...risen)
@@ -275,9 +251,4 @@ export class Model {
       if (job.nextPerformIn !== null) job.nextPerformIn = sooner(job.nextPerformIn)
     }
   }
-}
-
-function fresh(id: string, lane: number, performIn: number, set: Entry[]): Job {
-  const numbers = { retryCount: -1, error: null, crashes: 0 }
-  return { id, lane, performIn, ...numbers, claim: null, set, next: [], nextPerformIn: null }
 }

@@ -1,8 +1,9 @@
 import type pg from 'pg'
 import type { Round } from '../../src/store/claim.ts'
+import { type FoundJob, findJobs } from '../../src/store/jobs.ts'
 import type { Exception } from '../../src/store/settle.ts'
 import type { Board, Player } from '../support/rounds.ts'
-import { FUTURE, type Pushed } from './model.ts'
+import { FUTURE, type Pushed } from './words.ts'
 
 /** Tick 0, in seconds since 1970; a tick is a second. */
 const BEGINNING = Date.UTC(2001) / 1000
@@ -69,11 +70,29 @@ export class Real {
     )
   }
 
-  /** Payload rows whose job is gone, or stands in another shard. */
+  /** What waits and what is in work, as `find` shows it. */
+  async entries(): Promise<FoundJob[]> {
+    const { stage, queueId } = this.board
+    const page = { by: 'id', direction: 'asc', after: undefined, limit: 100 } as const
+    return (await findJobs(stage.database, queueId, {}, page)).items
+  }
+
+  /** The same as the view for people has it, and as they are counted. */
+  async counts(): Promise<{ view: number; waiting: number; fresh: number; working: number }> {
+    const { stage, queue } = this.board
+    const [row] = await stage.query<{ view: number; waiting: number; fresh: number; working: number }>(
+      `SELECT s.waiting, s.fresh, s.working, (SELECT count(*) FROM lockstep.waiting w WHERE w.queue = s.queue) AS view
+       FROM lockstep.queue_stats s WHERE s.queue = $1`,
+      [queue.name],
+    )
+    return row!
+  }
+
+  /** Payload rows whose job is gone. */
   async strays(): Promise<unknown[]> {
     return this.board.stage.query(
       `SELECT p.* FROM lockstep.payloads p LEFT JOIN lockstep.jobs j ON j.queue_id = p.queue_id AND j.id = p.job_id
-       WHERE p.queue_id = $1 AND (j.id IS NULL OR j.shard <> p.shard)`,
+       WHERE p.queue_id = $1 AND j.id IS NULL`,
       [this.board.queueId],
     )
   }

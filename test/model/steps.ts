@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { type Answer, FUTURE, type Pushed } from './model.ts'
 import { answerFor, handed } from './real.ts'
+import { type Answer, FUTURE, type Pushed, type Retries } from './words.ts'
 import { expectOrder, type Held, type World } from './world.ts'
 
 /** One call on both sides, or several that no other comes between. */
@@ -66,6 +66,22 @@ const push = step('push', pushes, (some) => ({
     await real.pushIn(some)
   },
 }))
+
+/** Behind a round in work, so that there is something to come between it and its end. */
+const pushBehind = step('push behind', fc.tuple(places, pushed, fc.boolean()), ([place, one, later]) => ({
+  possible: (world) => inWork(world).some((id) => !world.model.locked(id)),
+  async act(world) {
+    const { model, real } = world
+    const ids = inWork(world).filter((id) => !model.locked(id))
+    const some = [{ ...one, id: ids[place % ids.length]!, performIn: later ? 2_000_000_000 : one.performIn }]
+    model.push(some)
+    await real.pushIn(some)
+  },
+}))
+
+function inWork({ model }: World): string[] {
+  return [...model.jobs.values()].flatMap((job) => (model.free(job) ? [] : [job.id]))
+}
 
 const begin = step('push in a transaction', fc.tuple(fc.nat({ max: 1 }), pushes), ([place, some]) => ({
   possible: (world) => !world.model.open.has(place) && unlocked(world, idsOf(some)),
@@ -208,16 +224,39 @@ function busyProcesses({ model }: World): number[] {
   )
 }
 
-const ACTS = ['delete', 'kill', 'performNow', 'requeue', 'requeue', 'requeue'] as const
-
-const act = step('act', fc.tuple(fc.constantFrom(...ACTS), someIds), ([name, ids]) => ({
+const requeue = step('requeue', someIds, (ids) => ({
   possible: (world) => unlocked(world, IDS),
   async act({ model, real }) {
-    const { lockstep } = real.board.stage
-    const { done } = await lockstep[name](real.board.queue, { ids })
-    expect(done).toBe(model[name](ids))
+    const { done } = await real.board.stage.lockstep.requeue(real.board.queue, { ids })
+    expect(done).toBe(model.requeue(ids))
   },
 }))
+
+const ACTS = ['delete', 'kill', 'performNow'] as const
+const retries: fc.Arbitrary<Retries> = fc.oneof(
+  { weight: 3, arbitrary: fc.constant({}) },
+  { weight: 1, arbitrary: fc.constantFrom({ to: -1 }, { from: 0 }) },
+)
+
+/** On what waits behind a round in work, mostly, where something does. */
+const act = step(
+  'act',
+  fc.tuple(fc.constantFrom(...ACTS), places, someIds, retries),
+  ([name, place, some, retryCount]) => ({
+    possible: (world) => unlocked(world, IDS),
+    async act(world) {
+      const { model, real } = world
+      const ids =
+        place > 1 && behind(world).length > 0 ? [behind(world)[place % behind(world).length]!] : some
+      const { done } = await real.board.stage.lockstep[name](real.board.queue, { ids, retryCount })
+      expect(done).toBe(model[name](ids, retryCount))
+    },
+  }),
+)
+
+function behind(world: World): string[] {
+  return inWork(world).filter((id) => world.model.jobs.get(id)!.nextPerformIn !== null)
+}
 
 const reshard = step('reshard', fc.integer({ min: 1, max: 4 }), (shards) => ({
   possible: ({ model }) => model.open.size === 0,
@@ -240,11 +279,13 @@ export const sequences = fc.noBias(
   fc.array(
     fc.oneof(
       { weight: 4, arbitrary: push },
+      { weight: 3, arbitrary: pushBehind },
       { weight: 6, arbitrary: claim },
       { weight: 3, arbitrary: complete },
-      { weight: 2, arbitrary: fail },
+      { weight: 4, arbitrary: fail },
       { weight: 2, arbitrary: die },
-      { weight: 1, arbitrary: act },
+      { weight: 3, arbitrary: act },
+      { weight: 1, arbitrary: requeue },
       { weight: 1, arbitrary: begin },
       { weight: 2, arbitrary: end },
       { weight: 1, arbitrary: release },

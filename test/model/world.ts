@@ -1,7 +1,8 @@
 import { expect } from 'vitest'
 import type { Round } from '../../src/store/claim.ts'
-import { type Claim, type Entry, FUTURE, type Job, type Model } from './model.ts'
-import { isNow, type Real, type RealJob } from './real.ts'
+import type { Model } from './model.ts'
+import { isNow, momentOf, type Real, type RealJob } from './real.ts'
+import { type Claim, type Entry, FUTURE, type Job } from './words.ts'
 
 /** A claim as both sides know it. */
 export interface Held {
@@ -40,6 +41,31 @@ export class World {
       dead.map(({ id, payload, score, error }) => `${id}: ${payload}[${score}] ${error}`).sort(),
     )
     expect(await this.real.strays()).toEqual([])
+    await this.#compareEntries()
+  }
+
+  /** What people are shown, after the times have been settled. */
+  async #compareEntries(): Promise<void> {
+    const entries = this.model.entries()
+    const found = await this.real.entries()
+    expect(found.map(({ id, state }) => `${id} ${state}`)).toEqual(
+      entries.map(({ id, state }) => `${id} ${state}`),
+    )
+    for (const [place, { set, performIn, ...entry }] of entries.entries()) {
+      const { payloads, ...shown } = found[place]!
+      expect(shown).toMatchObject({ ...entry, performIn: new Date(momentOf(performIn)) })
+      expectOrder(
+        payloads.map(({ payload, score }) => `${payload}[${score}]`),
+        set,
+      )
+    }
+    const waiting = entries.filter(({ state }) => state === 'waiting')
+    expect(await this.real.counts()).toEqual({
+      view: waiting.length,
+      waiting: waiting.length,
+      fresh: waiting.filter(({ retryCount }) => retryCount < 0).length,
+      working: entries.length - waiting.length,
+    })
   }
 
   async #compareJob(row: RealJob, job: Job): Promise<void> {

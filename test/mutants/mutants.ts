@@ -1,6 +1,7 @@
 import { CLASSIC } from './classic.ts'
 import type { Mutant } from './mutant.ts'
 import { STORED } from './stored.ts'
+import { WAITING } from './waiting.ts'
 import { WORKED } from './worked.ts'
 
-export const MUTANTS: readonly Mutant[] = [...CLASSIC, ...STORED, ...WORKED]
+export const MUTANTS: readonly Mutant[] = [...CLASSIC, ...STORED, ...WAITING, ...WORKED]

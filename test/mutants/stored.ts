@@ -280,17 +280,4 @@ export const STORED: readonly Mutant[] = [
     ],
     tests: ['admin/morgue'],
   },
-  {
-    name: 'delete, kill and perform now of what is in work',
-    promise: 'P1',
-    breaks: 'A job is taken from under its handler, and another handler may start beside it.',
-    edits: [
-      sql(
-        'hold_waiting',
-        '        AND CASE WHEN j.claimed_by IS NULL THEN true ELSE @schema@.is_gone(j.claimed_by) END\n',
-        '',
-      ),
-    ],
-    tests: ['admin/p1-in-work'],
-  },
 ]

@@ -15,7 +15,16 @@ describe('each role can do nothing else', () => {
     producer: ['EXECUTE create_queue', 'EXECUTE enqueue', 'EXECUTE enqueue_many'],
     worker: [
       ...['bury_lowest', 'claim', 'complete', 'create_queue', 'fail', 'from_micros', 'head_of', 'hold'],
-      ...['is_gone', 'look', 'micros', 'payloads_of', 'rehome', 'release', 'require_read_committed'],
+      ...[
+        'is_gone',
+        'look',
+        'micros',
+        'payloads_from',
+        'payloads_of',
+        'rehome',
+        'release',
+        'require_read_committed',
+      ],
       ...['shard_of', 'survey', 'unsettled', 'wake'],
     ]
       .map((name) => `EXECUTE ${name}`)
@@ -42,11 +51,11 @@ describe('each role can do nothing else', () => {
         'UPDATE jobs.retry_count',
         'UPDATE jobs.shard',
         ...['died_at', 'error', 'score'].map((column) => `UPDATE morgue.${column}`),
-        'UPDATE payloads.shard',
         'UPDATE processes.expires_at',
         'UPDATE processes.quiet',
       ]),
     viewer: [
+      'EXECUTE payloads_from',
       'EXECUTE payloads_of',
       ...['dead', 'jobs', 'morgue', 'payloads', 'process_list', 'processes', 'queue_stats', 'queues'],
       ...['waiting', 'working'],

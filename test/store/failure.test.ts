@@ -126,7 +126,7 @@ describe('R7 death', () => {
     const job = await board.job('x')
     expect(job).toMatchObject({
       retry_count: -1,
-      error: null,
+      error: 'boom',
       crashes: 0,
       claimed_by: null,
       nextPerformIn: null,
@@ -136,6 +136,58 @@ describe('R7 death', () => {
     expect(exception!.performIn).toBeCloseTo(job.performIn * 1000, -3)
     expect(await board.set('x')).toEqual(['c[0]', 'b[2]'])
     expect(await board.dead('x')).toMatchObject([{ payload: 'a', error: 'boom' }])
+  })
+
+  test('R3 of the only payload leaves what was pushed meanwhile its own time', async () => {
+    const [board, player] = await start(0)
+    await board.push(
+      { id: 'x', payload: 'a', score: 1, performIn: PAST },
+      { id: 'y', payload: 'a', performIn: PAST },
+    )
+    const { rounds } = await player.claim({ batchSize: 2 })
+    await board.push(
+      { id: 'x', payload: 'b', score: 2, performIn: FUTURE },
+      { id: 'x', payload: 'c', score: 3, performIn: PAST },
+      { id: 'y', payload: 'b', performIn: PAST },
+    )
+    const again = await player.fail(rounds, null, 'boom')
+    expect(again.toSorted((a, b) => (a.id < b.id ? -1 : 1))).toMatchObject([
+      { id: 'x', outcome: 'again', performIn: FUTURE * 1000 },
+      { id: 'y', outcome: 'again', performIn: PAST * 1000 },
+    ])
+    const numbers = { nextPerformIn: null, retry_count: -1, crashes: 0, claimed_by: null, error: 'boom' }
+    expect(await board.job('x')).toMatchObject({ ...numbers, performIn: FUTURE })
+    expect(await board.job('y')).toMatchObject({ ...numbers, performIn: PAST })
+    expect(await board.set('x')).toEqual(['b[2]', 'c[3]'])
+    expect((await player.claim({ batchSize: 2 })).rounds.map(({ id }) => id)).toEqual(['y'])
+  })
+
+  test('R9 of what maxPayloads took leaves what it did not take due now, and what was scheduled with it', async () => {
+    const [board, player] = await start(0, 1)
+    await board.push(
+      { id: 'x', payload: 'a', score: 1, performIn: PAST },
+      { id: 'x', payload: 'b', score: 2 },
+    )
+    const round = await player.take()
+    await board.push({ id: 'x', payload: 'c', score: 3, performIn: FUTURE })
+    await player.fail([round], null)
+    expect((await board.job('x')).performIn).toBeLessThan(FUTURE)
+    expect(await board.set('x')).toEqual(['b[2]', 'c[3]'])
+    expect((await player.take()).payloads).toEqual(['b'])
+  })
+
+  test('keeps the error until the next success: through a push, a release and a claim', async () => {
+    const [board, player] = await start(0)
+    await board.push({ id: 'x', payload: 'a', score: 1 }, { id: 'x', payload: 'b', score: 2 })
+    await player.fail([await player.take()], null, 'boom')
+    await board.push({ id: 'x', payload: 'c', score: 3 })
+    expect(await board.job('x')).toMatchObject({ error: 'boom', retry_count: -1 })
+    await player.release(await player.take())
+    const round = await player.take()
+    expect(round).toMatchObject({ error: 'boom', retryCount: -1, payloads: ['b', 'c'] })
+    await board.push({ id: 'x', payload: 'd', score: 4 })
+    await player.complete(round)
+    expect(await board.job('x')).toMatchObject({ error: null })
   })
 
   test('P5 takes the lowest of the failed round: a lower one pushed meanwhile is not touched', async () => {

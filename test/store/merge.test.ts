@@ -75,12 +75,87 @@ describe('R2 a push into a waiting job', () => {
     expect(await board.countPayloads(name)).toBe(payloads)
   })
 
-  test('knows equal JSON texts of other languages by value', async () => {
+  test('knows equal JSON texts of other languages, whatever their spaces and order of keys', async () => {
     const texts = ['{"a": 1, "b": 2}', '{"b":2,"a":1}', ' {"b":2,"a":9,"a":1} ']
     for (const text of texts) {
       await stage.query('SELECT lockstep.enqueue($1, $2, $3::text::jsonb)', [board.queue.name, 'texts', text])
     }
     expect(await board.countPayloads('texts')).toBe(1)
+  })
+})
+
+describe('R2 equality is that of the stored text: 1 and 1.0 are two payloads', () => {
+  const TEXTS = ['{"a":1}', '{"a":1.0}', '{ "a": 1.00 }', '{"a":1}', '{"a": 1.0}']
+
+  /** Three payloads from SQL that jsonb calls equal, with the scores 0, 1 and 2. */
+  async function pushed(maxPayloads?: number): Promise<Board> {
+    const queue = await stage.queue({ maxPayloads })
+    for (const [score, text] of TEXTS.entries()) {
+      await stage.query('SELECT lockstep.enqueue($1, $2, $3::text::jsonb, $4)', [
+        queue.queue.name,
+        'a',
+        text,
+        score,
+      ])
+    }
+    await stage.query('SELECT lockstep.enqueue_many($1, $2, $3::text[]::jsonb[], $4, $5, $6)', [
+      queue.queue.name,
+      ['a', 'a'],
+      ['{"a":1.0}', '{"a":1.00}'],
+      [7, 8],
+      [null, null],
+      [null, null],
+    ])
+    return queue
+  }
+
+  async function textsOf(table: 'payloads' | 'morgue', { queueId }: Board): Promise<string[]> {
+    const rows = await stage.query<{ text: string }>(
+      `SELECT payload::text AS text FROM lockstep.${table} WHERE queue_id = $1 ORDER BY score`,
+      [queueId],
+    )
+    return rows.map(({ text }) => text)
+  }
+  const STORED = ['{"a": 1}', '{"a": 1.0}', '{"a": 1.00}']
+
+  test('both are kept, and handed over', async () => {
+    const queue = await pushed()
+    expect(await textsOf('payloads', queue)).toEqual(STORED)
+    const player = await queue.player()
+    const round = await player.take()
+    expect([round.payloads, round.scores]).toEqual([
+      [{ a: 1 }, { a: 1 }, { a: 1 }],
+      [0, 1, 2],
+    ])
+    expect(await player.complete(round)).toEqual([])
+    expect(await queue.countPayloads()).toBe(0)
+  })
+
+  test('where maxPayloads cuts, each comes in its turn', async () => {
+    const queue = await pushed(1)
+    const player = await queue.player()
+    for (const [place, score] of [0, 1, 2].entries()) {
+      const round = await player.take()
+      expect(round.scores).toEqual([score])
+      await player.complete(round)
+      expect(await textsOf('payloads', queue)).toEqual(STORED.slice(place + 1))
+    }
+  })
+
+  test('kill and requeue take each along', async () => {
+    const queue = await pushed()
+    await stage.lockstep.kill(queue.queue, {})
+    expect(await textsOf('morgue', queue)).toEqual(STORED)
+    await stage.lockstep.requeue(queue.queue, {})
+    expect(await textsOf('payloads', queue)).toEqual(STORED)
+  })
+
+  test('a death takes one of them', async () => {
+    const queue = await pushed()
+    const player = await queue.player()
+    await player.fail([await player.take()], null)
+    expect(await textsOf('morgue', queue)).toEqual(STORED.slice(0, 1))
+    expect(await textsOf('payloads', queue)).toEqual(STORED.slice(1))
   })
 })
 
