@@ -1,6 +1,9 @@
 -- Takes the next due jobs of each lane for a process. For the lane at each `place`: a row per payload, those of a job
 -- together, and then a row without an id whose perform_in is that of the next job to come (NULL: none known). Times are
--- in microseconds since 1970; a lane's cursor is the place of the last job taken from it before.
+-- in microseconds since 1970; a lane's cursor is the place of the last job taken from it before, or, with an empty id, a
+-- time that was told of. From there on the job to come is looked for where nothing was taken before, so it may be one that
+-- was passed over, since its row was locked: `cut` says whether it lies before the last one taken. Elsewhere that would be
+-- reading all rows again that were just taken.
 --
 -- A paused queue gives nothing, and a process whose lease has ended gets nothing: its claim would be anybody's at
 -- once. That is asked here because a process that was frozen knows of it last.
@@ -142,7 +145,8 @@ BEGIN
 
   RETURN QUERY
   SELECT w.place::integer, NULL, NULL::bigint, @schema@.micros(h.perform_in), NULL::integer, NULL::smallint,
-    NULL::boolean, NULL, NULL::jsonb, NULL::double precision, NULL::bigint, NULL::boolean
+    NULL::boolean, NULL, NULL::jsonb, NULL::double precision, NULL::bigint,
+    coalesce((h.perform_in, h.id) < (_perform_ins[t.n], _ids[t.n]), false)
   FROM unnest(_queue_ids, _shards, _lanes, _after, _after_ids) WITH ORDINALITY
     AS w(queue_id, shard, lane, after, after_id, place)
   JOIN @schema@.queues q ON q.queue_id = w.queue_id AND q.paused_at IS NULL
@@ -150,10 +154,12 @@ BEGIN
     SELECT t.place, max(t.n) AS n FROM unnest(_places) WITH ORDINALITY AS t(place, n) GROUP BY t.place
   ) t ON t.place = w.place
   LEFT JOIN LATERAL (
-    SELECT j.perform_in FROM @schema@.jobs j
+    SELECT j.perform_in, j.id FROM @schema@.jobs j
     WHERE j.queue_id = w.queue_id AND j.shard = w.shard AND j.lane = w.lane AND j.claimed_by IS NULL
-      AND (j.perform_in, j.id)
-        > (coalesce(_perform_ins[t.n], @schema@.from_micros(w.after)), coalesce(_ids[t.n], w.after_id))
+      AND (j.perform_in, j.id) > (
+        CASE WHEN t.n IS NULL OR w.after_id = '' THEN @schema@.from_micros(w.after) ELSE _perform_ins[t.n] END,
+        CASE WHEN t.n IS NULL OR w.after_id = '' THEN w.after_id ELSE _ids[t.n] END
+      )
     ORDER BY j.perform_in, j.id LIMIT 1
   ) h ON true;
 END

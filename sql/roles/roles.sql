@@ -37,7 +37,7 @@ REVOKE ALL ON FUNCTION
   @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.hold_waiting, @schema@.is_gone,
   @schema@.is_waited_for, @schema@.kill, @schema@.look, @schema@.micros, @schema@.payloads_from, @schema@.payloads_of,
   @schema@.perform_now, @schema@.problem_of, @schema@.push_many, @schema@.rehome, @schema@.release, @schema@.requeue,
-  @schema@.require_read_committed, @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wake
+  @schema@.require_read_committed, @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 GRANT USAGE ON SCHEMA @schema@ TO @producer@, @worker@, @viewer@;
 
@@ -50,7 +50,7 @@ GRANT EXECUTE ON FUNCTION
   @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.fail,
   @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.is_gone, @schema@.look, @schema@.micros,
   @schema@.payloads_from, @schema@.payloads_of, @schema@.rehome, @schema@.release, @schema@.require_read_committed,
-  @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wake
+  @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake
 TO @worker@;
 GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;
 GRANT SELECT ON TABLE @schema@.queues, @schema@.migrations, @schema@.queue_stats TO @worker@;

@@ -69,3 +69,8 @@ export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   const { code } = error as Error & { code?: string }
   return codes.includes(code ?? '') || hasCode(error.cause, ...codes)
 }
+
+/** A lock was waited for in vain, or held by somebody who waits for us: whoever that is, we give way. */
+export function isRefusedLock(error: unknown): boolean {
+  return hasCode(error, '55P03', '40P01')
+}

@@ -37,6 +37,8 @@ export interface Claim {
   readonly rounds: Round[]
   /** When the next job of the lane is due, in microseconds since 1970; null: none known. */
   readonly head: number | null
+  /** That job lies before the last one taken: its row was locked, so that it was passed over. */
+  readonly passed: boolean
 }
 
 /** A payload of a claimed job; without an id, the next job to come. */
@@ -60,7 +62,7 @@ export const JSON_AS_TEXT = typesWith({ [pg.types.builtins.JSONB]: String })
 
 export function toClaim(rows: ClaimRow[]): Claim {
   const next = rows.at(-1)?.id === null ? rows.pop() : undefined
-  return { rounds: gather(rows), head: next?.perform_in ?? null }
+  return { rounds: gather(rows), head: next?.perform_in ?? null, passed: next?.cut ?? false }
 }
 
 /** The rows of a job stand together. */

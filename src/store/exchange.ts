@@ -1,4 +1,4 @@
-import type { Database } from '../postgres/database.ts'
+import type { Database, Queryable } from '../postgres/database.ts'
 import {
   type Claim,
   type ClaimRow,
@@ -36,13 +36,15 @@ type AnswerRow = { readonly place: number | null } & ClaimRow & ExceptionRow
 
 /**
  * Completes rounds and claims others: one statement, one commit. Completions come first, so that what waits again may be
- * taken at once. No deadlock comes of doing both: neither waits for a row.
+ * taken at once. No deadlock comes of doing both: neither waits for a row. In a transaction of the caller's where one is
+ * given.
  */
 export async function exchange(
   database: Database,
   processId: number,
   done: readonly DoneRound[],
   wishes: readonly Wish[],
+  tx?: Queryable,
 ): Promise<Exchanged> {
   const values: unknown[] = [processId]
   const placed = (columns: readonly (unknown[] | null)[]) =>
@@ -50,7 +52,10 @@ export async function exchange(
   const parts: string[] = []
   if (done.length > 0) parts.push(completing(database.prefix, placed(columnsOfDone(done))))
   if (wishes.length > 0) parts.push(claiming(database.prefix, placed(columnsOf(wishes))))
-  const rows = await database.alone<AnswerRow>(parts.join(' UNION ALL '), values, JSON_AS_TEXT)
+  const text = parts.join(' UNION ALL ')
+  const rows = tx
+    ? await database.query<AnswerRow>(text, values, tx, JSON_AS_TEXT)
+    : await database.alone<AnswerRow>(text, values, JSON_AS_TEXT)
   const exceptions = rows.filter(({ place }) => place === null).map(exceptionOf)
   return { exceptions, claims: claimsOf(rows, wishes) }
 }

@@ -3,7 +3,7 @@ import type { PoolClient } from 'pg'
 import { CrashLimitError, EmptyJobError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
-import { hasCode, isConnectionFailure } from '../postgres/failure.ts'
+import { isConnectionFailure, isRefusedLock } from '../postgres/failure.ts'
 import type { Queue } from '../queue.ts'
 import type { Round } from '../store/claim.ts'
 import { complete, type Exception, fail } from '../store/settle.ts'
@@ -139,11 +139,6 @@ function endWithSignal(client: PoolClient, signal: AbortSignal): () => void {
   const end = () => void (client as PoolClient & pg.Client).end().catch(() => {})
   signal.addEventListener('abort', end)
   return () => signal.removeEventListener('abort', end)
-}
-
-/** The completion waited in vain, or for somebody who waits for us: whoever that is, we give way. */
-function isRefusedLock(error: unknown): boolean {
-  return hasCode(error, '55P03', '40P01')
 }
 
 function failAll(rounds: readonly Round[], error: unknown): Failed {

@@ -6,6 +6,7 @@ import { type BatchSettings, workOff } from './batch.ts'
 import type { WorkerEmitter } from './events.ts'
 import type { Exchange } from './exchange.ts'
 import type { Identity } from './identity.ts'
+import type { Patience } from './patience.ts'
 import { Abort } from './perform.ts'
 import type { Running, RunningBatch } from './running.ts'
 import type { ServerClock } from './server-clock.ts'
@@ -23,6 +24,7 @@ export interface ServingOptions {
   readonly running: Running
   readonly clock: ServerClock
   readonly events: WorkerEmitter
+  readonly patience: Patience
   readonly logger: Logger
   /** ms until a lane is tried again whose claim failed. */
   readonly poll: number
@@ -46,6 +48,11 @@ export class Serving {
   async serve(lane: Lane, slot: number): Promise<void> {
     const { identity } = this.#options
     const { processId } = identity
+    const brought = lane.takeBrought()
+    if (brought) {
+      const hand = { served: lane.shard.served, processId: brought.processId, shard: lane.shard.shard, slot }
+      return this.#begin(lane, hand, brought.rounds)
+    }
     identity.took(processId, 1)
     try {
       const taken = await this.#claim(lane, processId)
@@ -68,6 +75,7 @@ export class Serving {
       const wish = { key, cursor, count, maxPayloads: queue.maxPayloads }
       const taken = await exchange.claim(processId, wish, Math.min(count, lane.likely))
       lane.claimEnded(taken, clock.now())
+      if (lane.overdue !== undefined) this.#options.patience.waitFor(lane, lane.overdue)
       return taken
     } catch (error) {
       logger.warn({ error: (error as Error).message, queue: queue.name }, 'claiming failed')

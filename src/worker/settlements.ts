@@ -2,9 +2,11 @@ import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import { isConnectionFailure } from '../postgres/failure.ts'
 import type { Round } from '../store/claim.ts'
-import { complete, type Exception, fail, release } from '../store/settle.ts'
+import { patiently } from '../store/patience.ts'
+import { complete, type Exception, fail, type Holder, release } from '../store/settle.ts'
 import { Bell } from './bell.ts'
 import type { Exchange } from './exchange.ts'
+import { groups, Kept, type Piece } from './kept.ts'
 import type { FailedRound, Outcome } from './outcome.ts'
 import { Loop, type Service } from './service.ts'
 import type { ServedQueue, Timetable } from './timetable.ts'
@@ -27,22 +29,20 @@ export interface SettlementObserver {
   ended(claimant: Claimant, rounds: readonly Round[]): void
 }
 
-/** Rounds of one batch that share a fate. */
-interface Piece {
-  readonly claimant: Claimant
-  readonly kind: 'complete' | 'fail' | 'release'
-  readonly rounds: readonly Round[]
-  readonly failures: readonly FailedRound[]
-  /** An earlier try may have been stored though its answer was lost: then a claim that is gone is no news. */
-  readonly uncertain: boolean
-}
-
-const SHORTEST_PAUSE = 20
+/** ms from one try to store all that is kept to the next, doubled each time nothing was stored. */
+const SHORTEST_PAUSE = 10
 const LONGEST_PAUSE = 1_000
+/** Rows waited for at once, each on a connection of its own. */
+export const WAITING_AT_ONCE = 3
+/** ms that a row is waited for at first; then twice as long each time. */
+const FIRST_WAIT = 50
 
 /**
  * Stores how batches ended, while the slots go on. What can't be stored now, because a producer's open transaction
- * holds the row or the database is out of reach, is kept and tried again.
+ * holds the row or the database is out of reach, is kept and tried again: all at once, skipping what is locked. That alone
+ * would never store what is pushed without pause. So a row that was skipped twice is waited for too, alone in a transaction
+ * of its own: who waits for one row and holds none can't be part of a deadlock. A few are waited for side by side, and each
+ * not for long, so that rows in transactions left open hold up none of the others.
  */
 export class Settlements implements Service {
   readonly #database: Database
@@ -52,12 +52,20 @@ export class Settlements implements Service {
   readonly #observer: SettlementObserver
   readonly #stored = new Bell()
   readonly #loop = new Loop(() => this.#retry())
-  #kept: Piece[] = []
+  readonly #turn = new Bell()
+  readonly #waiting = Array.from(
+    { length: WAITING_AT_ONCE },
+    () => new Loop(() => this.#waitForOne(), this.#turn),
+  )
+  /** ms. */
+  readonly #longestWait: () => number
+  readonly #kept = new Kept()
   /** Pieces that are being stored. */
   #open = 0
   /** Claims of the process up to this id may be somebody else's by now. */
   #forgotten = 0
   #pause = SHORTEST_PAUSE
+  #retriedAt = 0
 
   constructor(
     database: Database,
@@ -65,41 +73,39 @@ export class Settlements implements Service {
     timetable: Timetable,
     logger: Logger,
     observer: SettlementObserver,
+    longestWait: () => number,
   ) {
     this.#database = database
     this.#exchange = exchange
     this.#timetable = timetable
     this.#logger = logger
     this.#observer = observer
+    this.#longestWait = longestWait
   }
 
-  /** Rounds whose outcome is not stored yet. */
-  get pending(): number {
-    return this.#kept.reduce((sum, { rounds }) => sum + rounds.length, 0)
-  }
-
-  start(): Promise<void> {
-    return this.#loop.start()
+  async start(): Promise<void> {
+    for (const loop of [this.#loop, ...this.#waiting]) await loop.start()
   }
 
   async stop(): Promise<void> {
-    await this.#loop.stop()
+    await Promise.all([this.#loop, ...this.#waiting].map((loop) => loop.stop()))
   }
 
   /** Waits until everything is stored, for `timeout` ms at most. */
   async drain(timeout: number): Promise<void> {
     const until = performance.now() + timeout
-    while (this.#kept.length + this.#open > 0 && performance.now() < until)
+    while (this.#kept.size + this.#open > 0 && performance.now() < until)
       await this.#stored.wait(until - performance.now())
   }
 
   /** `uncertain`: it may be stored already, so that a lost claim is no news. */
   settle(claimant: Claimant, { completed, failed, released }: Outcome, uncertain = false): void {
-    const rest = { claimant, failures: [], uncertain }
-    if (completed.length > 0) void this.#try({ ...rest, kind: 'complete', rounds: completed })
-    if (released.length > 0) void this.#try({ ...rest, kind: 'release', rounds: released })
+    const rest = { claimant, failures: [], uncertain, skips: 0, waits: 0 }
+    const store = (piece: Piece) => void this.#try([piece], () => this.#storeFirst(piece))
+    if (completed.length > 0) store({ ...rest, kind: 'complete', rounds: completed })
+    if (released.length > 0) store({ ...rest, kind: 'release', rounds: released })
     if (failed.length === 0) return
-    void this.#try({ ...rest, kind: 'fail', rounds: failed.map(({ round }) => round), failures: failed })
+    store({ ...rest, kind: 'fail', rounds: failed.map(({ round }) => round), failures: failed })
   }
 
   /** What a transaction of the handler's has stored already, with the jobs of it that wait again. */
@@ -112,40 +118,56 @@ export class Settlements implements Service {
   /** The claims are lost with the lease of the process, and of those it was before: what is kept would be refused. */
   forget(processId: number): void {
     this.#forgotten = processId
-    const kept = this.#kept
-    this.#kept = []
-    for (const { claimant, rounds } of kept) this.#observer.ended(claimant, rounds)
+    for (const { claimant, rounds } of this.#kept.takeAll()) this.#observer.ended(claimant, rounds)
   }
 
-  async #try(piece: Piece, again = false): Promise<void> {
-    this.#open += 1
+  /** `store` resolves to the exceptions, or to undefined where the row was waited for in vain. */
+  async #try(pieces: readonly Piece[], store: () => Promise<Exception[] | undefined>): Promise<void> {
+    this.#open += pieces.length
     try {
-      this.#conclude(piece, await this.#store(piece, again))
+      const exceptions = await store()
+      for (const piece of pieces) {
+        if (exceptions) this.#conclude(piece, exceptions)
+        else this.#keep({ ...piece, waits: piece.waits + 1 })
+      }
     } catch (error) {
       this.#logger.warn(
         { error: (error as Error).message },
         'storing an outcome failed: it is kept and tried again',
       )
-      this.#keep({ ...piece, uncertain: piece.uncertain || isConnectionFailure(error) })
+      const uncertain = isConnectionFailure(error)
+      for (const piece of pieces) this.#keep({ ...piece, skips: 0, uncertain: piece.uncertain || uncertain })
     } finally {
-      this.#open -= 1
+      this.#open -= pieces.length
       this.#stored.ring()
     }
   }
 
-  /** What is stored again goes alone: it may be what made all that went with it fail. */
-  #store({ claimant, kind, rounds, failures }: Piece, again: boolean): Promise<Exception[]> {
-    const { processId, served } = claimant
-    const holder = { processId, queueId: served.queueId }
-    if (kind === 'fail') return fail(this.#database, holder, failures)
-    if (kind === 'release') return release(this.#database, holder, rounds)
-    return again
-      ? complete(this.#database, holder, rounds)
-      : this.#exchange.complete(processId, served.queueId, rounds)
+  /** With whatever else is under way to the server. */
+  #storeFirst(piece: Piece): Promise<Exception[]> {
+    const { claimant, kind, rounds } = piece
+    if (kind !== 'complete') return this.#store([piece])
+    return this.#exchange.complete(claimant.processId, claimant.served.queueId, rounds)
   }
 
-  #conclude(piece: Piece, exceptions: readonly Exception[]): void {
+  /** Pieces of one kind, process and queue. */
+  #store(pieces: readonly Piece[], tx?: Holder['tx']): Promise<Exception[]> {
+    const { claimant, kind } = pieces[0]!
+    const holder = { processId: claimant.processId, queueId: claimant.served.queueId, tx }
+    const rounds = pieces.flatMap((piece) => piece.rounds)
+    if (kind === 'complete') return complete(this.#database, holder, rounds)
+    if (kind === 'release') return release(this.#database, holder, rounds)
+    return fail(
+      this.#database,
+      holder,
+      pieces.flatMap(({ failures }) => failures),
+    )
+  }
+
+  #conclude(piece: Piece, all: readonly Exception[]): void {
     const { claimant, rounds, failures } = piece
+    const ids = new Set(all.length > 0 ? rounds.map(({ id }) => id) : [])
+    const exceptions = all.filter(({ id }) => ids.has(id))
     if (exceptions.length === 0) {
       this.#announce(claimant, piece.kind === 'complete' ? rounds : [], failures)
       this.#observer.ended(claimant, rounds)
@@ -166,8 +188,9 @@ export class Settlements implements Service {
     this.#announce(claimant, piece.kind === 'complete' ? stored : [], storedFailures)
     for (const round of lost) this.#observer.refused(claimant, round)
     this.#observer.ended(claimant, [...stored, ...lost])
-    if (held.length > 0) {
-      this.#keep({ ...piece, rounds: held, failures: failures.filter(({ round }) => held.includes(round)) })
+    for (const round of held) {
+      const mine = failures.filter((failure) => failure.round === round)
+      this.#keep({ ...piece, rounds: [round], failures: mine, skips: piece.skips + 1 })
     }
   }
 
@@ -184,17 +207,27 @@ export class Settlements implements Service {
   }
 
   #keep(piece: Piece): void {
-    this.#kept.push(piece)
+    this.#kept.add(piece)
+    // The first skip is no reason to wait as long as for what has been kept for a while.
+    if (piece.skips === 1) this.#pause = SHORTEST_PAUSE
     this.#loop.alarm.ring()
+    this.#turn.ring()
   }
 
   async #retry(): Promise<void> {
-    await this.#loop.alarm.wait(this.#kept.length > 0 ? this.#pause : undefined)
-    if (this.#loop.stopping || this.#kept.length === 0) return
-    const before = this.pending
-    const pieces = this.#kept
-    this.#kept = []
-    for (const piece of pieces) await this.#try(piece, true)
-    this.#pause = this.pending < before ? SHORTEST_PAUSE : Math.min(this.#pause * 2, LONGEST_PAUSE)
+    const rest = this.#kept.size > 0 ? this.#retriedAt + this.#pause - performance.now() : undefined
+    if (rest === undefined || rest > 0) return this.#loop.alarm.wait(rest)
+    const pieces = this.#kept.takeAll()
+    this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE)
+    for (const group of groups(pieces)) await this.#try(group, () => this.#store(group))
+    if (this.#kept.size < pieces.length) this.#pause = SHORTEST_PAUSE
+    this.#retriedAt = performance.now()
+  }
+
+  async #waitForOne(): Promise<void> {
+    const piece = this.#kept.takeNext()
+    if (!piece) return this.#turn.wait()
+    const timeout = Math.min(FIRST_WAIT * 2 ** piece.waits, this.#longestWait())
+    await this.#try([piece], () => patiently(this.#database, timeout, (tx) => this.#store([piece], tx)))
   }
 }

@@ -1,5 +1,5 @@
 import type { Queue } from '../queue.ts'
-import type { Claim, Cursor, LaneKey } from '../store/claim.ts'
+import type { Claim, Cursor, LaneKey, Round } from '../store/claim.ts'
 import { Appetite } from './appetite.ts'
 import { Bell } from './bell.ts'
 import type { Candidate } from './scheduler.ts'
@@ -16,17 +16,29 @@ const MAX_BLOCKED_PAUSE = 200
 
 const START: Cursor = { after: null, afterId: '' }
 
+/** Claims that pass a job over, after which its row is waited for. */
+const PASSES = 2
+
+/** What was claimed for a lane apart from its slots: it waits for the next of them. */
+export interface Brought {
+  readonly processId: number
+  readonly rounds: Round[]
+}
+
 /** What is known of a lane: when its next job is due, and how far it has been taken. */
 export class Lane {
   readonly shard: Shard
   readonly key: LaneKey
-  /** Microseconds since 1970; Infinity: nothing to come is known. */
-  head = Number.POSITIVE_INFINITY
   cursor = START
+  brought: Brought | undefined
+  #head = Number.POSITIVE_INFINITY
   readonly appetite: Appetite
   /** The earliest time heard of since the claim under way began: its answer may not know of it yet. */
   #heard = Number.POSITIVE_INFINITY
   #blockedClaims = 0
+  /** When the job was due that the last claims have passed over, and how many they were. */
+  #passed: number | undefined
+  #passes = 0
   #taken = 0
 
   constructor(shard: Shard, lane: number) {
@@ -35,10 +47,16 @@ export class Lane {
     this.appetite = new Appetite(shard.served.queue.batchSize)
   }
 
+  /** Microseconds since 1970; Infinity: nothing to come is known. */
+  get head(): number {
+    const [brought] = this.brought?.rounds ?? []
+    return Math.min(this.#head, brought?.performIn ?? Number.POSITIVE_INFINITY)
+  }
+
   /** A job may be due at `performIn`; the cursor goes back before it where it has passed. Says if that is earlier. */
   notice(performIn: number): boolean {
-    const earlier = performIn < this.head
-    this.head = Math.min(this.head, performIn)
+    const earlier = performIn < this.#head
+    this.#head = Math.min(this.#head, performIn)
     this.#heard = Math.min(this.#heard, performIn)
     if (this.cursor.after !== null && performIn <= this.cursor.after) this.#rewind(performIn)
     return earlier
@@ -53,21 +71,41 @@ export class Lane {
     this.#heard = Number.POSITIVE_INFINITY
   }
 
-  claimEnded({ rounds, head }: Claim, now: number): void {
+  claimEnded({ rounds, head, passed }: Claim, now: number): void {
     const last = rounds.at(-1)
     this.#taken = rounds.length
     if (last) this.cursor = { after: last.performIn, afterId: last.id }
-    this.head = Math.min(head ?? Number.POSITIVE_INFINITY, this.#heard)
+    this.#head = Math.min(head ?? Number.POSITIVE_INFINITY, this.#heard)
     if (this.#heard <= (this.cursor.after ?? Number.NEGATIVE_INFINITY)) this.#rewind(this.#heard)
-    const blocked = !last && this.head <= now
+    const isDue = head !== null && head <= now
+    this.#countPasses(passed || (!last && isDue) ? head! : undefined)
+    const blocked = !last && this.#head <= now
     this.#blockedClaims = blocked ? this.#blockedClaims + 1 : 0
     // Due, but not to be had: a producer's open transaction holds the row. Ask again, ever more rarely.
-    if (blocked) this.head = now + Math.min(2 ** this.#blockedClaims, MAX_BLOCKED_PAUSE) * 1000
+    if (blocked) this.#head = now + Math.min(2 ** this.#blockedClaims, MAX_BLOCKED_PAUSE) * 1000
+  }
+
+  /** When a job was due that is to be waited for: claims have passed it over again and again, since its row was locked. */
+  get overdue(): number | undefined {
+    return this.#passes >= PASSES ? this.#passed : undefined
+  }
+
+  takeBrought(): Brought | undefined {
+    const { brought } = this
+    this.brought = undefined
+    return brought
   }
 
   /** Nothing is to be had before this time. */
   postpone(until: number): void {
-    this.head = Math.max(this.head, until)
+    this.#head = Math.max(this.#head, until)
+  }
+
+  /** At first the cursor goes back for it. Afterwards it may not: a row that stays locked would keep it there. */
+  #countPasses(passed: number | undefined): void {
+    this.#passes = passed === this.#passed ? this.#passes + 1 : 1
+    this.#passed = passed
+    if (passed !== undefined && this.#passes < PASSES) this.#rewind(passed)
   }
 
   #rewind(performIn: number): void {

@@ -13,12 +13,13 @@ import { Identity } from './identity.ts'
 import { Lookout } from './lookout.ts'
 import { Observer } from './observer.ts'
 import { type WorkerHome, type WorkerOptions, type WorkerSettings, workerSettings } from './options.ts'
+import { Patience } from './patience.ts'
 import { leaseOptions, readLockTimeout, serveQueues } from './preparation.ts'
 import { Running, type SlotReport } from './running.ts'
 import { ServerClock } from './server-clock.ts'
 import { together } from './service.ts'
 import { Serving } from './serving.ts'
-import { Settlements } from './settlements.ts'
+import { Settlements, WAITING_AT_ONCE } from './settlements.ts'
 import { ShardLocks } from './shard-locks.ts'
 import { Slot } from './slot.ts'
 import { Tally } from './tally.ts'
@@ -48,11 +49,14 @@ export class Worker extends WorkerEmitter {
   readonly #tally: Tally
   readonly #exchange: Exchange
   readonly #settlements: Settlements
+  readonly #patience: Patience
   #served: readonly ServedQueue[] = []
   #slots: readonly Slot[] = []
   #serving: Serving | undefined
   #dealer: Dealer | undefined
   #lookout: Lookout | undefined
+  /** ms that a locked row may be waited for. */
+  #lockTimeout = 0
   #state: State = 'new'
   #started: Promise<void> | undefined
   #stopped: Promise<boolean> | undefined
@@ -74,8 +78,8 @@ export class Worker extends WorkerEmitter {
       this.#running,
       logger,
     )
-    // A connection a slot, for claims and handlers' transactions, and some for looking and settling.
-    const max = this.#settings.slots + 3
+    // A connection a slot, for claims and handlers' transactions, some for looking and settling, and those that wait.
+    const max = this.#settings.slots + 3 + WAITING_AT_ONCE + 1
     const pool = createPool({ ...config, max, onConnect: prepareSession } as pg.PoolConfig, logger)
     this.#database = new Database(pool, schema, CALL_TIMEOUT)
     this.#locks = new ShardLocks(directConfig, schema, logger, () => this.#locksLost())
@@ -83,7 +87,15 @@ export class Worker extends WorkerEmitter {
     this.#tally = new Tally(this.#database)
     const observer = new Observer(this, this.#tally, this.#identity)
     this.#exchange = new Exchange(this.#database)
-    this.#settlements = new Settlements(this.#database, this.#exchange, this.#timetable, logger, observer)
+    this.#settlements = new Settlements(
+      this.#database,
+      this.#exchange,
+      this.#timetable,
+      logger,
+      observer,
+      () => this.#lockTimeout,
+    )
+    this.#patience = this.#createPatience()
   }
 
   /** This worker in the table of processes. */
@@ -119,7 +131,8 @@ export class Worker extends WorkerEmitter {
   async #readDatabase(): Promise<void> {
     await requireMigrated(this.#database)
     this.#served = await serveQueues(this.#database, this.#settings.queues, this.#home.logger)
-    this.#serving = this.#createServing(await readLockTimeout(this.#database))
+    this.#lockTimeout = await readLockTimeout(this.#database)
+    this.#serving = this.#createServing()
   }
 
   /** Takes nothing new and lets others have the shards; what runs goes on. There is no way back. */
@@ -185,7 +198,8 @@ export class Worker extends WorkerEmitter {
     await this.#identity.start()
     this.#lookout = this.#createLookout()
     this.#dealer = this.#createDealer()
-    for (const service of [this.#tally, this.#settlements, this.#lookout, this.#dealer]) await service.start()
+    const services = [this.#tally, this.#settlements, this.#patience, this.#lookout, this.#dealer]
+    for (const service of services) await service.start()
     this.#slots = Array.from({ length: this.#settings.slots }, (_, index) => this.#createSlot(index))
     for (const slot of this.#slots) await slot.start()
     await notify(this.#database, DEAL)
@@ -193,6 +207,7 @@ export class Worker extends WorkerEmitter {
 
   /** The other way round: as long as something may still be stored, the claims stay ours. */
   async #stopServices(): Promise<void> {
+    await this.#patience.stop()
     await this.#settlements.drain(GRACE)
     const working = [this.#dealer, this.#lookout, this.#settlements, this.#tally]
     for (const service of [...working, this.#identity, this.#wakeUp, this.#locks]) {
@@ -276,17 +291,31 @@ export class Worker extends WorkerEmitter {
     })
   }
 
-  #createServing(lockTimeout: number): Serving {
+  #createPatience(): Patience {
+    return new Patience({
+      database: this.#database,
+      timetable: this.#timetable,
+      settlements: this.#settlements,
+      identity: this.#identity,
+      logger: this.#home.logger,
+      longestWait: () => this.#lockTimeout,
+      ready: () => this.#ready(),
+      onLostAnswer: () => this.#becomeSomebodyNew(),
+    })
+  }
+
+  #createServing(): Serving {
     const { logger } = this.#home
     const { middleware, poll, scheduler } = this.#settings
     return new Serving({
       exchange: this.#exchange,
-      batchSettings: { database: this.#database, middleware, logger, lockTimeout },
+      batchSettings: { database: this.#database, middleware, logger, lockTimeout: this.#lockTimeout },
       settlements: this.#settlements,
       identity: this.#identity,
       running: this.#running,
       clock: this.#clock,
       events: this,
+      patience: this.#patience,
       logger,
       poll,
       takesAhead: scheduler.takesAhead ?? false,

@@ -7,6 +7,7 @@ const PROTOCOL = [
   'enqueue_many',
   'push_many',
   'claim',
+  'wait_for',
   'is_gone',
   'hold',
   'complete',

@@ -1,12 +1,13 @@
 import type pg from 'pg'
 import type { Round } from '../../src/store/claim.ts'
 import { deleteDead, listDead, requeueDead } from '../../src/store/dead.ts'
+import { claimWaiting as claimWaitingFor } from '../../src/store/patience.ts'
 import { removeProcess, renewLeases, sweepProcesses } from '../../src/store/process.ts'
 import { rehome } from '../../src/store/queue.ts'
 import type { Exception } from '../../src/store/settle.ts'
 import { actOnWaiting, type JobAction, lockWaiting } from '../../src/store/waiting.ts'
 import { type Player, shown, through } from '../support/rounds.ts'
-import { HOUR, ID, push, type Scene } from './scenes.ts'
+import { HOUR, ID, PAST, push, type Scene } from './scenes.ts'
 
 /** One thing that somebody does, as the product does it. */
 export interface Operation {
@@ -68,6 +69,19 @@ export const claim = claiming('a claim', 'Q')
 export const nextClaim = claiming('its next claim', 'P')
 export const otherClaim = claiming('another claim', 'R')
 export const claimInOldShard = claiming('a claim in the shard that went', 'R', true)
+
+export const claimWaiting: Operation = {
+  name: 'a claim that waits',
+  /** Nobody is to be had, or not yet: it is for what claims have passed over, and they go on. */
+  triedAgainAfter: /^nothing$/,
+  async act(scene, session) {
+    const { board, players } = scene
+    const key = { queueId: board.queueId, shard: 0, lane: 0 }
+    const passed = { key, performIn: PAST * 1_000, maxPayloads: undefined }
+    const [round] = await claimWaitingFor(board.stage.database, session, players.Q.processId, passed)
+    return round ? taken(scene, round) : 'nothing'
+  },
+}
 
 function ending(name: string, end: (player: Player, scene: Scene) => Promise<Exception[]>): Operation {
   return {

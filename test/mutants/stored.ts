@@ -59,6 +59,20 @@ export const STORED: readonly Mutant[] = [
     tests: ['store/held-up'],
   },
   {
+    name: 'a claim that does not tell what it passed over',
+    promise: 'P8',
+    breaks: 'An id that is pushed without pause is never performed in a lane with others that are.',
+    edits: [sql('claim', `t.n IS NULL OR w.after_id = ''`, 't.n IS NULL', 2)],
+    tests: ['worker/busy-id'],
+  },
+  {
+    name: 'a claim that does not wait',
+    promise: 'P8',
+    breaks: 'The claim that was to have a row which is always locked skips it, too.',
+    edits: [sql('wait_for', '  ORDER BY j.id FOR UPDATE;', '  ORDER BY j.id FOR UPDATE SKIP LOCKED;')],
+    tests: ['worker/busy-id'],
+  },
+  {
     name: 'a completion that waits for producers',
     promise: 'P7',
     breaks: 'A producer that pushes into a job in work and stays open holds up its slot.',

@@ -33,8 +33,32 @@ export const WORKED: readonly Mutant[] = [
     name: 'a held outcome forgotten',
     promise: 'P3',
     breaks: 'A round whose row a producer held is never ended, and its id never served again.',
-    edits: [source('worker/settlements', '    this.#kept.push(piece)\n', '')],
+    edits: [source('worker/settlements', '    this.#kept.add(piece)\n', '')],
     tests: ['worker/time'],
+  },
+  {
+    name: 'outcomes that only ever skip',
+    promise: 'P8',
+    breaks: 'An id that is pushed without pause is performed once, and its outcome is never stored.',
+    edits: [source('worker/kept', 'const SKIPS = 2', 'const SKIPS = Number.POSITIVE_INFINITY')],
+    tests: ['worker/busy-id'],
+  },
+  {
+    name: 'claims that only ever skip',
+    promise: 'P8',
+    breaks: 'An id that is pushed without pause is never performed.',
+    edits: [source('worker/timetable', 'const PASSES = 2', 'const PASSES = Number.POSITIVE_INFINITY')],
+    tests: ['worker/busy-id'],
+  },
+  {
+    name: 'what was brought kept without its shard',
+    promise: 'P8',
+    breaks:
+      'A job claimed for a shard that is gone stays claimed by nobody’s hand as long as the process lives.',
+    edits: [
+      source('worker/patience', 'return isHeld && ready() && processId', 'return ready() && processId'),
+    ],
+    tests: ['worker/busy-id'],
   },
   {
     name: 'news during a claim forgotten',

@@ -25,7 +25,7 @@ describe('each role can do nothing else', () => {
         'release',
         'require_read_committed',
       ],
-      ...['shard_of', 'survey', 'unsettled', 'wake'],
+      ...['shard_of', 'survey', 'unsettled', 'wait_for', 'wake'],
     ]
       .map((name) => `EXECUTE ${name}`)
       .concat([

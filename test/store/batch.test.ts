@@ -99,7 +99,7 @@ describe('R9 a batch', () => {
     const pause = (at: string) =>
       stage.query(`UPDATE lockstep.queues SET paused_at = ${at} WHERE queue_id = $1`, [board.queueId])
     await pause('now()')
-    expect(await player.claim()).toEqual({ rounds: [], head: null })
+    expect(await player.claim()).toEqual({ rounds: [], head: null, passed: false })
     await pause('NULL')
     await player.take()
   })

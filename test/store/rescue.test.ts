@@ -150,9 +150,9 @@ describe('P1 a lease', () => {
   test('that has ended claims nothing: the server would give the job to the next one too', async () => {
     await board.push({ id: 'a' })
     await stage.expire(dying.processId)
-    expect(await dying.claim()).toEqual({ rounds: [], head: null })
+    expect(await dying.claim()).toEqual({ rounds: [], head: null, passed: false })
     await removeProcess(stage.database.pool, 'lockstep', dying.processId)
-    expect(await dying.claim()).toEqual({ rounds: [], head: null })
+    expect(await dying.claim()).toEqual({ rounds: [], head: null, passed: false })
     expect(await board.job('a')).toMatchObject({ claimed_by: null })
   })
 

@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest'
 import { defaultRetryIn, defineQueue } from '../../src/index.ts'
 import type { Claim, Round } from '../../src/store/claim.ts'
 import { ServerClock } from '../../src/worker/server-clock.ts'
-import { Shard, Timetable } from '../../src/worker/timetable.ts'
+import { type Lane, Shard, Timetable } from '../../src/worker/timetable.ts'
 
 const served = { queueId: 1, queue: defineQueue('timed') }
-const NOTHING: Claim = { rounds: [], head: null }
+const NOTHING: Claim = { rounds: [], head: null, passed: false }
 
 function taken(performIn: number, id: string, head: number | null): Claim {
-  return { rounds: [{ performIn, id } as Round], head }
+  return { rounds: [{ performIn, id } as Round], head, passed: false }
 }
 
 describe('P7: the cursor of a lane', () => {
@@ -44,13 +44,59 @@ describe('P7: the cursor of a lane', () => {
     const lane = new Shard(served, 0, undefined).lane(0)
     const pauses = Array.from({ length: 12 }, () => {
       lane.claimBegins()
-      lane.claimEnded({ rounds: [], head: 500 }, 1_000)
+      lane.claimEnded({ rounds: [], head: 500, passed: false }, 1_000)
       return lane.head - 1_000
     })
     expect(pauses.slice(0, 3)).toEqual([2_000, 4_000, 8_000])
     expect(pauses.at(-1)).toBe(200_000)
     lane.claimBegins()
     lane.claimEnded(NOTHING, 1_000)
+    expect(lane.head).toBe(Number.POSITIVE_INFINITY)
+  })
+})
+
+describe('P8: a job that claims pass over', () => {
+  const passing = (head: number): Claim => ({ ...taken(100, 'b', head), passed: true })
+  const claim = (lane: Lane, answer: Claim) => {
+    lane.claimBegins()
+    lane.claimEnded(answer, 1_000)
+  }
+
+  test('is looked for once more, and then to be waited for, while the cursor goes on', () => {
+    const lane = new Shard(served, 0, undefined).lane(0)
+    claim(lane, passing(50))
+    expect(lane.overdue).toBeUndefined()
+    expect(lane.cursor.after).toBeLessThan(50)
+    expect(lane.head).toBe(50)
+    claim(lane, passing(50))
+    expect(lane.overdue).toBe(50)
+    expect(lane.cursor).toEqual({ after: 100, afterId: 'b' })
+  })
+
+  test('is to be waited for too where claims bring nothing, but not while it is yet to come', () => {
+    const lane = new Shard(served, 0, undefined).lane(0)
+    for (const head of [2_000, 2_000, 500]) claim(lane, { rounds: [], head, passed: false })
+    expect(lane.overdue).toBeUndefined()
+    claim(lane, { rounds: [], head: 500, passed: false })
+    expect(lane.overdue).toBe(500)
+  })
+
+  test('is another one each time where each time another is passed over', () => {
+    const lane = new Shard(served, 0, undefined).lane(0)
+    for (const head of [50, 60, 50]) claim(lane, passing(head))
+    expect(lane.overdue).toBeUndefined()
+    claim(lane, taken(100, 'b', 300))
+    claim(lane, passing(50))
+    expect(lane.overdue).toBeUndefined()
+  })
+
+  test('makes its lane due when it was brought, until it is taken', () => {
+    const lane = new Shard(served, 0, undefined).lane(0)
+    const { rounds } = taken(100, 'b', null)
+    lane.brought = { processId: 1, rounds }
+    expect(lane.head).toBe(100)
+    expect(lane.takeBrought()).toEqual({ processId: 1, rounds })
+    expect(lane.takeBrought()).toBeUndefined()
     expect(lane.head).toBe(Number.POSITIVE_INFINITY)
   })
 })

@@ -1,0 +1,43 @@
+-- Waits for the first job of a lane, from a cursor on, that is due and that nobody alive has claimed, while others'
+-- transactions hold its row. Whoever skips never joins the queue for a row, so a job that is pushed without pause would
+-- be skipped for ever. When this returns, the row is locked, and `claim`, called next in the same transaction with the
+-- same cursor, finds it free: what a transaction has locked itself is not skipped. All that makes a claim right stays
+-- claim's part: its conditions are checked on the newest version of the row, the fence is drawn after the lock, payloads are
+-- read after that.
+--
+-- The caller has set a lock_timeout below the server's deadlock_timeout, and has locked nothing before. The job is chosen
+-- by one statement and locked by the next: with both in one, a row that no longer fits after the wait would stay locked
+-- while the next one is waited for. Who waits for one row and holds none can't be part of a deadlock. For the same reason
+-- a claimant's death is only read here, and made final by the claim.
+CREATE OR REPLACE FUNCTION @schema@.wait_for(
+  _process_id integer,
+  _queue_id integer,
+  _shard integer,
+  _lane smallint,
+  _after bigint,
+  _after_id text
+) RETURNS void
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off
+AS $$
+DECLARE
+  _now constant timestamptz := clock_timestamp();
+  _id text;
+BEGIN
+  PERFORM @schema@.require_read_committed();
+  SELECT j.id INTO _id FROM @schema@.jobs j
+  WHERE j.queue_id = _queue_id AND j.shard = _shard AND j.lane = _lane
+    AND j.perform_in <= _now AND (j.perform_in, j.id) > (@schema@.from_micros(_after), _after_id)
+    AND CASE
+      WHEN j.claimed_by IS NULL THEN true
+      WHEN j.claimed_by = _process_id THEN false
+      ELSE NOT EXISTS (
+        SELECT FROM @schema@.processes p WHERE p.process_id = j.claimed_by AND p.expires_at > clock_timestamp()
+      )
+    END
+  ORDER BY j.perform_in, j.id LIMIT 1;
+  PERFORM FROM @schema@.jobs j
+  WHERE j.queue_id = _queue_id AND j.id >= _id COLLATE "C" AND j.id <= _id COLLATE "C"
+  ORDER BY j.id FOR UPDATE;
+END
+$$;

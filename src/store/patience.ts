@@ -1,0 +1,42 @@
+import type { Database, Queryable } from '../postgres/database.ts'
+import { isRefusedLock } from '../postgres/failure.ts'
+import type { LaneKey, Round } from './claim.ts'
+import { exchange } from './exchange.ts'
+
+/** A job that claims pass over, since its row is locked whenever they come: due at `performIn`, microseconds since 1970. */
+export interface Passed {
+  readonly key: LaneKey
+  readonly performIn: number
+  readonly maxPayloads: number | undefined
+}
+
+/**
+ * Does one thing to one job in a transaction that waits for its row, at most `timeout` ms for each lock in its way, where
+ * all others skip it. Resolves to undefined where that was in vain: nothing was done.
+ */
+export async function patiently<T>(
+  database: Database,
+  timeout: number,
+  work: (tx: Queryable) => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await database.transaction(work, `SET LOCAL lock_timeout = ${timeout}`)
+  } catch (error) {
+    if (isRefusedLock(error)) return undefined
+    throw error
+  }
+}
+
+/** Claims the first job of a lane that is due at that time or after it, in a transaction that waits for its row. */
+export async function claimWaiting(
+  database: Database,
+  tx: Queryable,
+  processId: number,
+  { key, performIn, maxPayloads }: Passed,
+): Promise<Round[]> {
+  const cursor = { after: performIn - 1, afterId: '' }
+  const place = [key.queueId, key.shard, key.lane, cursor.after, cursor.afterId]
+  await database.call('wait_for', [processId, ...place], tx)
+  const { claims } = await exchange(database, processId, [], [{ key, cursor, count: 1, maxPayloads }], tx)
+  return claims[0]!.rounds
+}

@@ -1,0 +1,132 @@
+import type { Logger } from '../logger.ts'
+import type { Database } from '../postgres/database.ts'
+import { isConnectionFailure } from '../postgres/failure.ts'
+import { claimWaiting, patiently } from '../store/patience.ts'
+import type { Identity } from './identity.ts'
+import { Loop, type Service } from './service.ts'
+import type { Settlements } from './settlements.ts'
+import type { Lane, Timetable } from './timetable.ts'
+
+/** ms that a row is waited for at first; then twice as long each time. */
+const FIRST_WAIT = 50
+/** ms between looks whether what was brought may still begin. */
+const CHECK = 50
+
+export interface PatienceOptions {
+  readonly database: Database
+  readonly timetable: Timetable
+  readonly settlements: Settlements
+  readonly identity: Identity
+  readonly logger: Logger
+  /** ms that a row may be waited for. */
+  longestWait(): number
+  /** Whether new work may be taken at all. */
+  ready(): boolean
+  /** The answer to a claim was lost. */
+  onLostAnswer(): Promise<void>
+}
+
+/** A job that claims have passed over, due at `performIn`, and how often it was waited for. */
+interface Overdue {
+  readonly lane: Lane
+  readonly performIn: number
+  waits: number
+}
+
+/**
+ * Claims what all claims pass over, since it is pushed without pause: it waits for the row, for one at a time, while slots
+ * go on. What it brings is the next batch of its lane, and begins when a slot takes that lane.
+ */
+export class Patience implements Service {
+  readonly #options: PatienceOptions
+  readonly #loop = new Loop(() => this.#pass())
+  #overdue: Overdue[] = []
+  /** Lanes that something was brought for. */
+  readonly #waiting = new Set<Lane>()
+
+  constructor(options: PatienceOptions) {
+    this.#options = options
+  }
+
+  start(): Promise<void> {
+    return this.#loop.start()
+  }
+
+  /** Gives back what has not begun. */
+  async stop(): Promise<void> {
+    await this.#loop.stop()
+    for (const lane of this.#waiting) this.#giveBack(lane)
+  }
+
+  waitFor(lane: Lane, performIn: number): void {
+    if (this.#overdue.some((one) => one.lane === lane && one.performIn === performIn)) return
+    this.#overdue.push({ lane, performIn, waits: 0 })
+    this.#loop.alarm.ring()
+  }
+
+  async #pass(): Promise<void> {
+    for (const lane of this.#waiting) {
+      if (lane.brought && !this.#mayBegin(lane, lane.brought.processId)) this.#giveBack(lane)
+      if (!lane.brought) this.#waiting.delete(lane)
+    }
+    const overdue = this.#next()
+    if (overdue) await this.#claim(overdue)
+    else await this.#loop.alarm.wait(this.#waiting.size > 0 ? CHECK : undefined)
+  }
+
+  /** The one waited for least: none queues up behind rows that stay locked. */
+  #next(): Overdue | undefined {
+    const { identity } = this.#options
+    this.#overdue = this.#overdue.filter(({ lane }) => this.#mayBegin(lane, identity.processId))
+    return this.#overdue.filter(({ lane }) => !lane.brought).sort((a, b) => a.waits - b.waits)[0]
+  }
+
+  /** The claim counts as a round from before it is sent: whom its row belongs to does not retire meanwhile. */
+  async #claim(overdue: Overdue): Promise<void> {
+    const { database, identity, timetable, logger, longestWait, onLostAnswer } = this.#options
+    const { lane, performIn } = overdue
+    const { processId } = identity
+    const { maxPayloads } = lane.shard.served.queue
+    identity.took(processId, 1)
+    try {
+      const timeout = Math.min(FIRST_WAIT * 2 ** overdue.waits, longestWait())
+      overdue.waits += 1
+      const passed = { key: lane.key, performIn, maxPayloads }
+      const rounds = await patiently(database, timeout, (tx) => claimWaiting(database, tx, processId, passed))
+      if (!rounds) return
+      this.#forget(overdue)
+      if (rounds.length > 0) {
+        identity.took(processId, rounds.length)
+        lane.brought = { processId, rounds }
+        this.#waiting.add(lane)
+        timetable.bell.ring()
+      }
+    } catch (error) {
+      // What is due is found again.
+      this.#forget(overdue)
+      logger.warn({ error: (error as Error).message }, 'claiming a job whose row is locked failed')
+      if (isConnectionFailure(error)) await onLostAnswer()
+    } finally {
+      identity.gave(processId, 1)
+    }
+  }
+
+  #forget(overdue: Overdue): void {
+    this.#overdue = this.#overdue.filter((one) => one !== overdue)
+  }
+
+  /** Meanwhile the worker may have been told to stop, its lease may have ended, or the shard may be to go or gone. */
+  #mayBegin({ shard }: Lane, processId: number): boolean {
+    const { identity, ready, timetable } = this.#options
+    const isHeld = timetable.get(shard.served.queueId, shard.shard) === shard && !shard.leaving
+    return isHeld && ready() && processId === identity.processId
+  }
+
+  #giveBack(lane: Lane): void {
+    const brought = lane.takeBrought()
+    if (!brought) return
+    const { served, shard } = lane.shard
+    const claimant = { served, processId: brought.processId, shard, slot: 0, startedAt: performance.now() }
+    this.#options.settlements.settle(claimant, { completed: [], failed: [], released: brought.rounds })
+  }
+}

@@ -1,0 +1,185 @@
+import { describe, expect, test } from 'vitest'
+import type { Queue } from '../../src/index.ts'
+import { overlaps } from '../support/checker.ts'
+import { Recorder } from '../support/recorder.ts'
+import { Relay } from '../support/relay.ts'
+import { pidOf } from '../support/rounds.ts'
+import { aborted, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+
+const PAST = Date.now() - 100_000
+const ROUNDS = 5
+/** Turns of a row that ROUNDS rounds may take: each waits for it twice, and pauses on a slow machine are long. */
+const TURNS = 1_000
+
+const shop = useWorkshop()
+
+/** Pushes into an id without pause, so that its row is never free. */
+async function relay(queue: Queue, id: string): Promise<Relay> {
+  const push = (session: { query(text: string, values: unknown[]): Promise<unknown> }) =>
+    session.query('SELECT lockstep.enqueue($1, $2, $3)', [queue.name, id, String(Math.random())])
+  const made = new Relay(push, await shop.session())
+  await made.start(await shop.session(), await shop.session())
+  shop.later(() => made.stop())
+  return made
+}
+
+describe('P8: an id that is pushed without pause', () => {
+  test('is completed, and performed again and again', async () => {
+    const recorder = new Recorder()
+    const queue = shop.queue({ perform: recorder.around() })
+    await shop.lockstep.enqueue(queue, { id: 'busy' })
+    const busy = await relay(queue, 'busy')
+    const worker = await shop.work({ queues: [queue] })
+    let completions = 0
+    worker.on('completed', () => {
+      completions += 1
+    })
+    await eventually(() => expect(completions).toBeGreaterThanOrEqual(ROUNDS))
+    expect(busy.turns).toBeLessThan(TURNS)
+  })
+
+  test('fails, and goes back when the worker stops', async () => {
+    const recorder = new Recorder()
+    const queue = shop.queue({
+      perform: recorder.around(async (_, { signal }) => {
+        if (recorder.runs.length > 2) await aborted(signal)
+        throw new Error('no')
+      }),
+    })
+    await shop.lockstep.enqueue(queue, { id: 'busy' })
+    const busy = await relay(queue, 'busy')
+    const worker = shop.create({ queues: [queue], shutdownTimeout: 0 })
+    const retry = next(worker, 'failed', ({ retryCount }) => retryCount === 1)
+    await worker.start()
+    await retry
+    await eventually(() => expect(recorder.runs).toHaveLength(3))
+    expect(await worker.stop()).toBe(true)
+    expect(busy.turns).toBeLessThan(TURNS)
+    expect(await shop.job(queue, 'busy')).toMatchObject({ claimed_by: null, crashes: 0, retry_count: 1 })
+  })
+
+  test('is performed in a transactional queue', async () => {
+    const recorder = new Recorder()
+    const queue = shop.transactional({ perform: recorder.around() })
+    await shop.lockstep.enqueue(queue, { id: 'busy' })
+    const busy = await relay(queue, 'busy')
+    const worker = await shop.work({ queues: [queue] })
+    let completions = 0
+    worker.on('completed', () => {
+      completions += 1
+    })
+    await eventually(() => expect(completions).toBeGreaterThanOrEqual(ROUNDS))
+    expect(busy.turns).toBeLessThan(TURNS)
+  })
+
+  test('is performed among others of its lane, which need not wait for it', async () => {
+    const recorder = new Recorder()
+    const queue = shop.queue({ shards: 1, perform: recorder.around() })
+    await shop.lockstep.enqueue(queue, { id: 'busy', performIn: PAST })
+    await relay(queue, 'busy')
+    let count = 0
+    const more = () => {
+      count += 1
+      return shop.lockstep.enqueue(queue, { id: `other-${count}` })
+    }
+    await more()
+    const worker = shop.create({ queues: [queue], poll: 50 })
+    worker.on('completed', ({ ids }) => ids[0]!.startsWith('other') && void more())
+    await worker.start()
+    await eventually(() => expect(recorder.of('busy').length).toBeGreaterThanOrEqual(ROUNDS))
+    expect(recorder.runs.length).toBeGreaterThan(2 * ROUNDS)
+  })
+
+  test('is not held up by rows that somebody holds all the while, and they are stored when he lets go', async () => {
+    const gate = new Gate()
+    const recorder = new Recorder()
+    const held = Array.from({ length: 20 }, (_, index) => ({ id: `held-${index}` }))
+    const queue = shop.queue({
+      shards: 1,
+      batchSize: 21,
+      perform: recorder.around(() => gate.opened),
+    })
+    await shop.lockstep.enqueue(queue, [...held, { id: 'busy' }])
+    const worker = await shop.work({ queues: [queue], slots: 1 })
+    await eventually(() => expect(recorder.runs).toHaveLength(21))
+    const producer = await shop.session()
+    await producer.query('BEGIN')
+    for (const { id } of held) await producer.query('SELECT lockstep.enqueue($1, $2)', [queue.name, id])
+    const busy = await relay(queue, 'busy')
+    let completions = 0
+    worker.on('completed', ({ ids }) => {
+      if (ids[0] === 'busy') completions += 1
+    })
+    gate.open()
+    await eventually(() => expect(completions).toBeGreaterThanOrEqual(ROUNDS))
+    expect(busy.turns).toBeLessThan(TURNS)
+    await busy.stop()
+    await producer.query('COMMIT')
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    for (const { id } of held) expect(recorder.of(id)).toHaveLength(2)
+  })
+})
+
+describe('what was brought for a lane while its shard is at work', () => {
+  /** Passed over twice, before the job whose handler waits for the gate. */
+  async function bring(gate: Gate) {
+    const recorder = new Recorder()
+    const queue = shop.queue({
+      shards: 1,
+      perform: recorder.around((batch) => (batch.has('long') ? gate.opened : undefined)),
+    })
+    const jobs = ['busy', 'other', 'long'].map((id, index) => ({ id, performIn: PAST + index }))
+    await shop.lockstep.enqueue(queue, jobs)
+    const producer = await shop.session()
+    await producer.query('BEGIN')
+    await producer.query('SELECT lockstep.enqueue($1, $2, $3)', [queue.name, 'busy', '2'])
+    const pid = await pidOf(producer)
+    const worker = await shop.work({ queues: [queue], slots: 1 })
+    await eventually(async () => {
+      const waiting = await shop.sql('SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))', [
+        pid,
+      ])
+      expect(waiting).toHaveLength(1)
+    })
+    await producer.query('COMMIT')
+    await eventually(async () =>
+      expect(await shop.job(queue, 'busy')).toMatchObject({ claimed_by: worker.processId }),
+    )
+    expect(recorder.ids).toEqual(['other', 'long'])
+    return { recorder, queue, worker }
+  }
+
+  test('P8: it is the next to begin, with what was committed while its row was waited for', async () => {
+    const gate = new Gate()
+    const { recorder, queue } = await bring(gate)
+    gate.open()
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(recorder.ids).toEqual(['other', 'long', 'busy'])
+    expect(recorder.of('busy')[0]!.payloads).toEqual(['', 2])
+  })
+
+  test('R15: it goes back, its numbers unchanged, when the worker takes nothing new', async () => {
+    const gate = new Gate()
+    const { recorder, queue, worker } = await bring(gate)
+    await worker.quiet()
+    await eventually(async () => expect(await shop.job(queue, 'busy')).toMatchObject({ claimed_by: null }))
+    expect(await shop.job(queue, 'busy')).toMatchObject({ claimed_by: null, crashes: 0, retry_count: -1 })
+    gate.open()
+    expect(await worker.stop()).toBe(true)
+    expect(recorder.ids).toEqual(['other', 'long'])
+  })
+
+  test('P1: it goes back when the connection is lost that holds the shard', async () => {
+    const gate = new Gate()
+    const { recorder, queue } = await bring(gate)
+    await shop.sql(
+      `SELECT pg_terminate_backend(pid, 5000) FROM pg_locks
+       WHERE locktype = 'advisory' AND granted AND classid = 'lockstep.jobs'::regclass
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+    )
+    await eventually(async () => expect(await shop.job(queue, 'busy')).toMatchObject({ claimed_by: null }))
+    gate.open()
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(overlaps(recorder.runs)).toEqual([])
+  })
+})
