@@ -138,13 +138,17 @@ export class Database {
    * Runs `work` in a READ COMMITTED transaction and commits, or rolls back when it throws. A connection that may be
    * half open is thrown away: what is asked of it next would wait behind what is never answered.
    */
-  async transaction<T>(work: (client: pg.PoolClient) => Promise<T>, begin = ''): Promise<T> {
+  async transaction<T>(
+    work: (client: pg.PoolClient) => Promise<T>,
+    begin = '',
+    commit = 'COMMIT',
+  ): Promise<T> {
     const client = await this.connect()
     let broken: Error | undefined
     try {
       await this.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${begin}`, [], client)
       const result = await work(client)
-      await this.query('COMMIT', [], client)
+      await this.query(commit, [], client)
       return result
     } catch (error) {
       if (isConnectionFailure(error)) broken = error as Error

@@ -21,6 +21,8 @@ export class Identity {
   readonly #stopped = new Bell()
   #renewing: Promise<void> | undefined
   #stopping = false
+  /** The leases of who this process was up to here have ended. */
+  #ended = 0
 
   constructor(options: LeaseOptions, running: Running, logger: Logger) {
     this.#lease = new Lease(options)
@@ -40,6 +42,11 @@ export class Identity {
   /** Whether its lease runs. */
   get alive(): boolean {
     return this.#lease.valid
+  }
+
+  /** Whether the lease runs under which this process, as who it was then, has claimed. Cheap. */
+  holds(processId: number): boolean {
+    return processId > this.#ended && this.#lease.valid
   }
 
   /** How many handlers run, for the lease thread. */
@@ -92,6 +99,7 @@ export class Identity {
 
   async #renew(): Promise<void> {
     const former = this.processId
+    if (!this.#lease.valid) this.#ended = former
     while (!this.#stopping) {
       if (!this.#lease.valid) await Promise.race([this.#running.none(), this.#stopped.wait()])
       try {

@@ -3,7 +3,7 @@ import type { Queue } from '../queue.ts'
 import { defaultRetryIn } from '../retry.ts'
 import type { Round } from '../store/claim.ts'
 import type { Failure } from '../store/settle.ts'
-import type { Failed } from './perform.ts'
+import { type Failed, GivenBack, type Performance } from './perform.ts'
 
 /** A failed round as it is stored, with what was thrown. */
 export interface FailedRound extends Failure {
@@ -17,7 +17,7 @@ export interface Outcome {
   readonly released: readonly Round[]
 }
 
-export function outcomeOf(queue: Queue, rounds: readonly Round[], failed: Failed): Outcome {
+function outcomeOf(queue: Queue, rounds: readonly Round[], failed: Failed): Outcome {
   if (failed.size === 0) return { completed: rounds, failed: [], released: [] }
   return {
     completed: rounds.filter(({ id }) => !failed.has(id)),
@@ -26,6 +26,17 @@ export function outcomeOf(queue: Queue, rounds: readonly Round[], failed: Failed
       .map((round) => failure(queue, round, failed.get(round.id))),
     released: [],
   }
+}
+
+/** R15: what did not succeed after its signal was aborted for our sake has not failed. */
+export function ended({ queue, rounds, abort }: Performance, failed: Failed): Outcome {
+  const outcome = outcomeOf(queue, rounds, failed)
+  if (!(abort.reason instanceof GivenBack)) return outcome
+  return { completed: outcome.completed, failed: [], released: outcome.failed.map(({ round }) => round) }
+}
+
+export function failAll(rounds: readonly Round[], error: unknown): Failed {
+  return new Map(rounds.map(({ id }) => [id, error]))
 }
 
 /** R6 and R7: one failure more; the lowest payload dies with the last retry used up. */

@@ -6,6 +6,11 @@ import type { Queue, TransactionalContext } from '../queue.ts'
 import type { Round } from '../store/claim.ts'
 import { runMiddleware, type ServerMiddleware } from './middleware.ts'
 
+/** Why a signal is aborted when it is not the handler's fault: what has not ended goes back unchanged. */
+export class GivenBack extends Error {
+  override readonly name = 'GivenBack'
+}
+
 /** Knows its reason without a signal, which is costly to make and which few handlers ask for. */
 export class Abort extends AbortController {
   reason: unknown
@@ -21,6 +26,8 @@ export interface Performance {
   readonly queue: Queue
   readonly rounds: readonly Round[]
   readonly abort: Abort
+  /** Whether the lease runs under which the rounds were claimed: cheap, and true to this very moment. */
+  holdsLease(): boolean
 }
 
 /**
@@ -75,9 +82,14 @@ export type Failed = ReadonlyMap<string, unknown>
 /**
  * Runs the handler, inside its middleware, over a batch. Whatever it throws comes back as the error of every id;
  * past the timeout it is a failure however it ends (R16).
+ *
+ * The last thing before the handler is a look at the lease, whatever came before: middleware takes its time, a transaction
+ * had to begin, and the process may have been stopped at any point. Others may have the ids by now; then nothing begins and
+ * all of it goes back, whatever middleware makes of it. Between that look and the handler's first line there is nothing
+ * that waits, so only a process stopped right there begins too late.
  */
 export async function perform(
-  { queue, rounds, abort }: Performance,
+  { queue, rounds, abort, holdsLease }: Performance,
   middleware: readonly ServerMiddleware[],
   logger: Logger,
   tx: ClientBase | undefined,
@@ -89,16 +101,22 @@ export async function perform(
     failed.set(id, error)
   })
   const timeout = startTimeout(queue, abort)
+  let late: GivenBack | undefined
   try {
-    await runMiddleware(middleware, { queue, batch, context }, () => queue.perform!(batch, context))
-    if (!timeout.error) return failed
+    await runMiddleware(middleware, { queue, batch, context }, () => {
+      if (holdsLease()) return queue.perform!(batch, context)
+      late = new GivenBack('the lease ended before the handler began')
+      abort.abort(late)
+      throw late
+    })
+    if (!timeout.error && !late) return failed
   } catch (error) {
     for (const { id } of rounds) if (!failed.has(id)) failed.set(id, timeout.error ?? error)
     return failed
   } finally {
     clearTimeout(timeout.timer)
   }
-  return new Map(rounds.map(({ id }) => [id, timeout.error]))
+  return new Map(rounds.map(({ id }) => [id, timeout.error ?? late]))
 }
 
 function startTimeout({ timeout }: Queue, abort: Abort) {

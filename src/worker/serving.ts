@@ -2,7 +2,7 @@ import type { Logger } from '../logger.ts'
 import { isConnectionFailure } from '../postgres/failure.ts'
 import type { Claim, Round } from '../store/claim.ts'
 import { LONGEST_IN_HAND } from './appetite.ts'
-import { type BatchSettings, workOff } from './batch.ts'
+import { workOff } from './batch.ts'
 import type { WorkerEmitter } from './events.ts'
 import type { Exchange } from './exchange.ts'
 import type { Identity } from './identity.ts'
@@ -12,6 +12,7 @@ import type { Running, RunningBatch } from './running.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { Claimant, Settlements } from './settlements.ts'
 import type { Lane } from './timetable.ts'
+import type { BatchSettings } from './transaction.ts'
 
 /** Who took what is in hand. */
 type Hand = Omit<Claimant, 'startedAt'>
@@ -97,16 +98,12 @@ export class Serving {
 
   /** One batch after the other. What has not begun by `until`, while a handler runs or because one did, is given back. */
   async #play(lane: Lane, hand: Hand, left: Round[], until: number): Promise<void> {
-    const { settlements } = this.#options
     const { batchSize } = hand.served.queue
-    const giveBack = () => {
-      const claimant = { ...hand, startedAt: performance.now() }
-      settlements.settle(claimant, { completed: [], failed: [], released: left.splice(0) })
-    }
+    const giveBack = () => this.#giveBack(hand, left.splice(0))
     const timer = left.length > batchSize ? setTimeout(giveBack, until - performance.now()) : undefined
     if (!this.#mayBegin(lane, hand)) giveBack()
     while (left.length > 0) {
-      await this.#workOff({ ...hand, startedAt: performance.now() }, left.splice(0, batchSize))
+      await this.#workOff(lane, hand, left.splice(0, batchSize))
       // A timer does not come between handlers that leave the event loop no turn.
       if (!this.#mayBegin(lane, hand) || performance.now() > until) giveBack()
     }
@@ -119,20 +116,32 @@ export class Serving {
     return ready() && processId === identity.processId && !shard.leaving
   }
 
-  async #workOff(claimant: Claimant, rounds: readonly Round[]): Promise<void> {
-    const { running, batchSettings, settlements, events } = this.#options
-    const { shard, slot, served } = claimant
+  #giveBack(hand: Hand, released: readonly Round[]): void {
+    const claimant = { ...hand, startedAt: performance.now() }
+    this.#options.settlements.settle(claimant, { completed: [], failed: [], released })
+  }
+
+  async #workOff(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
+    const { running, batchSettings, settlements, events, identity } = this.#options
+    const { shard, slot, served } = hand
+    const claimant = { ...hand, startedAt: performance.now() }
     const batch: RunningBatch = {
       queue: served.queue,
       rounds,
       claimant,
       abort: new Abort(),
+      holdsLease: () => identity.holds(hand.processId),
       since: new Date(),
     }
     events.emit('started', { queue: served.queue.name, shard, slot, ids: rounds.map(({ id }) => id) })
     running.add(batch)
     try {
-      await workOff(batchSettings, settlements, claimant, batch)
+      const parts = await workOff(batchSettings, settlements, claimant, batch)
+      running.remove(batch)
+      for (const part of parts) {
+        if (this.#mayBegin(lane, hand)) await this.#workOff(lane, hand, part)
+        else this.#giveBack(hand, part)
+      }
     } finally {
       running.remove(batch)
     }

@@ -6,8 +6,45 @@ export const WORKED: readonly Mutant[] = [
     name: 'completion beside the handler’s transaction',
     promise: 'P3',
     breaks: 'The completion holds even where the handler’s writes are rolled back.',
-    edits: [source('worker/batch', 'queueId: served.queueId, tx: client }', 'queueId: served.queueId }')],
+    edits: [
+      source('worker/transaction', 'queueId: served.queueId, tx: client }', 'queueId: served.queueId }'),
+    ],
     tests: ['worker/p3-commit', 'worker/transactional'],
+  },
+  {
+    name: 'a transaction that is refused performed for ever',
+    promise: 'R6',
+    breaks:
+      'A handler that violates a deferred constraint runs a hundred times a second, and no failure is counted.',
+    edits: [
+      source(
+        'worker/transaction',
+        `return step === 'completion' && isRefusedLock(error) ? AGAIN : { kind: 'refused', error }`,
+        'return AGAIN',
+      ),
+    ],
+    tests: ['worker/refused-commit'],
+  },
+  {
+    name: 'a session that the server ended taken for one that broke',
+    promise: 'R6',
+    breaks: 'A handler that outlives the server’s time-outs for transactions runs again and again.',
+    edits: [source('worker/transaction', 'if (hasCode(fatal, ...TIMED_OUT)) {', 'if (false as boolean) {')],
+    tests: ['worker/refused-commit'],
+  },
+  {
+    name: 'one id fails its batch’s commit for all',
+    promise: 'R9',
+    breaks: 'Jobs that have done nothing wrong fail with one that has, and die with it.',
+    edits: [source('worker/batch', '  else if (rounds.length > 1) return halves(rounds)\n', '')],
+    tests: ['worker/refused-commit'],
+  },
+  {
+    name: 'no look at the lease before the handler',
+    promise: 'P1',
+    breaks: 'A process that stood still for longer than its lease begins a batch that others have by now.',
+    edits: [source('worker/perform', 'if (holdsLease()) return', 'if (true as boolean) return')],
+    tests: ['worker/p1-last-look'],
   },
   {
     name: 'no abort at the end of a lease',
@@ -108,11 +145,13 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source(
         'worker/perform',
-        'await runMiddleware(middleware, { queue, batch, context }, () => queue.perform!(batch, context))',
-        `await Promise.race([
-      runMiddleware(middleware, { queue, batch, context }, () => queue.perform!(batch, context)),
-      new Promise((resolve) => abort.signal.addEventListener('abort', () => timeout.error && resolve(undefined))),
-    ])`,
+        'if (holdsLease()) return queue.perform!(batch, context)',
+        `if (holdsLease()) {
+        const over = new Promise((resolve) => {
+          abort.signal.addEventListener('abort', () => timeout.error && resolve(undefined))
+        })
+        return Promise.race([queue.perform!(batch, context), over])
+      }`,
       ),
     ],
     tests: ['worker/stop'],

@@ -1,0 +1,188 @@
+import type { EventEmitter } from 'node:events'
+import type pg from 'pg'
+import type { PoolClient } from 'pg'
+import type { Logger } from '../logger.ts'
+import type { Database } from '../postgres/database.ts'
+import { hasCode, isConnectionFailure, isRefusedLock } from '../postgres/failure.ts'
+import type { Round } from '../store/claim.ts'
+import { complete, type Exception, fail } from '../store/settle.ts'
+import type { ServerMiddleware } from './middleware.ts'
+import { ended, type FailedRound, failAll, type Outcome } from './outcome.ts'
+import { type Failed, type Performance, perform } from './perform.ts'
+import type { Claimant } from './settlements.ts'
+
+export interface BatchSettings {
+  readonly database: Database
+  readonly middleware: readonly ServerMiddleware[]
+  readonly logger: Logger
+  /** ms a completion in a handler's transaction waits for a producer's at most. */
+  readonly lockTimeout: number
+}
+
+/** How a handler's transaction ended. `refused`: it could not be committed, and may never be. */
+export type Ending =
+  | { readonly kind: 'stored'; readonly outcome: Outcome; readonly exceptions: readonly Exception[] }
+  | { readonly kind: 'failed'; readonly failed: Failed }
+  | { readonly kind: 'refused'; readonly error: unknown }
+  | { readonly kind: 'again'; readonly uncertain: boolean }
+
+const AGAIN: Ending = { kind: 'again', uncertain: false }
+
+/** What a COMMIT checks may wait as long as the application says: time-outs of ours are for the completion alone. */
+const COMMIT = 'SET LOCAL lock_timeout TO DEFAULT; SET LOCAL statement_timeout TO DEFAULT; COMMIT'
+
+/** A transaction was idle for too long, or took too long: the server ends the session with it. */
+const TIMED_OUT = ['25P03', '25P04']
+
+/** Thrown to roll back. */
+class Rollback extends Error {
+  readonly ending: Ending
+
+  constructor(ending: Ending) {
+    super('rolled back')
+    this.ending = ending
+  }
+}
+
+/** How far a transaction has come. */
+interface Course {
+  step: 'begin' | 'handler' | 'completion' | 'commit'
+  /** What the server ended the session with. */
+  fatal: Error | undefined
+}
+
+/** Performs a batch in a transaction, completes it there and commits. */
+export async function transact(
+  settings: BatchSettings,
+  claimant: Claimant,
+  performance: Performance,
+): Promise<Ending> {
+  const course: Course = { step: 'begin', fatal: undefined }
+  let ignore = () => {}
+  // Gone with the transaction it was set in: so it shows whether the handler has ended that one by itself.
+  const begin = `SET LOCAL lockstep.round = '${nameOf(performance)}'`
+  const work = (client: PoolClient) => {
+    ignore = hearEnd(client, course)
+    return performIn(client, settings, claimant, performance, course)
+  }
+  try {
+    return await settings.database.transaction(work, begin, COMMIT)
+  } catch (error) {
+    if (error instanceof Rollback) return error.ending
+    const ending = endingOf(error, course)
+    const reason = ending.kind === 'refused' ? ending.error : error
+    if (ending.kind === 'refused' || !isRefusedLock(error))
+      settings.logger.warn(
+        { error: (reason as Error).message },
+        'a handler’s transaction could not be committed',
+      )
+    return ending
+  } finally {
+    ignore()
+  }
+}
+
+async function performIn(
+  client: PoolClient,
+  settings: BatchSettings,
+  claimant: Claimant,
+  performance: Performance,
+  course: Course,
+): Promise<Ending> {
+  const { database, logger, middleware } = settings
+  const stay = endWithSignal(client, performance.abort.signal)
+  try {
+    // The lease may have ended while the server was asked to begin: others may have the ids by now.
+    if (performance.abort.signal.aborted) throw new Rollback(AGAIN)
+    course.step = 'handler'
+    const failed = await perform(performance, middleware, logger, client)
+    const outcome = ended(performance, failed)
+    if (outcome.completed.length === 0) throw new Rollback({ kind: 'failed', failed })
+    if (outcome.released.length > 0) throw new Rollback(AGAIN)
+    await prepareToStore(settings, client, performance)
+    course.step = 'completion'
+    const exceptions = await store(database, client, claimant, outcome)
+    course.step = 'commit'
+    return { kind: 'stored', outcome, exceptions }
+  } finally {
+    stay()
+  }
+}
+
+/**
+ * Only a lock that our completion was refused, and a connection that broke through nobody's fault, are reasons to try it
+ * again as if nothing had been. All else may be so each time: a deferred constraint, rights that the handler gave
+ * away, a time-out of the server's for transactions like its. That is so for a conflict of serialization or a deadlock that
+ * a COMMIT ends with, too: what it checks then is the application's.
+ */
+function endingOf(error: unknown, { step, fatal }: Course): Ending {
+  if (step === 'begin') return AGAIN
+  if (hasCode(fatal, ...TIMED_OUT)) {
+    const message = `the server ended the handler’s transaction: ${fatal!.message}`
+    return { kind: 'refused', error: new Error(message, { cause: fatal }) }
+  }
+  // Whether a COMMIT came through whose answer was lost, giving back will show: then there is nothing to give.
+  if (isConnectionFailure(error)) return { kind: 'again', uncertain: true }
+  return step === 'completion' && isRefusedLock(error) ? AGAIN : { kind: 'refused', error }
+}
+
+/**
+ * What the server says last before it ends a session. It may say so between two statements or in the middle of one of the
+ * handler's; of later ones the driver only tells that there is no connection. What is returned ends the watch.
+ */
+function hearEnd(client: PoolClient, course: Course): () => void {
+  const { connection } = client as PoolClient & { readonly connection?: EventEmitter }
+  const hear = (error: Error & { readonly severity?: string }) => {
+    if (error.severity === 'FATAL') course.fatal = error
+  }
+  connection?.on('errorMessage', hear)
+  return () => connection?.off('errorMessage', hear)
+}
+
+/**
+ * Once the signal is aborted nothing of the transaction is to take effect, and a statement of the handler's that is
+ * never answered (the connection is half open) must not hold it for ever. What is returned ends the watch.
+ */
+function endWithSignal(client: PoolClient, signal: AbortSignal): () => void {
+  const end = () => void (client as PoolClient & pg.Client).end().catch(() => {})
+  signal.addEventListener('abort', end)
+  return () => signal.removeEventListener('abort', end)
+}
+
+function nameOf({ rounds }: Performance): string {
+  return String(rounds[0]!.fence)
+}
+
+/** The completion waits for a producer as long as we say, whatever the handler has set for its own statements. */
+async function prepareToStore(
+  { database, lockTimeout }: BatchSettings,
+  client: PoolClient,
+  performance: Performance,
+): Promise<void> {
+  const text = `SELECT current_setting('lockstep.round', true) AS round,
+    set_config('lock_timeout', '${lockTimeout}', true), set_config('statement_timeout', '0', true)`
+  const broken = (message: string, cause?: Error) => {
+    const error = new Error(message, { cause })
+    return new Rollback({ kind: 'failed', failed: failAll(performance.rounds, error) })
+  }
+  const rows = await database.query<{ round: string | null }>(text, [], client).catch((error: Error) => {
+    if (isConnectionFailure(error)) throw error
+    throw broken(`the handler left its transaction aborted: ${error.message}`, error)
+  })
+  if (rows[0]!.round === nameOf(performance)) return
+  throw broken('the handler ended its transaction itself: leave COMMIT and ROLLBACK to the worker')
+}
+
+/** All or nothing: one lost claim undoes what the handler wrote for the others too. */
+async function store(
+  database: Database,
+  client: PoolClient,
+  { served, processId }: Claimant,
+  { completed, failed }: { completed: readonly Round[]; failed: readonly FailedRound[] },
+): Promise<Exception[]> {
+  const holder = { processId, queueId: served.queueId, tx: client }
+  const exceptions = await complete(database, holder, completed)
+  if (failed.length > 0) exceptions.push(...(await fail(database, holder, failed)))
+  if (exceptions.some(({ outcome }) => outcome === 'lost')) throw new Rollback(AGAIN)
+  return exceptions
+}

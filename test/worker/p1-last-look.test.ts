@@ -1,0 +1,48 @@
+import { describe, expect, test, vi } from 'vitest'
+import type { ServerMiddleware } from '../../src/index.ts'
+import { next, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+// What was last asked of the lease was asked before the process stood still, and no message tells of its end meanwhile.
+describe('P1: a process that stood still between its claim and its handler does not begin', () => {
+  const swallow: ServerMiddleware = (_, perform) => perform().catch(() => {})
+  const passOn: ServerMiddleware = (_, perform) => perform()
+  const ways = { 'in a transaction': { transactional: true }, 'without one': { transactional: false } }
+
+  test.each(
+    Object.entries(ways).flatMap(([way, { transactional }]) => [
+      [way, 'passes the error on', transactional, passOn] as const,
+      [way, 'swallows it', transactional, swallow] as const,
+    ]),
+  )('%s, where middleware %s', async (_way, _does, transactional, outer) => {
+    const lease = 1_000
+    const told: string[] = []
+    const perform = () => void told.push('performed')
+    const queue = transactional ? shop.transactional({ perform }) : shop.queue({ perform })
+    let standStill = true
+    const inner: ServerMiddleware = async (_, perform) => {
+      const until = performance.now() + 1.2 * lease
+      while (standStill && performance.now() < until);
+      await perform().catch((error) => {
+        told.push(error.message)
+        throw error
+      })
+    }
+    const worker = await shop.work({ queues: [queue], middleware: [outer, inner], lease })
+    const failed = vi.fn()
+    worker.on('failed', failed)
+    // Its renewals wait.
+    const blocker = await shop.session()
+    await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
+    const lost = next(worker, 'leaseLost')
+    const completed = next(worker, 'completed')
+    await shop.lockstep.enqueue(queue, { id: 'late' })
+    await lost
+    standStill = false
+    await blocker.query('COMMIT')
+    await completed
+    expect(told).toEqual(['the lease ended before the handler began', 'performed'])
+    expect(failed).not.toHaveBeenCalled()
+  })
+})

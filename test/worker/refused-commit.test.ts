@@ -1,0 +1,209 @@
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import type { Queue } from '../../src/index.ts'
+import { Recorder } from '../support/recorder.ts'
+import { pidOf } from '../support/rounds.ts'
+import { eventually, Gate, next, type TransactionalPerform, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+const NEVER_AGAIN = { retryIn: () => 3_600 }
+
+type Tx = Parameters<TransactionalPerform>[1]['tx']
+
+beforeAll(async () => {
+  await shop.sql('CREATE TABLE accounts (id text PRIMARY KEY)')
+  await shop.sql(
+    'CREATE TABLE bookings (id text, account text REFERENCES accounts DEFERRABLE INITIALLY DEFERRED)',
+  )
+  await shop.sql(`
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = TG_ARGV[0]; END $$`)
+  for (const [table, code] of Object.entries({ conflicts: '40001', deadlocks: '40P01' })) {
+    await shop.sql(`CREATE TABLE ${table} (id text)`)
+    await shop.sql(`
+      CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON ${table} DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION refuse('${code}')`)
+  }
+})
+
+const book = (tx: Tx, id: string, account: string) =>
+  tx.query('INSERT INTO bookings VALUES ($1, $2)', [id, account])
+
+/** The server tells of it between two statements, so that none rejects. */
+function ended(tx: Tx): Promise<unknown> {
+  return new Promise((resolve) => tx.once('end', () => resolve(undefined)))
+}
+
+/** The statement that is under way, or the next one, rejects; a handler that doesn't look on goes on. */
+async function outlive(tx: Tx, setting: string): Promise<void> {
+  await tx.query(`SET LOCAL ${setting} = 50`)
+  if (setting.startsWith('idle')) await ended(tx)
+  else await tx.query('SELECT pg_sleep(600)').catch(() => {})
+}
+
+describe('R6: a transaction that can’t be committed is a failure', () => {
+  const refusals: Record<string, { perform: TransactionalPerform; error: RegExp }> = {
+    'a deferred constraint': { perform: (_, { tx }) => book(tx, 'poor', 'nobody'), error: /foreign key/ },
+    'a conflict that the COMMIT ends with': {
+      perform: (_, { tx }) => tx.query(`INSERT INTO conflicts VALUES ('poor')`),
+      error: /refused/,
+    },
+    'a deadlock that the COMMIT ends with': {
+      perform: (_, { tx }) => tx.query(`INSERT INTO deadlocks VALUES ('poor')`),
+      error: /refused/,
+    },
+    'a role that may not complete': {
+      perform: (_, { tx }) => tx.query('SET LOCAL ROLE pg_monitor'),
+      error: /permission denied/,
+    },
+    'a transaction left idle for too long': {
+      perform: (_, { tx }) => outlive(tx, 'idle_in_transaction_session_timeout'),
+      error: /the server ended the handler’s transaction: .*idle-in-transaction/,
+    },
+  }
+
+  test.each(Object.entries(refusals))('%s', async (_, { perform, error }) => {
+    const recorder = new Recorder()
+    const queue = shop.transactional({ ...NEVER_AGAIN, perform: recorder.around(perform) })
+    const failed = await failureOf(queue)
+    expect(failed).toMatchObject({ id: 'poor', retryCount: 0, retryIn: 3_600 })
+    expect(String(failed.error)).toMatch(error)
+    expect(await shop.job(queue, 'poor')).toMatchObject({
+      retry_count: 0,
+      claimed_by: null,
+      error: expect.stringMatching(error),
+    })
+    expect(recorder.runs).toHaveLength(1)
+    expect(await shop.sql('SELECT FROM bookings')).toEqual([])
+  })
+
+  test('a transaction that took too long, where the server has a time-out for it', async () => {
+    const { rows } = await shop.pool.query(`SELECT FROM pg_settings WHERE name = 'transaction_timeout'`)
+    // Older ones end an idle transaction alone.
+    const setting = rows.length > 0 ? 'transaction_timeout' : 'idle_in_transaction_session_timeout'
+    const queue = shop.transactional({ ...NEVER_AGAIN, perform: (_, { tx }) => outlive(tx, setting) })
+    expect(String((await failureOf(queue)).error)).toMatch(/the server ended the handler’s transaction/)
+  })
+
+  test('R7: and its payload dies when the retries are used up', async () => {
+    const recorder = new Recorder()
+    const queue = shop.transactional({
+      maxRetryCount: 2,
+      perform: recorder.around((_, { tx }) => book(tx, 'poor', 'nobody')),
+    })
+    const worker = await shop.work({ queues: [queue] })
+    const died = next(worker, 'died')
+    await shop.lockstep.enqueue(queue, { id: 'poor' })
+    await died
+    expect(recorder.runs).toHaveLength(3)
+    expect(await shop.jobs(queue)).toBe(0)
+  })
+
+  test('R9: of a batch the id at fault alone: the others are performed again without it, and stored once', async () => {
+    const recorder = new Recorder()
+    const ids = Array.from({ length: 10 }, (_, index) => `id-${index}`)
+    await shop.sql(`INSERT INTO accounts VALUES ('some')`)
+    const queue = shop.transactional({
+      ...NEVER_AGAIN,
+      shards: 1,
+      batchSize: ids.length,
+      timeout: 60_000,
+      perform: recorder.around(async (batch, { tx }) => {
+        for (const id of batch.keys()) await book(tx, id, id === 'id-6' ? 'nobody' : 'some')
+      }),
+    })
+    await shop.lockstep.enqueue(
+      queue,
+      ids.map((id) => ({ id })),
+    )
+    const worker = shop.create({ queues: [queue] })
+    const failed = vi.fn()
+    worker.on('failed', failed)
+    await worker.start()
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(1))
+    await eventually(() => expect(failed).toHaveBeenCalledTimes(1))
+    expect(failed).toHaveBeenCalledWith(expect.objectContaining({ id: 'id-6', retryCount: 0 }))
+    const booked = await shop.sql<{ id: string }>('SELECT id FROM bookings ORDER BY id')
+    expect(booked.map(({ id }) => id)).toEqual(ids.filter((id) => id !== 'id-6'))
+    // With ten, five, three, two and one.
+    for (const id of ids) expect(recorder.of(id).length).toBeLessThanOrEqual(5)
+  })
+
+  test('R15: parts of a batch that have not begun when the worker stops go back', async () => {
+    let stopped: Promise<boolean> | undefined
+    const ids = ['a', 'b', 'c', 'd']
+    const performed: string[][] = []
+    const queue = shop.transactional({
+      ...NEVER_AGAIN,
+      shards: 1,
+      batchSize: ids.length,
+      perform: async (batch, { tx }) => {
+        performed.push([...batch.keys()])
+        if (performed.length === 1) await book(tx, 'a', 'nobody')
+        else stopped ??= worker.stop()
+      },
+    })
+    await shop.lockstep.enqueue(
+      queue,
+      ids.map((id) => ({ id })),
+    )
+    const worker = shop.create({ queues: [queue], shutdownTimeout: 10_000 })
+    await worker.start()
+    await eventually(() => expect(stopped).toBeDefined())
+    expect(await stopped).toBe(true)
+    expect(performed).toEqual([ids, ['a', 'b']])
+    for (const id of ['c', 'd'])
+      expect(await shop.job(queue, id)).toMatchObject({ claimed_by: null, retry_count: -1, crashes: 0 })
+  })
+})
+
+test('P3: a connection that breaks through nobody’s fault is no failure: the round is performed again', async () => {
+  const recorder = new Recorder()
+  const queue = shop.transactional({
+    perform: recorder.around(async (_, { tx }) => {
+      if (recorder.runs.length > 1) return
+      await shop.sql('SELECT pg_terminate_backend($1::integer)', [await pidOf(tx as never)])
+      await ended(tx)
+    }),
+  })
+  const worker = await shop.work({ queues: [queue] })
+  const failed = vi.fn()
+  worker.on('failed', failed)
+  const completed = next(worker, 'completed')
+  await shop.lockstep.enqueue(queue, { id: 'cut off' })
+  await completed
+  expect(recorder.runs).toHaveLength(2)
+  expect(failed).not.toHaveBeenCalled()
+})
+
+test('P7: time-outs that a handler sets for its own statements are not those of the completion', async () => {
+  const gate = new Gate()
+  const queue = shop.transactional({
+    perform: async (_, { tx }) => {
+      await gate.opened
+      await tx.query('SET LOCAL statement_timeout = 1')
+    },
+  })
+  const worker = await shop.work({ queues: [queue] })
+  const failed = vi.fn()
+  worker.on('failed', failed)
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'timed' })
+  await started
+  const producer = await shop.session()
+  await producer.query('BEGIN')
+  await producer.query('SELECT lockstep.enqueue($1, $2, $3)', [queue.name, 'timed', '2'])
+  const pid = await pidOf(producer)
+  gate.open()
+  const waiting = () => shop.sql('SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))', [pid])
+  await eventually(async () => expect(await waiting()).toHaveLength(1))
+  await producer.query('COMMIT')
+  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  expect(failed).not.toHaveBeenCalled()
+})
+
+async function failureOf(queue: Queue) {
+  const worker = await shop.work({ queues: [queue] })
+  const failed = next(worker, 'failed')
+  await shop.lockstep.enqueue(queue, { id: 'poor' })
+  return failed
+}
