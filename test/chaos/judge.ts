@@ -1,4 +1,5 @@
 import {
+  beganAtStop,
   type Fates,
   type Finding,
   inversions,
@@ -16,13 +17,15 @@ import { type Field, LEASE } from './field.ts'
 import { FILLED, POISON_CRASHES } from './queues.ts'
 import type { Item, Truth } from './truth.ts'
 
-/** What a fight has shown: all lists but `repeats` have to be empty. */
+/** What a fight has shown: all lists but `instants` have to be empty. */
 export interface Verdict {
   readonly overlaps: readonly Finding[]
   readonly inversions: readonly Finding[]
   readonly stale: readonly Finding[]
   /** Lost payloads, with the time of their push. */
   readonly lost: readonly Finding[]
+  /** Runs that began in the same instant their process was stopped, for longer than its lease. */
+  readonly instants: readonly Finding[]
   /** Everything else that must not be, in words. */
   readonly others: readonly string[]
   /** Payloads that two handlers had and returned, where that is allowed. */
@@ -47,13 +50,18 @@ export function judge(field: Field, truth: Truth): Verdict {
   const queues = Object.keys(field.queues).map((name) => runs.filter(({ queue }) => queue === name))
   const filled = FILLED.map((name) => ({ name, runs: runs.filter(({ queue }) => queue === name) }))
   const each = <T>(check: (runs: readonly Run[]) => T[]) => queues.flatMap(check)
+  const instants = each((some) => beganAtStop(some, fates))
+  const apart = new Set(instants.flatMap((one) => one.runs))
+  const eachInTime = <T>(check: (runs: readonly Run[]) => T[]) =>
+    each((some) => check(some.filter((run) => !apart.has(run))))
   return {
-    overlaps: each((some) => overlaps(some, fates)),
-    inversions: each((some) => inversions(some, order)),
+    instants,
+    overlaps: eachInTime((some) => overlaps(some, fates)),
+    inversions: eachInTime((some) => inversions(some, order)),
     stale: filled.flatMap((some) => staleCompletions(some.runs)),
     lost: filled.flatMap((some) => lostOf(truth, some.name, some.runs)),
     others: [
-      ...each(shrunkFences).map(({ id, what }) => `${id}: fences don’t grow: ${what}`),
+      ...eachInTime(shrunkFences).map(({ id, what }) => `${id}: fences don’t grow: ${what}`),
       ...filled.flatMap((some) => strangers(truth, some.name, some.runs)),
       ...filled
         .flatMap((some) => vanished(some.runs))

@@ -96,6 +96,8 @@ export function drawSummary(blows: readonly Blow[], verdict: Verdict, seconds: n
     `${count(blows)} faults of ${kinds} kinds in ${Math.round(seconds)} s; ${verdict.payloads} payloads in ${verdict.rounds} rounds, ${rate}/s.`,
     `Repeated at least-once: ${verdict.repeats}; exactly-once: ${wrong.filter((one) => one.includes('applied')).length}.`,
     `The longest a handler went on after its process was stopped for longer than its lease: ${verdict.outlived.toFixed(0)} ms.`,
+    `Runs that began in the same instant their process was stopped for longer than its lease: ${verdict.instants.length}.`,
+    ...verdict.instants.map(({ id, what }) => `  ${id}: ${what}`),
     ...wrong.slice(0, SHOWN),
   ]
   if (wrong.length > SHOWN) lines.push(`… and ${wrong.length - SHOWN} more`)

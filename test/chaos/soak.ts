@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { startProgress } from '../../src/cli/progress.ts'
 import { type Blow, draw, strike } from './battle.ts'
@@ -10,12 +11,13 @@ import { endure, isWell } from './load/load.ts'
 import { measureRecovery } from './recovery.ts'
 import { count, drawEndurance, drawRecoveries, drawReport, drawSummary } from './report.ts'
 
-const USAGE = `npm run soak -- [--minutes N] [--seed S] [--fault part-of-its-name]
+const USAGE = `npm run soak -- [--minutes N] [--seed S|random] [--fault part-of-its-name]
 npm run soak -- --profile recovery [--repeats N]
 npm run soak -- --profile load [--minutes N]
 
 Injects faults, alone and side by side, into producers and workers at work on a Postgres of their own, and checks
-every promise against the log of what handlers did. Exits with 1 if one was broken.
+every promise against the log of what handlers did. Exits with 1 if one was broken. The seed, a whole number, is told
+first; "random", or none, draws one.
 
 The profile "recovery" measures how long it takes until work goes on, with the defaults of a worker, and exits with 1
 if that is longer than it may be.
@@ -25,6 +27,7 @@ megabyte, for an hour unless told otherwise, and exits with 1 if the worker's me
 locks grew.`
 
 const A_MILLION = 1_000_000
+const MOST_SEEDS = 2 ** 31
 const WORKERS = 3
 const PRODUCERS = 3
 
@@ -32,7 +35,7 @@ async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       minutes: { type: 'string' },
-      seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+      seed: { type: 'string', default: 'random' },
       fault: { type: 'string', default: '' },
       profile: { type: 'string', default: 'faults' },
       repeats: { type: 'string', default: '5' },
@@ -40,7 +43,8 @@ async function main(): Promise<number> {
     },
   })
   const { profile } = values
-  const [minutes, seed] = [Number(values.minutes ?? (profile === 'load' ? 60 : 10)), Number(values.seed)]
+  const minutes = Number(values.minutes ?? (profile === 'load' ? 60 : 10))
+  const seed = values.seed === 'random' ? randomInt(MOST_SEEDS) : Number(values.seed)
   const faults = FAULTS.filter(({ name }) => name.includes(values.fault))
   if (
     values.help ||
@@ -54,7 +58,7 @@ async function main(): Promise<number> {
   }
   if (profile === 'recovery') return recover(Number(values.repeats))
   if (profile === 'load') return bear(minutes * 60_000)
-  console.log(`soak of ${minutes} minutes, seed ${seed}, Node ${process.version}`)
+  console.log(`seed ${seed}: a soak of ${minutes} minutes, Node ${process.version}`)
   return soak(minutes * 60_000, new Chance(seed), faults)
 }
 

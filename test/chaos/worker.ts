@@ -41,6 +41,7 @@ async function start(options: WorkerOptions): Promise<void> {
   const lockstep = new Lockstep({ connectionString, logger: QUIET })
   const worker = lockstep.createWorker({
     queues,
+    middleware: [diary.asking],
     slots,
     lease,
     heartbeat,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import {
+  beganAtStop,
   type Fates,
   inversions,
   lost,
@@ -94,6 +95,39 @@ describe('P1 overlaps', () => {
     const runs = [run(21, 25, [1]), run(22, 23, [2], { process: 'q' })]
     expect(overlaps(runs, stopped(3, 20))).toHaveLength(1)
     expect(outlived(runs, stopped(3, 20))).toBe(0n)
+  })
+})
+
+describe('a run that began in the same instant its process was stopped', () => {
+  const MS = 1_000_000
+  const stop = stopped(100 * MS, 200 * MS, BigInt(50 * MS))
+  const late = (begin: number, asked: number | undefined, rest: Partial<Run> = {}) =>
+    run(begin, begin + 5, [1], { ...failed, ...(asked !== undefined && { asked: BigInt(asked) }), ...rest })
+
+  test('had asked for its lease right before the stop, and began when its process went on', () => {
+    const first = late(200 * MS + 7, 100 * MS + 3)
+    expect(beganAtStop([first, late(90 * MS, 90 * MS - 3)], stop)).toEqual([
+      { queue: 'q', id: 'a', at: first.begin, what: expect.stringContaining('same instant'), runs: [first] },
+    ])
+    // The note of the stop comes before the signal, and may come after the question.
+    expect(beganAtStop([late(200 * MS + 7, 100 * MS - 3)], stop)).toHaveLength(1)
+  })
+
+  test.each<[string, Run, Fates]>([
+    ['one that asked when its process went on', late(200 * MS + 7, 200 * MS + 3), stop],
+    ['one that asked some way before the stop', late(200 * MS + 7, 90 * MS), stop],
+    ['one that asked long after the time noted', late(200 * MS + 7, 110 * MS), stop],
+    ['one that never asked', late(200 * MS + 7, undefined), stop],
+    ['one that began before its process went on', late(150 * MS, 100 * MS), stop],
+    ['one of another process', late(200 * MS + 7, 100 * MS, { process: 'q' }), stop],
+    [
+      'one whose process was stopped for less than its lease',
+      late(200 * MS + 7, 100 * MS),
+      { ...stop, lease: BigInt(100 * MS) },
+    ],
+    ['one whose process was never stopped', late(200 * MS + 7, 100 * MS), { lease: 10n }],
+  ])('is not %s', (_, other, fates) => {
+    expect(beganAtStop([other], fates)).toEqual([])
   })
 })
 

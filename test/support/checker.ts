@@ -48,6 +48,32 @@ export function overlaps(runs: readonly Run[], fates: Fates = {}): RunFinding[] 
   return found
 }
 
+/** ns between the note of a stop and what the process has done then at the latest; its signal is on its way. */
+const INSTANT = 1_000_000n
+
+/**
+ * Runs that began in the same instant their process was stopped for longer than its lease: it had asked for the last time
+ * whether its lease runs (`asked`), was stopped before the handler's first line, and that came when it went on. That is all
+ * that a look at the lease can't prevent; nothing between the two waits, so the stop has to have come right after the
+ * question. These runs are no part of what `overlaps`, `inversions` and `shrunkFences` judge: they are told apart.
+ */
+export function beganAtStop(runs: readonly Run[], { freezes, lease = FOREVER }: Fates): RunFinding[] {
+  return runs.flatMap((run) => {
+    const { asked, begin, process } = run
+    const fatal = freezes
+      ?.get(process)
+      ?.some(
+        ([stopped, continued]) =>
+          continued - stopped > lease &&
+          asked !== undefined &&
+          asked >= stopped - INSTANT &&
+          asked <= stopped + INSTANT &&
+          begin >= continued,
+      )
+    return fatal ? [finding(`${tell(run)} began in the same instant its process was stopped`, run)] : []
+  })
+}
+
 /**
  * The longest that a run went on after its process had been stopped for longer than its lease, in ns. A run whose
  * end nobody knows does not count.

@@ -1,4 +1,4 @@
-import type { Batch, PerformContext } from '../../src/index.ts'
+import type { Batch, PerformContext, ServerMiddleware } from '../../src/index.ts'
 import type { WorkerEmitter } from '../../src/worker/events.ts'
 import { append, type Entry, now } from './handler-log.ts'
 
@@ -17,11 +17,18 @@ export class Diary {
   readonly #log: string
   /** Of each id, the newest last: a lost lease's outcome may be under way while the id has its next round here. */
   readonly #open = new Map<string, OpenRound[]>()
+  readonly #asked = new WeakMap<PerformContext, bigint>()
 
   /** `process` is a name that no other process has. */
   constructor(process: string, log: string) {
     this.#process = process
     this.#log = log
+  }
+
+  /** The innermost middleware: between it and the handler's first line the worker looks at its lease, and nothing waits. */
+  readonly asking: ServerMiddleware = ({ context }, perform) => {
+    this.#asked.set(context, now())
+    return perform()
   }
 
   /** The handler, with its begins and ends written down. An id that it fails alone has not returned. */
@@ -30,10 +37,12 @@ export class Diary {
     handler: Handler<Payload, Context>,
   ): Handler<Payload, Context> {
     return async (batch, context) => {
+      const at = now()
+      const asked = this.#asked.get(context)
       const rounds = [...batch.keys()].map((id) => this.#begin(queue, id, context.jobs.get(id)!.fence))
       append(
         this.#log,
-        rounds.map(({ key }) => ({ ...key, kind: 'begin', at: now(), payloads: batch.get(key.id)! })),
+        rounds.map(({ key }) => ({ ...key, kind: 'begin', at, asked, payloads: batch.get(key.id)! })),
       )
       const failed = new Set<string>()
       const fail: PerformContext['fail'] = (id, error) => {

@@ -13,6 +13,8 @@ interface RoundKey {
 interface Begin extends RoundKey {
   readonly kind: 'begin'
   readonly at: bigint
+  /** When the innermost middleware passed the batch on, right before the last look at the lease, if it was asked. */
+  readonly asked?: bigint
   readonly payloads: readonly unknown[]
 }
 
@@ -45,6 +47,8 @@ export interface Run {
   readonly fence: number
   readonly payloads: readonly unknown[]
   readonly begin: bigint
+  /** Right before the last look at the lease, where that is known. */
+  readonly asked?: bigint
   /** Undefined where its process died first. */
   readonly end: bigint | undefined
   readonly returned: boolean
@@ -63,7 +67,10 @@ export function now(): bigint {
 
 /** Adds entries in one write, so that lines of several processes never mix. */
 export function append(file: string, entries: readonly Entry[]): void {
-  const lines = entries.map((entry) => `${JSON.stringify({ ...entry, at: String(entry.at) })}\n`)
+  const lines = entries.map(
+    (entry) =>
+      `${JSON.stringify(entry, (_, value) => (typeof value === 'bigint' ? String(value) : value))}\n`,
+  )
   appendFileSync(file, lines.join(''))
 }
 
@@ -101,9 +108,9 @@ export function runsOf(entries: Iterable<Entry>): Run[] {
   return runs.sort((a, b) => compare(a.begin, b.begin))
 }
 
-function begun({ process, queue, id, fence, payloads, at }: Begin): OpenRun {
+function begun({ process, queue, id, fence, payloads, at, asked }: Begin): OpenRun {
   const open = { end: undefined, returned: false, accepted: false, refused: false }
-  return { process, queue, id, fence, payloads, begin: at, ...open }
+  return { process, queue, id, fence, payloads, begin: at, ...(asked !== undefined && { asked }), ...open }
 }
 
 function add(run: OpenRun, entry: End | Answer): void {
@@ -130,6 +137,7 @@ function parse(line: string, number: number): Entry {
   try {
     const entry = JSON.parse(line)
     entry.at = BigInt(entry.at)
+    if (entry.asked !== undefined) entry.asked = BigInt(entry.asked)
     return entry
   } catch (error) {
     throw new Error(`line ${number} of the log is broken: ${line.slice(0, 200)}`, { cause: error })
