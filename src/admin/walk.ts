@@ -78,7 +78,8 @@ async function tryStep<T>(
   step: (tx: Queryable) => Promise<T>,
 ): Promise<T | undefined> {
   try {
-    return await database.transaction(step, `SET LOCAL lock_timeout = ${givesWay ? LOCK_TIMEOUT : 0}`)
+    const begin = `SET LOCAL lock_timeout = ${givesWay ? LOCK_TIMEOUT : 0}`
+    return await database.transaction(step, { begin })
   } catch (error) {
     if (givesWay && hasCode(error, LOCK_NOT_AVAILABLE)) return undefined
     throw error

@@ -14,6 +14,21 @@ const SESSION_SETTINGS = [
   'SET tcp_user_timeout = 9000',
 ]
 
+/** What others' statements can leave in a session, but for prepared statements, which the driver relies on. */
+const RESETS = [
+  'RESET SESSION AUTHORIZATION',
+  'RESET ROLE',
+  'RESET ALL',
+  'CLOSE ALL',
+  'UNLISTEN *',
+  'DISCARD TEMP',
+  'DISCARD SEQUENCES',
+  'SELECT pg_catalog.pg_advisory_unlock_all()',
+]
+
+/** For sessions that are ours alone. */
+const renewals = new WeakMap<object, string>()
+
 const CONNECT_TIMEOUT = 10_000
 
 /** The config of a session of ours. */
@@ -47,7 +62,21 @@ export function connectionConfigOf(pool: pg.Pool, applicationName: string): Conn
 export async function prepareSession(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
   await client.query(SESSION_SETTINGS.join('; '))
   // Lets the server notice a vanished client in the middle of a long statement; not on every platform.
-  await client.query('SET client_connection_check_interval = 5000').catch(() => {})
+  const checking = 'SET client_connection_check_interval = 5000'
+  const checks = await client.query(checking).catch(() => {})
+  // A pooler tells a process id of its own.
+  const { rows } = await client.query('SELECT pg_backend_pid() AS pid')
+  if (rows[0].pid !== (client as { readonly processID?: number }).processID) return
+  renewals.set(client, [...RESETS, ...SESSION_SETTINGS, ...(checks ? [checking] : [])].join('; '))
+}
+
+/**
+ * Statements after which a session is as it was when it was new, in a transaction of their own; none for a session that we
+ * share with others, through a pooler: what is set there is theirs.
+ */
+export function renewalOf(client: object): string {
+  const renewal = renewals.get(client)
+  return renewal ? `BEGIN; ${renewal}; COMMIT;` : ''
 }
 
 /** A connected session of ours outside any pool; the caller ends it. */

@@ -1,11 +1,23 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
+import { renewalOf } from './connection.ts'
 import { hasCode, isConnectionFailure, toLockstepError } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
 
 /** Anything that runs a statement with $1, $2 … for values, as a `pg` client or pool does. */
 export interface Queryable {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>
+}
+
+export interface Transaction {
+  /** Statements that are sent with the BEGIN. */
+  readonly begin?: string
+  readonly commit?: string
+  /**
+   * Others' statements run in it: what they leave in the session is undone when the next one begins there. So a pool that
+   * sessions are lent from is for nothing else. Default false.
+   */
+  readonly lends?: boolean
 }
 
 type Parsers = Readonly<Record<number, (text: string) => unknown>>
@@ -50,6 +62,8 @@ export class Database {
   readonly #callTimeout: number | undefined
   /** Of calls, by verb and function. */
   readonly #texts = new Map<string, string>()
+  /** Sessions in which others' statements have run. */
+  readonly #lent = new WeakSet<object>()
   #wrap = false
   #names = true
 
@@ -136,23 +150,25 @@ export class Database {
 
   /**
    * Runs `work` in a READ COMMITTED transaction and commits, or rolls back when it throws. A connection that may be
-   * half open is thrown away: what is asked of it next would wait behind what is never answered.
+   * half open is thrown away: what is asked of it next would wait behind what is never answered. So is one in which no
+   * transaction begins.
    */
-  async transaction<T>(
-    work: (client: pg.PoolClient) => Promise<T>,
-    begin = '',
-    commit = 'COMMIT',
-  ): Promise<T> {
+  async transaction<T>(work: (client: pg.PoolClient) => Promise<T>, options: Transaction = {}): Promise<T> {
+    const { begin = '', commit = 'COMMIT', lends = false } = options
     const client = await this.connect()
-    let broken: Error | undefined
+    let broken: Error | undefined = new Error('not begun')
     try {
-      await this.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${begin}`, [], client)
+      // In one message: what was left in the session goes without a round trip of its own.
+      const renewal = lends && this.#lent.has(client) ? renewalOf(client) : ''
+      if (lends) this.#lent.add(client)
+      await this.query(`${renewal} BEGIN ISOLATION LEVEL READ COMMITTED; ${begin}`, [], client)
+      broken = undefined
       const result = await work(client)
       await this.query(commit, [], client)
       return result
     } catch (error) {
       if (isConnectionFailure(error)) broken = error as Error
-      else
+      else if (!broken)
         await this.query('ROLLBACK', [], client).catch((failure: Error) => {
           broken = failure
         })

@@ -20,7 +20,7 @@ export async function patiently<T>(
   work: (tx: Queryable) => Promise<T>,
 ): Promise<T | undefined> {
   try {
-    return await database.transaction(work, `SET LOCAL lock_timeout = ${timeout}`)
+    return await database.transaction(work, { begin: `SET LOCAL lock_timeout = ${timeout}` })
   } catch (error) {
     if (isRefusedLock(error)) return undefined
     throw error

@@ -5,7 +5,7 @@ import { type DoneRound, exchange, type Wish } from '../store/exchange.ts'
 import type { Exception } from '../store/settle.ts'
 
 /** Calls under way at once: while the server works on some, the handlers of the others' jobs run. */
-const MAX_CALLS = 4
+export const MAX_CALLS = 4
 /** Jobs to complete, and jobs to claim, that go in one call: enough that what a call costs by itself is little for each. */
 const MAX_JOBS = 400
 

@@ -12,6 +12,7 @@ import { type Failed, type Performance, perform } from './perform.ts'
 import type { Claimant } from './settlements.ts'
 
 export interface BatchSettings {
+  /** On a pool for handlers' transactions alone. */
   readonly database: Database
   readonly middleware: readonly ServerMiddleware[]
   readonly logger: Logger
@@ -66,7 +67,7 @@ export async function transact(
     return performIn(client, settings, claimant, performance, course)
   }
   try {
-    return await settings.database.transaction(work, begin, COMMIT)
+    return await settings.database.transaction(work, { begin, commit: COMMIT, lends: true })
   } catch (error) {
     if (error instanceof Rollback) return error.ending
     const ending = endingOf(error, course)

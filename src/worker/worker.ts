@@ -1,6 +1,4 @@
-import type pg from 'pg'
-import { createPool, prepareSession } from '../postgres/connection.ts'
-import { Database } from '../postgres/database.ts'
+import type { Database } from '../postgres/database.ts'
 import { requireMigrated } from '../postgres/migrate.ts'
 import { setQuiet } from '../store/process.ts'
 import { DEAL, type Message, notify } from '../store/wake.ts'
@@ -14,20 +12,19 @@ import { Observer } from './observer.ts'
 import { type WorkerHome, type WorkerOptions, type WorkerSettings, workerSettings } from './options.ts'
 import { Patience } from './patience.ts'
 import { GivenBack } from './perform.ts'
+import { Pools } from './pools.ts'
 import { leaseOptions, readLockTimeout, serveQueues } from './preparation.ts'
 import { Running, type SlotReport } from './running.ts'
 import { ServerClock } from './server-clock.ts'
 import { together } from './service.ts'
 import { Serving } from './serving.ts'
-import { Settlements, WAITING_AT_ONCE } from './settlements.ts'
+import { Settlements } from './settlements.ts'
 import { ShardLocks } from './shard-locks.ts'
 import { Slot } from './slot.ts'
 import { Tally } from './tally.ts'
 import { type ServedQueue, Timetable } from './timetable.ts'
 import { WakeUp } from './wake-up.ts'
 
-/** ms a call to the database may take before its connection counts as broken. */
-const CALL_TIMEOUT = 10_000
 /** ms for handlers to end once their signals are aborted, and for outcomes still to be stored. */
 const GRACE = 5_000
 /** ms that giving back at the very end may take: the lease of a process that is gone frees its jobs anyway. */
@@ -43,6 +40,7 @@ export class Worker extends WorkerEmitter {
   readonly #timetable = new Timetable(this.#clock)
   readonly #running: Running
   readonly #identity: Identity
+  readonly #pools: Pools
   readonly #database: Database
   readonly #locks: ShardLocks
   readonly #wakeUp: WakeUp
@@ -66,7 +64,7 @@ export class Worker extends WorkerEmitter {
     super()
     this.#settings = workerSettings(options)
     this.#home = home
-    const { config, directConfig, schema, logger } = home
+    const { directConfig, schema, logger } = home
     this.#running = new Running((count) => {
       this.#identity.working = count
     })
@@ -78,10 +76,8 @@ export class Worker extends WorkerEmitter {
       this.#running,
       logger,
     )
-    // A connection a slot, for claims and handlers' transactions, some for looking and settling, and those that wait.
-    const max = this.#settings.slots + 3 + WAITING_AT_ONCE + 1
-    const pool = createPool({ ...config, max, onConnect: prepareSession } as pg.PoolConfig, logger)
-    this.#database = new Database(pool, schema, CALL_TIMEOUT)
+    this.#pools = new Pools(this.#settings.slots, home)
+    this.#database = this.#pools.own
     this.#locks = new ShardLocks(directConfig, schema, logger, () => this.#locksLost())
     this.#wakeUp = new WakeUp(directConfig, schema, logger, (message) => this.#hear(message))
     this.#tally = new Tally(this.#database)
@@ -215,7 +211,7 @@ export class Worker extends WorkerEmitter {
         ?.stop()
         .catch((error: Error) => this.#home.logger.warn({ error: error.message }, 'stopping failed'))
     }
-    await this.#database.pool.end()
+    await this.#pools.end()
   }
 
   async #becomeSomebodyNew(): Promise<void> {
@@ -309,7 +305,7 @@ export class Worker extends WorkerEmitter {
     const { middleware, poll, scheduler } = this.#settings
     return new Serving({
       exchange: this.#exchange,
-      batchSettings: { database: this.#database, middleware, logger, lockTimeout: this.#lockTimeout },
+      batchSettings: { database: this.#pools.handlers, middleware, logger, lockTimeout: this.#lockTimeout },
       settlements: this.#settlements,
       identity: this.#identity,
       running: this.#running,

@@ -40,6 +40,16 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/refused-commit'],
   },
   {
+    name: 'a session lent to handlers as the last one left it',
+    promise: 'P3',
+    breaks: 'A handler works under the role, search_path and time-outs that another one has set.',
+    edits: [
+      source('postgres/database', `lends && this.#lent.has(client) ? renewalOf(client) : ''`, `''`),
+      source('postgres/database', `import { renewalOf } from './connection.ts'\n`, ''),
+    ],
+    tests: ['worker/lent-session'],
+  },
+  {
     name: 'no look at the lease before the handler',
     promise: 'P1',
     breaks: 'A process that stood still for longer than its lease begins a batch that others have by now.',

@@ -1,0 +1,35 @@
+import type pg from 'pg'
+import { createPool, prepareSession } from '../postgres/connection.ts'
+import { Database } from '../postgres/database.ts'
+import { MAX_CALLS } from './exchange.ts'
+import type { WorkerHome } from './options.ts'
+import { WAITING_AT_ONCE } from './settlements.ts'
+
+/** ms a call to the database may take before its connection counts as broken. */
+const CALL_TIMEOUT = 10_000
+/** Calls at once for looking, settling, counting and comparing shards. */
+const OTHER_CALLS = 3
+/** One claim waits at a time. */
+const WAITING_CLAIMS = 1
+
+/** A worker's ways to the database. Connections are opened when they are needed. */
+export class Pools {
+  /** For what the worker does itself. */
+  readonly own: Database
+  /** For handlers' transactions, one a slot: what their statements leave in a session is to meet nothing else. */
+  readonly handlers: Database
+
+  constructor(slots: number, home: WorkerHome) {
+    this.own = open(MAX_CALLS + OTHER_CALLS + WAITING_AT_ONCE + WAITING_CLAIMS, home)
+    this.handlers = open(slots, home)
+  }
+
+  async end(): Promise<void> {
+    await Promise.all([this.own.pool.end(), this.handlers.pool.end()])
+  }
+}
+
+function open(max: number, { config, schema, logger }: WorkerHome): Database {
+  const pool = createPool({ ...config, max, onConnect: prepareSession } as pg.PoolConfig, logger)
+  return new Database(pool, schema, CALL_TIMEOUT)
+}
