@@ -72,7 +72,11 @@ const MAX_ERROR_LENGTH = 8_000
 
 /** What a failure looks like in a row: bounded, whatever was thrown, without bytes Postgres can't hold. */
 export function describeError(thrown: unknown): string {
-  const text = textOf(thrown)
+  return boundText(textOf(thrown))
+}
+
+/** At most so long, without bytes Postgres can't hold. */
+export function boundText(text: string): string {
   const bounded = text.length > MAX_ERROR_LENGTH ? `${text.slice(0, MAX_ERROR_LENGTH)}…` : text
   return bounded.replaceAll('\u0000', '\ufffd').toWellFormed()
 }

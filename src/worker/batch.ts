@@ -1,5 +1,4 @@
 import { CrashLimitError, EmptyJobError } from '../errors.ts'
-import type { Queue } from '../queue.ts'
 import type { Round } from '../store/claim.ts'
 import { ended, failAll, failure, type Outcome } from './outcome.ts'
 import { type Performance, perform } from './perform.ts'
@@ -21,7 +20,7 @@ export async function workOff(
   const sound = rounds.filter(isSound)
   if (sound.length < rounds.length) {
     const others = rounds.filter((round) => !isSound(round))
-    settlements.settle(claimant, withoutHandler(queue, others))
+    settlements.settle(claimant, withoutHandler(performance, others))
   }
   if (sound.length === 0) return []
   const ours = { ...performance, rounds: sound }
@@ -32,10 +31,10 @@ export async function workOff(
 }
 
 /** One that crashed too often has failed, and so has one without payloads: to call it done could hide that they were lost. */
-function withoutHandler(queue: Queue, rounds: readonly Round[]): Outcome {
+function withoutHandler({ queue, describe }: Performance, rounds: readonly Round[]): Outcome {
   const errorOf = ({ payloads, crashes }: Round) =>
     payloads.length === 0 ? new EmptyJobError() : new CrashLimitError(crashes)
-  const failed = rounds.map((round) => failure(queue, round, errorOf(round)))
+  const failed = rounds.map((round) => failure(queue, round, errorOf(round), describe))
   return { completed: [], failed, released: [] }
 }
 

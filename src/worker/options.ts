@@ -28,6 +28,12 @@ export interface WorkerOptions {
   readonly shutdownTimeout?: number
   /** Kill the process when handlers still run shortly before a lost lease ends (a tenth of it). For processes that do nothing else. Default false. */
   readonly killOnLeaseEnd?: boolean
+  /**
+   * The text that is stored of an error, with the job and in the morgue: to shorten it and to leave out what nobody is to
+   * read there. At most 8,000 characters of it are kept. Of an error it throws for, or returns no text for, only the class is
+   * stored. Events and `context.logger` have the error as it is. Default: its stack, or what was thrown as text.
+   */
+  formatError?(error: unknown): string
 }
 
 /** Where and how a worker reaches the database. */
@@ -40,7 +46,7 @@ export interface WorkerHome {
 }
 
 /** Every default filled in. */
-export type WorkerSettings = Required<WorkerOptions>
+export type WorkerSettings = Required<Omit<WorkerOptions, 'formatError'>> & Pick<WorkerOptions, 'formatError'>
 
 const DEFAULT_SLOTS = 5
 const DEFAULT_POLL = 1_000
@@ -60,6 +66,7 @@ const OPTIONS = [
   'lease',
   'shutdownTimeout',
   'killOnLeaseEnd',
+  'formatError',
 ]
 
 /** @throws OptionError, or LockstepError `LOCKSTEP_BAD_QUEUE` for queues that can't be served */
@@ -78,6 +85,7 @@ export function workerSettings(options: WorkerOptions): WorkerSettings {
     lease: whole('lease', 500, A_DAY, DEFAULT_LEASE),
     shutdownTimeout: whole('shutdownTimeout', 0, A_DAY, DEFAULT_SHUTDOWN_TIMEOUT),
     killOnLeaseEnd: options.killOnLeaseEnd ?? false,
+    formatError: optionalFunction(options.formatError, 'worker: formatError'),
   }
 }
 

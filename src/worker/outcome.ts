@@ -1,8 +1,8 @@
-import { describeError } from '../errors.ts'
 import type { Queue } from '../queue.ts'
 import { defaultRetryIn } from '../retry.ts'
 import type { Round } from '../store/claim.ts'
 import type { Failure } from '../store/settle.ts'
+import type { Describe } from './description.ts'
 import { type Failed, GivenBack, type Performance } from './perform.ts'
 
 /** A failed round as it is stored, with what was thrown. */
@@ -17,21 +17,21 @@ export interface Outcome {
   readonly released: readonly Round[]
 }
 
-function outcomeOf(queue: Queue, rounds: readonly Round[], failed: Failed): Outcome {
+function outcomeOf({ queue, rounds, describe }: Performance, failed: Failed): Outcome {
   if (failed.size === 0) return { completed: rounds, failed: [], released: [] }
   return {
     completed: rounds.filter(({ id }) => !failed.has(id)),
     failed: rounds
       .filter(({ id }) => failed.has(id))
-      .map((round) => failure(queue, round, failed.get(round.id))),
+      .map((round) => failure(queue, round, failed.get(round.id), describe)),
     released: [],
   }
 }
 
 /** R15: what did not succeed after its signal was aborted for our sake has not failed. */
-export function ended({ queue, rounds, abort }: Performance, failed: Failed): Outcome {
-  const outcome = outcomeOf(queue, rounds, failed)
-  if (!(abort.reason instanceof GivenBack)) return outcome
+export function ended(performance: Performance, failed: Failed): Outcome {
+  const outcome = outcomeOf(performance, failed)
+  if (!(performance.abort.reason instanceof GivenBack)) return outcome
   return { completed: outcome.completed, failed: [], released: outcome.failed.map(({ round }) => round) }
 }
 
@@ -40,13 +40,13 @@ export function failAll(rounds: readonly Round[], error: unknown): Failed {
 }
 
 /** R6 and R7: one failure more; the lowest payload dies with the last retry used up. */
-export function failure(queue: Queue, round: Round, thrown: unknown): FailedRound {
+export function failure(queue: Queue, round: Round, thrown: unknown, describe: Describe): FailedRound {
   const retryCount = round.retryCount + 1
   const dies = retryCount >= queue.maxRetryCount
   return {
     round,
     thrown,
-    error: describeError(thrown),
+    error: describe(thrown),
     retryIn: dies ? null : secondsUntilRetry(queue, retryCount),
   }
 }

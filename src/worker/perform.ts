@@ -4,6 +4,7 @@ import type { JobInfo } from '../job.ts'
 import type { Logger } from '../logger.ts'
 import type { Queue, TransactionalContext } from '../queue.ts'
 import type { Round } from '../store/claim.ts'
+import type { Describe } from './description.ts'
 import { runMiddleware, type ServerMiddleware } from './middleware.ts'
 
 /** Why a signal is aborted when it is not the handler's fault: what has not ended goes back unchanged. */
@@ -26,6 +27,7 @@ export interface Performance {
   readonly queue: Queue
   readonly rounds: readonly Round[]
   readonly abort: Abort
+  readonly describe: Describe
   /** Whether the lease runs under which the rounds were claimed: cheap, and true to this very moment. */
   holdsLease(): boolean
 }

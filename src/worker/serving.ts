@@ -3,6 +3,7 @@ import { isConnectionFailure } from '../postgres/failure.ts'
 import type { Claim, Round } from '../store/claim.ts'
 import { LONGEST_IN_HAND } from './appetite.ts'
 import { workOff } from './batch.ts'
+import type { Describe } from './description.ts'
 import type { WorkerEmitter } from './events.ts'
 import type { Exchange } from './exchange.ts'
 import type { Identity } from './identity.ts'
@@ -20,6 +21,7 @@ type Hand = Omit<Claimant, 'startedAt'>
 export interface ServingOptions {
   readonly exchange: Exchange
   readonly batchSettings: BatchSettings
+  readonly describe: Describe
   readonly settlements: Settlements
   readonly identity: Identity
   readonly running: Running
@@ -130,6 +132,7 @@ export class Serving {
       rounds,
       claimant,
       abort: new Abort(),
+      describe: this.#options.describe,
       holdsLease: () => identity.holds(hand.processId),
       since: new Date(),
     }

@@ -3,6 +3,7 @@ import { requireMigrated } from '../postgres/migrate.ts'
 import { setQuiet } from '../store/process.ts'
 import { DEAL, type Message, notify } from '../store/wake.ts'
 import { Dealer } from './dealer.ts'
+import { describer } from './description.ts'
 import { WorkerEmitter } from './events.ts'
 import { Exchange } from './exchange.ts'
 import { giveBackRounds } from './give-back.ts'
@@ -302,10 +303,11 @@ export class Worker extends WorkerEmitter {
 
   #createServing(): Serving {
     const { logger } = this.#home
-    const { middleware, poll, scheduler } = this.#settings
+    const { middleware, poll, scheduler, formatError } = this.#settings
     return new Serving({
       exchange: this.#exchange,
       batchSettings: { database: this.#pools.handlers, middleware, logger, lockTimeout: this.#lockTimeout },
+      describe: describer(formatError, logger),
       settlements: this.#settlements,
       identity: this.#identity,
       running: this.#running,

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describeError } from '../../src/errors.ts'
 import { failure } from '../../src/worker/outcome.ts'
 import { type Board, openStage, outcomes, type Player, type Stage } from '../support/rounds.ts'
 
@@ -21,7 +22,7 @@ async function start(maxRetryCount: number, maxPayloads?: number): Promise<[Boar
 /** Takes the due job and fails it by its queue's policy; resolves to what the handler had got. */
 async function failNext(board: Board, player: Player): Promise<string> {
   const round = await player.take()
-  const { retryIn, error } = failure(board.queue, round, `${round.payloads[0]} failed`)
+  const { retryIn, error } = failure(board.queue, round, `${round.payloads[0]} failed`, describeError)
   await player.fail([round], retryIn, error)
   return round.payloads.join('')
 }
