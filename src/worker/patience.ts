@@ -19,7 +19,7 @@ export interface PatienceOptions {
   readonly identity: Identity
   readonly logger: Logger
   /** ms that a row may be waited for. */
-  longestWait(): number
+  readonly lockTimeout: number
   /** Whether new work may be taken at all. */
   ready(): boolean
   /** The answer to a claim was lost. */
@@ -83,13 +83,13 @@ export class Patience implements Service {
 
   /** The claim counts as a round from before it is sent: whom its row belongs to does not retire meanwhile. */
   async #claim(overdue: Overdue): Promise<void> {
-    const { database, identity, timetable, logger, longestWait, onLostAnswer } = this.#options
+    const { database, identity, timetable, logger, lockTimeout, onLostAnswer } = this.#options
     const { lane, performIn } = overdue
     const { processId } = identity
     const { maxPayloads } = lane.shard.served.queue
     identity.took(processId, 1)
     try {
-      const timeout = Math.min(FIRST_WAIT * 2 ** overdue.waits, longestWait())
+      const timeout = Math.min(FIRST_WAIT * 2 ** overdue.waits, lockTimeout)
       overdue.waits += 1
       const passed = { key: lane.key, performIn, maxPayloads }
       const rounds = await patiently(database, timeout, (tx) => claimWaiting(database, tx, processId, passed))

@@ -7,7 +7,7 @@ import type { Describe } from './description.ts'
 import type { WorkerEmitter } from './events.ts'
 import type { Exchange } from './exchange.ts'
 import type { Identity } from './identity.ts'
-import type { Patience } from './patience.ts'
+import { Patience, type PatienceOptions } from './patience.ts'
 import { Abort } from './perform.ts'
 import type { Running, RunningBatch } from './running.ts'
 import type { ServerClock } from './server-clock.ts'
@@ -18,33 +18,27 @@ import type { BatchSettings } from './transaction.ts'
 /** Who took what is in hand. */
 type Hand = Omit<Claimant, 'startedAt'>
 
-export interface ServingOptions {
+export interface ServingOptions extends PatienceOptions {
   readonly exchange: Exchange
   readonly batchSettings: BatchSettings
   readonly describe: Describe
-  readonly settlements: Settlements
-  readonly identity: Identity
   readonly running: Running
   readonly clock: ServerClock
   readonly events: WorkerEmitter
-  readonly patience: Patience
-  readonly logger: Logger
   /** ms until a lane is tried again whose claim failed. */
   readonly poll: number
   /** Whether several batches of a lane may be taken at once. */
   readonly takesAhead: boolean
-  /** Whether a handler may start. */
-  ready(): boolean
-  /** The answer to a claim was lost. */
-  onLostAnswer(): Promise<void>
 }
 
 /** What a slot does with a lane: claim a batch, work it off, have its outcome stored. */
 export class Serving {
+  readonly patience: Patience
   readonly #options: ServingOptions
 
   constructor(options: ServingOptions) {
     this.#options = options
+    this.patience = new Patience(options)
   }
 
   /** The claim counts as a round from before it is sent: whom its rows belong to does not retire meanwhile. */
@@ -78,7 +72,7 @@ export class Serving {
       const wish = { key, cursor, count, maxPayloads: queue.maxPayloads }
       const taken = await exchange.claim(processId, wish, Math.min(count, lane.likely))
       lane.claimEnded(taken, clock.now())
-      if (lane.overdue !== undefined) this.#options.patience.waitFor(lane, lane.overdue)
+      if (lane.overdue !== undefined) this.patience.waitFor(lane, lane.overdue)
       return taken
     } catch (error) {
       logger.warn({ error: (error as Error).message, queue: queue.name }, 'claiming failed')

@@ -11,7 +11,6 @@ import { Identity } from './identity.ts'
 import { Lookout } from './lookout.ts'
 import { Observer } from './observer.ts'
 import { type WorkerHome, type WorkerOptions, type WorkerSettings, workerSettings } from './options.ts'
-import { Patience } from './patience.ts'
 import { GivenBack } from './perform.ts'
 import { Pools } from './pools.ts'
 import { leaseOptions, readLockTimeout, serveQueues } from './preparation.ts'
@@ -48,7 +47,6 @@ export class Worker extends WorkerEmitter {
   readonly #tally: Tally
   readonly #exchange: Exchange
   readonly #settlements: Settlements
-  readonly #patience: Patience
   #served: readonly ServedQueue[] = []
   #slots: readonly Slot[] = []
   #serving: Serving | undefined
@@ -92,7 +90,6 @@ export class Worker extends WorkerEmitter {
       observer,
       () => this.#lockTimeout,
     )
-    this.#patience = this.#createPatience()
   }
 
   /** This worker in the table of processes. */
@@ -195,7 +192,7 @@ export class Worker extends WorkerEmitter {
     await this.#identity.start()
     this.#lookout = this.#createLookout()
     this.#dealer = this.#createDealer()
-    const services = [this.#tally, this.#settlements, this.#patience, this.#lookout, this.#dealer]
+    const services = [this.#tally, this.#settlements, this.#serving!.patience, this.#lookout, this.#dealer]
     for (const service of services) await service.start()
     this.#slots = Array.from({ length: this.#settings.slots }, (_, index) => this.#createSlot(index))
     for (const slot of this.#slots) await slot.start()
@@ -204,7 +201,7 @@ export class Worker extends WorkerEmitter {
 
   /** The other way round: as long as something may still be stored, the claims stay ours. */
   async #stopServices(): Promise<void> {
-    await this.#patience.stop()
+    await this.#serving?.patience.stop()
     await this.#settlements.drain(GRACE)
     const working = [this.#dealer, this.#lookout, this.#settlements, this.#tally]
     for (const service of [...working, this.#identity, this.#wakeUp, this.#locks]) {
@@ -288,23 +285,13 @@ export class Worker extends WorkerEmitter {
     })
   }
 
-  #createPatience(): Patience {
-    return new Patience({
-      database: this.#database,
-      timetable: this.#timetable,
-      settlements: this.#settlements,
-      identity: this.#identity,
-      logger: this.#home.logger,
-      longestWait: () => this.#lockTimeout,
-      ready: () => this.#ready(),
-      onLostAnswer: () => this.#becomeSomebodyNew(),
-    })
-  }
-
   #createServing(): Serving {
     const { logger } = this.#home
     const { middleware, poll, scheduler, formatError } = this.#settings
     return new Serving({
+      database: this.#database,
+      timetable: this.#timetable,
+      lockTimeout: this.#lockTimeout,
       exchange: this.#exchange,
       batchSettings: { database: this.#pools.handlers, middleware, logger, lockTimeout: this.#lockTimeout },
       describe: describer(formatError, logger),
@@ -313,7 +300,6 @@ export class Worker extends WorkerEmitter {
       running: this.#running,
       clock: this.#clock,
       events: this,
-      patience: this.#patience,
       logger,
       poll,
       takesAhead: scheduler.takesAhead ?? false,
