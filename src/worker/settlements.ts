@@ -45,6 +45,8 @@ const FIRST_WAIT = 50
  * not for long, so that rows in transactions left open hold up none of the others.
  */
 export class Settlements implements Service {
+  /** ms that a row is waited for at most. Below the server's deadlock_timeout. */
+  lockTimeout = FIRST_WAIT
   readonly #database: Database
   readonly #exchange: Exchange
   readonly #timetable: Timetable
@@ -57,8 +59,6 @@ export class Settlements implements Service {
     { length: WAITING_AT_ONCE },
     () => new Loop(() => this.#waitForOne(), this.#turn),
   )
-  /** ms. */
-  readonly #longestWait: () => number
   readonly #kept = new Kept()
   /** Pieces that are being stored. */
   #open = 0
@@ -73,14 +73,12 @@ export class Settlements implements Service {
     timetable: Timetable,
     logger: Logger,
     observer: SettlementObserver,
-    longestWait: () => number,
   ) {
     this.#database = database
     this.#exchange = exchange
     this.#timetable = timetable
     this.#logger = logger
     this.#observer = observer
-    this.#longestWait = longestWait
   }
 
   async start(): Promise<void> {
@@ -227,7 +225,7 @@ export class Settlements implements Service {
   async #waitForOne(): Promise<void> {
     const piece = this.#kept.takeNext()
     if (!piece) return this.#turn.wait()
-    const timeout = Math.min(FIRST_WAIT * 2 ** piece.waits, this.#longestWait())
+    const timeout = Math.min(FIRST_WAIT * 2 ** piece.waits, this.lockTimeout)
     await this.#try([piece], () => patiently(this.#database, timeout, (tx) => this.#store([piece], tx)))
   }
 }

@@ -1,4 +1,3 @@
-import type { Database } from '../postgres/database.ts'
 import { requireMigrated } from '../postgres/migrate.ts'
 import { setQuiet } from '../store/process.ts'
 import { DEAL, type Message, notify } from '../store/wake.ts'
@@ -41,7 +40,6 @@ export class Worker extends WorkerEmitter {
   readonly #running: Running
   readonly #identity: Identity
   readonly #pools: Pools
-  readonly #database: Database
   readonly #locks: ShardLocks
   readonly #wakeUp: WakeUp
   readonly #tally: Tally
@@ -52,8 +50,6 @@ export class Worker extends WorkerEmitter {
   #serving: Serving | undefined
   #dealer: Dealer | undefined
   #lookout: Lookout | undefined
-  /** ms that a locked row may be waited for. */
-  #lockTimeout = 0
   #state: State = 'new'
   #started: Promise<void> | undefined
   #stopped: Promise<boolean> | undefined
@@ -76,20 +72,12 @@ export class Worker extends WorkerEmitter {
       logger,
     )
     this.#pools = new Pools(this.#settings.slots, home)
-    this.#database = this.#pools.own
     this.#locks = new ShardLocks(directConfig, schema, logger, () => this.#locksLost())
     this.#wakeUp = new WakeUp(directConfig, schema, logger, (message) => this.#hear(message))
-    this.#tally = new Tally(this.#database)
+    this.#tally = new Tally(this.#pools.own)
     const observer = new Observer(this, this.#tally, this.#identity)
-    this.#exchange = new Exchange(this.#database)
-    this.#settlements = new Settlements(
-      this.#database,
-      this.#exchange,
-      this.#timetable,
-      logger,
-      observer,
-      () => this.#lockTimeout,
-    )
+    this.#exchange = new Exchange(this.#pools.own)
+    this.#settlements = new Settlements(this.#pools.own, this.#exchange, this.#timetable, logger, observer)
   }
 
   /** This worker in the table of processes. */
@@ -123,19 +111,20 @@ export class Worker extends WorkerEmitter {
   }
 
   async #readDatabase(): Promise<void> {
-    await requireMigrated(this.#database)
-    this.#served = await serveQueues(this.#database, this.#settings.queues, this.#home.logger)
-    this.#lockTimeout = await readLockTimeout(this.#database)
-    this.#serving = this.#createServing()
+    await requireMigrated(this.#pools.own)
+    this.#served = await serveQueues(this.#pools.own, this.#settings.queues, this.#home.logger)
+    const lockTimeout = await readLockTimeout(this.#pools.own)
+    this.#settlements.lockTimeout = lockTimeout
+    this.#serving = this.#createServing(lockTimeout)
   }
 
   /** Takes nothing new and lets others have the shards; what runs goes on. There is no way back. */
   async quiet(): Promise<void> {
     if (this.#state !== 'running') return
     this.#state = 'quiet'
-    await setQuiet(this.#database, this.processId).catch(() => {})
+    await setQuiet(this.#pools.own, this.processId).catch(() => {})
     await this.#dealer?.quiet().catch(() => {})
-    await notify(this.#database, DEAL).catch(() => {})
+    await notify(this.#pools.own, DEAL).catch(() => {})
   }
 
   /**
@@ -196,7 +185,7 @@ export class Worker extends WorkerEmitter {
     for (const service of services) await service.start()
     this.#slots = Array.from({ length: this.#settings.slots }, (_, index) => this.#createSlot(index))
     for (const slot of this.#slots) await slot.start()
-    await notify(this.#database, DEAL)
+    await notify(this.#pools.own, DEAL)
   }
 
   /** The other way round: as long as something may still be stored, the claims stay ours. */
@@ -252,7 +241,7 @@ export class Worker extends WorkerEmitter {
 
   #createLookout(): Lookout {
     return new Lookout({
-      database: this.#database,
+      database: this.#pools.own,
       timetable: this.#timetable,
       locks: this.#locks,
       logger: this.#home.logger,
@@ -266,7 +255,7 @@ export class Worker extends WorkerEmitter {
   #createDealer(): Dealer {
     const { splitter, slots, heartbeat } = this.#settings
     return new Dealer({
-      database: this.#database,
+      database: this.#pools.own,
       timetable: this.#timetable,
       locks: this.#locks,
       clock: this.#clock,
@@ -285,15 +274,15 @@ export class Worker extends WorkerEmitter {
     })
   }
 
-  #createServing(): Serving {
+  #createServing(lockTimeout: number): Serving {
     const { logger } = this.#home
     const { middleware, poll, scheduler, formatError } = this.#settings
     return new Serving({
-      database: this.#database,
+      database: this.#pools.own,
       timetable: this.#timetable,
-      lockTimeout: this.#lockTimeout,
+      lockTimeout,
       exchange: this.#exchange,
-      batchSettings: { database: this.#pools.handlers, middleware, logger, lockTimeout: this.#lockTimeout },
+      batchSettings: { database: this.#pools.handlers, middleware, logger, lockTimeout },
       describe: describer(formatError, logger),
       settlements: this.#settlements,
       identity: this.#identity,
