@@ -18,7 +18,7 @@ import {
   createPool,
 } from './postgres/connection.ts'
 import { Database } from './postgres/database.ts'
-import { type MigrationReport, migrate } from './postgres/migrate.ts'
+import { type MigrateOptions, type MigrationReport, migrate } from './postgres/migrate.ts'
 import { checkSchemaName, DEFAULT_SCHEMA } from './postgres/schema-name.ts'
 import type { Queue } from './queue.ts'
 import type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'
@@ -89,11 +89,14 @@ export class Lockstep {
   }
 
   /**
-   * Brings the schema up to this release. Safe when several processes do so at once.
-   * @throws DatabaseError `LOCKSTEP_SCHEMA_NEW` where a later release has been there
+   * Brings the schema up to this release; where it is, nothing is locked. Safe when several processes do so at once.
+   * It never goes back: a later release's definitions are left alone, and it resolves where they serve this one too,
+   * so that a process of this release may start while the next is rolled out. Sequences behind their rows are raised.
+   * @throws DatabaseError `LOCKSTEP_SCHEMA_NEW` where a later release has been there that no longer serves this one,
+   * `LOCKSTEP_LOCKED` where others hold locks for longer than `giveUpAfter`; OptionError
    */
-  migrate(): Promise<MigrationReport> {
-    return migrate(this.#database)
+  migrate(options: MigrateOptions = {}): Promise<MigrationReport> {
+    return migrate(this.#database, options)
   }
 
   /**

@@ -1,7 +1,8 @@
 import type pg from 'pg'
 import { createPool, prepareSession } from '../postgres/connection.ts'
 import { Database } from '../postgres/database.ts'
-import { requireMigrated } from '../postgres/migrate.ts'
+import { requireMigrated } from '../postgres/release.ts'
+import { requireSequences } from '../postgres/sequences.ts'
 import { setQuiet } from '../store/process.ts'
 import { DEAL, type Message, notify } from '../store/wake.ts'
 import { GivenBack } from './batch.ts'
@@ -117,7 +118,8 @@ export class Worker extends WorkerEmitter {
   }
 
   async #readDatabase(): Promise<void> {
-    await requireMigrated(this.#database)
+    await requireMigrated(this.#database, this.#home.logger)
+    await requireSequences(this.#database)
     this.#served = await serveQueues(this.#database, this.#settings.queues, this.#home.logger)
     this.#serving = this.#createServing(await readLockTimeout(this.#database))
   }
