@@ -1,3 +1,4 @@
+export type { DeleteQueueOptions } from './admin/delete-queue.ts'
 export type { Progress, Progression } from './admin/progression.ts'
 export type { Stats } from './admin/stats.ts'
 export type { ProgressionOptions } from './admin/walk.ts'

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { type DeleteQueueOptions, deleteQueue } from './admin/delete-queue.ts'
 import { act, find } from './admin/jobs.ts'
 import { deleteFromMorgue, findInMorgue, requeueFromMorgue } from './admin/morgue.ts'
 import type { Progression } from './admin/progression.ts'
@@ -200,6 +201,20 @@ export class Lockstep {
    */
   reshard(queue: AnyQueue, shards: number, options: ProgressionOptions = {}): Progression {
     return reshard(this.#database, queue, shards, options)
+  }
+
+  /**
+   * Deletes a queue that is empty, and with `withJobs` one that holds waiting jobs and dead payloads: those are the
+   * progress. Its counts go too. Never while a live process serves it, or has a job of it in work.
+   *
+   * Every push and claim, of other queues too, waits up to 150 ms while it makes sure that nobody who has seen the queue
+   * can still push into it. A push that names it afterwards fails once, and the next one makes it again; so does a worker.
+   * A transaction at REPEATABLE READ or above that began before the deletion must not push into the queue after it.
+   * @throws LockstepError `LOCKSTEP_QUEUE_NOT_EMPTY` or `LOCKSTEP_QUEUE_IN_USE` with the counts; `LOCKSTEP_LOCKED` where
+   * transactions that have pushed stay open for half a minute
+   */
+  deleteQueue(queue: AnyQueue, options: DeleteQueueOptions = {}): Progression {
+    return deleteQueue(this.#database, queue, options)
   }
 
   /** Ends the connections of this object's own; a `pool` that was given is left alone, and so are workers. */

@@ -6,6 +6,7 @@ import { definitions, groundStatements, pendingMigrations } from './definitions.
 import { toLockstepError } from './failure.ts'
 import { SHORT_LOCKS, withLocks } from './patience.ts'
 import {
+  askOn,
   isNewer,
   isUpToDate,
   noteRelease,
@@ -83,14 +84,14 @@ async function migrateAlone(
     `pg-lockstep migrate ${schema}`,
   ])
   await refuseReadOnly(client)
-  const state = await readState(client, schema)
+  const state = await readState(askOn(client), schema)
   refuseUnknown(state)
   const { applied, release } = state
   if (isNewer(release)) {
     if (!servesUs(release)) throw tooNew(release)
     return { applied: [], defined: false, newer: { serial: release.serial, version: release.version } }
   }
-  if (await isUpToDate(client, schema, state)) return { applied: [], defined: false }
+  if (await isUpToDate(askOn(client), schema, state)) return { applied: [], defined: false }
   return { applied: await bringUpToDate(client, schema, applied), defined: true }
 }
 

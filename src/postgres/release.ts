@@ -5,7 +5,6 @@ import type { Logger } from '../logger.ts'
 import { VERSION } from '../version.ts'
 import type { Database } from './database.ts'
 import { hashOfDefinitions, migrationTable } from './definitions.ts'
-import { toLockstepError } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
 import { OLDEST_SERVED, SERIAL } from './serial.ts'
 
@@ -27,29 +26,31 @@ export interface SchemaState {
   readonly release: Release | undefined
 }
 
-type Queries = Pick<pg.ClientBase, 'query'>
+/** Runs a statement and gives its rows: through a pool with its time-out, or on one session. */
+export type Ask = <Row>(text: string, values?: unknown[]) => Promise<Row[]>
+
+export function askOn(client: Pick<pg.ClientBase, 'query'>): Ask {
+  return async (text, values) => (await client.query(text, values)).rows
+}
 
 export function releaseTable(schema: string): string {
   return `${quoteIdentifier(schema)}.release`
 }
 
-export async function readState(on: Queries, schema: string): Promise<SchemaState> {
+export async function readState(ask: Ask, schema: string): Promise<SchemaState> {
   const [list, row] = [migrationTable(schema), releaseTable(schema)]
-  const { rows } = await on.query(
+  const [found] = await ask<{ migrated: boolean; told: boolean }>(
     'SELECT to_regclass($1) IS NOT NULL AS migrated, to_regclass($2) IS NOT NULL AS told',
     [list, row],
   )
-  const { migrated, told } = rows[0]
-  const applied = migrated ? (await on.query(`SELECT name FROM ${list} ORDER BY name`)).rows : []
-  const release = told ? await readRelease(on, schema) : undefined
+  const { migrated, told } = found!
+  const applied = migrated ? await ask<{ name: string }>(`SELECT name FROM ${list} ORDER BY name`) : []
+  const [release] = told ? await ask<Release>(rowText(schema)) : []
   return { applied: applied.map(({ name }) => name), release }
 }
 
-async function readRelease(on: Queries, schema: string): Promise<Release | undefined> {
-  const { rows } = await on.query(
-    `SELECT r.serial, r.hash, r.oldest_served AS "oldestServed", r.version FROM ${releaseTable(schema)} r`,
-  )
-  return rows[0]
+function rowText(schema: string): string {
+  return `SELECT r.serial, r.hash, r.oldest_served AS "oldestServed", r.version FROM ${releaseTable(schema)} r`
 }
 
 /** Whether its definitions are those of a later release, but for whoever runs this one. */
@@ -85,10 +86,9 @@ export function refuseUnknown({ applied, release }: SchemaState): void {
  * release are fine where they serve this one.
  * @throws DatabaseError `LOCKSTEP_SCHEMA_MISSING`, `LOCKSTEP_SCHEMA_OLD` or `LOCKSTEP_SCHEMA_NEW`
  */
-export async function requireMigrated({ pool, schema }: Database, logger?: Logger): Promise<void> {
-  const state = await readState(pool, schema).catch((error) => {
-    throw toLockstepError(error)
-  })
+export async function requireMigrated(database: Database, logger?: Logger): Promise<void> {
+  const { schema } = database
+  const state = await readState((text, values) => database.query(text, values), schema)
   if (state.applied.length === 0) {
     throw new DatabaseError(
       'LOCKSTEP_SCHEMA_MISSING',
@@ -121,8 +121,8 @@ function refuseOlder(schema: string, { applied, release }: SchemaState): void {
 }
 
 /** The later release whose definitions no longer serve this one, where one has migrated since. */
-export async function successorOf({ pool, schema }: Database): Promise<Release | undefined> {
-  const release = await readRelease(pool, schema)
+export async function successorOf(database: Database): Promise<Release | undefined> {
+  const [release] = await database.prepared<Release>(rowText(database.schema), [])
   return release && !servesUs(release) ? release : undefined
 }
 
@@ -138,14 +138,14 @@ on conflict (only_row) do update set (serial, hash, oldest_served, version, made
  * Whether a migration has nothing to do: the definitions are those of this release, and nobody has changed or dropped
  * one by hand since. Not that of a view is compared: reading it would take a lock on the tables.
  */
-export async function isUpToDate(on: Queries, schema: string, state: SchemaState): Promise<boolean> {
+export async function isUpToDate(ask: Ask, schema: string, state: SchemaState): Promise<boolean> {
   const { applied, release } = state
   if (!Object.keys(migrations).every((name) => applied.includes(name))) return false
   if (release?.serial !== SERIAL || release.hash !== (await hashOfDefinitions())) return false
-  const { rows } = await on.query(
+  const [row] = await ask<{ same: boolean }>(
     `SELECT r.made = (${madeIn(schema)}) AS same FROM ${releaseTable(schema)} r`,
   )
-  return rows[0].same === true
+  return row!.same
 }
 
 /** What stands in the schema, as a digest: to be asked with the search_path of a migration, which names depend on. */

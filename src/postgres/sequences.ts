@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { DatabaseError } from '../errors.ts'
 import type { Database } from './database.ts'
-import { toLockstepError } from './failure.ts'
+import { type Ask, askOn } from './release.ts'
 import { quoteIdentifier } from './schema-name.ts'
 
 /** A sequence that was behind its rows. */
@@ -34,12 +34,10 @@ const SAMPLE_PAGES = 250
  * what a restore brings is most of a table, and shows in any part of it. What a sample misses a claim finds, since it
  * compares its fence with the rows it has locked. Only `everyRow` reads all.
  */
-async function sequencesBehind(
-  on: Pick<pg.ClientBase, 'query'>,
-  schema: string,
-  everyRow: boolean,
-): Promise<Behind[]> {
-  const { rows } = await on.query(comparison(quoteIdentifier(schema), everyRow))
+async function sequencesBehind(ask: Ask, schema: string, everyRow: boolean): Promise<Behind[]> {
+  const rows = await ask<{ sequence: string; last: number; highest: number; margin: number }>(
+    comparison(quoteIdentifier(schema), everyRow),
+  )
   return rows.map(({ sequence, last, highest, margin }) => ({
     sequence,
     last: Number(last),
@@ -102,9 +100,10 @@ export async function raiseSequences(
   schema: string,
   everyRow: boolean,
 ): Promise<RaisedSequence[]> {
-  if (!everyRow && (await sequencesBehind(client, schema, false)).length === 0) return []
+  const ask = askOn(client)
+  if (!everyRow && (await sequencesBehind(ask, schema, false)).length === 0) return []
   const raised: RaisedSequence[] = []
-  for (const { sequence, last, highest, to } of await sequencesBehind(client, schema, true)) {
+  for (const { sequence, last, highest, to } of await sequencesBehind(ask, schema, true)) {
     const { rows } = await client.query(
       `SELECT setval('${sequence}', $1) FROM ${sequence} WHERE last_value < $2`,
       [to, highest],
@@ -118,10 +117,8 @@ export async function raiseSequences(
  * Before a worker starts. It does not raise them itself: that takes rights which a worker needs for nothing else.
  * @throws DatabaseError `LOCKSTEP_SEQUENCE_BEHIND` with the statements that cure it
  */
-export async function requireSequences({ pool, schema }: Database): Promise<void> {
-  const behind = await sequencesBehind(pool, schema, false).catch((error) => {
-    throw toLockstepError(error)
-  })
+export async function requireSequences(database: Database): Promise<void> {
+  const behind = await sequencesBehind((text) => database.query(text), database.schema, false)
   if (behind.length === 0) return
   const told = behind.map(({ sequence, last, highest }) => `${sequence} stands at ${last}, below ${highest}`)
   const cures = behind.map(({ sequence, to }) => `SELECT setval('${sequence}', ${to});`)

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { createPool, prepareSession } from '../postgres/connection.ts'
 import { Database } from '../postgres/database.ts'
-import { requireMigrated } from '../postgres/release.ts'
+import { type Release, requireMigrated } from '../postgres/release.ts'
 import { requireSequences } from '../postgres/sequences.ts'
 import { setQuiet } from '../store/process.ts'
 import { DEAL, type Message, notify } from '../store/wake.ts'
@@ -16,6 +16,7 @@ import { Observer } from './observer.ts'
 import { type WorkerHome, type WorkerOptions, type WorkerSettings, workerSettings } from './options.ts'
 import { leaseOptions, readLockTimeout, serveQueues } from './preparation.ts'
 import { Running, type SlotReport } from './running.ts'
+import type { ServedQueues } from './served-queues.ts'
 import { ServerClock } from './server-clock.ts'
 import { together } from './service.ts'
 import { Serving } from './serving.ts'
@@ -23,7 +24,7 @@ import { Settlements } from './settlements.ts'
 import { ShardLocks } from './shard-locks.ts'
 import { Slot } from './slot.ts'
 import { Tally } from './tally.ts'
-import { type ServedQueue, Timetable } from './timetable.ts'
+import { Timetable } from './timetable.ts'
 import { WakeUp } from './wake-up.ts'
 
 /** ms a call to the database may take before its connection counts as broken. */
@@ -49,7 +50,7 @@ export class Worker extends WorkerEmitter {
   readonly #tally: Tally
   readonly #exchange: Exchange
   readonly #settlements: Settlements
-  #served: readonly ServedQueue[] = []
+  #served: ServedQueues | undefined
   #slots: readonly Slot[] = []
   #serving: Serving | undefined
   #dealer: Dealer | undefined
@@ -220,6 +221,17 @@ export class Worker extends WorkerEmitter {
     if (this.#state === 'running') void this.#becomeSomebodyNew()
   }
 
+  /** What runs may end and be stored: the functions for that stand longer than those that begin something. */
+  #outdated({ serial, version }: Release): void {
+    if (this.#stopped) return
+    this.#home.logger.error(
+      { version, serial },
+      'a later release has migrated the database, and this one can’t work with it: stopping',
+    )
+    this.emit('outdated', { version, serial })
+    this.stop().catch((error) => this.emit('failure', error))
+  }
+
   #locksLost(): void {
     this.#dealer?.locksLost()
     this.#lookout?.flagLost()
@@ -249,7 +261,7 @@ export class Worker extends WorkerEmitter {
       timetable: this.#timetable,
       locks: this.#locks,
       logger: this.#home.logger,
-      queues: this.#served,
+      queues: this.#served!,
       poll: this.#settings.poll,
       processId: () => this.processId,
       idle: () => this.#slots.some((slot) => slot.idle),
@@ -264,7 +276,7 @@ export class Worker extends WorkerEmitter {
       locks: this.#locks,
       clock: this.#clock,
       logger: this.#home.logger,
-      queues: this.#served,
+      queues: this.#served!,
       splitter,
       slots,
       heartbeat,
@@ -275,6 +287,7 @@ export class Worker extends WorkerEmitter {
         this.emit('dealt', { shards })
         this.#lookout?.surveySoon()
       },
+      onOutdated: (by) => this.#outdated(by),
     })
   }
 
