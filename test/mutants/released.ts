@@ -40,7 +40,7 @@ export const RELEASED: readonly Mutant[] = [
     name: 'a migration that waits with its lock',
     promise: 'P7',
     breaks: 'Behind a migration that waits for a long SELECT everybody else waits too.',
-    edits: [source('postgres/patience', '= ${LOCK_TIMEOUT}`', '= ${0 * LOCK_TIMEOUT}`')],
+    edits: [source('postgres/patience', 'const LOCK_TIMEOUT = 150\n', 'const LOCK_TIMEOUT = 0\n')],
     tests: ['postgres/p7-locks'],
   },
   {
@@ -62,13 +62,7 @@ export const RELEASED: readonly Mutant[] = [
     name: 'a claim of a process to come',
     promise: 'P3',
     breaks: 'A new process gets the number of one that is gone, whose jobs are never rescued.',
-    edits: [
-      source(
-        'postgres/sequences',
-        'FROM ${prefix}.processes p), j.claimed_by)',
-        'FROM ${prefix}.processes p))',
-      ),
-    ],
+    edits: [source('postgres/sequences', 'processes p), j.claimed_by)', 'processes p))')],
     tests: ['postgres/p3-sequences'],
   },
   {
