@@ -12,9 +12,11 @@ import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes
 import { eventually, Workshop } from '../support/workshop.ts'
 
 // Processes start slowly where others want the same processor.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
 
+/** So many that each shard has some. */
 const IDS = 40
+const DEADLINE = 60_000
 const ORDER = (payload: unknown) => payload as number
 
 let shop: Workshop
@@ -61,12 +63,12 @@ async function migrateWith(release: NextRelease): Promise<unknown> {
 async function moreRunsOf(worker: WorkerProcess): Promise<void> {
   const of = () => runs().filter(({ process, accepted }) => process === worker.name && accepted).length
   const before = of()
-  await eventually(() => expect(of()).toBeGreaterThan(before + 10), 60_000)
+  await vi.waitUntil(() => of() > before + 10, { timeout: DEADLINE, interval: 100 })
 }
 
 async function accountFor(producer: Producer, worked: Queue): Promise<void> {
   await producer.end()
-  await eventually(async () => expect(await shop.jobs(worked)).toBe(0), 60_000)
+  await eventually(async () => expect(await shop.jobs(worked)).toBe(0), DEADLINE)
   expect(lost(runs(), producer.pushed)).toEqual([])
   expect(repeats(runs())).toEqual([])
   expect(overlaps(runs(), processes)).toEqual([])
