@@ -1,3 +1,4 @@
+export type { DeleteQueueOptions } from './admin/delete-queue.ts'
 export type { Progress, Progression } from './admin/progression.ts'
 export type { Stats } from './admin/stats.ts'
 export type { ProgressionOptions } from './admin/walk.ts'
@@ -16,7 +17,9 @@ export {
 export type { JobInfo, NewJob } from './job.ts'
 export { Lockstep, type LockstepOptions } from './lockstep.ts'
 export type { Logger } from './logger.ts'
-export type { MigrationReport } from './postgres/migrate.ts'
+export type { MigrateOptions, MigrationReport } from './postgres/migrate.ts'
+export type { Release } from './postgres/release.ts'
+export type { RaisedSequence } from './postgres/sequences.ts'
 export {
   type Batch,
   defineQueue,

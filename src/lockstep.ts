@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { type DeleteQueueOptions, deleteQueue } from './admin/delete-queue.ts'
 import { act, find } from './admin/jobs.ts'
 import { deleteFromMorgue, findInMorgue, requeueFromMorgue } from './admin/morgue.ts'
 import type { Progression } from './admin/progression.ts'
@@ -18,7 +19,7 @@ import {
   createPool,
 } from './postgres/connection.ts'
 import { Database } from './postgres/database.ts'
-import { type MigrationReport, migrate } from './postgres/migrate.ts'
+import { type MigrateOptions, type MigrationReport, migrate } from './postgres/migrate.ts'
 import { checkSchemaName, DEFAULT_SCHEMA } from './postgres/schema-name.ts'
 import type { Queue } from './queue.ts'
 import type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'
@@ -89,11 +90,14 @@ export class Lockstep {
   }
 
   /**
-   * Brings the schema up to this release. Safe when several processes do so at once.
-   * @throws DatabaseError `LOCKSTEP_SCHEMA_NEW` where a later release has been there
+   * Brings the schema up to this release; where it is, nothing is locked. Safe when several processes do so at once.
+   * It never goes back: a later release's definitions are left alone, and it resolves where they serve this one too,
+   * so that a process of this release may start while the next is rolled out. Sequences behind their rows are raised.
+   * @throws DatabaseError `LOCKSTEP_SCHEMA_NEW` where a later release has been there that no longer serves this one,
+   * `LOCKSTEP_LOCKED` where others hold locks for longer than `giveUpAfter`; OptionError
    */
-  migrate(): Promise<MigrationReport> {
-    return migrate(this.#database)
+  migrate(options: MigrateOptions = {}): Promise<MigrationReport> {
+    return migrate(this.#database, options)
   }
 
   /**
@@ -197,6 +201,20 @@ export class Lockstep {
    */
   reshard(queue: AnyQueue, shards: number, options: ProgressionOptions = {}): Progression {
     return reshard(this.#database, queue, shards, options)
+  }
+
+  /**
+   * Deletes a queue that is empty, and with `withJobs` one that holds waiting jobs and dead payloads: those are the
+   * progress. Its counts go too. Never while a live process serves it, or has a job of it in work.
+   *
+   * Every push and claim, of other queues too, waits up to 150 ms while it makes sure that nobody who has seen the queue
+   * can still push into it. A push that names it afterwards fails once, and the next one makes it again; so does a worker.
+   * A transaction at REPEATABLE READ or above that began before the deletion must not push into the queue after it.
+   * @throws LockstepError `LOCKSTEP_QUEUE_NOT_EMPTY` or `LOCKSTEP_QUEUE_IN_USE` with the counts; `LOCKSTEP_LOCKED` where
+   * transactions that have pushed stay open for half a minute
+   */
+  deleteQueue(queue: AnyQueue, options: DeleteQueueOptions = {}): Progression {
+    return deleteQueue(this.#database, queue, options)
   }
 
   /** Ends the connections of this object's own; a `pool` that was given is left alone, and so are workers. */

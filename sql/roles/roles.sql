@@ -28,9 +28,11 @@ $roles$;
 REVOKE ALL ON SCHEMA @schema@ FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.counters,
-  @schema@.migrations, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.process_list
+  @schema@.migrations, @schema@.release, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.process_list
 FROM @producer@, @worker@, @viewer@;
-REVOKE ALL ON SEQUENCE @schema@.fences, @schema@.pushes FROM @producer@, @worker@, @viewer@;
+REVOKE ALL ON SEQUENCE
+  @schema@.fences, @schema@.pushes, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq
+FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON FUNCTION
   @schema@.bury_lowest, @schema@.check_jobs, @schema@.claim, @schema@.complete, @schema@.create_queue,
   @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue, @schema@.enqueue_many, @schema@.fail,
@@ -53,7 +55,9 @@ GRANT EXECUTE ON FUNCTION
   @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake
 TO @worker@;
 GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;
-GRANT SELECT ON TABLE @schema@.queues, @schema@.migrations, @schema@.queue_stats TO @worker@;
+-- At its start it sees whether they are behind their rows.
+GRANT SELECT ON SEQUENCE @schema@.pushes, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq TO @worker@;
+GRANT SELECT ON TABLE @schema@.queues, @schema@.migrations, @schema@.release, @schema@.queue_stats TO @worker@;
 GRANT SELECT, DELETE,
   UPDATE (shard, perform_in, next_perform_in, retry_count, fence, claimed_by, claimed_at, crashes, error)
 ON TABLE @schema@.jobs TO @worker@;

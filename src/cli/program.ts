@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { VERSION } from '../version.ts'
+import { addDeleteQueue } from './delete-queue.ts'
 import { addDemo } from './demo.ts'
 import { addEnqueue } from './enqueue.ts'
 import { EXIT } from './exit.ts'
@@ -27,6 +28,7 @@ Exit codes:
   0    ok
   1    failed: the database or the data did not allow it
   2    wrong usage
+  75   work: a later release has to take its place
   130  interrupted
 
 Examples:
@@ -51,6 +53,7 @@ const COMMANDS = [
   addPause,
   addResume,
   addReshard,
+  addDeleteQueue,
 ]
 
 /** The whole command line; parsing runs it. */

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { checkConnection, withConnection } from './connection.ts'
+import { EXIT } from './exit.ts'
 import { reportFailure } from './failure.ts'
 import { collect, wholeNumberOption } from './numbers.ts'
 import type { WorkFlags } from './work/flags.ts'
@@ -33,6 +34,12 @@ export function addWork(program: Command): void {
   withConnection(command).addHelpText('after', WORK_HELP).action(work)
 }
 
+/** A start that is refused by a later release's definitions ends as a worker that they stop. */
+function failureCode(error: unknown): number {
+  const code = reportFailure(error)
+  return (error as { code?: string } | undefined)?.code === 'LOCKSTEP_SCHEMA_NEW' ? EXIT.outdated : code
+}
+
 /** The process exits here: a module of queues may hold connections of its own open. */
 async function work(flags: WorkFlags): Promise<void> {
   checkConnection(flags)
@@ -46,5 +53,5 @@ async function work(flags: WorkFlags): Promise<void> {
   if (rank) followParent()
   const { runWorker } = await import('./work/run.ts')
   const working = runWorker(flags, rank ?? { index: 0, of: 1 }, rank && reportReady)
-  process.exit(await working.catch(reportFailure))
+  process.exit(await working.catch(failureCode))
 }

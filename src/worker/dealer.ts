@@ -1,10 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
+import { type Release, successorOf } from '../postgres/release.ts'
 import { serverNow } from '../store/head.ts'
 import { type LiveProcess, listLiveProcesses, sweepProcesses } from '../store/process.ts'
-import { listQueues, type QueueRow, rehome } from '../store/queue.ts'
+import { type QueueRow, rehome } from '../store/queue.ts'
 import { FrozenProcesses } from './frozen.ts'
+import type { ServedQueues } from './served-queues.ts'
 import type { ServerClock } from './server-clock.ts'
 import { Loop, type Service } from './service.ts'
 import type { ShardLocks } from './shard-locks.ts'
@@ -19,7 +21,7 @@ export interface DealerOptions {
   readonly timetable: Timetable
   readonly locks: ShardLocks
   readonly splitter: Splitter
-  readonly queues: readonly ServedQueue[]
+  readonly queues: ServedQueues
   readonly slots: number
   /** ms between comparisons. */
   readonly heartbeat: number
@@ -35,6 +37,8 @@ export interface DealerOptions {
   onOutlived(): void
   /** Shards came or went; so many are held now. */
   onDealt(shards: number): void
+  /** A later release has migrated the database, and its definitions no longer serve this one. */
+  onOutdated(by: Release): void
 }
 
 /**
@@ -100,12 +104,14 @@ export class Dealer implements Service {
 
   async #deal(): Promise<void> {
     const { database, queues, timetable, alive } = this.#options
+    const successor = await successorOf(database)
+    if (successor) return this.#options.onOutdated(successor)
     if (!alive()) return this.#letGoOfAll()
     await this.#readClock()
     await this.#lockProcess()
-    const names = queues.map(({ queue }) => queue.name)
-    const rows = await listQueues(database, names)
-    const processes = await listLiveProcesses(database, names)
+    const rows = await queues.compare(!this.#quiet)
+    for (const shard of timetable.shards) if (!queues.has(shard.served)) shard.leaving = true
+    const processes = await listLiveProcesses(database, queues.names)
     let first = 0
     let changed = false
     for (const served of queues) {

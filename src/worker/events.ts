@@ -27,6 +27,11 @@ export interface WorkerEvents {
   refused: [{ queue: string; id: string }]
   /** The lease could not be renewed: signals are aborted, and the process registers anew. */
   leaseLost: [{ processId: number }]
+  /**
+   * A later release has migrated the database, and its definitions no longer serve this one. The worker stops as at
+   * `stop()`, whose result can be awaited by calling it: start the new release in its place.
+   */
+  outdated: [{ version: string; serial: number }]
   /** Shards came or went. */
   dealt: [{ shards: number }]
   /** Something went wrong in the background; the worker carries on. */

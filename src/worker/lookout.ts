@@ -1,10 +1,12 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Head, look, survey } from '../store/head.ts'
 import type { Message } from '../store/wake.ts'
+import type { ServedQueues } from './served-queues.ts'
 import { Loop, type Service } from './service.ts'
 import type { ShardLocks } from './shard-locks.ts'
-import type { ServedQueue, Timetable } from './timetable.ts'
+import type { Timetable } from './timetable.ts'
 
 /** ms from one cheap look to the next while there is traffic; doubled each time nothing was found. */
 const SHORTEST_PAUSE = 2
@@ -30,7 +32,7 @@ export interface LookoutOptions {
   readonly timetable: Timetable
   readonly locks: ShardLocks
   readonly logger: Logger
-  readonly queues: readonly ServedQueue[]
+  readonly queues: ServedQueues
   /** ms between full looks, and between cheap ones while waiting to be woken. */
   readonly poll: number
   processId(): number
@@ -55,6 +57,8 @@ export class Lookout implements Service {
   #lookCost = 0
   #soon: NodeJS.Timeout | undefined
   #flagRaised = false
+  /** The queues it was raised for. */
+  #flagged: readonly number[] = []
   #flagNotBefore = 0
   #couldTake = true
   #wakeUps = 0
@@ -119,6 +123,7 @@ export class Lookout implements Service {
   async #pass(): Promise<void> {
     try {
       if (this.#wakeUps >= CROWD) await this.#lowerFlag(CROWD_SPELL)
+      if (this.#isFlagOfOthers()) await this.#lowerFlag(0)
       const found = await this.#search()
       const canTake = this.#canTake()
       this.#pause = this.#nextPause(found, canTake)
@@ -182,6 +187,11 @@ export class Lookout implements Service {
     for (const head of heads) this.#options.timetable.notice(head, head.performIn)
   }
 
+  /** A queue was made again: its producers look for a flag under another number. */
+  #isFlagOfOthers(): boolean {
+    return this.#flagRaised && !isDeepStrictEqual(this.#flagged, this.#options.queues.ids)
+  }
+
   /** For so many ms, unless it becomes quiet. */
   #lowerFlag(spell: number): Promise<void> {
     if (this.#flagRaised) this.#flagNotBefore = performance.now() + spell
@@ -196,8 +206,8 @@ export class Lookout implements Service {
     this.#pause = raised ? CALM_PAUSE : SHORTEST_PAUSE
     this.#wakeUps = 0
     try {
-      const queueIds = queues.map(({ queueId }) => queueId)
-      await (raised ? locks.raiseFlag(queueIds) : locks.lowerFlag(queueIds))
+      if (raised) this.#flagged = queues.ids
+      await (raised ? locks.raiseFlag(this.#flagged) : locks.lowerFlag(this.#flagged))
     } catch (error) {
       // With its connection the flag is gone.
       this.#flagRaised = false

@@ -6,6 +6,7 @@ import { ensureQueue, listQueues } from '../store/queue.ts'
 import { VERSION } from '../version.ts'
 import type { LeaseOptions } from './lease.ts'
 import type { WorkerHome, WorkerSettings } from './options.ts'
+import { ServedQueues } from './served-queues.ts'
 import type { ServedQueue } from './timetable.ts'
 
 const MAX_LOCK_TIMEOUT = 500
@@ -15,7 +16,7 @@ export async function serveQueues(
   database: Database,
   queues: readonly Queue[],
   logger: Logger,
-): Promise<ServedQueue[]> {
+): Promise<ServedQueues> {
   const served: ServedQueue[] = []
   for (const queue of queues) {
     served.push({ queue, queueId: await ensureQueue(database, queue.name, queue.shards) })
@@ -32,7 +33,7 @@ export async function serveQueues(
       'the queue has other shards than its definition: see `reshard`',
     )
   }
-  return served
+  return new ServedQueues(database, logger, served)
 }
 
 /**

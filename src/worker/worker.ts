@@ -1,4 +1,5 @@
-import { requireMigrated } from '../postgres/migrate.ts'
+import { type Release, requireMigrated } from '../postgres/release.ts'
+import { requireSequences } from '../postgres/sequences.ts'
 import { setQuiet } from '../store/process.ts'
 import { DEAL, type Message, notify } from '../store/wake.ts'
 import { Dealer } from './dealer.ts'
@@ -14,6 +15,7 @@ import { GivenBack } from './perform.ts'
 import { Pools } from './pools.ts'
 import { leaseOptions, readLockTimeout, serveQueues } from './preparation.ts'
 import { Running, type SlotReport } from './running.ts'
+import type { ServedQueues } from './served-queues.ts'
 import { ServerClock } from './server-clock.ts'
 import { together } from './service.ts'
 import { Serving } from './serving.ts'
@@ -21,7 +23,7 @@ import { Settlements } from './settlements.ts'
 import { ShardLocks } from './shard-locks.ts'
 import { Slot } from './slot.ts'
 import { Tally } from './tally.ts'
-import { type ServedQueue, Timetable } from './timetable.ts'
+import { Timetable } from './timetable.ts'
 import { WakeUp } from './wake-up.ts'
 
 /** ms for handlers to end once their signals are aborted, and for outcomes still to be stored. */
@@ -45,7 +47,7 @@ export class Worker extends WorkerEmitter {
   readonly #tally: Tally
   readonly #exchange: Exchange
   readonly #settlements: Settlements
-  #served: readonly ServedQueue[] = []
+  #served: ServedQueues | undefined
   #slots: readonly Slot[] = []
   #serving: Serving | undefined
   #dealer: Dealer | undefined
@@ -111,7 +113,8 @@ export class Worker extends WorkerEmitter {
   }
 
   async #readDatabase(): Promise<void> {
-    await requireMigrated(this.#pools.own)
+    await requireMigrated(this.#pools.own, this.#home.logger)
+    await requireSequences(this.#pools.own)
     this.#served = await serveQueues(this.#pools.own, this.#settings.queues, this.#home.logger)
     const lockTimeout = await readLockTimeout(this.#pools.own)
     this.#settlements.lockTimeout = lockTimeout
@@ -216,6 +219,17 @@ export class Worker extends WorkerEmitter {
     if (this.#state === 'running') void this.#becomeSomebodyNew()
   }
 
+  /** What runs may end and be stored: the functions for that stand longer than those that begin something. */
+  #outdated({ serial, version }: Release): void {
+    if (this.#stopped) return
+    this.#home.logger.error(
+      { version, serial },
+      'a later release has migrated the database, and this one can’t work with it: stopping',
+    )
+    this.emit('outdated', { version, serial })
+    this.stop().catch((error) => this.emit('failure', error))
+  }
+
   #locksLost(): void {
     this.#dealer?.locksLost()
     this.#lookout?.flagLost()
@@ -245,7 +259,7 @@ export class Worker extends WorkerEmitter {
       timetable: this.#timetable,
       locks: this.#locks,
       logger: this.#home.logger,
-      queues: this.#served,
+      queues: this.#served!,
       poll: this.#settings.poll,
       processId: () => this.processId,
       idle: () => this.#slots.some((slot) => slot.idle),
@@ -260,7 +274,7 @@ export class Worker extends WorkerEmitter {
       locks: this.#locks,
       clock: this.#clock,
       logger: this.#home.logger,
-      queues: this.#served,
+      queues: this.#served!,
       splitter,
       slots,
       heartbeat,
@@ -271,6 +285,7 @@ export class Worker extends WorkerEmitter {
         this.emit('dealt', { shards })
         this.#lookout?.surveySoon()
       },
+      onOutdated: (by) => this.#outdated(by),
     })
   }
 

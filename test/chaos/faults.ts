@@ -2,6 +2,7 @@ import type { Fault } from './fault.ts'
 import { networkFaults } from './faults/network.ts'
 import { processFaults } from './faults/process.ts'
 import { queueFaults } from './faults/queue.ts'
+import { releaseFaults } from './faults/release.ts'
 import { serverFaults } from './faults/server.ts'
 
 /** All that this machine can have. */
@@ -10,4 +11,5 @@ export const FAULTS: readonly Fault[] = [
   ...networkFaults,
   ...serverFaults,
   ...queueFaults,
+  ...releaseFaults,
 ].filter(({ possible }) => possible?.() ?? true)

@@ -106,15 +106,16 @@ export class Field {
     return (await this.pool.query(text, values)).rows
   }
 
-  /** A worker process of the field, on whatever network. */
+  /** A worker process of the field, on whatever network; `module`: that of another release. */
   createWorker(
     connectionString: string,
     options: Partial<WorkerOptions> = {},
     execArgv: readonly string[] = [],
+    module = WORKER,
   ): Child<WorkerOptions> {
     const name = this.name('w')
     const all = { name, log: this.log, connectionString, lease: LEASE, ...options }
-    const child = new Child<WorkerOptions>(name, WORKER, all, execArgv)
+    const child = new Child<WorkerOptions>(name, module, all, execArgv)
     this.allWorkers.push(child)
     return child
   }

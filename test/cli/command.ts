@@ -15,6 +15,8 @@ export interface Ended {
 export interface CommandOptions {
   readonly env?: NodeJS.ProcessEnv
   readonly input?: string | Buffer
+  /** The command of another release. */
+  readonly main?: URL
 }
 
 /** A line of the JSON log. */
@@ -29,9 +31,9 @@ export class Command {
   #stderr = ''
   #waiting: (() => void)[] = []
 
-  constructor(args: readonly string[], { env, input }: CommandOptions = {}) {
+  constructor(args: readonly string[], { env, input, main }: CommandOptions = {}) {
     const { DATABASE_URL, DATABASE_DIRECT_URL, LOCKSTEP_SCHEMA, DEBUG, ...rest } = process.env
-    this.child = spawn(process.execPath, ['--import', 'tsx', MAIN, ...args], {
+    this.child = spawn(process.execPath, ['--import', 'tsx', main ? fileURLToPath(main) : MAIN, ...args], {
       env: { ...rest, NO_COLOR: '1', TSX_TSCONFIG_PATH: TSCONFIG, ...env },
     })
     this.child.stdin!.on('error', () => {})

@@ -108,7 +108,7 @@ describe('migrate', () => {
     const first = await lockstep(args, { env })
     const second = await lockstep(args, { env })
     expect(JSON.parse(first.stdout)).toMatchObject({ schema: 'jobs', applied: Object.keys(migrations) })
-    expect(JSON.parse(second.stdout)).toEqual({ schema: 'jobs', applied: [] })
+    expect(JSON.parse(second.stdout)).toEqual({ schema: 'jobs', applied: [], defined: false, raised: [] })
   })
 
   it('--print writes what a worker accepts when it is applied by hand', async () => {

@@ -32,11 +32,17 @@ export class Copy {
     const files = [...new Set(edits.map(({ file }) => join(this.directory, file)))]
     const originals = files.map((file) => [file, readFileSync(file, 'utf8')] as const)
     try {
-      for (const edit of edits) this.#apply(edit)
+      for (const edit of edits) this.edit(edit)
       return await work()
     } finally {
       for (const [file, text] of originals) writeFileSync(file, text)
     }
+  }
+
+  /** For good. */
+  edit(edit: Edit): void {
+    const file = join(this.directory, edit.file)
+    writeFileSync(file, mutate(edit, readFileSync(file, 'utf8')))
   }
 
   remove(): void {
@@ -51,10 +57,5 @@ export class Copy {
       if (name.startsWith('.vite')) continue
       symlinkSync(join(root, 'node_modules', name), join(this.directory, 'node_modules', name))
     }
-  }
-
-  #apply(edit: Edit): void {
-    const file = join(this.directory, edit.file)
-    writeFileSync(file, mutate(edit, readFileSync(file, 'utf8')))
   }
 }

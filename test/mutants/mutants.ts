@@ -1,7 +1,8 @@
 import { CLASSIC } from './classic.ts'
 import type { Mutant } from './mutant.ts'
+import { RELEASED } from './released.ts'
 import { STORED } from './stored.ts'
 import { WAITING } from './waiting.ts'
 import { WORKED } from './worked.ts'
 
-export const MUTANTS: readonly Mutant[] = [...CLASSIC, ...STORED, ...WAITING, ...WORKED]
+export const MUTANTS: readonly Mutant[] = [...CLASSIC, ...STORED, ...WAITING, ...WORKED, ...RELEASED]

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { migrations } from '../../migrations/index.ts'
 import { defineQueue, Lockstep } from '../../src/index.ts'
 import { Database } from '../../src/postgres/database.ts'
-import { migrate, migrationSql, requireMigrated } from '../../src/postgres/migrate.ts'
+import { migrate, migrationSql } from '../../src/postgres/migrate.ts'
+import { requireMigrated } from '../../src/postgres/release.ts'
 import { exchange } from '../../src/store/exchange.ts'
 import { registerProcess } from '../../src/store/process.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
@@ -11,6 +12,7 @@ import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { poolOn } from '../support/rounds.ts'
 
 const ALL = Object.keys(migrations)
+const NOTHING = { applied: [], defined: false, raised: [] }
 
 let server: TestDatabase
 const undo: (() => Promise<unknown>)[] = []
@@ -38,10 +40,10 @@ function lockstepOn(connectionString: string, schema?: string): Lockstep {
 describe('a migration', () => {
   test('brings everything, and nothing the second time', async () => {
     const database = open()
-    expect(await migrate(database)).toEqual({ applied: ALL })
+    expect(await migrate(database)).toEqual({ applied: ALL, defined: true, raised: [] })
     await requireMigrated(database)
     await database.query(`SELECT lockstep.create_queue('kept', 3)`)
-    expect(await migrate(database)).toEqual({ applied: [] })
+    expect(await migrate(database)).toEqual(NOTHING)
     expect(await database.query('SELECT name FROM lockstep.queues')).toEqual([{ name: 'kept' }])
   })
 
@@ -60,6 +62,15 @@ describe('a migration', () => {
     expect(await database.query(`SELECT lockstep.micros('2000-01-01 00:00+00') AS at`)).toEqual([
       { at: 946_684_800_000_000 },
     ])
+  })
+
+  test('brings back a function that was dropped by hand', async () => {
+    const database = open()
+    await migrate(database)
+    await database.query('DROP FUNCTION lockstep.claim')
+    expect(await migrate(database)).toEqual({ ...NOTHING, defined: true })
+    expect(await database.query(`SELECT 'lockstep.claim'::regproc::text AS name`)).toHaveLength(1)
+    expect(await migrate(database)).toEqual(NOTHING)
   })
 
   test('leaves no lock behind on its connection', async () => {
@@ -102,7 +113,7 @@ describe('a worker’s start', () => {
         '"lockstep" lacks 9998_to_come: run `lockstep migrate` with this release',
       ),
     })
-    expect(await migrate(database)).toEqual({ applied: ['9998_to_come'] })
+    expect(await migrate(database)).toEqual({ applied: ['9998_to_come'], defined: true, raised: [] })
     await requireMigrated(database)
   })
 
@@ -163,7 +174,7 @@ describe('the migration as SQL', () => {
     await byHand.pool.query(await migrationSql(schema))
     await requireMigrated(byHand)
     const made = await describeSchema(byHand)
-    expect(await migrate(byHand)).toEqual({ applied: [] })
+    expect(await migrate(byHand)).toEqual(NOTHING)
 
     const other = await createDatabase()
     undo.unshift(() => other.drop())

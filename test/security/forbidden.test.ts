@@ -41,8 +41,12 @@ describe('each role can do nothing else', () => {
         'SELECT migrations',
         'SELECT payloads',
         'SELECT processes',
+        'SELECT processes_process_id_seq',
+        'SELECT pushes',
         'SELECT queue_stats',
         'SELECT queues',
+        'SELECT queues_queue_id_seq',
+        'SELECT release',
         'UPDATE counters.failed',
         'UPDATE counters.processed',
         ...['claimed_at', 'claimed_by', 'crashes', 'error', 'fence', 'next_perform_in', 'perform_in'].map(

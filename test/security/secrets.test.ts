@@ -189,6 +189,7 @@ describe('a password is not printed by', () => {
     ['pause', 'orders'],
     ['resume', 'orders', '--json'],
     ['reshard', 'orders', '3'],
+    ['delete-queue', 'orders'],
     ['enqueue', 'orders', ROWS, '--id', 'id'],
   ]
 

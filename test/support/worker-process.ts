@@ -53,6 +53,7 @@ const OBSERVED = [
   'refused',
   'leaseLost',
   'dealt',
+  'outdated',
 ] as const
 const RETRY_IN = 0.05
 
@@ -75,6 +76,8 @@ async function work(options: WorkerProcessOptions): Promise<void> {
   process.on('message', (message) => {
     if (message === 'stop') void worker.stop().then(() => process.disconnect())
   })
+  // It stops by itself: the process ends when it has.
+  worker.once('outdated', () => void worker.stop().then(() => process.disconnect()))
   await worker.start()
   tell({ event: 'ready', detail: { processId: worker.processId } })
 }

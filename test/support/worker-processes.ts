@@ -16,14 +16,15 @@ export class WorkerProcesses {
   readonly #all: WorkerProcess[] = []
 
   /** Resolves when the worker has started. */
-  async start(options: Omit<WorkerProcessOptions, 'log'>): Promise<WorkerProcess> {
-    const started = this.fork(options)
+  async start(options: Omit<WorkerProcessOptions, 'log'>, module?: URL): Promise<WorkerProcess> {
+    const started = this.fork(options, module)
     await started.heard('ready')
     return started
   }
 
-  fork(options: Omit<WorkerProcessOptions, 'log'>): WorkerProcess {
-    const child = fork(CHILD, [], { execArgv: ['--import', 'tsx'] })
+  /** `module`: that of another release. */
+  fork(options: Omit<WorkerProcessOptions, 'log'>, module = CHILD): WorkerProcess {
+    const child = fork(module, [], { execArgv: ['--import', 'tsx'] })
     const forked = new WorkerProcess(child)
     this.#all.push(forked)
     child.send({ ...options, log: this.log })

@@ -32,4 +32,6 @@ Examples:
   $ lockstep work -r ./queues.ts --drain
 
 Exit codes: 0 stopped in good order, or drained; 1 could not start, or a handler
-ignored its signal; 2 wrong usage; 130 or 143 ended at once by a second signal.`
+ignored its signal; 2 wrong usage; 75 a later release has migrated the database, and
+this one can't work with it: start the new one in its place; 130 or 143 ended at once
+by a second signal.`

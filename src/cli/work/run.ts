@@ -23,7 +23,7 @@ export async function runWorker(
   const worker = createWorker(lockstep, queues, flags, rank)
   const endLog = logWorker(worker, logger)
   const starting = worker.start()
-  const stopped = untilSignal(worker, starting, logger)
+  const stopped = Promise.race([untilSignal(worker, starting, logger), untilOutdated(worker)])
   await starting
   const names = queues.map(({ name }) => name)
   const { processId } = worker
@@ -31,11 +31,11 @@ export async function runWorker(
   logger.info({ event: 'started', processId, queues: names, slots }, `serving ${names.join(', ')}`)
   onReady()
   if (flags.drain) stopWhenDrained(lockstep, worker, names, logger)
-  await stopped
+  const code = await stopped
   endLog()
   logger.info({ event: 'stopped', processId: worker.processId }, 'stopped')
   await lockstep.close()
-  return EXIT.ok
+  return code
 }
 
 function createWorker(lockstep: Lockstep, queues: readonly Queue[], flags: WorkFlags, rank: Rank): Worker {
@@ -53,10 +53,10 @@ function createWorker(lockstep: Lockstep, queues: readonly Queue[], flags: WorkF
 }
 
 /**
- * Resolves when a signal has stopped the worker. Jobs may be in work before it has started in full, so signals
+ * Resolves to the exit code when a signal has stopped the worker. Jobs may be in work before it has started in full, so signals
  * are taken from the first moment, and wait for that. Where a handler did not end, the process does, here.
  */
-function untilSignal(worker: Worker, starting: Promise<void>, logger: Logger): Promise<void> {
+function untilSignal(worker: Worker, starting: Promise<void>, logger: Logger): Promise<number> {
   const once = {
     report: () => worker.report(),
     giveBack: (timeout?: number) => worker.giveBack(timeout),
@@ -66,7 +66,19 @@ function untilSignal(worker: Worker, starting: Promise<void>, logger: Logger): P
   return new Promise((resolve) => {
     attachSignals(once, logger, (clean) => {
       if (!clean) process.exit(EXIT.failed)
-      resolve()
+      resolve(EXIT.ok)
+    })
+  })
+}
+
+/** The same when a later release's definitions have. */
+function untilOutdated(worker: Worker): Promise<number> {
+  return new Promise((resolve) => {
+    worker.once('outdated', async () => {
+      if (await worker.stop()) return resolve(EXIT.outdated)
+      // Nothing may be awaited between giving back and the end of the process.
+      worker.giveBack()
+      process.exit(EXIT.outdated)
     })
   })
 }

@@ -93,6 +93,11 @@ class Supervisor {
     const well = code === EXIT.ok && signal === null
     if (!well && (this.#stopping || !this.#everReady))
       this.#exitCode = Math.max(this.#exitCode, code ?? EXIT.failed)
+    // The others of this release will find out too; the next one has to take their place.
+    if (code === EXIT.outdated) {
+      this.#exitCode = EXIT.outdated
+      if (!this.#stopping) this.#forward('SIGTERM')
+    }
     // What can't even start once is a mistake to be told, not an accident to be repaired.
     if (!well && !this.#everReady && !this.#stopping) this.#forward('SIGTERM')
     if (!this.#stopping && !(well && this.#drain)) this.#restart(index, child, code, signal)

@@ -1,0 +1,119 @@
+import { LockstepError } from '../errors.ts'
+import { rejectUnknownOptions, show } from '../options.ts'
+import type { Database } from '../postgres/database.ts'
+import { SHORT_LOCKS, withLocks } from '../postgres/patience.ts'
+import type { Queue } from '../queue.ts'
+import {
+  deleteQueueRow,
+  holdsMoreThan,
+  lockQueues,
+  type NamedQueue,
+  type QueueContents,
+  readContents,
+} from '../store/queue-contents.ts'
+import { act } from './jobs.ts'
+import { deleteFromMorgue } from './morgue.ts'
+import { type Progress, Progression } from './progression.ts'
+import { resolveQueue } from './queues.ts'
+import { type ChunkSettings, chunkSettings, type ProgressionOptions } from './walk.ts'
+
+export interface DeleteQueueOptions extends ProgressionOptions {
+  /** Delete its waiting jobs and dead payloads too, for good. Default false: while it holds any, it is refused. */
+  readonly withJobs?: boolean
+}
+
+/** ms */
+const GIVE_UP_AFTER = 30_000
+const MAX_NAMED = 5
+
+/**
+ * Deletes a queue: its waiting jobs and dead payloads first, in chunks, where that is asked for, then its row. Not
+ * while somebody serves it: he would make it again, and what is in work is nobody else's to touch (R11).
+ */
+export function deleteQueue(
+  database: Database,
+  queue: Queue | string,
+  options: DeleteQueueOptions,
+): Progression {
+  rejectUnknownOptions(options, ['withJobs', 'signal', 'chunk'], 'deleteQueue')
+  const { withJobs = false, ...rest } = options
+  const settings = chunkSettings(rest, 'deleteQueue')
+  return new Progression(
+    (async function* () {
+      settings.signal?.throwIfAborted()
+      const target = await resolveQueue(database, queue)
+      const contents = await readContents(database, target)
+      refuse(target, contents, withJobs)
+      const total = contents.waiting + contents.dead
+      yield { done: 0, total }
+      if (withJobs) yield* deleteFull(database, target, settings, total)
+      else await deleteRow(database, target, 0)
+    })(),
+  )
+}
+
+/** What is pushed meanwhile is deleted too: all of a few in the end, while nobody can push. */
+async function* deleteFull(
+  database: Database,
+  target: NamedQueue,
+  settings: ChunkSettings,
+  total: number,
+): AsyncGenerator<Progress, void> {
+  const told = (done: number): Progress => ({ done, total: Math.max(done, total) })
+  let done = 0
+  while (!(await deleteRow(database, target, settings.chunk))) {
+    for (const part of partsOf(database, target, settings)) {
+      const before = done
+      for await (const step of part) {
+        done = before + step.done
+        yield told(done)
+      }
+    }
+    settings.signal?.throwIfAborted()
+  }
+  if (done < total) yield told(total)
+}
+
+function partsOf(database: Database, { name }: NamedQueue, settings: ChunkSettings): Progression[] {
+  return [act('delete_jobs', database, name, {}, settings), deleteFromMorgue(database, name, {}, settings)]
+}
+
+/** Deletes it with up to `most` jobs and dead payloads; false where there are more, and then nothing is done. */
+async function deleteRow(database: Database, target: NamedQueue, most: number): Promise<boolean> {
+  const client = await database.connect()
+  const what = `deleting queue ${show(target.name)}`
+  try {
+    return await withLocks(
+      client,
+      { schema: database.schema, what, giveUpAfter: GIVE_UP_AFTER },
+      async () => {
+        await client.query(SHORT_LOCKS)
+        await lockQueues(database, client)
+        // To count all of them would take long, and everybody waits.
+        if (most > 0 && (await holdsMoreThan(database, target, most, client))) return false
+        refuse(target, await readContents(database, target, client), most > 0)
+        await deleteQueueRow(database, target.queueId, client)
+        return true
+      },
+    )
+  } finally {
+    client.release()
+  }
+}
+
+function refuse({ name }: NamedQueue, contents: QueueContents, withJobs: boolean): void {
+  const { waiting, working, dead, servedBy } = contents
+  if (working > 0 || servedBy.length > 0) {
+    const more = servedBy.length > MAX_NAMED ? ' …' : ''
+    const who = servedBy.length > 0 ? `: ${servedBy.slice(0, MAX_NAMED).join(', ')}${more}` : ''
+    throw new LockstepError(
+      'LOCKSTEP_QUEUE_IN_USE',
+      `queue ${show(name)} is in use, with ${working} jobs in work and ${servedBy.length} processes that serve it${who}; stop those first (one that was killed counts until its lease has ended)`,
+    )
+  }
+  if (withJobs || waiting + dead === 0) return
+  throw new LockstepError(
+    'LOCKSTEP_QUEUE_NOT_EMPTY',
+    `queue ${show(name)} is not empty: it has ${waiting} waiting jobs and ${dead} dead payloads; see what becomes of them, or delete them with it (\`withJobs\`, on the command line --with-jobs)`,
+  )
+}

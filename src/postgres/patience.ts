@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { DatabaseError } from '../errors.ts'
+import { hasCode } from './failure.ts'
+import { quoteIdentifier } from './schema-name.ts'
+
+/** ms a lock on a whole table or view is waited for: whoever comes after us waits behind us for as long. */
+const LOCK_TIMEOUT = 150
+/** ms between tries, doubled from the first to the last: meanwhile everybody else goes on. */
+const [FIRST_PAUSE, LAST_PAUSE] = [100, 2_000]
+const LOCK_NOT_AVAILABLE = '55P03'
+const DEADLOCK = '40P01'
+const MAX_HOLDERS = 5
+
+export interface Patience {
+  readonly schema: string
+  /** Such as `migrating`. */
+  readonly what: string
+  /** ms after which no other try begins. */
+  readonly giveUpAfter: number
+}
+
+/** Before a statement that locks a whole table or view. Not before others: to wait for another migration is no harm. */
+export const SHORT_LOCKS = `SET LOCAL lock_timeout = ${LOCK_TIMEOUT}`
+
+/**
+ * Runs a transaction that locks whole tables or views again and again until it gets them. A lock is queued for: behind
+ * one that waits for somebody's long SELECT, everybody else would wait too. So it waits a moment, gives way, and comes
+ * again in a new transaction.
+ * @throws DatabaseError `LOCKSTEP_LOCKED`, naming sessions that hold locks
+ */
+export async function withLocks<T>(
+  client: pg.ClientBase,
+  { schema, what, giveUpAfter }: Patience,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  const until = performance.now() + giveUpAfter
+  for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LAST_PAUSE)) {
+    try {
+      return await inTransaction(client, attempt)
+    } catch (error) {
+      if (!hasCode(error, LOCK_NOT_AVAILABLE, DEADLOCK)) throw error
+      if (performance.now() + pause > until) throw await locked(client, schema, what, giveUpAfter, error)
+    }
+    await sleep(pause)
+  }
+}
+
+async function inTransaction<T>(client: pg.ClientBase, work: () => Promise<T>): Promise<T> {
+  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
+  try {
+    const result = await work()
+    await client.query('COMMIT')
+    return result
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {})
+    throw error
+  }
+}
+
+async function locked(
+  client: pg.ClientBase,
+  schema: string,
+  what: string,
+  waited: number,
+  cause: unknown,
+): Promise<DatabaseError> {
+  const holders = await holdersOf(client, schema).catch(() => [])
+  const list = holders.length > 0 ? `: ${holders.join('; ')}` : ''
+  return new DatabaseError(
+    'LOCKSTEP_LOCKED',
+    `${what} was given up after ${Math.round(waited / 1000)} s, since other transactions hold locks on the schema "${schema}"${list}; end them (SELECT pg_terminate_backend(pid)) or wait, then try again`,
+    { cause },
+  )
+}
+
+/** Sessions whose transactions hold locks in the schema, the oldest first. */
+async function holdersOf(client: pg.ClientBase, schema: string): Promise<string[]> {
+  const { rows } = await client.query(
+    `SELECT l.pid, concat_ws(', ', a.usename, nullif(a.application_name, ''), a.state,
+       'in a transaction since ' || to_char(min(a.xact_start), 'YYYY-MM-DD HH24:MI:SS TZ'),
+       string_agg(DISTINCT l.relation::regclass::text, ' ')) AS told
+     FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+     WHERE l.granted AND l.locktype = 'relation' AND l.pid <> pg_backend_pid()
+       AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+       AND l.relation IN (
+         SELECT c.oid FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'p', 'v')
+       )
+     GROUP BY l.pid, a.usename, a.application_name, a.state, a.xact_start ORDER BY a.xact_start LIMIT $2`,
+    [quoteIdentifier(schema), MAX_HOLDERS],
+  )
+  return rows.map(({ pid, told }) => `pid ${pid} (${told})`)
+}

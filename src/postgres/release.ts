@@ -1,0 +1,160 @@
+import type pg from 'pg'
+import { migrations } from '../../migrations/index.ts'
+import { DatabaseError } from '../errors.ts'
+import type { Logger } from '../logger.ts'
+import { VERSION } from '../version.ts'
+import type { Database } from './database.ts'
+import { hashOfDefinitions, migrationTable } from './definitions.ts'
+import { quoteIdentifier } from './schema-name.ts'
+import { OLDEST_SERVED, SERIAL } from './serial.ts'
+
+/** Whose definitions a database has. */
+export interface Release {
+  /** The number of its definitions. */
+  readonly serial: number
+  readonly hash: string
+  /** The lowest serial of a release whose processes can work with them. */
+  readonly oldestServed: number
+  /** Of the package. */
+  readonly version: string
+}
+
+/** What a migration left in a database. */
+export interface SchemaState {
+  /** Names of numbered migrations; none where there is no schema. */
+  readonly applied: readonly string[]
+  readonly release: Release | undefined
+}
+
+/** Runs a statement and gives its rows: through a pool with its time-out, or on one session. */
+export type Ask = <Row>(text: string, values?: unknown[]) => Promise<Row[]>
+
+export function askOn(client: Pick<pg.ClientBase, 'query'>): Ask {
+  return async (text, values) => (await client.query(text, values)).rows
+}
+
+export function releaseTable(schema: string): string {
+  return `${quoteIdentifier(schema)}.release`
+}
+
+export async function readState(ask: Ask, schema: string): Promise<SchemaState> {
+  const [list, row] = [migrationTable(schema), releaseTable(schema)]
+  const [found] = await ask<{ migrated: boolean; told: boolean }>(
+    'SELECT to_regclass($1) IS NOT NULL AS migrated, to_regclass($2) IS NOT NULL AS told',
+    [list, row],
+  )
+  const { migrated, told } = found!
+  const applied = migrated ? await ask<{ name: string }>(`SELECT name FROM ${list} ORDER BY name`) : []
+  const [release] = told ? await ask<Release>(rowText(schema)) : []
+  return { applied: applied.map(({ name }) => name), release }
+}
+
+function rowText(schema: string): string {
+  return `SELECT r.serial, r.hash, r.oldest_served AS "oldestServed", r.version FROM ${releaseTable(schema)} r`
+}
+
+/** Whether its definitions are those of a later release, but for whoever runs this one. */
+export function isNewer(release: Release | undefined): release is Release {
+  return release !== undefined && release.serial > SERIAL
+}
+
+/** Whether processes of this release can work with the definitions. */
+export function servesUs({ oldestServed }: Release): boolean {
+  return oldestServed <= SERIAL
+}
+
+/** `LOCKSTEP_SCHEMA_NEW`. */
+export function tooNew({ serial, version, oldestServed }: Release): DatabaseError {
+  return new DatabaseError(
+    'LOCKSTEP_SCHEMA_NEW',
+    `the database was migrated by release ${version} of pg-lockstep (definitions ${serial}), which serves releases from definitions ${oldestServed} on; this is ${VERSION} (definitions ${SERIAL}): upgrade it`,
+  )
+}
+
+/** Refuses migrations that nobody here knows of, where no row says that a later release serves this one. */
+export function refuseUnknown({ applied, release }: SchemaState): void {
+  const unknown = applied.filter((name) => !(name in migrations))
+  if (unknown.length === 0 || isNewer(release)) return
+  throw new DatabaseError(
+    'LOCKSTEP_SCHEMA_NEW',
+    `the database was migrated by a later release of pg-lockstep (${unknown.join(', ')}): upgrade this one`,
+  )
+}
+
+/**
+ * Checks that this release can work with what the database has, before a worker starts. Definitions of a later
+ * release are fine where they serve this one.
+ * @throws DatabaseError `LOCKSTEP_SCHEMA_MISSING`, `LOCKSTEP_SCHEMA_OLD` or `LOCKSTEP_SCHEMA_NEW`
+ */
+export async function requireMigrated(database: Database, logger?: Logger): Promise<void> {
+  const { schema } = database
+  const state = await readState((text, values) => database.query(text, values), schema)
+  if (state.applied.length === 0) {
+    throw new DatabaseError(
+      'LOCKSTEP_SCHEMA_MISSING',
+      `the database has no schema "${schema}" of pg-lockstep: run \`lockstep migrate\` first`,
+    )
+  }
+  refuseUnknown(state)
+  const { release } = state
+  if (isNewer(release)) {
+    if (!servesUs(release)) throw tooNew(release)
+    return
+  }
+  refuseOlder(schema, state)
+  if (release!.hash === (await hashOfDefinitions())) return
+  logger?.warn(
+    { serial: SERIAL, version: release!.version },
+    'the functions of the database are not those of this release, though they have its number: an unreleased build migrated it, or this is one; run `lockstep migrate` with what is to be used',
+  )
+}
+
+function refuseOlder(schema: string, { applied, release }: SchemaState): void {
+  const missing = Object.keys(migrations).filter((name) => !applied.includes(name))
+  if (missing.length === 0 && release?.serial === SERIAL) return
+  const lacks =
+    missing.length > 0 ? missing.join(', ') : `definitions ${SERIAL}: it has ${release?.serial ?? 'none'}`
+  throw new DatabaseError(
+    'LOCKSTEP_SCHEMA_OLD',
+    `the schema "${schema}" lacks ${lacks}: run \`lockstep migrate\` with this release`,
+  )
+}
+
+/** The later release whose definitions no longer serve this one, where one has migrated since. */
+export async function successorOf(database: Database): Promise<Release | undefined> {
+  const [release] = await database.prepared<Release>(rowText(database.schema), [])
+  return release && !servesUs(release) ? release : undefined
+}
+
+/** The row of this release, as a statement. */
+export async function noteRelease(schema: string): Promise<string> {
+  return `insert into ${releaseTable(schema)} as r (serial, hash, oldest_served, version, made, migrated_at)
+values (${SERIAL}, '${await hashOfDefinitions()}', ${OLDEST_SERVED}, '${VERSION}', (${madeIn(schema)}), clock_timestamp())
+on conflict (only_row) do update set (serial, hash, oldest_served, version, made, migrated_at)
+  = (excluded.serial, excluded.hash, excluded.oldest_served, excluded.version, excluded.made, excluded.migrated_at)`
+}
+
+/**
+ * Whether a migration has nothing to do: the definitions are those of this release, and nobody has changed or dropped
+ * one by hand since. Not that of a view is compared: reading it would take a lock on the tables.
+ */
+export async function isUpToDate(ask: Ask, schema: string, state: SchemaState): Promise<boolean> {
+  const { applied, release } = state
+  if (!Object.keys(migrations).every((name) => applied.includes(name))) return false
+  if (release?.serial !== SERIAL || release.hash !== (await hashOfDefinitions())) return false
+  const [row] = await ask<{ same: boolean }>(
+    `SELECT r.made = (${madeIn(schema)}) AS same FROM ${releaseTable(schema)} r`,
+  )
+  return row!.same
+}
+
+/** What stands in the schema, as a digest: to be asked with the search_path of a migration, which names depend on. */
+function madeIn(schema: string): string {
+  const namespace = `'${quoteIdentifier(schema)}'::regnamespace`
+  return `select encode(sha256(convert_to(concat(
+  (select string_agg(pg_get_functiondef(p.oid), ' ' order by p.proname, p.proargtypes::text)
+   from pg_proc p where p.pronamespace = ${namespace} and p.prokind in ('f', 'p')),
+  (select string_agg(c.relname::text, ' ' order by c.relname)
+   from pg_class c where c.relnamespace = ${namespace} and c.relkind = 'v')
+), 'UTF8')), 'hex')`
+}

@@ -1,0 +1,69 @@
+import type { Database, Queryable } from '../postgres/database.ts'
+
+/** What stands in the way of deleting a queue. */
+export interface QueueContents {
+  /** Jobs nobody works on, those of dead processes among them. */
+  readonly waiting: number
+  readonly working: number
+  /** Payloads in the morgue. */
+  readonly dead: number
+  /** Live processes that serve it, as `host pid`. */
+  readonly servedBy: readonly string[]
+}
+
+export interface NamedQueue {
+  readonly queueId: number
+  readonly name: string
+}
+
+export async function readContents(
+  database: Database,
+  { queueId, name }: NamedQueue,
+  on?: Queryable,
+): Promise<QueueContents> {
+  const { prefix } = database
+  const [row] = await database.query<Omit<QueueContents, 'waiting'> & { jobs: number }>(
+    `SELECT (SELECT count(*) FROM ${prefix}.jobs j WHERE j.queue_id = $1) AS jobs,
+       (SELECT count(*) FROM ${prefix}.working w WHERE w.queue = $2) AS working,
+       (SELECT count(*) FROM ${prefix}.morgue m WHERE m.queue_id = $1) AS dead,
+       ARRAY(SELECT p.host || ' ' || p.pid FROM ${prefix}.process_list p WHERE $2 = ANY (p.queues)
+             ORDER BY p.process_id) AS "servedBy"`,
+    [queueId, name],
+    on,
+  )
+  const { jobs, ...rest } = row!
+  return { ...rest, waiting: jobs - rest.working }
+}
+
+/** Whether it has more jobs and dead payloads than that. */
+export async function holdsMoreThan(
+  database: Database,
+  { queueId }: NamedQueue,
+  most: number,
+  on: Queryable,
+): Promise<boolean> {
+  const some = (table: string) =>
+    `SELECT count(*) FROM (SELECT FROM ${database.prefix}.${table} t WHERE t.queue_id = $1 LIMIT $2 + 1) t`
+  const [row] = await database.query<{ more: boolean }>(
+    `SELECT (${some('jobs')}) + (${some('morgue')}) > $2 AS more`,
+    [queueId, most],
+    on,
+  )
+  return row!.more
+}
+
+/**
+ * From here on nobody who has seen the queue can still push into it: whoever reads its row, as every push does, keeps a
+ * lock on the table until his transaction ends, and this one waits for all of those, and keeps others waiting. Without
+ * it a push could commit jobs of a queue that is gone. One case is left: a transaction at REPEATABLE READ that began
+ * before the deletion, and first pushes after it, still sees the row.
+ */
+export async function lockQueues(database: Database, on: Queryable): Promise<void> {
+  await database.query(`LOCK TABLE ${database.prefix}.queues IN ACCESS EXCLUSIVE MODE`, [], on)
+}
+
+/** The row of a queue, with all that has its number. */
+export async function deleteQueueRow(database: Database, queueId: number, on: Queryable): Promise<void> {
+  for (const table of ['payloads', 'jobs', 'morgue', 'counters', 'queues'])
+    await database.query(`DELETE FROM ${database.prefix}.${table} WHERE queue_id = $1`, [queueId], on)
+}

@@ -1,0 +1,146 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { defineQueue, type Queue } from '../../src/index.ts'
+import { SERIAL } from '../../src/postgres/serial.ts'
+import { VERSION } from '../../src/version.ts'
+import { lockstep as command } from '../cli/command.ts'
+import { inversions, lost, overlaps, repeats, shrunkFences } from '../support/checker.ts'
+import { createDatabase } from '../support/database.ts'
+import { readRuns } from '../support/handler-log.ts'
+import { NextRelease } from '../support/next-release.ts'
+import { Producer } from '../support/producer.ts'
+import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
+import { eventually, Workshop } from '../support/workshop.ts'
+
+// Processes start slowly where others want the same processor.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
+
+/** So many that each shard has some. */
+const IDS = 40
+const DEADLINE = 60_000
+const ORDER = (payload: unknown) => payload as number
+
+let shop: Workshop
+let processes: WorkerProcesses
+
+beforeEach(async () => {
+  shop = new Workshop()
+  await shop.open(await createDatabase())
+  processes = new WorkerProcesses()
+})
+afterEach(async () => {
+  await processes.end()
+  await shop.tidy()
+  await shop.close()
+})
+
+const runs = () => readRuns(processes.log)
+const queue = defineQueue('rolled', { shards: 6 })
+
+function start(release?: NextRelease, options: { gated?: readonly string[] } = {}): Promise<WorkerProcess> {
+  return processes.start(
+    {
+      connectionString: shop.connectionString,
+      queue: { name: queue.name, shards: 6, batchSize: 3 },
+      worker: { slots: 3, heartbeat: 100 },
+      work: 8,
+      ...options,
+    },
+    release?.url('test/support/worker-process.ts'),
+  )
+}
+
+async function migrateWith(release: NextRelease): Promise<unknown> {
+  const env = { DATABASE_URL: shop.connectionString }
+  const { code, stdout, stderr } = await command(['migrate', '--json'], {
+    env,
+    main: release.url('src/cli/main.ts'),
+  })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+/** Runs of this process from now on. */
+async function moreRunsOf(worker: WorkerProcess): Promise<void> {
+  const of = () => runs().filter(({ process, accepted }) => process === worker.name && accepted).length
+  const before = of()
+  await vi.waitUntil(() => of() > before + 10, { timeout: DEADLINE, interval: 100 })
+}
+
+async function accountFor(producer: Producer, worked: Queue): Promise<void> {
+  await producer.end()
+  await eventually(async () => expect(await shop.jobs(worked)).toBe(0), DEADLINE)
+  expect(lost(runs(), producer.pushed)).toEqual([])
+  expect(repeats(runs())).toEqual([])
+  expect(overlaps(runs(), processes)).toEqual([])
+  expect(inversions(runs(), ORDER)).toEqual([])
+  expect(shrunkFences(runs())).toEqual([])
+}
+
+describe('a next release that serves this one', () => {
+  let next: NextRelease
+
+  beforeAll(() => {
+    next = new NextRelease({ servesThis: true })
+  })
+  afterAll(() => next?.remove())
+
+  test('P1 P2 P3: is rolled out beside it under load: nothing is lost, nothing is done twice', async () => {
+    const old = await Promise.all([start(), start()])
+    const producer = new Producer(shop, queue, IDS)
+    await moreRunsOf(old[0]!)
+
+    expect(await migrateWith(next)).toMatchObject({ applied: ['9001_next'], defined: true, raised: [] })
+    for (const worker of old) await moreRunsOf(worker)
+
+    const first = await start(next)
+    await Promise.all([moreRunsOf(first), moreRunsOf(old[0]!)])
+    // A process of this release that starts again meanwhile, and calls migrate() as it does.
+    expect(await shop.lockstep.migrate()).toEqual({
+      applied: [],
+      defined: false,
+      newer: { serial: SERIAL + 1, version: VERSION },
+      raised: [],
+    })
+    await old[0]!.stop()
+    const again = await start()
+    await moreRunsOf(again)
+    expect(await shop.sql('SELECT DISTINCT noted FROM lockstep.process_list')).toEqual([{ noted: true }])
+
+    await Promise.all([old[1]!.stop(), again.stop()])
+    await moreRunsOf(first)
+    await accountFor(producer, queue)
+  })
+})
+
+describe('a next release that does not serve this one', () => {
+  let next: NextRelease
+
+  beforeAll(() => {
+    next = new NextRelease({ servesThis: false })
+  })
+  afterAll(() => next?.remove())
+
+  test('P1 P2 P3: its migration stops workers of this one, with their rounds stored', async () => {
+    const old = await start(undefined, { gated: ['in work'] })
+    const producer = new Producer(shop, queue, IDS)
+    await moreRunsOf(old)
+    await shop.lockstep.enqueue(queue, { id: 'in work', payload: 1, score: 1 })
+    await old.heard<{ ids: string[] }>('started', ({ ids }) => ids.includes('in work'))
+
+    await migrateWith(next)
+    expect(await old.heard('outdated')).toEqual({ serial: SERIAL + 1, version: VERSION })
+    old.open()
+    await old.ended()
+    expect(old.child.exitCode).toBe(0)
+    expect(runs().find(({ id }) => id === 'in work')).toMatchObject({ accepted: true })
+    expect(runs().filter(({ accepted }) => !accepted)).toEqual([])
+
+    const refused = { code: 'LOCKSTEP_SCHEMA_NEW', message: expect.stringContaining('upgrade it') }
+    await expect(shop.lockstep.migrate()).rejects.toMatchObject(refused)
+    await expect(
+      shop.create({ queues: [defineQueue('other', { perform() {} })] }).start(),
+    ).rejects.toMatchObject(refused)
+    await moreRunsOf(await start(next))
+    await accountFor(producer, queue)
+  })
+})

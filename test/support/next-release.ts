@@ -1,0 +1,81 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { SERIAL } from '../../src/postgres/serial.ts'
+import { Copy } from '../mutants/copy.ts'
+import { type Edit, source } from '../mutants/mutant.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** What a release after this one may be, by the policy of docs/upgrading.md. */
+export interface NextReleaseOptions {
+  /** Whether processes of this one can work with its definitions. */
+  readonly servesThis: boolean
+}
+
+/**
+ * The project as it might be one release later, in a folder of its own: completions go through a function with a new
+ * form, which stands beside the old one; a view has a new column; and a migration has added one to a table.
+ */
+export class NextRelease {
+  readonly #copy = new Copy(ROOT)
+
+  constructor({ servesThis }: NextReleaseOptions) {
+    const serial = SERIAL + 1
+    for (const edit of [...numbered(serial, servesThis ? undefined : serial), ...EDITS]) this.#copy.edit(edit)
+    this.#write('migrations/9001_next.ts', MIGRATION)
+    this.#write('sql/complete_noted.sql', completeNoted())
+  }
+
+  /** Of a module, as `fork` takes it. */
+  url(path: string): URL {
+    return pathToFileURL(join(this.#copy.directory, path))
+  }
+
+  remove(): void {
+    this.#copy.remove()
+  }
+
+  #write(path: string, text: string): void {
+    writeFileSync(join(this.#copy.directory, path), text)
+  }
+}
+
+function numbered(serial: number, oldestServed: number | undefined): Edit[] {
+  const file = 'postgres/serial'
+  const edits = [source(file, `SERIAL = ${SERIAL}\n`, `SERIAL = ${serial}\n`)]
+  if (oldestServed === undefined) return edits
+  const text = readFileSync(new URL(`../../src/${file}.ts`, import.meta.url), 'utf8')
+  const [line] = /^export const OLDEST_SERVED = .*\n/m.exec(text)!
+  return [...edits, source(file, line, `export const OLDEST_SERVED = ${oldestServed}\n`)]
+}
+
+const MIGRATION = `import { type Kysely, sql } from 'kysely'
+
+export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
+  await sql\`alter table \${sql.id(schema, 'jobs')} add column note text\`.execute(db)
+}
+`
+
+const EDITS: readonly Edit[] = [
+  {
+    file: 'migrations/index.ts',
+    from: "import type { Kysely } from 'kysely'\n",
+    to: "import type { Kysely } from 'kysely'\nimport * as next from './9001_next.ts'\n",
+  },
+  { file: 'migrations/index.ts', from: ' = {\n', to: " = {\n  '9001_next': next,\n" },
+  { file: 'sql/process_list.sql', from: ' AS working\n', to: ' AS working, true AS noted\n' },
+  source('store/exchange', '.complete(', '.complete_noted('),
+  source('store/exchange', ', false) c`', ", false, 'noted') c`"),
+]
+
+/** With a parameter more, under a name of its own: what calls the old form would not know which is meant. */
+function completeNoted(): string {
+  const text = readFileSync(new URL('../../sql/complete.sql', import.meta.url), 'utf8')
+  const edited = text
+    .replace('@schema@.complete(', '@schema@.complete_noted(')
+    .replace('  _wait boolean\n', '  _wait boolean,\n  _note text\n')
+  if (!edited.includes('_note text'))
+    throw new Error('sql/complete.sql has changed: move what is edited here')
+  return edited
+}

@@ -1,0 +1,63 @@
+import { afterEach, expect, test } from 'vitest'
+import { SERIAL } from '../../src/postgres/serial.ts'
+import { Gate, next, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+afterEach(async () => {
+  await shop.sql('DELETE FROM lockstep.release')
+  await shop.lockstep.migrate()
+})
+
+/** As a later release's migration does, which tells workers at once. */
+async function migratedByLater(oldestServed: number): Promise<void> {
+  await shop.sql(`UPDATE lockstep.release SET serial = $1, oldest_served = $2, version = '9.9.9'`, [
+    SERIAL + 2,
+    oldestServed,
+  ])
+  await shop.sql("SELECT pg_notify('lockstep', 'deal')")
+}
+
+test('P3: a worker that a later release no longer serves takes nothing new, stores what runs, and stops', async () => {
+  const gate = new Gate()
+  const begun: string[] = []
+  const queue = shop.queue({
+    shards: 1,
+    perform(batch) {
+      begun.push(...batch.keys())
+      return gate.opened
+    },
+  })
+  const worker = await shop.work({ queues: [queue], slots: 1, heartbeat: 60_000, shutdownTimeout: 60_000 })
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await started
+  await shop.lockstep.enqueue(queue, { id: 'b' })
+  const outdated = next(worker, 'outdated')
+  await migratedByLater(SERIAL + 1)
+  expect(await outdated).toEqual({ version: '9.9.9', serial: SERIAL + 2 })
+  expect(shop.warnings).toMatchObject([{ fields: { version: '9.9.9' }, message: /later release.*stopping/ }])
+
+  gate.open()
+  expect(await worker.stop()).toBe(true)
+  expect(begun).toEqual(['a'])
+  expect(await shop.job(queue, 'a')).toBeUndefined()
+  expect(await shop.job(queue, 'b')).toMatchObject({ claimed_by: null, retry_count: -1, crashes: 0 })
+  expect(await shop.sql('SELECT FROM lockstep.processes')).toEqual([])
+})
+
+test('a worker whose heartbeat alone tells it stops too; one that is still served goes on', async () => {
+  const queue = shop.queue({ perform() {} })
+  const worker = await shop.work({ queues: [queue], heartbeat: 50 })
+  await migratedByLater(SERIAL)
+  const completed = next(worker, 'completed')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await completed
+  const outdated = next(worker, 'outdated')
+  await shop.sql('UPDATE lockstep.release SET oldest_served = $1', [SERIAL + 1])
+  await outdated
+  expect(await worker.stop()).toBe(true)
+  await expect(shop.create({ queues: [queue] }).start()).rejects.toMatchObject({
+    code: 'LOCKSTEP_SCHEMA_NEW',
+  })
+})

@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest'
+import { defineQueue, type Queue } from '../../src/index.ts'
+import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+/** As a person does it who knows SQL. */
+async function remake(queue: Queue, shards: number): Promise<void> {
+  await shop.sql('DELETE FROM lockstep.queues WHERE name = $1', [queue.name])
+  await shop.sql('SELECT lockstep.create_queue($1, $2)', [queue.name, shards])
+}
+
+/** Shards of the queue as it was, and as it is, that somebody holds the lock of. */
+const locked = async (queueId: number) => {
+  const [row] = await shop.sql<{ count: number }>(
+    `SELECT count(*)::int FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 'lockstep.jobs'::regclass
+       AND l.objid::bigint / 16384 = $1`,
+    [queueId],
+  )
+  return row!.count
+}
+const idOf = async (queue: Queue) => {
+  const [row] = await shop.sql<{ id: number }>('SELECT queue_id AS id FROM lockstep.queues WHERE name = $1', [
+    queue.name,
+  ])
+  return row!.id
+}
+
+test('P8: a queue whose row was deleted and made again is served under its new number, wake-ups included', async () => {
+  const done: string[] = []
+  const queue = shop.queue({ shards: 4, perform: (batch) => void done.push(...batch.keys()) })
+  await shop.work({ queues: [queue], heartbeat: 50, poll: 60_000 })
+  await shop.idle(queue)
+  const was = await idOf(queue)
+  expect(await locked(was)).toBe(4)
+
+  await remake(queue, 3)
+  // A waiting worker is one that producers of the new number see.
+  await shop.idle(queue)
+  await shop.lockstep.enqueue(queue, [{ id: 'a' }, { id: 'b' }])
+  await eventually(() => expect(done.toSorted()).toEqual(['a', 'b']))
+  expect(await locked(was)).toBe(0)
+  expect(await locked(await idOf(queue))).toBe(3)
+  expect(shop.warnings).toMatchObject([{ fields: { queue: queue.name, was }, message: /made again/ }])
+  await shop.idle(queue)
+  const flags = await shop.sql(
+    `SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = 'lockstep.queues'::regclass AND objid::bigint = $1`,
+    [was],
+  )
+  expect(flags).toEqual([])
+})
+
+test('a queue whose row was deleted is made again by those who serve it, and by one of them alone', async () => {
+  const done: string[] = []
+  const queue = shop.queue({ shards: 2, perform: (batch) => void done.push(...batch.keys()) })
+  const workers = [
+    await shop.work({ queues: [queue], heartbeat: 50 }),
+    await shop.work({ queues: [queue], heartbeat: 50 }),
+  ]
+  const dealt = Promise.all(workers.map((worker) => next(worker, 'dealt')))
+  await shop.sql('DELETE FROM lockstep.queues WHERE name = $1', [queue.name])
+  await dealt
+  expect(await shop.sql('SELECT shards FROM lockstep.queues WHERE name = $1', [queue.name])).toEqual([
+    { shards: 2 },
+  ])
+  await shop.lockstep.enqueue(queue, [{ id: 'a' }, { id: 'b' }])
+  await eventually(() => expect(done.toSorted()).toEqual(['a', 'b']))
+})
+
+test('P3: what is in work when its queue’s row is made again ends as ever', async () => {
+  const gate = new Gate()
+  const queue = shop.queue({ shards: 1, perform: () => gate.opened })
+  const other = defineQueue('beside it', { shards: 1, perform() {} })
+  const worker = await shop.work({ queues: [queue, other], heartbeat: 50 })
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await started
+  const was = await idOf(queue)
+  await remake(queue, 1)
+  await eventually(async () => expect(await locked(await idOf(queue))).toBe(1))
+  // The shard it had is let go when its batch has ended.
+  expect(await locked(was)).toBe(1)
+  const completed = next(worker, 'completed')
+  gate.open()
+  await completed
+  expect(await shop.sql('SELECT FROM lockstep.jobs WHERE queue_id = $1', [was])).toEqual([])
+  await eventually(async () => expect(await locked(was)).toBe(0))
+})
