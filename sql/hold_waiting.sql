@@ -6,7 +6,8 @@
 -- at its fence, and the round itself below it: of that job's row nothing but next_perform_in may change. A push that
 -- comes later waits for the lock, and then finds what was done.
 --
--- Whether a process is gone is asked once more when the row is locked: by then it may have died, or the row been claimed.
+-- Leases are read to leave alone what is in work. Whether a process is gone is asked when the row is locked (is_gone):
+-- another session may be asking that of the same row, and the one that comes second would be told "not yet".
 --
 -- `_next` says of each id which of the two its caller has seen, under locks it still has; NULL takes what there is. A
 -- next round stays what it is when its process dies between the two: the payloads from its fence on.
@@ -18,18 +19,20 @@ AS $$
 BEGIN
   PERFORM @schema@.require_read_committed();
   RETURN QUERY
-  SELECT h.id, CASE WHEN h.claimed_by IS NULL THEN NULL WHEN r.next OR NOT @schema@.is_gone(h.claimed_by) THEN h.fence END
+  SELECT h.id, CASE WHEN NOT w.whole THEN h.fence END
   FROM (SELECT DISTINCT u.id COLLATE "C" AS id, u.next FROM unnest(_ids, _next) AS u(id, next) ORDER BY 1) r
   CROSS JOIN LATERAL (
-    SELECT j.id, j.claimed_by, j.fence FROM @schema@.jobs j
+    SELECT j.id, j.fence, j.claimed_by, j.next_perform_in FROM @schema@.jobs j
     WHERE j.queue_id = _queue_id AND j.id >= r.id AND j.id <= r.id
-      AND CASE
-        WHEN j.claimed_by IS NULL THEN r.next IS NOT TRUE
-        WHEN r.next IS NOT FALSE AND j.next_perform_in IS NOT NULL THEN true
-        WHEN r.next THEN false
-        ELSE @schema@.is_gone(j.claimed_by)
-      END
+      AND (j.next_perform_in IS NOT NULL OR NOT EXISTS (
+        SELECT FROM @schema@.processes p WHERE p.process_id = j.claimed_by AND p.expires_at > clock_timestamp()
+      ))
     ORDER BY j.id FOR UPDATE
-  ) h;
+  ) h
+  CROSS JOIN LATERAL (
+    SELECT CASE WHEN h.claimed_by IS NULL THEN true WHEN r.next THEN false ELSE @schema@.is_gone(h.claimed_by) END AS whole
+    OFFSET 0
+  ) w
+  WHERE CASE WHEN w.whole THEN r.next IS NOT TRUE ELSE r.next IS NOT FALSE AND h.next_perform_in IS NOT NULL END;
 END
 $$;

@@ -99,46 +99,51 @@ export async function findJobs(
   return { items, next: last && encodeCursor(by, last.place) }
 }
 
-const WORKING = sql<SqlBool>`p.process_id is not null`
-
-/** The entries that match: each job once, and once more if it is in work and has a next round. Of one id no two wait. */
+/** The entries that match: of a job in work that has a next round both, else one of each job. */
 export function matchingJobs(database: Database, queueId: number, filter: JobFilter) {
-  const either = sql<{ next: boolean }>`(values (false), (true))`.as<'n'>(sql`n(next)`)
-  const entries = tables(database)
+  return tables(database)
+    .selectFrom(entriesOf(database, queueId, filter.state).as('e'))
+    .where(({ and }) => and(conditionsOf(filter)))
+}
+
+const WORKING = sql<SqlBool>`p.process_id is not null`
+const NEXT = sql<SqlBool>`j.next_perform_in is not null`
+
+/** Where one state is asked for, no job has more than one entry, and the planner is to know that there are many. */
+function entriesOf(database: Database, queueId: number, state: JobFilter['state']) {
+  const jobs = tables(database)
     .selectFrom('jobs as j')
     .leftJoin('processes as p', (join) =>
       join.onRef('p.process_id', '=', 'j.claimed_by').on(sql<SqlBool>`p.expires_at > clock_timestamp()`),
     )
-    .innerJoin(either, (join) =>
-      join.on(sql<SqlBool>`not n.next or (${WORKING} and j.next_perform_in is not null)`),
-    )
     .where('j.queue_id', '=', queueId)
-    .select(ENTRY)
-    .select(
-      sql<FoundJob['state']>`case when ${WORKING} and not n.next then 'working' else 'waiting' end`.as(
-        'state',
-      ),
+  if (state === 'working') return jobs.where(WORKING).select(entryOf(sql`false`, sql`'working'`))
+  const waits = sql<SqlBool>`case when ${WORKING} then ${NEXT} else true end`
+  if (state === 'waiting') return jobs.where(waits).select(entryOf(WORKING, sql`'waiting'`))
+  return jobs
+    .innerJoin(sql`(values (false), (true))`.as<'n'>(sql`n(next)`), (join) =>
+      join.on(sql<SqlBool>`not n.next or (${WORKING} and ${NEXT})`),
     )
-  return tables(database)
-    .selectFrom(entries.as('e'))
-    .where(({ and }) => and(conditionsOf(filter)))
-    .$if(filter.state !== undefined, (query) => query.where('e.state', '=', filter.state!))
+    .select(entryOf(sql`n.next`, sql`case when ${WORKING} and not n.next then 'working' else 'waiting' end`))
 }
 
-/** Columns of an entry: of the job `j` itself or, where `n.next` says so, of its next round. */
-export const ENTRY = [
-  'j.queue_id',
-  'j.id',
-  'j.shard',
-  'j.lane',
-  'j.fence',
-  'j.claimed_at',
-  sql<boolean>`n.next`.as('next'),
-  sql<Date>`case when n.next then j.next_perform_in else j.perform_in end`.as('perform_in'),
-  sql<number>`case when n.next then -1 else j.retry_count end`.as('retry_count'),
-  sql<number>`case when n.next then 0 else j.crashes end`.as('crashes'),
-  sql<string | null>`case when not n.next then j.error end`.as('error'),
-] as const
+/** Columns of an entry: of the job `j` itself or, where `next` says so, of its next round. */
+export function entryOf(next: RawBuilder<unknown>, state: RawBuilder<unknown>) {
+  return [
+    'j.queue_id',
+    'j.id',
+    'j.shard',
+    'j.lane',
+    'j.fence',
+    'j.claimed_at',
+    sql<boolean>`${next}`.as('next'),
+    sql<FoundJob['state']>`${state}::text`.as('state'),
+    sql<Date>`case when ${next} then j.next_perform_in else j.perform_in end`.as('perform_in'),
+    sql<number>`case when ${next} then -1 else j.retry_count end`.as('retry_count'),
+    sql<number>`case when ${next} then 0 else j.crashes end`.as('crashes'),
+    sql<string | null>`case when ${next} then null else j.error end`.as('error'),
+  ] as const
+}
 
 /** On an entry `e`, but for its state. */
 export function conditionsOf(filter: JobFilter): RawBuilder<SqlBool>[] {

@@ -1,6 +1,7 @@
-import { sql } from 'kysely'
+import { type SqlBool, sql } from 'kysely'
 import type { Database, Queryable } from '../postgres/database.ts'
-import { conditionsOf, ENTRY, type JobFilter, matchingJobs } from './jobs.ts'
+import { conditionsOf, entryOf, type JobFilter, matchingJobs } from './jobs.ts'
+import { isOneOf } from './range.ts'
 import { run, tables } from './tables.ts'
 
 /** How many entries wait and match, and the last of their ids: a walk that ends there ends. */
@@ -64,18 +65,21 @@ async function matchingHeld(
   filter: JobFilter,
   held: readonly HeldRow[],
 ): Promise<WaitingEntry[]> {
-  const columns = [held.map(({ id }) => id), held.map(({ fence }) => fence !== null)]
-  const rows = sql<{ id: string; next: boolean }>`unnest(${columns[0]}::text[], ${columns[1]}::boolean[])`
+  const ids = held.map(({ id }) => id)
+  const next = held.map(({ fence }) => fence !== null)
+  const rows = sql<{ id: string; next: boolean }>`unnest(${ids}::text[], ${next}::boolean[])`
   const entries = tables(database)
     .selectFrom('jobs as j')
     .innerJoin(rows.as<'n'>(sql`n(id, next)`), 'n.id', 'j.id')
     .where('j.queue_id', '=', queueId)
-    .select(ENTRY)
+    // Said once more, so that they are looked up: for a join alone, all of the queue might be read.
+    .where(({ and }) => and(isOneOf('j.id', ids, 'text')))
+    .select(entryOf(sql`n.next`, sql`'waiting'`))
   const query = tables(database)
     .selectFrom(entries.as('e'))
     .where(({ and }) => and(conditionsOf(filter)))
     .select(['e.id', 'e.next'])
-  return filter.state === 'working' ? [] : run(database, query, tx)
+  return run(database, query, tx)
 }
 
 /** What a person may do to what waits: functions that take ids and return how many it was done to. */
@@ -94,5 +98,7 @@ export async function actOnWaiting(
 }
 
 function matchingWaiting(database: Database, queueId: number, filter: JobFilter) {
-  return matchingJobs(database, queueId, filter).where('e.state', '=', 'waiting')
+  const { state = 'waiting', ...rest } = filter
+  const query = matchingJobs(database, queueId, { ...rest, state: 'waiting' })
+  return state === 'waiting' ? query : query.where(sql<SqlBool>`false`)
 }

@@ -42,7 +42,7 @@ const requeueing: Bulk = {
   },
 }
 
-function acting(name: string, action: JobAction, next = false): Bulk {
+function acting(name: string, action: JobAction, next: boolean): Bulk {
   return {
     name,
     act({ stage, queueId }, session, ids) {
@@ -74,16 +74,18 @@ const failing = ending('a handler’s failure', (database, holder, rounds) =>
     rounds.map((round) => ({ round, error: 'no', retryIn: null })),
   ),
 )
-const ACTS = [
-  acting('a perform now', 'perform_now'),
-  acting('a delete', 'delete_jobs'),
-  acting('a kill', 'kill'),
+const actsOn = (next: boolean) => [
+  acting('a perform now', 'perform_now', next),
+  acting('a delete', 'delete_jobs', next),
+  acting('a kill', 'kill', next),
 ]
+const ACTS = actsOn(false)
 
-type State = 'waiting' | 'in work' | 'dead'
+type State = 'waiting' | 'in work' | 'in work and pushed again' | 'dead'
 const BULKS: readonly [State, readonly Bulk[]][] = [
   ['waiting', [pushing, ...ACTS]],
   ['in work', [pushing, completing, failing]],
+  ['in work and pushed again', [pushing, completing, failing, ...actsOn(true)]],
   ['dead', [pushing, requeueing]],
 ]
 const PAIRS = BULKS.flatMap(([state, bulks]) =>
@@ -101,7 +103,9 @@ describe('P4 the same ids in opposite order can’t deadlock', () => {
     const { theatre, crews } = ground
     const { board, players } = await theatre.set({ name: '' })
     await pushing.act(board, theatre.stage.database.pool as never, IDS, players.P)
-    if (state === 'in work') expect((await players.P.claim({ batchSize: 3 })).rounds).toHaveLength(3)
+    if (state.startsWith('in work')) expect((await players.P.claim({ batchSize: 3 })).rounds).toHaveLength(3)
+    if (state.endsWith('pushed again'))
+      await pushing.act(board, theatre.stage.database.pool as never, IDS, players.P)
     if (state === 'dead') await ACTS[2]!.act(board, theatre.stage.database.pool as never, IDS, players.P)
 
     const orders = [IDS, IDS.toReversed()]

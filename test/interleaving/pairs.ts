@@ -31,6 +31,14 @@ const requeuedBeforeItsDeath: Story = {
   operations: [the.requeue, the.death, the.claim],
 }
 
+/** The same of what waits behind the round: that is all there is to act on, as long as the process is not gone. */
+function doneBeforeItsDeath(act: the.Operation): Story {
+  return {
+    setting: { name: '', job: 'in work', mortal: true, next: true },
+    operations: [act, the.death, the.claim],
+  }
+}
+
 const somePushes = [the.pushNew, the.pushEqual, the.pushInVain]
 const pushes = [...somePushes, the.pushEqualLower]
 const claims = [the.claim, the.otherClaim]
@@ -59,7 +67,14 @@ const ROWS: readonly Row[] = [
   { promises: 'P1 R11', settings: [waiting, left], ones: acts, others: [the.claim] },
   { promises: 'R11', settings: [inWork, pushedAgain], ones: acts, others: allEnds },
   { promises: 'P3 P5 R11', settings: [pushedAgain], ones: acts, others: somePushes },
-  { promises: 'P1 R11', settings: [pushedAgain, leftPushedAgain], ones: acts, others: [the.claim] },
+  { promises: 'P1 R11', settings: [pushedAgain], ones: acts, others: [the.claim] },
+  ...acts.map((act) => ({
+    promises: 'P1 R11',
+    settings: [leftPushedAgain],
+    ones: [act],
+    others: [the.claim],
+    alsoLike: doneBeforeItsDeath(act),
+  })),
   { promises: 'R11', settings: [waiting, left, pushedAgain, leftPushedAgain], ones: acts },
   { promises: 'P3 R5', settings: [dead, deadWaiting, deadInWork], ones: [the.requeue], others: somePushes },
   { promises: 'P1 R5', settings: [dead, deadWaiting], ones: [the.requeue], others: [the.claim] },
