@@ -6,9 +6,9 @@ import { dropFunction } from './old-function.ts'
  * as the old ones were, so an older release that runs meanwhile notices nothing.
  *
  * Payloads have no shard of their own any more; a job's row has it, and moving to another shard changes that row alone.
- * Dropping the column changes the catalog and rewrites nothing. `migrate` re-creates the functions that named it right
- * after this: a call of an old one in between, or under way, fails once ("column "shard" does not exist") and its
- * transaction is rolled back, so that nothing of it is stored or lost. Workers of an older release try such a call again.
+ * Dropping the column changes the catalog and rewrites nothing, and only functions name it, which change in the same
+ * transaction. A call that is under way just then, in its old form, and has not come to its payloads yet, fails once
+ * (column "shard" does not exist): it is rolled back as a whole, and a worker of an older release tries again.
  */
 export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
   for (const name of ['delete_jobs', 'kill', 'perform_now', 'hold_waiting'])
