@@ -5,14 +5,15 @@ import { rejectUnknownOptions, show } from '../options.ts'
 import { Database, type Queryable } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
 import { isQueue, type Queue } from '../queue.ts'
-import { type PushedJob, push } from '../store/push.ts'
+import { push } from '../store/push.ts'
+import { type CheckedCall, checkCall } from './call.ts'
 import { inChunks, inLockOrder } from './chunks.ts'
 import { Gathering } from './gathering.ts'
 import { KnownQueues } from './known-queues.ts'
 import { type ClientMiddleware, runMiddleware } from './middleware.ts'
 import { toCallersError } from './refusal.ts'
 import { allOrNothing, type EnqueueTransaction, isPool, toQueryable } from './transaction.ts'
-import { toPushedJob } from './validation.ts'
+import { requireObject } from './validation.ts'
 
 export interface EnqueueOptions {
   /** The transaction that the jobs are part of: they exist if and only if it commits. */
@@ -42,15 +43,14 @@ export class Enqueuer {
     if (!isQueue(queue)) throw badQueue(queue)
     rejectUnknownOptions(options, ['tx'], 'enqueue')
     const given = toArray(jobs)
-    // Before any middleware, so that an error names the caller's own index.
-    const checked = given.map(toPushedJob)
+    given.forEach(requireObject)
     const on = options.tx === undefined ? undefined : target(options.tx)
     let stored = 0
+    // What a middleware hands on counts: it may give jobs their id.
     const store = async (current: readonly NewJob[]) => {
-      // A middleware may have changed the very jobs it was given.
-      const pushed = this.#middleware.length === 0 ? checked : current.map(toPushedJob)
-      await this.#store(queue, pushed, on)
-      stored += pushed.length
+      const call = checkCall(current, given)
+      await this.#store(queue, call, on)
+      stored += call.jobs.length
     }
     await runMiddleware(this.#middleware, queue as Queue, given, store)
     return stored
@@ -58,17 +58,17 @@ export class Enqueuer {
 
   async #store(
     queue: { name: string; shards: number },
-    jobs: readonly PushedJob[],
+    call: CheckedCall,
     on: Target | undefined,
   ): Promise<void> {
-    if (jobs.length === 0) return
+    if (call.jobs.length === 0) return
     await this.#queues.ensure(queue, on?.client)
-    const chunks = [...inChunks(inLockOrder(jobs))]
+    const chunks = [...inChunks(inLockOrder(call.jobs))]
     const pushAll = async (through?: Queryable) => {
       for (const chunk of chunks) {
         await push(this.#database, queue.name, chunk, through).catch((error) => {
           if (hasCode(error, 'LOCKSTEP_UNKNOWN_QUEUE')) this.#queues.forget(queue.name)
-          throw toCallersError(error, queue.name, chunk, jobs)
+          throw toCallersError(error, queue.name, chunk, call)
         })
       }
     }
