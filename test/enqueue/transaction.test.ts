@@ -272,6 +272,26 @@ describe.each(COUNTS)('P4 %i jobs are pushed as a part of', (count) => {
   })
 })
 
+test.each(COUNTS)(
+  'P4 %i jobs: whether there is a transaction is known in any language of the server',
+  async (count) => {
+    const other = await openStage()
+    undo.push(() => other.close())
+    // What is expected in English is not what the server says, as on one that speaks another language.
+    const bodies = await other.query<{ text: string }>(
+      `SELECT pg_get_functiondef(oid) AS text FROM pg_proc
+     WHERE pronamespace = 'lockstep'::regnamespace AND prosrc LIKE '%invalid transaction termination%'`,
+    )
+    expect(bodies).toHaveLength(2)
+    for (const { text } of bodies)
+      await other.query(text.replaceAll('invalid transaction termination', 'ungültiges Transaktionsende'))
+    const push = (tx: pg.Client) => other.lockstep.enqueue(board.queue, jobs(count), { tx: adapted(tx) })
+    await expect(push(await other.session())).rejects.toMatchObject({ code: 'LOCKSTEP_BAD_TRANSACTION' })
+    expect(await other.query('SELECT FROM lockstep.jobs')).toEqual([])
+    expect(await push(await other.transaction())).toBe(count)
+  },
+)
+
 test('a push in a transaction asks the server once', async () => {
   const client = await stage.transaction()
   const statements: string[] = []
