@@ -61,6 +61,17 @@ async function areRefused(count: number, connectionString: string, message: RegE
   expect(await board.countJobs()).toBe(0)
 }
 
+async function numberOf(stage: Stage): Promise<string> {
+  const [row] = await stage.query<{ number: string }>('SELECT lockstep.installation() AS number')
+  return row!.number
+}
+
+/** As a database that was restored from another one has it. */
+async function takeNumber(stage: Stage, number: string): Promise<void> {
+  await stage.query(`CREATE OR REPLACE FUNCTION lockstep.installation() RETURNS uuid
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN '${number}'::uuid`)
+}
+
 const nameIn = (connectionString: string) => new URL(connectionString).pathname.slice(1)
 const advice = 'pass a transaction of that database, or enqueue through a Lockstep of the other one'
 
@@ -81,9 +92,10 @@ describe.each(COUNTS)('P4 %i jobs are not pushed in a transaction of another dat
     await areRefused(count, other.connectionString, /without this release's schema, not in that of its/)
   })
 
-  test('which has the same schema and queue', async () => {
+  test.each(['which has the same schema and queue', 'which is a copy'])('%s', async (what) => {
     const other = await openStage()
     undo.push(() => other.close())
+    if (what === 'which is a copy') await takeNumber(other, await numberOf(home))
     const twin = new Board(other, board.queue, await ensureQueue(other.database, board.queue.name, 1))
     const problem = `the transaction is in database "${nameIn(other.connectionString)}" on [\\d.]+:\\d+, not in that of its Lockstep`
     const end = `, "${nameIn(home.connectionString)}" on [\\d.]+:\\d+: ${advice}$`
@@ -94,13 +106,12 @@ describe.each(COUNTS)('P4 %i jobs are not pushed in a transaction of another dat
 
 describe('P4 a database that is the same', () => {
   test('is known by its name and its installation’s number, which another migration leaves alone', async () => {
-    const numbers = async (stage: Stage) => stage.query('SELECT lockstep.installation()')
-    const before = await numbers(home)
+    const before = await numberOf(home)
     await home.lockstep.migrate()
-    expect(await numbers(home)).toEqual(before)
+    expect(await numberOf(home)).toBe(before)
     const other = await openStage()
     undo.push(() => other.close())
-    expect(await numbers(other)).not.toEqual(before)
+    expect(await numberOf(other)).not.toBe(before)
   })
 
   test('but was restored meanwhile costs a rollback, and no more', async () => {
@@ -110,8 +121,7 @@ describe('P4 a database that is the same', () => {
     const before = await other.transaction()
     await enqueue(1, before, lockstep)
     await before.query('ROLLBACK')
-    await other.query(`CREATE OR REPLACE FUNCTION lockstep.installation() RETURNS uuid
-      LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN '${randomUUID()}'::uuid`)
+    await takeNumber(other, randomUUID())
     const tx = await other.transaction()
     await expect(enqueue(1, tx, lockstep)).rejects.toMatchObject({
       code: 'LOCKSTEP_CONFLICT',
