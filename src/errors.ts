@@ -31,11 +31,14 @@ export class JobError extends LockstepError {
   /** Its place in the call, from 0. */
   readonly index: number
   readonly field: string
+  /** What is wrong with the field. */
+  readonly problem: string
 
   constructor(index: number, field: string, problem: string) {
     super('LOCKSTEP_BAD_JOB', `jobs[${index}].${field} ${problem}`)
     this.index = index
     this.field = field
+    this.problem = problem
   }
 }
 

@@ -39,12 +39,21 @@ REVOKE ALL ON FUNCTION
   @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.hold_waiting, @schema@.is_gone,
   @schema@.is_waited_for, @schema@.kill, @schema@.look, @schema@.micros, @schema@.payloads_from, @schema@.payloads_of,
   @schema@.perform_now, @schema@.problem_of, @schema@.push_many, @schema@.rehome, @schema@.release, @schema@.requeue,
-  @schema@.require_read_committed, @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake
+  @schema@.require_read_committed, @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake,
+  @schema@.installation
+FROM PUBLIC, @producer@, @worker@, @viewer@;
+REVOKE ALL ON PROCEDURE
+  @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.require_transaction
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 GRANT USAGE ON SCHEMA @schema@ TO @producer@, @worker@, @viewer@;
 
 -- A producer pushes, and creates the queues it pushes into. It reads and changes no row by itself.
-GRANT EXECUTE ON FUNCTION @schema@.enqueue, @schema@.enqueue_many, @schema@.create_queue TO @producer@;
+GRANT EXECUTE ON FUNCTION
+  @schema@.enqueue, @schema@.enqueue_many, @schema@.create_queue, @schema@.installation
+TO @producer@;
+GRANT EXECUTE ON PROCEDURE
+  @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.require_transaction
+TO @producer@;
 
 -- A worker process claims and settles, keeps its lease, moves what a reshard left behind, counts, and buries. It can't
 -- read the payloads in the morgue, set a sequence back, or change queues, ids and the list of migrations.

@@ -1,22 +1,31 @@
-import type pg from 'pg'
-import { LockstepError } from '../errors.ts'
+import { LockstepError, OptionError } from '../errors.ts'
 import type { NewJob } from '../job.ts'
 import { rejectUnknownOptions, show } from '../options.ts'
-import { Database, type Queryable } from '../postgres/database.ts'
+import type { Database, Queryable } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import { type PushedJob, push } from '../store/push.ts'
+import { type CheckedCall, checkCall } from './call.ts'
 import { inChunks, inLockOrder } from './chunks.ts'
 import { Gathering } from './gathering.ts'
+import { Joining } from './joining.ts'
 import { KnownQueues } from './known-queues.ts'
 import { type ClientMiddleware, runMiddleware } from './middleware.ts'
 import { toCallersError } from './refusal.ts'
-import { allOrNothing, type EnqueueTransaction, isPool, toQueryable } from './transaction.ts'
-import { toPushedJob } from './validation.ts'
+import { type EnqueueTransaction, type Joined, joinTransaction } from './transaction.ts'
+import { requireObject } from './validation.ts'
 
 export interface EnqueueOptions {
-  /** The transaction that the jobs are part of: they exist if and only if it commits. */
+  /**
+   * The transaction that the jobs are part of: they exist if and only if it commits. What is in none is refused,
+   * `undefined` too.
+   */
   readonly tx?: EnqueueTransaction
+  /**
+   * With `tx`: false tells no idle worker of any push of the transaction, so that it can be prepared (two-phase
+   * commit); workers find the jobs at their next look. Default true.
+   */
+  readonly wake?: boolean
 }
 
 /** Pushes jobs: all of a call or none. */
@@ -25,12 +34,14 @@ export class Enqueuer {
   readonly #middleware: readonly ClientMiddleware[]
   readonly #queues: KnownQueues
   readonly #gathering: Gathering
+  readonly #joining: Joining
 
   constructor(database: Database, middleware: readonly ClientMiddleware[]) {
     this.#database = database
     this.#middleware = middleware
     this.#queues = new KnownQueues(database)
     this.#gathering = new Gathering(database)
+    this.#joining = new Joining(database)
   }
 
   /** Returns how many jobs were stored: a middleware may have dropped some. */
@@ -40,58 +51,49 @@ export class Enqueuer {
     options: EnqueueOptions,
   ): Promise<number> {
     if (!isQueue(queue)) throw badQueue(queue)
-    rejectUnknownOptions(options, ['tx'], 'enqueue')
+    const into = target(queue, options)
     const given = toArray(jobs)
-    // Before any middleware, so that an error names the caller's own index.
-    const checked = given.map(toPushedJob)
-    const on = options.tx === undefined ? undefined : target(options.tx)
+    given.forEach(requireObject)
     let stored = 0
+    // What a middleware hands on counts: it may give jobs their id.
     const store = async (current: readonly NewJob[]) => {
-      // A middleware may have changed the very jobs it was given.
-      const pushed = this.#middleware.length === 0 ? checked : current.map(toPushedJob)
-      await this.#store(queue, pushed, on)
-      stored += pushed.length
+      const call = checkCall(current, given)
+      await this.#store(into, call)
+      stored += call.jobs.length
     }
     await runMiddleware(this.#middleware, queue as Queue, given, store)
     return stored
   }
 
-  async #store(
-    queue: { name: string; shards: number },
-    jobs: readonly PushedJob[],
-    on: Target | undefined,
-  ): Promise<void> {
-    if (jobs.length === 0) return
-    await this.#queues.ensure(queue, on?.client)
-    const chunks = [...inChunks(inLockOrder(jobs))]
+  async #store({ queue, tx, wake }: Target, call: CheckedCall): Promise<void> {
+    if (call.jobs.length === 0) return
+    await this.#queues.ensure(queue, tx)
+    const chunks = [...inChunks(inLockOrder(call.jobs))]
+    const toError = (error: unknown, chunk: readonly PushedJob[]) => {
+      if (hasCode(error, 'LOCKSTEP_UNKNOWN_QUEUE')) this.#queues.forget(queue.name)
+      return toCallersError(error, queue.name, chunk, call)
+    }
+    if (tx) return this.#joining.push(tx, { queue: queue.name, chunks, wake }, toError)
     const pushAll = async (through?: Queryable) => {
       for (const chunk of chunks) {
         await push(this.#database, queue.name, chunk, through).catch((error) => {
-          if (hasCode(error, 'LOCKSTEP_UNKNOWN_QUEUE')) this.#queues.forget(queue.name)
-          throw toCallersError(error, queue.name, chunk, jobs)
+          throw toError(error, chunk)
         })
       }
     }
-    const single = chunks.length === 1
-    const { client, pool } = on ?? {}
-    if (client) return single ? pushAll(client) : allOrNothing(client, () => pushAll(client))
-    const alone = () => this.#storeOnPool(single, pushAll, pool)
-    return single && !pool ? this.#gathering.push({ queue: queue.name, jobs: chunks[0]!, alone }) : alone()
+    if (chunks.length > 1) return this.#database.transaction(pushAll)
+    const alone = () => this.#storeAlone(pushAll)
+    return this.#gathering.push({ queue: queue.name, jobs: chunks[0]!, alone })
   }
 
   /** A statement alone is a transaction; only where the database's default is stricter can it meet a conflict. */
-  async #storeOnPool(
-    single: boolean,
-    pushAll: (through?: Queryable) => Promise<void>,
-    pool?: pg.Pool,
-  ): Promise<void> {
+  async #storeAlone(pushAll: (through?: Queryable) => Promise<void>): Promise<void> {
     try {
-      if (single) return await pushAll(pool)
+      await pushAll()
     } catch (error) {
       if (!hasCode(error, 'LOCKSTEP_CONFLICT')) throw error
+      await this.#database.transaction(pushAll)
     }
-    const database = pool ? new Database(pool, this.#database.schema) : this.#database
-    await database.transaction(pushAll)
   }
 }
 
@@ -100,12 +102,20 @@ function toArray(jobs: NewJob | Iterable<NewJob>): readonly NewJob[] {
 }
 
 interface Target {
-  readonly client?: Queryable
-  readonly pool?: pg.Pool
+  readonly queue: { readonly name: string; readonly shards: number }
+  readonly tx: Joined | undefined
+  readonly wake: boolean
 }
 
-function target(tx: EnqueueTransaction): Target {
-  return isPool(tx) ? { pool: tx } : { client: toQueryable(tx) }
+function target(queue: Target['queue'], options: EnqueueOptions): Target {
+  rejectUnknownOptions(options, ['tx', 'wake'], 'enqueue')
+  const { wake = true } = options
+  // A key without a value is a variable that somebody forgot to fill.
+  const tx = 'tx' in options ? joinTransaction(options.tx) : undefined
+  if (typeof wake !== 'boolean')
+    throw new OptionError(`enqueue: wake must be true or false, not ${show(wake)}`)
+  if (!wake && !tx) throw new OptionError('enqueue: `wake: false` needs `tx`, the transaction to be prepared')
+  return { queue, tx, wake }
 }
 
 function badQueue(queue: unknown): LockstepError {

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
-import { ensureQueue } from '../store/queue.ts'
+import { ensureQueue, ensureQueueIn } from '../store/queue.ts'
 
 interface QueueToEnsure {
   readonly name: string
@@ -26,7 +26,7 @@ export class KnownQueues {
   async ensure(queue: QueueToEnsure, on?: Queryable): Promise<void> {
     if (this.#known.has(queue.name)) return
     if (on && isExhausted(this.#database.pool)) {
-      await ensureQueue(this.#database, queue.name, queue.shards, on)
+      await ensureQueueIn(this.#database, queue.name, queue.shards, on)
       return
     }
     let creating = this.#creating.get(queue.name)
@@ -54,6 +54,7 @@ export class KnownQueues {
   }
 }
 
-function isExhausted(pool: pg.Pool): boolean {
+/** Whether all connections are lent, and there may be no more. */
+export function isExhausted(pool: pg.Pool): boolean {
   return pool.idleCount === 0 && pool.totalCount >= (pool.options.max ?? Number.POSITIVE_INFINITY)
 }

@@ -1,6 +1,7 @@
 import { DatabaseError, JobError } from '../errors.ts'
 import { hasCode } from '../postgres/failure.ts'
 import type { PushedJob } from '../store/push.ts'
+import type { CheckedCall } from './call.ts'
 
 /** As the server words it: the index counts in the statement, the field is the column's name. */
 const BAD_JOB = /^jobs\[(\d+)\]\.(\w+) (.+)$/s
@@ -10,7 +11,7 @@ export function toCallersError(
   error: unknown,
   queue: string,
   chunk: readonly PushedJob[],
-  jobs: readonly PushedJob[],
+  { jobs, placeOf }: CheckedCall,
 ): unknown {
   if (hasCode(error, 'LOCKSTEP_UNKNOWN_QUEUE')) {
     return new DatabaseError(
@@ -23,5 +24,5 @@ export function toCallersError(
   const [, place, column, problem] = BAD_JOB.exec((error as Error).message) ?? []
   const job = chunk[Number(place)]
   if (!job) return error
-  return new JobError(jobs.indexOf(job), column === 'perform_in' ? 'performIn' : column!, problem!)
+  return new JobError(placeOf(jobs.indexOf(job)), column === 'perform_in' ? 'performIn' : column!, problem!)
 }

@@ -1,69 +1,124 @@
 import { CompiledQuery, type Kysely, type Transaction } from 'kysely'
 import type pg from 'pg'
 import { LockstepError } from '../errors.ts'
+import { show } from '../options.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { hasCode, toLockstepError } from '../postgres/failure.ts'
+import { problemOfClient } from './pg-client.ts'
 
-/**
- * What `tx` takes: a `pg` client or pool, a Kysely transaction, or anything with `query(text, values)` that
- * resolves to `{ rows }`.
- */
-// biome-ignore lint/suspicious/noExplicitAny: a Kysely transaction of whatever tables the application has
-export type EnqueueTransaction = pg.ClientBase | pg.Pool | Transaction<any> | Queryable
-
-/** @throws LockstepError `LOCKSTEP_BAD_TRANSACTION` for what can't run statements in a transaction */
-export function toQueryable(tx: EnqueueTransaction): Queryable {
-  if (isKysely(tx)) {
-    if (tx.isTransaction) return { query: (query, values) => runOnKysely(tx, query, values) }
-    throw bad(
-      '`tx` is a Kysely instance: pass the transaction it hands to the callback of transaction().execute()',
-    )
-  }
-  if (typeof (tx as Queryable | null)?.query === 'function') return tx as Queryable
-  throw bad('`tx` must be a pg client, a Kysely transaction, or have a method query(text, values)')
+/** What a pool has too, but for the one thing that tells it: it runs each statement in a transaction of its own. */
+export interface TransactionQueryable extends Queryable {
+  readonly totalCount?: never
 }
 
-export function isPool(tx: unknown): tx is pg.Pool {
-  return typeof tx === 'object' && tx !== null && 'totalCount' in tx && 'connect' in tx
+/**
+ * What `tx` takes: a `pg` client between BEGIN and COMMIT, a Kysely transaction, or anything whose `query(text, values)`
+ * runs a statement in an open transaction.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: a Kysely transaction of whatever tables the application has
+export type EnqueueTransaction = pg.ClientBase | Transaction<any> | TransactionQueryable
+
+/** A caller's transaction, as far as it can be told without asking the server: that sees the rest at the push. */
+export interface Joined extends Queryable {
+  /** What the caller passed, for messages. */
+  readonly given: string
+  /** The database it is connected to, as far as it tells. */
+  readonly place?: string
+}
+
+/** @throws LockstepError `LOCKSTEP_BAD_TRANSACTION` for what can't run statements in a transaction */
+export function joinTransaction(tx: EnqueueTransaction | undefined): Joined {
+  if (tx === undefined)
+    throw bad('`tx` is undefined: pass the transaction, or leave the key out to push without one')
+  if (isPool(tx)) {
+    throw bad(
+      '`tx` is a pg Pool, which runs each statement in a transaction of its own: pass the client that BEGIN was sent to, from pool.connect()',
+    )
+  }
+  const given = nameOf(tx)
+  if (isKysely(tx)) return joinKysely(tx, given)
+  if (typeof (tx as Queryable | null)?.query !== 'function') {
+    throw bad(
+      `\`tx\` is ${given}: pass a pg client, a Kysely transaction, or an object whose method query(text, values) runs a statement in the transaction`,
+    )
+  }
+  const problem = problemOfClient(tx)
+  if (problem) throw bad(`\`tx\` is a pg client that ${problem}`)
+  return { given, place: placeOf(tx), query: (text, values) => (tx as Queryable).query(text, values) }
+}
+
+/** `BEGIN` was never sent, or COMMIT or ROLLBACK already was. */
+export function notInTransaction(given: string, cause?: unknown): LockstepError {
+  return bad(
+    `\`tx\`, ${given}, is in no transaction: none was begun, or it has ended; pass what runs statements in an open one, or leave \`tx\` out to push without`,
+    cause,
+  )
 }
 
 const SAVEPOINT = 'lockstep_enqueue'
 
-/** Runs `work` so that all of it or nothing is stored, whether the client has begun a transaction or not. */
-export async function allOrNothing(on: Queryable, work: () => Promise<void>): Promise<void> {
-  const inTransaction = await trySavepoint(on)
-  if (!inTransaction) await on.query('BEGIN')
+/** Runs `work` so that all of it or nothing is stored, in the transaction that `on` is in. */
+export async function allOrNothing(on: Joined, work: () => Promise<void>): Promise<void> {
+  try {
+    await on.query(`SAVEPOINT ${SAVEPOINT}`, [])
+  } catch (error) {
+    throw hasCode(error, '25P01') ? notInTransaction(on.given, error) : toLockstepError(error)
+  }
   try {
     await work()
   } catch (error) {
-    await on.query(inTransaction ? `ROLLBACK TO ${SAVEPOINT}` : 'ROLLBACK').catch(() => {})
+    await on.query(`ROLLBACK TO ${SAVEPOINT}`, []).catch(() => {})
     throw error
   }
-  await on.query(inTransaction ? `RELEASE ${SAVEPOINT}` : 'COMMIT')
+  await on.query(`RELEASE ${SAVEPOINT}`, [])
 }
 
-async function trySavepoint(on: Queryable): Promise<boolean> {
-  try {
-    await on.query(`SAVEPOINT ${SAVEPOINT}`)
-    return true
-  } catch (error) {
-    if (hasCode(error, '25P01')) return false
-    throw toLockstepError(error)
-  }
+function isPool(tx: unknown): boolean {
+  return typeof tx === 'object' && tx !== null && 'totalCount' in tx && 'connect' in tx
 }
 
-function isKysely(tx: unknown): tx is Kysely<unknown> & { isTransaction: boolean } {
+interface KyselyInstance extends Kysely<unknown> {
+  readonly isTransaction: boolean
+}
+
+/** Kysely's own words; its transactions know their end, and send nothing after it. */
+function hasEnded(error: unknown): boolean {
+  return error instanceof Error && /^Transaction is already (committed|rolled back)$/.test(error.message)
+}
+
+function isKysely(tx: unknown): tx is KyselyInstance {
   return typeof tx === 'object' && tx !== null && 'executeQuery' in tx && 'isTransaction' in tx
 }
 
-/** Kysely takes text and values; ours may come as one object, as `pg` takes it too. */
-async function runOnKysely(tx: Kysely<unknown>, query: unknown, values: readonly unknown[] = []) {
-  const given =
-    typeof query === 'string' ? { text: query, values } : (query as { text: string; values: unknown[] })
-  const { rows } = await tx.executeQuery(CompiledQuery.raw(given.text, [...given.values]))
-  return { rows }
+function joinKysely(tx: KyselyInstance, given: string): Joined {
+  if (!tx.isTransaction) {
+    throw bad(
+      '`tx` is a Kysely instance: pass the transaction it hands to the callback of transaction().execute()',
+    )
+  }
+  const query = async (text: string, values: readonly unknown[] = []) => {
+    try {
+      return await tx.executeQuery(CompiledQuery.raw(text, [...values]))
+    } catch (error) {
+      throw hasEnded(error) ? notInTransaction(given, error) : error
+    }
+  }
+  return { given, query }
 }
 
-function bad(message: string): LockstepError {
-  return new LockstepError('LOCKSTEP_BAD_TRANSACTION', message)
+/** As a `pg` client has it. */
+function placeOf(tx: object): string | undefined {
+  const { database, host, port } = tx as { database?: unknown; host?: unknown; port?: unknown }
+  return typeof database === 'string' ? `"${database}" on ${host}:${port}` : undefined
+}
+
+/** "a DataSource", "a function", `"BEGIN"`. */
+function nameOf(tx: unknown): string {
+  if (typeof tx !== 'object' || tx === null) return show(tx)
+  const name = tx.constructor?.name
+  return typeof name === 'string' && name !== '' && name !== 'Object' ? `a ${name}` : 'an object'
+}
+
+function bad(message: string, cause?: unknown): LockstepError {
+  return new LockstepError('LOCKSTEP_BAD_TRANSACTION', message, { cause })
 }

@@ -13,10 +13,15 @@ const FIELDS = ['id', 'payload', 'score', 'performIn', 'lane']
 /** A `\u0000` or an unpaired surrogate as JSON.stringify writes it: jsonb holds neither. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(0000|d[89a-f][0-9a-f]{2})/
 
-/** @throws JobError naming the field that can't be stored */
-export function toPushedJob(job: NewJob, index: number): PushedJob {
+/** @throws JobError for what is no job at all */
+export function requireObject(job: NewJob, index: number): void {
   if (typeof job !== 'object' || job === null)
     throw new JobError(index, 'id', `is missing: a job is an object, not ${show(job)}`)
+}
+
+/** @throws JobError naming the field that can't be stored */
+export function toPushedJob(job: NewJob, index: number): PushedJob {
+  requireObject(job, index)
   for (const field of Object.keys(job)) {
     if (!FIELDS.includes(field))
       throw new JobError(index, field, `is unknown: a job has ${FIELDS.join(', ')}`)

@@ -115,8 +115,13 @@ export class Database {
   }
 
   /** Calls one for what it does, not for what it returns; through others' drivers in the form they do least about. */
-  async run(name: string, values: unknown[], on?: Queryable): Promise<void> {
-    const text = this.#callText('SELECT', name, values.length)
+  async run(
+    name: string,
+    values: unknown[],
+    on?: Queryable,
+    verb: 'SELECT' | 'CALL' = 'SELECT',
+  ): Promise<void> {
+    const text = this.#callText(verb, name, values.length)
     if (!on) return void (await this.alone(text, values))
     try {
       await on.query(text, values)

@@ -6,6 +6,8 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
   LK002: ['LOCKSTEP_BAD_JOB', ''],
   LK003: ['LOCKSTEP_ISOLATION', ''],
   LK004: ['LOCKSTEP_BAD_TRANSACTION', ''],
+  LK014: ['LOCKSTEP_BAD_TRANSACTION', ''],
+  LK024: ['LOCKSTEP_BAD_TRANSACTION', ''],
   LK005: ['LOCKSTEP_SEQUENCE_BEHIND', ''],
   ECONNREFUSED: [
     'LOCKSTEP_CONNECTION',

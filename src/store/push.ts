@@ -1,4 +1,5 @@
 import type { Database, Queryable } from '../postgres/database.ts'
+import type { Home } from './home.ts'
 
 /** A job as the store takes it: JSON text, numbers, and null for the defaults. */
 export interface PushedJob {
@@ -12,18 +13,29 @@ export interface PushedJob {
 /** ms that pushes which go together wait for a row, before each goes alone. */
 const LONGEST_WAIT = 20
 
-/** One statement for any number of jobs of a queue, in the caller's transaction where `on` is one. */
+/** One statement for any number of jobs of a queue; `on` is a transaction of ours. */
 export async function push(
   database: Database,
   queue: string,
   jobs: readonly PushedJob[],
   on?: Queryable,
 ): Promise<void> {
-  const [name, values] =
-    jobs.length === 1
-      ? ['enqueue', [queue, ...fieldsOf(jobs[0]!)]]
-      : ['enqueue_many', [queue, ...arraysOf(jobs)]]
-  await database.run(name, values, on)
+  await database.run(functionFor(jobs), [queue, ...valuesOf(jobs)], on)
+}
+
+/**
+ * The same through the caller's transaction `on`, where that is one, in the database of `home`; else nothing is stored.
+ * @throws DatabaseError `LOCKSTEP_BAD_TRANSACTION`
+ */
+export async function pushInTransaction(
+  database: Database,
+  queue: string,
+  jobs: readonly PushedJob[],
+  on: Queryable,
+  home: Home | undefined,
+): Promise<void> {
+  const values = [queue, ...valuesOf(jobs), home?.installation ?? null, home?.database ?? null]
+  await database.run(`${functionFor(jobs)}_in_transaction`, values, on, 'CALL')
 }
 
 /** Fails rather than wait for somebody's open transaction. The setting ends with the statement. */
@@ -37,6 +49,14 @@ export async function pushTogether(
      FROM pg_catalog.set_config('lock_timeout', '${LONGEST_WAIT}', true)`,
     [queue, ...arraysOf(jobs)],
   )
+}
+
+function functionFor(jobs: readonly PushedJob[]): string {
+  return jobs.length === 1 ? 'enqueue' : 'enqueue_many'
+}
+
+function valuesOf(jobs: readonly PushedJob[]): unknown[] {
+  return jobs.length === 1 ? fieldsOf(jobs[0]!) : arraysOf(jobs)
 }
 
 function fieldsOf({ id, payload, score, performIn, lane }: PushedJob): unknown[] {

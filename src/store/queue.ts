@@ -10,14 +10,23 @@ export interface QueueRow {
 }
 
 /** Creates the queue where it is missing; the shards of one that is there stay. */
-export async function ensureQueue(
+export async function ensureQueue(database: Database, name: string, shards: number): Promise<number> {
+  const [row] = await database.call<{ create_queue: number }>('create_queue', [name, shards])
+  return row!.create_queue
+}
+
+/**
+ * The same through a caller's transaction, and nothing where that is none.
+ * @throws DatabaseError `LOCKSTEP_BAD_TRANSACTION`
+ */
+export async function ensureQueueIn(
   database: Database,
   name: string,
   shards: number,
-  on?: Queryable,
-): Promise<number> {
-  const [row] = await database.call<{ create_queue: number }>('create_queue', [name, shards], on)
-  return row!.create_queue
+  on: Queryable,
+): Promise<void> {
+  await database.run('require_transaction', [], on, 'CALL')
+  await database.run('create_queue', [name, shards], on)
 }
 
 /** The queues of these names, or all. The order asked for makes the search for strays one index probe. */

@@ -1,5 +1,6 @@
 import { MAX_LANE } from '../job.ts'
-import type { Database } from '../postgres/database.ts'
+import type { Database, Queryable } from '../postgres/database.ts'
+import { toLockstepError } from '../postgres/failure.ts'
 
 /** What workers are told over NOTIFY on the channel named like the schema. */
 export type Message =
@@ -40,6 +41,15 @@ function parseHead(text: string): WokenHead[] {
   return lane <= MAX_LANE && performIn >= FIRST_MICRO && performIn <= LAST_MICRO
     ? [{ shard, lane, performIn }]
     : []
+}
+
+/** No push of the transaction that `on` is in notifies from now on: one that has can't be prepared. */
+export async function stayQuiet(on: Queryable): Promise<void> {
+  try {
+    await on.query('SET LOCAL lockstep.wake = off', [])
+  } catch (error) {
+    throw toLockstepError(error)
+  }
 }
 
 export async function notify(database: Database, message: string): Promise<void> {

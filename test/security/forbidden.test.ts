@@ -12,7 +12,10 @@ interface Deed {
 describe('each role can do nothing else', () => {
   const MAY: Readonly<Record<string, readonly string[]>> = {
     stranger: [],
-    producer: ['EXECUTE create_queue', 'EXECUTE enqueue', 'EXECUTE enqueue_many'],
+    producer: [
+      ...['create_queue', 'enqueue', 'enqueue_in_transaction', 'enqueue_many', 'enqueue_many_in_transaction'],
+      ...['installation', 'require_transaction'],
+    ].map((name) => `EXECUTE ${name}`),
     worker: [
       ...['bury_lowest', 'claim', 'complete', 'create_queue', 'fail', 'from_micros', 'head_of', 'hold'],
       ...[
@@ -74,8 +77,8 @@ describe('each role can do nothing else', () => {
        WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S') GROUP BY c.oid`,
       [prefix],
     )
-    const functions = await office.logins.asAdmin<{ name: string; types: string[] }>(
-      `SELECT p.proname AS name, ARRAY(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) AS t) AS types
+    const functions = await office.logins.asAdmin<{ name: string; verb: string; types: string[] }>(
+      `SELECT p.proname AS name, CASE p.prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT * FROM' END AS verb, ARRAY(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) AS t) AS types
        FROM pg_proc p WHERE p.pronamespace = $1::regnamespace`,
       [prefix],
     )
@@ -83,9 +86,9 @@ describe('each role can do nothing else', () => {
       ...relations.flatMap((relation) =>
         relation.kind === 'S' ? sequenceDeeds(relation.name) : tableDeeds(relation),
       ),
-      ...functions.map(({ name, types }) => ({
+      ...functions.map(({ name, verb, types }) => ({
         what: `EXECUTE ${name}`,
-        text: `SELECT * FROM ${prefix}.${name}(${types.map((type) => `NULL::${type}`).join(', ')})`,
+        text: `${verb} ${prefix}.${name}(${types.map((type) => `NULL::${type}`).join(', ')})`,
       })),
       ...DEFINITIONS.map((text) => ({ what: text, text })),
     ]

@@ -156,7 +156,7 @@ describe('a push that meets a claim', () => {
     const [round] = (await quick.on(open).claim()).rounds
     const producer = await stage.session()
     const pid = await pidOf(producer)
-    const pushed = board.pushIn(producer, { id: 'a', payload: 'v', score: 2 })
+    const pushed = board.pushOn(producer, { id: 'a', payload: 'v', score: 2 })
     await untilBlocked(stage, pid)
     await open.query('COMMIT')
     await pushed
@@ -172,7 +172,7 @@ describe('a push that meets a claim', () => {
     await quick.on(open).claim()
     const producer = await stage.session()
     const pid = await pidOf(producer)
-    const pushed = board.pushIn(producer, { id: 'a', payload: 'w', score: 2 })
+    const pushed = board.pushOn(producer, { id: 'a', payload: 'w', score: 2 })
     await untilBlocked(stage, pid)
     await open.query('ROLLBACK')
     await pushed

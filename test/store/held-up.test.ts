@@ -77,9 +77,9 @@ describe('P7 what is dead, and can’t be removed while somebody may still see i
         const jobs = Array.from({ length: 500 }, (_, i) => ({ id: `${name}-${i}` }))
         // A session plans anew, and hands in what it has read when it ends.
         const session = await stage.session()
-        await board.pushIn(session, ...jobs)
-        await board.pushIn(session, ...jobs)
-        for (const job of jobs.slice(0, 50)) await board.pushIn(session, job)
+        await board.pushOn(session, ...jobs)
+        await board.pushOn(session, ...jobs)
+        for (const job of jobs.slice(0, 50)) await board.pushOn(session, job)
         const worker = player.on(session)
         for (let claims = 0; claims < 20; claims += 1) {
           const { rounds } = await worker.claim({ cursor })

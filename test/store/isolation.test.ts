@@ -123,7 +123,7 @@ describe.each(['repeatable read', 'serializable'])('where %s is the database’s
     const client = await pool.connect()
     const pid = await pidOf(client as never)
     client.release()
-    const pushed = lockstep.enqueue(board.queue, { id: 'b', payload: 'w', score: 2 }, { tx: pool })
+    const pushed = new Lockstep({ pool }).enqueue(board.queue, { id: 'b', payload: 'w', score: 2 })
     await untilBlocked(stage, pid)
     await producer.query('COMMIT')
     expect(await pushed).toBe(1)

@@ -201,7 +201,7 @@ describe('a push that meets an end', () => {
 
     const producer = await stage.session()
     const pid = await pidOf(producer)
-    const pushed = board.pushIn(producer, { id: 'a', payload: 'v', score: 2 })
+    const pushed = board.pushOn(producer, { id: 'a', payload: 'v', score: 2 })
     await untilBlocked(stage, pid)
     await tx.query(end)
     await pushed
@@ -218,7 +218,7 @@ describe('a push that meets an end', () => {
     await player.on(open).fail([round], 1_000)
     const producer = await stage.session()
     const pid = await pidOf(producer)
-    const pushed = board.pushIn(producer, { id: 'a', payload: 'w', score: 2 })
+    const pushed = board.pushOn(producer, { id: 'a', payload: 'w', score: 2 })
     await untilBlocked(stage, pid)
     await open.query('COMMIT')
     await pushed

@@ -94,6 +94,26 @@ describe('a push notifies', () => {
     expect(await heard()).toEqual([])
   })
 
+  test('not where the transaction has switched it off, and until its end alone', async () => {
+    const heard = await listen()
+    await wait(await stage.session())
+    const tx = await stage.transaction()
+    for (const off of ['off', 'FALSE', 'no', '0']) {
+      await tx.query(`SET LOCAL lockstep.wake = '${off}'`)
+      await board.pushIn(tx, { id: off }, { id: `${off} too` })
+    }
+    await tx.query('COMMIT; BEGIN')
+    expect(await heard()).toEqual([])
+    for (const on of ['on', 'true', '']) {
+      await tx.query(`SET LOCAL lockstep.wake = '${on}'`)
+      await board.pushIn(tx, { id: `told ${on}` })
+    }
+    await tx.query('COMMIT; BEGIN')
+    await board.pushIn(tx, { id: 'after' })
+    await tx.query('COMMIT')
+    expect(await heard()).toHaveLength(4)
+  })
+
   test('without keeping the flag: nobody who begins to wait is held up by an open push', async () => {
     const tx = await stage.transaction()
     await board.pushIn(tx, { id: 'a' })

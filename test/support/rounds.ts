@@ -139,6 +139,13 @@ export class Board {
     return this.stage.lockstep.enqueue(this.queue, jobs, { tx })
   }
 
+  /** Through this session, in a transaction of its own. */
+  async pushOn(session: pg.Client, ...jobs: NewJob[]): Promise<void> {
+    await session.query('BEGIN')
+    await this.pushIn(session, ...jobs)
+    await session.query('COMMIT')
+  }
+
   async player(lease?: number): Promise<Player> {
     return new Player(this, await this.stage.process(lease), this.stage.database)
   }

@@ -1,6 +1,14 @@
-import type { ClientBase } from 'pg'
+import type { ClientBase, Pool, PoolClient } from 'pg'
 import { expectTypeOf, test } from 'vitest'
-import { type Batch, defineQueue, type Lockstep, type NewJob, type Queue } from '../../src/index.ts'
+import {
+  type Batch,
+  defineQueue,
+  type EnqueueTransaction,
+  type Lockstep,
+  type NewJob,
+  type Queue,
+  type TransactionalContext,
+} from '../../src/index.ts'
 
 interface OrderEvent {
   readonly status: string
@@ -25,6 +33,12 @@ test('a queue’s payload is inferred from its definition, and holds for whoever
   // @ts-expect-error: not the payload of this queue
   const wrong = () => lockstep.enqueue(declared, { id: 'order-1', payload: { state: 'paid' } })
   expectTypeOf(wrong).toBeFunction()
+})
+
+test('a transaction is what can be in one: no pool', () => {
+  expectTypeOf<PoolClient>().toExtend<EnqueueTransaction>()
+  expectTypeOf<TransactionalContext['tx']>().toExtend<EnqueueTransaction>()
+  expectTypeOf<Pool>().not.toExtend<EnqueueTransaction>()
 })
 
 test('only a transactional handler has a transaction', () => {

@@ -1,0 +1,10 @@
+-- The number of this installation, drawn when it was made: it tells the schema from one of the same name in another
+-- database. A constant in a function, so that nothing is read. A promoted replica and a restored dump keep it.
+DO $do$
+BEGIN
+  IF to_regprocedure('@schema@.installation()') IS NULL THEN
+    EXECUTE 'CREATE FUNCTION @schema@.installation() RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN '
+      || quote_literal(gen_random_uuid()) || '::uuid';
+  END IF;
+END
+$do$;

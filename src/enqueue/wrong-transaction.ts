@@ -1,0 +1,49 @@
+import { DatabaseError } from '../errors.ts'
+import { hasCode } from '../postgres/failure.ts'
+import type { Home } from '../store/home.ts'
+import type { KnownHome } from './known-home.ts'
+import { type Joined, notInTransaction } from './transaction.ts'
+
+/** What the server said of a push in `on`, in terms of the `tx` that was given; any other error as it is. */
+export async function toWrongTransaction(error: unknown, on: Joined, known: KnownHome): Promise<unknown> {
+  if (hasCode(error, 'LK004')) return notInTransaction(on.given, error)
+  if (hasCode(error, 'LK014')) return toElsewhere(error as Error, known)
+  if (hasCode(error, 'LOCKSTEP_SCHEMA_MISSING', 'LOCKSTEP_SCHEMA_OLD'))
+    return toForeign(error as Error, on, known)
+  return error
+}
+
+/** It is in another database, or ours was renamed or restored since we asked. */
+async function toElsewhere(error: Error, known: KnownHome): Promise<unknown> {
+  const before = await known.find()
+  const now = await known.again()
+  if (before?.installation !== now?.installation || before?.database !== now?.database) {
+    return new DatabaseError(
+      'LOCKSTEP_CONFLICT',
+      'the database was renamed or restored since the first push; roll the transaction back and try it again',
+      { cause: error },
+    )
+  }
+  return elsewhere((error.cause as Error).message, now, error)
+}
+
+/** Where our own schema is in order, the one that is not is another database's. */
+async function toForeign(error: Error, on: Joined, known: KnownHome): Promise<unknown> {
+  const now = await known.again().catch((failure: Error) => failure)
+  if (now instanceof Error) return now
+  const place = on.place ? `database ${on.place}` : 'a database'
+  return elsewhere(
+    `the transaction is in ${place} without this release's schema, not in that of its Lockstep`,
+    now,
+    error,
+  )
+}
+
+function elsewhere(problem: string, home: Home | undefined, cause: Error): DatabaseError {
+  const place = home ? `, "${home.database}" on ${home.address}` : ''
+  return new DatabaseError(
+    'LOCKSTEP_BAD_TRANSACTION',
+    `${problem}${place}: pass a transaction of that database, or enqueue through a Lockstep of the other one`,
+    { cause },
+  )
+}

@@ -1,0 +1,18 @@
+import type { Database } from '../postgres/database.ts'
+
+/** Where a schema is: what tells it from one of the same name in another database. */
+export interface Home {
+  /** Drawn when the schema was made; copies keep it. */
+  readonly installation: string
+  readonly database: string
+  /** For people: the server's own address, which may be behind others. */
+  readonly address: string
+}
+
+export async function findHome(database: Database): Promise<Home> {
+  const [home] = await database.query<Home>(
+    `SELECT ${database.prefix}.installation()::text AS installation, current_database()::text AS database,
+       coalesce(host(inet_server_addr()) || ':' || inet_server_port(), 'a local socket') AS address`,
+  )
+  return home!
+}

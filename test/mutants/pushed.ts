@@ -1,0 +1,76 @@
+import { type Mutant, source, sql } from './mutant.ts'
+
+/** What this queue in particular could get wrong: in callers' transactions. */
+export const PUSHED: readonly Mutant[] = [
+  {
+    name: 'a push with a transaction that is none',
+    promise: 'P4',
+    breaks: 'A client that never began one, or whose COMMIT came first, stores jobs that nothing takes back.',
+    edits: [
+      sql('enqueue_in_transaction', `_refusal <> 'invalid transaction termination' OR `, ''),
+      sql('require_transaction', '    IF _refusal <> _in_a_block THEN\n', '    IF false THEN\n'),
+    ],
+    tests: ['enqueue/transaction'],
+  },
+  {
+    name: 'a push in another server’s database',
+    promise: 'P4',
+    breaks: 'Jobs lie where no worker of theirs looks, because a database has the same name.',
+    edits: [
+      sql('enqueue_in_transaction', '_installation <> @schema@.installation()', 'false'),
+      sql('require_transaction', '_installation <> @schema@.installation()', 'false'),
+    ],
+    tests: ['enqueue/other-database'],
+  },
+  {
+    name: 'a push in a copy of the database',
+    promise: 'P4',
+    breaks: 'Jobs of one tenant lie in the database of another that was made from the same template.',
+    edits: [
+      sql('enqueue_in_transaction', '_database <> current_database()', 'false'),
+      sql('require_transaction', '_database <> current_database()', 'false'),
+    ],
+    tests: ['enqueue/other-database'],
+  },
+  {
+    name: 'a transaction known in English alone',
+    promise: 'P4',
+    breaks: 'A server that speaks another language refuses every push in a transaction.',
+    edits: [
+      sql(
+        'require_transaction',
+        `      GET STACKED DIAGNOSTICS _in_a_block = MESSAGE_TEXT;\n`,
+        '      NULL;\n',
+      ),
+    ],
+    tests: ['enqueue/transaction'],
+  },
+  {
+    name: 'a client judged by the status it had',
+    promise: 'P4',
+    breaks: 'A push after a BEGIN that was not awaited is refused.',
+    edits: [source('enqueue/pg-client', 'isIdle(state) && ', '')],
+    tests: ['enqueue/transaction'],
+  },
+  {
+    name: 'a home that is never asked for again',
+    promise: 'P4',
+    breaks: 'After a restore every push in a transaction is refused until the process starts anew.',
+    edits: [source('enqueue/known-home', 'if (!isExhausted', 'if (!this.#home && !isExhausted')],
+    tests: ['enqueue/other-database'],
+  },
+  {
+    name: 'a transaction to be prepared that notifies',
+    promise: 'P4',
+    breaks: 'Two-phase commit fails exactly when a worker idles.',
+    edits: [sql('wake', `IN ('off', 'false', 'no', '0') THEN`, `IN ('never') THEN`)],
+    tests: ['store/wake', 'enqueue/two-phase'],
+  },
+  {
+    name: 'an error with the index of what the middleware made',
+    promise: 'R1',
+    breaks: 'Where a middleware drops jobs, the caller mends the wrong one.',
+    edits: [source('enqueue/call', 'place === -1 ? index : place', 'index')],
+    tests: ['enqueue/middleware'],
+  },
+]
