@@ -91,7 +91,12 @@ describe('help', () => {
     await expect(program.parseAsync([name, '--help'], { from: 'user' })).rejects.toMatchObject({
       exitCode: 0,
     })
-    expect(shown).toMatch(/Exit codes?: 0/)
+    expect(shown).toMatch(/Exit codes?:\s+0 /)
+  })
+
+  it('of `work` tells with what a process ends that kills itself', async () => {
+    const { stdout } = await lockstep(['work', '--help'])
+    expect(stdout).toMatch(/^ {2}137 .*by itself/m)
   })
 
   it('lists the commands', async () => {
