@@ -13,6 +13,7 @@ import { addPause, addResume } from './pause.ts'
 import { addReshard } from './reshard.ts'
 import { addRoles } from './roles.ts'
 import { addStats } from './stats.ts'
+import { nearestOf } from './suggest.ts'
 import { addTop } from './top.ts'
 import { addWork } from './work.ts'
 
@@ -61,6 +62,7 @@ export function createProgram(): Command {
   const program = new Command('lockstep')
     .description('Ordered background jobs on the Postgres you already run.')
     .version(VERSION)
+    .addHelpText('beforeAll', ({ command }) => requireKnownCommand(command))
     .addHelpText('after', HELP)
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(shown(text.replace(/^error: /, 'lockstep: '))) })
@@ -68,6 +70,17 @@ export function createProgram(): Command {
     .showSuggestionAfterError()
   for (const add of COMMANDS) add(program)
   return program
+}
+
+/** Commander shows help whatever stands before --help: that there is no such command would go unnoticed. */
+function requireKnownCommand(command: Command): string {
+  const [first, second] = command.args
+  const name = first === 'help' ? second : first
+  const known = command.commands.map((one) => one.name())
+  if (known.length === 0 || name === undefined || name.startsWith('-') || known.includes(name)) return ''
+  const near = nearestOf(name, known)
+  const hint = near === undefined ? '' : `\n(Did you mean ${near}?)`
+  return command.error(`error: unknown command '${name}'${hint}`)
 }
 
 /** Runs the command line of this process and sets its exit code. */

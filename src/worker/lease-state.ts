@@ -1,3 +1,5 @@
+import { killProcess } from './last-words.ts'
+
 /** ms on a clock that all threads share and that nobody sets. */
 export function monotonicMs(): number {
   return Number(process.hrtime.bigint() / 1000n) / 1000
@@ -39,7 +41,7 @@ export class LeaseState {
   killBeforeEnd(lease: number): NodeJS.Timeout {
     return setTimeout(
       () => {
-        if (this.working > 0) process.kill(process.pid, 'SIGKILL')
+        if (this.working > 0) void killProcess(this.working)
       },
       this.deadline - lease / 10 - monotonicMs(),
     )

@@ -1,15 +1,18 @@
 import { Worker as Thread } from 'node:worker_threads'
 
 /**
- * Starts a file of this folder as a thread. Built, it is plain JavaScript; from source it needs a loader, and a
- * worker thread starts without one.
+ * Starts a file of this folder as a thread. It is imported by a line of code instead of being named itself: a thread
+ * inherits the flags of its process, and --input-type, which goes with `node -e`, forbids files. From source it needs a
+ * loader, too.
  */
 export function startThread(name: 'lease-thread' | 'give-back-thread', workerData: unknown): Thread {
-  if (import.meta.url.endsWith('.js')) {
-    return new Thread(new URL(`./${name}.js`, import.meta.url), { workerData, name })
-  }
-  const file = new URL(`./${name}.ts`, import.meta.url).href
-  const tsx = import.meta.resolve('tsx/esm/api')
-  const bootstrap = `import('${tsx}').then(({ register }) => { register(); return import('${file}') })`
-  return new Thread(bootstrap, { eval: true, workerData, name })
+  return new Thread(bootstrap(name), { eval: true, workerData, name })
+}
+
+function bootstrap(name: string): string {
+  const extension = import.meta.url.endsWith('.js') ? 'js' : 'ts'
+  const load = `import(${JSON.stringify(new URL(`./${name}.${extension}`, import.meta.url).href)})`
+  if (extension === 'js') return load
+  const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
+  return `import(${tsx}).then(({ register }) => { register(); return ${load} })`
 }

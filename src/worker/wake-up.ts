@@ -52,7 +52,9 @@ export class WakeUp implements Service {
   }
 
   async stop(): Promise<void> {
-    await this.#checking.stop()
+    const stopped = this.#checking.stop()
+    this.#echoed.ring()
+    await stopped
     await this.#close()
   }
 
@@ -101,10 +103,11 @@ export class WakeUp implements Service {
   async #check(): Promise<void> {
     await this.#checking.alarm.wait(CHECK_EVERY)
     const subscriber = this.#subscriber
-    if (!subscriber) return
+    if (!subscriber || this.#checking.stopping) return
     this.#heard = false
     Promise.resolve(subscriber.notify(this.#channel, echo(this.#name))).catch(() => {})
-    await Promise.race([this.#echoed.wait(ECHO_TIMEOUT), this.#checking.alarm.wait(ECHO_TIMEOUT)])
+    // One bell for the answer and for the end: of two that race, the slower would keep the process alive for its time.
+    await this.#echoed.wait(ECHO_TIMEOUT)
     if (this.#heard || this.#checking.stopping) return
     this.#logger.warn({}, 'the wake-up connection is deaf: replacing it')
     await this.#close()

@@ -22,6 +22,18 @@ describe('a wrong command line', () => {
     ['an unknown command', ['enqeue'], /unknown command 'enqeue'\n\(Did you mean enqueue\?\)/],
     ['an unknown command of a group', ['morgue', 'lst'], /unknown command 'lst'\n\(Did you mean list\?\)/],
     [
+      'help of an unknown command',
+      ['enqeue', '--help'],
+      /unknown command 'enqeue'\n\(Did you mean enqueue\?\)/,
+    ],
+    ['help of one that is like none', ['nonsense', '--help'], /unknown command 'nonsense'\n$/],
+    ['an unknown command’s help', ['help', 'nonsense'], /unknown command 'nonsense'\n$/],
+    [
+      'help of an unknown command of a group',
+      ['morgue', 'lst', '-h'],
+      /unknown command 'lst'\n\(Did you mean list\?\)/,
+    ],
+    [
       'an unknown option',
       ['migrate', '--schma', 'x'],
       /unknown option '--schma'\n\(Did you mean --schema\?\)/,
@@ -91,7 +103,23 @@ describe('help', () => {
     await expect(program.parseAsync([name, '--help'], { from: 'user' })).rejects.toMatchObject({
       exitCode: 0,
     })
-    expect(shown).toMatch(/Exit codes?: 0/)
+    expect(shown).toMatch(/Exit codes?:\s+0 /)
+  })
+
+  it('of `work` tells with what a process ends that kills itself', async () => {
+    const { stdout } = await lockstep(['work', '--help'])
+    expect(stdout).toMatch(/^ {2}137 .*by itself/m)
+  })
+
+  it.each([
+    [['morgue', '--help'], /^Usage: lockstep morgue /],
+    [['morgue', 'list', '--help'], /^Usage: lockstep morgue list /],
+    [['help', 'morgue'], /^Usage: lockstep morgue /],
+    [['stats', 'more', '--help'], /^Usage: lockstep stats /],
+  ])('of `%s` is given', async (args, usage) => {
+    const { code, stdout } = await lockstep(args)
+    expect(stdout).toMatch(usage)
+    expect(code).toBe(0)
   })
 
   it('lists the commands', async () => {

@@ -156,6 +156,50 @@ describe('signals (R15)', () => {
   })
 })
 
+describe('a process that is stopped for longer than its lease, and whose handler ignores its signal (P1)', () => {
+  const LEASE = ['--queues', 'stuck', '--lease', '500']
+
+  /** Stops it like a machine that is suspended, until its lease is over. */
+  async function suspend(pid: number): Promise<void> {
+    process.kill(pid, 'SIGSTOP')
+    await vi.waitFor(async () => {
+      const { rows } = await client.query(
+        'SELECT FROM lockstep.processes WHERE pid = $1 AND expires_at < clock_timestamp()',
+        [pid],
+      )
+      expect(rows).toHaveLength(1)
+    }, 10_000)
+    process.kill(pid, 'SIGCONT')
+  }
+
+  it('kills itself, and says so in the last line of its log', async () => {
+    await push('stuck', 'a')
+    const command = work('waiting.ts', ...LEASE)
+    await command.line(named('performing'))
+    await suspend(command.child.pid!)
+    await command.ended
+    expect(command.child.signalCode).toBe('SIGKILL')
+    expect(command.lines.at(-1)).toMatchObject({
+      level: 60,
+      time: expect.any(Number),
+      pid: command.child.pid,
+      event: 'killed',
+      working: 1,
+      msg: expect.stringMatching(/killing itself: its lease ends or is over/),
+    })
+  })
+
+  it('under a supervisor, whose log says that nobody else did it', async () => {
+    await push('stuck', 'a')
+    const command = work('waiting.ts', ...LEASE, '--processes', '2')
+    const { pid } = await command.line(named('performing'))
+    await suspend(pid as number)
+    const told = await command.line((line) => line.child === pid && 'signal' in line)
+    expect(told).toMatchObject({ signal: 'SIGKILL', byItself: true, pause: 250 })
+    expect(told.msg).toMatch(/killed itself, since its lease ended while jobs were in work: starting another/)
+  })
+})
+
 describe('--processes', () => {
   const works = (line: { event?: string; msg: string }) => line.event === 'child' && /works/.test(line.msg)
   const isAlive = (pid: number) => existsSync(`/proc/${pid}`)
@@ -167,7 +211,7 @@ describe('--processes', () => {
     process.kill(victim as number, 'SIGKILL')
     const successor = await command.line((line) => works(line) && line.index === 0 && line.child !== victim)
     expect(command.lines).toContainEqual(
-      expect.objectContaining({ child: victim, signal: 'SIGKILL', pause: 250 }),
+      expect.objectContaining({ child: victim, signal: 'SIGKILL', byItself: false, pause: 250 }),
     )
     command.child.kill('SIGTERM')
     expect((await command.ended).code).toBe(0)

@@ -1,18 +1,26 @@
 import { pipeline } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
-import { DataError } from '../failure.ts'
-import { quote } from '../suggest.ts'
-import { type Columns, type Row, requireColumns } from './row.ts'
+import { DataError, UsageError } from '../failure.ts'
+import { checkHeader, delimiterHint } from './header.ts'
+import type { Columns, Row } from './row.ts'
 import type { Source } from './source.ts'
 
 /** A quote that is never closed must not swallow the rest of a large file. */
 const MAX_RECORD = 64 * 1024 * 1024
 
-/** The rows of a CSV file with a header. */
+/**
+ * The rows of a CSV file with a header.
+ * @throws UsageError where that is missing, though the file is not empty, or a column in it
+ */
 export async function* csvRows(source: Source, columns: Columns, delimiter: string): AsyncGenerator<Row> {
+  let header: string[] | undefined
   const parser = parse({
     bom: true,
-    columns: (header: string[]) => checkHeader(header, columns),
+    columns: (names: string[]) => {
+      header = names
+      checkHeader(names, columns, delimiter)
+      return names
+    },
     delimiter,
     info: true,
     max_record_size: MAX_RECORD,
@@ -21,27 +29,27 @@ export async function* csvRows(source: Source, columns: Columns, delimiter: stri
   })
   pipeline(source.stream, parser, () => {})
   const lines = new LineCounter()
+  let before = 0
   try {
     for await (const { record, info } of parser as AsyncIterable<Parsed>) {
-      yield { line: lines.begin(record, info), values: record }
+      yield { line: lines.begin(record, info), values: record, bytes: info.bytes - before }
+      before = info.bytes
     }
   } catch (error) {
-    throw error instanceof CsvError
-      ? new DataError(`${source.name}: ${error.message}`, { cause: error })
-      : error
+    throw error instanceof CsvError ? unreadable(source.name, error) : error
   }
+  if (!header && source.read > 0) throw new UsageError(`${source.name} has no header, only empty lines`)
+}
+
+function unreadable(name: string, error: CsvError): DataError {
+  const [, character] = /got "(.)"/s.exec(error.message) ?? []
+  const hint = character === undefined ? '' : delimiterHint(character)
+  return new DataError(`${name}: ${error.message}${hint}`, { cause: error })
 }
 
 interface Parsed {
   readonly record: Record<string, string>
   readonly info: Info
-}
-
-function checkHeader(header: string[], columns: Columns): string[] {
-  requireColumns(columns, header, 'the file')
-  const twice = header.find((name, index) => header.indexOf(name) !== index)
-  if (twice === undefined) return header
-  throw new DataError(`the header names ${quote(twice)} twice, and one would replace the other: rename one`)
 }
 
 /** csv-parse tells where a record ends, and counts a line break inside quotes twice when it is \r\n. */

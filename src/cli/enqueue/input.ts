@@ -26,7 +26,7 @@ export function inputOf(file: string | undefined, { csv, ndjson, delimiter }: In
   if (named.length > 1) throw new UsageError(`name one file, not ${named.map(quote).join(' and ')}`)
   const [name = '-'] = named
   const isCsv = Boolean(csv) || (!ndjson && looksLikeCsv(name))
-  const separator = delimiter === ',' && /\.tsv$/i.test(name) ? '\t' : delimiter
+  const separator = delimiter === ',' && extensionOf(name) === '.tsv' ? '\t' : delimiter
   return {
     file: name,
     rows: (source, columns) => (isCsv ? csvRows(source, columns, separator) : ndjsonRows(source, columns)),
@@ -34,10 +34,15 @@ export function inputOf(file: string | undefined, { csv, ndjson, delimiter }: In
 }
 
 function looksLikeCsv(file: string): boolean {
-  const extension = extname(file).toLowerCase()
+  const extension = extensionOf(file)
   if (['.csv', '.tsv'].includes(extension)) return true
   if (['.ndjson', '.jsonl'].includes(extension)) return false
   throw new UsageError(`say what ${file === '-' ? 'stdin' : quote(file)} is: --csv or --ndjson`)
+}
+
+/** Before a `.gz`. */
+function extensionOf(file: string): string {
+  return extname(file.replace(/\.gz$/i, '')).toLowerCase()
 }
 
 /** For --delimiter. */
@@ -45,15 +50,4 @@ export function delimiterOption(text: string): string {
   const meant = text === '\\t' ? '\t' : text
   if ([...meant].length === 1 && !/["\r\n]/.test(meant)) return meant
   throw new InvalidArgumentError('It must be one character, or \\t.')
-}
-
-/** All rows in random order. */
-export async function shuffled(rows: AsyncIterable<Row>): Promise<Row[]> {
-  const all: Row[] = []
-  for await (const row of rows) all.push(row)
-  for (let last = all.length - 1; last > 0; last -= 1) {
-    const other = Math.floor(Math.random() * (last + 1))
-    ;[all[last], all[other]] = [all[other]!, all[last]!]
-  }
-  return all
 }

@@ -1,6 +1,7 @@
 import { DataError } from '../failure.ts'
 import { excerpt } from '../output.ts'
-import { type Columns, type Row, requireColumns } from './row.ts'
+import { quote, suggestion } from '../suggest.ts'
+import { type Columns, missingColumn, type Row } from './row.ts'
 import type { Source } from './source.ts'
 
 const MAX_LINE = 64 * 1024 * 1024
@@ -8,13 +9,19 @@ const MAX_LINE = 64 * 1024 * 1024
 /** The rows of a file with a JSON object on each line. */
 export async function* ndjsonRows(source: Source, columns: Columns): AsyncGenerator<Row> {
   const required = { id: columns.id, score: columns.score, payload: columns.payload }
-  let line = 0
+  let [line, bytes] = [0, 0]
   for await (const text of linesOf(source)) {
     line += 1
+    bytes += Buffer.byteLength(text) + 1
     if (text.trim() === '') continue
     const values = parse(text, line)
-    requireColumns(required, Object.keys(values), `line ${line}`)
-    yield { line, values }
+    const missing = missingColumn(required, Object.keys(values))
+    if (missing !== undefined)
+      throw new DataError(
+        `line ${line} has no column ${quote(missing)}; ${suggestion(missing, Object.keys(values))}`,
+      )
+    yield { line, values, bytes }
+    bytes = 0
   }
 }
 

@@ -1,55 +1,61 @@
-import { DataError, Interrupted } from '../failure.ts'
-import { plural } from '../output.ts'
+import { DataError, Interrupted, UsageError } from '../failure.ts'
 import type { Row } from './row.ts'
 
 const CHUNK_ROWS = 1_000
-/** Of text as read: rows may be large. */
+/** Of text: rows may be large. */
 const CHUNK_BYTES = 8 * 1024 * 1024
 
-/** Rows of one transaction. `first` is the number of the first of them among the file's rows, from 0. */
+/** Rows of one transaction. */
 export interface Chunk {
-  readonly first: number
   readonly rows: readonly Row[]
+  /** How many rows come before the end of this one, and how many bytes. */
+  readonly endRow: number
+  readonly endByte: number
 }
 
-/** Cuts rows into chunks, leaving out the first `skip`. `read` tells how many bytes have been read so far. */
-export async function* chunksOf(
-  rows: AsyncIterable<Row> | Iterable<Row>,
-  skip: number,
-  read: () => number,
-): AsyncGenerator<Chunk> {
+/** Cuts rows into chunks, leaving out the first `skip`. */
+export async function* chunksOf(rows: AsyncIterable<Row>, skip: number): AsyncGenerator<Chunk> {
   let chunk: Row[] = []
-  let number = 0
-  let begun = read()
+  let [endRow, endByte, bytes] = [0, 0, 0]
   for await (const row of rows) {
-    number += 1
-    if (number <= skip) continue
+    endRow += 1
+    endByte += row.bytes
+    if (endRow <= skip) continue
     chunk.push(row)
-    if (chunk.length < CHUNK_ROWS && read() - begun < CHUNK_BYTES) continue
-    yield { first: number - chunk.length, rows: chunk }
+    bytes += row.bytes
+    if (chunk.length < CHUNK_ROWS && bytes < CHUNK_BYTES) continue
+    yield { rows: chunk, endRow, endByte }
     chunk = []
-    begun = read()
+    bytes = 0
   }
-  if (chunk.length > 0) yield { first: number - chunk.length, rows: chunk }
+  if (chunk.length > 0) yield { rows: chunk, endRow, endByte }
+}
+
+/** How far a run has come. */
+export interface Stored {
+  /** Rows this run has stored. */
+  rows: number
+  /** Rows of the file, in the order in which they are pushed, that need not be pushed again. */
+  upTo: number
 }
 
 /**
- * Stores chunk after chunk, in order, while the next one is being read. Whatever fails, the error says how many
- * rows of the file are stored.
+ * Stores chunk after chunk, in order, while the next one is being read.
+ * @throws the error that came first, with what `state` says of what is stored
  */
 export async function pushAll(
   chunks: AsyncIterable<Chunk>,
   push: (chunk: Chunk) => Promise<unknown>,
-  onStored: (rows: number) => void,
+  onStored: (rows: number, chunk: Chunk) => void,
+  state: (stored: Stored) => string,
 ): Promise<number> {
-  let stored = 0
-  let next = 0
+  const stored: Stored = { rows: 0, upTo: 0 }
   let flight: Promise<unknown> = Promise.resolve()
   const launch = async (chunk: Chunk) => {
     await push(chunk)
-    stored += chunk.rows.length
-    next = chunk.first + chunk.rows.length
-    onStored(stored)
+    stored.rows += chunk.rows.length
+    stored.upTo = chunk.endRow
+    onStored(stored.rows, chunk)
   }
   try {
     for await (const chunk of chunks) {
@@ -59,22 +65,17 @@ export async function pushAll(
     }
     await flight
   } catch (error) {
-    const failed = await flight.then(
+    const first = await flight.then(
       () => error,
       (earlier) => earlier,
     )
-    throw failureAfter(failed, stored, next)
+    throw failureWith(first, state(stored))
   }
-  return stored
+  return stored.rows
 }
 
-function failureAfter(error: unknown, stored: number, next: number): Error {
-  const message = error instanceof Error ? error.message : String(error)
-  const state =
-    stored === 0
-      ? 'Nothing was stored.'
-      : `Stored: ${plural(stored, 'row')}. Go on with --skip ${next}; a row pushed twice merges while it waits.`
-  const options = { cause: error }
-  if (error instanceof Interrupted) return new Interrupted(`${message}\n${state}`, options)
-  return new DataError(`${message}\n${state}`, options)
+function failureWith(error: unknown, state: string): Error {
+  const message = `${error instanceof Error ? error.message : error}\n${state}`
+  const Failure = [Interrupted, UsageError].find((one) => error instanceof one) ?? DataError
+  return new Failure(message, { cause: error })
 }

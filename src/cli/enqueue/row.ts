@@ -1,12 +1,13 @@
 import { JobError } from '../../errors.ts'
 import type { NewJob } from '../../job.ts'
 import { DataError } from '../failure.ts'
-import { quote, suggestion } from '../suggest.ts'
+import { quote } from '../suggest.ts'
 import { numberOrMoment } from './moment.ts'
 
-/** A row of the file, and the line it begins on. */
+/** A row of the file, the line it begins on, and the bytes from the end of the row before to its own. */
 export interface Row {
   readonly line: number
+  readonly bytes: number
   readonly values: Readonly<Record<string, unknown>>
 }
 
@@ -19,23 +20,20 @@ export interface Columns {
   readonly payload?: string
 }
 
-/** @throws DataError naming the columns there are */
-export function requireColumns(columns: Columns, present: readonly string[], where: string): void {
-  for (const column of Object.values(columns)) {
-    if (column === undefined || present.includes(column)) continue
-    throw new DataError(`${where} has no column ${quote(column)}; ${suggestion(column, present)}`)
-  }
+/** The first that is not there. */
+export function missingColumn(columns: Columns, present: readonly string[]): string | undefined {
+  return Object.values(columns).find((column) => column !== undefined && !present.includes(column))
 }
 
 /** @throws DataError naming line, column and value */
-export function jobOf({ line, values }: Row, columns: Columns): NewJob {
-  const at = { line, values }
+export function jobOf(row: Row, columns: Columns): NewJob {
+  const { values } = row
   return {
     id: values[columns.id] as string,
     payload: columns.payload === undefined ? values : payloadOf(values[columns.payload]),
-    score: columns.score === undefined ? undefined : requireNumber(at, columns.score),
-    performIn: optionalNumber(at, columns.performIn),
-    lane: optionalNumber(at, columns.lane),
+    score: columns.score === undefined ? undefined : requireNumber(row, columns.score),
+    performIn: optionalNumber(row, columns.performIn),
+    lane: optionalNumber(row, columns.lane),
   }
 }
 

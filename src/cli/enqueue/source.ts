@@ -1,61 +1,100 @@
+import { once } from 'node:events'
 import { createReadStream, fstatSync, statSync } from 'node:fs'
 import { pipeline, type Readable, Transform } from 'node:stream'
+import { createGunzip } from 'node:zlib'
 import { DataError, UsageError } from '../failure.ts'
 import { plural } from '../output.ts'
 import { quote } from '../suggest.ts'
 
-/** Bytes to read, with their number where it is known. */
+/** Text to read, unpacked where it was packed. */
 export interface Source {
   readonly name: string
   readonly stream: Readable
+  /** Bytes of the file, packed or not, where it is known. */
   readonly size: number | undefined
-  /** Bytes read so far. */
+  /** Bytes of text read so far. */
   readonly read: number
+  /** Where in the file so many bytes of its text end; about so, while a packed one is being read. */
+  placeOf(bytes: number): number
 }
 
 /**
- * Opens a file, or stdin for `-`. What is not UTF-8 is refused instead of being stored mangled.
+ * Opens a file, or stdin for `-`, and unpacks gzip. What is not UTF-8 is refused instead of being stored mangled.
  * @throws UsageError where the file can't be opened
  */
-export function openSource(file: string, maxBytes = Number.POSITIVE_INFINITY): Source {
+export async function openSource(file: string, maxBytes = Number.POSITIVE_INFINITY): Promise<Source> {
   const stdin = file === '-'
   const name = stdin ? 'stdin' : quote(file).slice(1, -1)
   if (stdin && process.stdin.isTTY)
     throw new UsageError('stdin is a terminal: name a file, or pipe the rows in')
   const size = stdin ? sizeOfStdin() : sizeOfFile(file)
   if (size !== undefined && size > maxBytes) throw tooLarge(name, maxBytes)
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  let read = 0
-  const checked = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      read += chunk.length
-      done(
-        read > maxBytes ? tooLarge(name, maxBytes) : check(() => decoder.decode(chunk, { stream: true })),
-        chunk,
-      )
+  const bytes = stdin ? process.stdin : createReadStream(file, { highWaterMark: 256 * 1024 })
+  const taken = new Counter()
+  const text = checked(name, maxBytes)
+  if (await isGzip(bytes)) pipeline(bytes, taken, gunzip(name, text), text, () => {})
+  else pipeline(bytes, taken, text, () => {})
+  return {
+    name,
+    stream: text,
+    size,
+    get read() {
+      return text.count
     },
-    flush: (done) => done(check(() => decoder.decode())),
-  })
+    placeOf: (part) => (text.count === 0 ? 0 : (taken.count * part) / text.count),
+  }
+}
+
+/** Passes bytes on and counts them. */
+class Counter extends Transform {
+  count = 0
+
+  override _transform(chunk: Buffer, _encoding: string, done: (error: Error | null, chunk: Buffer) => void) {
+    this.count += chunk.length
+    done(this.check(chunk), chunk)
+  }
+
+  check(_chunk: Buffer): Error | null {
+    return null
+  }
+}
+
+/** Lets UTF-8 through, up to so many bytes. */
+function checked(name: string, maxBytes: number): Counter {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const text = new Counter()
   const check = (decode: () => unknown) => {
     try {
       decode()
       return null
     } catch {
       return new DataError(
-        `${name} is not UTF-8, somewhere before byte ${read}: convert it first, such as with iconv -f latin1 -t utf-8`,
+        `${name} is not UTF-8, somewhere before byte ${text.count}: convert it first, such as with iconv -f latin1 -t utf-8`,
       )
     }
   }
-  const bytes = stdin ? process.stdin : createReadStream(file, { highWaterMark: 256 * 1024 })
-  const stream = pipeline(bytes, checked, () => {})
-  return {
-    name,
-    stream,
-    size,
-    get read() {
-      return read
-    },
-  }
+  text.check = (chunk) =>
+    text.count > maxBytes ? tooLarge(name, maxBytes) : check(() => decoder.decode(chunk, { stream: true }))
+  text._flush = (done) => done(check(() => decoder.decode()))
+  return text
+}
+
+/** By its first bytes, which stay in the stream: no text begins like that. */
+async function isGzip(stream: Readable): Promise<boolean> {
+  await once(stream, 'readable')
+  const head: Buffer | null = stream.read()
+  if (head === null) return false
+  stream.unshift(head)
+  return head[0] === 0x1f && (head.length === 1 || head[1] === 0x8b)
+}
+
+function gunzip(name: string, text: Readable): Transform {
+  const unpacking = createGunzip()
+  // Heard before the pipeline hears it: so it is this error that readers of the text get.
+  unpacking.on('error', (error) =>
+    text.destroy(new DataError(`${name} can't be unpacked, it is damaged or cut off: ${error.message}`)),
+  )
+  return unpacking
 }
 
 function sizeOfFile(file: string): number | undefined {

@@ -31,7 +31,15 @@ Examples:
   $ lockstep work -r ./queues.ts --scheduler weighted:orders=6,mails=3
   $ lockstep work -r ./queues.ts --drain
 
-Exit codes: 0 stopped in good order, or drained; 1 could not start, or a handler
-ignored its signal; 2 wrong usage; 75 a later release has migrated the database, and
-this one can't work with it: start the new one in its place; 130 or 143 ended at once
-by a second signal.`
+A process that could not renew its lease, or was stopped for longer, aborts its
+handlers' signals. Where they run on, it kills itself shortly before the lease ends,
+or at once, so that nothing is worked on twice; the last line of its log says so.
+
+Exit codes:
+  0         stopped in good order, or drained
+  1         could not start, or a handler ignored its signal
+  2         wrong usage
+  75        a later release has migrated the database, and this one can't work with
+            it: start the new one in its place
+  130, 143  ended at once by a second signal
+  137       killed, by itself (see above) or by somebody else`

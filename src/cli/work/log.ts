@@ -5,10 +5,15 @@ import type { Logger } from '../../logger.ts'
 import type { Worker } from '../../worker/worker.ts'
 import { colorsFor, duration, escapeJson, excerpt, plural, printable } from '../output.ts'
 
+/** Whether the log is JSON lines. */
+export function logsJson(json: boolean): boolean {
+  return json || !process.stdout.isTTY
+}
+
 /** JSON lines on stdout, or short text where that is a terminal. Written at once: the process may end at any time. */
 export function createLogger(json: boolean): Logger {
   const level = process.env.LOCKSTEP_LOG_LEVEL ?? 'info'
-  if (!json && process.stdout.isTTY) return textLogger()
+  if (!logsJson(json)) return textLogger()
   const stdout = pino.destination({ fd: 1, sync: true })
   const escaped = { write: (line: string) => stdout.write(escapeJson(line)) }
   return pino({ level, base: { pid: process.pid } }, escaped) as Logger

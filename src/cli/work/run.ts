@@ -1,14 +1,16 @@
 import { Lockstep } from '../../lockstep.ts'
 import type { Logger } from '../../logger.ts'
 import type { Queue } from '../../queue.ts'
+import { tellLastWordsTo } from '../../worker/last-words.ts'
 import { attachSignals } from '../../worker/signals.ts'
 import type { Worker } from '../../worker/worker.ts'
 import { checkConnection } from '../connection.ts'
 import { EXIT } from '../exit.ts'
 import { drained } from './drain.ts'
 import { type Rank, schedulerOf, splitterOf, type WorkFlags } from './flags.ts'
-import { createLogger, logWorker } from './log.ts'
+import { createLogger, logsJson, logWorker } from './log.ts'
 import { loadQueues, selectQueues } from './queues.ts'
+import { SUPERVISOR } from './supervisor.ts'
 
 /** Works in this process until a signal, or the queues' end, stops it; resolves to the exit code. */
 export async function runWorker(
@@ -16,7 +18,10 @@ export async function runWorker(
   rank: Rank,
   onReady: () => void = () => {},
 ): Promise<number> {
-  const logger = createLogger(flags.json ?? false)
+  const json = flags.json ?? false
+  const logger = createLogger(json)
+  const log = logsJson(json) ? { fd: 1, json: true } : { fd: 2, json: false }
+  tellLastWordsTo(log, ...(rank.of > 1 ? [SUPERVISOR] : []))
   const connection = checkConnection(flags)
   const queues = selectQueues(await loadQueues(flags.require), flags.queues?.split(','))
   const lockstep = new Lockstep({ ...connection, logger })

@@ -9,6 +9,8 @@ const LONGEST_PAUSE = 30_000
 /** ms after which a child counts as healthy: the next pause is the first again. */
 const HEALTHY_AFTER = 60_000
 const RANK = 'LOCKSTEP_RANK'
+/** Where a child says that it kills itself: of a SIGKILL its parent sees no more than of the system's. */
+export const SUPERVISOR = { fd: 4, json: true } as const
 const FORWARDED = ['SIGTERM', 'SIGINT', 'SIGTSTP', 'SIGTTIN'] as const
 
 /** Tells a child which one of how many it is; undefined in a process that has no supervisor. */
@@ -40,6 +42,14 @@ export interface SupervisorOptions {
 /** Runs this command line in several processes and restarts those that end; resolves to the exit code. */
 export function supervise(options: SupervisorOptions): Promise<number> {
   return new Supervisor(options).run()
+}
+
+/** How a child ended. */
+interface Ending {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  /** It had said so. */
+  readonly byItself: boolean
 }
 
 class Supervisor {
@@ -75,8 +85,13 @@ class Supervisor {
     const child = fork(process.argv[1]!, process.argv.slice(2), {
       detached: true,
       env: { ...process.env, [RANK]: `${index}/${this.#count}` },
+      stdio: ['inherit', 'inherit', 'inherit', 'ipc', 'pipe'],
     })
     const started = performance.now()
+    let byItself = false
+    child.stdio[SUPERVISOR.fd]!.on('error', () => {}).on('data', () => {
+      byItself = true
+    })
     this.#children.set(index, child)
     child.once('message', () => {
       this.#everReady = true
@@ -84,11 +99,12 @@ class Supervisor {
     })
     child.once('exit', (code, signal) => {
       if (performance.now() - started > HEALTHY_AFTER) this.#pauses.delete(index)
-      this.#ended(index, child, code, signal)
+      this.#ended(index, child, { code, signal, byItself })
     })
   }
 
-  #ended(index: number, child: ChildProcess, code: number | null, signal: NodeJS.Signals | null): void {
+  #ended(index: number, child: ChildProcess, ending: Ending): void {
+    const { code, signal } = ending
     this.#children.delete(index)
     const well = code === EXIT.ok && signal === null
     if (!well && (this.#stopping || !this.#everReady))
@@ -100,19 +116,30 @@ class Supervisor {
     }
     // What can't even start once is a mistake to be told, not an accident to be repaired.
     if (!well && !this.#everReady && !this.#stopping) this.#forward('SIGTERM')
-    if (!this.#stopping && !(well && this.#drain)) this.#restart(index, child, code, signal)
+    if (!this.#stopping && !(well && this.#drain)) this.#restart(index, child, ending)
+    else if (!well) this.#tell(index, child, ending)
     if (this.#children.size === 0 && this.#restarts.size === 0) this.#end(this.#exitCode)
   }
 
-  #restart(index: number, { pid }: ChildProcess, code: number | null, signal: NodeJS.Signals | null): void {
+  #restart(index: number, child: ChildProcess, ending: Ending): void {
     const pause = this.#pauses.get(index) ?? FIRST_PAUSE
     this.#pauses.set(index, Math.min(pause * 2, LONGEST_PAUSE))
-    const how = signal ? `was killed by ${signal}` : `ended with ${code}`
-    const fields = { event: 'child', index, child: pid, code, signal, pause }
-    this.#logger.error(fields, `process ${pid} ${how}: starting another in ${pause} ms`)
+    this.#tell(index, child, ending, pause)
     this.#restarts.set(
       index,
       setTimeout(() => this.#start(index), pause),
+    )
+  }
+
+  #tell(index: number, { pid }: ChildProcess, { code, signal, byItself }: Ending, pause?: number): void {
+    const bySignal = byItself
+      ? 'killed itself, since its lease ended while jobs were in work'
+      : `was killed by ${signal}`
+    const how = signal ? bySignal : `ended with ${code}`
+    const next = pause === undefined ? '' : `: starting another in ${pause} ms`
+    this.#logger.error(
+      { event: 'child', index, child: pid, code, signal, byItself, pause },
+      `process ${pid} ${how}${next}`,
     )
   }
 

@@ -1,0 +1,238 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { runHere } from '../security/in-process.ts'
+import { eventually, useWorkshop } from '../support/workshop.ts'
+import { Command, lockstep } from './command.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+/** What the bar on a terminal would have shown: of how much, and how far. */
+const bars: { total: number | undefined; parts: number[] }[] = []
+vi.mock('../../src/cli/progress.ts', () => ({
+  startProgress({ total }: { total: number | undefined }) {
+    const bar = { total, parts: [] as number[] }
+    bars.push(bar)
+    return { update: (part: number) => void bar.parts.push(part), stop() {} }
+  },
+}))
+
+const shop = useWorkshop()
+let env: NodeJS.ProcessEnv
+let folder: string
+
+beforeAll(async () => {
+  env = { DATABASE_URL: shop.connectionString }
+  folder = await mkdtemp(join(tmpdir(), 'lockstep-cli-'))
+})
+beforeEach(() => {
+  bars.length = 0
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+async function file(name: string, text: string | Buffer): Promise<string> {
+  const path = join(folder, name)
+  await writeFile(path, text)
+  return path
+}
+
+/** `id,n` and so many rows, each of an id and a number of its own. */
+function rows(count: number): string[] {
+  return ['id,n', ...Array.from({ length: count }, (_, index) => `id-${index},${index}`)]
+}
+
+const enqueue = (...args: string[]) => runHere(['enqueue', ...args, '--id', 'id'], env)
+
+/** The payloads of a queue, in the order in which they came. */
+async function stored(queue: string): Promise<string[]> {
+  const found = await shop.sql<{ n: string }>(
+    `SELECT payload->>'n' AS n FROM lockstep.payloads JOIN lockstep.queues USING (queue_id)
+     WHERE name = $1 ORDER BY seq`,
+    [queue],
+  )
+  return found.map(({ n }) => n)
+}
+
+async function expectEachOnce(queue: string, count: number): Promise<void> {
+  const numbers = (await stored(queue)).map(Number).toSorted((a, b) => a - b)
+  expect(numbers).toEqual(Array.from({ length: count }, (_, index) => index))
+}
+
+describe('--shuffle', () => {
+  test('checks every row before it stores one, so that the same command goes on after a bad one', async () => {
+    const lines = rows(2_100)
+    const path = await file('bad.csv', lines.with(1_951, 'id-1950,soon').join('\n'))
+    const args = ['bad', path, '--score', 'n', '--shuffle']
+    const refused = await enqueue(...args)
+    expect(refused.stderr).toMatch(/line 1952, column "n": "soon" is neither .*\nNothing was stored\.\n$/s)
+    expect(refused.code).toBe(1)
+    await file('bad.csv', lines.join('\n'))
+    expect(await enqueue(...args)).toMatchObject({ code: 0 })
+    await expectEachOnce('bad', 2_100)
+  })
+
+  test('tells the seed with which an interrupted run goes on: everything is stored exactly once', async () => {
+    const path = await file('interrupted.csv', rows(2_100).join('\n'))
+    const args = ['enqueue', 'interrupted', path, '--id', 'id', '--shuffle']
+    const blocker = await shop.session()
+    await blocker.query('BEGIN; LOCK TABLE lockstep.jobs IN SHARE MODE')
+    const command = new Command(args, { env })
+    const waits = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'lockstep.jobs'::regclass"
+    await eventually(async () => expect(await shop.sql(waits)).toHaveLength(1), 60_000)
+    command.child.kill('SIGINT')
+    await blocker.query('ROLLBACK')
+    const { code, stderr } = await command.ended
+    const [, done, advice] = /Stored: (1|2),000 rows\. Go on with (--seed \d+-2100 --skip \d+);/.exec(stderr)!
+    expect(code).toBe(130)
+
+    const { stdout } = await enqueue('interrupted', path, ...advice!.split(' '), '--json')
+    expect(JSON.parse(stdout)).toMatchObject({ stored: 2_100 - Number(done) * 1_000, merged: 0 })
+    await expectEachOnce('interrupted', 2_100)
+  })
+
+  test('goes on with --skip in no other order', async () => {
+    const path = await file('fewer.csv', rows(2_099).join('\n'))
+    const without = await enqueue('fewer', path, '--shuffle', '--skip', '1000')
+    expect(without.stderr).toMatch(/--skip after --shuffle needs the --seed that the failure told/)
+    const other = await enqueue('fewer', path, '--seed', '17-2100', '--skip', '1000')
+    expect(other.stderr).toMatch(/--seed 17-2100 is of 2,100 rows, and there are 2,099: /)
+    expect([without.code, other.code]).toEqual([2, 2])
+    expect(await stored('fewer')).toEqual([])
+  })
+
+  test('has the order of its seed', async () => {
+    const path = await file(
+      'seeded.csv',
+      rows(50)
+        .join('\n')
+        .replace(/id-\d+/g, 'one'),
+    )
+    const orders = new Map<string, string[]>()
+    for (const [queue, seed] of Object.entries({ first: '17', second: '17-50', third: '18' })) {
+      await enqueue(queue, path, '--score', 'n', '--seed', seed)
+      orders.set(queue, await stored(queue))
+    }
+    expect(orders.get('second')).toEqual(orders.get('first'))
+    expect(orders.get('third')).not.toEqual(orders.get('first'))
+    await expectEachOnce('third', 50)
+  })
+})
+
+test('a dry run says how far the rows are good, and that nothing was stored', async () => {
+  const path = await file('dry.csv', rows(1_200).with(1_101, ',1100').join('\n'))
+  const { code, stderr } = await runHere(['enqueue', 'dry', path, '--id', 'id', '--dry-run'])
+  expect(stderr).toMatch(
+    /line 1102, .*\nChecked and good: 1,000 rows\. Nothing was stored: this was a dry run\.\n$/s,
+  )
+  expect(code).toBe(1)
+})
+
+describe('the bar counts what is stored', () => {
+  test.each([
+    ['a small file', 'bar.csv', []],
+    ['a shuffled one', 'bar.csv', ['--shuffle']],
+    ['a packed one', 'bar.csv.gz', []],
+  ])('of %s', async (name, path, args) => {
+    const text = rows(2_500).join('\n')
+    const packed = path.endsWith('gz') ? gzipSync(text) : Buffer.from(text)
+    expect(await enqueue(`bar of ${name}`, await file(path, packed), ...args)).toMatchObject({ code: 0 })
+    const [{ total, parts }] = bars as [(typeof bars)[0]]
+    expect(total).toBe(packed.length)
+    const shares = parts.map((part) => part / packed.length)
+    expect(shares).toEqual([expect.closeTo(0.4, 1), expect.closeTo(0.8, 1), 1, 1])
+  })
+})
+
+describe('gzip', () => {
+  const text = rows(300).join('\n')
+
+  test('is unpacked, from a file and from stdin, whatever it is called', async () => {
+    const named = await enqueue('packed', await file('rows.csv.gz', gzipSync(text)))
+    const unnamed = await enqueue('unnamed', '--csv', await file('rows.csv', gzipSync(text)))
+    expect([named.code, unnamed.code]).toEqual([0, 0])
+    const args = ['enqueue', 'piped', '-', '--csv', '--id', 'id']
+    expect(await lockstep(args, { env, input: gzipSync(text) })).toMatchObject({ code: 0 })
+    for (const queue of ['packed', 'unnamed', 'piped']) await expectEachOnce(queue, 300)
+  })
+
+  test('that is cut off is told, with what is stored', async () => {
+    const whole = gzipSync(rows(5_000).join('\n'))
+    const path = await file('cut.csv.gz', whole.subarray(0, whole.length - 5_000))
+    const { code, stderr } = await enqueue('cut', path)
+    expect(stderr).toMatch(
+      /cut\.csv\.gz can't be unpacked, it is damaged or cut off: unexpected end of file\nStored: \d,000 rows/,
+    )
+    expect(code).toBe(1)
+  })
+})
+
+describe('a column that the file does not have is wrong usage', () => {
+  test.each([
+    ['among others', 'ordr,at\na,1\n', /has no column "id"; .*there are: ordr, at/],
+    ['where there are no rows', 'order,at\n', /has no column "id"; .*there are: order, at/],
+    [
+      'where there is another delimiter',
+      'id;at\na;1\n',
+      /has no column "id", but has one with --delimiter ';'/,
+    ],
+    ['where there are tabs', 'id\tat\na\t1\n', /has no column "id", but has one with --delimiter '\\t'/],
+    [
+      'and another delimiter',
+      'ids;at\na;1\n',
+      /has no column "id"; with --delimiter ';', did you mean "ids"\? there are: ids, at/,
+    ],
+    ['and only empty lines', '\n\n', /has no header, only empty lines/],
+  ])('%s', async (name, text, message) => {
+    const { code, stderr } = await enqueue('refused', await file(`${name}.csv`, text))
+    expect(stderr).toMatch(message)
+    expect(stderr).toMatch(/\nNothing was stored\.\n$/)
+    expect(code).toBe(2)
+  })
+
+  test('and quotes around another delimiter get the hint, too', async () => {
+    const { code, stderr } = await enqueue('refused', await file('quoted.csv', '"id";"at"\n"a";"1"\n'))
+    expect(stderr).toMatch(/; if that separates the fields, give --delimiter ';'\n/)
+    expect(code).toBe(1)
+  })
+})
+
+test.each([
+  ['an empty file', '', []],
+  ['an empty one that was packed', gzipSync(''), []],
+  ['a header alone', 'id,n\n', []],
+  ['rows that are all left out', 'id,n\na,1\n', ['--skip', '1']],
+])('%s: there are no rows, and that is told', async (name, text, args) => {
+  const path = await file(`${name}.csv`, text)
+  const { code, stdout } = await enqueue('nothing', path, ...args)
+  expect(stdout).toMatch(/ has no rows( after the first 1)?: nothing was stored\n$/)
+  expect(code).toBe(0)
+})
+
+describe('R2: merged rows are told', () => {
+  const doubled = 'id,n\na,1\nb,2\na,1\n'
+
+  test('those of the file and those that met one that waits', async () => {
+    const path = await file('doubled.csv', doubled)
+    const first = await enqueue('doubled', path)
+    expect(first.stdout).toMatch(/^3 rows pushed into "doubled", 1 of them merged, in /)
+    const again = await enqueue('doubled', path, '--json')
+    expect(JSON.parse(again.stdout)).toMatchObject({ rows: 3, stored: 3, merged: 3 })
+    // One job goes another way to the server.
+    const one = await file('one.csv', 'id,n\nb,2\n')
+    expect(JSON.parse((await enqueue('doubled', one, '--json')).stdout)).toMatchObject({ merged: 1 })
+    const fresh = await file('fresh.csv', 'id,n\na,2\nc,1\n')
+    expect((await enqueue('doubled', fresh)).stdout).toMatch(/^2 rows pushed into "doubled" in /)
+  })
+
+  test('unless the server does not count', async () => {
+    const [{ name }] = (await shop.sql<{ name: string }>('SELECT current_database() AS name')) as [
+      { name: string },
+    ]
+    await shop.sql(`ALTER DATABASE ${name} SET track_counts = off`)
+    shop.later(() => shop.sql(`ALTER DATABASE ${name} RESET track_counts`))
+    const { stdout } = await enqueue('uncounted', await file('doubled.csv', doubled), '--json')
+    expect(JSON.parse(stdout)).toMatchObject({ rows: 3, stored: 3, merged: null })
+  })
+})

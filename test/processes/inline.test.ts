@@ -1,0 +1,76 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { useWorkshop } from '../support/workshop.ts'
+
+// Processes start slowly where others want the same processor.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+/** Works a job off, ends what it began, and tells how many ms later the process was through. */
+const PROGRAM = `
+const { defineQueue, Lockstep } = await import(process.env.LOCKSTEP)
+const queue = defineQueue(process.env.QUEUE, { perform() {} })
+const lockstep = new Lockstep({ connectionString: process.env.DATABASE_URL })
+const worker = lockstep.createWorker({ queues: [queue] })
+const completed = new Promise((resolve) => worker.once('completed', resolve))
+await worker.start()
+await lockstep.enqueue(queue, { id: 'a' })
+await completed
+await worker.stop()
+await lockstep.close()
+const closed = performance.now()
+process.on('exit', () => console.log(Math.round(performance.now() - closed)))
+`
+
+const shop = useWorkshop()
+const root = join(import.meta.dirname, '../..')
+let built: string
+
+beforeAll(async () => {
+  // Inside the project, so that it finds its dependencies.
+  built = await mkdtemp(join(import.meta.dirname, '.built-'))
+  const tsc = join(root, 'node_modules/.bin/tsc')
+  await promisify(execFile)(tsc, ['-p', join(root, 'tsconfig.build.json'), '--outDir', built])
+  await cp(join(root, 'sql'), join(built, 'sql'), { recursive: true })
+})
+afterAll(() => rm(built, { recursive: true }))
+
+/** Runs the program as an argument of node's, a module; resolves to what came of it. */
+async function run(queue: string, library: string, flags: readonly string[] = []) {
+  const child = spawn(process.execPath, [...flags, '--input-type=module', '-e', PROGRAM], {
+    env: {
+      ...process.env,
+      DATABASE_URL: shop.connectionString,
+      LOCKSTEP: pathToFileURL(library).href,
+      QUEUE: queue,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let [stdout, stderr] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  const [code] = await once(child, 'close')
+  return { code: code as number, stdout, stderr }
+}
+
+describe('in a program given with `node --input-type=module -e`', () => {
+  test('a worker works, from source', async () => {
+    const ended = await run('source', join(root, 'src/index.ts'), ['--import', 'tsx'])
+    expect(ended).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  test('R15: a worker works, built; stopped and closed, nothing of it keeps the process alive', async () => {
+    const { stdout, ...ended } = await run('built', join(built, 'src/index.js'))
+    expect(ended).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(/^\d+\n$/)
+    expect(Number(stdout)).toBeLessThan(700)
+  })
+})
