@@ -4,6 +4,7 @@ import * as claimOfLanes from './0002_claim_of_lanes.ts'
 import * as pushOfOne from './0003_push_of_one.ts'
 import * as oneStatement from './0004_one_statement.ts'
 import * as nextRounds from './0005_next_rounds.ts'
+import * as bytes from './0006_bytes.ts'
 import * as release from './0007_release.ts'
 
 export interface SchemaMigration {
@@ -18,5 +19,6 @@ export const migrations: Readonly<Record<string, SchemaMigration>> = {
   '0003_push_of_one': pushOfOne,
   '0004_one_statement': oneStatement,
   '0005_next_rounds': nextRounds,
+  '0006_bytes': bytes,
   '0007_release': release,
 }

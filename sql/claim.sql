@@ -1,9 +1,9 @@
 -- Takes the next due jobs of each lane for a process. For the lane at each `place`: a row per payload, those of a job
--- together, and then a row without an id whose perform_in is that of the next job to come (NULL: none known). Times are
--- in microseconds since 1970; a lane's cursor is the place of the last job taken from it before, or, with an empty id, a
--- time that was told of. From there on the job to come is looked for where nothing was taken before, so it may be one that
--- was passed over, since its row was locked: `cut` says whether it lies before the last one taken. Elsewhere that would be
--- reading all rows again that were just taken.
+-- together (what is told of the job stands in the first of them alone), and then a row without a fence whose perform_in is
+-- that of the next job to come (NULL: none known). Times are in microseconds since 1970; a lane's cursor is the place of the
+-- last job taken from it before, or, with an empty id, a time that was told of. From there on the job to come is looked for
+-- where nothing was taken before, so it may be one that was passed over, since its row was locked: `cut` says whether it
+-- lies before the last one taken. Elsewhere that would be reading all rows again that were just taken.
 --
 -- A paused queue gives nothing, and a process whose lease has ended gets nothing: its claim would be anybody's at
 -- once. That is asked here because a process that was frozen knows of it last.
@@ -22,7 +22,16 @@
 -- 3. In a later statement, with a newer snapshot, read the payloads below the fence. The locking statement's
 --    own snapshot may be older than a push whose commit let us lock the row: its payload would not be handed
 --    over, and the completion would delete it unseen. They come as they lie there: to sort them, and to fold equal ones
---    of several rounds, is the client's part, except where a number of payloads limits the round.
+--    of several rounds, is the client's part, except where a number of payloads limits the round (see payloads_of_round).
+-- 4. No more than `_budget` bytes of payloads travel with the answer. A round that is left out, since it did not fit, or is
+--    longer than the `_max_bytes` of its own, is `passed`: it has been claimed, but what came of its payloads does not
+--    count, and load_payloads brings them. So what is too much for a client or its connection is asked for only after
+--    the claim has been committed: where the client dies of it, its crash is counted (R10), and other rounds are not held up
+--    by it. Payloads are turned into text one by one, and none after that: a large one is stored compressed and in pieces,
+--    so that its true size is known only once it has been put together. (In a loop, since a query that adds up sizes
+--    would do that with all of them.)
+--
+-- Scores come as text with all their digits, whatever the session's extra_float_digits: they come back as what was taken.
 --
 -- Plans are made once and kept while tables grow from nothing to millions, so no statement may have a plan that
 -- only a small table makes look good. Worse, where an ANALYZE finds nothing alive, the planner takes the tables for empty,
@@ -39,13 +48,16 @@ CREATE OR REPLACE FUNCTION @schema@.claim(
   _lanes smallint[],
   _counts integer[],
   _max_payloads integer[],
+  _max_bytes integer[],
   _after bigint[],
-  _after_ids text[]
+  _after_ids text[],
+  _budget bigint
 ) RETURNS TABLE (
   place integer, id text, fence bigint, perform_in bigint, retry_count integer, crashes smallint, rescued boolean,
-  error text, payload jsonb, score double precision, seq bigint, cut boolean
+  error text, payload text, score text, seq bigint, cut boolean, passed boolean
 )
 LANGUAGE plpgsql
+SET extra_float_digits = 1
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off
 AS $$
 DECLARE
@@ -61,6 +73,12 @@ DECLARE
   _crashes integer[];
   _errors text[];
   _rescued boolean[];
+  _n integer;
+  _last integer := 0;
+  _is_first boolean;
+  _payload jsonb;
+  _size integer;
+  _room bigint;
 BEGIN
   PERFORM @schema@.require_read_committed();
   PERFORM FROM @schema@.processes p WHERE p.process_id = _process_id AND p.expires_at > clock_timestamp();
@@ -110,43 +128,73 @@ BEGIN
       RAISE EXCEPTION 'a job that was locked could not be claimed: is there a trigger or a policy on the table of jobs?';
     END IF;
 
-    RETURN QUERY
-    SELECT c.place, c.id, _fence, @schema@.micros(c.perform_in), c.retry_count,
-      (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, p.payload, p.score, p.seq, false
-    FROM unnest(_places, _ids, _perform_ins, _retry_counts, _crashes, _rescued, _errors)
-      AS c(place, id, perform_in, retry_count, crashes, rescued, error)
-    LEFT JOIN LATERAL (
-      SELECT p.payload, p.score, p.seq FROM @schema@.payloads p
-      WHERE p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < _fence
-      OFFSET 0
-    ) p ON true
-    WHERE _max_payloads[c.place] IS NULL;
+    fence := _fence;
+    FOR _n, _payload, score, seq, cut IN
+      SELECT c.n, p.payload, p.score::text, p.seq, false
+      FROM unnest(_places, _ids) WITH ORDINALITY AS c(place, id, n)
+      LEFT JOIN LATERAL (
+        SELECT p.payload, p.score, p.seq FROM @schema@.payloads p
+        WHERE p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < _fence
+        OFFSET 0
+      ) p ON true
+      WHERE _max_payloads[c.place] IS NULL
+      UNION ALL
+      SELECT c.n, p.payload, p.score::text, p.seq, p.cut
+      FROM unnest(_places, _ids) WITH ORDINALITY AS c(place, id, n)
+      LEFT JOIN LATERAL @schema@.payloads_of_round(
+        _queue_ids[c.place], c.id, _fence, _max_payloads[c.place], _max_bytes[c.place]
+      ) p ON true
+      WHERE _max_payloads[c.place] IS NOT NULL
+    LOOP
+      IF _n <> _last THEN
+        _last := _n;
+        _is_first := true;
+        place := _places[_n];
+        id := _ids[_n];
+        perform_in := @schema@.micros(_perform_ins[_n]);
+        retry_count := _retry_counts[_n];
+        crashes := _crashes[_n] + _rescued[_n]::integer;
+        rescued := _rescued[_n];
+        error := _errors[_n];
+        passed := false;
+        _room := _max_bytes[place];
+      ELSIF passed THEN
+        CONTINUE;
+      ELSIF _is_first THEN
+        _is_first := false;
+        id := NULL;
+        perform_in := NULL;
+        retry_count := NULL;
+        crashes := NULL;
+        rescued := NULL;
+        error := NULL;
+      END IF;
+      payload := _payload;
+      _size := coalesce(octet_length(payload), 0);
+      _room := _room - _size;
+      _budget := _budget - _size;
+      IF _room < 0 OR _budget < 0 THEN
+        payload := NULL;
+        passed := true;
+      END IF;
+      RETURN NEXT;
+      EXIT WHEN _budget < 0;
+    END LOOP;
 
-    IF cardinality(array_remove(_max_payloads, NULL)) > 0 THEN
+    IF _budget < 0 THEN
       RETURN QUERY
       SELECT c.place, c.id, _fence, @schema@.micros(c.perform_in), c.retry_count,
-        (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, p.payload, p.score, p.seq, p.cut
-      FROM unnest(_places, _ids, _perform_ins, _retry_counts, _crashes, _rescued, _errors)
-        AS c(place, id, perform_in, retry_count, crashes, rescued, error)
-      LEFT JOIN LATERAL (
-        SELECT f.payload, f.score, f.seq, count(*) OVER () > _max_payloads[c.place] AS cut
-        FROM (
-          SELECT DISTINCT ON (p.digest) p.payload, p.score, p.seq
-          FROM @schema@.payloads p
-          WHERE p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < _fence
-          ORDER BY p.digest, p.score, p.seq
-        ) f
-        ORDER BY f.score, f.seq
-        LIMIT _max_payloads[c.place]
-      ) p ON true
-      WHERE _max_payloads[c.place] IS NOT NULL;
+        (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, NULL, NULL, NULL::bigint, false, true
+      FROM unnest(_places, _ids, _perform_ins, _retry_counts, _crashes, _rescued, _errors) WITH ORDINALITY
+        AS c(place, id, perform_in, retry_count, crashes, rescued, error, n)
+      WHERE (_max_payloads[c.place] IS NOT NULL, c.n) > (_max_payloads[_places[_last]] IS NOT NULL, _last);
     END IF;
   END IF;
 
   RETURN QUERY
   SELECT w.place::integer, NULL, NULL::bigint, @schema@.micros(h.perform_in), NULL::integer, NULL::smallint,
-    NULL::boolean, NULL, NULL::jsonb, NULL::double precision, NULL::bigint,
-    coalesce((h.perform_in, h.id) < (_perform_ins[t.n], _ids[t.n]), false)
+    NULL::boolean, NULL, NULL, NULL, NULL::bigint,
+    coalesce((h.perform_in, h.id) < (_perform_ins[t.n], _ids[t.n]), false), NULL::boolean
   FROM unnest(_queue_ids, _shards, _lanes, _after, _after_ids) WITH ORDINALITY
     AS w(queue_id, shard, lane, after, after_id, place)
   JOIN @schema@.queues q ON q.queue_id = w.queue_id AND q.paused_at IS NULL

@@ -50,7 +50,7 @@ export class CrashLimitError extends LockstepError {
   constructor(crashes: number) {
     super(
       'LOCKSTEP_CRASH_LIMIT',
-      `the worker process died ${crashes} times in a row while this job was in work; see whether the job kills it (memory, native code, process.exit)`,
+      `the worker process died ${crashes} times in a row while this job was in work, or did not get its payloads; see whether the job kills it (memory, native code, process.exit), and whether its payloads are too large: maxBytes bounds them`,
     )
   }
 }

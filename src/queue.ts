@@ -32,6 +32,11 @@ interface Policy {
   readonly batchSize?: number
   /** Payloads one round takes of an id at most: the lowest scores. Default: all. */
   readonly maxPayloads?: number
+  /**
+   * Bytes of payloads, as JSON text, that one round takes of an id at most: the lowest scores, one payload at least; what is
+   * left follows in the next round. In memory they take several times as much. Default 4 MiB.
+   */
+  readonly maxBytes?: number
   /** Retries before the lowest payload dies; 0 means one run. Default 25. */
   readonly maxRetryCount?: number
   /** Crashes in a row before a round counts as failed. Default 3. */
@@ -65,6 +70,7 @@ export interface Queue<Payload = unknown> extends Required<Omit<Policy, 'maxPayl
 
 const DEFAULT_SHARDS = 5
 const DEFAULT_BATCH_SIZE = 1
+const DEFAULT_MAX_BYTES = 4 * 1024 * 1024
 const DEFAULT_MAX_RETRY_COUNT = 25
 const DEFAULT_MAX_CRASHES = 3
 /** A shard's number in an advisory lock has room for so many. */
@@ -77,6 +83,7 @@ const OPTIONS = [
   'shards',
   'batchSize',
   'maxPayloads',
+  'maxBytes',
   'maxRetryCount',
   'maxCrashes',
   'timeout',
@@ -107,6 +114,7 @@ export function defineQueue<Payload>(
     name,
     shards: whole('shards', 1, MAX_SHARDS, DEFAULT_SHARDS),
     batchSize: whole('batchSize', 1, MAX_BATCH_SIZE, DEFAULT_BATCH_SIZE),
+    maxBytes: whole('maxBytes', 1, MAX_INTEGER, DEFAULT_MAX_BYTES),
     maxRetryCount: whole('maxRetryCount', 0, MAX_INTEGER, DEFAULT_MAX_RETRY_COUNT),
     maxCrashes: whole('maxCrashes', 1, 32_767, DEFAULT_MAX_CRASHES),
     maxPayloads: options.maxPayloads === undefined ? undefined : whole('maxPayloads', 1, MAX_INTEGER, 1),

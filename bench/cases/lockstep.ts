@@ -33,7 +33,7 @@ async function claimTime({ contender, size, pool }: Bench): Promise<Figures> {
   for (let claim = 0; claim < CLAIMS; claim += 1) {
     const shard = claim % cursors.length
     const key = { queueId, shard, lane: 0 }
-    const wish = { key, cursor: cursors[shard]!, count: PER_CLAIM, maxPayloads: undefined }
+    const wish = { key, cursor: cursors[shard]!, count: PER_CLAIM, maxPayloads: undefined, maxBytes: 2 ** 22 }
     const startedAt = performance.now()
     const { claims } = await exchange(database, processId, [], [wish])
     times.push(performance.now() - startedAt)

@@ -37,7 +37,8 @@ REVOKE ALL ON FUNCTION
   @schema@.bury_lowest, @schema@.check_jobs, @schema@.claim, @schema@.complete, @schema@.create_queue,
   @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue, @schema@.enqueue_many, @schema@.fail,
   @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.hold_waiting, @schema@.is_gone,
-  @schema@.is_waited_for, @schema@.kill, @schema@.look, @schema@.micros, @schema@.payloads_from, @schema@.payloads_of,
+  @schema@.is_waited_for, @schema@.kill, @schema@.load_payloads, @schema@.look, @schema@.micros, @schema@.payloads_from,
+  @schema@.payloads_of, @schema@.payloads_of_round,
   @schema@.perform_now, @schema@.problem_of, @schema@.push_many, @schema@.rehome, @schema@.release, @schema@.requeue,
   @schema@.require_read_committed, @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake,
   @schema@.installation
@@ -59,8 +60,8 @@ TO @producer@;
 -- read the payloads in the morgue, set a sequence back, or change queues, ids and the list of migrations.
 GRANT EXECUTE ON FUNCTION
   @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.fail,
-  @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.is_gone, @schema@.look, @schema@.micros,
-  @schema@.payloads_from, @schema@.payloads_of, @schema@.rehome, @schema@.release, @schema@.require_read_committed,
+  @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.is_gone, @schema@.load_payloads, @schema@.look,
+  @schema@.micros, @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.rehome, @schema@.release, @schema@.require_read_committed,
   @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake
 TO @worker@;
 GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;

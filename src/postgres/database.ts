@@ -20,19 +20,13 @@ export interface Transaction {
   readonly lends?: boolean
 }
 
-type Parsers = Readonly<Record<number, (text: string) => unknown>>
+const INT8: number = pg.types.builtins.INT8
 
-/**
- * Counts, fences and microseconds stay below 2^53, so a bigint column is read as a number; other types as `parsers`
- * by their oid have it, else as usual.
- */
-export function typesWith(parsers: Parsers): pg.CustomTypesConfig {
-  const all: Parsers = { [pg.types.builtins.INT8]: Number, ...parsers }
-  const getTypeParser = (oid: number, format: 'text') => all[oid] ?? pg.types.getTypeParser(oid, format)
-  return { getTypeParser: getTypeParser as pg.CustomTypesConfig['getTypeParser'] }
-}
-
-const TYPES = typesWith({})
+/** Counts, fences and microseconds stay below 2^53, so a bigint column is read as a number; other types as usual. */
+const TYPES = {
+  getTypeParser: (oid: number, format: 'text') =>
+    oid === INT8 ? Number : pg.types.getTypeParser(oid, format),
+} as pg.CustomTypesConfig
 
 const names = new Map<string, string>()
 
@@ -79,11 +73,12 @@ export class Database {
     text: string,
     values: unknown[] = [],
     on: Queryable = this.pool,
-    types = TYPES,
     name?: string,
+    longer = 0,
   ): Promise<Row[]> {
     try {
-      const query = { text, values, types, name, query_timeout: this.#callTimeout }
+      const query_timeout = this.#callTimeout && this.#callTimeout + longer
+      const query = { text, values, types: TYPES, name, query_timeout }
       const { rows } = await (
         on as unknown as { query(query: pg.QueryConfig): Promise<{ rows: Row[] }> }
       ).query(query)
@@ -97,21 +92,22 @@ export class Database {
    * A statement that each connection of the pool parses once. A pooler in between may hand the next call to a session
    * that doesn't know it, or knows it already: then nothing was done, and statements have no names from then on.
    */
-  async prepared<Row>(text: string, values: unknown[], types = TYPES): Promise<Row[]> {
-    if (!this.#names) return this.query<Row>(text, values, this.pool, types)
+  async prepared<Row>(text: string, values: unknown[], longer = 0): Promise<Row[]> {
+    if (!this.#names) return this.query<Row>(text, values, this.pool, undefined, longer)
     try {
-      return await this.query<Row>(text, values, this.pool, types, statementName(text))
+      return await this.query<Row>(text, values, this.pool, statementName(text), longer)
     } catch (error) {
       if (!isAboutItsName(error)) throw error
       this.#names = false
-      return this.prepared<Row>(text, values, types)
+      return this.prepared<Row>(text, values, longer)
     }
   }
 
-  /** Calls a function of the schema, in a READ COMMITTED transaction. */
-  async call<Row>(name: string, values: unknown[], on?: Queryable, types = TYPES): Promise<Row[]> {
+  /** Calls a function of the schema, in a READ COMMITTED transaction. It may take `longer` ms more than others. */
+  async call<Row>(name: string, values: unknown[], on?: Queryable, longer = 0): Promise<Row[]> {
     const text = this.#callText('SELECT * FROM', name, values.length)
-    return on ? this.query<Row>(text, values, on, types) : this.alone<Row>(text, values, types)
+    if (on) return this.query<Row>(text, values, on, undefined, longer)
+    return this.alone<Row>(text, values, longer)
   }
 
   /** Calls one for what it does, not for what it returns; through others' drivers in the form they do least about. */
@@ -131,14 +127,15 @@ export class Database {
   }
 
   /** Runs a statement in a READ COMMITTED transaction of its own, which a statement alone is on most servers. */
-  async alone<Row>(text: string, values: unknown[], types = TYPES): Promise<Row[]> {
-    if (this.#wrap) return this.transaction((client) => this.query<Row>(text, values, client, types))
+  async alone<Row>(text: string, values: unknown[], longer = 0): Promise<Row[]> {
+    if (this.#wrap)
+      return this.transaction((client) => this.query<Row>(text, values, client, undefined, longer))
     try {
-      return await this.prepared<Row>(text, values, types)
+      return await this.prepared<Row>(text, values, longer)
     } catch (error) {
       if (!hasCode(error, 'LOCKSTEP_ISOLATION')) throw error
       this.#wrap = true
-      return this.alone<Row>(text, values, types)
+      return this.alone<Row>(text, values, longer)
     }
   }
 

@@ -1,5 +1,7 @@
-import pg from 'pg'
-import { typesWith } from '../postgres/database.ts'
+import type { Queue } from '../queue.ts'
+
+/** How much one round takes of an id. */
+export type RoundLimits = Pick<Queue, 'maxPayloads' | 'maxBytes'>
 
 /** The jobs of one class of service in one shard: what a claim takes from. */
 export interface LaneKey {
@@ -25,11 +27,13 @@ export interface Round {
   /** Its last process died with it. */
   readonly rescued: boolean
   readonly error: string | null
+  /** They did not come with the claim, and are loaded before the round begins. */
+  readonly toLoad: boolean
   readonly payloads: unknown[]
   readonly scores: number[]
   /** Characters of its payloads. */
   readonly size: number
-  /** The last payload taken, where maxPayloads left some behind. */
+  /** The last payload taken, where maxPayloads or maxBytes left some behind. */
   readonly cut: { score: number; seq: number } | undefined
 }
 
@@ -41,27 +45,31 @@ export interface Claim {
   readonly passed: boolean
 }
 
-/** A payload of a claimed job; without an id, the next job to come. */
-export interface ClaimRow {
-  id: string | null
-  fence: number
-  perform_in: number | null
-  retry_count: number
-  crashes: number
-  rescued: boolean
-  error: string | null
+/** A payload of a round. */
+export interface PayloadRow {
   /** JSON. */
-  payload: string
-  score: number
-  seq: number | null
-  cut: boolean | null
+  readonly payload: string | null
+  /** As text with all its digits, whatever the session's settings. */
+  readonly score: string | null
+  /** null: a row without a payload. */
+  readonly seq: number | null
+  readonly cut: boolean | null
 }
 
-/** How large a payload is, its text alone tells. */
-export const JSON_AS_TEXT = typesWith({ [pg.types.builtins.JSONB]: String })
+/** A payload of a claimed job, the first of them with what is told of the job; without a fence, the next job to come. */
+export interface ClaimRow extends PayloadRow {
+  readonly id: string | null
+  readonly fence: number | null
+  readonly perform_in: number | null
+  readonly retry_count: number
+  readonly crashes: number
+  readonly rescued: boolean
+  readonly error: string | null
+  readonly passed: boolean | null
+}
 
 export function toClaim(rows: ClaimRow[]): Claim {
-  const next = rows.at(-1)?.id === null ? rows.pop() : undefined
+  const next = rows.at(-1)?.fence === null ? rows.pop() : undefined
   return { rounds: gather(rows), head: next?.perform_in ?? null, passed: next?.cut ?? false }
 }
 
@@ -70,7 +78,7 @@ function gather(rows: readonly ClaimRow[]): Round[] {
   const rounds: Round[] = []
   for (let from = 0, to = 1; from < rows.length; from = to) {
     to = from + 1
-    while (to < rows.length && rows[to]!.id === rows[from]!.id) to += 1
+    while (to < rows.length && rows[to]!.id === null) to += 1
     rounds.push(roundOf(rows.slice(from, to)))
   }
   return rounds
@@ -78,21 +86,39 @@ function gather(rows: readonly ClaimRow[]): Round[] {
 
 function roundOf(rows: readonly ClaimRow[]): Round {
   const [job] = rows as [ClaimRow]
-  // Nothing of ours leaves a job without payloads; deleting rows by hand does.
-  const payloads = job.seq === null ? [] : rows.length === 1 ? rows : inOrder(rows)
-  const last = payloads.at(-1)
+  const toLoad = rows.at(-1)!.passed === true
   return {
     id: job.id!,
-    fence: job.fence,
+    fence: job.fence!,
     performIn: job.perform_in!,
     retryCount: job.retry_count,
     crashes: job.crashes,
     rescued: job.rescued,
     error: job.error,
-    payloads: payloads.map(({ payload }) => JSON.parse(payload)),
-    scores: payloads.map(({ score }) => score),
-    size: payloads.reduce((sum, { payload }) => sum + payload.length, 0),
-    cut: last?.cut ? { score: last.score, seq: last.seq! } : undefined,
+    toLoad,
+    ...setOf(toLoad ? [] : rows),
+  }
+}
+
+interface Entry {
+  readonly text: string
+  readonly score: number
+  readonly seq: number
+}
+
+/** What a round takes of its job, in order. */
+export function setOf(rows: readonly PayloadRow[]): Pick<Round, 'payloads' | 'scores' | 'size' | 'cut'> {
+  // Nothing of ours leaves a job without payloads; deleting rows by hand does.
+  const entries = rows
+    .filter(({ seq }) => seq !== null)
+    .map(({ payload, score, seq }): Entry => ({ text: payload!, score: Number(score), seq: seq! }))
+  const set = entries.length > 1 ? inOrder(entries) : entries
+  const last = set.at(-1)
+  return {
+    payloads: set.map(({ text }) => JSON.parse(text)),
+    scores: set.map(({ score }) => score),
+    size: set.reduce((sum, { text }) => sum + text.length, 0),
+    cut: last && rows.at(-1)!.cut ? { score: last.score, seq: last.seq } : undefined,
   }
 }
 
@@ -100,8 +126,8 @@ function roundOf(rows: readonly ClaimRow[]): Round {
  * By score, those of one score as they came; of equal payloads that several rounds have left, the lowest. Equal ones
  * have one text: jsonb has sorted their keys.
  */
-function inOrder(rows: readonly ClaimRow[]): ClaimRow[] {
-  const sorted = rows.toSorted((a, b) => a.score - b.score || a.seq! - b.seq!)
+function inOrder(entries: readonly Entry[]): Entry[] {
+  const sorted = entries.toSorted((a, b) => a.score - b.score || a.seq - b.seq)
   const seen = new Set<string>()
-  return sorted.filter(({ payload }) => !seen.has(payload) && seen.add(payload))
+  return sorted.filter(({ text }) => !seen.has(text) && seen.add(text))
 }

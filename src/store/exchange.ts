@@ -3,9 +3,9 @@ import {
   type Claim,
   type ClaimRow,
   type Cursor,
-  JSON_AS_TEXT,
   type LaneKey,
   type Round,
+  type RoundLimits,
   toClaim,
 } from './claim.ts'
 import { cutsOf, type Exception, type ExceptionRow, exceptionOf } from './settle.ts'
@@ -17,12 +17,17 @@ export interface DoneRound {
 }
 
 /** What is asked of a lane: so many jobs from its cursor on. */
-export interface Wish {
+export interface Wish extends RoundLimits {
   readonly key: LaneKey
   readonly cursor: Cursor
   readonly count: number
-  readonly maxPayloads: number | undefined
 }
+
+/**
+ * Bytes of payloads, as JSON text, that the answer to one call brings at most. What is beyond is claimed, too, and loaded
+ * before it begins: so an answer always fits memory and the time a call may take.
+ */
+export const MOST_BYTES = 4 * 1024 * 1024
 
 export interface Exchanged {
   /** Of the rounds that succeeded, those that were not simply finished. */
@@ -47,15 +52,14 @@ export async function exchange(
   tx?: Queryable,
 ): Promise<Exchanged> {
   const values: unknown[] = [processId]
-  const placed = (columns: readonly (unknown[] | null)[]) =>
-    columns.map((column) => `$${values.push(column)}`)
+  const placed = (columns: readonly unknown[]) => columns.map((column) => `$${values.push(column)}`)
   const parts: string[] = []
   if (done.length > 0) parts.push(completing(database.prefix, placed(columnsOfDone(done))))
   if (wishes.length > 0) parts.push(claiming(database.prefix, placed(columnsOf(wishes))))
   const text = parts.join(' UNION ALL ')
   const rows = tx
-    ? await database.query<AnswerRow>(text, values, tx, JSON_AS_TEXT)
-    : await database.alone<AnswerRow>(text, values, JSON_AS_TEXT)
+    ? await database.query<AnswerRow>(text, values, tx)
+    : await database.alone<AnswerRow>(text, values)
   const exceptions = rows.filter(({ place }) => place === null).map(exceptionOf)
   return { exceptions, claims: claimsOf(rows, wishes) }
 }
@@ -63,8 +67,8 @@ export async function exchange(
 /** Rows of both kinds have the columns of both. */
 function completing(prefix: string, [queueIds, ...columns]: readonly string[]): string {
   return `SELECT NULL::integer AS place, c.id, NULL::bigint AS fence, c.perform_in, NULL::integer AS retry_count,
-      NULL::smallint AS crashes, NULL::boolean AS rescued, NULL AS error, NULL::jsonb AS payload,
-      NULL::double precision AS score, NULL::bigint AS seq, NULL::boolean AS cut,
+      NULL::smallint AS crashes, NULL::boolean AS rescued, NULL AS error, NULL AS payload,
+      NULL AS score, NULL::bigint AS seq, NULL::boolean AS cut, NULL::boolean AS passed,
       c.queue_id, c.outcome, c.shard, c.lane
     FROM ${prefix}.complete(${queueIds}, $1, ${columns.join(', ')}, false) c`
 }
@@ -84,15 +88,17 @@ function columnsOfDone(done: readonly DoneRound[]): (unknown[] | null)[] {
   ]
 }
 
-function columnsOf(wishes: readonly Wish[]): unknown[][] {
+function columnsOf(wishes: readonly Wish[]): unknown[] {
   return [
     wishes.map(({ key }) => key.queueId),
     wishes.map(({ key }) => key.shard),
     wishes.map(({ key }) => key.lane),
     wishes.map(({ count }) => count),
     wishes.map(({ maxPayloads }) => maxPayloads ?? null),
+    wishes.map(({ maxBytes }) => maxBytes),
     wishes.map(({ cursor }) => cursor.after),
     wishes.map(({ cursor }) => cursor.afterId),
+    MOST_BYTES,
   ]
 }
 

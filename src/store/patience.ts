@@ -1,13 +1,12 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 import { isRefusedLock } from '../postgres/failure.ts'
-import type { LaneKey, Round } from './claim.ts'
+import type { LaneKey, Round, RoundLimits } from './claim.ts'
 import { exchange } from './exchange.ts'
 
 /** A job that claims pass over, since its row is locked whenever they come: due at `performIn`, microseconds since 1970. */
-export interface Passed {
+export interface Passed extends RoundLimits {
   readonly key: LaneKey
   readonly performIn: number
-  readonly maxPayloads: number | undefined
 }
 
 /**
@@ -32,11 +31,11 @@ export async function claimWaiting(
   database: Database,
   tx: Queryable,
   processId: number,
-  { key, performIn, maxPayloads }: Passed,
+  { key, performIn, ...limits }: Passed,
 ): Promise<Round[]> {
   const cursor = { after: performIn - 1, afterId: '' }
   const place = [key.queueId, key.shard, key.lane, cursor.after, cursor.afterId]
   await database.call('wait_for', [processId, ...place], tx)
-  const { claims } = await exchange(database, processId, [], [{ key, cursor, count: 1, maxPayloads }], tx)
+  const { claims } = await exchange(database, processId, [], [{ ...limits, key, cursor, count: 1 }], tx)
   return claims[0]!.rounds
 }

@@ -30,10 +30,13 @@ export async function workOff(
   return []
 }
 
-/** One that crashed too often has failed, and so has one without payloads: to call it done could hide that they were lost. */
+/**
+ * One that crashed too often has failed, whether its payloads are here or not; and so has one that has none: to call it done
+ * could hide that they were lost.
+ */
 function withoutHandler({ queue, describe }: Performance, rounds: readonly Round[]): Outcome {
-  const errorOf = ({ payloads, crashes }: Round) =>
-    payloads.length === 0 ? new EmptyJobError() : new CrashLimitError(crashes)
+  const errorOf = ({ crashes }: Round) =>
+    crashes < queue.maxCrashes ? new EmptyJobError() : new CrashLimitError(crashes)
   const failed = rounds.map((round) => failure(queue, round, errorOf(round), describe))
   return { completed: [], failed, released: [] }
 }

@@ -1,7 +1,7 @@
 import type { Database } from '../postgres/database.ts'
 import { isConnectionFailure } from '../postgres/failure.ts'
 import type { Claim, Round } from '../store/claim.ts'
-import { type DoneRound, exchange, type Wish } from '../store/exchange.ts'
+import { type DoneRound, exchange, MOST_BYTES, type Wish } from '../store/exchange.ts'
 import type { Exception } from '../store/settle.ts'
 
 /** Calls under way at once: while the server works on some, the handlers of the others' jobs run. */
@@ -16,12 +16,19 @@ interface Deferred<T> {
 
 interface Asked extends Deferred<Claim> {
   readonly wish: Wish
-  readonly likely: number
+  readonly likely: Likely
 }
 
 interface Told extends Deferred<Exception[]> {
   readonly queueId: number
   readonly rounds: readonly Round[]
+}
+
+/** What may come of a wish. */
+export interface Likely {
+  readonly jobs: number
+  /** Characters of their payloads. */
+  readonly size: number
 }
 
 /** What one call carries. */
@@ -45,8 +52,8 @@ export class Exchange {
     this.#database = database
   }
 
-  /** `likely`: so many jobs may come of it. Rejects where it is unknown whether anything was claimed. */
-  claim(processId: number, wish: Wish, likely: number): Promise<Claim> {
+  /** Rejects where it is unknown whether anything was claimed. */
+  claim(processId: number, wish: Wish, likely: Likely): Promise<Claim> {
     return new Promise((resolve, reject) => {
       this.#parcel(processId).asked.push({ wish, likely, resolve, reject })
     })
@@ -89,7 +96,13 @@ export class Exchange {
     let jobs = 0
     for (; told.length > 0 && jobs < MAX_JOBS; part.told.push(told.shift()!)) jobs += told[0]!.rounds.length
     jobs = 0
-    for (; asked.length > 0 && jobs < MAX_JOBS; part.asked.push(asked.shift()!)) jobs += asked[0]!.likely
+    // What is beyond the bytes of an answer would have to be loaded by itself.
+    for (let size = 0; asked.length > 0 && jobs < MAX_JOBS && size < MOST_BYTES; ) {
+      const one = asked.shift()!
+      jobs += one.likely.jobs
+      size += one.likely.size
+      part.asked.push(one)
+    }
     if (told.length + asked.length === 0) this.#waiting.delete(processId)
     return part
   }

@@ -86,12 +86,12 @@ export class Patience implements Service {
     const { database, identity, timetable, logger, lockTimeout, onLostAnswer } = this.#options
     const { lane, performIn } = overdue
     const { processId } = identity
-    const { maxPayloads } = lane.shard.served.queue
+    const { maxPayloads, maxBytes } = lane.shard.served.queue
     identity.took(processId, 1)
     try {
       const timeout = Math.min(FIRST_WAIT * 2 ** overdue.waits, lockTimeout)
       overdue.waits += 1
-      const passed = { key: lane.key, performIn, maxPayloads }
+      const passed = { key: lane.key, performIn, maxPayloads, maxBytes }
       const rounds = await patiently(database, timeout, (tx) => claimWaiting(database, tx, processId, passed))
       if (!rounds) return
       this.#forget(overdue)

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { createPool, prepareSession } from '../postgres/connection.ts'
 import { Database } from '../postgres/database.ts'
 import { MAX_CALLS } from './exchange.ts'
+import { LOADS_AT_ONCE } from './loading.ts'
 import type { WorkerHome } from './options.ts'
 import { WAITING_AT_ONCE } from './settlements.ts'
 
@@ -20,7 +21,7 @@ export class Pools {
   readonly handlers: Database
 
   constructor(slots: number, home: WorkerHome) {
-    this.own = open(MAX_CALLS + OTHER_CALLS + WAITING_AT_ONCE + WAITING_CLAIMS, home)
+    this.own = open(MAX_CALLS + LOADS_AT_ONCE + OTHER_CALLS + WAITING_AT_ONCE + WAITING_CLAIMS, home)
     this.handlers = open(slots, home)
   }
 

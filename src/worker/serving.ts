@@ -2,9 +2,8 @@ import { isConnectionFailure } from '../postgres/failure.ts'
 import type { Claim, Round } from '../store/claim.ts'
 import { LONGEST_IN_HAND } from './appetite.ts'
 import { workOff } from './batch.ts'
-import type { Describe } from './description.ts'
-import type { WorkerEmitter } from './events.ts'
 import type { Exchange } from './exchange.ts'
+import { Loading, type LoadingOptions } from './loading.ts'
 import { Patience, type PatienceOptions } from './patience.ts'
 import { Abort } from './perform.ts'
 import type { Running, RunningBatch } from './running.ts'
@@ -16,13 +15,11 @@ import type { BatchSettings } from './transaction.ts'
 /** Who took what is in hand. */
 type Hand = Omit<Claimant, 'startedAt'>
 
-export interface ServingOptions extends PatienceOptions {
+export interface ServingOptions extends PatienceOptions, LoadingOptions {
   readonly exchange: Exchange
   readonly batchSettings: BatchSettings
-  readonly describe: Describe
   readonly running: Running
   readonly clock: ServerClock
-  readonly events: WorkerEmitter
   /** ms until a lane is tried again whose claim failed. */
   readonly poll: number
   /** Whether several batches of a lane may be taken at once. */
@@ -33,10 +30,12 @@ export interface ServingOptions extends PatienceOptions {
 export class Serving {
   readonly patience: Patience
   readonly #options: ServingOptions
+  readonly #loading: Loading
 
   constructor(options: ServingOptions) {
     this.#options = options
     this.patience = new Patience(options)
+    this.#loading = new Loading(options)
   }
 
   /** The claim counts as a round from before it is sent: whom its rows belong to does not retire meanwhile. */
@@ -66,9 +65,11 @@ export class Serving {
     lane.claimBegins()
     try {
       const { key, cursor, appetite } = lane
-      const count = takesAhead ? appetite.jobs : queue.batchSize
-      const wish = { key, cursor, count, maxPayloads: queue.maxPayloads }
-      const taken = await exchange.claim(processId, wish, Math.min(count, lane.likely))
+      const { maxPayloads, maxBytes } = queue
+      const count = takesAhead ? appetite.jobs : appetite.batch
+      const wish = { key, cursor, count, maxPayloads, maxBytes }
+      const jobs = Math.min(count, lane.likely)
+      const taken = await exchange.claim(processId, wish, { jobs, size: appetite.likelySize(jobs) })
       lane.claimEnded(taken, clock.now())
       if (lane.overdue !== undefined) this.patience.waitFor(lane, lane.overdue)
       return taken
@@ -94,14 +95,24 @@ export class Serving {
   async #play(lane: Lane, hand: Hand, left: Round[], until: number): Promise<void> {
     const { batchSize } = hand.served.queue
     const giveBack = () => this.#giveBack(hand, left.splice(0))
-    const timer = left.length > batchSize ? setTimeout(giveBack, until - performance.now()) : undefined
+    let timer: NodeJS.Timeout | undefined
     if (!this.#mayBegin(lane, hand)) giveBack()
     while (left.length > 0) {
-      await this.#workOff(lane, hand, left.splice(0, batchSize))
+      const taken = takeBatch(left, batchSize)
+      if (left.length > 0) timer ??= setTimeout(giveBack, until - performance.now())
+      const batch = taken[0]!.toLoad ? await this.#load(lane, hand, taken[0]!) : taken
+      if (this.#mayBegin(lane, hand)) await this.#workOff(lane, hand, batch)
+      else this.#giveBack(hand, batch)
       // A timer does not come between handlers that leave the event loop no turn.
       if (!this.#mayBegin(lane, hand) || performance.now() > until) giveBack()
     }
     clearTimeout(timer)
+  }
+
+  async #load(lane: Lane, hand: Hand, round: Round): Promise<Round[]> {
+    const claimant = { ...hand, startedAt: performance.now() }
+    const loaded = await this.#loading.load(claimant, round, () => this.#mayBegin(lane, hand))
+    return loaded ? [loaded] : []
   }
 
   /** Meanwhile the worker may have been told to stop, its lease may have ended, or the shard may be to go. */
@@ -111,11 +122,13 @@ export class Serving {
   }
 
   #giveBack(hand: Hand, released: readonly Round[]): void {
+    if (released.length === 0) return
     const claimant = { ...hand, startedAt: performance.now() }
     this.#options.settlements.settle(claimant, { completed: [], failed: [], released })
   }
 
   async #workOff(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
+    if (rounds.length === 0) return
     const { running, batchSettings, settlements, events, identity } = this.#options
     const { shard, slot, served } = hand
     const claimant = { ...hand, startedAt: performance.now() }
@@ -141,4 +154,12 @@ export class Serving {
       running.remove(batch)
     }
   }
+}
+
+/** The next of what is in hand: those that came with the claim, or one that is to be loaded, alone. */
+function takeBatch(left: Round[], batchSize: number): Round[] {
+  const most = Math.min(batchSize, left.length)
+  let count = 1
+  while (count < most && !left[0]!.toLoad && !left[count]!.toLoad) count += 1
+  return left.splice(0, count)
 }

@@ -18,7 +18,17 @@ describe('a body is split into its statements', () => {
     expect(texts(body)).toEqual([`a ';' "b;" $$;$$;`, '(SELECT 1; 2) c;'])
   })
 
-  test('and a loop is refused rather than left in one piece', () => {
+  test('and a loop over a query is one, with all that is done with its rows', () => {
+    const body =
+      'BEGIN a; FOR x IN SELECT CASE WHEN y THEN 1 END FROM z LOOP IF x THEN b; END IF; c; END LOOP; d; END'
+    expect(statementsOf(body).map(({ text }) => text)).toEqual([
+      'a;',
+      'FOR x IN SELECT CASE WHEN y THEN 1 END FROM z LOOP IF x THEN b; END IF; c; END LOOP;',
+      'd;',
+    ])
+  })
+
+  test('and another loop is refused rather than left in one piece', () => {
     expect(() => statementsOf('BEGIN LOOP a; END LOOP; END')).toThrow('LOOP')
   })
 })
@@ -36,7 +46,7 @@ describe('the protocol', () => {
       enqueue: ['1', '2', '3', '3 locks', '4'],
       enqueue_many: ['1'],
       push_many: ['1', '2', '3'],
-      claim: ['1', '2', '2 locks', '3', '4', '5', '6'],
+      claim: ['1', '2', '2 locks', '3', '4', '5'],
       is_gone: ['1', '2', '2 locks', '3'],
       hold: ['1', '1 locks', '2', '2 locks'],
       complete: ['1', '2', '3', '4', '5', '6', '7'],

@@ -77,7 +77,7 @@ export const claimWaiting: Operation = {
   async act(scene, session) {
     const { board, players } = scene
     const key = { queueId: board.queueId, shard: 0, lane: 0 }
-    const passed = { key, performIn: PAST * 1_000, maxPayloads: undefined }
+    const passed = { key, performIn: PAST * 1_000, maxPayloads: undefined, maxBytes: 1_000 }
     const [round] = await claimWaitingFor(board.stage.database, session, players.Q.processId, passed)
     return round ? taken(scene, round) : 'nothing'
   },

@@ -10,7 +10,7 @@ const TOKEN =
   /--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w*)\$[\s\S]*?\$\1\$|[A-Za-z_]\w*|\s+|[\s\S]/g
 const IGNORED = /^(--|\/\*|\s)/
 /** What would need a rule of its own; the protocol does without. */
-const UNKNOWN = /^(BEGIN|CASE|FOR|FOREACH|LOOP|WHILE|EXCEPTION|<)$/i
+const UNKNOWN = /^(BEGIN|CASE|FOREACH|LOOP|WHILE|EXCEPTION|<)$/i
 
 interface Token {
   readonly text: string
@@ -19,7 +19,10 @@ interface Token {
   readonly depth: number
 }
 
-/** The statements of a PL/pgSQL body. IF … END IF is not one, what stands in its branches is. */
+/**
+ * The statements of a PL/pgSQL body. IF … END IF is not one, what stands in its branches is. FOR … END LOOP is: its query
+ * has one snapshot, and what is done with each of its rows reads no table.
+ */
 export function statementsOf(body: string): Statement[] {
   const tokens = tokensOf(body)
   const statements: Statement[] = []
@@ -30,6 +33,10 @@ export function statementsOf(body: string): Statement[] {
     place += 1
     return tokens[place - 1]!
   }
+  const skipToEndOfLoop = () => {
+    do skipTo('END')
+    while (!is(tokens[place]!.text, 'LOOP'))
+  }
   for (;;) {
     const { text, at } = tokens[place]!
     if (UNKNOWN.test(text)) throw new Error(`can't split what begins with ${text}`)
@@ -39,6 +46,7 @@ export function statementsOf(body: string): Statement[] {
       if (!is(tokens[place + 1]?.text ?? '', 'IF')) return statements
       skipTo(';')
     } else {
+      if (is(text, 'FOR')) skipToEndOfLoop()
       const to = skipTo(';').at + 1
       statements.push({ from: at, to, text: body.slice(at, to) })
     }

@@ -22,8 +22,8 @@ export const CLASSIC: readonly Mutant[] = [
       sql('claim', '  _rescued boolean[];\n', '  _rescued boolean[];\n  _seen bigint[];\n'),
       sql(
         'claim',
-        'AND p.fence < _fence\n      OFFSET 0',
-        'AND p.fence < _fence AND p.seq = ANY (_seen)\n      OFFSET 0',
+        'AND p.fence < _fence\n        OFFSET 0',
+        'AND p.fence < _fence AND p.seq = ANY (_seen)\n        OFFSET 0',
       ),
     ],
     tests: ['store/claim-interleaving'],
@@ -61,8 +61,8 @@ export const CLASSIC: readonly Mutant[] = [
     promise: 'P2',
     breaks: 'A handler gets an id’s payloads in the order of their digests.',
     edits: [
-      sql('claim', '        ORDER BY f.score, f.seq\n', ''),
-      source('store/claim', 'a.score - b.score || a.seq! - b.seq!', '0'),
+      sql('payloads_of_round', '      ORDER BY d.score, d.seq OFFSET 0\n', '      OFFSET 0\n'),
+      source('store/claim', 'a.score - b.score || a.seq - b.seq', '0'),
     ],
     tests: ['store/merge'],
   },

@@ -83,7 +83,7 @@ export const STORED: readonly Mutant[] = [
     name: 'payloads in a join that can be turned around',
     promise: 'P7',
     breaks: 'Where an ANALYZE has found nothing alive, each claim reads all that is dead.',
-    edits: [sql('claim', 'AND p.fence < _fence\n      OFFSET 0\n', 'AND p.fence < _fence\n')],
+    edits: [sql('claim', 'AND p.fence < _fence\n        OFFSET 0\n', 'AND p.fence < _fence\n')],
     tests: ['store/held-up'],
   },
   {
@@ -124,7 +124,7 @@ export const STORED: readonly Mutant[] = [
     name: 'a round beyond maxPayloads',
     promise: 'R9',
     breaks: 'An id with a million payloads is handed over at once.',
-    edits: [sql('claim', '        LIMIT _max_payloads[c.place]\n', '')],
+    edits: [sql('payloads_of_round', '_count > _max_payloads OR ', '')],
     tests: ['store/batch'],
   },
   {
@@ -132,11 +132,15 @@ export const STORED: readonly Mutant[] = [
     promise: 'R4',
     breaks: 'A payload of a failed round loses its place to an equal one pushed meanwhile.',
     edits: [
-      sql('claim', 'ORDER BY p.digest, p.score, p.seq\n', 'ORDER BY p.digest, p.score DESC, p.seq\n'),
+      sql(
+        'payloads_of_round',
+        'ORDER BY p.digest, p.score, p.seq\n',
+        'ORDER BY p.digest, p.score DESC, p.seq\n',
+      ),
       source(
         'store/claim',
-        'return sorted.filter(({ payload }) => !seen.has(payload) && seen.add(payload))',
-        'return sorted.toReversed().filter(({ payload }) => !seen.has(payload) && seen.add(payload)).toReversed()',
+        'return sorted.filter(({ text }) => !seen.has(text) && seen.add(text))',
+        'return sorted.toReversed().filter(({ text }) => !seen.has(text) && seen.add(text)).toReversed()',
       ),
     ],
     tests: ['store/next-round'],

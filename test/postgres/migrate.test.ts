@@ -143,7 +143,13 @@ describe('the name of the schema', () => {
       const info = { host: 'here', pid: 1, version: '0', slots: 1, queues: [] }
       const processId = await registerProcess(database.pool, schema, info, 10_000)
       const key = { queueId, shard: 0, lane: 0 }
-      const wish = { key, cursor: { after: null, afterId: '' }, count: 1, maxPayloads: undefined }
+      const wish = {
+        key,
+        cursor: { after: null, afterId: '' },
+        count: 1,
+        maxPayloads: undefined,
+        maxBytes: 1_000,
+      }
       const { claims } = await exchange(database, processId, [], [wish])
       const { rounds } = claims[0]!
       expect(rounds).toMatchObject([{ id: 'a', payloads: [{ b: 1 }, 2] }])

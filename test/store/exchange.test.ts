@@ -16,6 +16,7 @@ const wish = ({ queueId, queue }: Board, count: number, shard = 0): Wish => ({
   cursor: BEGINNING,
   count,
   maxPayloads: queue.maxPayloads,
+  maxBytes: queue.maxBytes,
 })
 
 const done = ({ queueId }: Board, ...rounds: DoneRound['round'][]): DoneRound[] =>

@@ -239,7 +239,8 @@ export class Player {
     const { queueId, queue } = this.board
     const { shard = 0, lane = 0, batchSize = queue.batchSize, cursor = BEGINNING } = options
     const key = { queueId, shard, lane }
-    const wish = { key, cursor, count: batchSize, maxPayloads: queue.maxPayloads }
+    const { maxPayloads, maxBytes } = queue
+    const wish = { key, cursor, count: batchSize, maxPayloads, maxBytes }
     const { claims } = await exchange(this.database, this.processId, [], [wish])
     return claims[0]!
   }

@@ -11,6 +11,7 @@ describe('R8 a queue', () => {
       maxRetryCount: 25,
       maxCrashes: 3,
       maxPayloads: undefined,
+      maxBytes: 4 * 1024 * 1024,
       timeout: undefined,
       transactional: false,
       retryIn: defaultRetryIn,
@@ -25,6 +26,7 @@ describe('R8 a queue', () => {
       maxRetryCount: 0,
       maxCrashes: 1,
       maxPayloads: 1,
+      maxBytes: 1,
       timeout: 1,
       transactional: true as const,
       retryIn: () => 1,
@@ -82,6 +84,7 @@ describe('a bad option', () => {
     ],
     [{ maxCrashes: 0 }, 'maxCrashes must be a whole number from 1 to 32767, not 0'],
     [{ maxPayloads: 0 }, 'maxPayloads must be a whole number from 1 to 2147483647, not 0'],
+    [{ maxBytes: 0 }, 'maxBytes must be a whole number from 1 to 2147483647, not 0'],
     [{ timeout: Number.NaN }, 'timeout must be a whole number from 1 to 2147483647, not NaN'],
     [{ retryIn: 5 }, 'retryIn must be a function, not 5'],
     [{ perform: 'later' }, 'perform must be a function, not "later"'],
@@ -95,7 +98,10 @@ describe('a bad option', () => {
     ['batchsize', /did you mean `batchSize`\?$/],
     ['maxRetries', /known are shards, .*maxRetryCount/],
     ['preform', /did you mean `perform`\?$/],
-    ['concurrency', /unknown option `concurrency`, known are shards, batchSize, maxPayloads, maxRetryCount/],
+    [
+      'concurrency',
+      /unknown option `concurrency`, known are shards, batchSize, maxPayloads, maxBytes, maxRetryCount/,
+    ],
   ])('unknown, with a suggestion: %s', (name, message) => {
     expect(bad({ [name]: 1 })).toMatch(message)
   })

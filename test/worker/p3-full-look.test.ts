@@ -48,7 +48,7 @@ async function claimAsAnother(queue: string): Promise<(string | null)[]> {
   )
   const claimed = await shop.sql<{ id: string | null }>(
     `SELECT c.id FROM lockstep.queues q, lockstep.claim(
-       $2, ARRAY[q.queue_id], '{0}', '{0}', '{1}', '{NULL}', '{NULL}', ARRAY['']
+       $2, ARRAY[q.queue_id], '{0}', '{0}', '{1}', '{NULL}', '{1000}', '{NULL}', ARRAY[''], 1000
      ) c WHERE q.name = $1`,
     [queue, process!.id],
   )
