@@ -25,6 +25,8 @@ afterAll(() => stage?.close())
 const policies: fc.Arbitrary<Policy> = fc.record({
   batchSize: fc.integer({ min: 1, max: 3 }),
   maxPayloads: fc.option(fc.integer({ min: 1, max: 2 }), { nil: undefined }),
+  // Payloads have three bytes as JSON.
+  maxBytes: fc.constantFrom(1, 5, 8, 1_000),
   maxRetryCount: fc.integer({ min: 0, max: 2 }),
 })
 

@@ -84,11 +84,31 @@ export class Model {
     job.set = unite(...job.set, ...job.next)
     job.next = []
     job.nextPerformIn = null
-    const { maxPayloads = job.set.length } = this.policy
     const { id, retryCount, crashes, error } = job
-    const taken = job.set.slice(0, maxPayloads)
-    job.claim = { id, process, taken, cut: job.set.length > maxPayloads, retryCount, crashes, rescued, error }
+    const taken = job.set.slice(0, this.#most(job.set))
+    job.claim = {
+      id,
+      process,
+      taken,
+      cut: job.set.length > taken.length,
+      retryCount,
+      crashes,
+      rescued,
+      error,
+    }
     return job.claim
+  }
+
+  /** How many of a set one round takes: one at least. */
+  #most(set: readonly Entry[]): number {
+    const { maxPayloads = set.length, maxBytes } = this.policy
+    const fits = set.filter((_, place) => {
+      const bytes = set
+        .slice(0, place + 1)
+        .reduce((sum, { payload }) => sum + JSON.stringify(payload).length, 0)
+      return bytes <= maxBytes
+    })
+    return Math.max(1, Math.min(maxPayloads, fits.length))
   }
 
   /** P6: the job, if the claim is still its own and its row is not locked. */

@@ -127,7 +127,7 @@ const claim = step('claim', fc.record({ process: small, place: places }), (of) =
     const { rounds } = await real.players[process]!.claim({ lane, shard })
     expect(rounds.map(({ id }) => id)).toEqual(expected.map(({ id }) => id))
     for (const [place, taken] of expected.entries()) {
-      const round = rounds[place]!
+      const round = (await real.players[process]!.load(rounds[place]!))!
       const { retryCount, crashes, rescued, error, cut } = taken
       expect(round).toMatchObject({ retryCount, crashes, rescued, error })
       expect(round.cut !== undefined).toBe(cut)

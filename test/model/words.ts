@@ -29,7 +29,7 @@ export interface Claim {
   readonly id: string
   readonly process: number
   readonly taken: readonly Entry[]
-  /** Whether maxPayloads left some behind. */
+  /** Whether maxPayloads or maxBytes left some behind. */
   readonly cut: boolean
   readonly retryCount: number
   readonly crashes: number
@@ -77,6 +77,7 @@ export type Answer = 'again' | 'held' | 'lost' | undefined
 export interface Policy {
   readonly batchSize: number
   readonly maxPayloads: number | undefined
+  readonly maxBytes: number
   readonly maxRetryCount: number
 }
 

@@ -2,6 +2,7 @@ import { CLASSIC } from './classic.ts'
 import type { Mutant } from './mutant.ts'
 import { PUSHED } from './pushed.ts'
 import { RELEASED } from './released.ts'
+import { SIZED } from './sized.ts'
 import { STORED } from './stored.ts'
 import { WAITING } from './waiting.ts'
 import { WORKED } from './worked.ts'
@@ -10,6 +11,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...CLASSIC,
   ...PUSHED,
   ...STORED,
+  ...SIZED,
   ...WAITING,
   ...WORKED,
   ...RELEASED,

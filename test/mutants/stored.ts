@@ -108,26 +108,6 @@ export const STORED: readonly Mutant[] = [
     tests: ['store/partitioned'],
   },
   {
-    name: 'a completion that forgets the cut',
-    promise: 'P3',
-    breaks: 'What maxPayloads left for the next round is deleted with what was performed.',
-    edits: [
-      sql(
-        'complete',
-        'CASE WHEN r.cut_seq IS NULL THEN true ELSE t.digest',
-        'CASE WHEN true THEN true ELSE t.digest',
-      ),
-    ],
-    tests: ['store/batch'],
-  },
-  {
-    name: 'a round beyond maxPayloads',
-    promise: 'R9',
-    breaks: 'An id with a million payloads is handed over at once.',
-    edits: [sql('payloads_of_round', '_count > _max_payloads OR ', '')],
-    tests: ['store/batch'],
-  },
-  {
     name: 'equal payloads of two rounds fold into the largest score',
     promise: 'R4',
     breaks: 'A payload of a failed round loses its place to an equal one pushed meanwhile.',

@@ -7,6 +7,7 @@ import { Database } from '../../src/postgres/database.ts'
 import { defineQueue, type Queue, type QueueOptions } from '../../src/queue.ts'
 import type { Claim, Round } from '../../src/store/claim.ts'
 import { exchange } from '../../src/store/exchange.ts'
+import { loadPayloads } from '../../src/store/load.ts'
 import { registerProcess } from '../../src/store/process.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
 import { complete, type Exception, fail, release } from '../../src/store/settle.ts'
@@ -245,11 +246,17 @@ export class Player {
     return claims[0]!
   }
 
+  /** What a worker does before a round begins whose payloads did not come with its claim; undefined: the claim is lost. */
+  async load(round: Round): Promise<Round | undefined> {
+    const { queueId, queue } = this.board
+    return round.toLoad ? loadPayloads(this.database, this.processId, queueId, round, queue) : round
+  }
+
   /** Claims the one job that has to be due. */
   async take(): Promise<Round> {
     const { rounds } = await this.claim({ batchSize: 1 })
     expect(rounds).toHaveLength(1)
-    return rounds[0]!
+    return (await this.load(rounds[0]!))!
   }
 
   complete(...rounds: Round[]): Promise<Exception[]> {

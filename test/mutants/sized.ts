@@ -1,0 +1,67 @@
+import { type Mutant, sql } from './mutant.ts'
+
+/** What goes wrong where payloads are many or large. */
+export const SIZED: readonly Mutant[] = [
+  {
+    name: 'a completion that forgets the cut',
+    promise: 'P3',
+    breaks: 'What maxPayloads and maxBytes left for the next round is deleted with what was performed.',
+    edits: [
+      sql(
+        'complete',
+        'CASE WHEN r.cut_seq IS NULL THEN true ELSE t.digest',
+        'CASE WHEN true THEN true ELSE t.digest',
+      ),
+    ],
+    tests: ['store/batch', 'store/bytes'],
+  },
+  {
+    name: 'a round beyond maxPayloads',
+    promise: 'R9',
+    breaks: 'An id with a million payloads is handed over at once.',
+    edits: [sql('payloads_of_round', '_count > _max_payloads OR ', '')],
+    tests: ['store/batch'],
+  },
+  {
+    name: 'a round beyond maxBytes',
+    promise: 'R9',
+    breaks: 'An id with a hundred megabytes is handed over at once, and kills its process.',
+    edits: [
+      sql('payloads_of_round', '_count > _max_payloads OR _bytes > _max_bytes', '_count > _max_payloads'),
+    ],
+    tests: ['store/bytes'],
+  },
+  {
+    name: 'a claim that brings all payloads',
+    promise: 'R10',
+    breaks:
+      'Payloads that exceed the memory kill the process before it has got the answer, so that no crash is counted.',
+    edits: [sql('claim', 'IF _room < 0 OR _budget < 0 THEN', 'IF _room < 0 THEN')],
+    tests: ['store/bytes'],
+  },
+  {
+    name: 'a load that does not look at the claim',
+    promise: 'P6',
+    breaks: 'Who lost its claim begins a round of which others may have performed a part.',
+    edits: [sql('load_payloads', '  IF NOT FOUND THEN\n', '  IF false THEN\n')],
+    tests: ['store/bytes'],
+  },
+  {
+    name: 'a load with an old fence',
+    promise: 'P6',
+    breaks: 'A process that has claimed an id anew performs the round of its former claim, too.',
+    edits: [sql('load_payloads', 'AND j.fence = _fence AND j.claimed_by', 'AND j.claimed_by')],
+    tests: ['store/bytes'],
+  },
+  {
+    name: 'scores with the digits that the session gives them',
+    promise: 'R9',
+    breaks:
+      'With extra_float_digits = 0 a cut round completes fewer payloads than it had, and they come again.',
+    edits: [
+      sql('claim', 'SET extra_float_digits = 1\n', ''),
+      sql('load_payloads', 'SET extra_float_digits = 1\n', ''),
+    ],
+    tests: ['store/bytes'],
+  },
+]
