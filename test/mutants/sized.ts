@@ -36,7 +36,7 @@ export const SIZED: readonly Mutant[] = [
     promise: 'R10',
     breaks:
       'Payloads that exceed the memory kill the process before it has got the answer, so that no crash is counted.',
-    edits: [sql('claim', 'IF _room < 0 OR _budget < 0 THEN', 'IF _room < 0 THEN')],
+    edits: [sql('claim', '      _budget := _budget - _size;\n', '')],
     tests: ['store/bytes'],
   },
   {

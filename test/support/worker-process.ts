@@ -20,6 +20,7 @@ export interface WorkerProcessOptions {
     readonly batchSize?: number
     readonly maxCrashes?: number
     readonly maxRetryCount?: number
+    readonly maxBytes?: number
     readonly transactional?: boolean
   }
   readonly worker?: {
@@ -42,7 +43,7 @@ export interface WorkerProcessOptions {
 /** What a child tells its parent. */
 export type WorkerProcessMessage =
   | { readonly event: 'ready'; readonly detail: { processId: number } }
-  | { readonly event: keyof WorkerEvents; readonly detail: unknown }
+  | { readonly event: keyof WorkerEvents | 'performed'; readonly detail: unknown }
 
 const OBSERVED = [
   'started',

@@ -22,9 +22,10 @@ export class WorkerProcesses {
     return started
   }
 
-  /** `module`: that of another release. */
-  fork(options: Omit<WorkerProcessOptions, 'log'>, module = CHILD): WorkerProcess {
-    const child = fork(module, [], { execArgv: ['--import', 'tsx'] })
+  /** `module`: that of another release, or another worker; `heap`: the MB that its JavaScript may take. */
+  fork(options: Omit<WorkerProcessOptions, 'log'>, module = CHILD, heap?: number): WorkerProcess {
+    const limits = heap ? [`--max-old-space-size=${heap}`] : []
+    const child = fork(module, [], { execArgv: ['--import', 'tsx', ...limits], silent: heap !== undefined })
     const forked = new WorkerProcess(child)
     this.#all.push(forked)
     child.send({ ...options, log: this.log })
