@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
-import { renewalOf } from './connection.ts'
 import { hasCode, isConnectionFailure, toLockstepError } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
+import { renewalOf } from './session.ts'
 
 /** Anything that runs a statement with $1, $2 … for values, as a `pg` client or pool does. */
 export interface Queryable {
@@ -64,6 +64,7 @@ export class Database {
   readonly #texts = new Map<string, string>()
   /** Sessions in which others' statements have run. */
   readonly #lent = new WeakSet<object>()
+  /** Whether a statement alone would not run at READ COMMITTED. */
   #wrap = false
   #names = true
 
@@ -75,6 +76,14 @@ export class Database {
     this.#callTimeout = callTimeout
   }
 
+  /**
+   * From now on every statement alone runs in a READ COMMITTED transaction of its own: behind a pooler, a session whose
+   * default is another level is left as it is. One that only reads would else be a part of others' conflicts.
+   */
+  wrap(): void {
+    this.#wrap = true
+  }
+
   async query<Row>(
     text: string,
     values: unknown[] = [],
@@ -82,6 +91,8 @@ export class Database {
     types = TYPES,
     name?: string,
   ): Promise<Row[]> {
+    if (this.#wrap && on === this.pool)
+      return this.transaction((client) => this.query<Row>(text, values, client, types))
     try {
       const query = { text, values, types, name, query_timeout: this.#callTimeout }
       const { rows } = await (
@@ -132,12 +143,11 @@ export class Database {
 
   /** Runs a statement in a READ COMMITTED transaction of its own, which a statement alone is on most servers. */
   async alone<Row>(text: string, values: unknown[], types = TYPES): Promise<Row[]> {
-    if (this.#wrap) return this.transaction((client) => this.query<Row>(text, values, client, types))
     try {
       return await this.prepared<Row>(text, values, types)
     } catch (error) {
       if (!hasCode(error, 'LOCKSTEP_ISOLATION')) throw error
-      this.#wrap = true
+      this.wrap()
       return this.alone<Row>(text, values, types)
     }
   }
