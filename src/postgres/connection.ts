@@ -36,6 +36,23 @@ export function connectionConfigOf(pool: pg.Pool, applicationName: string): Conn
 }
 
 /**
+ * The same with a setting that holds from the session's beginning on, for one whose statements others' code sends. Poolers
+ * refuse it. Beside options that stand in the connection string, which the driver prefers.
+ */
+export function withSetting(config: ConnectionConfig, setting: string): ConnectionConfig {
+  const option = `-c ${setting}`
+  const { connectionString = '' } = config
+  const url = URL.canParse(connectionString) ? new URL(connectionString) : undefined
+  const given = url?.searchParams.get('options')
+  if (!url || !given) {
+    const options = [config.options ?? process.env.PGOPTIONS, option].filter(Boolean).join(' ')
+    return { ...config, options }
+  }
+  url.searchParams.set('options', `${given} ${option}`)
+  return { ...config, connectionString: url.href }
+}
+
+/**
  * A connected session of ours outside any pool, for our statements alone; the caller ends it.
  * @throws DatabaseError `LOCKSTEP_POOLED` where others may share it: locks, leases and wake-ups would be theirs
  */

@@ -50,4 +50,12 @@ export const CONNECTED: readonly Mutant[] = [
     ],
     tests: ['worker/p1-durable'],
   },
+  {
+    name: 'sessions that end when they have nothing to do',
+    promise: 'P8',
+    breaks:
+      'Where idle_session_timeout is set, a worker loses its locks, and with them all shards, each time it has rested.',
+    edits: [source('postgres/session', `  'SET idle_session_timeout = 0',\n`, '')],
+    tests: ['worker/server-timeouts'],
+  },
 ]

@@ -68,6 +68,16 @@ describe.skipIf(!hasPgBouncer())('where a pooler’s sessions are SERIALIZABLE b
     expect(shop.warnings).toEqual([])
   })
 
+  test('a worker that is named no direct connection refuses, and leaves them as they are', async () => {
+    const before = await settings()
+    const { connectionString } = bouncer
+    const lockstep = new Lockstep({ connectionString, logger: shop.logger })
+    shop.later(() => lockstep.close())
+    const worker = shop.create({ queues: [shop.queue({ perform() {} })] }, lockstep)
+    await expect(worker.start()).rejects.toMatchObject({ code: 'LOCKSTEP_POOLED' })
+    expect(await settings()).toEqual(before)
+  })
+
   test('P1 P2 P3: a worker there works as ever, and none of its statements is a part of others’ conflicts', async () => {
     const recorder = new Recorder()
     const queue = shop.queue({
