@@ -35,6 +35,8 @@ export interface DealerOptions {
    * Somebody new can have the session ended as that of a process which is gone.
    */
   onOutlived(): void
+  /** A comparison failed; the next one comes. */
+  onFailure(error: unknown): void
   /** Shards came or went; so many are held now. */
   onDealt(shards: number): void
   /** A later release has migrated the database, and its definitions no longer serve this one. */
@@ -99,6 +101,7 @@ export class Dealer implements Service {
       await this.#deal()
     } catch (error) {
       this.#options.logger.warn({ error: (error as Error).message }, 'comparing processes and shards failed')
+      this.#options.onFailure(error)
     }
   }
 

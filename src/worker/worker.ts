@@ -1,5 +1,4 @@
-import { type Release, requireMigrated } from '../postgres/release.ts'
-import { requireSequences } from '../postgres/sequences.ts'
+import type { Release } from '../postgres/release.ts'
 import { setQuiet } from '../store/process.ts'
 import { DEAL, type Message, notify } from '../store/wake.ts'
 import { Dealer } from './dealer.ts'
@@ -13,7 +12,7 @@ import { Observer } from './observer.ts'
 import { type WorkerHome, type WorkerOptions, type WorkerSettings, workerSettings } from './options.ts'
 import { GivenBack } from './perform.ts'
 import { Pools } from './pools.ts'
-import { leaseOptions, readLockTimeout, serveQueues } from './preparation.ts'
+import { leaseOptions, prepareDatabase } from './preparation.ts'
 import { Running, type SlotReport } from './running.ts'
 import type { ServedQueues } from './served-queues.ts'
 import { ServerClock } from './server-clock.ts'
@@ -113,10 +112,9 @@ export class Worker extends WorkerEmitter {
   }
 
   async #readDatabase(): Promise<void> {
-    await requireMigrated(this.#pools.own, this.#home.logger)
-    await requireSequences(this.#pools.own)
-    this.#served = await serveQueues(this.#pools.own, this.#settings.queues, this.#home.logger)
-    const lockTimeout = await readLockTimeout(this.#pools.own)
+    const { queues } = this.#settings
+    const { served, lockTimeout } = await prepareDatabase(this.#pools.own, queues, this.#home.logger)
+    this.#served = served
     this.#settlements.lockTimeout = lockTimeout
     this.#serving = this.#createServing(lockTimeout)
   }
@@ -261,6 +259,7 @@ export class Worker extends WorkerEmitter {
       logger: this.#home.logger,
       queues: this.#served!,
       poll: this.#settings.poll,
+      onFailure: (error) => this.emit('failure', error),
       processId: () => this.processId,
       idle: () => this.#slots.some((slot) => slot.idle),
     })
@@ -285,6 +284,7 @@ export class Worker extends WorkerEmitter {
         this.emit('dealt', { shards })
         this.#lookout?.surveySoon()
       },
+      onFailure: (error) => this.emit('failure', error),
       onOutdated: (by) => this.#outdated(by),
     })
   }
