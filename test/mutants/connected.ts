@@ -58,4 +58,49 @@ export const CONNECTED: readonly Mutant[] = [
     edits: [source('postgres/session', `  'SET idle_session_timeout = 0',\n`, '')],
     tests: ['worker/server-timeouts'],
   },
+  {
+    name: 'the application’s time-outs for calls of a worker',
+    promise: 'P7',
+    breaks:
+      'A time-out made for the application’s statements ends a worker’s looks, and its locks with them.',
+    edits: [source('postgres/session', `if (use === 'lent') return SETTINGS`, 'if (use) return SETTINGS')],
+    tests: ['worker/server-timeouts'],
+  },
+  {
+    name: 'a worker without rights that starts',
+    promise: 'P8',
+    breaks: 'It registers and locks shards, and works off nothing of them.',
+    edits: [source('worker/preparation', '  await requireWorkerRights(database)\n', '')],
+    tests: ['security/rights'],
+  },
+  {
+    name: 'a lease that silently can’t be renewed',
+    promise: 'P8',
+    breaks: 'A worker whose role may not renew loses its lease again and again, and nothing says why.',
+    edits: [source('worker/lease-thread', `    if (!failing) tell('unrenewed', error)\n`, '')],
+    tests: ['security/rights'],
+  },
+  {
+    name: 'more locks than there is room for',
+    promise: 'P8',
+    breaks: 'A worker fills the server’s table of locks, and the application’s statements fail with it.',
+    edits: [source('worker/preparation', 'await requireLockRoom(', 'void (')],
+    tests: ['worker/lock-room'],
+  },
+  {
+    name: 'a session to be ended named as an extension’s function may take it',
+    promise: 'P8',
+    breaks: 'With Citus installed the sessions of frozen processes are never ended: they keep their shards.',
+    edits: [
+      source('store/process', 'pg_catalog.pg_terminate_backend($1::integer)', 'pg_terminate_backend($1)'),
+    ],
+    tests: ['postgres/citus'],
+  },
+  {
+    name: 'tables that Citus has distributed',
+    promise: 'P3',
+    breaks: 'Workers go on where neither row locks nor fences are what the protocol rests on.',
+    edits: [source('postgres/distribution', 'if (tables.length === 0) return', 'if (tables) return')],
+    tests: ['postgres/citus'],
+  },
 ]
