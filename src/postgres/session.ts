@@ -21,28 +21,33 @@ interface Found {
   readonly pid: number
   readonly version: number
   readonly isolation: string
+  /** `synchronous_commit`. */
+  readonly commit: string
 }
 
 /**
  * For sessions that are ours alone.
  *
  * - READ COMMITTED, whatever the default is: the protocol's reasoning rests on it.
- * - Commits that a crash of the server doesn't forget: a claim that vanishes is given to somebody else while its handler
- *   runs. `local` and `remote_write` survive that too, and stay; what they risk is a failover.
  * - TCP settings by which a dead peer is noticed within some ten seconds, on both ends of the wire.
  * - No end for being idle: with the session its locks would go, and with them all shards. Being idle in a transaction may
  *   end it, as somebody has set it: then this process stands still, and others wait for its rows.
  */
 const SETTINGS = [
   'SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED',
-  `SELECT pg_catalog.set_config('synchronous_commit', 'on', false)
-   WHERE pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off'`,
   'SET tcp_keepalives_idle = 3',
   'SET tcp_keepalives_interval = 2',
   'SET tcp_keepalives_count = 3',
   'SET tcp_user_timeout = 9000',
   'SET idle_session_timeout = 0',
 ]
+
+/**
+ * Where the default is `off`: commits that a crash of the server doesn't forget. Else others could take what a process
+ * believes its own, since a claim, or the renewal of a lease, has vanished. `local` and `remote_write` survive that
+ * too, and stay: what they risk is a failover.
+ */
+const DURABLE = 'SET synchronous_commit = on'
 
 /**
  * Where no handler runs, no time-outs of the server's: calls have some of ours, after which their connection goes. One that
@@ -76,25 +81,27 @@ type Client = Pick<pg.ClientBase, 'query'> & { readonly processID?: number | nul
 /**
  * Finds out whether a session is ours alone, and makes it ready where it is.
  *
- * A pooler tells the client a process id of its own, or none, where the server tells that of the session: so PgBouncer in
- * all modes, Odyssey, PgCat, Supavisor. One that is taken for a pooler without need costs the settings, nothing else. One that
- * passes on the server's own process id would be taken for no pooler: those that are known to do so keep a session for
- * one client until that goes, and reset it then.
+ * A pooler tells the client a process id of its own, or none, where the server tells that of the session. Where one keeps the
+ * session for this client until it goes, nothing would have to be spared: it is all the same, since that can't be seen. A
+ * pooler that told the server's own process id could not be seen at all.
  */
 export async function prepareSession(client: Client, use: SessionUse): Promise<Session> {
   const { rows } = await client.query(
     `SELECT pg_catalog.pg_backend_pid() AS pid, pg_catalog.current_setting('server_version_num')::integer AS version,
-       pg_catalog.current_setting('transaction_isolation') AS isolation`,
+       pg_catalog.current_setting('transaction_isolation') AS isolation,
+       pg_catalog.current_setting('synchronous_commit') AS commit`,
   )
-  const { pid, version, isolation } = rows[0] as Found
+  const found = rows[0] as Found
+  const { pid, isolation } = found
   const shared = pid !== client.processID
-  if (!shared) await makeReady(client, settingsFor(use, version))
+  if (!shared) await makeReady(client, settingsFor(use, found))
   return { shared, isolation }
 }
 
-function settingsFor(use: SessionUse, version: number): string[] {
-  if (use === 'lent') return SETTINGS
-  return [...SETTINGS, ...OWN_SETTINGS, ...(version >= POSTGRES_17 ? [TRANSACTION_TIMEOUT] : [])]
+function settingsFor(use: SessionUse, { version, commit }: Found): string[] {
+  const settings = commit === 'off' ? [...SETTINGS, DURABLE] : SETTINGS
+  if (use === 'lent') return settings
+  return [...settings, ...OWN_SETTINGS, ...(version >= POSTGRES_17 ? [TRANSACTION_TIMEOUT] : [])]
 }
 
 async function makeReady(client: Client, settings: readonly string[]): Promise<void> {

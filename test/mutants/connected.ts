@@ -46,7 +46,11 @@ export const CONNECTED: readonly Mutant[] = [
     breaks:
       'Where synchronous_commit is off, a crash of the server takes a renewal back that the process counts on.',
     edits: [
-      source('postgres/session', `'synchronous_commit', 'on', false`, `'synchronous_commit', 'off', false`),
+      source(
+        'postgres/session',
+        "commit === 'off' ? [...SETTINGS, DURABLE] : SETTINGS",
+        'commit ? SETTINGS : []',
+      ),
     ],
     tests: ['worker/p1-durable'],
   },
@@ -63,7 +67,7 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P7',
     breaks:
       'A time-out made for the application’s statements ends a worker’s looks, and its locks with them.',
-    edits: [source('postgres/session', `if (use === 'lent') return SETTINGS`, 'if (use) return SETTINGS')],
+    edits: [source('postgres/session', `if (use === 'lent') return`, 'if (use) return')],
     tests: ['worker/server-timeouts'],
   },
   {
