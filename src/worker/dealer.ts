@@ -55,6 +55,7 @@ export class Dealer implements Service {
   /** Shards also go between two comparisons, when a slot has ended its batch. */
   #told = 0
   #quiet = false
+  #soon = false
 
   constructor(options: DealerOptions) {
     this.#options = options
@@ -77,8 +78,9 @@ export class Dealer implements Service {
     await this.#letGoOfAll()
   }
 
-  /** Something changed: compare now. */
+  /** Something changed: compare now, and where that is under way, once more. */
   dealSoon(): void {
+    this.#soon = true
     this.#loop.alarm.ring()
   }
 
@@ -95,7 +97,8 @@ export class Dealer implements Service {
   }
 
   async #pass(): Promise<void> {
-    await this.#loop.alarm.wait(this.#options.heartbeat)
+    if (!this.#soon) await this.#loop.alarm.wait(this.#options.heartbeat)
+    this.#soon = false
     if (this.#loop.stopping) return
     try {
       await this.#deal()

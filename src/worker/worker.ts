@@ -88,7 +88,8 @@ export class Worker extends WorkerEmitter {
 
   /**
    * Registers the process, takes its shards and begins to work.
-   * @throws DatabaseError where the database is out of reach, not migrated, read-only or behind a pooler
+   * @throws DatabaseError where the database is out of reach, not migrated, read-only, behind a pooler or distributed by
+   * Citus, where the role lacks rights, or the server has no room for the locks
    */
   async start(): Promise<void> {
     if (this.#state !== 'new') throw new Error('a worker starts once: create another one')
