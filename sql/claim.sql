@@ -8,6 +8,9 @@
 -- A paused queue gives nothing, and a process whose lease has ended gets nothing: its claim would be anybody's at
 -- once. That is asked here because a process that was frozen knows of it last.
 --
+-- A claim is committed so that a crash of the server doesn't forget it, whatever the default is: it would be somebody else's
+-- while its handler runs. The setting lasts until the end of the transaction, so also behind a pooler it reaches nobody else.
+--
 -- 1. Lock due rows in (perform_in, id) order, from the cursor on. Rows that a producer's open transaction holds
 --    are skipped, not waited for. A row is claimable if nobody has it, or its process is gone.
 --    A job that was in work when its process died may be what killed it: it is taken alone.
@@ -81,6 +84,9 @@ DECLARE
   _room bigint;
 BEGIN
   PERFORM @schema@.require_read_committed();
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
   PERFORM FROM @schema@.processes p WHERE p.process_id = _process_id AND p.expires_at > clock_timestamp();
   IF NOT FOUND THEN
     RETURN;

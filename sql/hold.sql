@@ -1,7 +1,8 @@
 -- Locks the rows of rounds that a process still holds, and says which those are. The fence and the holder are
 -- checked again on the newest version of each row: a lost claim can't complete, fail or delay anything.
 -- Rows that a producer's open transaction has locked are left out, unless `_wait`: then the caller has set a
--- lock_timeout. Nobody can move a locked row: until the transaction ends, its ctid finds it. (How it looks for rows: see
+-- lock_timeout. A crash of the server must not forget how a round ended, whatever the default is, or the handler has set:
+-- the row would be claimed again, by a process that lives and knows nothing of it, until that ends. Nobody can move a locked row: until the transaction ends, its ctid finds it. (How it looks for rows: see
 -- claim.)
 CREATE OR REPLACE FUNCTION @schema@.hold(
   _queue_ids integer[],
@@ -15,6 +16,9 @@ SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off 
 AS $$
 BEGIN
   PERFORM @schema@.require_read_committed();
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
   IF _wait THEN
     RETURN QUERY
     SELECT r.place, h.tid, h.again

@@ -94,7 +94,7 @@ export class Lockstep {
    * It never goes back: a later release's definitions are left alone, and it resolves where they serve this one too,
    * so that a process of this release may start while the next is rolled out. Sequences behind their rows are raised.
    * @throws DatabaseError `LOCKSTEP_SCHEMA_NEW` where a later release has been there that no longer serves this one,
-   * `LOCKSTEP_LOCKED` where others hold locks for longer than `giveUpAfter`; OptionError
+   * `LOCKSTEP_LOCKED` where others hold locks for longer than `giveUpAfter`, `LOCKSTEP_DISTRIBUTED`; OptionError
    */
   migrate(options: MigrateOptions = {}): Promise<MigrationReport> {
     return migrate(this.#database, options)

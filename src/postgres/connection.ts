@@ -1,33 +1,10 @@
 import pg from 'pg'
-import { OptionError } from '../errors.ts'
+import { DatabaseError, OptionError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
+import { prepareSession } from './session.ts'
 
 /** How to reach a database: what `pg.Client` takes. Every field survives being sent to another thread. */
 export type ConnectionConfig = pg.ClientConfig
-
-/** A dead peer is noticed within some ten seconds, on both ends of the wire. */
-const SESSION_SETTINGS = [
-  'SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED',
-  'SET tcp_keepalives_idle = 3',
-  'SET tcp_keepalives_interval = 2',
-  'SET tcp_keepalives_count = 3',
-  'SET tcp_user_timeout = 9000',
-]
-
-/** What others' statements can leave in a session, but for prepared statements, which the driver relies on. */
-const RESETS = [
-  'RESET SESSION AUTHORIZATION',
-  'RESET ROLE',
-  'RESET ALL',
-  'CLOSE ALL',
-  'UNLISTEN *',
-  'DISCARD TEMP',
-  'DISCARD SEQUENCES',
-  'SELECT pg_catalog.pg_advisory_unlock_all()',
-]
-
-/** For sessions that are ours alone. */
-const renewals = new WeakMap<object, string>()
 
 const CONNECT_TIMEOUT = 10_000
 
@@ -58,35 +35,44 @@ export function connectionConfigOf(pool: pg.Pool, applicationName: string): Conn
   return { ...connectionConfig('', applicationName), connectionString: undefined, ...given }
 }
 
-/** READ COMMITTED whatever the database's default is: the protocol's reasoning rests on it. */
-export async function prepareSession(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
-  await client.query(SESSION_SETTINGS.join('; '))
-  // Lets the server notice a vanished client in the middle of a long statement; not on every platform.
-  const checking = 'SET client_connection_check_interval = 5000'
-  const checks = await client.query(checking).catch(() => {})
-  // A pooler tells a process id of its own.
-  const { rows } = await client.query('SELECT pg_backend_pid() AS pid')
-  if (rows[0].pid !== (client as { readonly processID?: number }).processID) return
-  renewals.set(client, [...RESETS, ...SESSION_SETTINGS, ...(checks ? [checking] : [])].join('; '))
+/**
+ * The same with a setting that holds from the session's beginning on, for one whose statements others' code sends. Poolers
+ * refuse it. Beside options that stand in the connection string, which the driver prefers.
+ */
+export function withSetting(config: ConnectionConfig, setting: string): ConnectionConfig {
+  const option = `-c ${setting}`
+  const { connectionString = '' } = config
+  const url = URL.canParse(connectionString) ? new URL(connectionString) : undefined
+  const given = url?.searchParams.get('options')
+  if (!url || !given) {
+    const options = [config.options ?? process.env.PGOPTIONS, option].filter(Boolean).join(' ')
+    return { ...config, options }
+  }
+  url.searchParams.set('options', `${given} ${option}`)
+  return { ...config, connectionString: url.href }
 }
 
 /**
- * Statements after which a session is as it was when it was new, in a transaction of their own; none for a session that we
- * share with others, through a pooler: what is set there is theirs.
+ * A connected session of ours outside any pool, for our statements alone; the caller ends it.
+ * @throws DatabaseError `LOCKSTEP_POOLED` where others may share it: locks, leases and wake-ups would be theirs
  */
-export function renewalOf(client: object): string {
-  const renewal = renewals.get(client)
-  return renewal ? `BEGIN; ${renewal}; COMMIT;` : ''
-}
-
-/** A connected session of ours outside any pool; the caller ends it. */
 export async function connect(config: ConnectionConfig): Promise<pg.Client> {
   const client = new pg.Client(config)
   // It may break between two statements, when nobody waits: an error nobody listens to ends the process.
   client.on('error', () => {})
   await client.connect()
-  await prepareSession(client)
-  return client
+  try {
+    const { shared } = await prepareSession(client, 'own')
+    if (!shared) return client
+  } catch (error) {
+    client.end().catch(() => {})
+    throw error
+  }
+  await client.end()
+  throw new DatabaseError(
+    'LOCKSTEP_POOLED',
+    'the connection goes through a pooler, but locks, lease and wake-up need a session of their own: name a direct connection in `directUrl`',
+  )
 }
 
 /** A pool of ours. A connection that breaks is replaced when the next one is needed. */

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
-import { renewalOf } from './connection.ts'
 import { hasCode, isConnectionFailure, toLockstepError } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
+import { renewalOf } from './session.ts'
 
 /** Anything that runs a statement with $1, $2 … for values, as a `pg` client or pool does. */
 export interface Queryable {
@@ -58,6 +58,7 @@ export class Database {
   readonly #texts = new Map<string, string>()
   /** Sessions in which others' statements have run. */
   readonly #lent = new WeakSet<object>()
+  /** Whether a statement alone would not run at READ COMMITTED. */
   #wrap = false
   #names = true
 
@@ -69,6 +70,14 @@ export class Database {
     this.#callTimeout = callTimeout
   }
 
+  /**
+   * From now on every statement alone runs in a READ COMMITTED transaction of its own: behind a pooler, a session whose
+   * default is another level is left as it is. One that only reads would else be a part of others' conflicts.
+   */
+  wrap(): void {
+    this.#wrap = true
+  }
+
   async query<Row>(
     text: string,
     values: unknown[] = [],
@@ -76,6 +85,8 @@ export class Database {
     name?: string,
     longer = 0,
   ): Promise<Row[]> {
+    if (this.#wrap && on === this.pool)
+      return this.transaction((client) => this.query<Row>(text, values, client, undefined, longer))
     try {
       const query_timeout = this.#callTimeout && this.#callTimeout + longer
       const query = { text, values, types: TYPES, name, query_timeout }
@@ -128,13 +139,11 @@ export class Database {
 
   /** Runs a statement in a READ COMMITTED transaction of its own, which a statement alone is on most servers. */
   async alone<Row>(text: string, values: unknown[], longer = 0): Promise<Row[]> {
-    if (this.#wrap)
-      return this.transaction((client) => this.query<Row>(text, values, client, undefined, longer))
     try {
       return await this.prepared<Row>(text, values, longer)
     } catch (error) {
       if (!hasCode(error, 'LOCKSTEP_ISOLATION')) throw error
-      this.#wrap = true
+      this.wrap()
       return this.alone<Row>(text, values, longer)
     }
   }

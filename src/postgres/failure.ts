@@ -1,5 +1,8 @@
 import { DatabaseError, LockstepError } from '../errors.ts'
 
+/** Its code is that of memory of any kind; the setting stands in the hint, whatever the language. */
+const NO_ROOM = '53200 of locks'
+
 /** What the server's (or the socket's) error code means to a caller, and what to do about it. */
 const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>> = {
   LK001: ['LOCKSTEP_UNKNOWN_QUEUE', ''],
@@ -19,6 +22,10 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
   '53300': [
     'LOCKSTEP_CONNECTION',
     'the server has no connection left: lower pool sizes or raise max_connections',
+  ],
+  [NO_ROOM]: [
+    'LOCKSTEP_TOO_MANY_LOCKS',
+    'the server has no room for more locks: raise max_locks_per_transaction, which takes a restart, or give queues fewer shards (`lockstep reshard`)',
   ],
   '3D000': ['LOCKSTEP_CONNECTION', 'create the database, or mend its name in the connection string'],
   '28P01': ['LOCKSTEP_AUTHENTICATION', 'check user and password of the connection string'],
@@ -40,7 +47,7 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
 export function toLockstepError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof LockstepError) return error
   const { code = '', hint } = error as Error & { code?: string; hint?: string }
-  const meaning = MEANINGS[code]
+  const meaning = MEANINGS[hint?.includes('max_locks_per_transaction') ? NO_ROOM : code]
   if (!meaning) return error
   const [ours, advice] = meaning
   return new DatabaseError(ours, [messageOf(error), advice || hint].filter(Boolean).join('; '), {

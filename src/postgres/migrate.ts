@@ -3,6 +3,7 @@ import { DatabaseError } from '../errors.ts'
 import { rejectUnknownOptions, wholeNumber } from '../options.ts'
 import type { Database } from './database.ts'
 import { definitions, groundStatements, pendingMigrations } from './definitions.ts'
+import { refuseDistributed } from './distribution.ts'
 import { toLockstepError } from './failure.ts'
 import { SHORT_LOCKS, withLocks } from './patience.ts'
 import {
@@ -80,10 +81,11 @@ async function migrateAlone(
 ): Promise<Pick<MigrationReport, 'applied' | 'defined' | 'newer'>> {
   // Functions that run with their owner's rights must not be bound to what others put on its search_path.
   await client.query('SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL statement_timeout = 0')
-  await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
+  await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))', [
     `pg-lockstep migrate ${schema}`,
   ])
   await refuseReadOnly(client)
+  await refuseDistributed(askOn(client), schema)
   const state = await readState(askOn(client), schema)
   refuseUnknown(state)
   const { applied, release } = state
@@ -108,7 +110,7 @@ async function bringUpToDate(
   for (const text of await definitions(schema)) await client.query(text)
   await client.query(await noteRelease(schema))
   // Workers compare at once. A full notification queue would make the commit fail: then their heartbeat has to do.
-  await client.query(`SELECT pg_notify($1, 'deal') WHERE pg_notification_queue_usage() < 0.5`, [schema])
+  await client.query(`SELECT pg_notify($1::text, 'deal') WHERE pg_notification_queue_usage() < 0.5`, [schema])
   return pending.map(({ name }) => name)
 }
 

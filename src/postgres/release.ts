@@ -40,7 +40,7 @@ export function releaseTable(schema: string): string {
 export async function readState(ask: Ask, schema: string): Promise<SchemaState> {
   const [list, row] = [migrationTable(schema), releaseTable(schema)]
   const [found] = await ask<{ migrated: boolean; told: boolean }>(
-    'SELECT to_regclass($1) IS NOT NULL AS migrated, to_regclass($2) IS NOT NULL AS told',
+    'SELECT to_regclass($1::text) IS NOT NULL AS migrated, to_regclass($2::text) IS NOT NULL AS told',
     [list, row],
   )
   const { migrated, told } = found!

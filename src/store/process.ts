@@ -104,7 +104,10 @@ export function listOutlivedSessions(database: Database): Promise<ProcessSession
   )
 }
 
-/** Needs the same role as the session's, or `pg_signal_backend`. */
+/**
+ * Needs the same role as the session's, or `pg_signal_backend`. The type says which function is meant: an extension may have
+ * brought another one of that name, as Citus does for numbers of sessions on all its nodes.
+ */
 export async function endSession(database: Database, pid: number): Promise<void> {
-  await database.query('SELECT pg_terminate_backend($1)', [pid])
+  await database.query('SELECT pg_catalog.pg_terminate_backend($1::integer)', [pid])
 }

@@ -53,5 +53,5 @@ export async function stayQuiet(on: Queryable): Promise<void> {
 }
 
 export async function notify(database: Database, message: string): Promise<void> {
-  await database.query('SELECT pg_notify($1, $2)', [database.schema, message])
+  await database.query('SELECT pg_catalog.pg_notify($1::text, $2::text)', [database.schema, message])
 }

@@ -35,6 +35,8 @@ export interface DealerOptions {
    * Somebody new can have the session ended as that of a process which is gone.
    */
   onOutlived(): void
+  /** A comparison failed; the next one comes. */
+  onFailure(error: unknown): void
   /** Shards came or went; so many are held now. */
   onDealt(shards: number): void
   /** A later release has migrated the database, and its definitions no longer serve this one. */
@@ -53,6 +55,7 @@ export class Dealer implements Service {
   /** Shards also go between two comparisons, when a slot has ended its batch. */
   #told = 0
   #quiet = false
+  #soon = false
 
   constructor(options: DealerOptions) {
     this.#options = options
@@ -75,8 +78,9 @@ export class Dealer implements Service {
     await this.#letGoOfAll()
   }
 
-  /** Something changed: compare now. */
+  /** Something changed: compare now, and where that is under way, once more. */
   dealSoon(): void {
+    this.#soon = true
     this.#loop.alarm.ring()
   }
 
@@ -93,12 +97,14 @@ export class Dealer implements Service {
   }
 
   async #pass(): Promise<void> {
-    await this.#loop.alarm.wait(this.#options.heartbeat)
+    if (!this.#soon) await this.#loop.alarm.wait(this.#options.heartbeat)
+    this.#soon = false
     if (this.#loop.stopping) return
     try {
       await this.#deal()
     } catch (error) {
       this.#options.logger.warn({ error: (error as Error).message }, 'comparing processes and shards failed')
+      this.#options.onFailure(error)
     }
   }
 

@@ -1,15 +1,12 @@
 import { workerData } from 'node:worker_threads'
-import pg from 'pg'
-import { prepareSession } from '../postgres/connection.ts'
-import { Database } from '../postgres/database.ts'
+import { silentLogger } from '../logger.ts'
+import { openDatabase } from '../postgres/open-database.ts'
 import { release } from '../store/settle.ts'
 import type { GiveBackData } from './give-back.ts'
 
 const { config, schema, held, done } = workerData as GiveBackData
 
-const pool = new pg.Pool({ ...config, max: 1, onConnect: prepareSession } as pg.PoolConfig)
-pool.on('error', () => {})
-const database = new Database(pool, schema)
+const database = openDatabase({ ...config, max: 1 }, { schema, logger: silentLogger, use: 'own' })
 
 const [GIVEN_BACK, FAILED] = [1, 2]
 
@@ -21,4 +18,4 @@ try {
   Atomics.store(done, 0, outcome)
   Atomics.notify(done, 0)
 }
-await pool.end()
+await database.pool.end()

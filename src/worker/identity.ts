@@ -17,6 +17,7 @@ export class Identity {
   readonly #lease: Lease
   readonly #running: Running
   readonly #logger: Logger
+  readonly #onFailure: (error: unknown) => void
   readonly #rounds = new Map<number, number>()
   readonly #stopped = new Bell()
   #renewing: Promise<void> | undefined
@@ -24,8 +25,10 @@ export class Identity {
   /** The leases of who this process was up to here have ended. */
   #ended = 0
 
-  constructor(options: LeaseOptions, running: Running, logger: Logger) {
-    this.#lease = new Lease(options)
+  constructor(options: Omit<LeaseOptions, 'onUnrenewed'>, running: Running, logger: Logger) {
+    const onUnrenewed = (error: unknown) => this.#failed(error, 'the lease can’t be renewed: trying again')
+    this.#lease = new Lease({ ...options, onUnrenewed })
+    this.#onFailure = options.onFailure
     this.#running = running
     this.#logger = logger
   }
@@ -106,14 +109,16 @@ export class Identity {
         await this.#lease.register()
         break
       } catch (error) {
-        this.#logger.warn(
-          { error: (error as Error).message },
-          'the process can’t be registered: trying again',
-        )
+        this.#failed(error, 'the process can’t be registered: trying again')
         await this.#stopped.wait(RETRY_PAUSE)
       }
     }
     if ((this.#rounds.get(former) ?? 0) <= 0) this.#forget(former)
+  }
+
+  #failed(error: unknown, message: string): void {
+    this.#logger.warn({ error: (error as Error).message }, message)
+    this.#onFailure(error)
   }
 
   #forget(processId: number): void {

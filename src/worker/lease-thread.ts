@@ -17,11 +17,11 @@ export interface LeaseThreadData {
   readonly numbers: Float64Array<SharedArrayBuffer>
 }
 
-/** From the thread: a new lease runs, it will end unrenewed, or starting failed. */
+/** From the thread: a new lease runs, renewing it failed for the first time in a row, it will end, or starting failed. */
 export type LeaseMessage =
   | { readonly kind: 'registered'; readonly processId: number }
   | { readonly kind: 'ending' }
-  | { readonly kind: 'failed'; readonly code: string | undefined; readonly message: string }
+  | { readonly kind: 'unrenewed' | 'failed'; readonly code: string | undefined; readonly message: string }
 
 /** To the thread. `retire` removes the row of a process no round belongs to any more. */
 export type LeaseCommand =
@@ -48,6 +48,8 @@ let timer: NodeJS.Timeout | undefined
 let ending: NodeJS.Timeout | undefined
 let killing: NodeJS.Timeout | undefined
 let retired = Promise.resolve()
+/** Since the last renewal one has failed. */
+let failing = false
 
 port.on('message', (command: LeaseCommand) => {
   if (command.kind === 'register') void register()
@@ -92,10 +94,14 @@ async function register(): Promise<void> {
     port.postMessage({ kind: 'registered', processId } satisfies LeaseMessage)
   } catch (error) {
     drop(client)
-    // A thread's errors lose their code on the way.
-    const { code, message } = error as Error & { code?: string }
-    port.postMessage({ kind: 'failed', code, message } satisfies LeaseMessage)
+    tell('failed', error)
   }
+}
+
+/** A thread's errors lose their code on the way. */
+function tell(kind: 'unrenewed' | 'failed', error: unknown): void {
+  const { code, message } = error as Error & { code?: string }
+  port.postMessage({ kind, code, message } satisfies LeaseMessage)
 }
 
 async function retire(processId: number): Promise<void> {
@@ -111,6 +117,7 @@ async function retire(processId: number): Promise<void> {
 /** The lease counts from before the question was sent: by our clock it ends no later than by the server's. */
 function renewed(askedAt: number): void {
   state.setDeadline(askedAt + lease)
+  failing = false
   clearTimeout(ending)
   ending = setTimeout(end, askedAt + lease - warningBefore(lease) - monotonicMs())
   renewIn(renewEvery)
@@ -133,8 +140,10 @@ async function renew(): Promise<void> {
     const expected = renewing.filter((identity) => identities.includes(identity))
     if (expected.every((identity) => alive.includes(identity))) renewed(askedAt)
     else end()
-  } catch {
+  } catch (error) {
     drop(client)
+    if (!failing) tell('unrenewed', error)
+    failing = true
     renewIn(Math.min(RETRY_PAUSE, renewEvery))
   }
 }

@@ -15,8 +15,10 @@ export interface LeaseOptions {
   readonly killAtEnd: boolean
   /** The lease will end: abort what runs, and `register` again when nothing does. */
   onEnding(): void
+  /** Renewing it has failed, and is tried again; told once until it succeeds. */
+  onUnrenewed(error: unknown): void
   /** The thread ended by itself; `onEnding` comes next. */
-  onFailure(error: Error): void
+  onFailure(error: unknown): void
 }
 
 /**
@@ -125,12 +127,20 @@ export class Lease {
     if (message.kind === 'registered') {
       this.#processId = message.processId
       this.#registering?.resolve()
-    } else if (message.kind === 'failed') {
-      this.#registering?.reject(
-        toLockstepError(Object.assign(new Error(message.message), { code: message.code })),
-      )
-    } else this.#end()
+    } else if (message.kind === 'failed') this.#registering?.reject(errorOf(message))
+    else if (message.kind === 'unrenewed') this.#options.onUnrenewed(errorOf(message))
+    else this.#end()
   }
+}
+
+function errorOf({
+  code,
+  message,
+}: {
+  readonly code: string | undefined
+  readonly message: string
+}): unknown {
+  return toLockstepError(Object.assign(new Error(message), { code }))
 }
 
 interface PromiseWithResolvers {

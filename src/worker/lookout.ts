@@ -36,6 +36,8 @@ export interface LookoutOptions {
   /** ms between full looks, and between cheap ones while waiting to be woken. */
   readonly poll: number
   processId(): number
+  /** Looking failed; it is tried again. */
+  onFailure(error: unknown): void
   /** Whether a slot is free to take what is found. */
   idle(): boolean
 }
@@ -133,6 +135,7 @@ export class Lookout implements Service {
       this.#couldTake = canTake
     } catch (error) {
       this.#options.logger.warn({ error: (error as Error).message }, 'looking for due jobs failed')
+      this.#options.onFailure(error)
       this.#pause = this.#options.poll
     }
     const rest = Math.min(Math.max(this.#lookCost * LOOK_RATIO, SHORTEST_PAUSE), LONGEST_LOOK_PAUSE)

@@ -1,6 +1,5 @@
-import type pg from 'pg'
-import { createPool, prepareSession } from '../postgres/connection.ts'
-import { Database } from '../postgres/database.ts'
+import type { Database } from '../postgres/database.ts'
+import { openDatabase } from '../postgres/open-database.ts'
 import { MAX_CALLS } from './exchange.ts'
 import { LOADS_AT_ONCE } from './loading.ts'
 import type { WorkerHome } from './options.ts'
@@ -20,17 +19,14 @@ export class Pools {
   /** For handlers' transactions, one a slot: what their statements leave in a session is to meet nothing else. */
   readonly handlers: Database
 
-  constructor(slots: number, home: WorkerHome) {
-    this.own = open(MAX_CALLS + LOADS_AT_ONCE + OTHER_CALLS + WAITING_AT_ONCE + WAITING_CLAIMS, home)
-    this.handlers = open(slots, home)
+  constructor(slots: number, { config, schema, logger }: WorkerHome) {
+    const options = { schema, logger, callTimeout: CALL_TIMEOUT }
+    const calls = MAX_CALLS + LOADS_AT_ONCE + OTHER_CALLS + WAITING_AT_ONCE + WAITING_CLAIMS
+    this.own = openDatabase({ ...config, max: calls }, { ...options, use: 'own' })
+    this.handlers = openDatabase({ ...config, max: slots }, { ...options, use: 'lent' })
   }
 
   async end(): Promise<void> {
     await Promise.all([this.own.pool.end(), this.handlers.pool.end()])
   }
-}
-
-function open(max: number, { config, schema, logger }: WorkerHome): Database {
-  const pool = createPool({ ...config, max, onConnect: prepareSession } as pg.PoolConfig, logger)
-  return new Database(pool, schema, CALL_TIMEOUT)
 }

@@ -1,6 +1,11 @@
 import { hostname } from 'node:os'
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
+import { refuseDistributed } from '../postgres/distribution.ts'
+import { requireLockRoom } from '../postgres/lock-room.ts'
+import { requireMigrated } from '../postgres/release.ts'
+import { requireWorkerRights } from '../postgres/rights.ts'
+import { requireSequences } from '../postgres/sequences.ts'
 import type { Queue } from '../queue.ts'
 import { ensureQueue, listQueues } from '../store/queue.ts'
 import { VERSION } from '../version.ts'
@@ -11,8 +16,32 @@ import type { ServedQueue } from './timetable.ts'
 
 const MAX_LOCK_TIMEOUT = 500
 
+/** What a worker knows of the database from its start on. */
+export interface Readings {
+  readonly served: ServedQueues
+  /** ms, as `readLockTimeout` says. */
+  readonly lockTimeout: number
+}
+
+/**
+ * Makes sure that a worker can work with what the database has, and creates the queues where they are missing.
+ * @throws DatabaseError that says what to do
+ */
+export async function prepareDatabase(
+  database: Database,
+  queues: readonly Queue[],
+  logger: Logger,
+): Promise<Readings> {
+  await requireMigrated(database, logger)
+  await refuseDistributed((text, values) => database.query(text, values), database.schema)
+  await requireWorkerRights(database)
+  await requireSequences(database)
+  const served = await serveQueues(database, queues, logger)
+  return { served, lockTimeout: await readLockTimeout(database) }
+}
+
 /** Creates the queues where they are missing; a definition that differs from its row is told, and the row holds. */
-export async function serveQueues(
+async function serveQueues(
   database: Database,
   queues: readonly Queue[],
   logger: Logger,
@@ -25,6 +54,9 @@ export async function serveQueues(
     database,
     queues.map(({ name }) => name),
   )
+  const shards = rows.reduce((sum, row) => sum + row.shards, 0)
+  // Of all, each once: for a process alone as for many together. And the process's own, and a flag a queue.
+  await requireLockRoom(database, shards + rows.length + 1, logger)
   for (const { queueId, name, shards } of rows) {
     const defined = served.find((one) => one.queueId === queueId)?.queue.shards
     if (defined === shards) continue
@@ -40,7 +72,7 @@ export async function serveQueues(
  * ms a completion in a handler's transaction waits for a producer's. Below the server's deadlock_timeout: in a
  * deadlock it is always we who give way, never the application.
  */
-export async function readLockTimeout(database: Database): Promise<number> {
+async function readLockTimeout(database: Database): Promise<number> {
   const [row] = await database.query<{ timeout: number }>(
     "SELECT extract(epoch FROM current_setting('deadlock_timeout')::interval)::float8 * 1000 AS timeout",
   )
@@ -52,7 +84,7 @@ export function leaseOptions(
   { slots, queues, lease, killOnLeaseEnd }: WorkerSettings,
   { directConfig, schema }: WorkerHome,
   told: Pick<LeaseOptions, 'onEnding' | 'onFailure'>,
-): LeaseOptions {
+): Omit<LeaseOptions, 'onUnrenewed'> {
   const names = queues.map(({ name }) => name)
   const info = { host: hostname(), pid: process.pid, version: VERSION, slots, queues: names }
   return { config: directConfig, schema, info, lease, killAtEnd: killOnLeaseEnd, ...told }

@@ -1,5 +1,4 @@
 import type pg from 'pg'
-import { DatabaseError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
 import { type ConnectionConfig, connect } from '../postgres/connection.ts'
 import { toLockstepError } from '../postgres/failure.ts'
@@ -114,7 +113,6 @@ export class ShardLocks implements Service {
       this.#lose(session)
     })
     session.on('end', () => this.#lose(session))
-    await refusePooled(session)
     this.#session = session
     return session
   }
@@ -129,19 +127,4 @@ export class ShardLocks implements Service {
 
 function numberOf({ queueId, shard }: ShardRef): number {
   return shardNumber(queueId, shard)
-}
-
-/**
- * A pooler hands out a backend key of its own, so the process id the client was told differs from the server's.
- * Session locks taken through one would belong to whoever comes next.
- */
-async function refusePooled(session: pg.Client): Promise<void> {
-  const { rows } = await session.query('SELECT pg_backend_pid() AS pid')
-  const { processID } = session as pg.Client & { processID: number | null }
-  if (rows[0].pid === processID) return
-  await session.end()
-  throw new DatabaseError(
-    'LOCKSTEP_POOLED',
-    'the connection goes through a pooler, but locks, lease and wake-up need a session of their own: name a direct connection in `directUrl`',
-  )
 }

@@ -1,6 +1,6 @@
 import pgListen, { type Subscriber } from 'pg-listen'
 import type { Logger } from '../logger.ts'
-import type { ConnectionConfig } from '../postgres/connection.ts'
+import { type ConnectionConfig, withSetting } from '../postgres/connection.ts'
 import { isConnectionFailure, toLockstepError } from '../postgres/failure.ts'
 import { echo, type Message, parseMessage } from '../store/wake.ts'
 import { Bell } from './bell.ts'
@@ -59,7 +59,7 @@ export class WakeUp implements Service {
   }
 
   async #listen(): Promise<void> {
-    const config = { ...this.#config, query_timeout: LISTEN_TIMEOUT }
+    const config = { ...withSetting(this.#config, 'idle_session_timeout=0'), query_timeout: LISTEN_TIMEOUT }
     const subscriber: Subscriber = pgListen.default(config, {
       // pg-listen has no way to end its retries but a failure to tell the pause.
       retryInterval: () => {

@@ -1,30 +1,29 @@
-import { type Release, requireMigrated } from '../postgres/release.ts'
-import { requireSequences } from '../postgres/sequences.ts'
+import type { Release } from '../postgres/release.ts'
 import { setQuiet } from '../store/process.ts'
 import { DEAL, type Message, notify } from '../store/wake.ts'
-import { Dealer } from './dealer.ts'
-import { describer } from './description.ts'
+import type { Dealer } from './dealer.ts'
 import { WorkerEmitter } from './events.ts'
 import { Exchange } from './exchange.ts'
 import { giveBackRounds } from './give-back.ts'
 import { Identity } from './identity.ts'
-import { Lookout } from './lookout.ts'
+import type { Lookout } from './lookout.ts'
 import { Observer } from './observer.ts'
 import { type WorkerHome, type WorkerOptions, type WorkerSettings, workerSettings } from './options.ts'
 import { GivenBack } from './perform.ts'
 import { Pools } from './pools.ts'
-import { leaseOptions, readLockTimeout, serveQueues } from './preparation.ts'
+import { leaseOptions, prepareDatabase } from './preparation.ts'
 import { Running, type SlotReport } from './running.ts'
 import type { ServedQueues } from './served-queues.ts'
 import { ServerClock } from './server-clock.ts'
 import { together } from './service.ts'
-import { Serving } from './serving.ts'
+import type { Serving } from './serving.ts'
 import { Settlements } from './settlements.ts'
 import { ShardLocks } from './shard-locks.ts'
 import { Slot } from './slot.ts'
 import { Tally } from './tally.ts'
 import { Timetable } from './timetable.ts'
 import { WakeUp } from './wake-up.ts'
+import { createDealer, createLookout, createServing, type Parts } from './wiring.ts'
 
 /** ms for handlers to end once their signals are aborted, and for outcomes still to be stored. */
 const GRACE = 5_000
@@ -89,7 +88,8 @@ export class Worker extends WorkerEmitter {
 
   /**
    * Registers the process, takes its shards and begins to work.
-   * @throws DatabaseError where the database is out of reach, not migrated, read-only or behind a pooler
+   * @throws DatabaseError where the database is out of reach, not migrated, read-only, behind a pooler or distributed by
+   * Citus, where the role lacks rights, or the server has no room for the locks
    */
   async start(): Promise<void> {
     if (this.#state !== 'new') throw new Error('a worker starts once: create another one')
@@ -113,10 +113,9 @@ export class Worker extends WorkerEmitter {
   }
 
   async #readDatabase(): Promise<void> {
-    await requireMigrated(this.#pools.own, this.#home.logger)
-    await requireSequences(this.#pools.own)
-    this.#served = await serveQueues(this.#pools.own, this.#settings.queues, this.#home.logger)
-    const lockTimeout = await readLockTimeout(this.#pools.own)
+    const { queues } = this.#settings
+    const { served, lockTimeout } = await prepareDatabase(this.#pools.own, queues, this.#home.logger)
+    this.#served = served
     this.#settlements.lockTimeout = lockTimeout
     this.#serving = this.#createServing(lockTimeout)
   }
@@ -253,33 +252,29 @@ export class Worker extends WorkerEmitter {
     })
   }
 
-  #createLookout(): Lookout {
-    return new Lookout({
-      database: this.#pools.own,
-      timetable: this.#timetable,
+  /** For those that are made at the start. */
+  get #parts(): Parts {
+    return {
+      settings: this.#settings,
+      home: this.#home,
+      events: this,
+      pools: this.#pools,
       locks: this.#locks,
-      logger: this.#home.logger,
-      queues: this.#served!,
-      poll: this.#settings.poll,
-      processId: () => this.processId,
-      idle: () => this.#slots.some((slot) => slot.idle),
-    })
+      clock: this.#clock,
+      timetable: this.#timetable,
+      identity: this.#identity,
+      running: this.#running,
+      exchange: this.#exchange,
+      settlements: this.#settlements,
+    }
+  }
+
+  #createLookout(): Lookout {
+    return createLookout(this.#parts, this.#served!, { idle: () => this.#slots.some((slot) => slot.idle) })
   }
 
   #createDealer(): Dealer {
-    const { splitter, slots, heartbeat } = this.#settings
-    return new Dealer({
-      database: this.#pools.own,
-      timetable: this.#timetable,
-      locks: this.#locks,
-      clock: this.#clock,
-      logger: this.#home.logger,
-      queues: this.#served!,
-      splitter,
-      slots,
-      heartbeat,
-      processId: () => this.processId,
-      alive: () => this.#identity.alive,
+    return createDealer(this.#parts, this.#served!, {
       onOutlived: () => void this.#becomeSomebodyNew(),
       onDealt: (shards) => {
         this.emit('dealt', { shards })
@@ -290,23 +285,7 @@ export class Worker extends WorkerEmitter {
   }
 
   #createServing(lockTimeout: number): Serving {
-    const { logger } = this.#home
-    const { middleware, poll, scheduler, formatError } = this.#settings
-    return new Serving({
-      database: this.#pools.own,
-      timetable: this.#timetable,
-      lockTimeout,
-      exchange: this.#exchange,
-      batchSettings: { database: this.#pools.handlers, middleware, logger, lockTimeout },
-      describe: describer(formatError, logger),
-      settlements: this.#settlements,
-      identity: this.#identity,
-      running: this.#running,
-      clock: this.#clock,
-      events: this,
-      logger,
-      poll,
-      takesAhead: scheduler.takesAhead ?? false,
+    return createServing(this.#parts, lockTimeout, {
       ready: () => this.#ready(),
       onLostAnswer: () => this.#becomeSomebodyNew(),
     })

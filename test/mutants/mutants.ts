@@ -1,4 +1,5 @@
 import { CLASSIC } from './classic.ts'
+import { CONNECTED } from './connected.ts'
 import type { Mutant } from './mutant.ts'
 import { PUSHED } from './pushed.ts'
 import { RELEASED } from './released.ts'
@@ -15,4 +16,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...WAITING,
   ...WORKED,
   ...RELEASED,
+  ...CONNECTED,
 ]

@@ -55,7 +55,7 @@ export const RELEASED: readonly Mutant[] = [
     promise: 'P3',
     breaks:
       'After a restore of tables alone a worker begins, and rows of processes that are gone seem its own.',
-    edits: [source('worker/worker', '    await requireSequences(this.#pools.own)\n', '')],
+    edits: [source('worker/preparation', '  await requireSequences(database)\n', '')],
     tests: ['postgres/p3-sequences'],
   },
   {

@@ -45,7 +45,7 @@ export const WORKED: readonly Mutant[] = [
     breaks: 'A handler works under the role, search_path and time-outs that another one has set.',
     edits: [
       source('postgres/database', `lends && this.#lent.has(client) ? renewalOf(client) : ''`, `''`),
-      source('postgres/database', `import { renewalOf } from './connection.ts'\n`, ''),
+      source('postgres/database', `import { renewalOf } from './session.ts'\n`, ''),
     ],
     tests: ['worker/lent-session'],
   },

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
 import { SERIAL } from '../../src/postgres/serial.ts'
-import { Gate, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()
 
@@ -45,6 +45,31 @@ test('P3: a worker that a later release no longer serves takes nothing new, stor
   expect(await shop.job(queue, 'b')).toMatchObject({ claimed_by: null, retry_count: -1, crashes: 0 })
   expect(await shop.sql('SELECT FROM lockstep.processes')).toEqual([])
 })
+
+test('one that compares just when it is told does so again', async () => {
+  const queue = shop.queue({ perform() {} })
+  const worker = await shop.work({ queues: [queue], heartbeat: 60_000 })
+  const holder = await shop.session()
+  await holder.query('BEGIN; LOCK TABLE lockstep.queues')
+  await shop.sql("SELECT pg_notify('lockstep', 'deal')")
+  // It has looked for a later release, and now reads its queues.
+  await eventually(async () =>
+    expect(await waitingForQueues()).toContainEqual(expect.stringMatching('q.shards')),
+  )
+  const outdated = next(worker, 'outdated')
+  await migratedByLater(SERIAL + 1)
+  await holder.query('COMMIT')
+  await outdated
+  await worker.stop()
+})
+
+/** Statements that wait for a lock. */
+async function waitingForQueues(): Promise<string[]> {
+  const rows = await shop.sql<{ query: string }>(
+    `SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  )
+  return rows.map(({ query }) => query)
+}
 
 test('a worker whose heartbeat alone tells it stops too; one that is still served goes on', async () => {
   const queue = shop.queue({ perform() {} })

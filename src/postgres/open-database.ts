@@ -1,0 +1,25 @@
+import type pg from 'pg'
+import type { Logger } from '../logger.ts'
+import { createPool } from './connection.ts'
+import { Database } from './database.ts'
+import { prepareSession, type SessionUse } from './session.ts'
+
+export interface OpenOptions {
+  readonly schema: string
+  readonly logger: Logger
+  readonly use: SessionUse
+  /** ms after which a statement of ours counts as failed. Default none. */
+  readonly callTimeout?: number
+}
+
+/** A worker's way to the database, over a pool of its own. Connections are opened, and made ready, when they are needed. */
+export function openDatabase(config: pg.PoolConfig, options: OpenOptions): Database {
+  const { schema, logger, use, callTimeout } = options
+  const onConnect = async (client: pg.ClientBase) => {
+    const { shared, isolation } = await prepareSession(client, use)
+    if (shared && isolation !== 'read committed') database.wrap()
+  }
+  const pool = createPool({ ...config, onConnect } as pg.PoolConfig, logger)
+  const database = new Database(pool, schema, callTimeout)
+  return database
+}

@@ -1,0 +1,87 @@
+import { DatabaseError } from '../errors.ts'
+import type { Database } from './database.ts'
+import { quoteIdentifier } from './schema-name.ts'
+import { readSql } from './sql-file.ts'
+
+/** One right on one thing in the schema. */
+export interface Right {
+  readonly kind: 'FUNCTION' | 'SEQUENCE' | 'TABLE'
+  readonly name: string
+  readonly privilege: string
+  /** On this column alone. */
+  readonly column: string | null
+}
+
+/** As many are named in an error; who lacks one mostly lacks most. */
+const NAMED = 4
+
+const GRANT =
+  /^GRANT (?<privileges>[^;]*?)\s+ON (?<kind>FUNCTION|SEQUENCE|TABLE)\s+(?<names>[^;]*?)\s+TO @worker@;/gm
+/** A privilege and its columns. */
+const PRIVILEGE = /(?<privilege>[A-Z]+)(?: \((?<columns>[^)]*)\))?/g
+
+/** What `lockstep roles` grants a worker: read there, so that it is asked for no more and no less. */
+export async function workerRights(): Promise<Right[]> {
+  const text = await readSql('roles/roles.sql', {})
+  return [...text.matchAll(GRANT)].flatMap(({ groups }) => {
+    const kind = groups!.kind as Right['kind']
+    const privileges = [...groups!.privileges!.matchAll(PRIVILEGE)]
+    return listed(groups!.names!).flatMap((place) => {
+      const name = place.replace('@schema@.', '')
+      return privileges.flatMap(({ groups: { privilege, columns } = {} }) =>
+        (columns ? listed(columns) : [null]).map((column) => ({ kind, name, privilege: privilege!, column })),
+      )
+    })
+  })
+}
+
+function listed(text: string): string[] {
+  return text.split(',').map((part) => part.trim())
+}
+
+/**
+ * What is not there is left out: a later release may have dropped it, and serve this one all the same.
+ */
+function missingRights(prefix: string): string {
+  return `SELECT n.kind, n.name, n.privilege, n.column FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
+      WITH ORDINALITY AS n(kind, name, privilege, "column", place)
+    CROSS JOIN LATERAL (SELECT pg_catalog.to_regclass('${prefix}.' || pg_catalog.quote_ident(n.name))::oid AS relation) r
+    WHERE NOT CASE
+      WHEN n.kind = 'FUNCTION' THEN (
+        SELECT bool_and(pg_catalog.has_function_privilege(p.oid, n.privilege)) FROM pg_catalog.pg_proc p
+        WHERE p.pronamespace = '${prefix}'::regnamespace AND p.proname = n.name
+      )
+      WHEN n.kind = 'SEQUENCE' THEN pg_catalog.has_sequence_privilege(r.relation, n.privilege)
+      WHEN n.column IS NULL THEN pg_catalog.has_table_privilege(r.relation, n.privilege)
+      ELSE (
+        SELECT pg_catalog.has_column_privilege(r.relation, a.attnum, n.privilege) FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid = r.relation AND a.attname = n.column
+      )
+    END
+    ORDER BY n.place`
+}
+
+/**
+ * Before a worker starts: one that may register and lock shards but not claim would keep them from those that may.
+ * @throws DatabaseError `LOCKSTEP_PERMISSION`, naming what is missing
+ */
+export async function requireWorkerRights(database: Database): Promise<void> {
+  const rights = await workerRights()
+  const columns = (['kind', 'name', 'privilege', 'column'] as const).map((key) =>
+    rights.map((one) => one[key]),
+  )
+  const prefix = quoteIdentifier(database.schema)
+  const missing = await database.query<Right>(missingRights(prefix.replaceAll("'", "''")), columns)
+  if (missing.length === 0) return
+  const [role] = await database.query<{ name: string }>('SELECT current_user AS name')
+  const named = missing.slice(0, NAMED).map((right) => shown(right, prefix))
+  const more = missing.length > NAMED ? ` and ${missing.length - NAMED} more` : ''
+  throw new DatabaseError(
+    'LOCKSTEP_PERMISSION',
+    `the role "${role!.name}" may not work here: it lacks ${named.join(', ')}${more}; run what \`lockstep roles\` prints as the schema's owner, and grant it the role for workers`,
+  )
+}
+
+function shown({ kind, name, privilege, column }: Right, prefix: string): string {
+  return `${privilege}${column ? ` (${column})` : ''} on ${kind.toLowerCase()} ${prefix}.${name}`
+}

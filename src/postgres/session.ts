@@ -1,0 +1,120 @@
+import type pg from 'pg'
+
+/**
+ * Whose statements run in a session of a worker: its own alone, or those of handlers too, for whom the time-outs that a
+ * role or database has by default are meant.
+ */
+export type SessionUse = 'own' | 'lent'
+
+/** What a session turned out to be. */
+export interface Session {
+  /**
+   * Whether a pooler may hand it to others between two transactions: then nothing is set in it, since it would be set
+   * for them too, and still be when the worker is gone. What a transaction needs is set in that transaction.
+   */
+  readonly shared: boolean
+  /** Of a transaction that begins without naming its level, such as `read committed`. */
+  readonly isolation: string
+}
+
+interface Found {
+  readonly pid: number
+  readonly version: number
+  readonly isolation: string
+  /** `synchronous_commit`. */
+  readonly commit: string
+}
+
+/**
+ * For sessions that are ours alone.
+ *
+ * - READ COMMITTED, whatever the default is: the protocol's reasoning rests on it.
+ * - TCP settings by which a dead peer is noticed within some ten seconds, on both ends of the wire.
+ * - No end for being idle: with the session its locks would go, and with them all shards. Being idle in a transaction may
+ *   end it, as somebody has set it: then this process stands still, and others wait for its rows.
+ */
+const SETTINGS = [
+  'SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED',
+  'SET tcp_keepalives_idle = 3',
+  'SET tcp_keepalives_interval = 2',
+  'SET tcp_keepalives_count = 3',
+  'SET tcp_user_timeout = 9000',
+  'SET idle_session_timeout = 0',
+]
+
+/**
+ * Where the default is `off`: commits that a crash of the server doesn't forget. Else others could take what a process
+ * believes its own, since a claim, or the renewal of a lease, has vanished. `local` and `remote_write` survive that
+ * too, and stay: what they risk is a failover.
+ */
+const DURABLE = 'SET synchronous_commit = on'
+
+/**
+ * Where no handler runs, no time-outs of the server's: calls have some of ours, after which their connection goes. One that
+ * is made for the application's statements would have a look at all shards fail each time, or cost the locks.
+ */
+const OWN_SETTINGS = ['SET statement_timeout = 0', 'SET lock_timeout = 0']
+/** Since Postgres 17. */
+const TRANSACTION_TIMEOUT = 'SET transaction_timeout = 0'
+const POSTGRES_17 = 170_000
+
+/** Lets the server notice a vanished client in the middle of a long statement; not on every platform. */
+const CHECKING = 'SET client_connection_check_interval = 5000'
+
+/** What others' statements can leave in a session, but for prepared statements, which the driver relies on. */
+const RESETS = [
+  'RESET SESSION AUTHORIZATION',
+  'RESET ROLE',
+  'RESET ALL',
+  'CLOSE ALL',
+  'UNLISTEN *',
+  'DISCARD TEMP',
+  'DISCARD SEQUENCES',
+  'SELECT pg_catalog.pg_advisory_unlock_all()',
+]
+
+/** By client, of sessions that are ours alone. */
+const renewals = new WeakMap<object, string>()
+
+type Client = Pick<pg.ClientBase, 'query'> & { readonly processID?: number | null }
+
+/**
+ * Finds out whether a session is ours alone, and makes it ready where it is.
+ *
+ * A pooler tells the client a process id of its own, or none, where the server tells that of the session. Where one keeps the
+ * session for this client until it goes, nothing would have to be spared: it is all the same, since that can't be seen. A
+ * pooler that told the server's own process id could not be seen at all.
+ */
+export async function prepareSession(client: Client, use: SessionUse): Promise<Session> {
+  const { rows } = await client.query(
+    `SELECT pg_catalog.pg_backend_pid() AS pid, pg_catalog.current_setting('server_version_num')::integer AS version,
+       pg_catalog.current_setting('transaction_isolation') AS isolation,
+       pg_catalog.current_setting('synchronous_commit') AS commit`,
+  )
+  const found = rows[0] as Found
+  const { pid, isolation } = found
+  const shared = pid !== client.processID
+  if (!shared) await makeReady(client, settingsFor(use, found))
+  return { shared, isolation }
+}
+
+function settingsFor(use: SessionUse, { version, commit }: Found): string[] {
+  const settings = commit === 'off' ? [...SETTINGS, DURABLE] : SETTINGS
+  if (use === 'lent') return settings
+  return [...settings, ...OWN_SETTINGS, ...(version >= POSTGRES_17 ? [TRANSACTION_TIMEOUT] : [])]
+}
+
+async function makeReady(client: Client, settings: readonly string[]): Promise<void> {
+  await client.query(settings.join('; '))
+  const checks = await client.query(CHECKING).catch(() => {})
+  renewals.set(client, [...RESETS, ...settings, ...(checks ? [CHECKING] : [])].join('; '))
+}
+
+/**
+ * Statements after which a session is as it was when it was new, in a transaction of their own; none for a session that we
+ * share with others, through a pooler: what is set there is theirs.
+ */
+export function renewalOf(client: object): string {
+  const renewal = renewals.get(client)
+  return renewal ? `BEGIN; ${renewal}; COMMIT;` : ''
+}

@@ -1,0 +1,85 @@
+import { Dealer, type DealerOptions } from './dealer.ts'
+import { describer } from './description.ts'
+import type { WorkerEmitter } from './events.ts'
+import type { Exchange } from './exchange.ts'
+import type { Identity } from './identity.ts'
+import { Lookout, type LookoutOptions } from './lookout.ts'
+import type { WorkerHome, WorkerSettings } from './options.ts'
+import type { Pools } from './pools.ts'
+import type { Running } from './running.ts'
+import type { ServedQueues } from './served-queues.ts'
+import type { ServerClock } from './server-clock.ts'
+import { Serving, type ServingOptions } from './serving.ts'
+import type { Settlements } from './settlements.ts'
+import type { ShardLocks } from './shard-locks.ts'
+import type { Timetable } from './timetable.ts'
+
+/** What a worker has from its making on, and the parts made at its start are given of it. */
+export interface Parts {
+  readonly settings: WorkerSettings
+  readonly home: WorkerHome
+  readonly events: WorkerEmitter
+  readonly pools: Pools
+  readonly locks: ShardLocks
+  readonly clock: ServerClock
+  readonly timetable: Timetable
+  readonly identity: Identity
+  readonly running: Running
+  readonly exchange: Exchange
+  readonly settlements: Settlements
+}
+
+/** What most parts need. */
+function commonTo({ home, events, pools, locks, clock, timetable, identity }: Parts) {
+  return {
+    database: pools.own,
+    logger: home.logger,
+    locks,
+    clock,
+    timetable,
+    processId: () => identity.processId,
+    onFailure: (error: unknown) => void events.emit('failure', error),
+  }
+}
+
+export function createLookout(
+  parts: Parts,
+  queues: ServedQueues,
+  hooks: Pick<LookoutOptions, 'idle'>,
+): Lookout {
+  return new Lookout({ ...commonTo(parts), queues, poll: parts.settings.poll, ...hooks })
+}
+
+export function createDealer(
+  parts: Parts,
+  queues: ServedQueues,
+  hooks: Pick<DealerOptions, 'onOutlived' | 'onDealt' | 'onOutdated'>,
+): Dealer {
+  const { splitter, slots, heartbeat } = parts.settings
+  const alive = () => parts.identity.alive
+  return new Dealer({ ...commonTo(parts), queues, splitter, slots, heartbeat, alive, ...hooks })
+}
+
+export function createServing(
+  parts: Parts,
+  lockTimeout: number,
+  hooks: Pick<ServingOptions, 'ready' | 'onLostAnswer'>,
+): Serving {
+  const { settings, home, events, pools, exchange, settlements, identity, running } = parts
+  const { middleware, poll, scheduler, formatError } = settings
+  const { logger } = home
+  return new Serving({
+    ...commonTo(parts),
+    lockTimeout,
+    batchSettings: { database: pools.handlers, middleware, logger, lockTimeout },
+    describe: describer(formatError, logger),
+    exchange,
+    settlements,
+    identity,
+    running,
+    events,
+    poll,
+    takesAhead: scheduler.takesAhead ?? false,
+    ...hooks,
+  })
+}

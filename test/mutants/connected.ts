@@ -1,0 +1,110 @@
+import { type Mutant, source, sql } from './mutant.ts'
+
+const DURABLY = `  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+`
+
+/** What this queue in particular could get wrong: in its sessions. */
+export const CONNECTED: readonly Mutant[] = [
+  {
+    name: 'settings in sessions that are others’ too',
+    promise: 'P1',
+    breaks:
+      'Behind a pooler, the application’s own transactions run at the worker’s isolation level, and still do when it is gone.',
+    edits: [source('postgres/session', 'if (!shared) await', 'await')],
+    tests: ['worker/pooled', 'worker/lent-session'],
+  },
+  {
+    name: 'statements at a pooler’s own isolation level',
+    promise: 'P7',
+    breaks: 'What a worker reads is a part of conflicts that the application’s transactions fail with.',
+    edits: [
+      source('postgres/open-database', `if (shared && isolation !== 'read committed') database.wrap()`, ''),
+    ],
+    tests: ['worker/pooled'],
+  },
+  {
+    name: 'a claim that a crash forgets',
+    promise: 'P1',
+    breaks:
+      'Where synchronous_commit is off, a job is claimed again after a crash of the server while its handler runs.',
+    edits: [sql('claim', DURABLY, '')],
+    tests: ['worker/p1-durable'],
+  },
+  {
+    name: 'the end of a round that a crash forgets',
+    promise: 'P3',
+    breaks:
+      'Where synchronous_commit is off, a crash of the server leaves a job claimed by a process that knows nothing of it.',
+    edits: [sql('hold', DURABLY, '')],
+    tests: ['worker/p1-durable'],
+  },
+  {
+    name: 'a lease that a crash shortens',
+    promise: 'P1',
+    breaks:
+      'Where synchronous_commit is off, a crash of the server takes a renewal back that the process counts on.',
+    edits: [
+      source(
+        'postgres/session',
+        "commit === 'off' ? [...SETTINGS, DURABLE] : SETTINGS",
+        'commit ? SETTINGS : []',
+      ),
+    ],
+    tests: ['worker/p1-durable'],
+  },
+  {
+    name: 'sessions that end when they have nothing to do',
+    promise: 'P8',
+    breaks:
+      'Where idle_session_timeout is set, a worker loses its locks, and with them all shards, each time it has rested.',
+    edits: [source('postgres/session', `  'SET idle_session_timeout = 0',\n`, '')],
+    tests: ['worker/server-timeouts'],
+  },
+  {
+    name: 'the application’s time-outs for calls of a worker',
+    promise: 'P7',
+    breaks:
+      'A time-out made for the application’s statements ends a worker’s looks, and its locks with them.',
+    edits: [source('postgres/session', `if (use === 'lent') return`, 'if (use) return')],
+    tests: ['worker/server-timeouts'],
+  },
+  {
+    name: 'a worker without rights that starts',
+    promise: 'P8',
+    breaks: 'It registers and locks shards, and works off nothing of them.',
+    edits: [source('worker/preparation', '  await requireWorkerRights(database)\n', '')],
+    tests: ['security/rights'],
+  },
+  {
+    name: 'a lease that silently can’t be renewed',
+    promise: 'P8',
+    breaks: 'A worker whose role may not renew loses its lease again and again, and nothing says why.',
+    edits: [source('worker/lease-thread', `    if (!failing) tell('unrenewed', error)\n`, '')],
+    tests: ['security/rights'],
+  },
+  {
+    name: 'more locks than there is room for',
+    promise: 'P8',
+    breaks: 'A worker fills the server’s table of locks, and the application’s statements fail with it.',
+    edits: [source('worker/preparation', 'await requireLockRoom(', 'void (')],
+    tests: ['worker/lock-room'],
+  },
+  {
+    name: 'a session to be ended named as an extension’s function may take it',
+    promise: 'P8',
+    breaks: 'With Citus installed the sessions of frozen processes are never ended: they keep their shards.',
+    edits: [
+      source('store/process', 'pg_catalog.pg_terminate_backend($1::integer)', 'pg_terminate_backend($1)'),
+    ],
+    tests: ['postgres/citus'],
+  },
+  {
+    name: 'tables that Citus has distributed',
+    promise: 'P3',
+    breaks: 'Workers go on where neither row locks nor fences are what the protocol rests on.',
+    edits: [source('postgres/distribution', 'if (tables.length === 0) return', 'if (tables) return')],
+    tests: ['postgres/citus'],
+  },
+]

@@ -1,0 +1,88 @@
+import pg from 'pg'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { defineQueue, Lockstep } from '../../src/index.ts'
+import { Database } from '../../src/postgres/database.ts'
+import { endSession } from '../../src/store/process.ts'
+import { notify } from '../../src/store/wake.ts'
+import { createDatabase, type TestDatabase } from '../support/database.ts'
+import { poolOn } from '../support/rounds.ts'
+
+let server: TestDatabase
+let pool: pg.Pool
+let lockstep: Lockstep
+
+beforeEach(async () => {
+  server = await createDatabase()
+  pool = poolOn(server.connectionString)
+  lockstep = new Lockstep({ connectionString: server.connectionString })
+})
+afterEach(async () => {
+  await lockstep.close()
+  await pool.end()
+  await server.drop()
+})
+
+/** What installing Citus brings that meets us: its functions for all nodes, and its catalog, which it moves there too. */
+async function installCitus(): Promise<void> {
+  await pool.query(`
+    SET allow_system_table_mods = on;
+    CREATE FUNCTION pg_catalog.pg_cancel_backend(global_pid bigint) RETURNS bool LANGUAGE sql AS 'SELECT false';
+    CREATE FUNCTION pg_catalog.pg_terminate_backend(global_pid bigint, timeout bigint DEFAULT 0) RETURNS bool
+      LANGUAGE sql AS 'SELECT false';
+    CREATE TABLE public.pg_dist_partition (
+      logicalrelid regclass NOT NULL, partmethod "char" NOT NULL, partkey text, colocationid integer NOT NULL DEFAULT 0,
+      repmodel "char" NOT NULL DEFAULT 'c', autoconverted bool NOT NULL DEFAULT false
+    );
+    ALTER TABLE public.pg_dist_partition SET SCHEMA pg_catalog;
+    GRANT SELECT ON pg_catalog.pg_dist_partition TO public;
+    RESET allow_system_table_mods`)
+}
+
+const queue = defineQueue('orders', { perform() {} })
+
+test('with Citus merely installed, or with others’ tables distributed, everything works', async () => {
+  await installCitus()
+  await pool.query(`CREATE TABLE elsewhere (); INSERT INTO pg_dist_partition VALUES ('elsewhere', 'h')`)
+  await lockstep.migrate()
+  const worker = lockstep.createWorker({ queues: [queue] })
+  await worker.start()
+  await lockstep.enqueue(queue, { id: 'a' })
+  await new Promise((resolve) => worker.once('completed', resolve))
+  await worker.stop()
+})
+
+test('with Citus merely installed, the session of a frozen process is ended', async () => {
+  await installCitus()
+  const frozen = new pg.Client(server.connectionString)
+  frozen.on('error', () => {})
+  await frozen.connect()
+  const ended = new Promise((resolve) => frozen.once('end', resolve))
+  const { rows } = await frozen.query('SELECT pg_backend_pid() AS pid')
+  const database = new Database(pool, 'lockstep')
+  await endSession(database, rows[0].pid)
+  await ended
+  await notify(database, 'deal')
+})
+
+test.each(['h', 'n'])(
+  'tables that Citus has made its own (%s) are refused by migrate and workers',
+  async (method) => {
+    await lockstep.migrate()
+    await installCitus()
+    await pool.query(
+      `INSERT INTO pg_dist_partition SELECT t::regclass, $1 FROM unnest('{lockstep.jobs,lockstep.payloads}'::text[]) t`,
+      [method],
+    )
+    const refused = {
+      code: 'LOCKSTEP_DISTRIBUTED',
+      message: expect.stringMatching(
+        /"lockstep" \(jobs, payloads\).*undistribute_table\('"lockstep".jobs'\)/,
+      ),
+    }
+    await expect(lockstep.migrate()).rejects.toMatchObject(refused)
+    const worker = lockstep.createWorker({ queues: [queue] })
+    await expect(worker.start()).rejects.toMatchObject(refused)
+    await worker.stop()
+    expect((await pool.query('SELECT FROM lockstep.processes')).rows).toEqual([])
+  },
+)

@@ -1,0 +1,108 @@
+import { expect, test } from 'vitest'
+import { defineQueue, Lockstep, type Worker } from '../../src/index.ts'
+import { Database } from '../../src/postgres/database.ts'
+import { type Right, requireWorkerRights, workerRights } from '../../src/postgres/rights.ts'
+import { prefix, SCHEMA, useOffice } from './office.ts'
+
+const office = useOffice()
+const role = () => `"${office.logins.role('may work')}"`
+
+/** GRANT … TO, or REVOKE … FROM, the role for workers. */
+function statement(verb: 'GRANT' | 'REVOKE', { kind, name, privilege, column }: Right): string {
+  const what = column ? `${privilege} (${column})` : privilege
+  return `${verb} ${what} ON ${kind} ${prefix}.${name} ${verb === 'GRANT' ? 'TO' : 'FROM'} ${role()}`
+}
+
+async function asOwner(text: string): Promise<void> {
+  await office.session('owner').query(text)
+}
+
+function create(logged: string[] = []): Worker {
+  const note = (_: object, message: string) => void logged.push(message)
+  const logger = { debug() {}, info() {}, warn: note, error: note }
+  const lockstep = new Lockstep({ connectionString: office.logins.url('worker'), schema: SCHEMA, logger })
+  office.later(() => lockstep.close())
+  const worker = lockstep.createWorker({
+    queues: [defineQueue('watched', { perform() {} })],
+    ...{ lease: 1_000, heartbeat: 100, poll: 100, shutdownTimeout: 100 },
+  })
+  office.later(() => worker.stop())
+  return worker
+}
+
+test('the rights a worker asks for are those that `lockstep roles` gave its role, each one', async () => {
+  const inCatalog = await office.logins.asAdmin(
+    `SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, c.relname::text AS name, a.privilege_type AS privilege, NULL AS column
+     FROM pg_class c, aclexplode(c.relacl) a WHERE c.relnamespace = $1::regnamespace AND a.grantee = $2::regrole
+     UNION ALL
+     SELECT 'TABLE', c.relname, a.privilege_type, t.attname::text
+     FROM pg_class c JOIN pg_attribute t ON t.attrelid = c.oid, aclexplode(t.attacl) a
+     WHERE c.relnamespace = $1::regnamespace AND a.grantee = $2::regrole
+     UNION ALL
+     SELECT 'FUNCTION', p.proname, a.privilege_type, NULL
+     FROM pg_proc p, aclexplode(p.proacl) a WHERE p.pronamespace = $1::regnamespace AND a.grantee = $2::regrole`,
+    [prefix, role()],
+  )
+  const text = (right: unknown) => JSON.stringify(right)
+  expect((await workerRights()).map(text).sort()).toEqual(inCatalog.map(text).sort())
+  await requireWorkerRights(new Database(office.session('worker'), SCHEMA))
+})
+
+test('each that is missing is named, with what to do', async () => {
+  const database = new Database(office.session('worker'), SCHEMA)
+  for (const right of await workerRights()) {
+    await asOwner(statement('REVOKE', right))
+    const { kind, name, privilege, column } = right
+    const told = `lacks ${privilege}${column ? ` (${column})` : ''} on ${kind.toLowerCase()} ${prefix}.${name}; run what \`lockstep roles\` prints`
+    await expect(requireWorkerRights(database)).rejects.toMatchObject({
+      code: 'LOCKSTEP_PERMISSION',
+      message: expect.stringContaining(told),
+    })
+    await asOwner(statement('GRANT', right))
+  }
+  await requireWorkerRights(database)
+})
+
+test('a worker without one does not start, and keeps no shard from others', async () => {
+  const claim: Right = { kind: 'FUNCTION', name: 'claim', privilege: 'EXECUTE', column: null }
+  await asOwner(statement('REVOKE', claim))
+  office.later(() => asOwner(statement('GRANT', claim)))
+  await expect(create().start()).rejects.toMatchObject({ code: 'LOCKSTEP_PERMISSION' })
+  const held = await office.logins.asAdmin(
+    `SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = '${prefix}.jobs'::regclass`,
+  )
+  expect(held).toEqual([])
+  expect(await office.logins.asAdmin(`SELECT FROM ${prefix}.processes`)).toEqual([])
+})
+
+test.each<[string, Right, RegExp]>([
+  ['claims', { kind: 'FUNCTION', name: 'claim', privilege: 'EXECUTE', column: null }, /^claiming failed$/],
+  [
+    'looks',
+    { kind: 'FUNCTION', name: 'survey', privilege: 'EXECUTE', column: null },
+    /^looking for due jobs failed$/,
+  ],
+  [
+    'compares',
+    { kind: 'TABLE', name: 'release', privilege: 'SELECT', column: null },
+    /^comparing processes and shards failed$/,
+  ],
+  [
+    'renews its lease',
+    { kind: 'TABLE', name: 'processes', privilege: 'UPDATE', column: 'expires_at' },
+    /^the lease can’t be renewed/,
+  ],
+])('a worker that loses a right while it %s says so, in its log and to listeners', async (_, right, line) => {
+  const logged: string[] = []
+  const worker = create(logged)
+  await worker.start()
+  const failure = new Promise<unknown>((resolve) => worker.once('failure', resolve))
+  await asOwner(statement('REVOKE', right))
+  office.later(() => asOwner(statement('GRANT', right)))
+  await office.lockstep('producer').enqueue(defineQueue('watched'), { id: right.name })
+  expect(await failure).toMatchObject({
+    code: 'LOCKSTEP_PERMISSION',
+    message: expect.stringContaining('lockstep roles'),
+  })
+  expect(logged).toContainEqual(expect.stringMatching(line))
+})

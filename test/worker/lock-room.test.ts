@@ -1,0 +1,112 @@
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { defineQueue, Lockstep, type Queue, type Worker } from '../../src/index.ts'
+import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
+
+/** On a server of its own, with room for few locks. */
+const SETTINGS = {
+  fsync: 'off',
+  max_connections: '24',
+  max_locks_per_transaction: '10',
+  max_worker_processes: '2',
+  max_wal_senders: '2',
+  max_pred_locks_per_transaction: '10',
+}
+
+let server: EmbeddedServer
+let lockstep: Lockstep
+let admin: pg.Client
+let workers: Worker[] = []
+const warnings: string[] = []
+const note = (_: object, message: string) => void warnings.push(message)
+
+beforeAll(async () => {
+  server = await startEmbeddedPostgres({ settings: SETTINGS })
+  const { connectionString } = server
+  lockstep = new Lockstep({ connectionString, logger: { debug() {}, info() {}, warn: note, error: note } })
+  await lockstep.migrate()
+  admin = new pg.Client({ connectionString })
+  await admin.connect()
+})
+afterEach(async () => {
+  await Promise.all(workers.map((worker) => worker.stop()))
+  workers = []
+  warnings.length = 0
+})
+afterAll(async () => {
+  await admin?.end()
+  await lockstep?.close()
+  await server?.stop()
+})
+
+let queues = 0
+function queueOf(shards: number): Queue {
+  queues += 1
+  return defineQueue(`queue ${queues}`, { shards, perform() {} })
+}
+
+function create(...queues: Queue[]): Worker {
+  const worker = lockstep.createWorker({ queues, slots: 1, heartbeat: 100, shutdownTimeout: 100 })
+  workers.push(worker)
+  return worker
+}
+
+async function held(): Promise<number> {
+  const { rows } = await admin.query(
+    "SELECT count(*)::int AS held FROM pg_locks WHERE locktype = 'advisory' AND classid = 'lockstep.jobs'::regclass",
+  )
+  return rows[0].held
+}
+
+const tooMany = (message: RegExp) => ({
+  code: 'LOCKSTEP_TOO_MANY_LOCKS',
+  message: expect.stringMatching(message),
+})
+
+describe('a worker whose shards need more locks than the server has room for', () => {
+  test('refuses where that can’t work, before it takes one, and says what setting allows them', async () => {
+    const worker = create(queueOf(16_384))
+    const error = await worker.start().catch((error) => error)
+    expect(error).toMatchObject(tooMany(/need 16386 locks.* max_locks_per_transaction = 10 .*reshard/))
+    expect(warnings).toEqual([])
+    expect(await held()).toBe(0)
+    // It knows what the server makes of the setting.
+    const enough = Number(/set it to (\d+)/.exec(error.message)![1])
+    const certain = Number(/room for (\d+)/.exec(error.message)![1])
+    expect((enough * certain) / 10).toBeGreaterThanOrEqual(16_386)
+    expect(((enough - 1) * certain) / 10).toBeLessThan(16_386)
+  })
+
+  test('counts those that others hold', async () => {
+    await admin.query('SELECT pg_advisory_lock(1, n) FROM generate_series(1, 200) AS n')
+    const worker = create(queueOf(250))
+    await worker.start()
+    expect(warnings).toEqual([expect.stringMatching(/need 252 locks beside 20\d of others/)])
+    await admin.query('SELECT pg_advisory_unlock_all()')
+  })
+
+  test('warns where it may work, and tries', async () => {
+    await create(queueOf(600)).start()
+    expect(warnings).toEqual([expect.stringMatching(/need 602 locks.* it may find more, and tries/)])
+    expect(await held()).toBe(600)
+  })
+
+  test('warns where it turns out not to work, and says why', async () => {
+    await expect(create(queueOf(5_000)).start()).rejects.toMatchObject(
+      tooMany(/out of shared memory; .*max_locks_per_transaction/),
+    )
+    expect(warnings).toHaveLength(1)
+  })
+
+  test('says so while it runs, too', async () => {
+    const queue = queueOf(10)
+    const worker = create(queue)
+    await worker.start()
+    expect(warnings).toEqual([])
+    const failure = new Promise((resolve) => worker.once('failure', resolve))
+    await lockstep.reshard(queue, 5_000)
+    expect(await failure).toMatchObject(tooMany(/max_locks_per_transaction/))
+    await lockstep.reshard(queue, 10)
+    await new Promise((resolve) => worker.once('dealt', resolve))
+  })
+})

@@ -1,0 +1,126 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { Lockstep, type Queue } from '../../src/index.ts'
+import { startPooler } from '../support/pooler.ts'
+import { eventually, next, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+/** What was committed to a row of jobs or processes, and how durably; that a process is quiet is a word to others alone. */
+interface Commit {
+  what: string
+  level: string
+}
+
+beforeAll(async () => {
+  await shop.sql(`CREATE TABLE commits (number bigserial, what text, level text)`)
+  // Deferred: it runs as a part of the commit.
+  await shop.sql(`CREATE FUNCTION note_commit() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      INSERT INTO commits (what, level) VALUES (
+        CASE
+          WHEN TG_OP = 'UPDATE' AND to_jsonb(NEW) -> 'quiet' <> to_jsonb(OLD) -> 'quiet' THEN 'word'
+          WHEN TG_TABLE_NAME = 'processes' THEN lower(TG_OP) || ' of a lease'
+          WHEN TG_OP = 'INSERT' THEN 'push'
+          WHEN TG_OP = 'DELETE' THEN 'completion'
+          WHEN to_jsonb(NEW) ->> 'claimed_by' IS NOT NULL THEN 'claim'
+          WHEN to_jsonb(NEW) ->> 'error' IS NOT NULL THEN 'failure'
+          ELSE 'release'
+        END,
+        current_setting('synchronous_commit'));
+      RETURN NULL;
+    END $$`)
+  for (const table of ['jobs', 'processes']) {
+    await shop.sql(`CREATE CONSTRAINT TRIGGER noted AFTER INSERT OR UPDATE OR DELETE ON lockstep.${table}
+      DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION note_commit()`)
+  }
+})
+
+/** For sessions that begin from now on, until the test ends. */
+async function setDefault(level: string): Promise<void> {
+  const [{ name }] = (await shop.sql('SELECT current_database() AS name')) as [{ name: string }]
+  await shop.sql(`ALTER DATABASE ${name} SET synchronous_commit = ${level}`)
+  shop.later(() => shop.sql(`ALTER DATABASE ${name} RESET synchronous_commit`))
+  await shop.sql('TRUNCATE commits')
+}
+
+async function commits(): Promise<string[]> {
+  const rows = await shop.sql<Commit>(
+    "SELECT DISTINCT what, level FROM commits WHERE what <> 'word' ORDER BY what, level",
+  )
+  return rows.map(({ what, level }) => `${what}: ${level}`)
+}
+
+async function lockstepThrough(way: 'directly' | 'through a pooler'): Promise<Lockstep> {
+  const { connectionString, logger } = shop
+  const pooler = way === 'directly' ? undefined : await startPooler(connectionString)
+  const lockstep = new Lockstep({
+    connectionString: pooler?.connectionString ?? connectionString,
+    directUrl: connectionString,
+    logger,
+  })
+  shop.later(() => pooler?.close())
+  shop.later(() => lockstep.close())
+  return lockstep
+}
+
+/** A round that succeeds, one that fails at first and one that is given back. */
+async function playAll(lockstep: Lockstep, make: (perform: Parameters<typeof shop.queue>[0]) => Queue) {
+  const seen = new Set<string>()
+  const queue = make({
+    shards: 1,
+    perform: async (batch, { signal }) => {
+      const [id] = [...batch.keys()] as [string]
+      if (id === 'fails' && !seen.has(id)) {
+        seen.add(id)
+        throw new Error('at first')
+      }
+      if (id === 'stays') await new Promise((_, reject) => signal.addEventListener('abort', reject))
+    },
+  })
+  const worker = shop.create({ queues: [queue], lease: 500 }, lockstep)
+  await worker.start()
+  const ended = next(worker, 'completed', ({ ids }) => ids.includes('fails'))
+  await lockstep.enqueue(queue, [{ id: 'fails' }])
+  await ended
+  const started = next(worker, 'started', ({ ids }) => ids.includes('stays'))
+  await lockstep.enqueue(queue, [{ id: 'stays' }])
+  await started
+  await eventually(async () =>
+    expect(await commits()).toContainEqual(expect.stringMatching('update of a lease')),
+  )
+  await worker.stop()
+}
+
+const ROUNDS = ['claim', 'completion', 'failure', 'release']
+const LEASES = ['delete of a lease', 'insert of a lease', 'update of a lease']
+const at = (level: string, whats: string[]) => whats.map((what) => `${what}: ${level}`)
+
+describe.each(['directly', 'through a pooler'] as const)('%s', (way) => {
+  test('P1: with synchronous_commit = off, no crash of the server takes a claim, its end or a lease back', async () => {
+    await setDefault('off')
+    const lockstep = await lockstepThrough(way)
+    await playAll(lockstep, (options) => shop.queue(options!))
+    expect(await commits()).toEqual([...at('on', ROUNDS), ...at('on', LEASES), 'push: off'].sort())
+  })
+
+  test('P1: nor where a handler sets it in its transaction', async () => {
+    await setDefault('on')
+    const lockstep = await lockstepThrough(way)
+    const queue = shop.transactional({
+      perform: async (_, { tx }) => void (await tx.query('SET LOCAL synchronous_commit = off')),
+    })
+    const worker = shop.create({ queues: [queue] }, lockstep)
+    await worker.start()
+    const completed = next(worker, 'completed')
+    await lockstep.enqueue(queue, { id: 'a' })
+    await completed
+    expect(await commits()).toContain('completion: on')
+  })
+
+  test.each(['local', 'remote_write', 'remote_apply'])('%s survives a crash, and stays', async (level) => {
+    await setDefault(level)
+    const lockstep = await lockstepThrough(way)
+    await playAll(lockstep, (options) => shop.queue(options!))
+    expect(await commits()).toEqual(at(level, [...ROUNDS, ...LEASES, 'push']).sort())
+  })
+})

@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest'
+import { Lockstep } from '../../src/index.ts'
+import { type Backend, backends } from '../support/backends.ts'
+import { eventually, next, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+const DIRECT: Backend[] = ['lock', 'lease', 'listen']
+
+/** For sessions that begin from now on, until the test ends. */
+async function setDefaults(settings: Record<string, string>): Promise<void> {
+  const [{ name }] = (await shop.sql('SELECT current_database() AS name')) as [{ name: string }]
+  for (const [setting, value] of Object.entries(settings)) {
+    await shop.sql(`ALTER DATABASE ${name} SET ${setting} = '${value}'`)
+    shop.later(() => shop.sql(`ALTER DATABASE ${name} RESET ${setting}`))
+  }
+}
+
+function open(connectionString = shop.connectionString): Lockstep {
+  const lockstep = new Lockstep({ connectionString, logger: shop.logger })
+  shop.later(() => lockstep.close())
+  return lockstep
+}
+
+async function direct(): Promise<number[]> {
+  const pids = await Promise.all(DIRECT.map((kind) => backends(shop, kind)))
+  return pids.flat().sort()
+}
+
+test.each([
+  ['', ''],
+  ['and has options of its own', 'options=-c%20geqo%3Doff'],
+])('a worker that has nothing to do keeps its sessions where idle ones are ended %s', async (_, search) => {
+  await setDefaults({ idle_session_timeout: '300ms' })
+  const queue = shop.queue({ perform() {} })
+  const url = new URL(shop.connectionString)
+  url.search = search
+  const worker = shop.create({ queues: [queue], heartbeat: 3_000, poll: 3_000 }, open(url.href))
+  await worker.start()
+  const before = await direct()
+  expect(before).toHaveLength(DIRECT.length)
+  await eventually(async () => {
+    const rows = await shop.sql<{ idle: boolean }>(
+      `SELECT state = 'idle' AND clock_timestamp() - state_change > '1 s' AS idle FROM pg_stat_activity
+       WHERE pid = ANY ($1) AND application_name = 'pg-lockstep'`,
+      [before],
+    )
+    expect(rows.map(({ idle }) => idle)).toEqual(DIRECT.map(() => true))
+  })
+  const completed = next(worker, 'completed')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await completed
+  expect(await direct()).toEqual(before)
+  expect(shop.warnings).toEqual([])
+})
+
+test('time-outs for the application’s statements hold in handlers’ transactions, and nowhere else', async () => {
+  const [{ version }] = (await shop.sql("SELECT current_setting('server_version_num')::int AS version")) as [
+    { version: number },
+  ]
+  const names = ['statement_timeout', 'lock_timeout', ...(version >= 170_000 ? ['transaction_timeout'] : [])]
+  await setDefaults(Object.fromEntries(names.map((name) => [name, '30s'])))
+  // A completion's session tells what holds there.
+  await shop.sql('CREATE TABLE told (name text, value text)')
+  await shop.sql(`CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      INSERT INTO public.told SELECT name, current_setting(name) FROM unnest(TG_ARGV::text[]) AS name;
+      RETURN NULL;
+    END $$`)
+  await shop.sql(
+    `CREATE TRIGGER told AFTER UPDATE OF claimed_by ON lockstep.jobs FOR EACH STATEMENT EXECUTE FUNCTION tell(${names})`,
+  )
+  shop.later(() => shop.sql('DROP TRIGGER told ON lockstep.jobs; DROP FUNCTION tell; DROP TABLE told'))
+  const found: string[][] = []
+  const queue = shop.transactional({
+    async perform(_, { tx }) {
+      const { rows } = await tx.query(
+        'SELECT current_setting(name) AS value FROM unnest($1::text[]) AS name',
+        [names],
+      )
+      found.push(rows.map(({ value }: { value: string }) => value))
+      await tx.query('SET statement_timeout = 0; SET lock_timeout = 0')
+    },
+  })
+  const worker = shop.create({ queues: [queue], slots: 1 }, open())
+  await worker.start()
+  for (const id of ['a', 'b']) {
+    const completed = next(worker, 'completed')
+    await shop.lockstep.enqueue(queue, { id })
+    await completed
+  }
+  expect(found).toEqual([names.map(() => '30s'), names.map(() => '30s')])
+  expect(await shop.sql('SELECT DISTINCT name, value FROM told ORDER BY name')).toEqual(
+    names.toSorted().map((name) => ({ name, value: '0' })),
+  )
+})
