@@ -5,6 +5,7 @@ import * as pushOfOne from './0003_push_of_one.ts'
 import * as oneStatement from './0004_one_statement.ts'
 import * as nextRounds from './0005_next_rounds.ts'
 import * as release from './0007_release.ts'
+import * as leases from './0008_leases.ts'
 
 export interface SchemaMigration {
   /** `db` already points at the schema; `schema` is its bare name, for raw SQL. */
@@ -19,4 +20,5 @@ export const migrations: Readonly<Record<string, SchemaMigration>> = {
   '0004_one_statement': oneStatement,
   '0005_next_rounds': nextRounds,
   '0007_release': release,
+  '0008_leases': leases,
 }

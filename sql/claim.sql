@@ -5,8 +5,10 @@
 -- was passed over, since its row was locked: `cut` says whether it lies before the last one taken. Elsewhere that would be
 -- reading all rows again that were just taken.
 --
--- A paused queue gives nothing, and a process whose lease has ended gets nothing: its claim would be anybody's at
--- once. That is asked here because a process that was frozen knows of it last.
+-- A paused queue gives nothing, and a process that others have removed gets nothing: its claim would be anybody's at
+-- once. That is asked here because a process that was frozen knows of it last. Where it is removed just then, the claim
+-- comes to nothing: who removes it knows that its lease is over by its own clock, so it begins nothing, and others may
+-- have the rows at once.
 --
 -- 1. Lock due rows in (perform_in, id) order, from the cursor on. Rows that a producer's open transaction holds
 --    are skipped, not waited for. A row is claimable if nobody has it, or its process is gone.
@@ -63,7 +65,7 @@ DECLARE
   _rescued boolean[];
 BEGIN
   PERFORM @schema@.require_read_committed();
-  PERFORM FROM @schema@.processes p WHERE p.process_id = _process_id AND p.expires_at > clock_timestamp();
+  PERFORM FROM @schema@.processes p WHERE p.process_id = _process_id;
   IF NOT FOUND THEN
     RETURN;
   END IF;

@@ -128,7 +128,7 @@ export class Lockstep {
     return stats(this.#database)
   }
 
-  /** The worker processes believed alive. */
+  /** The worker processes, those that died among them until another one has removed them. */
   processes(): Promise<ProcessRow[]> {
     return listProcesses(this.#database)
   }

@@ -38,7 +38,8 @@ REVOKE ALL ON FUNCTION
   @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue, @schema@.enqueue_many, @schema@.fail,
   @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.hold_waiting, @schema@.is_gone,
   @schema@.is_waited_for, @schema@.kill, @schema@.look, @schema@.micros, @schema@.payloads_from, @schema@.payloads_of,
-  @schema@.perform_now, @schema@.problem_of, @schema@.push_many, @schema@.rehome, @schema@.release, @schema@.requeue,
+  @schema@.perform_now, @schema@.problem_of, @schema@.push_many, @schema@.rehome, @schema@.release, @schema@.remove_silent,
+  @schema@.requeue,
   @schema@.require_read_committed, @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake,
   @schema@.installation
 FROM PUBLIC, @producer@, @worker@, @viewer@;
@@ -60,8 +61,8 @@ TO @producer@;
 GRANT EXECUTE ON FUNCTION
   @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.fail,
   @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.is_gone, @schema@.look, @schema@.micros,
-  @schema@.payloads_from, @schema@.payloads_of, @schema@.rehome, @schema@.release, @schema@.require_read_committed,
-  @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake
+  @schema@.payloads_from, @schema@.payloads_of, @schema@.rehome, @schema@.release, @schema@.remove_silent,
+  @schema@.require_read_committed, @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake
 TO @worker@;
 GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;
 -- At its start it sees whether they are behind their rows.
@@ -73,7 +74,7 @@ ON TABLE @schema@.jobs TO @worker@;
 GRANT SELECT, DELETE ON TABLE @schema@.payloads TO @worker@;
 GRANT INSERT, SELECT (queue_id, job_id, digest, score, error, died_at), UPDATE (score, error, died_at)
 ON TABLE @schema@.morgue TO @worker@;
-GRANT SELECT, DELETE, INSERT (host, pid, version, slots, queues, expires_at), UPDATE (expires_at, quiet)
+GRANT SELECT, DELETE, INSERT (host, pid, version, slots, queues, lease, expires_at), UPDATE (renewals, expires_at, quiet)
 ON TABLE @schema@.processes TO @worker@;
 GRANT SELECT, INSERT, UPDATE (processed, failed) ON TABLE @schema@.counters TO @worker@;
 

@@ -16,6 +16,7 @@ const nothing: Setting = { name: 'an id nobody has pushed' }
 const waiting: Setting = { name: 'a waiting id', job: 'waiting' }
 const inWork: Setting = { name: 'an id in work', job: 'in work' }
 const pushedAgain: Setting = { name: 'an id in work and pushed again', job: 'in work', next: true }
+const mortal: Setting = { name: 'an id of a process that may die', job: 'in work', mortal: true }
 const left: Setting = { name: 'an id of a dead process', job: 'left' }
 const leftPushedAgain: Setting = { name: 'an id of a dead process, pushed again', job: 'left', next: true }
 const dead: Setting = { name: 'a dead id', dead: true }
@@ -60,7 +61,12 @@ const ROWS: readonly Row[] = [
     others: allEnds,
   },
   { promises: 'P1', settings: [waiting, left], ones: [the.claimWaiting], others: [the.otherClaim, ...acts] },
-  { promises: 'P1 P6', settings: [left], ones: [the.claimWaiting], others: [the.renew, the.leave] },
+  {
+    promises: 'P1 P6',
+    settings: [mortal],
+    ones: [the.claimWaiting],
+    others: [the.renew, the.leave, the.removal],
+  },
   { promises: 'P1 P6', settings: [left, leftPushedAgain], ones: [the.claim], others: allEnds },
   { promises: 'P6', settings: [left], ones: acts, others: ends },
   { promises: 'P3 R11', settings: [waiting, left], ones: acts, others: somePushes },
@@ -97,7 +103,13 @@ const ROWS: readonly Row[] = [
     others: [...somePushes, the.claim, the.claimInOldShard, ...acts, the.reshard],
   },
   { promises: 'P1 P3', settings: [strayInWork], ones: [the.reshard], others: [...somePushes, ...allEnds] },
-  { promises: 'P1 P6', settings: [left], ones: [the.claim], others: [the.renew, the.leave] },
+  {
+    promises: 'P1 P6',
+    settings: [mortal],
+    ones: [the.claim, ...acts],
+    others: [the.renew, the.leave, the.removal],
+  },
+  { promises: 'P1 P6', settings: [mortal], ones: [the.removal], others: [the.renew, the.leave, the.removal] },
 ]
 
 export const PAIRS: readonly Case[] = ROWS.flatMap(({ promises, settings, ones, others, alsoLike }) =>

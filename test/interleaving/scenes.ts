@@ -17,9 +17,9 @@ const LEASE = 100 * HOUR
 /** How things stand with the job before anybody begins. */
 export interface Setting {
   readonly name: string
-  /** Its payload is v[1]. `left`: in work by a process whose lease has ended. */
+  /** Its payload is v[1]. `left`: claimed by a process that was removed. */
   readonly job?: 'waiting' | 'in work' | 'left'
-  /** Who has it in work is a process of its own, with a lease of an hour. */
+  /** Who has it in work is a process of its own. */
   readonly mortal?: boolean
   /** w[3] was pushed since it is in work. */
   readonly next?: boolean
@@ -93,8 +93,7 @@ export class Theatre {
     }
   }
 
-  async #mortal(): Promise<number> {
-    await this.stage.query("SELECT setval('lockstep.hours', 0)")
+  #mortal(): Promise<number> {
     return this.stage.process(HOUR)
   }
 }
