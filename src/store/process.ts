@@ -24,6 +24,8 @@ export interface ProcessSight {
    * shared out without waiting; its claims are not: those keep the lease.
    */
   readonly connected: boolean
+  /** It should have renewed its lease by now, by the server's clock: a hint for people, that decides nothing. */
+  readonly overdue: boolean
 }
 
 export async function registerProcess(
@@ -77,7 +79,8 @@ export function lookAtProcesses(database: Database): Promise<ProcessSight[]> {
          AND l.classid = '${database.prefix}.processes'::regclass
          AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
      )
-     SELECT p.process_id AS "processId", p.queues, p.quiet, p.renewals, p.lease, l.objid IS NOT NULL AS connected
+     SELECT p.process_id AS "processId", p.queues, p.quiet, p.renewals, p.lease, l.objid IS NOT NULL AS connected,
+       p.expires_at <= clock_timestamp() AS overdue
      FROM ${database.prefix}.processes p LEFT JOIN locked l ON l.objid = p.process_id::oid ORDER BY p.process_id`,
   )
 }

@@ -179,15 +179,6 @@ export const leave: Operation = {
   },
 }
 
-/** The removal of who has the job in work. */
-export const death: Operation = {
-  name: 'the death of its process',
-  async act({ board: { stage }, players }) {
-    await stage.expire(players.P.processId)
-    return 'dead'
-  },
-}
-
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED'
 
 /** Two transactions, between which anything may happen. */

@@ -1,4 +1,5 @@
 import { CLASSIC } from './classic.ts'
+import { LEASED } from './leased.ts'
 import type { Mutant } from './mutant.ts'
 import { PUSHED } from './pushed.ts'
 import { RELEASED } from './released.ts'
@@ -8,6 +9,7 @@ import { WORKED } from './worked.ts'
 
 export const MUTANTS: readonly Mutant[] = [
   ...CLASSIC,
+  ...LEASED,
   ...PUSHED,
   ...STORED,
   ...WAITING,

@@ -26,6 +26,7 @@ describe('each role can do nothing else', () => {
         'payloads_of',
         'rehome',
         'release',
+        'remove_silent',
         'require_read_committed',
       ],
       ...['shard_of', 'survey', 'unsettled', 'wait_for', 'wake'],
@@ -60,6 +61,7 @@ describe('each role can do nothing else', () => {
         ...['died_at', 'error', 'score'].map((column) => `UPDATE morgue.${column}`),
         'UPDATE processes.expires_at',
         'UPDATE processes.quiet',
+        'UPDATE processes.renewals',
       ]),
     viewer: [
       'EXECUTE payloads_from',
