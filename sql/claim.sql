@@ -10,6 +10,8 @@
 -- comes to nothing: who removes it knows that its lease is over by its own clock, so it begins nothing, and others may
 -- have the rows at once.
 --
+-- Before the first claim of a session fences are made to go on above those of the server's past (note_timeline).
+--
 -- 1. Lock due rows in (perform_in, id) order, from the cursor on. Rows that a producer's open transaction holds
 --    are skipped, not waited for. A row is claimable if nobody has it, or its process is gone.
 --    A job that was in work when its process died may be what killed it: it is taken alone.
@@ -65,6 +67,10 @@ DECLARE
   _rescued boolean[];
 BEGIN
   PERFORM @schema@.require_read_committed();
+  IF current_setting('lockstep.timeline_noted', true) IS DISTINCT FROM '@schema@' THEN
+    PERFORM @schema@.note_timeline();
+    PERFORM set_config('lockstep.timeline_noted', '@schema@', false);
+  END IF;
   PERFORM FROM @schema@.processes p WHERE p.process_id = _process_id;
   IF NOT FOUND THEN
     RETURN;

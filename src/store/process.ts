@@ -28,15 +28,22 @@ export interface ProcessSight {
   readonly overdue: boolean
 }
 
+/**
+ * Its number lies above all that were given out before, also on a server that was replicated or restored from another.
+ * That is seen to in the same statement: one that begins on a replica can't end on the primary it becomes.
+ */
 export async function registerProcess(
   on: Queryable,
   schema: string,
   info: ProcessInfo,
   lease: number,
 ): Promise<number> {
+  const prefix = quoteIdentifier(schema)
   const { rows } = await on.query(
-    `INSERT INTO ${quoteIdentifier(schema)}.processes (host, pid, version, slots, queues, lease, expires_at)
-     VALUES ($1, $2, $3, $4, $5, $6::integer, clock_timestamp() + $6 * interval '1 ms') RETURNING process_id`,
+    `WITH noted AS MATERIALIZED (SELECT ${prefix}.note_timeline())
+     INSERT INTO ${prefix}.processes (host, pid, version, slots, queues, lease, expires_at)
+     SELECT $1::text, $2::integer, $3::text, $4::integer, $5::text[], $6::integer, clock_timestamp() + $6 * interval '1 ms'
+     FROM noted RETURNING process_id`,
     [info.host, info.pid, info.version, info.slots, info.queues, lease],
   )
   return (rows[0] as { process_id: number }).process_id

@@ -77,4 +77,27 @@ export const LEASED: readonly Mutant[] = [
     edits: [source('admin/dead-processes', 'const over = silence.over(now)', 'const over = seemDead')],
     tests: ['admin/dead-processes'],
   },
+  {
+    name: 'fences that go back with the server',
+    promise: 'P6',
+    breaks: 'After a failover that lost some WAL, outside systems that compare fences refuse valid handlers.',
+    edits: [sql('claim', `IS DISTINCT FROM '@schema@' THEN`, `= 'never' THEN`)],
+    tests: ['postgres/p6-timeline'],
+  },
+  {
+    name: 'each one lifts the fences anew',
+    promise: 'P6',
+    breaks: 'Where many workers connect after a failover, numbers are used up by the billion.',
+    edits: [
+      sql('note_timeline', '  UPDATE @schema@.timeline SET system = _system, timeline = _timeline;\n', ''),
+    ],
+    tests: ['postgres/p6-timeline'],
+  },
+  {
+    name: 'numbers of processes that go back with the server',
+    promise: 'P1',
+    breaks: 'A process registers with the number of one that lives, and both renew one lease.',
+    edits: [sql('note_timeline', 's.last_value + 1000)', 's.last_value)')],
+    tests: ['postgres/p6-timeline'],
+  },
 ]

@@ -22,6 +22,7 @@ describe('each role can do nothing else', () => {
         'is_gone',
         'look',
         'micros',
+        'note_timeline',
         'payloads_from',
         'payloads_of',
         'rehome',
