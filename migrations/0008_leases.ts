@@ -1,15 +1,15 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * A lease ends when its renewals are seen to stand still, by the clock of who sees it: they are counted, and its length
- * stands beside them. Rows that are there belong to processes of a release that doesn't count; those stop when this is
- * done, and within a minute they have.
+ * A lease ends when its renewals are seen to stand still, by the clock of who sees it: each is told from those before, and
+ * the lease's length stands beside it. Rows that are there belong to processes of a release that doesn't tell them apart;
+ * those stop when this is done, and within a minute they have.
  *
  * `timeline` has one row: which server's numbers the sequences have given out so far.
  */
 export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
   await sql`alter table ${sql.id(schema, 'processes')}
-    add column renewals bigint not null default 0,
+    add column renewal uuid not null default gen_random_uuid(),
     add column lease integer not null default 60000`.execute(db)
   await db.schema
     .createTable('timeline')

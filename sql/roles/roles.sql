@@ -74,7 +74,7 @@ ON TABLE @schema@.jobs TO @worker@;
 GRANT SELECT, DELETE ON TABLE @schema@.payloads TO @worker@;
 GRANT INSERT, SELECT (queue_id, job_id, digest, score, error, died_at), UPDATE (score, error, died_at)
 ON TABLE @schema@.morgue TO @worker@;
-GRANT SELECT, DELETE, INSERT (host, pid, version, slots, queues, lease, expires_at), UPDATE (renewals, expires_at, quiet)
+GRANT SELECT, DELETE, INSERT (host, pid, version, slots, queues, lease, expires_at), UPDATE (renewal, expires_at, quiet)
 ON TABLE @schema@.processes TO @worker@;
 GRANT SELECT, INSERT, UPDATE (processed, failed) ON TABLE @schema@.counters TO @worker@;
 

@@ -15,8 +15,8 @@ export interface ProcessSight {
   readonly processId: number
   readonly queues: string[]
   readonly quiet: boolean
-  /** How often its lease was renewed: where this stands still for a lease, nobody lives there. */
-  readonly renewals: number
+  /** Drawn anew whenever its lease is renewed: where this stays for a lease, nobody lives there. */
+  readonly renewal: string
   /** ms. */
   readonly lease: number
   /**
@@ -61,7 +61,7 @@ export async function renewLeases(
 ): Promise<number[]> {
   const { rows } = await on.query(
     `UPDATE ${quoteIdentifier(schema)}.processes
-     SET renewals = renewals + 1, expires_at = clock_timestamp() + $2 * interval '1 ms'
+     SET renewal = gen_random_uuid(), expires_at = clock_timestamp() + $2 * interval '1 ms'
      WHERE process_id = ANY ($1::integer[]) RETURNING process_id`,
     [processIds, lease],
   )
@@ -86,7 +86,7 @@ export function lookAtProcesses(database: Database): Promise<ProcessSight[]> {
          AND l.classid = '${database.prefix}.processes'::regclass
          AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
      )
-     SELECT p.process_id AS "processId", p.queues, p.quiet, p.renewals, p.lease, l.objid IS NOT NULL AS connected,
+     SELECT p.process_id AS "processId", p.queues, p.quiet, p.renewal, p.lease, l.objid IS NOT NULL AS connected,
        p.expires_at <= clock_timestamp() AS overdue
      FROM ${database.prefix}.processes p LEFT JOIN locked l ON l.objid = p.process_id::oid ORDER BY p.process_id`,
   )
@@ -95,11 +95,11 @@ export function lookAtProcesses(database: Database): Promise<ProcessSight[]> {
 /** Removes those that nobody has renewed since they were seen so, and returns them. */
 export async function removeSilent(
   database: Database,
-  silent: readonly Pick<ProcessSight, 'processId' | 'renewals'>[],
+  silent: readonly Pick<ProcessSight, 'processId' | 'renewal'>[],
 ): Promise<number[]> {
   const rows = await database.call<{ remove_silent: number }>('remove_silent', [
     silent.map(({ processId }) => processId),
-    silent.map(({ renewals }) => renewals),
+    silent.map(({ renewal }) => renewal),
   ])
   return rows.map((row) => row.remove_silent)
 }

@@ -1,10 +1,10 @@
 import type { ProcessSight } from './process.ts'
 
 interface Seen {
-  readonly renewals: number
+  readonly renewal: string
   /** ms. */
   readonly lease: number
-  /** When the first look that showed this number was answered. */
+  /** When the first look that showed this renewal was answered. */
   readonly since: number
 }
 
@@ -16,11 +16,11 @@ export class Silence {
   note(sights: readonly ProcessSight[], at: number): number {
     const before = this.#seen.size
     let met = 0
-    const now = sights.map(({ processId, renewals, lease }): [number, Seen] => {
+    const now = sights.map(({ processId, renewal, lease }): [number, Seen] => {
       const last = this.#seen.get(processId)
       if (last) met += 1
       // The time counts from the answer: the renewal may have come just before it, however early the question was.
-      return [processId, last?.renewals === renewals ? last : { renewals, lease, since: at }]
+      return [processId, last?.renewal === renewal ? last : { renewal, lease, since: at }]
     })
     this.#seen.clear()
     for (const [processId, seen] of now) this.#seen.set(processId, seen)
@@ -28,10 +28,10 @@ export class Silence {
   }
 
   /** Those that have been silent for a lease by then. */
-  over(at: number): { processId: number; renewals: number }[] {
+  over(at: number): { processId: number; renewal: string }[] {
     return [...this.#seen]
       .filter(([, { since, lease }]) => at - since >= lease)
-      .map(([processId, { renewals }]) => ({ processId, renewals }))
+      .map(([processId, { renewal }]) => ({ processId, renewal }))
   }
 
   /** ms until the next one may be; one whose time has come already has had its look. */

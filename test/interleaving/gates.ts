@@ -106,7 +106,7 @@ function gatedLocks(name: string, text: string): string | undefined {
 
 /** A statement of the store's own, gated likewise. A renewal stops when it has seen its row. */
 export function gatedQuery(name: string, text: string): string {
-  if (text.includes('SET renewals'))
+  if (text.includes('SET renewal'))
     return text.replace('RETURNING', `AND lockstep.gate('${name} locks') RETURNING`)
   return gatedLocks(name, text) ?? text
 }

@@ -164,8 +164,8 @@ export const renew: Operation = {
 /** By one who saw it as it registered, and for its lease since then. */
 export const removal: Operation = {
   name: 'its removal as a silent one',
-  async act({ board: { stage }, players }, session) {
-    const seen = [{ processId: players.P.processId, renewals: 0 }]
+  async act({ board: { stage }, players, renewal }, session) {
+    const seen = [{ processId: players.P.processId, renewal: renewal! }]
     const removed = await removeSilent(through(session, stage.database), seen)
     return removed.length ? 'removed' : 'heard of, or gone'
   },

@@ -38,6 +38,8 @@ export interface Scene {
   readonly round: Round | undefined
   /** Where the job stands. */
   readonly shard: number
+  /** As P was seen, if it may die. */
+  readonly renewal: string | undefined
   /** Those of its claims so far, in their order. */
   readonly fences: number[]
 }
@@ -89,12 +91,21 @@ export class Theatre {
       players: { P, Q: player(q!), R: player(r!) },
       round: rounds[0],
       shard,
+      renewal: mortal ? await this.#renewalOf(P.processId) : undefined,
       fences: rounds.map(({ fence }) => fence),
     }
   }
 
   #mortal(): Promise<number> {
     return this.stage.process(HOUR)
+  }
+
+  async #renewalOf(processId: number): Promise<string> {
+    const [row] = await this.stage.query<{ renewal: string }>(
+      'SELECT renewal FROM lockstep.processes WHERE process_id = $1',
+      [processId],
+    )
+    return row!.renewal
   }
 }
 

@@ -19,7 +19,7 @@ export const LEASED: readonly Mutant[] = [
     name: 'a silent process removed whatever its renewals',
     promise: 'P1',
     breaks: 'A worker that stood still for a lease takes from the others what they have in work.',
-    edits: [sql('remove_silent', ' AND p.renewals = seen.renewals\n', '\n')],
+    edits: [sql('remove_silent', ' AND p.renewal = seen.renewal\n', '\n')],
     tests: ['store/rescue'],
   },
   {
@@ -29,17 +29,17 @@ export const LEASED: readonly Mutant[] = [
     edits: [
       source(
         'store/silence',
-        'last?.renewals === renewals ? last : { renewals, lease, since: at }',
-        '{ renewals, lease, since: last?.since ?? at }',
+        'last?.renewal === renewal ? last : { renewal, lease, since: at }',
+        '{ renewal, lease, since: last?.since ?? at }',
       ),
     ],
     tests: ['store/silence', 'worker/p1-server-clock'],
   },
   {
-    name: 'a renewal that doesn’t count',
+    name: 'a renewal that looks like the last one',
     promise: 'P1',
     breaks: 'Nobody can tell who is alive.',
-    edits: [source('store/process', 'SET renewals = renewals + 1, expires_at', 'SET expires_at')],
+    edits: [source('store/process', 'SET renewal = gen_random_uuid(), expires_at', 'SET expires_at')],
     tests: ['store/rescue'],
   },
   {

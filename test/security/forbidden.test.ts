@@ -62,7 +62,7 @@ describe('each role can do nothing else', () => {
         ...['died_at', 'error', 'score'].map((column) => `UPDATE morgue.${column}`),
         'UPDATE processes.expires_at',
         'UPDATE processes.quiet',
-        'UPDATE processes.renewals',
+        'UPDATE processes.renewal',
       ]),
     viewer: [
       'EXECUTE payloads_from',

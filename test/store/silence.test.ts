@@ -4,8 +4,16 @@ import { Silence } from '../../src/store/silence.ts'
 
 const LEASE = 1_000
 
-function seen(processId: number, renewals: number): ProcessSight {
-  return { processId, renewals, lease: LEASE, queues: [], quiet: false, connected: false, overdue: false }
+function seen(processId: number, renewal: number): ProcessSight {
+  return {
+    processId,
+    renewal: `${renewal}`,
+    lease: LEASE,
+    queues: [],
+    quiet: false,
+    connected: false,
+    overdue: false,
+  }
 }
 
 test('P1 a process is silent when its renewals stand still for its lease, counted from the first answer', () => {
@@ -15,7 +23,7 @@ test('P1 a process is silent when its renewals stand still for its lease, counte
   expect(silence.over(1_099)).toEqual([])
   expect(silence.next(1_000)).toBe(100)
   silence.note([seen(1, 5), seen(2, 10)], 1_100)
-  expect(silence.over(1_100)).toEqual([{ processId: 1, renewals: 5 }])
+  expect(silence.over(1_100)).toEqual([{ processId: 1, renewal: '5' }])
   expect(silence.next(1_100)).toBe(800)
   silence.note([seen(1, 6), seen(2, 10)], 1_200)
   expect(silence.over(1_200)).toEqual([])
