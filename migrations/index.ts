@@ -6,6 +6,7 @@ import * as oneStatement from './0004_one_statement.ts'
 import * as nextRounds from './0005_next_rounds.ts'
 import * as bytes from './0006_bytes.ts'
 import * as release from './0007_release.ts'
+import * as leases from './0008_leases.ts'
 
 export interface SchemaMigration {
   /** `db` already points at the schema; `schema` is its bare name, for raw SQL. */
@@ -21,4 +22,5 @@ export const migrations: Readonly<Record<string, SchemaMigration>> = {
   '0005_next_rounds': nextRounds,
   '0006_bytes': bytes,
   '0007_release': release,
+  '0008_leases': leases,
 }

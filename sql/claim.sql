@@ -5,8 +5,12 @@
 -- where nothing was taken before, so it may be one that was passed over, since its row was locked: `cut` says whether it
 -- lies before the last one taken. Elsewhere that would be reading all rows again that were just taken.
 --
--- A paused queue gives nothing, and a process whose lease has ended gets nothing: its claim would be anybody's at
--- once. That is asked here because a process that was frozen knows of it last.
+-- A paused queue gives nothing, and a process that others have removed gets nothing: its claim would be anybody's at
+-- once. That is asked here because a process that was frozen knows of it last. Where it is removed just then, the claim
+-- comes to nothing: who removes it knows that its lease is over by its own clock, so it begins nothing, and others may
+-- have the rows at once.
+--
+-- Before the first claim of a session fences are made to go on above those of the server's past (note_timeline).
 --
 -- A claim is committed so that a crash of the server doesn't forget it, whatever the default is: it would be somebody else's
 -- while its handler runs. The setting lasts until the end of the transaction, so also behind a pooler it reaches nobody else.
@@ -87,7 +91,11 @@ BEGIN
   IF current_setting('synchronous_commit') = 'off' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
-  PERFORM FROM @schema@.processes p WHERE p.process_id = _process_id AND p.expires_at > clock_timestamp();
+  IF current_setting('lockstep.timeline_noted', true) IS DISTINCT FROM '@schema@' THEN
+    PERFORM @schema@.note_timeline();
+    PERFORM set_config('lockstep.timeline_noted', '@schema@', false);
+  END IF;
+  PERFORM FROM @schema@.processes p WHERE p.process_id = _process_id;
   IF NOT FOUND THEN
     RETURN;
   END IF;

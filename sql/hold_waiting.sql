@@ -6,8 +6,8 @@
 -- at its fence, and the round itself below it: of that job's row nothing but next_perform_in may change. A push that
 -- comes later waits for the lock, and then finds what was done.
 --
--- Leases are read to leave alone what is in work. Whether a process is gone is asked when the row is locked (is_gone):
--- another session may be asking that of the same row, and the one that comes second would be told "not yet".
+-- Processes are looked at to leave alone what is in work. Whether one is gone is asked again when the row is locked
+-- (is_gone): the row may have been claimed meanwhile, by a process that the statement does not see.
 --
 -- `_next` says of each id which of the two its caller has seen, under locks it still has; NULL takes what there is. A
 -- next round stays what it is when its process dies between the two: the payloads from its fence on.
@@ -25,7 +25,7 @@ BEGIN
     SELECT j.id, j.fence, j.claimed_by, j.next_perform_in FROM @schema@.jobs j
     WHERE j.queue_id = _queue_id AND j.id >= r.id AND j.id <= r.id
       AND (j.next_perform_in IS NOT NULL OR NOT EXISTS (
-        SELECT FROM @schema@.processes p WHERE p.process_id = j.claimed_by AND p.expires_at > clock_timestamp()
+        SELECT FROM @schema@.processes p WHERE p.process_id = j.claimed_by
       ))
     ORDER BY j.id FOR UPDATE
   ) h

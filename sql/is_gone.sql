@@ -1,21 +1,14 @@
--- Whether the process that claimed a row is dead, and if so makes its death final.
+-- Whether the process that claimed a row is gone: its row has been removed, by itself or by others (see remove_silent).
+-- From then on its claims are free. No clock of the server's decides that: such a clock may be set.
 --
--- Reading expires_at is not enough: a renewal may be under way, and then both would go on. Whoever takes a
--- claim over removes the process in the same transaction; a renewal locks the same row, so one of the two
--- comes first and the other sees it. A row that is locked is being renewed or removed right now: not gone yet.
+-- A number is never given out again, and a process is registered before it claims. So "gone" is final, if it is asked of a
+-- claim that stands there: therefore each call sees what was committed before it (VOLATILE), instead of looking with the
+-- eyes of the statement that calls it. That may have waited for the row, and find it claimed by a process that has been
+-- registered since: by its snapshot there is none of this number.
 CREATE OR REPLACE FUNCTION @schema@.is_gone(_process_id integer) RETURNS boolean
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
   PERFORM FROM @schema@.processes p WHERE p.process_id = _process_id;
-  IF NOT FOUND THEN
-    RETURN true;
-  END IF;
-  PERFORM FROM @schema@.processes p
-  WHERE p.process_id = _process_id AND p.expires_at <= clock_timestamp() FOR UPDATE SKIP LOCKED;
-  IF NOT FOUND THEN
-    RETURN false;
-  END IF;
-  DELETE FROM @schema@.processes p WHERE p.process_id = _process_id;
-  RETURN true;
+  RETURN NOT FOUND;
 END
 $$;

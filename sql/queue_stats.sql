@@ -16,8 +16,7 @@ WITH counted AS (
       CASE WHEN p.process_id IS NULL THEN j.perform_in ELSE j.next_perform_in END AS perform_in
     FROM (SELECT clock_timestamp() AS at OFFSET 0) now
     CROSS JOIN @schema@.jobs j
-    LEFT JOIN (SELECT l.process_id FROM @schema@.processes l WHERE l.expires_at > clock_timestamp()) p
-      ON p.process_id = j.claimed_by
+    LEFT JOIN @schema@.processes p ON p.process_id = j.claimed_by
   ) e
   GROUP BY e.queue_id
 ), buried AS (

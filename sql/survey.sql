@@ -31,7 +31,7 @@ BEGIN
         WHEN j.claimed_by IS NULL THEN true
         WHEN j.claimed_by = _process_id THEN false
         ELSE NOT EXISTS (
-          SELECT FROM @schema@.processes p WHERE p.process_id = j.claimed_by AND p.expires_at > clock_timestamp()
+          SELECT FROM @schema@.processes p WHERE p.process_id = j.claimed_by
         )
       END
     ORDER BY j.perform_in, j.id LIMIT 1

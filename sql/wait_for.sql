@@ -7,8 +7,7 @@
 --
 -- The caller has set a lock_timeout below the server's deadlock_timeout, and has locked nothing before. The job is chosen
 -- by one statement and locked by the next: with both in one, a row that no longer fits after the wait would stay locked
--- while the next one is waited for. Who waits for one row and holds none can't be part of a deadlock. For the same reason
--- a claimant's death is only read here, and made final by the claim.
+-- while the next one is waited for. Who waits for one row and holds none can't be part of a deadlock.
 CREATE OR REPLACE FUNCTION @schema@.wait_for(
   _process_id integer,
   _queue_id integer,
@@ -32,7 +31,7 @@ BEGIN
       WHEN j.claimed_by IS NULL THEN true
       WHEN j.claimed_by = _process_id THEN false
       ELSE NOT EXISTS (
-        SELECT FROM @schema@.processes p WHERE p.process_id = j.claimed_by AND p.expires_at > clock_timestamp()
+        SELECT FROM @schema@.processes p WHERE p.process_id = j.claimed_by
       )
     END
   ORDER BY j.perform_in, j.id LIMIT 1;

@@ -12,5 +12,5 @@ SELECT q.name AS queue, j.id, j.shard, j.lane,
   END AS payloads
 FROM @schema@.jobs j
 JOIN @schema@.queues q USING (queue_id)
-LEFT JOIN @schema@.processes p ON p.process_id = j.claimed_by AND p.expires_at > clock_timestamp()
+LEFT JOIN @schema@.processes p ON p.process_id = j.claimed_by
 WHERE p.process_id IS NULL OR j.next_perform_in IS NOT NULL;

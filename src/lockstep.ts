@@ -128,7 +128,7 @@ export class Lockstep {
     return stats(this.#database)
   }
 
-  /** The worker processes believed alive. */
+  /** The worker processes, those that died among them until another one has removed them. */
   processes(): Promise<ProcessRow[]> {
     return listProcesses(this.#database)
   }
@@ -158,7 +158,8 @@ export class Lockstep {
 
   /**
    * Deletes what waits, for good: jobs with their payloads, and of those in work what was pushed meanwhile; `{}` takes all.
-   * What is in work is not touched.
+   * What is in work is not touched. Where a process that served the queue seems dead and no worker has removed it yet,
+   * this watches it for its lease first, up to 30 s, so that what it had in work waits; so do `kill` and `deleteQueue`.
    */
   delete(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
     return act('delete_jobs', this.#database, queue, filter, options)

@@ -7,7 +7,7 @@
 --
 -- The roles are for granting to those who log in, one or several each: an application that pushes and works has two.
 -- All worker processes should log in as the same role: then they can end the session of one that froze.
--- Let the owner be no superuser: enqueue, enqueue_many and create_queue run with its rights. On Postgres 14 and databases that
+-- Let the owner be no superuser: enqueue, enqueue_many, create_queue and note_timeline run with its rights. On Postgres 14 and databases that
 -- come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: what stands there can shadow built-in operators for
 -- whoever has it on the search_path.
 
@@ -28,7 +28,7 @@ $roles$;
 REVOKE ALL ON SCHEMA @schema@ FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.counters,
-  @schema@.migrations, @schema@.release, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.process_list
+  @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.process_list
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON SEQUENCE
   @schema@.fences, @schema@.pushes, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq
@@ -38,10 +38,10 @@ REVOKE ALL ON FUNCTION
   @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue, @schema@.enqueue_many, @schema@.fail,
   @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.hold_waiting, @schema@.is_gone,
   @schema@.is_waited_for, @schema@.kill, @schema@.load_payloads, @schema@.look, @schema@.micros, @schema@.payloads_from,
-  @schema@.payloads_of, @schema@.payloads_of_round,
-  @schema@.perform_now, @schema@.problem_of, @schema@.push_many, @schema@.rehome, @schema@.release, @schema@.requeue,
+  @schema@.payloads_of, @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of, @schema@.push_many,
+  @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.requeue,
   @schema@.require_read_committed, @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake,
-  @schema@.installation
+  @schema@.installation, @schema@.note_timeline
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 REVOKE ALL ON PROCEDURE
   @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.require_transaction
@@ -61,8 +61,9 @@ TO @producer@;
 GRANT EXECUTE ON FUNCTION
   @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.fail,
   @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.is_gone, @schema@.load_payloads, @schema@.look,
-  @schema@.micros, @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.rehome, @schema@.release, @schema@.require_read_committed,
-  @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake
+  @schema@.micros, @schema@.note_timeline, @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round,
+  @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of,
+  @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake
 TO @worker@;
 GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;
 -- At its start it sees whether they are behind their rows.
@@ -74,7 +75,7 @@ ON TABLE @schema@.jobs TO @worker@;
 GRANT SELECT, DELETE ON TABLE @schema@.payloads TO @worker@;
 GRANT INSERT, SELECT (queue_id, job_id, digest, score, error, died_at), UPDATE (score, error, died_at)
 ON TABLE @schema@.morgue TO @worker@;
-GRANT SELECT, DELETE, INSERT (host, pid, version, slots, queues, expires_at), UPDATE (expires_at, quiet)
+GRANT SELECT, DELETE, INSERT (host, pid, version, slots, queues, lease, expires_at), UPDATE (renewal, expires_at, quiet)
 ON TABLE @schema@.processes TO @worker@;
 GRANT SELECT, INSERT, UPDATE (processed, failed) ON TABLE @schema@.counters TO @worker@;
 

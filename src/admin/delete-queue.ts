@@ -11,6 +11,7 @@ import {
   type QueueContents,
   readContents,
 } from '../store/queue-contents.ts'
+import { removeDeadProcesses } from './dead-processes.ts'
 import { act } from './jobs.ts'
 import { deleteFromMorgue } from './morgue.ts'
 import { type Progress, Progression } from './progression.ts'
@@ -42,6 +43,7 @@ export function deleteQueue(
     (async function* () {
       settings.signal?.throwIfAborted()
       const target = await resolveQueue(database, queue)
+      await removeDeadProcesses(database, target.name, settings.signal)
       const contents = await readContents(database, target)
       refuse(target, contents, withJobs)
       const total = contents.waiting + contents.dead
@@ -108,7 +110,7 @@ function refuse({ name }: NamedQueue, contents: QueueContents, withJobs: boolean
     const who = servedBy.length > 0 ? `: ${servedBy.slice(0, MAX_NAMED).join(', ')}${more}` : ''
     throw new LockstepError(
       'LOCKSTEP_QUEUE_IN_USE',
-      `queue ${show(name)} is in use, with ${working} jobs in work and ${servedBy.length} processes that serve it${who}; stop those first (one that was killed counts until its lease has ended)`,
+      `queue ${show(name)} is in use, with ${working} jobs in work and ${servedBy.length} processes that serve it${who}; stop those first (one that was killed counts until it was silent for its lease)`,
     )
   }
   if (withJobs || waiting + dead === 0) return

@@ -3,6 +3,7 @@ import type { Queue } from '../queue.ts'
 import { type FoundJob, findJobs, type JobFilter, type JobSort } from '../store/jobs.ts'
 import type { Found, Page } from '../store/page.ts'
 import { actOnWaiting, countWaiting, type JobAction, lockWaiting } from '../store/waiting.ts'
+import { removeDeadProcesses } from './dead-processes.ts'
 import { checkJobFilter, fullPage, PAGE_KEYS } from './filter.ts'
 import { Progression } from './progression.ts'
 import { resolveQueue } from './queues.ts'
@@ -48,7 +49,10 @@ export function act(
   const settings = chunkSettings(options, NAMES[action])
   return new Progression(
     (async function* () {
-      const { queueId } = await resolveQueue(database, queue)
+      const { queueId, name } = await resolveQueue(database, queue)
+      settings.signal?.throwIfAborted()
+      // What a dead process had in work is due already.
+      if (action !== 'perform_now') await removeDeadProcesses(database, name, settings.signal)
       yield* walk<string, string>(
         database,
         {

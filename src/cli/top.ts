@@ -110,7 +110,7 @@ function processTable(processes: readonly ProcessRow[]): string {
   return table(
     columns,
     processes.map((process) => [
-      `${process.processId}${process.quiet ? ' (quiet)' : ''}`,
+      `${process.processId}${process.quiet ? ' (quiet)' : ''}${process.overdue ? ' (silent)' : ''}`,
       excerpt(process.host, 30),
       String(process.pid),
       count(process.slots),

@@ -113,9 +113,7 @@ const NEXT = sql<SqlBool>`j.next_perform_in is not null`
 function entriesOf(database: Database, queueId: number, state: JobFilter['state']) {
   const jobs = tables(database)
     .selectFrom('jobs as j')
-    .leftJoin('processes as p', (join) =>
-      join.onRef('p.process_id', '=', 'j.claimed_by').on(sql<SqlBool>`p.expires_at > clock_timestamp()`),
-    )
+    .leftJoin('processes as p', 'p.process_id', 'j.claimed_by')
     .where('j.queue_id', '=', queueId)
   if (state === 'working') return jobs.where(WORKING).select(entryOf(sql`false`, sql`'working'`))
   const waits = sql<SqlBool>`case when ${WORKING} then ${NEXT} else true end`

@@ -10,28 +10,49 @@ export interface ProcessInfo {
   readonly queues: readonly string[]
 }
 
-/** A process that shares the work: its lease runs and its lock connection stands. */
-export interface LiveProcess {
+/** A process as others see it. */
+export interface ProcessSight {
   readonly processId: number
   readonly queues: string[]
   readonly quiet: boolean
+  /** Drawn anew whenever its lease is renewed: where this stays for a lease, nobody lives there. */
+  readonly renewal: string
+  /** ms. */
+  readonly lease: number
+  /**
+   * Its lock connection stands. One that was killed lets go of it at once, long before its lease ends, so its shards are
+   * shared out without waiting; its claims are not: those keep the lease.
+   */
+  readonly connected: boolean
+  /** It should have renewed its lease by now, by the server's clock: a hint for people, that decides nothing. */
+  readonly overdue: boolean
 }
 
+/**
+ * Its number lies above all that were given out before, also on a server that was replicated or restored from another.
+ * That is seen to in the same statement: one that begins on a replica can't end on the primary it becomes.
+ */
 export async function registerProcess(
   on: Queryable,
   schema: string,
   info: ProcessInfo,
   lease: number,
 ): Promise<number> {
+  const prefix = quoteIdentifier(schema)
   const { rows } = await on.query(
-    `INSERT INTO ${quoteIdentifier(schema)}.processes (host, pid, version, slots, queues, expires_at)
-     VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6 * interval '1 ms') RETURNING process_id`,
+    `WITH noted AS MATERIALIZED (SELECT ${prefix}.note_timeline())
+     INSERT INTO ${prefix}.processes (host, pid, version, slots, queues, lease, expires_at)
+     SELECT $1::text, $2::integer, $3::text, $4::integer, $5::text[], $6::integer, clock_timestamp() + $6 * interval '1 ms'
+     FROM noted RETURNING process_id`,
     [info.host, info.pid, info.version, info.slots, info.queues, lease],
   )
   return (rows[0] as { process_id: number }).process_id
 }
 
-/** Renews leases that still run, and says which: an ended one is never renewed, others may have taken over. */
+/**
+ * Renews leases, and says whose. A row that is there is its process's own: whoever takes over removes it first (see
+ * remove_silent). `expires_at` is for people, and decides nothing.
+ */
 export async function renewLeases(
   on: Queryable,
   schema: string,
@@ -39,8 +60,9 @@ export async function renewLeases(
   lease: number,
 ): Promise<number[]> {
   const { rows } = await on.query(
-    `UPDATE ${quoteIdentifier(schema)}.processes SET expires_at = clock_timestamp() + $2 * interval '1 ms'
-     WHERE process_id = ANY ($1::integer[]) AND expires_at > clock_timestamp() RETURNING process_id`,
+    `UPDATE ${quoteIdentifier(schema)}.processes
+     SET renewal = gen_random_uuid(), expires_at = clock_timestamp() + $2 * interval '1 ms'
+     WHERE process_id = ANY ($1::integer[]) RETURNING process_id`,
     [processIds, lease],
   )
   return rows.map((row) => (row as { process_id: number }).process_id)
@@ -56,32 +78,30 @@ export async function setQuiet(database: Database, processId: number): Promise<v
   ])
 }
 
-/**
- * Processes that serve any of the queues. One that was killed lets go of its lock at once, long before its lease
- * ends, so its shards are shared out without waiting; its claims are not: those keep the lease.
- */
-export function listLiveProcesses(database: Database, queues: readonly string[]): Promise<LiveProcess[]> {
-  return database.query<LiveProcess>(
-    `SELECT p.process_id AS "processId", p.queues, p.quiet
-     FROM ${database.prefix}.processes p
-     JOIN pg_locks l ON l.locktype = 'advisory' AND l.objsubid = 2 AND l.objid = p.process_id::oid
-       AND l.classid = '${database.prefix}.processes'::regclass
-       AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-     WHERE p.expires_at > clock_timestamp() AND p.queues && $1::text[]
-     ORDER BY p.process_id`,
-    [queues],
+/** All processes whose rows are there, by their numbers. */
+export function lookAtProcesses(database: Database): Promise<ProcessSight[]> {
+  return database.query<ProcessSight>(
+    `WITH locked AS MATERIALIZED (
+       SELECT DISTINCT l.objid FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 2
+         AND l.classid = '${database.prefix}.processes'::regclass
+         AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+     )
+     SELECT p.process_id AS "processId", p.queues, p.quiet, p.renewal, p.lease, l.objid IS NOT NULL AS connected,
+       p.expires_at <= clock_timestamp() AS overdue
+     FROM ${database.prefix}.processes p LEFT JOIN locked l ON l.objid = p.process_id::oid ORDER BY p.process_id`,
   )
 }
 
-/** Removes the rows of processes that died and left no claim to rescue. */
-export async function sweepProcesses(database: Database): Promise<void> {
-  await database.query(
-    `DELETE FROM ${database.prefix}.processes p WHERE p.expires_at < clock_timestamp() - interval '1 minute'
-       AND p.process_id IN (
-         SELECT s.process_id FROM ${database.prefix}.processes s
-         WHERE s.expires_at < clock_timestamp() - interval '1 minute' FOR UPDATE SKIP LOCKED
-       )`,
-  )
+/** Removes those that nobody has renewed since they were seen so, and returns them. */
+export async function removeSilent(
+  database: Database,
+  silent: readonly Pick<ProcessSight, 'processId' | 'renewal'>[],
+): Promise<number[]> {
+  const rows = await database.call<{ remove_silent: number }>('remove_silent', [
+    silent.map(({ processId }) => processId),
+    silent.map(({ renewal }) => renewal),
+  ])
+  return rows.map((row) => row.remove_silent)
 }
 
 /** A session that holds the lock of a process. */
@@ -90,13 +110,12 @@ export interface ProcessSession {
   readonly processId: number
 }
 
-/** Sessions with the lock of a process whose lease has ended, and of none whose lease runs. */
+/** Sessions with the lock of a process that was removed, and of none that is there. */
 export function listOutlivedSessions(database: Database): Promise<ProcessSession[]> {
   const { prefix } = database
   return database.query<ProcessSession>(
     `SELECT l.pid, min(l.objid::bigint) AS "processId"
-     FROM pg_locks l LEFT JOIN ${prefix}.processes p
-       ON p.process_id::oid = l.objid AND p.expires_at > clock_timestamp()
+     FROM pg_locks l LEFT JOIN ${prefix}.processes p ON p.process_id::oid = l.objid
      WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
        AND l.classid = '${prefix}.processes'::regclass
        AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())

@@ -25,7 +25,7 @@ export interface QueueStats {
   readonly failed: number
 }
 
-/** A worker process believed alive. */
+/** A worker process. */
 export interface ProcessRow {
   readonly processId: number
   readonly host: string
@@ -34,12 +34,17 @@ export interface ProcessRow {
   readonly queues: string[]
   readonly slots: number
   readonly startedAt: Date
-  /** When it counts as dead unless it renews its lease. */
+  /** By when it renews its lease, by the server's clock. */
   readonly expiresAt: Date
   /** It takes nothing new. */
   readonly quiet: boolean
   /** Jobs it has in work. */
   readonly working: number
+  /**
+   * It should have renewed its lease by now: it is dead or out of reach, or the server's clock was set. A running worker
+   * removes it when it has been silent for a lease.
+   */
+  readonly overdue: boolean
 }
 
 /** A row per queue, by name. */
@@ -53,12 +58,12 @@ export function readQueueStats(database: Database): Promise<QueueStats[]> {
   return run(database, query)
 }
 
-/** A row per live process, by its number. */
+/** A row per process, by its number. */
 export function listProcesses(database: Database): Promise<ProcessRow[]> {
   const query = tables(database)
     .selectFrom('process_list as p')
     .select(['p.process_id as processId', 'p.host', 'p.pid', 'p.version', 'p.queues', 'p.slots'])
-    .select(['p.started_at as startedAt', 'p.expires_at as expiresAt', 'p.quiet', 'p.working'])
+    .select(['p.started_at as startedAt', 'p.expires_at as expiresAt', 'p.quiet', 'p.working', 'p.overdue'])
     .orderBy('p.process_id')
   return run(database, query)
 }

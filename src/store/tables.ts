@@ -47,7 +47,7 @@ export interface QueueStatsView {
   failed: number
 }
 
-/** A view: a row per live worker process. */
+/** A view: a row per worker process. */
 export interface ProcessListView {
   process_id: number
   host: string
@@ -59,6 +59,7 @@ export interface ProcessListView {
   expires_at: Date
   quiet: boolean
   working: number
+  overdue: boolean
 }
 
 /** What is asked in ways only the caller knows; fixed statements need no builder. */

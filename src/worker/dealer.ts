@@ -3,13 +3,14 @@ import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Release, successorOf } from '../postgres/release.ts'
 import { serverNow } from '../store/head.ts'
-import { type LiveProcess, listLiveProcesses, sweepProcesses } from '../store/process.ts'
+import type { ProcessSight } from '../store/process.ts'
 import { type QueueRow, rehome } from '../store/queue.ts'
 import { FrozenProcesses } from './frozen.ts'
 import type { ServedQueues } from './served-queues.ts'
 import type { ServerClock } from './server-clock.ts'
 import { Loop, type Service } from './service.ts'
 import type { ShardLocks } from './shard-locks.ts'
+import { SilentProcesses } from './silent.ts'
 import type { ShardRef, Share, Splitter } from './splitter.ts'
 import { type ServedQueue, Shard, type Timetable } from './timetable.ts'
 
@@ -39,6 +40,8 @@ export interface DealerOptions {
   onFailure(error: unknown): void
   /** Shards came or went; so many are held now. */
   onDealt(shards: number): void
+  /** Other processes are gone, and what they had in work is free. */
+  onGone(): void
   /** A later release has migrated the database, and its definitions no longer serve this one. */
   onOutdated(by: Release): void
 }
@@ -51,6 +54,7 @@ export class Dealer implements Service {
   readonly #options: DealerOptions
   readonly #loop = new Loop(() => this.#pass())
   readonly #frozen: FrozenProcesses
+  readonly #silent: SilentProcesses
   #lockedAs = 0
   /** Shards also go between two comparisons, when a slot has ended its batch. */
   #told = 0
@@ -60,6 +64,7 @@ export class Dealer implements Service {
   constructor(options: DealerOptions) {
     this.#options = options
     this.#frozen = new FrozenProcesses(options.database, options.logger)
+    this.#silent = new SilentProcesses(options.database, options.logger, options.onGone)
   }
 
   /** The first comparison is awaited, so that a start that can't work fails. */
@@ -97,7 +102,7 @@ export class Dealer implements Service {
   }
 
   async #pass(): Promise<void> {
-    if (!this.#soon) await this.#loop.alarm.wait(this.#options.heartbeat)
+    if (!this.#soon) await this.#loop.alarm.wait(Math.min(this.#options.heartbeat, this.#silent.next))
     this.#soon = false
     if (this.#loop.stopping) return
     try {
@@ -117,7 +122,7 @@ export class Dealer implements Service {
     await this.#lockProcess()
     const rows = await queues.compare(!this.#quiet)
     for (const shard of timetable.shards) if (!queues.has(shard.served)) shard.leaving = true
-    const processes = await listLiveProcesses(database, queues.names)
+    const processes = await this.#silent.look()
     let first = 0
     let changed = false
     for (const served of queues) {
@@ -147,9 +152,10 @@ export class Dealer implements Service {
     this.#lockedAs = processId
   }
 
-  #share(served: ServedQueue, row: QueueRow, processes: readonly LiveProcess[], first: number): Share {
+  #share(served: ServedQueue, row: QueueRow, processes: readonly ProcessSight[], first: number): Share {
     const { splitter, slots, timetable } = this.#options
-    const sharing = processes.filter(({ queues, quiet }) => !quiet && queues.includes(served.queue.name))
+    const { name } = served.queue
+    const sharing = processes.filter((one) => one.connected && !one.quiet && one.queues.includes(name))
     const rank = sharing.findIndex(({ processId }) => processId === this.#options.processId())
     const same = sharing.every((process) => isDeepStrictEqual(process.queues, sharing[0]!.queues))
     const { queueId } = served
@@ -200,10 +206,9 @@ export class Dealer implements Service {
       .catch(() => {})
   }
 
-  /** What any process may do for all: move jobs out of shards that went, forget processes that died. */
+  /** What any process may do for all: move jobs out of shards that went. */
   async #tidy(rows: readonly QueueRow[]): Promise<void> {
     const { database } = this.#options
     for (const { queueId, strays } of rows) if (strays) await rehome(database, queueId, REHOME_CHUNK)
-    await sweepProcesses(database)
   }
 }

@@ -114,7 +114,7 @@ async function retire(processId: number): Promise<void> {
   }
 }
 
-/** The lease counts from before the question was sent: by our clock it ends no later than by the server's. */
+/** The lease counts from before the question was sent: it ends before it does for anybody who watches it. */
 function renewed(askedAt: number): void {
   state.setDeadline(askedAt + lease)
   failing = false

@@ -53,7 +53,7 @@ export function createLookout(
 export function createDealer(
   parts: Parts,
   queues: ServedQueues,
-  hooks: Pick<DealerOptions, 'onOutlived' | 'onDealt' | 'onOutdated'>,
+  hooks: Pick<DealerOptions, 'onOutlived' | 'onDealt' | 'onGone' | 'onOutdated'>,
 ): Dealer {
   const { splitter, slots, heartbeat } = parts.settings
   const alive = () => parts.identity.alive

@@ -280,6 +280,7 @@ export class Worker extends WorkerEmitter {
         this.emit('dealt', { shards })
         this.#lookout?.surveySoon()
       },
+      onGone: () => this.#lookout?.surveySoon(),
       onOutdated: (by) => this.#outdated(by),
     })
   }

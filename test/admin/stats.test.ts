@@ -118,7 +118,7 @@ test('R11 stats per queue and in total are those of a population made by hand', 
   })
 })
 
-test('R11 processes are those believed alive, with what they have in work', async () => {
+test('R11 processes are those that nobody has removed, with what they have in work', async () => {
   const board = await stage.queue({ batchSize: 3 })
   await board.push({ id: 'a' }, { id: 'b' })
   const player = await board.player()
@@ -140,6 +140,7 @@ test('R11 processes are those believed alive, with what they have in work', asyn
     slots: 1,
     quiet: false,
     working: 2,
+    overdue: false,
   })
   expect(expiresAt.getTime() - startedAt.getTime()).toBeGreaterThan(50_000)
 })

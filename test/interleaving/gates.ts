@@ -9,6 +9,7 @@ const PROTOCOL = [
   'claim',
   'wait_for',
   'is_gone',
+  'remove_silent',
   'hold',
   'complete',
   'fail',
@@ -50,12 +51,6 @@ const GATE = `
     PERFORM pg_advisory_lock(_key), pg_advisory_unlock(_key);
     RETURN true;
   END $$;
-  -- Leases end when a test says so, not when it is slow.
-  CREATE SEQUENCE lockstep.hours MINVALUE 0 START 0;
-  CREATE FUNCTION lockstep.lease_clock() RETURNS timestamptz LANGUAGE plpgsql AS $$
-  BEGIN
-    RETURN clock_timestamp() + (SELECT last_value FROM lockstep.hours) * interval '1 hour';
-  END $$;
   CREATE FUNCTION lockstep.waiting(_pids integer[]) RETURNS integer LANGUAGE plpgsql AS $$
   BEGIN
     RETURN (SELECT count(DISTINCT pid) FROM pg_locks
@@ -92,7 +87,7 @@ function gatedBody(name: string, body: string, gates: string[]): string {
     const place = `${name} ${count}`
     gated += matters && !HINTS.includes(place) ? gatedStatement(place, statement, gates) : statement.text
   }
-  return withLeaseClock(gated + body.slice(end))
+  return gated + body.slice(end)
 }
 
 function gatedStatement(name: string, { text }: Statement, gates: string[]): string {
@@ -109,16 +104,9 @@ function gatedLocks(name: string, text: string): string | undefined {
   return `${text.slice(0, place)} AND (SELECT lockstep.gate('${name} locks')) ${text.slice(place)}`
 }
 
-/** A statement of the store's own, gated likewise. A renewal stops when it has seen a lease that runs. */
+/** A statement of the store's own, gated likewise. A renewal stops when it has seen its row. */
 export function gatedQuery(name: string, text: string): string {
-  if (text.includes('.processes SET expires_at')) {
-    const gated = text.replace('RETURNING', `AND lockstep.gate('${name} locks') RETURNING`)
-    return gated.replaceAll('clock_timestamp()', 'lockstep.lease_clock()')
-  }
-  const timed = withLeaseClock(text)
-  return gatedLocks(name, timed) ?? timed
-}
-
-function withLeaseClock(text: string): string {
-  return text.replace(/(expires_at (?:<=|>)) clock_timestamp\(\)/g, '$1 lockstep.lease_clock()')
+  if (text.includes('SET renewal'))
+    return text.replace('RETURNING', `AND lockstep.gate('${name} locks') RETURNING`)
+  return gatedLocks(name, text) ?? text
 }

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Round } from '../../src/store/claim.ts'
 import { deleteDead, listDead, requeueDead } from '../../src/store/dead.ts'
 import { claimWaiting as claimWaitingFor } from '../../src/store/patience.ts'
-import { removeProcess, renewLeases, sweepProcesses } from '../../src/store/process.ts'
+import { removeProcess, removeSilent, renewLeases } from '../../src/store/process.ts'
 import { rehome } from '../../src/store/queue.ts'
 import type { Exception } from '../../src/store/settle.ts'
 import { actOnWaiting, type JobAction, lockWaiting } from '../../src/store/waiting.ts'
@@ -156,16 +156,18 @@ export const reshard: Operation = {
 export const renew: Operation = {
   name: 'a renewal',
   async act({ board: { stage }, players }, session) {
-    const renewed = await renewLeases(session, stage.database.schema, [players.P.processId], 3 * HOUR)
+    const renewed = await renewLeases(session, stage.database.schema, [players.P.processId], HOUR)
     return renewed.length ? 'alive' : 'too late'
   },
 }
 
-export const sweep: Operation = {
-  name: 'a sweep of dead processes',
-  async act({ board: { stage } }, session) {
-    await sweepProcesses(through(session, stage.database))
-    return 'swept'
+/** By one who saw it as it registered, and for its lease since then. */
+export const removal: Operation = {
+  name: 'its removal as a silent one',
+  async act({ board: { stage }, players, renewal }, session) {
+    const seen = [{ processId: players.P.processId, renewal: renewal! }]
+    const removed = await removeSilent(through(session, stage.database), seen)
+    return removed.length ? 'removed' : 'heard of, or gone'
   },
 }
 
@@ -174,24 +176,6 @@ export const leave: Operation = {
   async act({ board: { stage }, players }, session) {
     await removeProcess(session, stage.database.schema, players.P.processId)
     return 'left'
-  },
-}
-
-/** As far as leases go, for all of the database: not beside other scenes. */
-export const twoHours: Operation = {
-  name: 'two hours',
-  async act(_scene, session) {
-    await session.query("SELECT setval('lockstep.hours', 2)")
-    return 'passed'
-  },
-}
-
-/** The end of the lease of who has the job in work. */
-export const death: Operation = {
-  name: 'the death of its process',
-  async act({ board: { stage }, players }) {
-    await stage.expire(players.P.processId)
-    return 'dead'
   },
 }
 

@@ -1,6 +1,6 @@
 import * as the from './operations.ts'
 import type { Setting } from './scenes.ts'
-import type { Case, Story } from './verdict.ts'
+import type { Case } from './verdict.ts'
 
 /** Each of `ones` against each of `others` where things stand in each of these ways. */
 interface Row {
@@ -9,13 +9,13 @@ interface Row {
   readonly ones: readonly the.Operation[]
   /** Default: `ones`, each pair once. */
   readonly others?: readonly the.Operation[]
-  readonly alsoLike?: Story
 }
 
 const nothing: Setting = { name: 'an id nobody has pushed' }
 const waiting: Setting = { name: 'a waiting id', job: 'waiting' }
 const inWork: Setting = { name: 'an id in work', job: 'in work' }
 const pushedAgain: Setting = { name: 'an id in work and pushed again', job: 'in work', next: true }
+const mortal: Setting = { name: 'an id of a process that may die', job: 'in work', mortal: true }
 const left: Setting = { name: 'an id of a dead process', job: 'left' }
 const leftPushedAgain: Setting = { name: 'an id of a dead process, pushed again', job: 'left', next: true }
 const dead: Setting = { name: 'a dead id', dead: true }
@@ -24,20 +24,6 @@ const deadInWork: Setting = { name: 'an id in work with dead payloads', job: 'in
 const deadLeft: Setting = { name: 'an id of a dead process with dead payloads', job: 'left', dead: true }
 const stray: Setting = { name: 'a waiting id in a shard that went', job: 'waiting', stray: true }
 const strayInWork: Setting = { name: 'an id in work in a shard that went', job: 'in work', stray: true }
-
-/** A look at a process that is being removed says "not gone yet": the payloads wait for who removes it. */
-const requeuedBeforeItsDeath: Story = {
-  setting: { name: '', job: 'in work', mortal: true, dead: true },
-  operations: [the.requeue, the.death, the.claim],
-}
-
-/** The same of what waits behind the round: that is all there is to act on, as long as the process is not gone. */
-function doneBeforeItsDeath(act: the.Operation): Story {
-  return {
-    setting: { name: '', job: 'in work', mortal: true, next: true },
-    operations: [act, the.death, the.claim],
-  }
-}
 
 const somePushes = [the.pushNew, the.pushEqual, the.pushInVain]
 const pushes = [...somePushes, the.pushEqualLower]
@@ -60,31 +46,22 @@ const ROWS: readonly Row[] = [
     others: allEnds,
   },
   { promises: 'P1', settings: [waiting, left], ones: [the.claimWaiting], others: [the.otherClaim, ...acts] },
-  { promises: 'P1 P6', settings: [left], ones: [the.claimWaiting], others: [the.renew, the.leave] },
+  {
+    promises: 'P1 P6',
+    settings: [mortal],
+    ones: [the.claimWaiting],
+    others: [the.renew, the.leave, the.removal],
+  },
   { promises: 'P1 P6', settings: [left, leftPushedAgain], ones: [the.claim], others: allEnds },
   { promises: 'P6', settings: [left], ones: acts, others: ends },
   { promises: 'P3 R11', settings: [waiting, left], ones: acts, others: somePushes },
-  { promises: 'P1 R11', settings: [waiting, left], ones: acts, others: [the.claim] },
+  { promises: 'P1 R11', settings: [waiting, left, leftPushedAgain], ones: acts, others: [the.claim] },
   { promises: 'R11', settings: [inWork, pushedAgain], ones: acts, others: allEnds },
   { promises: 'P3 P5 R11', settings: [pushedAgain], ones: acts, others: somePushes },
   { promises: 'P1 R11', settings: [pushedAgain], ones: acts, others: [the.claim] },
-  ...acts.map((act) => ({
-    promises: 'P1 R11',
-    settings: [leftPushedAgain],
-    ones: [act],
-    others: [the.claim],
-    alsoLike: doneBeforeItsDeath(act),
-  })),
   { promises: 'R11', settings: [waiting, left, pushedAgain, leftPushedAgain], ones: acts },
   { promises: 'P3 R5', settings: [dead, deadWaiting, deadInWork], ones: [the.requeue], others: somePushes },
-  { promises: 'P1 R5', settings: [dead, deadWaiting], ones: [the.requeue], others: [the.claim] },
-  {
-    promises: 'P1 R5',
-    settings: [deadLeft],
-    ones: [the.requeue],
-    others: [the.claim],
-    alsoLike: requeuedBeforeItsDeath,
-  },
+  { promises: 'P1 R5', settings: [dead, deadWaiting, deadLeft], ones: [the.requeue], others: [the.claim] },
   { promises: 'P5 R5', settings: [deadInWork, deadLeft], ones: [the.requeue], others: allEnds },
   { promises: 'R5 R11', settings: [deadWaiting, deadInWork, deadLeft], ones: [the.requeue], others: acts },
   { promises: 'R5', settings: [dead, deadWaiting, deadInWork], ones: [the.requeue, the.deleteFromMorgue] },
@@ -97,17 +74,22 @@ const ROWS: readonly Row[] = [
     others: [...somePushes, the.claim, the.claimInOldShard, ...acts, the.reshard],
   },
   { promises: 'P1 P3', settings: [strayInWork], ones: [the.reshard], others: [...somePushes, ...allEnds] },
-  { promises: 'P1 P6', settings: [left], ones: [the.claim], others: [the.renew, the.leave] },
+  {
+    promises: 'P1 P6',
+    settings: [mortal],
+    ones: [the.claim, ...acts],
+    others: [the.renew, the.leave, the.removal],
+  },
+  { promises: 'P1 P6', settings: [mortal], ones: [the.removal], others: [the.renew, the.leave, the.removal] },
 ]
 
-export const PAIRS: readonly Case[] = ROWS.flatMap(({ promises, settings, ones, others, alsoLike }) =>
+export const PAIRS: readonly Case[] = ROWS.flatMap(({ promises, settings, ones, others }) =>
   settings.flatMap((setting) =>
     ones.flatMap((one, place) =>
       (others ?? ones.slice(place)).map((other) => ({
         title: `${promises} ${one.name} against ${other.name} of ${setting.name}`,
         setting,
         operations: [one, other],
-        alsoLike,
       })),
     ),
   ),

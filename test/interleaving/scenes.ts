@@ -17,9 +17,9 @@ const LEASE = 100 * HOUR
 /** How things stand with the job before anybody begins. */
 export interface Setting {
   readonly name: string
-  /** Its payload is v[1]. `left`: in work by a process whose lease has ended. */
+  /** Its payload is v[1]. `left`: claimed by a process that was removed. */
   readonly job?: 'waiting' | 'in work' | 'left'
-  /** Who has it in work is a process of its own, with a lease of an hour. */
+  /** Who has it in work is a process of its own. */
   readonly mortal?: boolean
   /** w[3] was pushed since it is in work. */
   readonly next?: boolean
@@ -38,6 +38,8 @@ export interface Scene {
   readonly round: Round | undefined
   /** Where the job stands. */
   readonly shard: number
+  /** As P was seen, if it may die. */
+  readonly renewal: string | undefined
   /** Those of its claims so far, in their order. */
   readonly fences: number[]
 }
@@ -89,13 +91,21 @@ export class Theatre {
       players: { P, Q: player(q!), R: player(r!) },
       round: rounds[0],
       shard,
+      renewal: mortal ? await this.#renewalOf(P.processId) : undefined,
       fences: rounds.map(({ fence }) => fence),
     }
   }
 
-  async #mortal(): Promise<number> {
-    await this.stage.query("SELECT setval('lockstep.hours', 0)")
+  #mortal(): Promise<number> {
     return this.stage.process(HOUR)
+  }
+
+  async #renewalOf(processId: number): Promise<string> {
+    const [row] = await this.stage.query<{ renewal: string }>(
+      'SELECT renewal FROM lockstep.processes WHERE process_id = $1',
+      [processId],
+    )
+    return row!.renewal
   }
 }
 

@@ -2,7 +2,7 @@ import { describe } from 'vitest'
 import { testEach } from './ground.ts'
 import * as the from './operations.ts'
 import type { Setting } from './scenes.ts'
-import type { Case, Story } from './verdict.ts'
+import type { Case } from './verdict.ts'
 
 const waiting: Setting = { name: 'waiting', job: 'waiting' }
 const inWork: Setting = { name: 'in work', job: 'in work' }
@@ -14,9 +14,14 @@ const mortalPushedAgain: Setting = {
   next: true,
   mortal: true,
 }
+const mortalWaiting: Setting = {
+  name: 'waiting, before a process that may die',
+  job: 'waiting',
+  mortal: true,
+}
 const mortal: Setting = { name: 'in work by a process that may die', job: 'in work', mortal: true }
 
-const { claim, complete, pushNew, pushEqual, renew, sweep, twoHours } = the
+const { claim, complete, pushNew, pushEqual, renew, removal } = the
 
 function of(title: string, setting: Setting, ...operations: the.Operation[]): Case {
   return { title, setting, operations }
@@ -66,34 +71,35 @@ describe('three sessions', () => {
   testEach(cases, { crews: 3, sessions: 3, schedules: 60, atLeast: 20 })
 })
 
-/** A look at a process that is being removed says "not gone yet": then the job counts as in work. */
-const killedBeforeItsDeath: Story = { setting: mortal, operations: [the.kill, sweep] }
-
-/** Time and sweeps are for a whole database: one crew has it for itself. */
 describe('the ends of processes', () => {
   const cases = [
-    of('P1 a rescue, a renewal under way and the end of the lease', mortal, claim, renew, twoHours),
-    of('P1 a delete, a renewal under way and the end of the lease', mortal, the.remove, renew, twoHours),
+    of('P1 a rescue, a renewal under way and a removal', mortal, claim, renew, removal),
+    of('P1 a delete, a renewal under way and a removal', mortal, the.remove, renew, removal),
     of(
-      'P1 R11 a delete behind a round, a rescue and the end of the lease',
+      'P1 R11 a delete behind a round, a rescue and a removal',
       mortalPushedAgain,
       the.remove,
       claim,
-      twoHours,
+      removal,
     ),
     of(
-      'P1 R11 a kill behind a round, a renewal under way and the end of the lease',
+      'P1 R11 a kill behind a round, a renewal under way and a removal',
       mortalPushedAgain,
       the.kill,
       renew,
-      twoHours,
+      removal,
     ),
-    of('P1 a rescue and a sweep of dead processes', left, claim, sweep),
-    of('P6 a late completion, a rescue and a sweep of dead processes', left, complete, claim, sweep),
-    {
-      ...of('R11 a kill and a sweep of dead processes', left, the.kill, sweep),
-      alsoLike: killedBeforeItsDeath,
-    },
+    of(
+      'P1 a rescue, a claim of the process itself and its removal',
+      mortalPushedAgain,
+      claim,
+      the.nextClaim,
+      removal,
+    ),
+    of('P1 P6 a late completion, a rescue and a removal', mortal, complete, claim, removal),
+    of('P1 a claim, the removal of its process, and a rescue', mortalWaiting, the.nextClaim, removal, claim),
+    of('P1 two removals and a renewal', mortal, removal, { ...removal, name: 'another removal' }, renew),
+    of('R11 a kill, a claim and a removal', mortal, the.kill, claim, removal),
   ]
-  testEach(cases, { crews: 1, sessions: 3, schedules: 60, atLeast: 10 })
+  testEach(cases, { crews: 3, sessions: 3, schedules: 60, atLeast: 10 })
 })

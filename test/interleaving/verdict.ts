@@ -6,17 +6,11 @@ import type { Scene, Setting, Theatre } from './scenes.ts'
 import { type Bounds, explore } from './schedules.ts'
 import { stateOf } from './state.ts'
 
-/** What is done where things stand so, one after the other. */
-export interface Story {
+/** What is done where things stand so, in every order of its steps. */
+export interface Case {
+  readonly title: string
   readonly setting: Setting
   readonly operations: readonly Operation[]
-}
-
-/** What is done where things stand so, in every order of its steps. */
-export interface Case extends Story {
-  readonly title: string
-  /** How else it may end. */
-  readonly alsoLike?: Story
 }
 
 interface Ending {
@@ -40,7 +34,7 @@ const SHOWN = 3
 export async function judge(
   theatre: Theatre,
   crews: readonly Crew[],
-  { setting, operations, alsoLike }: Case,
+  { setting, operations }: Case,
   bounds: Omit<Bounds, 'players'>,
 ): Promise<number> {
   const play = async (beginning: readonly number[], player: number) => {
@@ -54,7 +48,6 @@ export async function judge(
   }
   const [serial, ...interleaved] = await explore<Ending>(play, { ...bounds, players: crews.length })
   const allowed = new Set(serial!.map(({ outcome }) => outcome))
-  if (alsoLike) allowed.add(await tell(theatre, alsoLike, operations))
   const all = [serial!, ...interleaved].flat()
   const wrong = all.filter(({ outcome }) => !allowed.has(outcome) || NEVER.test(outcome))
   refuse(wrong, all.length, allowed)
@@ -68,18 +61,6 @@ async function conclude(scene: Scene, operations: readonly Operation[], answers:
   }
   const told = operations.map(({ name }, place) => `${name}: ${answers[place]}`)
   return [await stateOf(scene), ...told].join('\n')
-}
-
-/** How a story ends, with what those were told whose names it shares. */
-async function tell(theatre: Theatre, story: Story, operations: readonly Operation[]): Promise<string> {
-  const scene = await theatre.set(story.setting)
-  const answers = new Map<Operation, string>()
-  for (const operation of story.operations) answers.set(operation, await alone(scene, operation))
-  return conclude(
-    scene,
-    operations,
-    operations.map((operation) => answers.get(operation)!),
-  )
 }
 
 /** Through a session that is held nowhere. */

@@ -1,5 +1,6 @@
 import { CLASSIC } from './classic.ts'
 import { CONNECTED } from './connected.ts'
+import { LEASED } from './leased.ts'
 import type { Mutant } from './mutant.ts'
 import { PUSHED } from './pushed.ts'
 import { RELEASED } from './released.ts'
@@ -10,6 +11,7 @@ import { WORKED } from './worked.ts'
 
 export const MUTANTS: readonly Mutant[] = [
   ...CLASSIC,
+  ...LEASED,
   ...PUSHED,
   ...STORED,
   ...SIZED,

@@ -3,27 +3,6 @@ import { type Mutant, source, sql } from './mutant.ts'
 /** What this queue in particular could get wrong: in Postgres. */
 export const STORED: readonly Mutant[] = [
   {
-    name: 'a dead process keeps its row',
-    promise: 'P1',
-    breaks: 'A renewal under way revives a lease whose claims were just taken over.',
-    edits: [sql('is_gone', '  DELETE FROM @schema@.processes p WHERE p.process_id = _process_id;\n', '')],
-    tests: ['store/rescue'],
-  },
-  {
-    name: 'a lease renewed after its end',
-    promise: 'P1',
-    breaks: 'A process that was frozen believes itself alive beside those that have its ids.',
-    edits: [source('store/process', ' AND expires_at > clock_timestamp() RETURNING', ' RETURNING')],
-    tests: ['store/rescue'],
-  },
-  {
-    name: 'a claim by a process whose lease has ended',
-    promise: 'P1',
-    breaks: 'Its claim is anybody’s at once: two handlers run for one id.',
-    edits: [sql('claim', ' AND p.expires_at > clock_timestamp();', ';')],
-    tests: ['store/rescue'],
-  },
-  {
     name: 'a fence counted from those before',
     promise: 'P6',
     breaks: 'A job finished and pushed anew gets the fences of its past again, and old claims fit.',

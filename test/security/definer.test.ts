@@ -8,7 +8,7 @@ import { prefix, useOffice } from './office.ts'
 const office = useOffice()
 
 describe('what runs with the owner’s rights', () => {
-  test('is enqueue, enqueue_many and create_queue alone, with a pinned search_path', async () => {
+  test('is enqueue, enqueue_many, create_queue and note_timeline alone, with a pinned search_path', async () => {
     const rows = await office.logins.asAdmin(
       `SELECT proname, proconfig[1] AS path FROM pg_proc WHERE pronamespace = $1::regnamespace AND prosecdef ORDER BY 1`,
       [prefix],
@@ -17,6 +17,7 @@ describe('what runs with the owner’s rights', () => {
       { proname: 'create_queue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue_many', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'note_timeline', path: 'search_path=pg_catalog, pg_temp' },
     ])
   })
 

@@ -14,7 +14,7 @@ describe('the SQL of the roles', () => {
        UNION ALL SELECT nspname, nspacl::text[] FROM pg_namespace WHERE oid = $1::regnamespace
        UNION ALL SELECT attrelid::regclass || attname, attacl::text[] FROM pg_attribute
        WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = $1::regnamespace) AND attacl IS NOT NULL
-       ORDER BY name`,
+       ORDER BY name, acl`,
       [prefix],
     )
 

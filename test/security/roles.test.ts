@@ -91,8 +91,8 @@ describe('each role does its work', () => {
       ])
     const pool = office.session('owner')
     const { rows } = await pool.query(
-      `INSERT INTO ${prefix}.processes (host, pid, version, slots, queues, expires_at)
-       SELECT 'gone', 1, '0', 1, '{}', clock_timestamp() - interval '1 hour' FROM generate_series(1, 2)
+      `INSERT INTO ${prefix}.processes (host, pid, version, slots, queues, lease, expires_at)
+       SELECT 'gone', 1, '0', 1, '{}', 500, clock_timestamp() FROM generate_series(1, 2)
        RETURNING process_id`,
     )
     await pool.query(

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { removeProcess, renewLeases, sweepProcesses } from '../../src/store/process.ts'
+import { lookAtProcesses, removeProcess, removeSilent, renewLeases } from '../../src/store/process.ts'
 import {
   type Board,
   openStage,
@@ -8,9 +8,10 @@ import {
   pidOf,
   type Stage,
   shown,
-  until,
+  through,
   untilBlocked,
 } from '../support/rounds.ts'
+import { Gate } from './gate.ts'
 
 const PAST = 1_536_323_288_000
 
@@ -33,13 +34,16 @@ afterEach(() => stage.endSessions())
 const renew = (processId: number, on: Parameters<typeof renewLeases>[0] = stage.database.pool) =>
   renewLeases(on, 'lockstep', [processId], 60_000)
 
-const hasEnded = async (processId: number) => {
-  const [row] = await stage.query<{ ended: boolean }>(
-    'SELECT expires_at <= clock_timestamp() AS ended FROM lockstep.processes WHERE process_id = $1',
-    [processId],
-  )
-  return row!.ended
-}
+/** How an observer sees it now. */
+const sightOf = async (processId: number) =>
+  (await lookAtProcesses(stage.database)).find((one) => one.processId === processId)!
+
+/** As a jump of the server's clock makes it look. */
+const moveEnd = (processId: number, by: string) =>
+  stage.query(`UPDATE lockstep.processes SET expires_at = expires_at + $2::interval WHERE process_id = $1`, [
+    processId,
+    by,
+  ])
 
 const isKnown = async (processId: number) =>
   (await stage.query('SELECT FROM lockstep.processes WHERE process_id = $1', [processId])).length === 1
@@ -140,79 +144,114 @@ describe('R10 a round whose process died', () => {
 })
 
 describe('P1 a lease', () => {
-  test('that has ended is never renewed', async () => {
+  test('is renewed as long as the row is there, whatever the server’s clock says, and never after', async () => {
+    const { renewal } = await sightOf(dying.processId)
+    await moveEnd(dying.processId, '-1 hour')
     expect(await renew(dying.processId)).toEqual([dying.processId])
+    expect((await sightOf(dying.processId)).renewal).not.toBe(renewal)
     await stage.expire(dying.processId)
     expect(await renew(dying.processId)).toEqual([])
-    expect(await hasEnded(dying.processId)).toBe(true)
+    expect(await isKnown(dying.processId)).toBe(false)
   })
 
-  test('that has ended claims nothing: the server would give the job to the next one too', async () => {
+  test('of a removed process claims nothing: the server would give the job to the next one too', async () => {
     await board.push({ id: 'a' })
     await stage.expire(dying.processId)
-    expect(await dying.claim()).toEqual({ rounds: [], head: null, passed: false })
-    await removeProcess(stage.database.pool, 'lockstep', dying.processId)
     expect(await dying.claim()).toEqual({ rounds: [], head: null, passed: false })
     expect(await board.job('a')).toMatchObject({ claimed_by: null })
   })
 
-  test('that is being renewed right now has not ended, whatever the committed row says', async () => {
-    const slow = await board.player(300)
-    await board.push({ id: 'a' })
-    await slow.take()
-    const renewal = await stage.transaction()
-    expect(await renew(slow.processId, renewal)).toEqual([slow.processId])
-    await until(async () => expect(await hasEnded(slow.processId)).toBe(true))
-
-    expect((await heir.claim()).rounds).toEqual([])
-    await renewal.query('COMMIT')
-    expect(await hasEnded(slow.processId)).toBe(false)
-    expect((await heir.claim()).rounds).toEqual([])
-  })
-
-  test('can’t be renewed any more once a claimer has found it ended: it waits for that, and is gone', async () => {
-    await board.push({ id: 'a' })
-    const lost = await dying.take()
-    await stage.expire(dying.processId)
-    const claiming = await stage.transaction()
-    const [round] = (await heir.on(claiming).claim()).rounds
-
-    // A renewal whose statement began before the lease ended would see it running: let it run again.
-    const renewal = await stage.session()
-    const pid = await pidOf(renewal)
-    const renewed = renewal.query(
-      `UPDATE lockstep.processes SET expires_at = clock_timestamp() + interval '1 hour' WHERE process_id = $1`,
-      [dying.processId],
-    )
-    await untilBlocked(stage, pid)
-    await claiming.query('COMMIT')
-    expect((await renewed).rowCount).toBe(0)
-    expect(await isKnown(dying.processId)).toBe(false)
-    expect(outcomes(await dying.complete(lost))).toEqual(['a lost'])
-    expect(await heir.complete(round!)).toEqual([])
-  })
-
-  test('a claim that is rolled back leaves the process where it was', async () => {
+  test.each(['-1 hour', '1 hour'])('runs on where the server’s clock jumps: its end lies %s', async (by) => {
     await board.push({ id: 'a' })
     const round = await dying.take()
-    await stage.expire(dying.processId)
-    const claiming = await stage.transaction()
-    expect((await heir.on(claiming).claim()).rounds).toHaveLength(1)
-    await claiming.query('ROLLBACK')
-    expect(await isKnown(dying.processId)).toBe(true)
-    expect(await board.job('a')).toMatchObject({ claimed_by: dying.processId, fence: round.fence })
+    await moveEnd(dying.processId, by)
+    expect((await heir.claim()).rounds).toEqual([])
+    expect((await stage.lockstep.find(board.queue, {})).items).toMatchObject([{ state: 'working' }])
+    expect(await stage.lockstep.delete(board.queue, { ids: ['a'] })).toMatchObject({ done: 0 })
+    await board.push({ id: 'b' })
+    expect((await dying.take()).id).toBe('b')
+    expect(await dying.complete(round)).toEqual([])
   })
 
-  test('processes are swept a minute after their end, live ones are not', async () => {
-    await stage.expire(dying.processId)
-    await sweepProcesses(stage.database)
-    expect(await isKnown(dying.processId)).toBe(true)
-    await stage.query(
-      `UPDATE lockstep.processes SET expires_at = expires_at - interval '1 minute' WHERE process_id = $1`,
-      [dying.processId],
+  test('ends though its end lies an hour ahead, once its renewals stand still', async () => {
+    await board.push({ id: 'a' })
+    await dying.take()
+    await moveEnd(dying.processId, '1 hour')
+    const seen = await sightOf(dying.processId)
+    expect(await removeSilent(stage.database, [seen])).toEqual([dying.processId])
+    expect(await heir.take()).toMatchObject({ rescued: true, crashes: 1 })
+  })
+
+  test('that was renewed since it was looked at goes on', async () => {
+    await board.push({ id: 'a' })
+    await dying.take()
+    const seen = await sightOf(dying.processId)
+    await renew(dying.processId)
+    expect(await removeSilent(stage.database, [seen, await sightOf(heir.processId)])).toEqual([
+      heir.processId,
+    ])
+    expect((await (await board.player()).claim()).rounds).toEqual([])
+  })
+
+  test('whose last renewal a failover has lost, and that was renewed again, goes on', async () => {
+    const former = await sightOf(dying.processId)
+    await renew(dying.processId)
+    const seen = await sightOf(dying.processId)
+    await stage.query('UPDATE lockstep.processes SET renewal = $2 WHERE process_id = $1', [
+      dying.processId,
+      former.renewal,
+    ])
+    await renew(dying.processId)
+    expect(await removeSilent(stage.database, [seen])).toEqual([])
+  })
+
+  test('that is being renewed right now goes on, whatever the committed row says', async () => {
+    await board.push({ id: 'a' })
+    await dying.take()
+    const seen = await sightOf(dying.processId)
+    const renewal = await stage.transaction()
+    expect(await renew(dying.processId, renewal)).toEqual([dying.processId])
+    expect(await removeSilent(stage.database, [seen])).toEqual([])
+    await renewal.query('COMMIT')
+    expect(await removeSilent(stage.database, [seen])).toEqual([])
+    expect((await heir.claim()).rounds).toEqual([])
+  })
+
+  test('can’t be renewed any more once it is being removed: the renewal waits for that, and finds nothing', async () => {
+    await board.push({ id: 'a' })
+    const lost = await dying.take()
+    const seen = await sightOf(dying.processId)
+    const removing = await stage.transaction()
+    expect(await removeSilent(through(removing, stage.database), [seen])).toEqual([dying.processId])
+    expect((await heir.claim()).rounds).toEqual([])
+
+    const renewal = await stage.session()
+    const pid = await pidOf(renewal)
+    const renewed = renew(dying.processId, renewal)
+    await untilBlocked(stage, pid)
+    await removing.query('COMMIT')
+    expect(await renewed).toEqual([])
+    const round = await heir.take()
+    expect(outcomes(await dying.complete(lost))).toEqual(['a lost'])
+    expect(await heir.complete(round)).toEqual([])
+  })
+
+  test('of a process that registered after a claim’s snapshot is not over: the claim leaves its job alone', async () => {
+    const gate = new Gate(stage)
+    await gate.install()
+    await gate.gateClaims()
+    await board.push({ id: 'a', performIn: PAST }, { id: 'b', performIn: PAST + 1 })
+    // At whose row the claim stops: its claimant is there, and stays.
+    await dying.take()
+    let late: Player | undefined
+    const { rounds } = await gate.during(
+      (session) => heir.on(session).claim(),
+      async () => {
+        late = await board.player()
+        expect((await late.take()).id).toBe('b')
+      },
     )
-    await sweepProcesses(stage.database)
-    expect(await isKnown(dying.processId)).toBe(false)
-    expect(await isKnown(heir.processId)).toBe(true)
+    expect(rounds).toEqual([])
+    expect(await board.job('b')).toMatchObject({ claimed_by: late!.processId, crashes: 0 })
   })
 })

@@ -64,7 +64,7 @@ const EDITS: readonly Edit[] = [
     to: "import type { Kysely } from 'kysely'\nimport * as next from './9001_next.ts'\n",
   },
   { file: 'migrations/index.ts', from: ' = {\n', to: " = {\n  '9001_next': next,\n" },
-  { file: 'sql/process_list.sql', from: ' AS working\n', to: ' AS working, true AS noted\n' },
+  { file: 'sql/process_list.sql', from: ' AS overdue\n', to: ' AS overdue, true AS noted\n' },
   source('store/exchange', '.complete(', '.complete_noted('),
   source('store/exchange', ', false) c`', ", false, 'noted') c`"),
 ]

@@ -8,7 +8,7 @@ import { defineQueue, type Queue, type QueueOptions } from '../../src/queue.ts'
 import type { Claim, Round } from '../../src/store/claim.ts'
 import { exchange } from '../../src/store/exchange.ts'
 import { loadPayloads } from '../../src/store/load.ts'
-import { registerProcess } from '../../src/store/process.ts'
+import { lookAtProcesses, registerProcess, removeSilent } from '../../src/store/process.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
 import { complete, type Exception, fail, release } from '../../src/store/settle.ts'
 import { createDatabase } from './database.ts'
@@ -78,11 +78,12 @@ export class Stage {
     return registerProcess(this.database.pool, this.database.schema, info, lease)
   }
 
-  /** One that has not been heard of for longer than its lease. */
+  /** As by one who has not heard of the process for its lease. */
   async expire(processId: number): Promise<void> {
-    await this.query(
-      `UPDATE lockstep.processes SET expires_at = clock_timestamp() - interval '1 second' WHERE process_id = $1`,
-      [processId],
+    const sights = await lookAtProcesses(this.database)
+    await removeSilent(
+      this.database,
+      sights.filter((one) => one.processId === processId),
     )
   }
 

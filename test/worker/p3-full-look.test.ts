@@ -42,8 +42,8 @@ test('P3: what commits behind the cursor is found by a worker at rest', async ()
 /** By a process of which nothing more is heard. */
 async function claimAsAnother(queue: string): Promise<(string | null)[]> {
   const [process] = await shop.sql<{ id: number }>(
-    `INSERT INTO lockstep.processes (host, pid, version, slots, queues, expires_at)
-     VALUES ('there', 1, '0', 1, $1, clock_timestamp() + $2 * interval '1 ms') RETURNING process_id AS id`,
+    `INSERT INTO lockstep.processes (host, pid, version, slots, queues, lease, expires_at)
+     VALUES ('there', 1, '0', 1, $1, $2, clock_timestamp()) RETURNING process_id AS id`,
     [[queue], LEASE],
   )
   const claimed = await shop.sql<{ id: string | null }>(

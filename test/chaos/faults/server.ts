@@ -17,6 +17,24 @@ const restart: Fault = {
   inject: (field) => field.restartServer('fast'),
 }
 
+const HOUR = 3_600
+
+/** What it does to whatever is compared with it: the tests can't set the clock of the machine. */
+const clockSet: Fault = {
+  name: 'clock of the server set by an hour',
+  weight: 3,
+  async inject(field, chance) {
+    const by = chance.pick([-HOUR, HOUR])
+    const until = performance.now() + 1.5 * LEASE
+    while (performance.now() < until) {
+      await field.patiently(() =>
+        field.sql(`UPDATE lockstep.processes SET expires_at = clock_timestamp() - $1 * interval '1 s'`, [by]),
+      )
+      await sleep(LEASE / 100)
+    }
+  },
+}
+
 function terminated(kind: Backend): Fault {
   return {
     name: `${kind} connection terminated`,
@@ -112,6 +130,7 @@ const KINDS: readonly Backend[] = ['lease', 'lock', 'listen', 'pool']
 export const serverFaults: readonly Fault[] = [
   crash,
   restart,
+  clockSet,
   ...KINDS.map(terminated),
   fullDisk,
   heldSnapshot,

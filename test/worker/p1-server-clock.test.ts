@@ -1,0 +1,71 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { overlaps } from '../support/checker.ts'
+import { Recorder } from '../support/recorder.ts'
+import { next, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+const LEASE = 1_000
+const HEARTBEAT = 100
+
+/** A jump of the server's clock, as comparisons with it see it: the ends of all leases jump the other way. */
+async function jump(by: string, until: Promise<unknown>): Promise<void> {
+  let over = false
+  until.then(() => {
+    over = true
+  })
+  while (!over) {
+    await shop.sql(`UPDATE lockstep.processes SET expires_at = clock_timestamp() - $1::interval`, [by])
+  }
+}
+
+test.each(['1 hour', '-1 hour'])(
+  'P1: where the server’s clock jumps by %s, nobody loses a lease, and no handler gets company',
+  async (by) => {
+    const recorder = new Recorder()
+    const queue = shop.queue({
+      shards: 1,
+      perform: recorder.around(() => new Promise((end) => setTimeout(end, 2.5 * LEASE))),
+    })
+    const options = { queues: [queue], lease: LEASE, heartbeat: HEARTBEAT, poll: 50 }
+    const workers = [await shop.work(options), await shop.work(options)]
+    const lost: unknown[] = []
+    for (const worker of workers) worker.on('leaseLost', (event) => lost.push(event))
+    const completed = Promise.race(workers.map((worker) => next(worker, 'completed')))
+    await shop.lockstep.enqueue(queue, { id: 'a' })
+    await jump(by, completed)
+    await completed
+    expect(lost).toEqual([])
+    expect(recorder.runs).toHaveLength(1)
+    expect(overlaps(recorder.runs)).toEqual([])
+  },
+)
+
+test('P1: a dead process whose lease ends in an hour, by the server’s clock, keeps its claims for its lease', async () => {
+  const queue = shop.queue({ shards: 1, perform() {} })
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  const [dead] = await shop.sql<{ process_id: number }>(
+    `INSERT INTO lockstep.processes (host, pid, version, slots, queues, lease, expires_at)
+     VALUES ('there', 1, '0', 1, '{}', $1, clock_timestamp() + interval '1 hour') RETURNING process_id`,
+    [LEASE],
+  )
+  await shop.sql('UPDATE lockstep.jobs SET claimed_by = $1, claimed_at = clock_timestamp()', [
+    dead!.process_id,
+  ])
+  const worker = shop.create({ queues: [queue], heartbeat: HEARTBEAT })
+  const rescued = next(worker, 'rescued')
+  const startedAt = performance.now()
+  await worker.start()
+  await rescued
+  const waited = performance.now() - startedAt
+  expect(waited).toBeGreaterThan(LEASE)
+  expect(waited).toBeLessThan(3 * LEASE)
+})
+
+test('P1: nothing in sql/ but a view for people names the end of a lease', () => {
+  const naming = readdirSync('sql', { recursive: true, encoding: 'utf8' }).filter(
+    (file) => file.endsWith('.sql') && /expires_at/.test(readFileSync(`sql/${file}`, 'utf8')),
+  )
+  expect(naming.sort()).toEqual(['process_list.sql', 'roles/roles.sql'])
+})
