@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from '../logger.ts'
 import { type ConnectionConfig, connect } from '../postgres/connection.ts'
-import { toLockstepError } from '../postgres/failure.ts'
+import { hasCode, toLockstepError } from '../postgres/failure.ts'
 import {
   type LockedTable,
   type Locking,
@@ -18,6 +18,12 @@ import type { ShardRef } from './splitter.ts'
 const CALL_TIMEOUT = 5_000
 
 /**
+ * ms that no shard is tried to be locked after the server had no room: each try fills its table of locks for a moment, and
+ * others' statements fail then too.
+ */
+const FULL_PAUSE = 10_000
+
+/**
  * The session that holds this process's advisory locks: one per shard it serves, one for itself, and a flag per
  * queue while it waits for work. When the connection breaks, the server lets go of all of them at once; `onLost`
  * is told, and the next call connects again.
@@ -30,6 +36,7 @@ export class ShardLocks implements Service {
   #session: pg.Client | undefined
   /** Calls go one after the other: the connection is otherwise idle. */
   #last: Promise<unknown> = Promise.resolve()
+  #full: { readonly error: unknown; readonly until: number } | undefined
 
   constructor(config: ConnectionConfig, schema: string, logger: Logger, onLost: () => void) {
     this.#config = config
@@ -60,7 +67,12 @@ export class ShardLocks implements Service {
 
   /** Those that it got: another process may have some. */
   async lockShards(refs: readonly ShardRef[]): Promise<ShardRef[]> {
-    const locked = await this.#lock(tryLock, 'jobs', refs.map(numberOf))
+    if (this.#full && performance.now() < this.#full.until) throw this.#full.error
+    const locked = await this.#lock(tryLock, 'jobs', refs.map(numberOf)).catch((error) => {
+      if (hasCode(error, 'LOCKSTEP_TOO_MANY_LOCKS'))
+        this.#full = { error, until: performance.now() + FULL_PAUSE }
+      throw error
+    })
     return refs.filter((ref) => locked.has(numberOf(ref)))
   }
 

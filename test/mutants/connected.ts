@@ -107,4 +107,19 @@ export const CONNECTED: readonly Mutant[] = [
     edits: [source('postgres/distribution', 'if (tables.length === 0) return', 'if (tables) return')],
     tests: ['postgres/citus'],
   },
+  {
+    name: 'a full table of locks filled again and again',
+    promise: 'P8',
+    breaks: 'A worker whose shards find no room fails the application’s statements at each heartbeat.',
+    edits: [source('worker/shard-locks', 'performance.now() < this.#full.until', '(false as boolean)')],
+    tests: ['worker/lock-room'],
+  },
+  {
+    name: 'a comparison that nobody makes once more',
+    promise: 'P8',
+    breaks:
+      'What a worker is told while it compares, such as a later release, it learns at its next heartbeat.',
+    edits: [source('worker/dealer', '    this.#soon = true\n', '')],
+    tests: ['worker/outdated'],
+  },
 ]
