@@ -20,10 +20,12 @@ describe('each role can do nothing else', () => {
       ...['bury_lowest', 'claim', 'complete', 'create_queue', 'fail', 'from_micros', 'head_of', 'hold'],
       ...[
         'is_gone',
+        'load_payloads',
         'look',
         'micros',
         'payloads_from',
         'payloads_of',
+        'payloads_of_round',
         'rehome',
         'release',
         'require_read_committed',
