@@ -20,11 +20,13 @@ describe('each role can do nothing else', () => {
       ...['bury_lowest', 'claim', 'complete', 'create_queue', 'fail', 'from_micros', 'head_of', 'hold'],
       ...[
         'is_gone',
+        'load_payloads',
         'look',
         'micros',
         'note_timeline',
         'payloads_from',
         'payloads_of',
+        'payloads_of_round',
         'rehome',
         'release',
         'remove_silent',

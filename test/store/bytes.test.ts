@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Database } from '../../src/postgres/database.ts'
 import type { Claim } from '../../src/store/claim.ts'
 import { exchange, MOST_BYTES } from '../../src/store/exchange.ts'
+import { loadPayloads } from '../../src/store/load.ts'
 import { type Board, openStage, outcomes, type Player, type Stage, shown } from '../support/rounds.ts'
 
 const PAST = 1_536_323_288_000
@@ -201,6 +203,17 @@ describe('P6 a load', () => {
     await next.release(rescued[0]!)
     await next.take()
     expect(await next.load(rescued[0]!)).toBeUndefined()
+  })
+
+  test('may take longer than other calls, by as much as its bytes need', async () => {
+    const board = await stage.queue({ maxBytes: 1 })
+    const player = await board.player()
+    await board.push({ id: 'a', payload: dense(3 * 1_024 * KB) })
+    const { rounds } = await player.claim()
+    const hasty = new Database(stage.database.pool, stage.database.schema, 1)
+    await expect(hasty.query('SELECT pg_sleep(1)')).rejects.toThrow('timeout')
+    const loaded = await loadPayloads(hasty, player.processId, board.queueId, rounds[0]!, board.queue)
+    expect(loaded!.size).toBe(3 * 1_024 * KB)
   })
 
   test('P7: waits for no producer, and takes nothing that is pushed meanwhile', async () => {

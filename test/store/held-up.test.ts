@@ -60,12 +60,16 @@ describe('P7 an open transaction elsewhere', () => {
 })
 
 describe('P7 what is dead, and can’t be removed while somebody may still see it', () => {
-  test.each([0, 3])(
-    'is passed over by all statements, even where an ANALYZE has found %i alive',
-    async (alive) => {
+  test.each([
+    [0, undefined],
+    [3, undefined],
+    [0, 5],
+  ])(
+    'is passed over by all statements, even where an ANALYZE has found %i alive (maxPayloads %s)',
+    async (alive, maxPayloads) => {
       await stage.query('DELETE FROM lockstep.jobs')
       await stage.query('DELETE FROM lockstep.payloads')
-      const board = await stage.queue({ batchSize: 25 })
+      const board = await stage.queue({ batchSize: 25, maxPayloads })
       const player = await board.player()
       await stage.query('ALTER TABLE lockstep.jobs SET (autovacuum_enabled = off)')
       await stage.query('ALTER TABLE lockstep.payloads SET (autovacuum_enabled = off)')
@@ -96,6 +100,7 @@ describe('P7 what is dead, and can’t be removed while somebody may still see i
       await stage.query('ANALYZE lockstep.jobs, lockstep.payloads')
       const before = await entriesRead()
       await work('last', async (worker, [held, again, retry, death, ...rounds]) => {
+        for (const round of rounds) expect(await worker.load({ ...round, toLoad: true })).toEqual(round)
         const producer = await stage.transaction()
         await board.pushIn(producer, { id: held!.id })
         expect(outcomes(await worker.complete(held!, ...rounds))).toEqual([`${held!.id} held`])
