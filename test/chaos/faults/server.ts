@@ -11,6 +11,23 @@ const crash: Fault = {
   inject: (field) => field.restartServer('immediate'),
 }
 
+/** What it says of the end of leases is wrong, now by half a minute, now by an hour: nobody may go by it. */
+const wrongClock: Fault = {
+  name: 'clock of the server set',
+  weight: 3,
+  async inject(field, chance) {
+    for (let left = 10; left > 0; left -= 1) {
+      const seconds = chance.pick([-3600, -30, 30, 3600])
+      await field.patiently(() =>
+        field.sql(`UPDATE lockstep.processes SET expires_at = clock_timestamp() + $1 * interval '1 s'`, [
+          seconds,
+        ]),
+      )
+      await sleep(LEASE / 5)
+    }
+  },
+}
+
 const restart: Fault = {
   name: 'server restarted',
   weight: 2,
@@ -112,6 +129,7 @@ const KINDS: readonly Backend[] = ['lease', 'lock', 'listen', 'pool']
 export const serverFaults: readonly Fault[] = [
   crash,
   restart,
+  wrongClock,
   ...KINDS.map(terminated),
   fullDisk,
   heldSnapshot,
