@@ -28,7 +28,7 @@ export async function strike(field: Field, chance: Chance, faults: readonly Faul
 /** One, mostly; two or three at once now and then. */
 export function draw(chance: Chance, from: readonly Fault[]): Fault[] {
   const drawn = new Set<Fault>()
-  const count = chance.pick([1, 1, 1, 2, 2, 3])
+  const count = Math.min(chance.pick([1, 1, 1, 2, 2, 3]), from.length)
   while (drawn.size < count) drawn.add(chance.weigh(from))
   return [...drawn]
 }

@@ -39,7 +39,8 @@ export class Child<Options extends object> {
     // By then all it has said is heard.
     this.ended = once(this.#process, 'close').then(([code]) => {
       // One that starts while the server is away ends with an error too, and comes again.
-      if (this.#isReady && code) this.failure = this.#lastWords.trim() || `exit code ${code}`
+      const failed = code || this.#lastWords.includes('heap out of memory')
+      if (this.#isReady && failed) this.failure = this.#lastWords.trim() || `exit code ${code}`
     })
     this.#process.on('error', () => {})
     this.#process.send(options, () => {})

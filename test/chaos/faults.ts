@@ -1,4 +1,6 @@
 import type { Fault } from './fault.ts'
+import { applicationFaults } from './faults/application.ts'
+import { commitFaults } from './faults/commit.ts'
 import { networkFaults } from './faults/network.ts'
 import { processFaults } from './faults/process.ts'
 import { queueFaults } from './faults/queue.ts'
@@ -12,4 +14,6 @@ export const FAULTS: readonly Fault[] = [
   ...serverFaults,
   ...queueFaults,
   ...releaseFaults,
+  ...applicationFaults,
+  ...commitFaults,
 ].filter(({ possible }) => possible?.() ?? true)

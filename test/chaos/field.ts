@@ -20,6 +20,8 @@ const PRODUCER = new URL('./producer.ts', import.meta.url)
 const PROBES = 4 * SHARDS
 const POLL = 20
 const DEADLINE = 120_000
+/** Of the field's own sessions: what they are told of is to be there after a crash, whatever the default is. */
+const DURABLE = '-c synchronous_commit=on'
 
 /** How much of it: a test of one fault wants to be quick. */
 export interface Scale {
@@ -72,7 +74,7 @@ export class Field {
   private constructor(server: EmbeddedServer, options: FieldOptions) {
     this.server = server
     this.scale = options.scale
-    this.pool = new pg.Pool({ connectionString: server.connectionString, max: 10 })
+    this.pool = new pg.Pool({ connectionString: server.connectionString, options: DURABLE, max: 10 })
     this.pool.on('error', () => {})
     // One that is lent out has no listener of the pool's.
     this.pool.on('connect', (client) => client.on('error', () => {}))
@@ -143,7 +145,8 @@ export class Field {
 
   /** A session around all networks. */
   async session(): Promise<pg.Client> {
-    const client = new pg.Client({ connectionString: this.server.connectionString })
+    const { connectionString } = this.server
+    const client = new pg.Client({ connectionString, options: DURABLE })
     client.on('error', () => {})
     await client.connect()
     return client
@@ -222,12 +225,14 @@ export class Field {
     queue: (typeof FILLED)[number],
     ids: readonly string[],
     n: number,
+    load?: string,
   ): Promise<void> {
     await tx.query(
       `INSERT INTO sent (queue, id, n, at) SELECT $1::text, *, $3::bigint, $4::bigint FROM unnest($2::text[])`,
       [queue, ids, n, String(process.hrtime.bigint())],
     )
-    const jobs = ids.map((id) => ({ id, payload: n, score: n }))
+    const payload = load === undefined ? n : { n, load }
+    const jobs = ids.map((id) => ({ id, payload, score: n }))
     await this.lockstep.enqueue(this.queues[queue], jobs, { tx })
   }
 

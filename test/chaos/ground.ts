@@ -1,5 +1,8 @@
 import type { Field } from './field.ts'
 
+/** A role with the field's password. */
+export const POOLED = 'pooled'
+
 /** Parts of statements fail while the disk is full; the trigger stands behind the product's own work, so all undo. */
 const FULL_DISK = `
   CREATE TABLE disk (is_full boolean NOT NULL);
@@ -21,6 +24,29 @@ const DOMAIN = `
   CREATE TABLE applied (position bigserial, id text, n bigint, fence bigint);
 `
 
+/** A deferred constraint refuses what is applied of an id, at its COMMIT, until a moment. */
+const REFUSAL = `
+  CREATE TABLE refused (id text PRIMARY KEY, until timestamptz NOT NULL);
+  CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF EXISTS (SELECT FROM public.refused r WHERE r.id = NEW.id AND r.until > clock_timestamp()) THEN
+      RAISE EXCEPTION 'refused for now' USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NULL;
+  END $$;
+  CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON applied DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION refuse();
+`
+
+/** Its sessions have another isolation than the queue's, and an application and a worker share them behind a pooler. */
+function pooledUser({ server }: Field): string {
+  const { password } = new URL(server.connectionString)
+  return `
+    CREATE ROLE ${POOLED} SUPERUSER LOGIN PASSWORD '${password}';
+    ALTER ROLE ${POOLED} SET default_transaction_isolation = 'serializable';
+  `
+}
+
 /** The schema, the queues, and what the field writes beside them. */
 export async function prepareGround(field: Field): Promise<void> {
   await field.lockstep.migrate()
@@ -28,6 +54,8 @@ export async function prepareGround(field: Field): Promise<void> {
     await field.sql('SELECT lockstep.create_queue($1, $2)', [name, shards])
   }
   await field.sql(DOMAIN)
+  await field.sql(REFUSAL)
+  await field.sql(pooledUser(field))
   await field.sql(FULL_DISK)
   await shrinkNotifyQueue(field)
 }

@@ -109,7 +109,8 @@ class Producer {
   /** Whether it was committed; throws where that is unknown, or it could not be. */
   async #store(client: pg.Client, { queue, jobs }: Push): Promise<boolean> {
     const { isolation = 'READ COMMITTED' } = this.#options
-    await client.query(`BEGIN ISOLATION LEVEL ${isolation}`)
+    // Whatever the default is: what a producer is told of is to be there after a crash.
+    await client.query(`BEGIN ISOLATION LEVEL ${isolation}; SET LOCAL synchronous_commit = on`)
     await client.query(
       'INSERT INTO sent (queue, id, n, at) SELECT $1::text, *, $4::bigint FROM unnest($2::text[], $3::bigint[])',
       [queue, jobs.map(({ id }) => id), jobs.map(({ n }) => n), String(process.hrtime.bigint())],

@@ -7,11 +7,11 @@ import {
   type TransactionalContext,
 } from '../../src/index.ts'
 
-/** The payload `n` of an id is the n-th that its only producer has pushed, and its score. */
-export type Numbered = number
+/** The payload `n` of an id is the n-th that its only producer has pushed, and its score; some carry a load beside it. */
+export type Numbered = number | { readonly n: number; readonly load: string }
 
 /** What a handler does for a round: the log of handlers is written around it. */
-export type Work = (batch: Batch<Numbered>, context: PerformContext) => Promise<void>
+export type Work = (batch: Batch<number>, context: PerformContext) => Promise<void>
 
 export interface FieldQueues {
   /** One id at a time. */
@@ -36,13 +36,17 @@ const retryIn = () => 0.05
 /** The queues with handlers that are wrapped by `around`. */
 export function fieldQueues(around: (queue: string, work: Work) => Work = (_, work) => work): FieldQueues {
   return {
-    plain: defineQueue<Numbered>('plain', { shards: SHARDS, retryIn, perform: around('plain', work) }),
+    plain: defineQueue<Numbered>('plain', {
+      shards: SHARDS,
+      retryIn,
+      perform: unloaded(around('plain', work)),
+    }),
     batched: defineQueue<Numbered>('batched', {
       shards: SHARDS,
       batchSize: 8,
       maxPayloads: 5,
       retryIn,
-      perform: around('batched', workSomeFail),
+      perform: unloaded(around('batched', workSomeFail)),
     }),
     exact: defineQueue<Numbered>('exact', {
       shards: SHARDS,
@@ -51,30 +55,39 @@ export function fieldQueues(around: (queue: string, work: Work) => Work = (_, wo
       timeout: 10_000,
       retryIn,
       transactional: true,
-      perform: around('exact', apply as Work),
+      perform: unloaded(around('exact', apply as Work)),
     }),
     poison: defineQueue<Numbered>('poison', {
       shards: 1,
       maxCrashes: POISON_CRASHES,
       maxRetryCount: 0,
-      perform: around('poison', async () => void process.kill(process.pid, 'SIGKILL')),
+      perform: unloaded(around('poison', async () => void process.kill(process.pid, 'SIGKILL'))),
     }),
   }
 }
 
+/** Handlers work with the numbers alone. */
+function unloaded(work: Work): (batch: Batch<Numbered>, context: PerformContext) => Promise<void> {
+  const numberOf = (payload: Numbered) => (typeof payload === 'number' ? payload : payload.n)
+  return (batch, context) => {
+    const numbers = [...batch].map(([id, payloads]) => [id, payloads.map(numberOf)] as const)
+    return work(new Map(numbers), context)
+  }
+}
+
 /** Heeds its signal, and fails now and then. */
-async function work(_: Batch<Numbered>, { signal }: PerformContext): Promise<void> {
+async function work(_: Batch<number>, { signal }: PerformContext): Promise<void> {
   await sleep(Math.random() * LONGEST_WORK, undefined, { signal })
   if (Math.random() < FAILING) throw new Error('failed as it does now and then')
 }
 
-async function workSomeFail(batch: Batch<Numbered>, context: PerformContext): Promise<void> {
+async function workSomeFail(batch: Batch<number>, context: PerformContext): Promise<void> {
   await work(batch, context)
   for (const id of batch.keys()) if (Math.random() < FAILING) context.fail(id, new Error('this one failed'))
 }
 
 /** The positions of `applied` tell the order, its fences who did it. */
-async function apply(batch: Batch<Numbered>, context: TransactionalContext): Promise<void> {
+async function apply(batch: Batch<number>, context: TransactionalContext): Promise<void> {
   await work(batch, context)
   const rows = [...batch].flatMap(([id, numbers]) => {
     const { fence } = context.jobs.get(id)!

@@ -10,6 +10,8 @@ export interface WorkerOptions {
   readonly name: string
   readonly log: string
   readonly connectionString: string
+  /** Where the other goes through a pooler. */
+  readonly directUrl?: string
   /** ms. */
   readonly lease: number
   readonly slots?: number
@@ -34,11 +36,11 @@ process.once('message', (options) => void start(options as WorkerOptions))
 process.on('disconnect', () => process.exit())
 
 async function start(options: WorkerOptions): Promise<void> {
-  const { name, log, connectionString, lease } = options
+  const { name, log, connectionString, directUrl, lease } = options
   const { slots = SLOTS, heartbeat = HEARTBEAT, poll = POLL } = options
   const diary = new Diary(name, log)
   const queues = Object.values(fieldQueues((queue, work) => diary.around(queue, disturbed(work))))
-  const lockstep = new Lockstep({ connectionString, logger: QUIET })
+  const lockstep = new Lockstep({ connectionString, ...(directUrl && { directUrl }), logger: QUIET })
   const worker = lockstep.createWorker({
     queues,
     middleware: [diary.asking],

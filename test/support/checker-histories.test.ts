@@ -118,7 +118,7 @@ const FAULTS: Record<string, Fault> = {
   },
   'a fence given out twice': {
     kinds: ['fences'],
-    plant: (first, second) => [first, { ...second, fence: first.fence }],
+    plant: (first, second) => [first, { ...second, fence: first.fence, process: `not ${first.process}` }],
   },
 }
 

@@ -248,4 +248,14 @@ describe('P6 stale completions and fences', () => {
     expect(shrunkFences([fenced(2), run(3, 4, [2], { fence: 1, ...elsewhere })])).toEqual([])
     expect(shrunkFences([fenced(3), fenced(2)])).toEqual([])
   })
+
+  test('but where a process performs a round again whose transaction could not be committed', () => {
+    const first = run(2, 3, [1], { fence: 2, ...failed })
+    const again = (rest: Partial<Run> = {}) => run(4, 5, [1], { fence: 2, ...rest })
+    expect(shrunkFences([first, again()])).toEqual([])
+    expect(shrunkFences([first, again({ process: 'q' })])).toHaveLength(1)
+    expect(shrunkFences([first, again({ begin: 2n })])).toHaveLength(1)
+    expect(shrunkFences([{ ...first, accepted: true }, again()])).toHaveLength(1)
+    expect(shrunkFences([{ ...first, end: undefined }, again()])).toHaveLength(1)
+  })
 })

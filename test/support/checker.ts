@@ -193,10 +193,16 @@ export function shrunkFences(runs: readonly Run[]): RunFinding[] {
   return byId(runs).flatMap((ofId) =>
     ofId.flatMap((run, place) => {
       const before = ofId[place - 1]
-      if (!before || run.fence > before.fence) return []
+      if (!before || run.fence > before.fence || isPerformedAgain(run, before)) return []
       return [finding(`${tell(run)} after ${tell(before)}`, run, before)]
     }),
   )
+}
+
+/** A process may perform a round again under its claim, where the transaction it was performed in could not be committed. */
+function isPerformedAgain(run: Run, before: Run): boolean {
+  const samePlace = run.fence === before.fence && run.process === before.process
+  return samePlace && !before.accepted && before.end !== undefined && before.end <= run.begin
 }
 
 function finding(what: string, run: Run, ...others: readonly Run[]): RunFinding {

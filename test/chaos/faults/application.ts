@@ -1,0 +1,145 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { hasPgBouncer, startPgBouncer } from '../../support/pgbouncer.ts'
+import type { Fault } from '../fault.ts'
+import { type Field, LEASE } from '../field.ts'
+import { POOLED } from '../ground.ts'
+
+/** ms that a transaction stays open after a push. */
+const OPEN = 20
+/** Of an application behind a pooler. */
+const SESSIONS = 4
+
+/** Its row is locked nearly all the time, by one transaction after the other. */
+const busyId: Fault = {
+  name: 'id pushed without pause',
+  weight: 3,
+  async inject(field) {
+    const id = field.name('busy')
+    const until = performance.now() + 2 * LEASE
+    for (let n = 1; performance.now() < until; )
+      n = await pushFrom(field, id, n, until).catch(() => n + 1_000)
+  },
+}
+
+/** Resolves to the next number. Where the session breaks, nobody knows how far it came: far higher ones follow. */
+async function pushFrom(field: Field, id: string, first: number, until: number): Promise<number> {
+  const session = await field.session()
+  try {
+    let n = first
+    for (; performance.now() < until; n += 1) {
+      await session.query('BEGIN')
+      await field.pushIn(session, 'plain', [id], n)
+      await sleep(OPEN)
+      await session.query('COMMIT')
+    }
+    return n
+  } finally {
+    await session.end().catch(() => {})
+  }
+}
+
+/** MB of its heap, in which the source's loader takes thirty. */
+const SMALL_HEAP = 96
+/** Bytes of a payload. */
+const LOAD = 2 * 2 ** 20
+const LOADS = 50
+
+/** All its payloads together would be the end of the worker that has hardly any memory. */
+const hugeId: Fault = {
+  name: 'id larger than a worker’s memory',
+  weight: 2,
+  async inject(field) {
+    const { connectionString } = field.server
+    const worker = field.createWorker(connectionString, {}, [`--max-old-space-size=${SMALL_HEAP}`])
+    field.later(() => worker.kill())
+    const ready = field.patiently(() => worker.ready())
+    const id = field.name('huge')
+    await field.patiently(() => pushLoads(field, id))
+    await ready
+    await field.until(`${id} worked off`, async () => {
+      const rows = await field.sql('SELECT FROM lockstep.jobs WHERE id = $1', [id])
+      return rows.length === 0
+    })
+    await worker.stop()
+  },
+}
+
+/** Every other one is small where it is stored. */
+function loadOf(n: number): string {
+  return n % 2 === 0 ? 'load'.repeat(LOAD / 4) : randomBytes(LOAD / 2).toString('hex')
+}
+
+async function pushLoads(field: Field, id: string): Promise<void> {
+  const [row] = await field.sql<{ last: number }>(
+    'SELECT coalesce(max(n), 0)::integer AS last FROM sent WHERE id = $1',
+    [id],
+  )
+  const session = await field.session()
+  try {
+    for (let n = row!.last + 1; n <= LOADS; n += 1) {
+      await session.query('BEGIN')
+      await field.pushIn(session, 'plain', [id], n, loadOf(n))
+      await session.query('COMMIT')
+    }
+  } finally {
+    await session.end().catch(() => {})
+  }
+}
+
+/** What a worker does there is none of the application's business, whose transactions keep their isolation. */
+const sharedPooler: Fault = {
+  name: 'pooled user with another isolation',
+  weight: 2,
+  possible: hasPgBouncer,
+  async inject(field) {
+    const { connectionString } = field.server
+    const url = new URL(connectionString)
+    url.username = POOLED
+    const bouncer = await startPgBouncer(url.href)
+    const seen = new Set<string>()
+    try {
+      const worker = field.createWorker(bouncer.connectionString, { directUrl: connectionString })
+      field.later(() => worker.kill())
+      await field.patiently(() => watchIsolation(bouncer.connectionString, LEASE, seen))
+      await worker.stop()
+      await field.patiently(() => watchIsolation(bouncer.connectionString, LEASE / 4, seen))
+    } finally {
+      await bouncer.stop()
+    }
+    seen.delete('serializable')
+    if (seen.size > 0) throw new Error(`transactions of the application ran at ${[...seen]}`)
+  },
+}
+
+async function watchIsolation(connectionString: string, duration: number, seen: Set<string>): Promise<void> {
+  const pool = new pg.Pool({ connectionString, max: SESSIONS })
+  pool.on('error', () => {})
+  pool.on('connect', (client) => client.on('error', () => {}))
+  try {
+    for (const until = performance.now() + duration; performance.now() < until; ) {
+      await Promise.all(Array.from({ length: SESSIONS }, () => readIsolation(pool, seen)))
+      await sleep(OPEN)
+    }
+  } finally {
+    await pool.end()
+  }
+}
+
+/** As an application does: with no word about isolation. */
+async function readIsolation(pool: pg.Pool, seen: Set<string>): Promise<void> {
+  const client = await pool.connect()
+  try {
+    await client.query('BEGIN')
+    const { rows } = await client.query('SHOW transaction_isolation')
+    await client.query('COMMIT')
+    seen.add(rows[0].transaction_isolation)
+    client.release()
+  } catch (error) {
+    client.release(true)
+    throw error
+  }
+}
+
+export const applicationFaults: readonly Fault[] = [busyId, hugeId, sharedPooler]
