@@ -75,10 +75,8 @@ DECLARE
   _rescued boolean[];
   _n integer;
   _last integer := 0;
-  _is_first boolean;
   _payload jsonb;
-  _size integer;
-  _room bigint;
+  _floor bigint;
 BEGIN
   PERFORM @schema@.require_read_committed();
   PERFORM FROM @schema@.processes p WHERE p.process_id = _process_id AND p.expires_at > clock_timestamp();
@@ -148,7 +146,6 @@ BEGIN
     LOOP
       IF _n <> _last THEN
         _last := _n;
-        _is_first := true;
         place := _places[_n];
         id := _ids[_n];
         perform_in := @schema@.micros(_perform_ins[_n]);
@@ -157,11 +154,10 @@ BEGIN
         rescued := _rescued[_n];
         error := _errors[_n];
         passed := false;
-        _room := _max_bytes[place];
+        _floor := greatest(_budget - _max_bytes[place], 0);
       ELSIF passed THEN
         CONTINUE;
-      ELSIF _is_first THEN
-        _is_first := false;
+      ELSIF id IS NOT NULL THEN
         id := NULL;
         perform_in := NULL;
         retry_count := NULL;
@@ -170,15 +166,15 @@ BEGIN
         error := NULL;
       END IF;
       payload := _payload;
-      _size := coalesce(octet_length(payload), 0);
-      _room := _room - _size;
-      _budget := _budget - _size;
-      IF _room < 0 OR _budget < 0 THEN
+      _budget := _budget - coalesce(octet_length(payload), 0);
+      IF _budget < _floor THEN
         payload := NULL;
         passed := true;
+        RETURN NEXT;
+        EXIT WHEN _budget < 0;
+        CONTINUE;
       END IF;
       RETURN NEXT;
-      EXIT WHEN _budget < 0;
     END LOOP;
 
     IF _budget < 0 THEN
