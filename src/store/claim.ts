@@ -56,14 +56,14 @@ export interface PayloadRow {
   readonly cut: boolean | null
 }
 
-/** A payload of a claimed job, the first of them with what is told of the job; without a fence, the next job to come. */
+/** A payload of a claimed job, the first of them with what is told of the job (null: as of one that never ran); without a fence, the next job to come. */
 export interface ClaimRow extends PayloadRow {
   readonly id: string | null
   readonly fence: number | null
   readonly perform_in: number | null
-  readonly retry_count: number
-  readonly crashes: number
-  readonly rescued: boolean
+  readonly retry_count: number | null
+  readonly crashes: number | null
+  readonly rescued: boolean | null
   readonly error: string | null
   readonly passed: boolean | null
 }
@@ -92,9 +92,9 @@ function roundOf(rows: readonly ClaimRow[]): Round {
     id: job.id!,
     fence: job.fence!,
     performIn: job.perform_in!,
-    retryCount: job.retry_count,
-    crashes: job.crashes,
-    rescued: job.rescued,
+    retryCount: job.retry_count ?? -1,
+    crashes: job.crashes ?? 0,
+    rescued: job.rescued ?? false,
     error: job.error,
     toLoad,
     payloads,
