@@ -1,9 +1,10 @@
 -- Takes the next due jobs of each lane for a process. For the lane at each `place`: a row per payload, those of a job
--- together (what is told of the job stands in the first of them alone), and then a row without a fence whose perform_in is
--- that of the next job to come (NULL: none known). Times are in microseconds since 1970; a lane's cursor is the place of the
--- last job taken from it before, or, with an empty id, a time that was told of. From there on the job to come is looked for
--- where nothing was taken before, so it may be one that was passed over, since its row was locked: `cut` says whether it
--- lies before the last one taken. Elsewhere that would be reading all rows again that were just taken.
+-- together, and then a row without a fence whose perform_in is that of the next job to come (NULL: none known). What is told
+-- of a job counts in the first of its rows, which alone has an id; where retry_count and what follows it are NULL, they are
+-- those of a job that has never run. Times are in microseconds since 1970; a lane's cursor is the place of the last job
+-- taken from it before, or, with an empty id, a time that was told of. From there on the job to come is looked for where
+-- nothing was taken before, so it may be one that was passed over, since its row was locked: `cut` says whether it lies
+-- before the last one taken. Elsewhere that would be reading all rows again that were just taken.
 --
 -- A paused queue gives nothing, and a process that others have removed gets nothing: its claim would be anybody's at
 -- once. That is asked here because a process that was frozen knows of it last. Where it is removed just then, the claim
@@ -80,12 +81,11 @@ DECLARE
   _crashes integer[];
   _errors text[];
   _rescued boolean[];
+  _have_run boolean;
   _n integer;
   _last integer := 0;
-  _is_first boolean;
   _payload jsonb;
-  _size integer;
-  _room bigint;
+  _floor bigint;
 BEGIN
   PERFORM @schema@.require_read_committed();
   IF current_setting('synchronous_commit') = 'off' THEN
@@ -101,8 +101,9 @@ BEGIN
   END IF;
 
   SELECT array_agg(w.place), array_agg(d.ctid), array_agg(d.id), array_agg(d.perform_in), array_agg(d.retry_count),
-    array_agg(d.crashes), array_agg(d.error), array_agg(d.claimed_by IS NOT NULL), max(d.fence)
-  INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _highest
+    array_agg(d.crashes), array_agg(d.error), array_agg(d.claimed_by IS NOT NULL), max(d.fence),
+    bool_or(d.retry_count >= 0 OR d.crashes > 0 OR d.error IS NOT NULL OR d.claimed_by IS NOT NULL)
+  INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _highest, _have_run
   FROM unnest(_queue_ids, _shards, _lanes, _counts, _after, _after_ids)
     WITH ORDINALITY AS w(queue_id, shard, lane, count, after, after_id, place)
   JOIN @schema@.queues q ON q.queue_id = w.queue_id AND q.paused_at IS NULL
@@ -162,37 +163,33 @@ BEGIN
     LOOP
       IF _n <> _last THEN
         _last := _n;
-        _is_first := true;
         place := _places[_n];
         id := _ids[_n];
         perform_in := @schema@.micros(_perform_ins[_n]);
-        retry_count := _retry_counts[_n];
-        crashes := _crashes[_n] + _rescued[_n]::integer;
-        rescued := _rescued[_n];
-        error := _errors[_n];
         passed := false;
-        _room := _max_bytes[place];
+        _floor := greatest(_budget - _max_bytes[place], 0);
+        IF _have_run THEN
+          retry_count := _retry_counts[_n];
+          crashes := _crashes[_n] + _rescued[_n]::integer;
+          rescued := _rescued[_n];
+          error := _errors[_n];
+        END IF;
       ELSIF passed THEN
         CONTINUE;
-      ELSIF _is_first THEN
-        _is_first := false;
+      ELSIF id IS NOT NULL THEN
         id := NULL;
         perform_in := NULL;
-        retry_count := NULL;
-        crashes := NULL;
-        rescued := NULL;
-        error := NULL;
       END IF;
       payload := _payload;
-      _size := coalesce(octet_length(payload), 0);
-      _room := _room - _size;
-      _budget := _budget - _size;
-      IF _room < 0 OR _budget < 0 THEN
+      _budget := _budget - coalesce(octet_length(payload), 0);
+      IF _budget < _floor THEN
         payload := NULL;
         passed := true;
+        RETURN NEXT;
+        EXIT WHEN _budget < 0;
+        CONTINUE;
       END IF;
       RETURN NEXT;
-      EXIT WHEN _budget < 0;
     END LOOP;
 
     IF _budget < 0 THEN

@@ -56,14 +56,14 @@ export interface PayloadRow {
   readonly cut: boolean | null
 }
 
-/** A payload of a claimed job, the first of them with what is told of the job; without a fence, the next job to come. */
+/** A payload of a claimed job, the first of them with what is told of the job (null: as of one that never ran); without a fence, the next job to come. */
 export interface ClaimRow extends PayloadRow {
   readonly id: string | null
   readonly fence: number | null
   readonly perform_in: number | null
-  readonly retry_count: number
-  readonly crashes: number
-  readonly rescued: boolean
+  readonly retry_count: number | null
+  readonly crashes: number | null
+  readonly rescued: boolean | null
   readonly error: string | null
   readonly passed: boolean | null
 }
@@ -87,16 +87,20 @@ function gather(rows: readonly ClaimRow[]): Round[] {
 function roundOf(rows: readonly ClaimRow[]): Round {
   const [job] = rows as [ClaimRow]
   const toLoad = rows.at(-1)!.passed === true
+  const { payloads, scores, size, cut } = setOf(toLoad ? [] : rows)
   return {
     id: job.id!,
     fence: job.fence!,
     performIn: job.perform_in!,
-    retryCount: job.retry_count,
-    crashes: job.crashes,
-    rescued: job.rescued,
+    retryCount: job.retry_count ?? -1,
+    crashes: job.crashes ?? 0,
+    rescued: job.rescued ?? false,
     error: job.error,
     toLoad,
-    ...setOf(toLoad ? [] : rows),
+    payloads,
+    scores,
+    size,
+    cut,
   }
 }
 
@@ -108,11 +112,12 @@ interface Entry {
 
 /** What a round takes of its job, in order. */
 export function setOf(rows: readonly PayloadRow[]): Pick<Round, 'payloads' | 'scores' | 'size' | 'cut'> {
+  if (rows.length === 1 && rows[0]!.seq !== null) return onlyOne(rows[0]!)
   // Nothing of ours leaves a job without payloads; deleting rows by hand does.
   const entries = rows
     .filter(({ seq }) => seq !== null)
     .map(({ payload, score, seq }): Entry => ({ text: payload!, score: Number(score), seq: seq! }))
-  const set = entries.length > 1 ? inOrder(entries) : entries
+  const set = inOrder(entries)
   const last = set.at(-1)
   return {
     payloads: set.map(({ text }) => JSON.parse(text)),
@@ -120,6 +125,11 @@ export function setOf(rows: readonly PayloadRow[]): Pick<Round, 'payloads' | 'sc
     size: set.reduce((sum, { text }) => sum + text.length, 0),
     cut: last && rows.at(-1)!.cut ? { score: last.score, seq: last.seq } : undefined,
   }
+}
+
+/** As most jobs have it. */
+function onlyOne({ payload, score }: PayloadRow): ReturnType<typeof setOf> {
+  return { payloads: [JSON.parse(payload!)], scores: [Number(score)], size: payload!.length, cut: undefined }
 }
 
 /**

@@ -16,7 +16,7 @@ export interface WorkerEvents {
   completed: [BatchEvent & { readonly duration: number }]
   /** A round failed and is stored as such; `retryIn` seconds until the next try, null where a payload died. */
   failed: [{ queue: string; id: string; error: unknown; retryCount: number; retryIn: number | null }]
-  /** A payload went to the morgue. */
+  /** A payload went to the morgue. Undefined where it was too large to come with its claim, and the round never began. */
   died: [{ queue: string; id: string; payload: unknown; error: unknown }]
   /** A job was taken over from a process that died. */
   rescued: [{ queue: string; id: string; crashes: number }]

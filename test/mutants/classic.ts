@@ -15,10 +15,10 @@ export const CLASSIC: readonly Mutant[] = [
       ),
       sql(
         'claim',
-        'max(d.fence)\n',
-        `max(d.fence), string_to_array(string_agg(d.seen, ','), ',')::bigint[]\n`,
+        'max(d.fence),\n',
+        `max(d.fence), string_to_array(string_agg(d.seen, ','), ',')::bigint[],\n`,
       ),
-      sql('claim', '_rescued, _highest\n', '_rescued, _highest, _seen\n'),
+      sql('claim', '_rescued, _highest, _have_run\n', '_rescued, _highest, _seen, _have_run\n'),
       sql('claim', '  _rescued boolean[];\n', '  _rescued boolean[];\n  _seen bigint[];\n'),
       sql(
         'claim',

@@ -36,7 +36,13 @@ export const SIZED: readonly Mutant[] = [
     promise: 'R10',
     breaks:
       'Payloads that exceed the memory kill the process before it has got the answer, so that no crash is counted.',
-    edits: [sql('claim', '      _budget := _budget - _size;\n', '')],
+    edits: [
+      sql(
+        'claim',
+        '_floor := greatest(_budget - _max_bytes[place], 0);',
+        '_budget := _max_bytes[place];\n        _floor := 0;',
+      ),
+    ],
     tests: ['store/bytes'],
   },
   {
