@@ -128,7 +128,7 @@ class Link {
       .then(() => {})
     carry(upstream, client, delay)
     carry(client, upstream, delay, (piece) => {
-      if (this.#listens || !piece.includes('LISTEN ')) return
+      if (this.#listens || !/\bLISTEN /.test(piece.toString('latin1'))) return
       this.#listens = true
       this.follow(weather())
     })
