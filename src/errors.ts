@@ -8,6 +8,7 @@
  * - `LOCKSTEP_CONNECTION`, `LOCKSTEP_AUTHENTICATION`, `LOCKSTEP_PERMISSION`, `LOCKSTEP_READ_ONLY`,
  *   `LOCKSTEP_POOLED`, `LOCKSTEP_ISOLATION`: mend the connection.
  * - `LOCKSTEP_TRANSACTION_ABORTED`, `LOCKSTEP_CONFLICT`: roll back; a conflict is worth another try.
+ * - `LOCKSTEP_TRANSACTION_OVER`: await what a handler sends through its transaction.
  */
 export class LockstepError extends Error {
   readonly code: string

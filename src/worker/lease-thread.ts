@@ -17,10 +17,13 @@ export interface LeaseThreadData {
   readonly numbers: Float64Array<SharedArrayBuffer>
 }
 
-/** From the thread: a new lease runs, renewing it failed for the first time in a row, it will end, or starting failed. */
+/**
+ * From the thread: a new lease runs, its connection is another than when it began, renewing it failed for the first time in a
+ * row, it will end, or starting failed.
+ */
 export type LeaseMessage =
   | { readonly kind: 'registered'; readonly processId: number }
-  | { readonly kind: 'ending' }
+  | { readonly kind: 'reconnected' | 'ending' }
   | { readonly kind: 'unrenewed' | 'failed'; readonly code: string | undefined; readonly message: string }
 
 /** To the thread. `retire` removes the row of a process no round belongs to any more. */
@@ -74,6 +77,7 @@ async function open(timeout: number): Promise<pg.Client> {
   fresh.on('error', () => drop(fresh))
   fresh.on('end', () => drop(fresh))
   client = fresh
+  if (identities.length > 0) port.postMessage({ kind: 'reconnected' } satisfies LeaseMessage)
   return fresh
 }
 

@@ -15,6 +15,11 @@ export interface LeaseOptions {
   readonly killAtEnd: boolean
   /** The lease will end: abort what runs, and `register` again when nothing does. */
   onEnding(): void
+  /**
+   * Its connection broke, and there is another, maybe to another server: one that took over may lack what was settled last,
+   * and have claims of this process that nobody here knows of. `register` again: they come free with the former identity.
+   */
+  onReconnected(): void
   /** Renewing it has failed, and is tried again; told once until it succeeds. */
   onUnrenewed(error: unknown): void
   /** The thread ended by itself; `onEnding` comes next. */
@@ -129,6 +134,7 @@ export class Lease {
       this.#registering?.resolve()
     } else if (message.kind === 'failed') this.#registering?.reject(errorOf(message))
     else if (message.kind === 'unrenewed') this.#options.onUnrenewed(errorOf(message))
+    else if (message.kind === 'reconnected') this.#options.onReconnected()
     else this.#end()
   }
 }

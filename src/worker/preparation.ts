@@ -83,7 +83,7 @@ async function readLockTimeout(database: Database): Promise<number> {
 export function leaseOptions(
   { slots, queues, lease, killOnLeaseEnd }: WorkerSettings,
   { directConfig, schema }: WorkerHome,
-  told: Pick<LeaseOptions, 'onEnding' | 'onFailure'>,
+  told: Pick<LeaseOptions, 'onEnding' | 'onFailure' | 'onReconnected'>,
 ): Omit<LeaseOptions, 'onUnrenewed'> {
   const names = queues.map(({ name }) => name)
   const info = { host: hostname(), pid: process.pid, version: VERSION, slots, queues: names }

@@ -6,6 +6,7 @@ import type { Database } from '../postgres/database.ts'
 import { hasCode, isConnectionFailure, isRefusedLock } from '../postgres/failure.ts'
 import type { Round } from '../store/claim.ts'
 import { complete, type Exception, fail } from '../store/settle.ts'
+import { lend } from './lent-transaction.ts'
 import type { ServerMiddleware } from './middleware.ts'
 import { ended, type FailedRound, failAll, type Outcome } from './outcome.ts'
 import { type Failed, type Performance, perform } from './perform.ts'
@@ -96,7 +97,8 @@ async function performIn(
     // The lease may have ended while the server was asked to begin: others may have the ids by now.
     if (performance.abort.signal.aborted) throw new Rollback(AGAIN)
     course.step = 'handler'
-    const failed = await perform(performance, middleware, logger, client)
+    const lent = lend(client)
+    const failed = await perform(performance, middleware, logger, lent.tx).finally(lent.end)
     const outcome = ended(performance, failed)
     if (outcome.completed.length === 0) throw new Rollback({ kind: 'failed', failed })
     if (outcome.released.length > 0) throw new Rollback(AGAIN)

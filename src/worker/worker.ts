@@ -67,6 +67,7 @@ export class Worker extends WorkerEmitter {
     this.#identity = new Identity(
       leaseOptions(this.#settings, home, {
         onEnding: () => this.#leaseEnding(),
+        onReconnected: () => this.#becomeSomebodyNew(),
         onFailure: (error) => this.emit('failure', error),
       }),
       this.#running,

@@ -122,4 +122,12 @@ export const CONNECTED: readonly Mutant[] = [
     edits: [source('worker/dealer', '    this.#soon = true\n', '')],
     tests: ['worker/outdated'],
   },
+  {
+    name: 'a transaction that stays open to its former handler',
+    promise: 'P3',
+    breaks:
+      'What nobody awaited is told as written, and runs in the transaction of another job, which may fail by it.',
+    edits: [source('worker/lent-transaction', 'over = true', 'void 0')],
+    tests: ['worker/transactional'],
+  },
 ]

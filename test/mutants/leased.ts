@@ -100,4 +100,17 @@ export const LEASED: readonly Mutant[] = [
     edits: [sql('note_timeline', 's.last_value + 1000)', 's.last_value)')],
     tests: ['postgres/p6-timeline'],
   },
+  {
+    name: 'the same process on another server',
+    promise: 'R10',
+    breaks: 'A failover has lost a completion, and as long as the worker lives nobody works on that id.',
+    edits: [
+      source(
+        'worker/lease',
+        "message.kind === 'reconnected') this.#options.onReconnected()",
+        "message.kind === 'reconnected') return",
+      ),
+    ],
+    tests: ['worker/lease'],
+  },
 ]

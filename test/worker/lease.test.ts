@@ -57,6 +57,33 @@ describe('a lease ends when others have removed the process', () => {
   })
 })
 
+test('R10: claims that a worker knows nothing of, as after a failover, are free once its lease has another connection', async () => {
+  const recorder = new Recorder()
+  const gate = new Gate()
+  const queue = shop.queue({
+    perform: recorder.around(async (batch) => {
+      if (batch.has('long')) await gate.opened
+    }),
+  })
+  const worker = await shop.work({ queues: [queue], lease: LEASE })
+  const former = worker.processId
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, [{ id: 'long' }, { id: 'forgotten', performIn: Date.now() + 3_600_000 }])
+  await started
+  await shop.sql(
+    `UPDATE lockstep.jobs SET claimed_by = $1, claimed_at = now(), fence = nextval('lockstep.fences'), perform_in = now()
+     WHERE id = 'forgotten'`,
+    [former],
+  )
+  await terminate(shop, 'lease')
+  await eventually(() => expect(worker.processId).not.toBe(former))
+  const completed = next(worker, 'completed', ({ ids }) => ids.includes('forgotten'))
+  gate.open()
+  await completed
+  expect(recorder.of('long')).toHaveLength(1)
+  expect(await shop.sql('SELECT FROM lockstep.processes')).toHaveLength(1)
+})
+
 test('P1: where the thread that renews it dies, the lease counts as lost, another thread is started, and stop ends', async () => {
   const recorder = new Recorder()
   const queue = shop.queue({
