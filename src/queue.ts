@@ -13,7 +13,10 @@ export interface PerformContext {
   readonly signal: AbortSignal
   readonly jobs: ReadonlyMap<string, JobInfo>
   readonly logger: Logger
-  /** Fails this id of the batch and spares the rest. */
+  /**
+   * Fails this id of the batch and spares the rest. In a transaction, what was written for it is committed with theirs:
+   * write it after a savepoint, and roll back to that first.
+   */
   fail(id: string, error: unknown): void
 }
 
