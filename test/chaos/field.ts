@@ -231,8 +231,7 @@ export class Field {
       `INSERT INTO sent (queue, id, n, at) SELECT $1::text, *, $3::bigint, $4::bigint FROM unnest($2::text[])`,
       [queue, ids, n, String(process.hrtime.bigint())],
     )
-    const payload = load === undefined ? n : { n, load }
-    const jobs = ids.map((id) => ({ id, payload, score: n }))
+    const jobs = ids.map((id) => ({ id, payload: load === undefined ? n : { n, load }, score: n }))
     await this.lockstep.enqueue(this.queues[queue], jobs, { tx })
   }
 
