@@ -1,7 +1,6 @@
--- Rejects a bad job by its index and field before anything is stored, whatever the caller's language.
+-- Rejects a bad job by its index and field before anything is stored, whatever the caller's language. How large a
+-- payload is shows when its text is made, for its digest (see pushed_digest).
 --
--- The limit of a payload is that of its JSON text. As jsonb it is another size, up to six times as many bytes, and
--- written out again it has a space after each comma: the server lets pass what the limit might be kept by.
 -- Times beyond the year 9999 are beyond what microseconds since 1970 and other languages' dates can hold.
 CREATE OR REPLACE FUNCTION @schema@.check_jobs(
   _ids text[],

@@ -35,15 +35,19 @@ DECLARE
   _shard pg_catalog.int4;
   _fence pg_catalog.int8;
   _due pg_catalog.timestamptz;
+  _digest pg_catalog.bytea;
 BEGIN
   -- What is plainly right needs no closer look.
-  IF NOT coalesce(octet_length(_id) BETWEEN 1 AND 1024, false) OR pg_column_size(_payload) > 1000000
-    OR NOT abs(_score) < 'Infinity' OR NOT _perform_in BETWEEN '0001-01-01' AND '9999-12-31' OR NOT _lane BETWEEN 0 AND 32767
+  IF NOT coalesce(octet_length(_id) BETWEEN 1 AND 1024, false) OR NOT abs(_score) < 'Infinity' OR NOT _perform_in BETWEEN '0001-01-01' AND '9999-12-31' OR NOT _lane BETWEEN 0 AND 32767
   THEN
     IF _lane NOT BETWEEN 0 AND 32767 THEN
       RAISE EXCEPTION 'jobs[0].lane must be a whole number from 0 to 32767, not %', _lane USING ERRCODE = 'LK002';
     END IF;
     PERFORM @schema@.check_jobs(ARRAY[_id], ARRAY[_payload], ARRAY[_score], ARRAY[_perform_in], ARRAY[_lane::smallint]);
+  END IF;
+  -- See pushed_digest; a payload that comes compressed, from a table, shows nothing of its size.
+  IF pg_column_size(_payload) > 1300 OR pg_column_compression(_payload) IS NOT NULL THEN
+    _digest := @schema@.measured_digest(_payload, 0);
   END IF;
 
   INSERT INTO @schema@.jobs AS j (queue_id, shard, lane, perform_in, id, fence)
@@ -57,7 +61,7 @@ BEGIN
     INSERT INTO @schema@.payloads (queue_id, fence, score, job_id, digest, payload)
     VALUES (
       _queue_id, _new, coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
-      _id, @schema@.digest_of(coalesce(_payload, '""')), coalesce(_payload, '""')
+      _id, coalesce(_digest, @schema@.digest_of(coalesce(_payload, '""'))), coalesce(_payload, '""')
     );
     IF @schema@.is_waited_for(_queue_id) THEN
       PERFORM @schema@.wake(_queue_id, ARRAY[@schema@.head_of(_shard, coalesce(_lane, 0)::smallint, _due)]);
@@ -81,7 +85,7 @@ BEGIN
   INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload)
   VALUES (
     _queue_id, _fence, coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
-    _id, @schema@.digest_of(coalesce(_payload, '""')), coalesce(_payload, '""')
+    _id, coalesce(_digest, @schema@.digest_of(coalesce(_payload, '""'))), coalesce(_payload, '""')
   )
   ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
     WHERE excluded.score < p.score;

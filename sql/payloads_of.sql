@@ -1,6 +1,9 @@
--- The payloads of a job below a fence (NULL: all) as one JSON array: [{"score": …, "payload": …}, …] by score.
+-- The payloads of a job below a fence (NULL: all) as one JSON array: [{"score": …, "payload": …}, …] by score. The scores have all
+-- their digits, whatever the session's extra_float_digits.
 CREATE OR REPLACE FUNCTION @schema@.payloads_of(_queue_id integer, _id text, _fence bigint) RETURNS jsonb
-LANGUAGE sql STABLE AS $$
+LANGUAGE sql STABLE
+SET extra_float_digits = 1
+AS $$
   SELECT jsonb_agg(jsonb_build_object('score', f.score, 'payload', f.payload) ORDER BY f.score, f.seq)
   FROM (
     SELECT DISTINCT ON (p.digest) p.payload, p.score, p.seq

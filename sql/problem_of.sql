@@ -1,4 +1,5 @@
--- What is wrong with a job that is to be pushed, after its name; NULL: nothing.
+-- What is wrong with a job that is to be pushed, after its name; NULL: nothing. Its payload is measured where the text is
+-- made, once for the digest too (see pushed_digest).
 CREATE OR REPLACE FUNCTION @schema@.problem_of(
   _id text,
   _payload jsonb,
@@ -10,7 +11,6 @@ LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
   WHEN _id IS NULL OR _id = '' THEN 'id is required and must not be empty'
   WHEN octet_length(_id) > 1024 THEN format('id must be at most 1,024 bytes, not %s', octet_length(_id))
-  WHEN pg_column_size(_payload) > 8388608 AND octet_length(_payload::text) > 12582912 THEN 'payload must be at most 8 MiB: store large data elsewhere and push a reference to it'
   WHEN _score IN ('NaN', 'Infinity', '-Infinity') THEN 'score must be a finite number'
   WHEN NOT isfinite(_perform_in) OR _perform_in >= '10000-01-01 00:00:00+00'
     THEN 'perform_in must be a finite time before the year 10000'

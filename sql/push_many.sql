@@ -1,4 +1,4 @@
--- Pushes jobs for enqueue_many, which has checked them. Returns the fence of those that are new.
+-- Pushes jobs for enqueue_many, which has checked them but for their payloads' size (see pushed_digest). Returns the fence of those that are new.
 --
 -- 1. The job rows first, in id order, all in one statement: whoever pushes has locked nothing behind the id he waits for,
 --    so that two pushes can't deadlock, whatever is new, waiting or gone meanwhile. ON CONFLICT locks the row that is there,
@@ -45,8 +45,8 @@ BEGIN
     INSERT INTO @schema@.payloads (queue_id, fence, score, job_id, digest, payload)
     SELECT _queue_id, _fence,
       coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000), i.id,
-      @schema@.digest_of(coalesce(i.payload, '""')), coalesce(i.payload, '""')
-    FROM unnest(_ids, _payloads, _scores) AS i(id, payload, score);
+      @schema@.pushed_digest(coalesce(i.payload, '""'), i.position - 1), coalesce(i.payload, '""')
+    FROM unnest(_ids, _payloads, _scores) WITH ORDINALITY AS i(id, payload, score, position);
     RETURN _fence;
   END IF;
 
@@ -55,7 +55,7 @@ BEGIN
   FROM (
     SELECT DISTINCT ON (s.id, s.digest) s.*
     FROM (
-      SELECT i.id COLLATE "C" AS id, i.position, coalesce(i.payload, '""') AS payload, @schema@.digest_of(coalesce(i.payload, '""')) AS digest,
+      SELECT i.id COLLATE "C" AS id, i.position, coalesce(i.payload, '""') AS payload, @schema@.pushed_digest(coalesce(i.payload, '""'), i.position - 1) AS digest,
         coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000) AS score
       FROM unnest(_ids, _payloads, _scores) WITH ORDINALITY AS i(id, payload, score, position)
     ) s

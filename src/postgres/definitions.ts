@@ -63,6 +63,8 @@ const DEFINED_FIRST = [
   'from_micros',
   'shard_of',
   'digest_of',
+  'measured_digest',
+  'pushed_digest',
   'head_of',
   'payloads_of',
   'unsettled',

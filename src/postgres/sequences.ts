@@ -104,11 +104,13 @@ export async function raiseSequences(
   if (!everyRow && (await sequencesBehind(ask, schema, false)).length === 0) return []
   const raised: RaisedSequence[] = []
   for (const { sequence, last, highest, to } of await sequencesBehind(ask, schema, true)) {
-    const { rows } = await client.query(
-      `SELECT setval('${sequence}', $1) FROM ${sequence} WHERE last_value < $2`,
+    // One that was never drawn from gives its `last_value` next, which a row may have: it is behind at 1 as at 0.
+    const { rows } = await client.query<{ to: string }>(
+      `SELECT setval('${sequence}', greatest($1, last_value))::text AS to FROM ${sequence}
+       WHERE last_value < $2 OR NOT is_called`,
       [to, highest],
     )
-    if (rows.length > 0) raised.push({ sequence, from: last, to })
+    if (rows.length > 0) raised.push({ sequence, from: last, to: Number(rows[0]!.to) })
   }
   return raised
 }

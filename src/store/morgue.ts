@@ -1,5 +1,6 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
+import { doubleFrom, exactDouble } from './double.ts'
 import {
   beyond,
   decodeCursor,
@@ -59,12 +60,15 @@ export async function findDead(
   const { by, direction, after, limit } = page
   const columns = SORTS[by]
   let query = matchingDead(database, queueId, filter)
-    .select(['m.job_id as id', 'm.payload', 'm.score', 'm.error', 'm.died_at as diedAt'])
-    .select([sql<string>`encode(m.digest, 'hex')`.as('digest'), placeOf(columns).as('place')])
+    .select(['m.job_id as id', 'm.payload', 'm.error', 'm.died_at as diedAt'])
+    .select([exactDouble('m.score').as('score'), sql<string>`encode(m.digest, 'hex')`.as('digest')])
+    .select(placeOf(columns).as('place'))
   if (after !== undefined) query = query.where(beyond(columns, decodeCursor(by, columns, after), direction))
   const rows = await run(database, query.orderBy(orderOf(columns, direction)).limit(limit + 1))
   const last = rows.length > limit ? rows[limit - 1] : undefined
-  const items = rows.slice(0, limit).map(({ place, ...dead }) => dead)
+  const items = rows
+    .slice(0, limit)
+    .map(({ place, score, ...dead }) => ({ ...dead, score: doubleFrom(score) }))
   return { items, next: last && encodeCursor(by, last.place) }
 }
 

@@ -1,5 +1,6 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { OptionError } from '../errors.ts'
+import { doubleFrom, exactDouble } from './double.ts'
 
 /** Both ends belong to it; an end that is left out is open. */
 export interface Range<T> {
@@ -69,9 +70,9 @@ const TYPES = {
     valid: (text) => /^-?\d+$/.test(text) && Number(text) === (Number(text) | 0),
   },
   number: {
-    write: (column) => sql`${sql.ref(column)}::text`,
-    read: (text) => sql`${text}::double precision`,
-    valid: (text) => /^[-+\d.e]+$/.test(text) && Number.isFinite(Number(text)),
+    write: exactDouble,
+    read: (text) => sql`${doubleFrom(text)}::double precision`,
+    valid: (text) => /^[0-9a-f]{16}$/.test(text) && Number.isFinite(doubleFrom(text)),
   },
   digest: {
     write: (column) => sql`encode(${sql.ref(column)}, 'hex')`,

@@ -63,6 +63,17 @@ describe('R1 enqueue from SQL', () => {
     ['an empty id', `''`, 'id is required'],
     ['2,000 bytes', `repeat('é', 1000)`, 'id must be at most 1,024 bytes, not 2000'],
     ['20 MB', `'a', to_jsonb(repeat('x', 20000000))`, 'payload must be at most 8 MiB'],
+    ['one byte more than 12 MiB', `'a', to_jsonb(repeat('x', 12582911))`, 'payload must be at most 8 MiB'],
+    [
+      '1 KB of numbers, 13 MB written out',
+      `'a', ('[' || repeat('1e131071,', 96) || '1]')::jsonb`,
+      'payload must be at most 8 MiB',
+    ],
+    [
+      'small numbers that are written long',
+      `'a', ('[' || repeat('0e-16383,', 800) || '1]')::jsonb`,
+      'payload must be at most 8 MiB',
+    ],
     ['NaN', `'a', '1', 'NaN'`, 'score must be a finite number'],
     ['Infinity', `'a', '1', '-Infinity'`, 'score must be a finite number'],
     ['infinity', `'a', '1', 1, 'infinity'`, 'perform_in must be a finite time'],
@@ -81,6 +92,31 @@ describe('R1 enqueue from SQL', () => {
     expect(await board.countJobs()).toBe(0)
   })
 
+  test.each([
+    ['text of 12 MiB', `to_jsonb(repeat('x', 12582910))`],
+    ['a number of 131,072 digits', `'1e131071'`],
+    ['as many as go into 12 MiB', `('[' || repeat('1e131071,', 95) || '1]')::jsonb`],
+  ])('takes what may be a payload within the limit, written out: %s', async (_name, payload) => {
+    await enqueue(`'a', ${payload}`)
+    expect(await stage.query(`SELECT FROM lockstep.payloads WHERE payload = ${payload}`)).toHaveLength(1)
+  })
+
+  test('rejects a payload beyond the limit that comes compressed from a table', async () => {
+    await stage.query('CREATE TABLE documents AS SELECT to_jsonb(repeat($1, 20000000)) AS body', ['x'])
+    const sizes = await stage.query('SELECT pg_column_size(body) < 1000000 AS small FROM documents')
+    expect(sizes).toEqual([{ small: true }])
+    await expect(
+      stage.query(`SELECT lockstep.enqueue($1, 'a', body) FROM documents`, [board.queue.name]),
+    ).rejects.toThrow('jobs[0].payload must be at most 8 MiB')
+    expect(await board.countJobs()).toBe(0)
+  })
+
+  test('rejects a payload of more text than Postgres can make', { timeout: 120_000 }, async () => {
+    await expect(enqueue(`'a', ('[' || repeat('1e131071,', 8500) || '1]')::jsonb`)).rejects.toThrow(
+      'jobs[0].payload must be at most 8 MiB',
+    )
+  })
+
   test('rejects text that is no JSON', async () => {
     await expect(enqueue(`'a', '{status: 1}'`)).rejects.toThrow('invalid input syntax for type json')
   })
@@ -94,6 +130,24 @@ describe('R1 enqueue_many from SQL', () => {
     await expect(many(['a', 'b', '', null])).rejects.toThrow('jobs[2].id is required')
     await expect(many(['b', 'a'], [0, -1])).rejects.toThrow('jobs[1].lane')
     expect(await board.countJobs()).toBe(0)
+  })
+
+  test('measures payloads by the text they unfold to, whether their ids are new or there', async () => {
+    const large = `[${'1e131071,'.repeat(100)}1]`
+    const push = (ids: string[], payloads: string[]) =>
+      stage.query('SELECT lockstep.enqueue_many($1, $2, $3::jsonb[], NULL, NULL, NULL)', [
+        board.queue.name,
+        ids,
+        payloads,
+      ])
+    const refusal = 'jobs[2].payload must be at most 8 MiB: store large data elsewhere'
+    await expect(push(['a', 'b', 'c', 'd'], ['1', '2', large, '4'])).rejects.toThrow(refusal)
+    expect(await board.countJobs()).toBe(0)
+    await push(['a', 'c'], ['1', '1e131071'])
+    await expect(push(['d', 'a', 'c'], ['4', '2', large])).rejects.toThrow(refusal)
+    expect(
+      await stage.query('SELECT FROM lockstep.payloads WHERE queue_id = $1', [board.queueId]),
+    ).toHaveLength(2)
   })
 
   test('returns how many were given, and takes defaults for what is short', async () => {

@@ -97,6 +97,37 @@ describe('R1 a bad job is rejected by index and field, and nothing of its call i
     expect(await board.countJobs()).toBe(0)
   })
 
+  test('numbers that unfold beyond the limit, which the server finds out too', async () => {
+    const payload = new Array(45_000).fill(1e300)
+    expect(JSON.stringify(payload).length).toBeLessThan(400_000)
+    const pushes = [
+      board.push({ id: 'b' }, { id: 'a', payload }),
+      board.push({ id: 'a', payload }),
+      board.push({ id: 'c' }),
+    ]
+    const limit = /must be at most 8 MiB: store large data elsewhere/
+    expect(await Promise.allSettled(pushes)).toMatchObject([
+      {
+        reason: {
+          code: 'LOCKSTEP_BAD_JOB',
+          index: 1,
+          field: 'payload',
+          message: expect.stringMatching(limit),
+        },
+      },
+      {
+        reason: {
+          code: 'LOCKSTEP_BAD_JOB',
+          index: 0,
+          field: 'payload',
+          message: expect.stringMatching(limit),
+        },
+      },
+      { status: 'fulfilled' },
+    ])
+    expect(await board.countJobs()).toBe(1)
+  })
+
   test('an unknown option, and what is no queue', async () => {
     const { lockstep } = stage
     const options = { transaction: 1 } as never
@@ -122,6 +153,7 @@ describe('R1 what looks bad and is fine', () => {
     ['the replacement character', '\ufffd'],
     ['8 MiB', 'x'.repeat(8 * 1024 * 1024 - 2)],
     ['a million small numbers: more than 8 MiB as jsonb', new Array(1_000_000).fill(0)],
+    ['numbers that unfold to 12 MB', new Array(40_000).fill(1e300)],
   ])('%s', async (_name, payload) => {
     await board.push({ id: 'a', payload })
     expect((await (await board.player()).take()).payloads).toEqual([payload])

@@ -73,4 +73,15 @@ export const PUSHED: readonly Mutant[] = [
     edits: [source('enqueue/call', 'place === -1 ? index : place', 'index')],
     tests: ['enqueue/middleware'],
   },
+  {
+    name: 'payloads measured as jsonb',
+    promise: 'R1',
+    breaks:
+      'A few KB of numbers unfold to more text than a process can read, which kills one worker after another.',
+    edits: [
+      sql('enqueue', 'pg_column_size(_payload) > 1300', 'pg_column_size(_payload) > 8388608'),
+      sql('pushed_digest', 'pg_column_size(_payload) > 1300', 'pg_column_size(_payload) > 8388608'),
+    ],
+    tests: ['enqueue/sql', 'enqueue/validation'],
+  },
 ]

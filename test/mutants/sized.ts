@@ -70,4 +70,14 @@ export const SIZED: readonly Mutant[] = [
     ],
     tests: ['store/bytes'],
   },
+  {
+    name: 'scores that are shown with the digits that the session gives them',
+    promise: 'R11',
+    breaks: 'With extra_float_digits = 0 other scores are found than were pushed.',
+    edits: [
+      sql('payloads_of', 'SET extra_float_digits = 1\n', ''),
+      sql('payloads_from', 'SET extra_float_digits = 1\n', ''),
+    ],
+    tests: ['admin/exact-scores'],
+  },
 ]

@@ -115,6 +115,48 @@ test('P3: jobs that were restored without the sequences are handed over with all
   await started.stop()
 })
 
+describe('P3 a sequence that was never drawn from', () => {
+  const SEQUENCE = 'lockstep.queues_queue_id_seq'
+  let fresh: Stage
+  beforeEach(async () => {
+    fresh = await openStage()
+    return () => fresh.close()
+  })
+  const serve = async () => {
+    const queue = defineQueue('restored', { shards: 1, perform() {} })
+    const started = fresh.lockstep.createWorker({ queues: [queue] })
+    await started.start()
+    await started.stop()
+  }
+
+  test('is raised where the restored row has the number it stands at', async () => {
+    await fresh.query(
+      `INSERT INTO lockstep.queues (queue_id, name, shards) OVERRIDING SYSTEM VALUE VALUES (1, 'restored', 1)`,
+    )
+    await expect(serve()).rejects.toMatchObject({
+      code: 'LOCKSTEP_SEQUENCE_BEHIND',
+      message: expect.stringContaining(`${SEQUENCE} stands at 0, below 1`),
+    })
+    expect((await fresh.lockstep.migrate()).raised).toEqual([{ sequence: SEQUENCE, from: 0, to: 1_001 }])
+    expect((await fresh.lockstep.migrate()).raised).toEqual([])
+    await serve()
+    await fresh.lockstep.enqueue(defineQueue('next'), { id: 'a' })
+    expect(await fresh.query('SELECT queue_id AS id FROM lockstep.queues ORDER BY 1')).toEqual([
+      { id: 1 },
+      { id: 1_002 },
+    ])
+  })
+
+  test('is never set back from where it was set by hand', async () => {
+    await fresh.query(
+      `INSERT INTO lockstep.queues (queue_id, name, shards) OVERRIDING SYSTEM VALUE VALUES (1, 'restored', 1)`,
+    )
+    await fresh.query(`SELECT setval('${SEQUENCE}', 50000, false)`)
+    expect((await fresh.lockstep.migrate()).raised).toEqual([{ sequence: SEQUENCE, from: 0, to: 50_000 }])
+    await serve()
+  })
+})
+
 test('P3: one row of a large table that no sample may show is found where every row is read', async () => {
   await stage.query(
     `INSERT INTO lockstep.jobs (queue_id, shard, perform_in, id, fence)
