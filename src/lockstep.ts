@@ -220,6 +220,6 @@ export class Lockstep {
 
   /** Ends the connections of this object's own; a `pool` that was given is left alone, and so are workers. */
   async close(): Promise<void> {
-    if (this.#ownPool) await this.#database.pool.end()
+    if (this.#ownPool && !this.#database.pool.ending) await this.#database.pool.end()
   }
 }

@@ -40,9 +40,16 @@ function failureCode(error: unknown): number {
   return (error as { code?: string } | undefined)?.code === 'LOCKSTEP_SCHEMA_NEW' ? EXIT.outdated : code
 }
 
+/** Other commands end when nobody reads what they print any more. Jobs have to be done all the same, whatever handlers print. */
+function outliveReaders(): void {
+  for (const stream of [process.stdout, process.stderr])
+    stream.removeAllListeners('error').on('error', () => {})
+}
+
 /** The process exits here: a module of queues may hold connections of its own open. */
 async function work(flags: WorkFlags): Promise<void> {
   checkConnection(flags)
+  outliveReaders()
   const { followParent, reportReady, supervise, supervisedAs } = await import('./work/supervisor.ts')
   const rank = supervisedAs()
   const { processes, drain = false, json = false } = flags

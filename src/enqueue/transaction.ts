@@ -3,7 +3,6 @@ import type pg from 'pg'
 import { LockstepError } from '../errors.ts'
 import { show } from '../options.ts'
 import type { Queryable } from '../postgres/database.ts'
-import { hasCode, toLockstepError } from '../postgres/failure.ts'
 import { problemOfClient } from './pg-client.ts'
 
 /** What a pool has too, but for the one thing that tells it: it runs each statement in a transaction of its own. */
@@ -55,22 +54,19 @@ export function notInTransaction(given: string, cause?: unknown): LockstepError 
   )
 }
 
-const SAVEPOINT = 'lockstep_enqueue'
-
-/** Runs `work` so that all of it or nothing is stored, in the transaction that `on` is in. */
+/**
+ * Runs `work` so that all of it or nothing is stored, in the transaction that `on` is in: where a part of it fails, the
+ * transaction is aborted, as by any statement that the server refuses. To roll back to a savepoint of ours would let it go
+ * on, but without what others have sent through it meanwhile and were told is done.
+ */
 export async function allOrNothing(on: Joined, work: () => Promise<void>): Promise<void> {
-  try {
-    await on.query(`SAVEPOINT ${SAVEPOINT}`, [])
-  } catch (error) {
-    throw hasCode(error, '25P01') ? notInTransaction(on.given, error) : toLockstepError(error)
-  }
   try {
     await work()
   } catch (error) {
-    await on.query(`ROLLBACK TO ${SAVEPOINT}`, []).catch(() => {})
+    // The server has aborted it already, unless the caller's side gave up alone, as at a time-out. There is no such savepoint.
+    await on.query('ROLLBACK TO lockstep_enqueue_failed', []).catch(() => {})
     throw error
   }
-  await on.query(`RELEASE ${SAVEPOINT}`, [])
 }
 
 function isPool(tx: unknown): boolean {

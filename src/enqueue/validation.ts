@@ -38,7 +38,12 @@ export function toPushedJob(job: NewJob, index: number): PushedJob {
 function checkId(id: unknown, index: number): string {
   const bad = (problem: string) => new JobError(index, 'id', problem)
   if (id === undefined || id === null || id === '') throw bad('is required and must not be empty')
-  if (typeof id === 'number' && Number.isFinite(id)) return String(id)
+  if (typeof id === 'number' && Number.isFinite(id)) {
+    // Beyond that, several numbers are read as the same one: two ids would become one.
+    if (Math.abs(id) > Number.MAX_SAFE_INTEGER)
+      throw bad(`must be text, or a number of which JavaScript knows all digits, not ${id}: pass it as text`)
+    return String(id)
+  }
   if (typeof id !== 'string') throw bad(`must be text or a finite number, not ${show(id)}`)
   const bytes = Buffer.byteLength(id)
   if (bytes > MAX_ID_BYTES)

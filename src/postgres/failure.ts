@@ -34,7 +34,10 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
   '42P01': ['LOCKSTEP_SCHEMA_MISSING', 'run `lockstep migrate` first'],
   '42883': ['LOCKSTEP_SCHEMA_OLD', 'run `lockstep migrate` with this release'],
   '42501': ['LOCKSTEP_PERMISSION', "grant the connection's role what it needs: see `lockstep roles`"],
-  '25006': ['LOCKSTEP_READ_ONLY', 'this server is a read-only replica: connect to the primary'],
+  '25006': [
+    'LOCKSTEP_READ_ONLY',
+    'this server is a read-only replica, or the transaction, role or database is read-only by default: connect to the primary',
+  ],
   '25P02': [
     'LOCKSTEP_TRANSACTION_ABORTED',
     'an earlier statement of the transaction failed: roll it back and start again',

@@ -88,11 +88,13 @@ export class Worker extends WorkerEmitter {
   }
 
   /**
-   * Registers the process, takes its shards and begins to work.
+   * Registers the process, takes its shards and begins to work. Does nothing where the worker has been stopped before, as by
+   * a signal while the application prepared.
    * @throws DatabaseError where the database is out of reach, not migrated, read-only, behind a pooler or distributed by
    * Citus, where the role lacks rights, or the server has no room for the locks
    */
   async start(): Promise<void> {
+    if (this.#state === 'new' && this.#stopped) return
     if (this.#state !== 'new') throw new Error('a worker starts once: create another one')
     this.#state = 'running'
     this.#started = this.#start()

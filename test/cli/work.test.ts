@@ -110,6 +110,16 @@ describe('work --drain', () => {
   })
 })
 
+it('P3: goes on where nobody reads what handlers print any more', async () => {
+  const command = work('talking.ts')
+  await command.line(named('started'))
+  command.child.stdout!.destroy()
+  await push('talking', 'a', 'b', 'c')
+  await vi.waitFor(async () => expect((await library.find('talking')).items).toEqual([]), 20_000)
+  command.child.kill('SIGTERM')
+  expect((await command.ended).code).toBe(0)
+})
+
 describe('signals (R15)', () => {
   it('SIGTTIN tells what every slot does, SIGTSTP makes quiet, SIGTERM aborts at the timeout and gives back', async () => {
     await push('patient', 'a')

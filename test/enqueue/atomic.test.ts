@@ -32,6 +32,20 @@ const enqueue = (all: NewJob[], tx?: EnqueueTransaction) =>
   stage.lockstep.enqueue(board.queue, all, tx === undefined ? {} : { tx })
 const isRefused = { message: expect.stringContaining('violates check constraint "refused"') }
 
+test('P4: what is sent beside a call that is refused is rolled back with it, or not at all', async () => {
+  const tx = await stage.transaction()
+  const outcomes = await Promise.allSettled([
+    enqueue(bad(MANY), tx),
+    enqueue([{ id: 'beside' }], tx),
+    tx.query('CREATE TEMPORARY TABLE beside ()'),
+    enqueue(good(MANY), tx),
+  ])
+  expect(outcomes.map(({ status }) => status)).toContain('rejected')
+  await tx.query('COMMIT')
+  const kept = await stage.query(`SELECT to_regclass('beside') AS found`)
+  expect([await board.countJobs(), kept]).toEqual([0, [{ found: null }]])
+})
+
 describe.each([SEVERAL, MANY])('R1 P4 all of a call of %i jobs or nothing is stored', (count) => {
   test('without a transaction', async () => {
     await expect(enqueue(bad(count))).rejects.toMatchObject(isRefused)
@@ -101,12 +115,28 @@ describe.each([SEVERAL, MANY])('R1 P4 all of a call of %i jobs or nothing is sto
   })
 })
 
-test('R1 a call that is refused in several statements leaves the caller’s transaction usable', async () => {
-  const tx = await stage.transaction()
-  await enqueue([{ id: 'kept' }], tx)
-  await expect(enqueue(bad(MANY), tx)).rejects.toMatchObject(isRefused)
-  await tx.query('COMMIT')
-  expect(await board.countJobs()).toBe(1)
+test.each([SEVERAL, MANY])(
+  'R1 a call of %i jobs that the server refuses aborts the caller’s transaction',
+  async (count) => {
+    const tx = await stage.transaction()
+    await enqueue([{ id: 'before' }], tx)
+    await expect(enqueue(bad(count), tx)).rejects.toMatchObject(isRefused)
+    expect(await tx.query('COMMIT')).toMatchObject({ command: 'ROLLBACK' })
+    expect(await board.countJobs()).toBe(0)
+  },
+)
+
+test('R1 so does one of several statements of which the caller’s side gave one up', async () => {
+  const client = await stage.transaction()
+  let pushes = 0
+  const query = async (text: string, values?: unknown[]) => {
+    const result = await client.query(text, values)
+    if (text.includes('enqueue_many') && ++pushes === 2) throw new Error('Query read timeout')
+    return result
+  }
+  await expect(enqueue(good(MANY), { query })).rejects.toThrow('Query read timeout')
+  expect(await client.query('COMMIT')).toMatchObject({ command: 'ROLLBACK' })
+  expect(await board.countJobs()).toBe(0)
 })
 
 test('R1 100,000 jobs in one call, of which the last is bad and then good', async () => {

@@ -69,7 +69,7 @@ describe('R1 what is given', () => {
     ['a whole number', 42, '42'],
     ['zero', 0, '0'],
     ['a fraction', -1.5, '-1.5'],
-    ['a big number', 1e21, '1e+21'],
+    ['a big number', Number.MAX_SAFE_INTEGER, '9007199254740991'],
     ['1,024 bytes', 'é'.repeat(512), 'é'.repeat(512)],
     ['spaces', ' a ', ' a '],
     ['quotes and commas', `{"a",'b'\\}`, `{"a",'b'\\}`],

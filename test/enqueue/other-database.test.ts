@@ -189,7 +189,7 @@ describe('another server', () => {
     for (const tx of await transactions(connectionString)) {
       await expect(enqueue(1, tx, lockstep)).rejects.toMatchObject({
         code: 'LOCKSTEP_READ_ONLY',
-        message: expect.stringContaining('read-only replica: connect to the primary'),
+        message: expect.stringContaining('read-only replica'),
       })
     }
   })

@@ -304,14 +304,6 @@ test('a push in a transaction asks the server once', async () => {
   expect(statements).toHaveLength(2)
 })
 
-test('a refused push of several statements leaves the caller’s transaction usable', async () => {
-  const other = await openStage()
-  undo.push(() => other.close())
-  const tx = await other.transaction()
-  await expect(enqueue(2_500, tx)).rejects.toMatchObject({ code: 'LOCKSTEP_BAD_TRANSACTION' })
-  expect((await tx.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
-})
-
 describe('P4 a queue that is new, where the pool has no connection to spare,', () => {
   test('is not created outside of a transaction either', async () => {
     const own = poolOn(stage.connectionString, { max: 1 })

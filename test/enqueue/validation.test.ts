@@ -24,6 +24,7 @@ const BAD: [string, string, object, RegExp][] = [
   ['an id of 1,025 bytes', 'id', { id: `${'é'.repeat(512)}a` }, /not 1025/],
   ['an id that is not a number', 'id', { id: Number.NaN }, /text or a finite number, not NaN/],
   ['an infinite id', 'id', { id: Number.POSITIVE_INFINITY }, /not Infinity/],
+  ['an id with more digits than a number has', 'id', { id: 2 ** 53 }, /all digits, not 9007199254740992/],
   ['an id that is an object', 'id', { id: { a: 1 } }, /not an object/],
   ['a bigint id', 'id', { id: 1n }, /not 1n/],
   ['an id with \\u0000', 'id', { id: 'a\u0000b' }, /well-formed text without \\u0000/],

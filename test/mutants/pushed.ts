@@ -84,4 +84,17 @@ export const PUSHED: readonly Mutant[] = [
     ],
     tests: ['enqueue/sql', 'enqueue/validation'],
   },
+  {
+    name: 'a part of a call that can be committed',
+    promise: 'P4',
+    breaks: 'A time-out in the middle of a call, a COMMIT all the same, and half of the jobs are there.',
+    edits: [
+      source(
+        'enqueue/transaction',
+        "await on.query('ROLLBACK TO lockstep_enqueue_failed', []).catch(() => {})",
+        '',
+      ),
+    ],
+    tests: ['enqueue/atomic'],
+  },
 ]

@@ -48,7 +48,8 @@ test('P3: a worker that a later release no longer serves takes nothing new, stor
 
 test('one that compares just when it is told does so again', async () => {
   const queue = shop.queue({ perform() {} })
-  const worker = await shop.work({ queues: [queue], heartbeat: 60_000 })
+  // It looks at other processes once a lease, too.
+  const worker = await shop.work({ queues: [queue], heartbeat: 60_000, lease: 60_000 })
   const holder = await shop.session()
   await holder.query('BEGIN; LOCK TABLE lockstep.queues')
   await shop.sql("SELECT pg_notify('lockstep', 'deal')")

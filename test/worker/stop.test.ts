@@ -24,6 +24,18 @@ test('R15: stop takes nothing new and waits for the running handler', async () =
   expect(await shop.sql('SELECT FROM lockstep.processes')).toEqual([])
 })
 
+test('R15: what is stopped before it starts does not start', async () => {
+  const recorder = new Recorder()
+  const queue = shop.queue({ perform: recorder.around() })
+  const worker = shop.create({ queues: [queue] })
+  expect(await worker.stop()).toBe(true)
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await worker.start()
+  await worker.stop()
+  expect(recorder.ids).toEqual([])
+  expect(await shop.sql('SELECT FROM lockstep.processes')).toEqual([])
+})
+
 test('R15: after shutdownTimeout signals are aborted, and what has not ended is given back unchanged', async () => {
   const recorder = new Recorder()
   const reasons: unknown[] = []
