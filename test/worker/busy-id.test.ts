@@ -8,8 +8,8 @@ import { aborted, eventually, Gate, next, useWorkshop } from '../support/worksho
 
 const PAST = Date.now() - 100_000
 const ROUNDS = 5
-/** Turns of a row that ROUNDS rounds may take: each waits for it twice, and pauses on a slow machine are long. */
-const TURNS = 1_000
+/** Turns of a row that ROUNDS rounds may take: each waits for it twice, and in pauses on a slow machine the row goes on. */
+const TURNS = 10_000
 
 const shop = useWorkshop()
 
