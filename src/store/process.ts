@@ -78,13 +78,17 @@ export async function setQuiet(database: Database, processId: number): Promise<v
   ])
 }
 
+/** The condition on a lock `l`: a process shows by it that it is there to share the work (see ShardLocks). */
+function isOfProcess(prefix: string): string {
+  return `l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted AND l.classid = '${prefix}.processes'::regclass
+    AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())`
+}
+
 /** All processes whose rows are there, by their numbers. */
 export function lookAtProcesses(database: Database): Promise<ProcessSight[]> {
   return database.query<ProcessSight>(
     `WITH locked AS MATERIALIZED (
-       SELECT DISTINCT l.objid FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 2
-         AND l.classid = '${database.prefix}.processes'::regclass
-         AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+       SELECT DISTINCT l.objid FROM pg_locks l WHERE ${isOfProcess(database.prefix)}
      )
      SELECT p.process_id AS "processId", p.queues, p.quiet, p.renewal, p.lease, l.objid IS NOT NULL AS connected,
        p.expires_at <= clock_timestamp() AS overdue
@@ -116,9 +120,7 @@ export function listOutlivedSessions(database: Database): Promise<ProcessSession
   return database.query<ProcessSession>(
     `SELECT l.pid, min(l.objid::bigint) AS "processId"
      FROM pg_locks l LEFT JOIN ${prefix}.processes p ON p.process_id::oid = l.objid
-     WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
-       AND l.classid = '${prefix}.processes'::regclass
-       AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+     WHERE ${isOfProcess(prefix)}
      GROUP BY l.pid HAVING count(p.process_id) = 0`,
   )
 }

@@ -88,8 +88,7 @@ export class Worker extends WorkerEmitter {
   }
 
   /**
-   * Registers the process, takes its shards and begins to work. Does nothing where the worker has been stopped before, as by
-   * a signal while the application prepared.
+   * Registers the process, takes its shards and begins to work. Does nothing where a signal has stopped the worker before.
    * @throws DatabaseError where the database is out of reach, not migrated, read-only, behind a pooler or distributed by
    * Citus, where the role lacks rights, or the server has no room for the locks
    */

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { Lockstep } from '../../src/index.ts'
+import { silentLogger } from '../../src/logger.ts'
 import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { Child } from './child.ts'
 import { Crew } from './crew.ts'
 import { prepareGround } from './ground.ts'
 import type { ProducerOptions } from './producer.ts'
 import { FILLED, fieldQueues, SHARDS } from './queues.ts'
-import { QUIET } from './quiet.ts'
 import { readTruth, type Truth } from './truth.ts'
 import type { WorkerOptions } from './worker.ts'
 
@@ -78,7 +78,7 @@ export class Field {
     this.pool.on('error', () => {})
     // One that is lent out has no listener of the pool's.
     this.pool.on('connect', (client) => client.on('error', () => {}))
-    this.lockstep = new Lockstep({ pool: this.pool, logger: QUIET })
+    this.lockstep = new Lockstep({ pool: this.pool, logger: silentLogger })
     this.workers = new Crew(server.connectionString, (url) => this.createWorker(url, options.timing))
     this.producers = new Crew(server.connectionString, (url, place) =>
       this.#createProducer(url, place, options),

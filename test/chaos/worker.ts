@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Lockstep } from '../../src/index.ts'
+import { silentLogger } from '../../src/logger.ts'
 import { Diary } from '../support/diary.ts'
 import { fieldQueues, type Work } from './queues.ts'
-import { QUIET } from './quiet.ts'
 
 /** What a worker process is told to be. Everything survives JSON. */
 export interface WorkerOptions {
@@ -40,7 +40,7 @@ async function start(options: WorkerOptions): Promise<void> {
   const { slots = SLOTS, heartbeat = HEARTBEAT, poll = POLL } = options
   const diary = new Diary(name, log)
   const queues = Object.values(fieldQueues((queue, work) => diary.around(queue, disturbed(work))))
-  const lockstep = new Lockstep({ connectionString, ...(directUrl && { directUrl }), logger: QUIET })
+  const lockstep = new Lockstep({ connectionString, ...(directUrl && { directUrl }), logger: silentLogger })
   const worker = lockstep.createWorker({
     queues,
     middleware: [diary.asking],

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Lockstep } from '../../../src/index.ts'
+import { silentLogger } from '../../../src/logger.ts'
 import { hasPgBouncer, startPgBouncer } from '../../support/pgbouncer.ts'
 import type { Fault } from '../fault.ts'
 import { type Field, LEASE } from '../field.ts'
 import type { ProducerOptions } from '../producer.ts'
 import { FILLED } from '../queues.ts'
-import { QUIET } from '../quiet.ts'
 
 const reshard: Fault = {
   name: 'reshard up and down',
@@ -61,7 +61,7 @@ async function produce(field: Field, hired: readonly Hired[]): Promise<void> {
 }
 
 async function expectRefusal(field: Field, connectionString: string): Promise<void> {
-  const lockstep = new Lockstep({ connectionString, logger: QUIET })
+  const lockstep = new Lockstep({ connectionString, logger: silentLogger })
   try {
     const worker = lockstep.createWorker({ queues: Object.values(field.queues) })
     const code = await worker.start().then(

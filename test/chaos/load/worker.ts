@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Lockstep } from '../../../src/index.ts'
-import { QUIET } from '../quiet.ts'
+import { silentLogger } from '../../../src/logger.ts'
 import { type Handler, loadQueues } from './queues.ts'
 
 /** What a worker process under load is told to be. */
@@ -33,7 +33,7 @@ const done: Record<string, number> = {}
 let held = 0
 
 async function start({ connectionString }: LoadWorkerOptions): Promise<void> {
-  const lockstep = new Lockstep({ connectionString, logger: QUIET })
+  const lockstep = new Lockstep({ connectionString, logger: silentLogger })
   const queues = [...loadQueues(countingHandler).values()]
   const worker = lockstep.createWorker({ queues, slots: SLOTS, killOnLeaseEnd: true })
   worker.on('dealt', ({ shards }) => {
