@@ -45,6 +45,20 @@ async function dueTime({ contender, size }: Bench): Promise<Figures> {
   return { ...figuresOf(lateness), undone: size.jobs - check.done }
 }
 
+/** ms from one round of an id to its next, while somebody pushes into it every ms, through ever so many connections. */
+async function busyId({ contender, size }: Bench): Promise<Figures> {
+  const starts: number[] = []
+  await contender.work({ starts: () => void starts.push(performance.now()), ends() {} })
+  await sleep(SETTLE)
+  const pushes: Promise<unknown>[] = []
+  for (let seq = 0; seq < size.jobs; seq += 1) {
+    pushes.push(contender.enqueue([{ key: 'busy', seq }]))
+    await sleep(1)
+  }
+  await Promise.all(pushes)
+  return figuresOf(starts.slice(1).map((at, round) => at - starts[round]!))
+}
+
 /** pg-boss is notified in its best configuration alone. */
 const ENTRANTS: readonly Entrant[] = [
   ...standard([LOCKSTEP, 'graphile-worker', 'bullmq']),
@@ -69,5 +83,15 @@ export const latencyCases: readonly Case[] = [
     full: { jobs: 500, patience: 10 },
     quick: { jobs: 200, patience: 3 },
     run: dueTime,
+  },
+  {
+    name: 'busy-id',
+    title: 'rounds of an id that is pushed every ms',
+    unit: 'ms',
+    ordering: 'per key',
+    entrants: standard([LOCKSTEP]),
+    full: { jobs: 10_000, patience: 60 },
+    quick: { jobs: 3_000, patience: 20 },
+    run: busyId,
   },
 ]

@@ -58,6 +58,7 @@ export const goals: readonly Goal[] = [
   below('pick-up by an idle worker', 'p50', 2.5, 'pick-up', ({ value }) => value),
   below('pick-up by an idle worker', 'p99', 6, 'pick-up', ({ p99 }) => p99!),
   ...(['value', 'p99'] as const).map((figure) => notAbovePeers(figure)),
+  below('rounds of an id that is pushed every ms', 'p99', 100, 'busy-id', ({ p99 }) => p99!),
   below('due time', 'p99', 20, 'due-time', ({ p99 }) => p99!),
   { title: 'steady with a held snapshot', goal: 'at least 90 % of the rate without it', reached: heldRate },
   { title: 'steady with a held snapshot', goal: 'at most 2 × the p99 without it', reached: heldLatency },

@@ -22,8 +22,6 @@ export class Identity {
   readonly #stopped = new Bell()
   #renewing: Promise<void> | undefined
   #stopping = false
-  /** The leases of who this process was up to here have ended. */
-  #ended = 0
 
   constructor(options: Omit<LeaseOptions, 'onUnrenewed'>, running: Running, logger: Logger) {
     const onUnrenewed = (error: unknown) => this.#failed(error, 'the lease can’t be renewed: trying again')
@@ -49,7 +47,7 @@ export class Identity {
 
   /** Whether the lease runs under which this process, as who it was then, has claimed. Cheap. */
   holds(processId: number): boolean {
-    return processId > this.#ended && this.#lease.valid
+    return this.#lease.holds(processId)
   }
 
   /** How many handlers run, for the lease thread. */
@@ -102,7 +100,6 @@ export class Identity {
 
   async #renew(): Promise<void> {
     const former = this.processId
-    if (!this.#lease.valid) this.#ended = former
     while (!this.#stopping) {
       if (!this.#lease.valid) await Promise.race([this.#running.none(), this.#stopped.wait()])
       try {

@@ -11,27 +11,37 @@ export function warningBefore(lease: number): number {
 }
 
 const DEADLINE = 0
-const WORKING = 1
+const FIRST = 1
+const WORKING = 2
+const NUMBERS = 3
 
 /**
  * What the main thread and the lease thread both see without a message, so that a blocked event loop, or a
  * process that was stopped and goes on, finds the truth at once. `numbers` is what is sent to the other thread.
  */
 export class LeaseState {
-  readonly numbers: Float64Array<SharedArrayBuffer>
+  readonly numbers: BigInt64Array<SharedArrayBuffer>
 
-  constructor(numbers = new Float64Array(new SharedArrayBuffer(2 * Float64Array.BYTES_PER_ELEMENT))) {
+  constructor(numbers = new BigInt64Array(new SharedArrayBuffer(NUMBERS * BigInt64Array.BYTES_PER_ELEMENT))) {
     this.numbers = numbers
   }
 
   /** When the lease ends, in ms of the monotonic clock; 0 where none runs. */
   get deadline(): number {
-    return this.numbers[DEADLINE]!
+    return Number(Atomics.load(this.numbers, DEADLINE)) / 1000
+  }
+
+  /**
+   * The first identity of this lease: those before it had another, which has ended. To be read after the deadline: whoever
+   * sees that of a new lease sees its first identity too.
+   */
+  get first(): number {
+    return Number(Atomics.load(this.numbers, FIRST))
   }
 
   /** How many handlers run. Written by the main thread alone. */
   get working(): number {
-    return this.numbers[WORKING]!
+    return Number(Atomics.load(this.numbers, WORKING))
   }
 
   /**
@@ -48,10 +58,15 @@ export class LeaseState {
   }
 
   setDeadline(deadline: number): void {
-    this.numbers[DEADLINE] = deadline
+    Atomics.store(this.numbers, DEADLINE, BigInt(Math.floor(deadline * 1000)))
+  }
+
+  /** Before the deadline of its lease. */
+  setFirst(processId: number): void {
+    Atomics.store(this.numbers, FIRST, BigInt(processId))
   }
 
   setWorking(count: number): void {
-    this.numbers[WORKING] = count
+    Atomics.store(this.numbers, WORKING, BigInt(count))
   }
 }

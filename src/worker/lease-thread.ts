@@ -14,7 +14,7 @@ export interface LeaseThreadData {
   /** Kill the process when handlers still run shortly before the end of a lease that could not be renewed. */
   readonly killAtEnd: boolean
   /** The memory of the shared LeaseState. */
-  readonly numbers: Float64Array<SharedArrayBuffer>
+  readonly numbers: BigInt64Array<SharedArrayBuffer>
 }
 
 /**
@@ -94,7 +94,10 @@ async function register(): Promise<void> {
   try {
     const processId = await registerProcess(await session(REGISTER_TIMEOUT), schema, info, lease)
     identities.push(processId)
-    if (identities.length === 1) renewed(askedAt)
+    if (identities.length === 1) {
+      state.setFirst(processId)
+      renewed(askedAt)
+    }
     port.postMessage({ kind: 'registered', processId } satisfies LeaseMessage)
   } catch (error) {
     drop(client)

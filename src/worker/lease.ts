@@ -53,6 +53,11 @@ export class Lease {
     return !this.#ending && monotonicMs() < this.#state.deadline - warningBefore(this.#options.lease)
   }
 
+  /** Whether this lease is the one under which this process, as who it was then, has claimed, and runs. */
+  holds(processId: number): boolean {
+    return this.valid && processId >= this.#state.first
+  }
+
   /** How many handlers run: who ignores the end of the lease is killed with the process, where that is asked for. */
   set working(count: number) {
     this.#state.setWorking(count)

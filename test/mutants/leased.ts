@@ -101,6 +101,14 @@ export const LEASED: readonly Mutant[] = [
     tests: ['postgres/p6-timeline'],
   },
   {
+    name: 'a claim of a lease before',
+    promise: 'P1',
+    breaks:
+      'What a process took before its lease ended, it begins after it has registered anew, while others have it.',
+    edits: [source('worker/lease', 'this.valid && processId >= this.#state.first', 'this.valid')],
+    tests: ['worker/p1-last-look'],
+  },
+  {
     name: 'the same process on another server',
     promise: 'R10',
     breaks: 'A failover has lost a completion, and as long as the worker lives nobody works on that id.',

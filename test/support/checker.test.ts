@@ -109,14 +109,13 @@ describe('a run that began in the same instant its process was stopped', () => {
     expect(beganAtStop([first, late(90 * MS, 90 * MS - 3)], stop)).toEqual([
       { queue: 'q', id: 'a', at: first.begin, what: expect.stringContaining('same instant'), runs: [first] },
     ])
-    // The note of the stop comes before the signal, and may come after the question.
-    expect(beganAtStop([late(200 * MS + 7, 100 * MS - 3)], stop)).toHaveLength(1)
+    // A busy machine may have let it wait before the stop, and have been late with the signal after its note.
+    for (const asked of [90 * MS, 110 * MS])
+      expect(beganAtStop([late(200 * MS + 7, asked)], stop)).toHaveLength(1)
   })
 
   test.each<[string, Run, Fates]>([
     ['one that asked when its process went on', late(200 * MS + 7, 200 * MS + 3), stop],
-    ['one that asked some way before the stop', late(200 * MS + 7, 90 * MS), stop],
-    ['one that asked long after the time noted', late(200 * MS + 7, 110 * MS), stop],
     ['one that never asked', late(200 * MS + 7, undefined), stop],
     ['one that began before its process went on', late(150 * MS, 100 * MS), stop],
     ['one of another process', late(200 * MS + 7, 100 * MS, { process: 'q' }), stop],

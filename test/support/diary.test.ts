@@ -50,15 +50,19 @@ test('a completion belongs to the round that returned', async () => {
   ])
 })
 
-test('a run knows when its worker was about to look at the lease for the last time', async () => {
+test('a run knows when its worker was about to look at the lease for the last time, unless anything has waited since', async () => {
   const handler = diary.around('q', async () => {})
   const context = { jobs: new Map([['a', { fence: 1 }]]), fail() {} } as unknown as PerformContext
   const batch = new Map([['a', [1]]])
   await diary.asking({ queue: undefined as never, batch, context }, () => handler(batch, context))
+  await diary.asking({ queue: undefined as never, batch, context }, async () => {
+    await undefined
+    await handler(batch, context)
+  })
   await round(2)
-  const [first, second] = readRuns(log)
+  const [first, ...others] = readRuns(log)
   expect(first!.asked).toBeLessThanOrEqual(first!.begin)
-  expect(second!.asked).toBeUndefined()
+  expect(others.map(({ asked }) => asked)).toEqual([undefined, undefined])
 })
 
 test('an id that the handler fails alone has not returned', async () => {

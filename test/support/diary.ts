@@ -11,13 +11,19 @@ interface OpenRound {
   returned: boolean
 }
 
+/** When the worker was about to look at its lease for the last time, and whether anything has waited since. */
+interface Asked {
+  readonly at: bigint
+  waited: boolean
+}
+
 /** Writes the log of handlers for one worker process. */
 export class Diary {
   readonly #process: string
   readonly #log: string
   /** Of each id, the newest last: a lost lease's outcome may be under way while the id has its next round here. */
   readonly #open = new Map<string, OpenRound[]>()
-  readonly #asked = new WeakMap<PerformContext, bigint>()
+  readonly #asked = new WeakMap<PerformContext, Asked>()
 
   /** `process` is a name that no other process has. */
   constructor(process: string, log: string) {
@@ -27,7 +33,11 @@ export class Diary {
 
   /** The innermost middleware: between it and the handler's first line the worker looks at its lease, and nothing waits. */
   readonly asking: ServerMiddleware = ({ context }, perform) => {
-    this.#asked.set(context, now())
+    const asked = { at: now(), waited: false }
+    queueMicrotask(() => {
+      asked.waited = true
+    })
+    this.#asked.set(context, asked)
     return perform()
   }
 
@@ -38,7 +48,8 @@ export class Diary {
   ): Handler<Payload, Context> {
     return async (batch, context) => {
       const at = now()
-      const asked = this.#asked.get(context)
+      const question = this.#asked.get(context)
+      const asked = question?.waited === false ? question.at : undefined
       const rounds = [...batch.keys()].map((id) => this.#begin(queue, id, context.jobs.get(id)!.fence))
       append(
         this.#log,

@@ -13,7 +13,10 @@ interface RoundKey {
 interface Begin extends RoundKey {
   readonly kind: 'begin'
   readonly at: bigint
-  /** When the innermost middleware passed the batch on, right before the last look at the lease, if it was asked. */
+  /**
+   * When the innermost middleware passed the batch on, right before the last look at the lease; undefined where there is no
+   * such middleware, or anything has waited between it and the handler's first line.
+   */
   readonly asked?: bigint
   readonly payloads: readonly unknown[]
 }

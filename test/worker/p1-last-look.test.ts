@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { ServerMiddleware } from '../../src/index.ts'
-import { next, useWorkshop } from '../support/workshop.ts'
+import { Gate, next, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()
 
@@ -45,4 +45,41 @@ describe('P1: a process that stood still between its claim and its handler does 
     expect(told).toEqual(['the lease ended before the handler began', 'performed'])
     expect(failed).not.toHaveBeenCalled()
   })
+})
+
+// Renewals that wait cost it its connection, and it registers anew over the next one before the lease has ended.
+test('P1: what was taken before a lease ended does not begin under the next, whichever of the two comes first', async () => {
+  const lease = 1_000
+  const fences: number[] = []
+  const queue = shop.queue({
+    perform: (_, { jobs }) => void fences.push(jobs.get('late')!.fence),
+  })
+  const gate = new Gate()
+  const worker = await shop.work({
+    queues: [queue],
+    middleware: [
+      async (_, perform) => {
+        await gate.opened
+        await perform()
+      },
+    ],
+    lease,
+  })
+  const { processId } = worker
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'late' })
+  await started
+  const [claimed] = await shop.sql<{ fence: number }>(
+    "SELECT fence::int FROM lockstep.jobs WHERE id = 'late'",
+  )
+  const blocker = await shop.session()
+  await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
+  await next(worker, 'leaseLost')
+  await blocker.query('COMMIT')
+  await vi.waitUntil(() => worker.processId !== processId, { timeout: 2 * lease }).catch(() => {})
+  const completed = next(worker, 'completed')
+  gate.open()
+  await completed
+  expect(fences).toHaveLength(1)
+  expect(fences[0]).toBeGreaterThan(claimed!.fence)
 })
