@@ -44,7 +44,8 @@ REVOKE ALL ON FUNCTION
   @schema@.installation, @schema@.note_timeline
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 REVOKE ALL ON PROCEDURE
-  @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.require_transaction
+  @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.enqueue_many_in_same_transaction,
+  @schema@.require_transaction, @schema@.refuse_transaction
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 GRANT USAGE ON SCHEMA @schema@ TO @producer@, @worker@, @viewer@;
 
@@ -53,7 +54,8 @@ GRANT EXECUTE ON FUNCTION
   @schema@.enqueue, @schema@.enqueue_many, @schema@.create_queue, @schema@.installation
 TO @producer@;
 GRANT EXECUTE ON PROCEDURE
-  @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.require_transaction
+  @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.enqueue_many_in_same_transaction,
+  @schema@.require_transaction, @schema@.refuse_transaction
 TO @producer@;
 
 -- A worker process claims and settles, keeps its lease, moves what a reshard left behind, counts, and buries. It can't

@@ -8,11 +8,12 @@ import { type PushedJob, push } from '../store/push.ts'
 import { type CheckedCall, checkCall } from './call.ts'
 import { inChunks, inLockOrder } from './chunks.ts'
 import { Gathering } from './gathering.ts'
+import type { Joined } from './joined.ts'
 import { Joining } from './joining.ts'
 import { KnownQueues } from './known-queues.ts'
 import { type ClientMiddleware, runMiddleware } from './middleware.ts'
 import { toCallersError } from './refusal.ts'
-import { type EnqueueTransaction, type Joined, joinTransaction } from './transaction.ts'
+import { type EnqueueTransaction, joinTransaction } from './transaction.ts'
 import { requireObject } from './validation.ts'
 
 export interface EnqueueOptions {
@@ -41,7 +42,7 @@ export class Enqueuer {
     this.#middleware = middleware
     this.#queues = new KnownQueues(database)
     this.#gathering = new Gathering(database)
-    this.#joining = new Joining(database)
+    this.#joining = new Joining(database, this.#queues)
   }
 
   /** Returns how many jobs were stored: a middleware may have dropped some. */
@@ -55,25 +56,30 @@ export class Enqueuer {
     const given = toArray(jobs)
     given.forEach(requireObject)
     let stored = 0
+    let begun = false
     // What a middleware hands on counts: it may give jobs their id.
     const store = async (current: readonly NewJob[]) => {
+      begun = true
       const call = checkCall(current, given)
       await this.#store(into, call)
       stored += call.jobs.length
     }
-    await runMiddleware(this.#middleware, queue as Queue, given, store)
+    const storing = runMiddleware(this.#middleware, queue as Queue, given, store)
+    // A middleware waits for something first.
+    if (!begun) into.tx?.bind()
+    await storing
     return stored
   }
 
   async #store({ queue, tx, wake }: Target, call: CheckedCall): Promise<void> {
     if (call.jobs.length === 0) return
-    await this.#queues.ensure(queue, tx)
     const chunks = [...inChunks(inLockOrder(call.jobs))]
     const toError = (error: unknown, chunk: readonly PushedJob[]) => {
       if (hasCode(error, 'LOCKSTEP_UNKNOWN_QUEUE')) this.#queues.forget(queue.name)
       return toCallersError(error, queue.name, chunk, call)
     }
-    if (tx) return this.#joining.push(tx, { queue: queue.name, chunks, wake }, toError)
+    if (tx) return this.#joining.push(tx, { queue, chunks, wake }, toError)
+    await this.#queues.ensure(queue)
     const pushAll = async (through?: Queryable) => {
       for (const chunk of chunks) {
         await push(this.#database, queue.name, chunk, through).catch((error) => {

@@ -1,13 +1,17 @@
 import type { Database } from '../postgres/database.ts'
 import { type PushedJob, pushInTransaction } from '../store/push.ts'
+import { ensureQueueIn } from '../store/queue.ts'
+import { pushInSameTransaction } from '../store/same-transaction.ts'
 import { stayQuiet } from '../store/wake.ts'
+import type { Joined } from './joined.ts'
 import { KnownHome } from './known-home.ts'
-import { allOrNothing, type Joined } from './transaction.ts'
+import type { KnownQueues, QueueToEnsure } from './known-queues.ts'
+import { notInTransaction } from './transaction.ts'
 import { toWrongTransaction } from './wrong-transaction.ts'
 
 /** What one call pushes as a part of a transaction, a statement each chunk. */
 export interface JoiningPush {
-  readonly queue: string
+  readonly queue: QueueToEnsure
   readonly chunks: readonly (readonly PushedJob[])[]
   /** Whether idle workers are told when it commits. */
   readonly wake: boolean
@@ -18,27 +22,45 @@ type ToError = (error: unknown, chunk: readonly PushedJob[]) => unknown
 /** Pushes as a part of callers' transactions. */
 export class Joining {
   readonly #database: Database
+  readonly #queues: KnownQueues
   readonly #home: KnownHome
 
-  constructor(database: Database) {
+  constructor(database: Database, queues: KnownQueues) {
     this.#database = database
+    this.#queues = queues
     this.#home = new KnownHome(database)
   }
 
   /**
-   * Stores all or nothing.
-   * @throws LockstepError `LOCKSTEP_BAD_TRANSACTION` where `on` is in no transaction, or in one of another database
+   * Stores all or nothing. To be called before anything is awaited since `on` was found to be in order.
+   * @throws LockstepError `LOCKSTEP_BAD_TRANSACTION` where `on` is in no transaction, in another than when the call began, or in
+   * one of another database
    */
-  async push(on: Joined, { queue, chunks, wake }: JoiningPush, toError: ToError): Promise<void> {
-    const home = await this.#home.find()
+  async push(on: Joined, push: JoiningPush, toError: ToError): Promise<void> {
+    const { queue, chunks, wake } = push
+    if (!this.#isImmediate(push)) on.bind()
+    const [isThere, home] = await Promise.all([this.#queues.ensureBeside(queue), this.#home.find()])
+    const transaction = await on.transaction
+    const shards = isThere ? undefined : queue.shards
+    const pushOne = async (chunk: readonly PushedJob[]) => {
+      if (!transaction) return pushInTransaction(this.#database, queue.name, chunk, on, home)
+      const into = { queue: queue.name, shards, transaction, home }
+      if (!(await pushInSameTransaction(this.#database, into, chunk, on))) throw notInTransaction(on.given)
+    }
     const pushAll = async () => {
+      if (shards && !transaction) await ensureQueueIn(this.#database, queue.name, shards, on)
       if (!wake) await stayQuiet(on)
       for (const chunk of chunks) {
-        await pushInTransaction(this.#database, queue, chunk, on, home).catch(async (error) => {
+        await pushOne(chunk).catch(async (error) => {
           throw toError(await toWrongTransaction(error, on, this.#home), chunk)
         })
       }
     }
-    return chunks.length === 1 ? pushAll() : allOrNothing(on, pushAll)
+    return chunks.length === 1 ? pushAll() : on.allOrNothing(this.#database, pushAll)
+  }
+
+  /** Whether nothing is waited for but the push itself, as nearly always. */
+  #isImmediate({ queue, chunks, wake }: JoiningPush): boolean {
+    return this.#queues.has(queue.name) && this.#home.isKnown && chunks.length === 1 && wake
   }
 }

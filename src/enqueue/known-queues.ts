@@ -1,9 +1,9 @@
-import type pg from 'pg'
-import type { Database, Queryable } from '../postgres/database.ts'
+import type { Database } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
-import { ensureQueue, ensureQueueIn } from '../store/queue.ts'
+import { ensureQueue } from '../store/queue.ts'
+import { overSpareConnection } from './spare-connection.ts'
 
-interface QueueToEnsure {
+export interface QueueToEnsure {
   readonly name: string
   readonly shards: number
 }
@@ -12,29 +12,28 @@ interface QueueToEnsure {
 export class KnownQueues {
   readonly #database: Database
   readonly #known = new Set<string>()
-  readonly #creating = new Map<string, Promise<unknown>>()
+  readonly #creating = new Map<string, Promise<true>>()
 
   constructor(database: Database) {
     this.#database = database
   }
 
+  has(name: string): boolean {
+    return this.#known.has(name)
+  }
+
+  /** Creates the queue where it is missing. */
+  async ensure(queue: QueueToEnsure): Promise<void> {
+    if (!this.has(queue.name)) await this.#creation(queue)
+  }
+
   /**
-   * Creates the queue where it is missing, on a connection of its own: it stays, whatever becomes of the caller's
-   * transaction `on`. Only where the pool has no connection to spare it is created in that: all of them may be
-   * in transactions like this one, waiting here.
+   * The same while a transaction of the caller's is open, on another connection: so it stays, whatever becomes of that. False
+   * where there is none to spare: then it has to be created in the transaction.
    */
-  async ensure(queue: QueueToEnsure, on?: Queryable): Promise<void> {
-    if (this.#known.has(queue.name)) return
-    if (on && isExhausted(this.#database.pool)) {
-      await ensureQueueIn(this.#database, queue.name, queue.shards, on)
-      return
-    }
-    let creating = this.#creating.get(queue.name)
-    if (!creating) {
-      creating = this.#create(queue).finally(() => this.#creating.delete(queue.name))
-      this.#creating.set(queue.name, creating)
-    }
-    await creating
+  async ensureBeside(queue: QueueToEnsure): Promise<boolean> {
+    if (this.has(queue.name)) return true
+    return (await overSpareConnection(this.#database.pool, () => this.#creation(queue))) ?? false
   }
 
   /** The queue was not there after all. */
@@ -42,7 +41,16 @@ export class KnownQueues {
     this.#known.delete(name)
   }
 
-  async #create({ name, shards }: QueueToEnsure): Promise<void> {
+  #creation(queue: QueueToEnsure): Promise<true> {
+    let creating = this.#creating.get(queue.name)
+    if (!creating) {
+      creating = this.#create(queue).finally(() => this.#creating.delete(queue.name))
+      this.#creating.set(queue.name, creating)
+    }
+    return creating
+  }
+
+  async #create({ name, shards }: QueueToEnsure): Promise<true> {
     try {
       await ensureQueue(this.#database, name, shards)
     } catch (error) {
@@ -51,10 +59,6 @@ export class KnownQueues {
       await ensureQueue(this.#database, name, shards)
     }
     this.#known.add(name)
+    return true
   }
-}
-
-/** Whether all connections are lent, and there may be no more. */
-export function isExhausted(pool: pg.Pool): boolean {
-  return pool.idleCount === 0 && pool.totalCount >= (pool.options.max ?? Number.POSITIVE_INFINITY)
 }

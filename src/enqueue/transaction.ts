@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { LockstepError } from '../errors.ts'
 import { show } from '../options.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { Joined } from './joined.ts'
 import { problemOfClient } from './pg-client.ts'
 
 /** What a pool has too, but for the one thing that tells it: it runs each statement in a transaction of its own. */
@@ -16,14 +17,6 @@ export interface TransactionQueryable extends Queryable {
  */
 // biome-ignore lint/suspicious/noExplicitAny: a Kysely transaction of whatever tables the application has
 export type EnqueueTransaction = pg.ClientBase | Transaction<any> | TransactionQueryable
-
-/** A caller's transaction, as far as it can be told without asking the server: that sees the rest at the push. */
-export interface Joined extends Queryable {
-  /** What the caller passed, for messages. */
-  readonly given: string
-  /** The database it is connected to, as far as it tells. */
-  readonly place?: string
-}
 
 /** @throws LockstepError `LOCKSTEP_BAD_TRANSACTION` for what can't run statements in a transaction */
 export function joinTransaction(tx: EnqueueTransaction | undefined): Joined {
@@ -43,30 +36,15 @@ export function joinTransaction(tx: EnqueueTransaction | undefined): Joined {
   }
   const problem = problemOfClient(tx)
   if (problem) throw bad(`\`tx\` is a pg client that ${problem}`)
-  return { given, place: placeOf(tx), query: (text, values) => (tx as Queryable).query(text, values) }
+  return new Joined(given, (text, values) => (tx as Queryable).query(text, values), placeOf(tx))
 }
 
-/** `BEGIN` was never sent, or COMMIT or ROLLBACK already was. */
+/** `BEGIN` was never sent, or COMMIT or ROLLBACK was before all of the call's jobs were pushed. */
 export function notInTransaction(given: string, cause?: unknown): LockstepError {
   return bad(
-    `\`tx\`, ${given}, is in no transaction: none was begun, or it has ended; pass what runs statements in an open one, or leave \`tx\` out to push without`,
+    `\`tx\`, ${given}, is in no transaction, or not in the one any more that it was in when the call began: pass what runs statements in an open one and await the call before COMMIT or ROLLBACK, or leave \`tx\` out to push without`,
     cause,
   )
-}
-
-/**
- * Runs `work` so that all of it or nothing is stored, in the transaction that `on` is in: where a part of it fails, the
- * transaction is aborted, as by any statement that the server refuses. To roll back to a savepoint of ours would let it go
- * on, but without what others have sent through it meanwhile and were told is done.
- */
-export async function allOrNothing(on: Joined, work: () => Promise<void>): Promise<void> {
-  try {
-    await work()
-  } catch (error) {
-    // The server has aborted it already, unless the caller's side gave up alone, as at a time-out. There is no such savepoint.
-    await on.query('ROLLBACK TO lockstep_enqueue_failed', []).catch(() => {})
-    throw error
-  }
 }
 
 function isPool(tx: unknown): boolean {
@@ -99,7 +77,7 @@ function joinKysely(tx: KyselyInstance, given: string): Joined {
       throw hasEnded(error) ? notInTransaction(given, error) : error
     }
   }
-  return { given, query }
+  return new Joined(given, query)
 }
 
 /** As a `pg` client has it. */

@@ -1,8 +1,9 @@
 import { DatabaseError } from '../errors.ts'
 import { hasCode } from '../postgres/failure.ts'
 import type { Home } from '../store/home.ts'
+import type { Joined } from './joined.ts'
 import type { KnownHome } from './known-home.ts'
-import { type Joined, notInTransaction } from './transaction.ts'
+import { notInTransaction } from './transaction.ts'
 
 /** What the server said of a push in `on`, in terms of the `tx` that was given; any other error as it is. */
 export async function toWrongTransaction(error: unknown, on: Joined, known: KnownHome): Promise<unknown> {

@@ -63,7 +63,7 @@ function fieldsOf({ id, payload, score, performIn, lane }: PushedJob): unknown[]
   return [id, payload, score, performIn?.toISOString() ?? null, lane]
 }
 
-function arraysOf(jobs: readonly PushedJob[]): unknown[][] {
+export function arraysOf(jobs: readonly PushedJob[]): unknown[][] {
   return [
     jobs.map((job) => job.id),
     jobs.map((job) => job.payload),

@@ -87,8 +87,12 @@ describe.each(COUNTS)('P4 %i jobs are not pushed in a transaction of another dat
   test('which has an older schema', async () => {
     const other = await openStage()
     undo.push(() => other.close())
-    for (const name of ['enqueue', 'enqueue_many'])
-      await other.query(`DROP PROCEDURE lockstep.${name}_in_transaction`)
+    for (const name of [
+      'enqueue_in_transaction',
+      'enqueue_many_in_transaction',
+      'enqueue_many_in_same_transaction',
+    ])
+      await other.query(`DROP PROCEDURE lockstep.${name}`)
     await areRefused(count, other.connectionString, /without this release's schema, not in that of its/)
   })
 

@@ -56,7 +56,7 @@ export const PUSHED: readonly Mutant[] = [
     name: 'a home that is never asked for again',
     promise: 'P4',
     breaks: 'After a restore every push in a transaction is refused until the process starts anew.',
-    edits: [source('enqueue/known-home', 'if (!isExhausted', 'if (!this.#home && !isExhausted')],
+    edits: [source('enqueue/known-home', 'const now = await', 'const now = this.#home ?? await')],
     tests: ['enqueue/other-database'],
   },
   {
@@ -89,12 +89,31 @@ export const PUSHED: readonly Mutant[] = [
     promise: 'P4',
     breaks: 'A time-out in the middle of a call, a COMMIT all the same, and half of the jobs are there.',
     edits: [
-      source(
-        'enqueue/transaction',
-        "await on.query('ROLLBACK TO lockstep_enqueue_failed', []).catch(() => {})",
-        '',
-      ),
+      source('enqueue/joined', 'await refuseTransaction(database, this, transaction).catch(() => {})', ''),
     ],
     tests: ['enqueue/atomic'],
+  },
+  {
+    name: 'a push into whatever transaction is open',
+    promise: 'P4',
+    breaks: 'What was rolled back is stored by the next who is lent the client, with what he commits.',
+    edits: [source('enqueue/joining', '    if (!this.#isImmediate(push)) on.bind()\n', '')],
+    tests: ['enqueue/same-transaction'],
+  },
+  {
+    name: 'a push that aborts a stranger’s transaction',
+    promise: 'P4',
+    breaks: 'A call fails whose caller has gone, and the next who is lent the client can’t commit.',
+    edits: [
+      sql('refuse_transaction', 'IF pg_current_xact_id_if_assigned() = _transaction THEN', 'IF true THEN'),
+    ],
+    tests: ['enqueue/same-transaction'],
+  },
+  {
+    name: 'a push in a transaction that waits for another connection',
+    promise: 'P4',
+    breaks: 'Behind a pooler all connections are in transactions, and each of them waits for one more.',
+    edits: [source('enqueue/spare-connection', 'Promise.race([asked, late])', 'asked')],
+    tests: ['enqueue/same-transaction'],
   },
 ]

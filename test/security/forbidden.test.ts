@@ -13,8 +13,14 @@ describe('each role can do nothing else', () => {
   const MAY: Readonly<Record<string, readonly string[]>> = {
     stranger: [],
     producer: [
-      ...['create_queue', 'enqueue', 'enqueue_in_transaction', 'enqueue_many', 'enqueue_many_in_transaction'],
-      ...['installation', 'require_transaction'],
+      ...[
+        'create_queue',
+        'enqueue',
+        'enqueue_in_transaction',
+        'enqueue_many',
+        'enqueue_many_in_same_transaction',
+      ],
+      ...['enqueue_many_in_transaction', 'installation', 'refuse_transaction', 'require_transaction'],
     ].map((name) => `EXECUTE ${name}`),
     worker: [
       ...['bury_lowest', 'claim', 'complete', 'create_queue', 'fail', 'from_micros', 'head_of', 'hold'],

@@ -1,0 +1,145 @@
+import type pg from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { NewJob } from '../../src/job.ts'
+import { Lockstep } from '../../src/lockstep.ts'
+import { defineQueue, type Queue } from '../../src/queue.ts'
+import { Network } from '../support/network.ts'
+import { type Board, openStage, poolOn, type Stage } from '../support/rounds.ts'
+import { Gate } from '../support/workshop.ts'
+
+/** More than one statement's worth. */
+const MANY = 2_500
+
+let stage: Stage
+let board: Board
+/** Of the application's, with one client, so that whoever asks next is lent what was released last. */
+let pool: pg.Pool
+let lockstep: Lockstep
+/** What a push waits for before it is handed on. */
+let middleware: (() => Promise<void>) | undefined
+let names = 0
+
+beforeAll(async () => {
+  stage = await openStage()
+})
+afterAll(() => stage?.close())
+beforeEach(async () => {
+  board = await stage.queue()
+  pool = poolOn(stage.connectionString, { max: 1 })
+  lockstep = new Lockstep({
+    connectionString: stage.connectionString,
+    middleware: [
+      async ({ jobs }, next) => {
+        if (middleware) await middleware()
+        await next(jobs)
+      },
+    ],
+  })
+})
+afterEach(async () => {
+  middleware = undefined
+  await lockstep.close()
+  await pool.end()
+})
+
+const jobs = (count: number): NewJob[] => Array.from({ length: count }, (_, i) => ({ id: `${i}` }))
+
+function newQueue(): Queue {
+  names += 1
+  return defineQueue(`new ${names}`, {})
+}
+
+/** Everything that this Lockstep asks once is known to it. */
+async function warm(): Promise<void> {
+  const client = await pool.connect()
+  await client.query('BEGIN')
+  await lockstep.enqueue(board.queue, { id: 'x' }, { tx: client })
+  await client.query('ROLLBACK')
+  client.release()
+}
+
+const isRefused = {
+  code: 'LOCKSTEP_BAD_TRANSACTION',
+  message: expect.stringContaining('await the call before COMMIT or ROLLBACK'),
+}
+
+// Whatever he did beside it failed: so he rolls back, and releases the client while the push is still on its way.
+describe('P4: a push whose caller did not wait for it before his ROLLBACK', () => {
+  test.each([
+    ['is into a new queue', () => newQueue(), 5],
+    ['is the first one with `tx`', () => board.queue, 1],
+    ['is of several statements', () => warm().then(() => board.queue), MANY],
+    ['has a middleware that waits', () => warm().then(() => board.queue), 1],
+  ])('and which %s is no part of the next transaction, nor aborts it', async (what, prepare, count) => {
+    const queue = await prepare()
+    const gate = new Gate()
+    if (what.includes('middleware')) middleware = () => gate.opened
+    const client = await pool.connect()
+    await client.query('BEGIN')
+    const pushed = lockstep.enqueue(queue, jobs(count), { tx: client })
+    pushed.catch(() => {})
+    await client.query('ROLLBACK')
+    client.release()
+
+    const next = await pool.connect()
+    await next.query('BEGIN; CREATE TEMPORARY TABLE theirs () ON COMMIT DROP')
+    gate.open()
+    await expect(pushed).rejects.toMatchObject(isRefused)
+    const { rows } = await next.query(`SELECT to_regclass('theirs') IS NOT NULL AS kept`)
+    await next.query('COMMIT')
+    next.release()
+    expect(rows).toEqual([{ kept: true }])
+    expect(await stage.query('SELECT count(*)::int AS count FROM lockstep.jobs')).toEqual([{ count: 0 }])
+  })
+})
+
+test.each(['COMMIT', 'COMMIT; BEGIN'])(
+  'P4: a call of several statements that %j overtakes fails, and leaves what follows alone',
+  async (statements) => {
+    await warm()
+    const client = await pool.connect()
+    await client.query('BEGIN')
+    const pushed = lockstep.enqueue(board.queue, jobs(MANY), { tx: client })
+    pushed.catch(() => {})
+    // Its first statement is under way.
+    await new Promise(setImmediate)
+    await client.query(statements)
+    await expect(pushed).rejects.toMatchObject(isRefused)
+    expect((await client.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
+    await client.query('ROLLBACK')
+    client.release()
+  },
+)
+
+test('P4: a client whose driver returns rows in another way is pushed through all the same', async () => {
+  const client = await stage.transaction()
+  const query = async (text: string, values?: unknown[]) => (await client.query(text, values)).rows as never
+  const queue = newQueue()
+  expect(await lockstep.enqueue(queue, jobs(MANY), { tx: { query } })).toBe(MANY)
+  await client.query('COMMIT')
+  const [row] = await stage.query('SELECT count(*)::int AS count FROM lockstep.jobs')
+  expect(row).toEqual({ count: MANY })
+  await stage.query('DELETE FROM lockstep.payloads; DELETE FROM lockstep.jobs')
+})
+
+// As behind a pooler whose connections to the server are all in transactions like the caller's.
+test('P4: a push in a transaction waits for no other connection that is not to be had', async () => {
+  const network = await Network.to(stage.connectionString)
+  const far = new Lockstep({ connectionString: network.connectionString })
+  network.silence()
+  const queue = newQueue()
+  const client = await stage.transaction()
+  expect(await far.enqueue(queue, jobs(3), { tx: client })).toBe(3)
+  expect(await far.enqueue(queue, { id: 'another' }, { tx: client })).toBe(1)
+  await client.query('ROLLBACK')
+  // Created in the transaction, it is gone with it.
+  expect(await stage.query('SELECT FROM lockstep.queues WHERE name = $1', [queue.name])).toEqual([])
+
+  network.restore()
+  await vi.waitUntil(async () => {
+    const rows = await stage.query('SELECT FROM lockstep.queues WHERE name = $1', [queue.name])
+    return rows.length > 0
+  })
+  await far.close()
+  network.close()
+})
