@@ -38,6 +38,10 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
     'LOCKSTEP_READ_ONLY',
     'this server is a read-only replica, or the transaction, role or database is read-only by default: connect to the primary',
   ],
+  '22P05': [
+    'LOCKSTEP_ENCODING',
+    'the encoding of this database lacks a character of the text: leave it out or write it in ASCII, or use a database whose encoding is UTF8',
+  ],
   '25P02': [
     'LOCKSTEP_TRANSACTION_ABORTED',
     'an earlier statement of the transaction failed: roll it back and start again',
