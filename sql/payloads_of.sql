@@ -1,4 +1,4 @@
--- The payloads of a job below a fence (NULL: all) as one JSON array: [{"score": …, "payload": …}, …] by score. The scores have all
+-- The payloads of a job below a fence (NULL: all) as one JSON array: [{"score": ..., "payload": ...}, ...] by score. The scores have all
 -- their digits, whatever the session's extra_float_digits.
 CREATE OR REPLACE FUNCTION @schema@.payloads_of(_queue_id integer, _id text, _fence bigint) RETURNS jsonb
 LANGUAGE sql STABLE

@@ -63,7 +63,8 @@ async function* deleteFull(
 ): AsyncGenerator<Progress, void> {
   const told = (done: number): Progress => ({ done, total: Math.max(done, total) })
   let done = 0
-  while (!(await deleteRow(database, target, settings.chunk))) {
+  let rest = await deleteRow(database, target, settings.chunk)
+  while (rest === undefined) {
     for (const part of partsOf(database, target, settings)) {
       const before = done
       for await (const step of part) {
@@ -72,16 +73,20 @@ async function* deleteFull(
       }
     }
     settings.signal?.throwIfAborted()
+    rest = await deleteRow(database, target, settings.chunk)
   }
-  if (done < total) yield told(total)
+  if (rest > 0) yield told(done + rest)
 }
 
 function partsOf(database: Database, { name }: NamedQueue, settings: ChunkSettings): Progression[] {
   return [act('delete_jobs', database, name, {}, settings), deleteFromMorgue(database, name, {}, settings)]
 }
 
-/** Deletes it with up to `most` jobs and dead payloads; false where there are more, and then nothing is done. */
-async function deleteRow(database: Database, target: NamedQueue, most: number): Promise<boolean> {
+/**
+ * Deletes it with up to `most` jobs and dead payloads, and returns how many those were: others' pushes that it waited for
+ * are among them. Undefined where there are more, and then nothing is done.
+ */
+async function deleteRow(database: Database, target: NamedQueue, most: number): Promise<number | undefined> {
   const client = await database.connect()
   const what = `deleting queue ${show(target.name)}`
   try {
@@ -92,10 +97,11 @@ async function deleteRow(database: Database, target: NamedQueue, most: number): 
         await client.query(SHORT_LOCKS)
         await lockQueues(database, client)
         // To count all of them would take long, and everybody waits.
-        if (most > 0 && (await holdsMoreThan(database, target, most, client))) return false
-        refuse(target, await readContents(database, target, client), most > 0)
+        if (most > 0 && (await holdsMoreThan(database, target, most, client))) return undefined
+        const contents = await readContents(database, target, client)
+        refuse(target, contents, most > 0)
         await deleteQueueRow(database, target.queueId, client)
-        return true
+        return contents.waiting + contents.dead
       },
     )
   } finally {

@@ -1,6 +1,4 @@
 import { type Command, Option } from 'commander'
-import { toPushedJob } from '../enqueue/validation.ts'
-import type { NewJob } from '../job.ts'
 import { defineQueue, MAX_SHARDS } from '../queue.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { ENQUEUE_HELP } from './enqueue/help.ts'
@@ -50,16 +48,10 @@ export function addEnqueue(program: Command): void {
 async function enqueue(name: string, file: string | undefined, flags: EnqueueFlags): Promise<void> {
   const input = inputOf(file, flags)
   const queue = defineQueue(name, { shards: flags.shards ?? DEFAULT_SHARDS })
-  if (flags.dryRun) return new Run(flags, check).of(input, 'checked')
+  if (flags.dryRun) return new Run(flags, async () => 0).of(input, 'checked')
   await connected(flags, async ({ database }) => {
     const { storeIn } = await import('./enqueue/store.ts')
     const store = storeIn(database, queue, flags.shards)
     await new Run(flags, store).of(input, `pushed into ${quote(name)}`)
   })
-}
-
-/** Stores nothing. */
-async function check(jobs: readonly NewJob[]): Promise<number> {
-  jobs.forEach(toPushedJob)
-  return 0
 }

@@ -16,7 +16,7 @@ export function toCallersError(
   if (hasCode(error, 'LOCKSTEP_UNKNOWN_QUEUE')) {
     return new DatabaseError(
       'LOCKSTEP_CONFLICT',
-      `queue "${queue}" was created after the transaction began, or deleted; roll the transaction back and try it again`,
+      `queue "${queue}" was deleted, or created after the transaction began; try it again: a transaction of yours from its beginning, once it is rolled back`,
       { cause: error },
     )
   }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
-import { hasCode, isConnectionFailure, toLockstepError } from './failure.ts'
+import { hasCode, isConnectionFailure, toLockstepError, toStatementError } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
 import { renewalOf } from './session.ts'
 
@@ -95,7 +95,7 @@ export class Database {
       ).query(query)
       return rows
     } catch (error) {
-      throw toLockstepError(error)
+      throw toStatementError(error)
     }
   }
 
@@ -133,7 +133,7 @@ export class Database {
     try {
       await on.query(text, values)
     } catch (error) {
-      throw toLockstepError(error)
+      throw toStatementError(error)
     }
   }
 

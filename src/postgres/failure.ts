@@ -3,6 +3,12 @@ import { DatabaseError, LockstepError } from '../errors.ts'
 /** Its code is that of memory of any kind; the setting stands in the hint, whatever the language. */
 const NO_ROOM = '53200 of locks'
 
+/** A transaction was idle for too long, or took too long: the server ends the session with it. */
+const TIMED_OUT = ['25P03', '25P04']
+
+const SESSION_OVER =
+  'the session has ended, and what it had not committed is undone: begin again on another connection'
+
 /** What the server's (or the socket's) error code means to a caller, and what to do about it. */
 const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>> = {
   LK001: ['LOCKSTEP_UNKNOWN_QUEUE', ''],
@@ -38,6 +44,10 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
     'LOCKSTEP_READ_ONLY',
     'this server is a read-only replica, or the transaction, role or database is read-only by default: connect to the primary',
   ],
+  '22P05': [
+    'LOCKSTEP_ENCODING',
+    'the encoding of this database lacks a character of the text: leave it out or write it in ASCII, or use a database whose encoding is UTF8',
+  ],
   '25P02': [
     'LOCKSTEP_TRANSACTION_ABORTED',
     'an earlier statement of the transaction failed: roll it back and start again',
@@ -58,6 +68,14 @@ export function toLockstepError(error: unknown): unknown {
   })
 }
 
+/** The same of a statement of ours, where the session it was for may have ended: then the driver has no code to tell. */
+export function toStatementError(error: unknown): unknown {
+  const known = toLockstepError(error)
+  if (known instanceof LockstepError || !(error instanceof Error)) return known
+  if (!isConnectionFailure(error) && !hasCode(error, ...TIMED_OUT)) return error
+  return new DatabaseError('LOCKSTEP_CONNECTION', `${messageOf(error)}; ${SESSION_OVER}`, { cause: error })
+}
+
 /** Connecting to a name with several addresses fails with an AggregateError whose message is empty. */
 function messageOf(error: Error): string {
   if (error instanceof AggregateError) return error.errors.map((inner: Error) => inner.message).join(', ')
@@ -71,6 +89,8 @@ const CONNECTION_MESSAGES =
 /** Whether the way to the server broke, so that trying again later makes sense. */
 export function isConnectionFailure(error: unknown): boolean {
   if (!(error instanceof Error)) return false
+  // A verdict on the transaction, not on the way to the server: another try may well end the same.
+  if (hasCode(error, ...TIMED_OUT)) return false
   const { code } = error as Error & { code?: string }
   if (code === 'LOCKSTEP_CONNECTION' || CONNECTION_CODES.test(code ?? '')) return true
   return CONNECTION_MESSAGES.test(error.message) || isConnectionFailure(error.cause)

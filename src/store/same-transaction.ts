@@ -1,5 +1,5 @@
 import type { Database, Queryable } from '../postgres/database.ts'
-import { toLockstepError } from '../postgres/failure.ts'
+import { toStatementError } from '../postgres/failure.ts'
 import type { Home } from './home.ts'
 import { arraysOf, type PushedJob } from './push.ts'
 
@@ -66,6 +66,6 @@ async function onlyValue(on: Queryable, text: string, values: unknown[]): Promis
     const [row] = Array.isArray(rows) ? rows : []
     return typeof row === 'object' && row !== null ? Object.values(row)[0] : undefined
   } catch (error) {
-    throw toLockstepError(error)
+    throw toStatementError(error)
   }
 }

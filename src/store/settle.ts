@@ -1,5 +1,6 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 import type { Round } from './claim.ts'
+import { storable } from './encoding.ts'
 
 /**
  * What became of a round that was not simply finished: it waits `again`; it is still `held`, since a producer's
@@ -39,10 +40,18 @@ export function cutsOf(rounds: readonly Round[]): [(number | null)[] | null, (nu
   return [rounds.map((round) => round.cut?.score ?? null), rounds.map((round) => round.cut?.seq ?? null)]
 }
 
-export function fail(database: Database, holder: Holder, failures: readonly Failure[]): Promise<Exception[]> {
+export async function fail(
+  database: Database,
+  holder: Holder,
+  failures: readonly Failure[],
+): Promise<Exception[]> {
   const rounds = failures.map((failure) => failure.round)
-  const columns = [failures.map((failure) => failure.error), failures.map((failure) => failure.retryIn)]
-  return settle(database, 'fail', holder, rounds, columns)
+  const errors = await storable(
+    database,
+    failures.map((failure) => failure.error),
+    holder.tx,
+  )
+  return settle(database, 'fail', holder, rounds, [[...errors], failures.map((failure) => failure.retryIn)])
 }
 
 export function release(database: Database, holder: Holder, rounds: readonly Round[]): Promise<Exception[]> {

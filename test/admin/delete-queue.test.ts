@@ -114,6 +114,21 @@ describe('deleting a queue', () => {
     expect(await other.countJobs()).toBe(5)
   })
 
+  test('counts what committed while it waited', async () => {
+    const board = await stage.queue()
+    await board.push({ id: 'x' })
+    const producer = await stage.transaction()
+    await board.pushIn(producer, { id: 'y' })
+    const deleter = stage.lockstep.deleteQueue(board.queue, { withJobs: true })
+    const steps = deleter[Symbol.asyncIterator]()
+    expect((await steps.next()).value).toEqual({ done: 0, total: 1 })
+    const last = steps.next()
+    await producer.query('COMMIT')
+    expect((await last).value).toEqual({ done: 2, total: 2 })
+    expect((await steps.next()).done).toBe(true)
+    expect(await left(board)).toBe(0)
+  })
+
   test.each(['enqueue', 'enqueue_many'])(
     'P3 P4 lets no push in that comes meanwhile, through %s: the next one makes the queue again',
     async (name) => {

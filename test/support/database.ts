@@ -8,11 +8,11 @@ export interface TestDatabase {
   drop(): Promise<void>
 }
 
-/** A fresh, empty database on the server of this run. */
-export async function createDatabase(): Promise<TestDatabase> {
+/** A fresh, empty database on the server of this run, with what CREATE DATABASE takes. */
+export async function createDatabase(options = ''): Promise<TestDatabase> {
   const serverUrl = inject('serverUrl')
   const name = `lockstep_test_${randomBytes(6).toString('hex')}`
-  await execute(serverUrl, `CREATE DATABASE ${name}`)
+  await execute(serverUrl, `CREATE DATABASE ${name} ${options}`)
   return {
     connectionString: withDatabase(serverUrl, name),
     drop: () => execute(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),

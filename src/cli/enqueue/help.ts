@@ -6,8 +6,9 @@ Score and time columns hold numbers or timestamps, ISO 8601 or like
 "2011-10-11 13:45:40.276000+02:00" (without a zone: UTC). A timestamp becomes ms
 since 1970, its microseconds a fraction. An empty --perform-in or --lane field means
 the default; an empty --score is an error. A --payload column of CSV that looks like
-a JSON object or array is stored as such, else as text. CSV has a header and is
-UTF-8; quoted fields may hold line breaks. What is packed with gzip is unpacked.
+a JSON object or array is stored as such, else as text. Numbers in JSON keep the
+digits they are written with. CSV has a header and is UTF-8; quoted fields may hold
+line breaks. What is packed with gzip is unpacked.
 
 The file is streamed: its size does not matter. Every 1,000 rows are a transaction of
 their own, so after a failure the rows before it stay. The error says how many they

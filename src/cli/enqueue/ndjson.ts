@@ -20,7 +20,7 @@ export async function* ndjsonRows(source: Source, columns: Columns): AsyncGenera
       throw new DataError(
         `line ${line} has no column ${quote(missing)}; ${suggestion(missing, Object.keys(values))}`,
       )
-    yield { line, values, bytes }
+    yield { line, values, bytes, json: text }
     bytes = 0
   }
 }

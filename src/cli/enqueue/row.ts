@@ -1,14 +1,18 @@
+import { toPushedJob } from '../../enqueue/validation.ts'
 import { JobError } from '../../errors.ts'
-import type { NewJob } from '../../job.ts'
+import type { PushedJob } from '../../store/push.ts'
 import { DataError } from '../failure.ts'
 import { quote } from '../suggest.ts'
 import { numberOrMoment } from './moment.ts'
+import { payloadOf, withDigits } from './payload.ts'
 
 /** A row of the file, the line it begins on, and the bytes from the end of the row before to its own. */
 export interface Row {
   readonly line: number
   readonly bytes: number
   readonly values: Readonly<Record<string, unknown>>
+  /** The row as it was written, where that is JSON. */
+  readonly json?: string
 }
 
 /** Which columns hold what; without a `payload` column the whole row is the payload. */
@@ -25,26 +29,20 @@ export function missingColumn(columns: Columns, present: readonly string[]): str
   return Object.values(columns).find((column) => column !== undefined && !present.includes(column))
 }
 
-/** @throws DataError naming line, column and value */
-export function jobOf(row: Row, columns: Columns): NewJob {
-  const { values } = row
-  return {
-    id: values[columns.id] as string,
-    payload: columns.payload === undefined ? values : payloadOf(values[columns.payload]),
+/**
+ * @param index its place in the call, for errors
+ * @throws DataError naming line, column and value, or JobError naming the index
+ */
+export function jobOf(row: Row, columns: Columns, index: number): PushedJob {
+  const { value, written } = payloadOf(row, columns.payload)
+  const job = {
+    id: row.values[columns.id] as string,
+    payload: value,
     score: columns.score === undefined ? undefined : requireNumber(row, columns.score),
     performIn: optionalNumber(row, columns.performIn),
     lane: optionalNumber(row, columns.lane),
   }
-}
-
-/** CSV knows text alone: what looks like a JSON object or array becomes one, anything else stays as it is. */
-function payloadOf(value: unknown): unknown {
-  if (typeof value !== 'string' || !/^\s*[[{]/.test(value)) return value
-  try {
-    return JSON.parse(value)
-  } catch {
-    return value
-  }
+  return withDigits(toPushedJob(job, index), index, written)
 }
 
 /** An empty field stands for the default. */

@@ -1,5 +1,4 @@
-import { toPushedJob } from '../../enqueue/validation.ts'
-import type { NewJob } from '../../job.ts'
+import type { PushedJob } from '../../store/push.ts'
 import { Interrupted, UsageError } from '../failure.ts'
 import { count, duration, plural, write, writeJson } from '../output.ts'
 import { type Progress, startProgress } from '../progress.ts'
@@ -20,7 +19,7 @@ export interface RunFlags extends Columns {
 }
 
 /** Stores jobs in a transaction and says how many of them merged with others; undefined where nobody knows. */
-export type Store = (jobs: readonly NewJob[]) => Promise<number | undefined>
+export type Store = (jobs: readonly PushedJob[]) => Promise<number | undefined>
 
 /** Pushes the rows of a file, or checks them in a dry run, and says what came of it. */
 export class Run {
@@ -79,17 +78,18 @@ export class Run {
 
   async #storeChunk({ rows }: Chunk): Promise<void> {
     this.#interruption.signal.throwIfAborted()
-    const jobs = rows.map((row) => jobOf(row, this.#columns))
-    const merged = await this.#store(jobs).catch((error) => {
+    try {
+      const merged = await this.#store(rows.map((row, index) => jobOf(row, this.#columns, index)))
+      this.#merged = merged === undefined || this.#merged === undefined ? undefined : this.#merged + merged
+    } catch (error) {
       throw inTermsOfTheFile(error, rows, this.#columns)
-    })
-    this.#merged = merged === undefined || this.#merged === undefined ? undefined : this.#merged + merged
+    }
   }
 
   /** @throws DataError, as storing it would */
   #check(row: Row): void {
     try {
-      toPushedJob(jobOf(row, this.#columns), 0)
+      jobOf(row, this.#columns, 0)
     } catch (error) {
       throw inTermsOfTheFile(error, [row], this.#columns)
     }

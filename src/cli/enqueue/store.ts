@@ -1,8 +1,10 @@
-import { Enqueuer } from '../../enqueue/enqueue.ts'
-import type { Database } from '../../postgres/database.ts'
+import { inChunks, inLockOrder } from '../../enqueue/chunks.ts'
+import { toCallersError } from '../../enqueue/refusal.ts'
+import type { Database, Queryable } from '../../postgres/database.ts'
 import { hasCode } from '../../postgres/failure.ts'
 import type { Queue } from '../../queue.ts'
 import { CountingDatabase } from '../../store/counting.ts'
+import { type PushedJob, push } from '../../store/push.ts'
 import { ensureQueue, listQueues } from '../../store/queue.ts'
 import { note, plural } from '../output.ts'
 import { quote } from '../suggest.ts'
@@ -11,14 +13,27 @@ import type { Store } from './run.ts'
 /** Pushes into a queue, which it creates with the first jobs where it is missing. `asked` is what --shards says. */
 export function storeIn({ pool, schema }: Database, queue: Queue, asked: number | undefined): Store {
   const database = new CountingDatabase(pool, schema)
-  const enqueuer = new Enqueuer(database, [])
   let ready: Promise<void> | undefined
   return async (jobs) => {
     ready ??= createMissing(database, queue, asked)
     await ready
-    await enqueuer.enqueue(queue, jobs, {})
+    await database.transaction((through) => pushAll(database, queue.name, jobs, through))
     const added = database.take()
     return added === undefined ? undefined : jobs.length - added
+  }
+}
+
+/** Not by `enqueue`, which would write payloads anew: a file's numbers keep their digits. */
+async function pushAll(
+  database: Database,
+  queue: string,
+  jobs: readonly PushedJob[],
+  through: Queryable,
+): Promise<void> {
+  for (const chunk of inChunks(inLockOrder(jobs))) {
+    await push(database, queue, chunk, through).catch((error) => {
+      throw toCallersError(error, queue, chunk, { jobs, placeOf: (index) => index })
+    })
   }
 }
 

@@ -1,0 +1,76 @@
+const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+const BETWEEN = /[ \t\r\n]*(?:([[\]{},:])|([^\s"[\]{},:]+))?/y
+
+/** What jsonb has room for: digits before the point, and behind it. */
+const [MAX_WHOLE, MAX_FRACTION] = [131_072, 16_383]
+/** Of an exponent, which Postgres refuses for zero too. */
+const MAX_EXPONENT = 1_000_000_000
+
+/**
+ * Whether JSON.parse and JSON.stringify might write a number of it in another way: `1.0`, `1e400`, 17 digits. Text may
+ * look like one, which costs a closer look and nothing else.
+ */
+export function hasNumbersToKeep(json: string): boolean {
+  for (const [number] of json.matchAll(NUMBER))
+    if (String(Number(number)) !== number && !/^-?0\d/.test(number)) return true
+  return false
+}
+
+/** Valid JSON without its spaces, every number as it was written. */
+export function compact(json: string): string {
+  return [...tokensOf(json)].join('')
+}
+
+/** The same of an object's member; of several of one name the last, which JSON.parse and Postgres take too. */
+export function memberOf(json: string, name: string): string {
+  let [found, depth, isValue, matches] = ['', 0, false, false]
+  for (const token of tokensOf(json)) {
+    if (token === '}' || token === ']') depth -= 1
+    if (depth === 0 || (depth === 1 && token === ',')) isValue = false
+    else if (depth === 1 && token === ':') {
+      isValue = true
+      if (matches) found = ''
+    } else if (!isValue) matches = JSON.parse(token) === name
+    else if (matches) found += token
+    if (token === '{' || token === '[') depth += 1
+  }
+  return found
+}
+
+/** The first number that jsonb has no room for. */
+export function numberBeyondJsonb(json: string): string | undefined {
+  for (const token of tokensOf(json)) if (/^[-\d]/.test(token) && !fits(token)) return token
+  return undefined
+}
+
+function fits(number: string): boolean {
+  const [, whole = '', fraction = '', power = '0'] = /^-?(\d+)(?:\.(\d+))?(?:[eE](.+))?$/.exec(number)!
+  const exponent = Number(power)
+  if (Math.abs(exponent) > MAX_EXPONENT || fraction.length - exponent > MAX_FRACTION) return false
+  const zeros = /^0*/.exec(whole + fraction)![0].length
+  const isZero = zeros === whole.length + fraction.length
+  return isZero || whole.length - zeros + exponent <= MAX_WHOLE
+}
+
+/** Text with its quotes, numbers, words and marks. Text may be long: no pattern goes through it. */
+function* tokensOf(json: string): Generator<string> {
+  for (let at = 0; at < json.length; ) {
+    BETWEEN.lastIndex = at
+    const [space, mark, word] = BETWEEN.exec(json)!
+    at += space.length
+    const token = mark ?? word
+    if (token !== undefined) yield token
+    else if (at < json.length) {
+      const end = endOfText(json, at)
+      yield json.slice(at, end)
+      at = end
+    }
+  }
+}
+
+function endOfText(json: string, start: number): number {
+  for (let at = start + 1; ; at += 1) {
+    if (json[at] === '\\') at += 1
+    else if (json[at] === '"') return at + 1
+  }
+}

@@ -1,0 +1,70 @@
+import type pg from 'pg'
+import { describe, expect, test } from 'vitest'
+import { defineQueue } from '../../src/index.ts'
+import { useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+const queue = defineQueue('lost')
+const LOST = {
+  name: 'DatabaseError',
+  code: 'LOCKSTEP_CONNECTION',
+  message: expect.stringMatching(/; the session has ended, .*: begin again on another connection$/),
+  cause: expect.any(Error),
+}
+
+async function settingsOf(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query(
+    `SELECT name FROM pg_settings WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')`,
+  )
+  return rows.map(({ name }) => name)
+}
+
+const push = (tx: pg.ClientBase) => shop.lockstep.enqueue(queue, { id: 'a' }, { tx })
+
+describe('a push in a transaction whose session the server ended tells that, by its code', () => {
+  test('at a time-out between two statements', async () => {
+    const first = await shop.session()
+    for (const setting of await settingsOf(first)) {
+      const tx = await shop.session()
+      const ended = new Promise((resolve) => tx.once('end', resolve))
+      await tx.query(`BEGIN; SET LOCAL ${setting} = 20`)
+      await ended
+      await expect(push(tx), setting).rejects.toMatchObject(LOST)
+    }
+    expect(await shop.jobs(queue)).toBe(0)
+  })
+
+  test('while it is under way, at a time-out or by hand', async () => {
+    await shop.lockstep.enqueue(queue, { id: 'a' })
+    const holder = await shop.session()
+    await holder.query('BEGIN; SELECT FROM lockstep.jobs FOR UPDATE')
+    const ends = (await settingsOf(holder)).includes('transaction_timeout') ? ['time-out', 'hand'] : ['hand']
+    for (const end of ends) {
+      const tx = await shop.session()
+      const { rows } = await tx.query('SELECT pg_backend_pid() AS pid')
+      await tx.query(`BEGIN; ${end === 'time-out' ? 'SET LOCAL transaction_timeout = 300' : ''}`)
+      const pushed = push(tx).catch((error) => error)
+      if (end === 'hand') await shop.sql('SELECT pg_terminate_backend($1)', [rows[0].pid])
+      expect(await pushed, end).toMatchObject(LOST)
+    }
+    await holder.query('ROLLBACK')
+  })
+})
+
+test('a push into a queue that was deleted says what to do, in a transaction and outside', async () => {
+  const refusal = {
+    code: 'LOCKSTEP_CONFLICT',
+    message:
+      'queue "gone" was deleted, or created after the transaction began; try it again: a transaction of yours from its beginning, once it is rolled back',
+  }
+  const gone = defineQueue('gone')
+  await shop.lockstep.enqueue(gone, { id: 'a' })
+  const tx = await shop.session()
+  for (const options of [{}, { tx }]) {
+    await shop.lockstep.deleteQueue(gone, { withJobs: true })
+    await tx.query('BEGIN')
+    await expect(shop.lockstep.enqueue(gone, { id: 'a' }, options)).rejects.toMatchObject(refusal)
+    await tx.query('ROLLBACK')
+    await shop.lockstep.enqueue(gone, { id: 'a' })
+  }
+})
