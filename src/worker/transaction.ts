@@ -212,7 +212,12 @@ function nameOf({ rounds }: Performance): string {
   return String(rounds[0]!.fence)
 }
 
-/** The completion waits for a producer as long as we say, whatever the handler has set for its own statements. */
+/**
+ * The completion waits for a producer as long as we say, whatever the handler has set for its own statements.
+ *
+ * That fails where a statement of the handler's did which it swallowed, or did not await: nothing of the transaction can take
+ * effect, so its parts may be tried apart. Where the handler has committed by itself, they may not: each would write once more.
+ */
 async function prepareToStore(
   { database, lockTimeout }: BatchSettings,
   client: PoolClient,
@@ -220,16 +225,13 @@ async function prepareToStore(
 ): Promise<void> {
   const text = `SELECT current_setting('lockstep.round', true) AS round,
     set_config('lock_timeout', '${lockTimeout}', true), set_config('statement_timeout', '0', true)`
-  const broken = (message: string, cause?: Error) => {
-    const error = new Error(message, { cause })
-    return new Rollback({ kind: 'failed', failed: failAll(performance.rounds, error) })
-  }
   const rows = await database.query<{ round: string | null }>(text, [], client).catch((error: Error) => {
     if (isConnectionFailure(error)) throw error
-    throw broken(`the handler left its transaction aborted: ${error.message}`, error)
+    throw new Error(`the handler left its transaction aborted: ${error.message}`, { cause: error })
   })
   if (rows[0]!.round === nameOf(performance)) return
-  throw broken('the handler ended its transaction itself: leave COMMIT and ROLLBACK to the worker')
+  const error = new Error('the handler ended its transaction itself: leave COMMIT and ROLLBACK to the worker')
+  throw new Rollback({ kind: 'failed', failed: failAll(performance.rounds, error) })
 }
 
 /** All or nothing: one lost claim undoes what the handler wrote for the others too. */

@@ -33,6 +33,20 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/refused-commit'],
   },
   {
+    name: 'an aborted transaction fails its batch for all',
+    promise: 'R9',
+    breaks:
+      'A statement whose error a handler swallows sends nine innocent jobs to the morgue with the one at fault.',
+    edits: [
+      source(
+        'worker/transaction',
+        `    throw new Error(\`the handler left its transaction aborted: \${error.message}\`, { cause: error })`,
+        "    throw new Rollback({ kind: 'failed', failed: failAll(performance.rounds, error) })",
+      ),
+    ],
+    tests: ['worker/refused-commit'],
+  },
+  {
     name: 'a lost connection that counts nothing',
     promise: 'R10',
     breaks:
