@@ -105,6 +105,19 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/p1-last-look'],
   },
   {
+    name: 'quiet before the start has ended',
+    promise: 'R15',
+    breaks: 'A worker locks its shards after it was told to be quiet, and nobody serves them.',
+    edits: [
+      source(
+        'worker/worker',
+        `    await this.#started?.catch(() => {})\n    if (this.#state !== 'running') return`,
+        `    if (this.#state !== 'running') return`,
+      ),
+    ],
+    tests: ['worker/stop'],
+  },
+  {
     name: 'no abort at the end of a lease',
     promise: 'P1',
     breaks: 'Handlers are not told that others may have their ids.',
