@@ -52,7 +52,7 @@ export class CrashLimitError extends LockstepError {
   constructor(crashes: number) {
     super(
       'LOCKSTEP_CRASH_LIMIT',
-      `the worker process died ${crashes} times in a row while this job was in work, or did not get its payloads; see whether the job kills it (memory, native code, process.exit), and whether its payloads are too large: maxBytes bounds them`,
+      `the worker process died ${crashes} times in a row while this job was in work, lost the connection of its transaction, or did not get its payloads; see whether the job kills the process (memory, native code, process.exit) or its session in the database, and whether its payloads are too large: maxBytes bounds them`,
     )
   }
 }

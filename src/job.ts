@@ -24,7 +24,7 @@ export interface JobInfo {
   readonly scores: readonly number[]
   /** Of the last failure since the last success: also where that was the death of another payload. */
   readonly error: string | null
-  /** How often in a row a process died with the job in work. */
+  /** How often in a row a process died with the job in work, or its transaction lost the connection. */
   readonly crashes: number
   /**
    * The number of this claim: those of one id only grow. A system outside the database that keeps the highest it

@@ -4,7 +4,7 @@ import { DatabaseError, LockstepError } from '../errors.ts'
 const NO_ROOM = '53200 of locks'
 
 /** A transaction was idle for too long, or took too long: the server ends the session with it. */
-const TIMED_OUT = ['25P03', '25P04']
+export const TIMED_OUT = ['25P03', '25P04']
 
 const SESSION_OVER =
   'the session has ended, and what it had not committed is undone: begin again on another connection'

@@ -58,18 +58,50 @@ export function release(database: Database, holder: Holder, rounds: readonly Rou
   return settle(database, 'release', holder, rounds, [])
 }
 
+/**
+ * Gives rounds back as release does, with a crash counted: how they ended is unknown (R10). In one transaction, whose rows
+ * are held from before the count until they are free: so it is stored with their release or not at all. A round whose end was
+ * stored after all is not held, and counts nothing; nor is one that comes free in between: that one is for the next try.
+ */
+export function crash(database: Database, holder: Holder, rounds: readonly Round[]): Promise<Exception[]> {
+  const { queueId, tx } = holder
+  const wait = tx !== undefined
+  const crashIn = async (client: Queryable) => {
+    const claims = claimsOf(holder, rounds)
+    const held = await database.call<{ place: number; tid: string }>('hold', [...claims, wait], client)
+    await database.query(
+      `UPDATE ${database.prefix}.jobs SET crashes = crashes + 1 WHERE queue_id + 0 = $1 AND ctid = ANY ($2::tid[])`,
+      [queueId, held.map(({ tid }) => tid)],
+      client,
+    )
+    const places = held.map(({ place }) => place)
+    const ours = claimsOf(
+      holder,
+      places.map((place) => rounds[place - 1]!),
+    )
+    const released = await database.call<ExceptionRow>('release', [...ours, wait], client)
+    const others = await database.call<ExceptionRow>('unsettled', [...claims, places], client)
+    return [...released, ...others].map(exceptionOf)
+  }
+  return tx ? crashIn(tx) : database.transaction(crashIn)
+}
+
 async function settle(
   database: Database,
   name: string,
-  { processId, queueId, tx }: Holder,
+  holder: Holder,
   rounds: readonly Round[],
   columns: readonly (unknown[] | null)[],
 ): Promise<Exception[]> {
-  const queueIds = rounds.map(() => queueId)
-  const ids = rounds.map((round) => round.id)
-  const fences = rounds.map((round) => round.fence)
-  const values = [queueIds, processId, ids, fences, ...columns, tx !== undefined]
+  const { tx } = holder
+  const values = [...claimsOf(holder, rounds), ...columns, tx !== undefined]
   return (await database.call<ExceptionRow>(name, values, tx)).map(exceptionOf)
+}
+
+/** Whose claims they are, as the functions that hold rows take it. */
+function claimsOf({ processId, queueId }: Holder, rounds: readonly Round[]): unknown[] {
+  const queueIds = rounds.map(() => queueId)
+  return [queueIds, processId, rounds.map((round) => round.id), rounds.map((round) => round.fence)]
 }
 
 /** As complete, fail and release return it. */

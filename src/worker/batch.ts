@@ -46,6 +46,10 @@ function withoutHandler({ queue, describe }: Performance, rounds: readonly Round
  * a producer's open transaction holds the row, the round is given back and performed again; it has not failed. Where the
  * server refuses it for any other reason, it has, like one whose handler threw: it may be so for ever. Of several ids one
  * may be at fault; halves of them, halved again, find it, and the others need not fail with it.
+ *
+ * Where its connection was lost, the rounds are as those of a process that died with them (R10). The process lives, so it
+ * says so itself. Were they left to be found claimed by somebody who is gone, this process would have to become somebody new,
+ * and they would wait for the end of whatever else it has in work.
  */
 async function performInTransaction(
   settings: BatchSettings,
@@ -56,6 +60,7 @@ async function performInTransaction(
   const { rounds } = performance
   const ending = await transact(settings, claimant, performance)
   if (ending.kind === 'stored') settlements.stored(claimant, ending.outcome, ending.exceptions)
+  else if (ending.kind === 'lost') settlements.crashed(claimant, rounds)
   else if (ending.kind === 'failed') settlements.settle(claimant, ended(performance, ending.failed))
   else if (ending.kind === 'again')
     settlements.settle(claimant, { completed: [], failed: [], released: rounds }, ending.uncertain)

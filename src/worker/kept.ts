@@ -5,7 +5,7 @@ import type { Claimant } from './settlements.ts'
 /** Rounds of one batch that share a fate. */
 export interface Piece {
   readonly claimant: Claimant
-  readonly kind: 'complete' | 'fail' | 'release'
+  readonly kind: 'complete' | 'fail' | 'release' | 'crash'
   readonly rounds: readonly Round[]
   readonly failures: readonly FailedRound[]
   /** An earlier try may have been stored though its answer was lost: then a claim that is gone is no news. */

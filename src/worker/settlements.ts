@@ -3,7 +3,7 @@ import type { Database } from '../postgres/database.ts'
 import { isConnectionFailure } from '../postgres/failure.ts'
 import type { Round } from '../store/claim.ts'
 import { patiently } from '../store/patience.ts'
-import { complete, type Exception, fail, type Holder, release } from '../store/settle.ts'
+import { complete, crash, type Exception, fail, type Holder, release } from '../store/settle.ts'
 import { Bell } from './bell.ts'
 import type { Exchange } from './exchange.ts'
 import { groups, Kept, type Piece } from './kept.ts'
@@ -99,11 +99,15 @@ export class Settlements implements Service {
   /** `uncertain`: it may be stored already, so that a lost claim is no news. */
   settle(claimant: Claimant, { completed, failed, released }: Outcome, uncertain = false): void {
     const rest = { claimant, failures: [], uncertain, skips: 0, waits: 0 }
-    const store = (piece: Piece) => void this.#try([piece], () => this.#storeFirst(piece))
-    if (completed.length > 0) store({ ...rest, kind: 'complete', rounds: completed })
-    if (released.length > 0) store({ ...rest, kind: 'release', rounds: released })
+    if (completed.length > 0) this.#begin({ ...rest, kind: 'complete', rounds: completed })
+    if (released.length > 0) this.#begin({ ...rest, kind: 'release', rounds: released })
     if (failed.length === 0) return
-    store({ ...rest, kind: 'fail', rounds: failed.map(({ round }) => round), failures: failed })
+    this.#begin({ ...rest, kind: 'fail', rounds: failed.map(({ round }) => round), failures: failed })
+  }
+
+  /** How they ended is unknown: they go back with a crash counted (R10), unless an end of theirs is stored already. */
+  crashed(claimant: Claimant, rounds: readonly Round[]): void {
+    this.#begin({ claimant, kind: 'crash', rounds, failures: [], uncertain: true, skips: 0, waits: 0 })
   }
 
   /** What a transaction of the handler's has stored already, with the jobs of it that wait again. */
@@ -117,6 +121,10 @@ export class Settlements implements Service {
   forget(processId: number): void {
     this.#forgotten = processId
     for (const { claimant, rounds } of this.#kept.takeAll()) this.#observer.ended(claimant, rounds)
+  }
+
+  #begin(piece: Piece): void {
+    void this.#try([piece], () => this.#storeFirst(piece))
   }
 
   /** `store` resolves to the exceptions, or to undefined where the row was waited for in vain. */
@@ -155,6 +163,7 @@ export class Settlements implements Service {
     const rounds = pieces.flatMap((piece) => piece.rounds)
     if (kind === 'complete') return complete(this.#database, holder, rounds)
     if (kind === 'release') return release(this.#database, holder, rounds)
+    if (kind === 'crash') return crash(this.#database, holder, rounds)
     return fail(
       this.#database,
       holder,

@@ -122,8 +122,14 @@ export class Worker extends WorkerEmitter {
     this.#serving = this.#createServing(lockTimeout)
   }
 
-  /** Takes nothing new and lets others have the shards; what runs goes on. There is no way back. */
+  /**
+   * Takes nothing new and lets others have the shards; what runs goes on. There is no way back. A worker that is still
+   * starting starts first, and is quiet then: the promise resolves when it is, or when it could not start. Does nothing
+   * before `start()` was called, and where the worker stops or has stopped.
+   */
   async quiet(): Promise<void> {
+    // Quiet in the midst of its start, it would lock its shards afterwards, and serve none.
+    await this.#started?.catch(() => {})
     if (this.#state !== 'running') return
     this.#state = 'quiet'
     await setQuiet(this.#pools.own, this.processId).catch(() => {})

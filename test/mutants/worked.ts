@@ -29,8 +29,56 @@ export const WORKED: readonly Mutant[] = [
     name: 'a session that the server ended taken for one that broke',
     promise: 'R6',
     breaks: 'A handler that outlives the server’s time-outs for transactions runs again and again.',
-    edits: [source('worker/transaction', 'if (hasCode(fatal, ...TIMED_OUT)) {', 'if (false as boolean) {')],
+    edits: [source('worker/transaction', 'if (hasCode(lost, ...TIMED_OUT)) {', 'if (false as boolean) {')],
     tests: ['worker/refused-commit'],
+  },
+  {
+    name: 'an aborted transaction fails its batch for all',
+    promise: 'R9',
+    breaks:
+      'A statement whose error a handler swallows sends nine innocent jobs to the morgue with the one at fault.',
+    edits: [
+      source(
+        'worker/transaction',
+        `    throw new Error(\`the handler left its transaction aborted: \${error.message}\`, { cause: error })`,
+        "    throw new Rollback({ kind: 'failed', failed: failAll(performance.rounds, error) })",
+      ),
+    ],
+    tests: ['worker/refused-commit'],
+  },
+  {
+    name: 'a lost connection that counts nothing',
+    promise: 'R10',
+    breaks:
+      'A handler that gets its backend killed, and swallows what it hears, runs a hundred times a second for ever.',
+    edits: [
+      source(
+        'worker/batch',
+        'settlements.crashed(claimant, rounds)',
+        'settlements.settle(claimant, { completed: [], failed: [], released: rounds }, true)',
+      ),
+    ],
+    tests: ['worker/lost-connection'],
+  },
+  {
+    name: 'a lost connection that the handler threw taken for its failure',
+    promise: 'R10',
+    breaks: 'A restart of the server sends payloads that have done nothing wrong to the morgue.',
+    edits: [
+      source(
+        'worker/transaction',
+        'throw await reasonFor(client, failed, course, performance)',
+        `throw new Rollback({ kind: 'failed', failed })`,
+      ),
+    ],
+    tests: ['worker/lost-connection'],
+  },
+  {
+    name: 'a crash not counted for a row that comes free',
+    promise: 'R10',
+    breaks: 'A row that came free meanwhile is given back without its crash.',
+    edits: [source('store/settle', 'places.map((place) => rounds[place - 1]!)', 'rounds')],
+    tests: ['store/settle-interleaving'],
   },
   {
     name: 'one id fails its batch’s commit for all',
@@ -55,6 +103,19 @@ export const WORKED: readonly Mutant[] = [
     breaks: 'A process that stood still for longer than its lease begins a batch that others have by now.',
     edits: [source('worker/perform', 'if (holdsLease()) return', 'if (true as boolean) return')],
     tests: ['worker/p1-last-look'],
+  },
+  {
+    name: 'quiet before the start has ended',
+    promise: 'R15',
+    breaks: 'A worker locks its shards after it was told to be quiet, and nobody serves them.',
+    edits: [
+      source(
+        'worker/worker',
+        `    await this.#started?.catch(() => {})\n    if (this.#state !== 'running') return`,
+        `    if (this.#state !== 'running') return`,
+      ),
+    ],
+    tests: ['worker/stop'],
   },
   {
     name: 'no abort at the end of a lease',

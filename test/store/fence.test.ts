@@ -23,6 +23,7 @@ const ENDS: [string, (player: Player, round: Round) => Promise<Exception[]>][] =
   ['fail', (player, round) => player.fail([round], 1_000, 'too late')],
   ['bury', (player, round) => player.fail([round], null, 'too late')],
   ['release', (player, round) => player.release(round)],
+  ['count a crash', (player, round) => player.crash(round)],
 ]
 
 /** Everything the database knows of the board. */

@@ -1,4 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { Round } from '../../src/store/claim.ts'
 import {
   type Board,
   openStage,
@@ -60,25 +61,71 @@ describe('P7 an end that meets an uncommitted push does not wait', () => {
     expect(await board.countPayloads()).toBe(0)
   })
 
-  test('a failure, a death and a release are held, and then unite with it', async () => {
-    const ids = ['dead', 'failed', 'released']
+  test('a failure, a death, a release and a crash are held, and then unite with it', async () => {
+    const ids = ['crashed', 'dead', 'failed', 'released']
     await board.push(...ids.map((id) => ({ id, payload: 'v', score: 1 })))
-    const [dead, failed, released] = (await player.claim()).rounds
+    const [crashed, dead, failed, released] = (await player.claim()).rounds
     const ends = async () => [
       ...outcomes(await player.fail([failed!], 0, 'boom')),
       ...outcomes(await player.fail([dead!], null)),
       ...outcomes(await player.release(released!)),
+      ...outcomes(await player.crash(crashed!)),
     ]
     const producer = await stage.transaction()
     await board.pushIn(producer, ...ids.map((id) => ({ id, payload: 'v', score: 2 })))
-    expect(await ends()).toEqual(['failed held', 'dead held', 'released held'])
+    expect(await ends()).toEqual(['failed held', 'dead held', 'released held', 'crashed held'])
     await producer.query('COMMIT')
-    expect(await ends()).toEqual(['failed again', 'dead again', 'released again'])
+    expect(await ends()).toEqual(['failed again', 'dead again', 'released again', 'crashed again'])
 
     expect(await board.set('failed')).toEqual(['v[1]'])
     expect(await board.set('dead')).toEqual(['v[2]'])
     expect(await board.set('released')).toEqual(['v[1]'])
+    expect(await board.set('crashed')).toEqual(['v[1]'])
     expect(await board.job('failed')).toMatchObject({ retry_count: 0, error: 'boom' })
+    expect(await board.job('crashed')).toMatchObject({ crashes: 1, claimed_by: null, retry_count: -1 })
+  })
+
+  test('R10 a crash is counted for what is free to be given back, once', async () => {
+    const ids = ['a', 'b', 'c']
+    await board.push(...ids.map((id) => ({ id, payload: 'v' })))
+    const { rounds } = await player.claim()
+    const [a, b, c] = rounds as [Round, Round, Round]
+    const producer = await stage.transaction()
+    await board.pushIn(producer, { id: 'b', payload: 'w' })
+    await player.complete(c)
+    expect(outcomes(await player.crash(a, b, c))).toEqual(['a again', 'b held', 'c lost'])
+    await producer.query('COMMIT')
+    expect(await board.job('a')).toMatchObject({ crashes: 1, claimed_by: null })
+    expect(await board.job('b')).toMatchObject({ crashes: 0, claimed_by: player.processId })
+    expect(outcomes(await player.crash(a, b, c))).toEqual(['a lost', 'b again', 'c lost'])
+    for (const id of ['a', 'b']) expect(await board.job(id)).toMatchObject({ crashes: 1, claimed_by: null })
+    expect((await player.claim()).rounds.map(({ id }) => id)).toEqual(['a'])
+  })
+
+  test('R10 a row that comes free while a crash is counted is left to the next try', async () => {
+    await board.push({ id: 'a', payload: 'v' }, { id: 'b', payload: 'v' })
+    const { rounds } = await player.claim()
+    // The count comes after the statement that holds the rows.
+    await stage.query(`CREATE FUNCTION lockstep.stop() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN PERFORM pg_advisory_xact_lock_shared(4712); RETURN NULL; END $$`)
+    await stage.query(
+      'CREATE TRIGGER stop BEFORE UPDATE OF crashes ON lockstep.jobs FOR EACH STATEMENT EXECUTE FUNCTION lockstep.stop()',
+    )
+    const producer = await stage.transaction()
+    await board.pushIn(producer, { id: 'b', payload: 'w' })
+    const keeper = await stage.session()
+    await keeper.query('SELECT pg_advisory_lock(4712)')
+    const counted = player.crash(...rounds)
+    await vi.waitUntil(async () => {
+      const waiting = await stage.query('SELECT 1 FROM pg_locks WHERE objid = 4712 AND NOT granted')
+      return waiting.length > 0
+    })
+    await producer.query('COMMIT')
+    await keeper.query('SELECT pg_advisory_unlock(4712)')
+    const exceptions = await counted
+    await stage.query('DROP TRIGGER stop ON lockstep.jobs; DROP FUNCTION lockstep.stop')
+    expect(outcomes(exceptions)).toEqual(['a again', 'b held'])
+    expect(await board.job('b')).toMatchObject({ crashes: 0, claimed_by: player.processId })
   })
 
   test('an end in a transaction waits, and sees what was committed', async () => {

@@ -10,7 +10,7 @@ import { exchange } from '../../src/store/exchange.ts'
 import { loadPayloads } from '../../src/store/load.ts'
 import { lookAtProcesses, registerProcess, removeSilent } from '../../src/store/process.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
-import { complete, type Exception, fail, release } from '../../src/store/settle.ts'
+import { complete, crash, type Exception, fail, release } from '../../src/store/settle.ts'
 import { createDatabase } from './database.ts'
 import { prepareTables, type TableLayout } from './partitions.ts'
 
@@ -280,6 +280,11 @@ export class Player {
 
   release(...rounds: Round[]): Promise<Exception[]> {
     return release(this.database, this.#holder(), rounds)
+  }
+
+  /** Gives rounds back of which it is unknown how they ended. */
+  crash(...rounds: Round[]): Promise<Exception[]> {
+    return crash(this.database, this.#holder(), rounds)
   }
 
   #holder() {

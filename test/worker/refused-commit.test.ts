@@ -128,6 +128,77 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
     for (const id of ids) expect(recorder.of(id).length).toBeLessThanOrEqual(5)
   })
 
+  const swallowed: [string, (tx: Tx) => unknown][] = [
+    ['swallowed', (tx) => tx.query('SELECT 1 / 0').catch(() => {})],
+    ['not awaited', (tx) => void tx.query('SELECT 1 / 0').catch(() => {})],
+    [
+      'swallowed after a savepoint that is not rolled back to',
+      async (tx) => {
+        await tx.query('SAVEPOINT before')
+        await tx.query('SELECT 1 / 0').catch(() => {})
+      },
+    ],
+  ]
+
+  test.each(swallowed)(
+    'R9: where a statement of one id failed and was %s, that id dies alone',
+    async (_, slip) => {
+      const recorder = new Recorder()
+      const ids = Array.from({ length: 10 }, (_, index) => `id-${index}`)
+      await shop.sql('TRUNCATE bookings, accounts')
+      await shop.sql(`INSERT INTO accounts VALUES ('some')`)
+      const queue = shop.transactional({
+        shards: 1,
+        batchSize: ids.length,
+        maxRetryCount: 1,
+        perform: recorder.around(async (batch, { tx }) => {
+          for (const id of batch.keys()) await book(tx, id, 'some')
+          if (batch.has('id-9')) await slip(tx)
+        }),
+      })
+      await shop.lockstep.enqueue(
+        queue,
+        ids.map((id) => ({ id })),
+      )
+      const worker = shop.create({ queues: [queue] })
+      const [failed, died] = [vi.fn(), vi.fn()]
+      worker.on('failed', failed)
+      worker.on('died', died)
+      await worker.start()
+      await eventually(async () => {
+        expect(await shop.jobs(queue)).toBe(0)
+        expect(died).toHaveBeenCalled()
+      })
+      expect(new Set(failed.mock.calls.map(([{ id }]) => id))).toEqual(new Set(['id-9']))
+      expect(died).toHaveBeenCalledTimes(1)
+      expect(String(died.mock.calls[0]![0].error)).toMatch(/left its transaction aborted/)
+      const booked = await shop.sql<{ id: string }>('SELECT id FROM bookings ORDER BY id')
+      expect(booked.map(({ id }) => id)).toEqual(ids.slice(0, -1))
+      // With ten, five, three (or two) and alone, and once more after its failure.
+      expect(recorder.of('id-9').length).toBeLessThanOrEqual(6)
+    },
+  )
+
+  test('R9: where the handler throws, or has committed by itself, all of its batch fails, and no part is performed apart', async () => {
+    for (const end of [() => Promise.reject(new Error('no')), (tx: Tx) => tx.query('COMMIT')]) {
+      const performed: string[][] = []
+      const queue = shop.transactional({
+        ...NEVER_AGAIN,
+        shards: 1,
+        batchSize: 2,
+        perform: async (batch, { tx }) => {
+          performed.push([...batch.keys()])
+          await end(tx)
+        },
+      })
+      await shop.lockstep.enqueue(queue, [{ id: 'a' }, { id: 'b' }])
+      await shop.work({ queues: [queue] })
+      for (const id of ['a', 'b'])
+        await eventually(async () => expect(await shop.job(queue, id)).toMatchObject({ retry_count: 0 }))
+      expect(performed).toEqual([['a', 'b']])
+    }
+  })
+
   test('R15: parts of a batch that have not begun when the worker stops go back', async () => {
     let stopped: Promise<boolean> | undefined
     const ids = ['a', 'b', 'c', 'd']

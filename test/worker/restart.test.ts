@@ -44,6 +44,37 @@ test('P1 P2 P3: a database that crashes and comes back: nothing is lost, and bot
   expect(inversions(recorder.runs, ORDER)).toEqual([])
 })
 
+test('R6 R10: a server that goes down under load fails nobody: handlers’ transactions are performed again, and stored once', async () => {
+  await shop.sql('CREATE TABLE written (id text)')
+  const recorder = new Recorder()
+  const queue = shop.transactional({
+    shards: 6,
+    batchSize: 3,
+    maxRetryCount: 0,
+    perform: recorder.around(async (batch, { tx }) => {
+      await tx.query('INSERT INTO written SELECT unnest($1::text[])', [[...batch.keys()]])
+      await shortWork()
+    }),
+  })
+  await shop.lockstep.enqueue(queue, many())
+  const worker = await shop.work({ queues: [queue], slots: 4 })
+  for (const shutdown of ['fast', 'immediate'] as const) {
+    const before = recorder.runs.length
+    await eventually(() => expect(recorder.runs.length).toBeGreaterThan(before + 30))
+    await server.restart({ shutdown })
+  }
+  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  expect(await worker.stop()).toBe(true)
+  expect(await shop.sql('SELECT FROM lockstep.morgue')).toEqual([])
+  const written = await shop.sql<{ id: string }>('SELECT id FROM written ORDER BY id')
+  expect(written.map(({ id }) => id)).toEqual(
+    many()
+      .map(({ id }) => id)
+      .sort(),
+  )
+  expect(overlaps(recorder.runs)).toEqual([])
+})
+
 test('R15: a worker whose database is away stops all the same', async () => {
   const queue = shop.queue({ shards: 8, perform: shortWork })
   const idle = await shop.work({ queues: [shop.queue({ shards: 24, perform() {} })] })

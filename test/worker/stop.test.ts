@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import type { Queue } from '../../src/index.ts'
+import { attachSignals, Lockstep, type Queue, type Worker } from '../../src/index.ts'
 import { Recorder } from '../support/recorder.ts'
 import { aborted, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
@@ -108,6 +108,61 @@ test('R15 P1: a handler that ignores its signal makes stop resolve to false, and
   const rows = () => shop.sql('SELECT FROM lockstep.processes WHERE process_id = $1', [processId])
   await eventually(async () => expect(await rows()).toEqual([]))
 })
+
+describe('R15: a worker that is told to be quiet while it starts', () => {
+  test.each([
+    ['by a call', (worker: Worker) => worker.quiet()],
+    ['by SIGTSTP', signalled],
+  ])('has no shard once it has started: another one serves them all (%s)', async (_, hush) => {
+    const shards = 8
+    const queue = shop.queue({ shards, perform() {} })
+    const other = await shop.work({ queues: [queue], heartbeat: 200 })
+    const late = shop.create({ queues: [queue], heartbeat: 200 })
+    const taken = vi.fn()
+    late.on('started', taken)
+    let held = shards
+    other.on('dealt', (dealt) => {
+      held = dealt.shards
+    })
+    const starting = late.start()
+    const quiet = hush(late)
+    await Promise.all([starting, quiet])
+    await eventually(async () => {
+      const processes = await shop.lockstep.processes()
+      expect(processes.find(({ processId }) => processId === late.processId)).toMatchObject({ quiet: true })
+    })
+    const ids = Array.from({ length: 40 }, (_, index) => `id-${index}`)
+    await push(queue, ids)
+    await eventually(async () => {
+      expect(await shop.jobs(queue)).toBe(0)
+      expect(held).toBe(shards)
+    })
+    expect(taken).not.toHaveBeenCalled()
+    expect(await late.stop()).toBe(true)
+  })
+
+  test('stays as it was where it has not been started, or could not', async () => {
+    const worker = shop.create({ queues: [shop.queue({ perform() {} })] })
+    await worker.quiet()
+    await worker.start()
+    const processes = await shop.lockstep.processes()
+    expect(processes.find(({ processId }) => processId === worker.processId)).toMatchObject({ quiet: false })
+    const lockstep = new Lockstep({ connectionString: shop.connectionString, schema: 'nowhere' })
+    shop.later(() => lockstep.close())
+    const failing = shop.create({ queues: [shop.queue({ perform() {} })] }, lockstep)
+    const starting = failing.start()
+    const quiet = failing.quiet()
+    await expect(starting).rejects.toMatchObject({ code: 'LOCKSTEP_SCHEMA_MISSING' })
+    await quiet
+  })
+})
+
+/** As the terminal's signal does it; it is heard by this process's own handler. */
+async function signalled(worker: Worker): Promise<void> {
+  const detach = attachSignals(worker, shop.logger)
+  process.emit('SIGTSTP')
+  detach()
+}
 
 test('R15: quiet takes nothing new, another worker takes over, and what runs goes on', async () => {
   const gate = new Gate()
