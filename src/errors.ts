@@ -10,6 +10,7 @@
  *   `LOCKSTEP_POOLED`, `LOCKSTEP_ISOLATION`: mend the connection.
  * - `LOCKSTEP_TRANSACTION_ABORTED`, `LOCKSTEP_CONFLICT`: roll back; a conflict is worth another try.
  * - `LOCKSTEP_TRANSACTION_OVER`: await what a handler sends through its transaction.
+ * - `LOCKSTEP_TRANSACTION_LENT`: leave its end and its connection to the worker.
  */
 export class LockstepError extends Error {
   readonly code: string

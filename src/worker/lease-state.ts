@@ -10,63 +10,52 @@ export function warningBefore(lease: number): number {
   return lease / 5
 }
 
-const DEADLINE = 0
-const FIRST = 1
+/** Places: the deadlines of two leases that follow each other, and how many handlers run. */
 const WORKING = 2
 const NUMBERS = 3
 
 /**
  * What the main thread and the lease thread both see without a message, so that a blocked event loop, or a
  * process that was stopped and goes on, finds the truth at once. `numbers` is what is sent to the other thread.
+ *
+ * The leases of a process are counted. Each has a place of its own for its deadline, apart from that of the one before: whoever
+ * has not heard yet that there is another lease must not take its deadline for that of the one he knows.
  */
 export class LeaseState {
-  readonly numbers: BigInt64Array<SharedArrayBuffer>
+  readonly numbers: Float64Array<SharedArrayBuffer>
 
-  constructor(numbers = new BigInt64Array(new SharedArrayBuffer(NUMBERS * BigInt64Array.BYTES_PER_ELEMENT))) {
+  constructor(numbers = new Float64Array(new SharedArrayBuffer(NUMBERS * Float64Array.BYTES_PER_ELEMENT))) {
     this.numbers = numbers
   }
 
-  /** When the lease ends, in ms of the monotonic clock; 0 where none runs. */
-  get deadline(): number {
-    return Number(Atomics.load(this.numbers, DEADLINE)) / 1000
-  }
-
-  /**
-   * The first identity of this lease: those before it had another, which has ended. To be read after the deadline: whoever
-   * sees that of a new lease sees its first identity too.
-   */
-  get first(): number {
-    return Number(Atomics.load(this.numbers, FIRST))
+  /** When that lease ends, in ms of the monotonic clock; 0 where it never began. */
+  deadlineOf(lease: number): number {
+    return this.numbers[lease % WORKING]!
   }
 
   /** How many handlers run. Written by the main thread alone. */
   get working(): number {
-    return Number(Atomics.load(this.numbers, WORKING))
+    return this.numbers[WORKING]!
   }
 
   /**
-   * Kills the process if handlers still run when a tenth of a lease of so many ms is left: on a busy machine
+   * Kills the process if handlers still run when a tenth of that lease, of so many ms, is left: on a busy machine
    * neither the timer nor the death comes at once.
    */
-  killBeforeEnd(lease: number): NodeJS.Timeout {
+  killBeforeEnd(lease: number, length: number): NodeJS.Timeout {
     return setTimeout(
       () => {
         if (this.working > 0) void killProcess(this.working)
       },
-      this.deadline - lease / 10 - monotonicMs(),
+      this.deadlineOf(lease) - length / 10 - monotonicMs(),
     )
   }
 
-  setDeadline(deadline: number): void {
-    Atomics.store(this.numbers, DEADLINE, BigInt(Math.floor(deadline * 1000)))
-  }
-
-  /** Before the deadline of its lease. */
-  setFirst(processId: number): void {
-    Atomics.store(this.numbers, FIRST, BigInt(processId))
+  setDeadline(lease: number, deadline: number): void {
+    this.numbers[lease % WORKING] = deadline
   }
 
   setWorking(count: number): void {
-    Atomics.store(this.numbers, WORKING, BigInt(count))
+    this.numbers[WORKING] = count
   }
 }

@@ -14,15 +14,17 @@ export interface LeaseThreadData {
   /** Kill the process when handlers still run shortly before the end of a lease that could not be renewed. */
   readonly killAtEnd: boolean
   /** The memory of the shared LeaseState. */
-  readonly numbers: BigInt64Array<SharedArrayBuffer>
+  readonly numbers: Float64Array<SharedArrayBuffer>
+  /** How many leases the process has had before. */
+  readonly leases: number
 }
 
 /**
- * From the thread: a new lease runs, its connection is another than when it began, renewing it failed for the first time in a
- * row, it will end, or starting failed.
+ * From the thread: there is another identity, under the last of so many `leases`; the lease's connection is another than when it
+ * began, renewing it failed for the first time in a row, it will end, or starting failed.
  */
 export type LeaseMessage =
-  | { readonly kind: 'registered'; readonly processId: number }
+  | { readonly kind: 'registered'; readonly processId: number; readonly leases: number }
   | { readonly kind: 'reconnected' | 'ending' }
   | { readonly kind: 'unrenewed' | 'failed'; readonly code: string | undefined; readonly message: string }
 
@@ -43,6 +45,7 @@ const state = new LeaseState(numbers)
 const port = parentPort!
 const renewEvery = lease / RENEWALS_PER_LEASE
 
+let { leases } = workerData as LeaseThreadData
 let client: pg.Client | undefined
 let connecting: Promise<pg.Client> | undefined
 /** The rows to renew: one, but for the time rounds of a former identity are still in work. */
@@ -95,10 +98,10 @@ async function register(): Promise<void> {
     const processId = await registerProcess(await session(REGISTER_TIMEOUT), schema, info, lease)
     identities.push(processId)
     if (identities.length === 1) {
-      state.setFirst(processId)
+      leases += 1
       renewed(askedAt)
     }
-    port.postMessage({ kind: 'registered', processId } satisfies LeaseMessage)
+    port.postMessage({ kind: 'registered', processId, leases } satisfies LeaseMessage)
   } catch (error) {
     drop(client)
     tell('failed', error)
@@ -123,7 +126,7 @@ async function retire(processId: number): Promise<void> {
 
 /** The lease counts from before the question was sent: it ends before it does for anybody who watches it. */
 function renewed(askedAt: number): void {
-  state.setDeadline(askedAt + lease)
+  state.setDeadline(leases, askedAt + lease)
   failing = false
   clearTimeout(ending)
   ending = setTimeout(end, askedAt + lease - warningBefore(lease) - monotonicMs())
@@ -168,7 +171,7 @@ function end(): void {
   clearTimeout(timer)
   clearTimeout(ending)
   port.postMessage({ kind: 'ending' } satisfies LeaseMessage)
-  if (killAtEnd) killing = state.killBeforeEnd(lease)
+  if (killAtEnd) killing = state.killBeforeEnd(leases, lease)
 }
 
 async function stop(): Promise<void> {

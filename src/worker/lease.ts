@@ -37,6 +37,10 @@ export class Lease {
   #killing: NodeJS.Timeout | undefined
   #registering: PromiseWithResolvers | undefined
   #processId = 0
+  /** How many there have been, the one that runs included, as far as the thread has said. */
+  #leases = 0
+  /** The first identity under this one. */
+  #first = 0
   #ending = false
 
   constructor(options: LeaseOptions) {
@@ -50,12 +54,15 @@ export class Lease {
 
   /** Whether new work may start. False from the moment its end is certain, whatever messages are still to come. */
   get valid(): boolean {
-    return !this.#ending && monotonicMs() < this.#state.deadline - warningBefore(this.#options.lease)
+    return (
+      !this.#ending &&
+      monotonicMs() < this.#state.deadlineOf(this.#leases) - warningBefore(this.#options.lease)
+    )
   }
 
   /** Whether this lease is the one under which this process, as who it was then, has claimed, and runs. */
   holds(processId: number): boolean {
-    return this.valid && processId >= this.#state.first
+    return processId >= this.#first && this.valid
   }
 
   /** How many handlers run: who ignores the end of the lease is killed with the process, where that is asked for. */
@@ -100,7 +107,8 @@ export class Lease {
   #startThread(): Thread {
     const { config, schema, info, lease, killAtEnd } = this.#options
     const { numbers } = this.#state
-    const workerData: LeaseThreadData = { config, schema, info, lease, killAtEnd, numbers }
+    const leases = this.#leases
+    const workerData: LeaseThreadData = { config, schema, info, lease, killAtEnd, numbers, leases }
     const thread = startThread('lease-thread', workerData)
     let cause = new Error('the lease thread ended')
     thread.on('message', (message: LeaseMessage) => this.#hear(message))
@@ -119,7 +127,7 @@ export class Lease {
     if (this.#processId === 0) return
     this.#options.onFailure(cause)
     const { lease, killAtEnd } = this.#options
-    if (killAtEnd && !this.#ending) this.#killing = this.#state.killBeforeEnd(lease)
+    if (killAtEnd && !this.#ending) this.#killing = this.#state.killBeforeEnd(this.#leases, lease)
     this.#end()
   }
 
@@ -136,6 +144,8 @@ export class Lease {
   #hear(message: LeaseMessage): void {
     if (message.kind === 'registered') {
       this.#processId = message.processId
+      if (message.leases !== this.#leases) this.#first = message.processId
+      this.#leases = message.leases
       this.#registering?.resolve()
     } else if (message.kind === 'failed') this.#registering?.reject(errorOf(message))
     else if (message.kind === 'unrenewed') this.#options.onUnrenewed(errorOf(message))

@@ -12,18 +12,27 @@ export interface LentTransaction {
 
 /**
  * Lends a client to one handler. What is sent after that, by a promise that nobody awaited, would run in the transaction of
- * whoever has the session next: it would be lost with that, or break it.
+ * whoever has the session next: it would be lost with that, or break it. So would be what comes after a release in the middle
+ * of the transaction, by a function that releases what it is given.
  */
 export function lend(client: PoolClient): LentTransaction {
   let over = false
   const query: Query = (...values) => (over ? refuse(values) : (client.query as Query)(...values))
-  const tx = new Proxy(client, { get: (target, key) => (key === 'query' ? query : Reflect.get(target, key)) })
+  const own: Partial<Record<string | symbol, unknown>> = { query, release: keep, end: async () => keep() }
+  const tx = new Proxy(client, { get: (target, key) => own[key] ?? Reflect.get(target, key) })
   return {
     tx,
     end() {
       over = true
     },
   }
+}
+
+function keep(): never {
+  throw new LockstepError(
+    'LOCKSTEP_TRANSACTION_LENT',
+    '`context.tx` is lent to the handler: leave its COMMIT and ROLLBACK, release() and end() to the worker',
+  )
 }
 
 /** As the driver would tell it: to the callback, where there is one. */

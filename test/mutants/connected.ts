@@ -128,6 +128,14 @@ export const CONNECTED: readonly Mutant[] = [
     breaks:
       'What nobody awaited is told as written, and runs in the transaction of another job, which may fail by it.',
     edits: [source('worker/lent-transaction', 'over = true', 'void 0')],
-    tests: ['worker/transactional'],
+    tests: ['worker/lent-transaction'],
+  },
+  {
+    name: 'a transaction whose session a handler gives away',
+    promise: 'P3',
+    breaks:
+      'A function of the application releases the client it is given, and two handlers write in one transaction.',
+    edits: [source('worker/lent-transaction', 'query, release: keep,', 'query,')],
+    tests: ['worker/lent-transaction'],
   },
 ]

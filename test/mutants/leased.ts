@@ -105,7 +105,7 @@ export const LEASED: readonly Mutant[] = [
     promise: 'P1',
     breaks:
       'What a process took before its lease ended, it begins after it has registered anew, while others have it.',
-    edits: [source('worker/lease', 'this.valid && processId >= this.#state.first', 'this.valid')],
+    edits: [source('worker/lease', 'processId >= this.#first && this.valid', 'this.valid')],
     tests: ['worker/p1-last-look'],
   },
   {

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { CrashLimitError, type Queue } from '../../src/index.ts'
 import { terminate } from '../support/backends.ts'
@@ -37,10 +38,14 @@ async function dead(queue: Queue): Promise<string[]> {
   return rows.map((row) => row.job_id)
 }
 
+function socketOf(tx: Tx): Socket {
+  return (tx as Tx & { readonly connection: { readonly stream: Socket } }).connection.stream
+}
+
 const LOSSES: [string, (tx: Tx) => unknown][] = [
   ['and the handler swallows the error', (tx) => die(tx).catch(() => {})],
   ['and the handler throws', die],
-  ['at the handler’s own bidding', (tx) => (tx as Tx & { end(): Promise<void> }).end()],
+  ['without a word, and the handler asks nothing more', (tx) => socketOf(tx).destroy()],
 ]
 
 describe.each(LOSSES)('R10: the connection of a handler’s transaction is lost %s', (_, lose) => {

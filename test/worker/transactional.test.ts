@@ -277,23 +277,3 @@ async function written(id: string): Promise<number> {
   )
   return row!.count
 }
-
-test('P3: what is sent through a transaction that is over is refused, and meets nobody else’s', async () => {
-  let late: Tx
-  const queue = shop.transactional({
-    perform: async (batch, { tx }) => {
-      if (batch.has('early')) late = tx
-      else await expect(late.query('SELECT 1/0')).rejects.toMatchObject({ code: 'LOCKSTEP_TRANSACTION_OVER' })
-      await write(batch, tx)
-    },
-  })
-  const worker = await shop.work({ queues: [queue], slots: 1 })
-  for (const id of ['early', 'later']) {
-    const completed = next(worker, 'completed')
-    await shop.lockstep.enqueue(queue, { id, payload: 1 })
-    await completed
-  }
-  const told = new Promise((resolve) => late.query('SELECT 1', resolve))
-  expect(await told).toMatchObject({ code: 'LOCKSTEP_TRANSACTION_OVER' })
-  expect([await written('early'), await written('later')]).toEqual([1, 1])
-})

@@ -1,0 +1,64 @@
+import { beforeAll, expect, test } from 'vitest'
+import { next, type TransactionalPerform, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+type Tx = Parameters<TransactionalPerform>[1]['tx']
+
+beforeAll(async () => {
+  await shop.sql('CREATE TABLE written (id text)')
+})
+
+const write = (tx: Tx, ids: Iterable<string>) =>
+  tx.query('INSERT INTO written SELECT unnest($1::text[])', [[...ids]])
+
+const written = () => shop.sql('SELECT id FROM written ORDER BY id')
+
+test('P3: what is sent through a transaction that is over is refused, and meets nobody else’s', async () => {
+  let late: Tx
+  const isOver = { code: 'LOCKSTEP_TRANSACTION_OVER' }
+  const queue = shop.transactional({
+    perform: async (batch, { tx }) => {
+      if (batch.has('early')) late = tx
+      else await expect(late.query('SELECT 1/0')).rejects.toMatchObject(isOver)
+      await write(tx, batch.keys())
+    },
+  })
+  const worker = await shop.work({ queues: [queue], slots: 1 })
+  for (const id of ['early', 'later']) {
+    const completed = next(worker, 'completed')
+    await shop.lockstep.enqueue(queue, { id })
+    await completed
+  }
+  const told = new Promise((resolve) => late.query('SELECT 1', resolve))
+  expect(await told).toMatchObject(isOver)
+  expect(await written()).toEqual([{ id: 'early' }, { id: 'later' }])
+  await shop.sql('DELETE FROM written')
+})
+
+// A function that releases what it is given would hand the session to the next handler in the middle of the transaction.
+test('P3: a handler can’t release the client of its transaction, nor end it', async () => {
+  const told: unknown[] = []
+  const queue = shop.transactional({
+    async perform(batch, { tx }) {
+      const client = tx as Tx & { release(): void; end(): Promise<void> }
+      try {
+        client.release()
+      } catch (error) {
+        told.push(error)
+      }
+      await client.end().catch((error) => told.push(error))
+      await write(tx, batch.keys())
+    },
+  })
+  const worker = await shop.work({ queues: [queue] })
+  const completed = next(worker, 'completed')
+  await shop.lockstep.enqueue(queue, { id: 'kept' })
+  await completed
+  const isRefused = {
+    code: 'LOCKSTEP_TRANSACTION_LENT',
+    message: expect.stringContaining('release() and end() to the worker'),
+  }
+  expect(told).toMatchObject([isRefused, isRefused])
+  expect(await written()).toEqual([{ id: 'kept' }])
+})
