@@ -79,15 +79,23 @@ function gather(rows: readonly ClaimRow[]): Round[] {
   for (let from = 0, to = 1; from < rows.length; from = to) {
     to = from + 1
     while (to < rows.length && rows[to]!.id === null) to += 1
-    rounds.push(roundOf(rows.slice(from, to)))
+    rounds.push(to - from === 1 ? roundOfOne(rows[from]!) : roundOf(rows.slice(from, to)))
   }
   return rounds
 }
 
+/** As most jobs have it. */
+function roundOfOne(row: ClaimRow): Round {
+  const toLoad = row.passed === true
+  return toRound(row, toLoad, toLoad || row.seq === null ? EMPTY : onlyOne(row))
+}
+
 function roundOf(rows: readonly ClaimRow[]): Round {
-  const [job] = rows as [ClaimRow]
   const toLoad = rows.at(-1)!.passed === true
-  const { payloads, scores, size, cut } = setOf(toLoad ? [] : rows)
+  return toRound(rows[0]!, toLoad, toLoad ? EMPTY : setOf(rows))
+}
+
+function toRound(job: ClaimRow, toLoad: boolean, { payloads, scores, size, cut }: PayloadSet): Round {
   return {
     id: job.id!,
     fence: job.fence!,
@@ -104,6 +112,10 @@ function roundOf(rows: readonly ClaimRow[]): Round {
   }
 }
 
+type PayloadSet = Pick<Round, 'payloads' | 'scores' | 'size' | 'cut'>
+
+const EMPTY: PayloadSet = { payloads: [], scores: [], size: 0, cut: undefined }
+
 interface Entry {
   readonly text: string
   readonly score: number
@@ -111,7 +123,7 @@ interface Entry {
 }
 
 /** What a round takes of its job, in order. */
-export function setOf(rows: readonly PayloadRow[]): Pick<Round, 'payloads' | 'scores' | 'size' | 'cut'> {
+export function setOf(rows: readonly PayloadRow[]): PayloadSet {
   if (rows.length === 1 && rows[0]!.seq !== null) return onlyOne(rows[0]!)
   // Nothing of ours leaves a job without payloads; deleting rows by hand does.
   const entries = rows
@@ -127,8 +139,7 @@ export function setOf(rows: readonly PayloadRow[]): Pick<Round, 'payloads' | 'sc
   }
 }
 
-/** As most jobs have it. */
-function onlyOne({ payload, score }: PayloadRow): ReturnType<typeof setOf> {
+function onlyOne({ payload, score }: PayloadRow): PayloadSet {
   return { payloads: [JSON.parse(payload!)], scores: [Number(score)], size: payload!.length, cut: undefined }
 }
 

@@ -5,6 +5,9 @@ import { type Performance, perform } from './perform.ts'
 import type { Claimant, Settlements } from './settlements.ts'
 import { type BatchSettings, transact } from './transaction.ts'
 
+/** What is to be performed once more, nearly always. */
+const NONE: readonly Round[][] = []
+
 /**
  * Works a claimed batch off and hands its outcome in, to be stored. Returns parts of it that are to be performed once more,
  * each by itself: together their transaction could not be committed.
@@ -14,7 +17,7 @@ export async function workOff(
   settlements: Settlements,
   claimant: Claimant,
   performance: Performance,
-): Promise<Round[][]> {
+): Promise<readonly Round[][]> {
   const { queue, rounds } = performance
   const isSound = ({ payloads, crashes }: Round) => payloads.length > 0 && crashes < queue.maxCrashes
   const sound = rounds.filter(isSound)
@@ -22,12 +25,12 @@ export async function workOff(
     const others = rounds.filter((round) => !isSound(round))
     settlements.settle(claimant, withoutHandler(performance, others))
   }
-  if (sound.length === 0) return []
+  if (sound.length === 0) return NONE
   const ours = { ...performance, rounds: sound }
   if (queue.transactional) return performInTransaction(settings, settlements, claimant, ours)
   const failed = await perform(ours, settings.middleware, settings.logger, undefined)
   settlements.settle(claimant, ended(ours, failed))
-  return []
+  return NONE
 }
 
 /**
@@ -56,7 +59,7 @@ async function performInTransaction(
   settlements: Settlements,
   claimant: Claimant,
   performance: Performance,
-): Promise<Round[][]> {
+): Promise<readonly Round[][]> {
   const { rounds } = performance
   const ending = await transact(settings, claimant, performance)
   if (ending.kind === 'stored') settlements.stored(claimant, ending.outcome, ending.exceptions)
@@ -66,7 +69,7 @@ async function performInTransaction(
     settlements.settle(claimant, { completed: [], failed: [], released: rounds }, ending.uncertain)
   else if (rounds.length > 1) return halves(rounds)
   else settlements.settle(claimant, ended(performance, failAll(rounds, ending.error)))
-  return []
+  return NONE
 }
 
 function halves<T>(all: readonly T[]): T[][] {

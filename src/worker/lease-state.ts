@@ -1,8 +1,11 @@
 import { killProcess } from './last-words.ts'
 
+/** From a thread's own clock, which begins with it, to the one that all threads share. */
+const OFFSET = Number(process.hrtime.bigint()) / 1e6 - performance.now()
+
 /** ms on a clock that all threads share and that nobody sets. */
 export function monotonicMs(): number {
-  return Number(process.hrtime.bigint() / 1000n) / 1000
+  return performance.now() + OFFSET
 }
 
 /** ms before the end of a lease of so many ms at which handlers are told to end. */

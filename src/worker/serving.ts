@@ -100,19 +100,23 @@ export class Serving {
     while (left.length > 0) {
       const taken = takeBatch(left, batchSize)
       if (left.length > 0) timer ??= setTimeout(giveBack, until - performance.now())
-      const batch = taken[0]!.toLoad ? await this.#load(lane, hand, taken[0]!) : taken
-      if (this.#mayBegin(lane, hand)) await this.#workOff(lane, hand, batch)
-      else this.#giveBack(hand, batch)
+      if (taken[0]!.toLoad) await this.#loadAndWorkOff(lane, hand, taken[0]!)
+      else await this.#workOff(lane, hand, taken)
       // A timer does not come between handlers that leave the event loop no turn.
       if (!this.#mayBegin(lane, hand) || performance.now() > until) giveBack()
     }
     clearTimeout(timer)
   }
 
-  async #load(lane: Lane, hand: Hand, round: Round): Promise<Round[]> {
+  async #loadAndWorkOff(lane: Lane, hand: Hand, round: Round): Promise<void> {
     const claimant = { ...hand, startedAt: performance.now() }
     const loaded = await this.#loading.load(claimant, round, () => this.#mayBegin(lane, hand))
-    return loaded ? [loaded] : []
+    if (loaded) await this.#workOffOrGiveBack(lane, hand, [loaded])
+  }
+
+  async #workOffOrGiveBack(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
+    if (this.#mayBegin(lane, hand)) await this.#workOff(lane, hand, rounds)
+    else this.#giveBack(hand, rounds)
   }
 
   /** Meanwhile the worker may have been told to stop, its lease may have ended, or the shard may be to go. */
@@ -128,7 +132,6 @@ export class Serving {
   }
 
   async #workOff(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
-    if (rounds.length === 0) return
     const { running, batchSettings, settlements, events, identity } = this.#options
     const { shard, slot, served } = hand
     const claimant = { ...hand, startedAt: performance.now() }
@@ -143,16 +146,13 @@ export class Serving {
     }
     events.emit('started', { queue: served.queue.name, shard, slot, ids: rounds.map(({ id }) => id) })
     running.add(batch)
+    let parts: readonly Round[][]
     try {
-      const parts = await workOff(batchSettings, settlements, claimant, batch)
-      running.remove(batch)
-      for (const part of parts) {
-        if (this.#mayBegin(lane, hand)) await this.#workOff(lane, hand, part)
-        else this.#giveBack(hand, part)
-      }
+      parts = await workOff(batchSettings, settlements, claimant, batch)
     } finally {
       running.remove(batch)
     }
+    for (const part of parts) await this.#workOffOrGiveBack(lane, hand, part)
   }
 }
 

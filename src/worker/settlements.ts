@@ -29,6 +29,8 @@ export interface SettlementObserver {
   ended(claimant: Claimant, rounds: readonly Round[]): void
 }
 
+const NONE: readonly FailedRound[] = []
+
 /** ms from one try to store all that is kept to the next, doubled each time nothing was stored. */
 const SHORTEST_PAUSE = 10
 const LONGEST_PAUSE = 1_000
@@ -98,16 +100,16 @@ export class Settlements implements Service {
 
   /** `uncertain`: it may be stored already, so that a lost claim is no news. */
   settle(claimant: Claimant, { completed, failed, released }: Outcome, uncertain = false): void {
-    const rest = { claimant, failures: [], uncertain, skips: 0, waits: 0 }
-    if (completed.length > 0) this.#begin({ ...rest, kind: 'complete', rounds: completed })
-    if (released.length > 0) this.#begin({ ...rest, kind: 'release', rounds: released })
+    if (completed.length > 0) this.#begin('complete', claimant, completed, uncertain)
+    if (released.length > 0) this.#begin('release', claimant, released, uncertain)
     if (failed.length === 0) return
-    this.#begin({ ...rest, kind: 'fail', rounds: failed.map(({ round }) => round), failures: failed })
+    const rounds = failed.map(({ round }) => round)
+    this.#begin('fail', claimant, rounds, uncertain, failed)
   }
 
   /** How they ended is unknown: they go back with a crash counted (R10), unless an end of theirs is stored already. */
   crashed(claimant: Claimant, rounds: readonly Round[]): void {
-    this.#begin({ claimant, kind: 'crash', rounds, failures: [], uncertain: true, skips: 0, waits: 0 })
+    this.#begin('crash', claimant, rounds, true)
   }
 
   /** What a transaction of the handler's has stored already, with the jobs of it that wait again. */
@@ -123,7 +125,14 @@ export class Settlements implements Service {
     for (const { claimant, rounds } of this.#kept.takeAll()) this.#observer.ended(claimant, rounds)
   }
 
-  #begin(piece: Piece): void {
+  #begin(
+    kind: Piece['kind'],
+    claimant: Claimant,
+    rounds: readonly Round[],
+    uncertain: boolean,
+    failures: readonly FailedRound[] = NONE,
+  ): void {
+    const piece = { claimant, kind, rounds, failures, uncertain, skips: 0, waits: 0 }
     void this.#try([piece], () => this.#storeFirst(piece))
   }
 
