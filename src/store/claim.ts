@@ -125,30 +125,33 @@ interface Entry {
 /** What a round takes of its job, in order. */
 export function setOf(rows: readonly PayloadRow[]): PayloadSet {
   if (rows.length === 1 && rows[0]!.seq !== null) return onlyOne(rows[0]!)
-  // Nothing of ours leaves a job without payloads; deleting rows by hand does.
-  const entries = rows
-    .filter(({ seq }) => seq !== null)
-    .map(({ payload, score, seq }): Entry => ({ text: payload!, score: Number(score), seq: seq! }))
-  const set = inOrder(entries)
-  const last = set.at(-1)
-  return {
-    payloads: set.map(({ text }) => JSON.parse(text)),
-    scores: set.map(({ score }) => score),
-    size: set.reduce((sum, { text }) => sum + text.length, 0),
-    cut: last && rows.at(-1)!.cut ? { score: last.score, seq: last.seq } : undefined,
+  const [payloads, scores]: [unknown[], number[]] = [[], []]
+  const seen = new Set<string>()
+  let size = 0
+  let last: Entry | undefined
+  for (const entry of inOrder(rows)) {
+    // Of equal payloads that several rounds have left, the lowest. Equal ones have one text: jsonb has sorted their keys.
+    if (seen.has(entry.text)) continue
+    seen.add(entry.text)
+    payloads.push(JSON.parse(entry.text))
+    scores.push(entry.score)
+    size += entry.text.length
+    last = entry
   }
+  const cut = last && rows.at(-1)!.cut ? { score: last.score, seq: last.seq } : undefined
+  return { payloads, scores, size, cut }
 }
 
 function onlyOne({ payload, score }: PayloadRow): PayloadSet {
   return { payloads: [JSON.parse(payload!)], scores: [Number(score)], size: payload!.length, cut: undefined }
 }
 
-/**
- * By score, those of one score as they came; of equal payloads that several rounds have left, the lowest. Equal ones
- * have one text: jsonb has sorted their keys.
- */
-function inOrder(entries: readonly Entry[]): Entry[] {
-  const sorted = entries.toSorted((a, b) => a.score - b.score || a.seq - b.seq)
-  const seen = new Set<string>()
-  return sorted.filter(({ text }) => !seen.has(text) && seen.add(text))
+/** By score, those of one score as they came. */
+function inOrder(rows: readonly PayloadRow[]): Entry[] {
+  const entries: Entry[] = []
+  for (const { payload, score, seq } of rows) {
+    // Nothing of ours leaves a job without payloads; deleting rows by hand does.
+    if (seq !== null) entries.push({ text: payload!, score: Number(score), seq })
+  }
+  return entries.sort((a, b) => a.score - b.score || a.seq - b.seq)
 }

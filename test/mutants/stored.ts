@@ -98,8 +98,8 @@ export const STORED: readonly Mutant[] = [
       ),
       source(
         'store/claim',
-        'return sorted.filter(({ text }) => !seen.has(text) && seen.add(text))',
-        'return sorted.toReversed().filter(({ text }) => !seen.has(text) && seen.add(text)).toReversed()',
+        'of inOrder(rows)',
+        'of inOrder(rows).filter(({ text }, at, all) => !all.slice(at + 1).some((one) => one.text === text))',
       ),
     ],
     tests: ['store/next-round'],
