@@ -167,12 +167,12 @@ function sameWal(summary: Summary): Verdict | undefined {
 }
 
 function inOrder(summary: Summary): Verdict | undefined {
-  const lines = summary.lines.filter(
-    ({ name, benchCase }) => name === LOCKSTEP && benchCase.ordering === 'per key',
-  )
-  if (lines.length === 0) return undefined
-  const outOfOrder = lines.reduce((sum, line) => sum + line.outOfOrder, 0)
-  return { reached: outOfOrder === 0, figures: `${outOfOrder} in ${lines.length} cases` }
+  const counts = summary.lines
+    .filter(({ name, benchCase }) => name === LOCKSTEP && benchCase.ordering === 'per key')
+    .flatMap(({ outOfOrder }) => outOfOrder ?? [])
+  if (counts.length === 0) return undefined
+  const outOfOrder = counts.reduce((sum, count) => sum + count, 0)
+  return { reached: outOfOrder === 0, figures: `${outOfOrder} in ${counts.length} cases` }
 }
 
 function steadyPair(summary: Summary): [plain: Line, held: Line] | undefined {

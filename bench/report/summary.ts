@@ -22,7 +22,8 @@ export interface Line extends Entrant {
   readonly nodeCpu: number | undefined
   readonly serverCpu: number | undefined
   /** In all repeats. */
-  readonly outOfOrder: number
+  /** Undefined where the case does not ask. */
+  readonly outOfOrder: number | undefined
   readonly undone: number
 }
 
@@ -84,7 +85,11 @@ function lineOf(benchCase: Case, entrant: Entrant, runs: readonly Run[], ours: r
     walBytes: of(({ cost }) => cost?.walBytes),
     nodeCpu: of(({ cost }) => cost?.nodeCpu),
     serverCpu: of(({ cost }) => cost?.serverCpu),
-    outOfOrder: runs.reduce((sum, run) => sum + (run.outOfOrder ?? 0), 0),
+    outOfOrder: sumOf(runs.flatMap((run) => run.outOfOrder ?? [])),
     undone: Math.max(...runs.map((run) => run.undone ?? 0)),
   }
+}
+
+function sumOf(counts: readonly number[]): number | undefined {
+  return counts.length > 0 ? counts.reduce((sum, count) => sum + count, 0) : undefined
 }

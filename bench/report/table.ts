@@ -48,7 +48,7 @@ function figuresOf(line: Line, unit: string): string[] {
 
 export function remarksOf({ outOfOrder, undone }: Line): string {
   const remarks = []
-  if (outOfOrder > 0) remarks.push(`${outOfOrder.toLocaleString('en')} out of order`)
+  if (outOfOrder) remarks.push(`${outOfOrder.toLocaleString('en')} out of order`)
   if (undone > 0) remarks.push(`${undone.toLocaleString('en')} not done in time`)
   return remarks.join('\n')
 }

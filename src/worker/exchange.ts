@@ -19,7 +19,7 @@ interface Asked extends Deferred<Claim> {
   readonly likely: Likely
 }
 
-interface Told extends Deferred<Exception[]> {
+interface Told extends Deferred<readonly Exception[]> {
   readonly queueId: number
   readonly rounds: readonly Round[]
 }
@@ -60,7 +60,7 @@ export class Exchange {
   }
 
   /** Resolves to the exceptions. Rejects where it is unknown whether anything was stored. */
-  complete(processId: number, queueId: number, rounds: readonly Round[]): Promise<Exception[]> {
+  complete(processId: number, queueId: number, rounds: readonly Round[]): Promise<readonly Exception[]> {
     return new Promise((resolve, reject) => {
       this.#parcel(processId).told.push({ queueId, rounds, resolve, reject })
     })
@@ -115,10 +115,7 @@ export class Exchange {
       )
       const wishes = asked.map(({ wish }) => wish)
       const { exceptions, claims } = await exchange(this.#database, processId, done, wishes)
-      for (const { queueId, rounds, resolve } of told) {
-        const ids = new Set(exceptions.length > 0 ? rounds.map(({ id }) => id) : [])
-        resolve(exceptions.filter((exception) => exception.queueId === queueId && ids.has(exception.id)))
-      }
+      for (const one of told) one.resolve(exceptions.length > 0 ? exceptionsOf(one, exceptions) : exceptions)
       for (const [index, { resolve }] of asked.entries()) resolve(claims[index]!)
     } catch (error) {
       for (const { reject } of told) reject(error)
@@ -135,4 +132,9 @@ export class Exchange {
   async #askAlone(processId: number, { wish, resolve, reject }: Asked): Promise<void> {
     await exchange(this.#database, processId, [], [wish]).then(({ claims }) => resolve(claims[0]!), reject)
   }
+}
+
+function exceptionsOf({ queueId, rounds }: Told, exceptions: readonly Exception[]): Exception[] {
+  const ids = new Set(rounds.map(({ id }) => id))
+  return exceptions.filter((exception) => exception.queueId === queueId && ids.has(exception.id))
 }

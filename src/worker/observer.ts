@@ -17,6 +17,10 @@ export class Observer implements SettlementObserver {
     this.#identity = identity
   }
 
+  holds(processId: number): boolean {
+    return this.#identity.holds(processId)
+  }
+
   completed({ served, shard, slot, startedAt }: Claimant, rounds: readonly Round[]): void {
     this.#tally.add(served.queueId, rounds.length, 0)
     const ids = rounds.map(({ id }) => id)

@@ -22,6 +22,8 @@ export interface Claimant {
 
 /** Told when something is stored, or was refused. */
 export interface SettlementObserver {
+  /** Whether the lease runs under which this process, as who it was then, has claimed. */
+  holds(processId: number): boolean
   completed(claimant: Claimant, rounds: readonly Round[]): void
   failed(claimant: Claimant, failure: FailedRound): void
   refused(claimant: Claimant, round: Round): void
@@ -64,8 +66,6 @@ export class Settlements implements Service {
   readonly #kept = new Kept()
   /** Pieces that are being stored. */
   #open = 0
-  /** Claims of the process up to this id may be somebody else's by now. */
-  #forgotten = 0
   #pause = SHORTEST_PAUSE
   #retriedAt = 0
 
@@ -120,8 +120,7 @@ export class Settlements implements Service {
   }
 
   /** The claims are lost with the lease of the process, and of those it was before: what is kept would be refused. */
-  forget(processId: number): void {
-    this.#forgotten = processId
+  forget(): void {
     for (const { claimant, rounds } of this.#kept.takeAll()) this.#observer.ended(claimant, rounds)
   }
 
@@ -137,7 +136,10 @@ export class Settlements implements Service {
   }
 
   /** `store` resolves to the exceptions, or to undefined where the row was waited for in vain. */
-  async #try(pieces: readonly Piece[], store: () => Promise<Exception[] | undefined>): Promise<void> {
+  async #try(
+    pieces: readonly Piece[],
+    store: () => Promise<readonly Exception[] | undefined>,
+  ): Promise<void> {
     this.#open += pieces.length
     try {
       const exceptions = await store()
@@ -159,7 +161,7 @@ export class Settlements implements Service {
   }
 
   /** With whatever else is under way to the server. */
-  #storeFirst(piece: Piece): Promise<Exception[]> {
+  #storeFirst(piece: Piece): Promise<readonly Exception[]> {
     const { claimant, kind, rounds } = piece
     if (kind !== 'complete') return this.#store([piece])
     return this.#exchange.complete(claimant.processId, claimant.served.queueId, rounds)
@@ -182,15 +184,15 @@ export class Settlements implements Service {
 
   #conclude(piece: Piece, all: readonly Exception[]): void {
     const { claimant, rounds, failures } = piece
-    const ids = new Set(all.length > 0 ? rounds.map(({ id }) => id) : [])
-    const exceptions = all.filter(({ id }) => ids.has(id))
+    const exceptions = all.length > 0 ? exceptionsOf(rounds, all) : all
     if (exceptions.length === 0) {
       this.#announce(claimant, piece.kind === 'complete' ? rounds : [], failures)
       this.#observer.ended(claimant, rounds)
       return
     }
-    // Whether our own earlier try ended the claim, or somebody else did, nobody can tell once the lease was lost.
-    const uncertain = piece.uncertain && claimant.processId > this.#forgotten
+    // Our own earlier try has ended the claim, if nobody else can have: once the lease is over, somebody may. It is asked here,
+    // after the answer came, and not told of: a process that stood still hears of that later than of this.
+    const uncertain = piece.uncertain && this.#observer.holds(claimant.processId)
     const outcome = new Map(exceptions.map((exception) => [exception.id, exception.outcome]))
     const isStored = ({ id }: Round) => {
       const exception = outcome.get(id)
@@ -246,4 +248,9 @@ export class Settlements implements Service {
     const timeout = Math.min(FIRST_WAIT * 2 ** piece.waits, this.lockTimeout)
     await this.#try([piece], () => patiently(this.#database, timeout, (tx) => this.#store([piece], tx)))
   }
+}
+
+function exceptionsOf(rounds: readonly Round[], all: readonly Exception[]): Exception[] {
+  const ids = new Set(rounds.map(({ id }) => id))
+  return all.filter(({ id }) => ids.has(id))
 }

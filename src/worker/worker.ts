@@ -123,9 +123,8 @@ export class Worker extends WorkerEmitter {
   }
 
   /**
-   * Takes nothing new and lets others have the shards; what runs goes on. There is no way back. A worker that is still
-   * starting starts first, and is quiet then: the promise resolves when it is, or when it could not start. Does nothing
-   * before `start()` was called, and where the worker stops or has stopped.
+   * Takes nothing new and lets others have the shards; what runs goes on. There is no way back. A worker that is starting
+   * starts first; one that was not started, or has stopped, does nothing.
    */
   async quiet(): Promise<void> {
     // Quiet in the midst of its start, it would lock its shards afterwards, and serve none.
@@ -221,7 +220,7 @@ export class Worker extends WorkerEmitter {
     const { processId } = this
     this.#home.logger.warn({ processId }, 'the lease could not be renewed: aborting what runs')
     this.#running.abortAll(new GivenBack('the lease of this process ends'))
-    this.#settlements.forget(processId)
+    this.#settlements.forget()
     this.emit('leaseLost', { processId })
     if (this.#state === 'running') void this.#becomeSomebodyNew()
   }

@@ -109,6 +109,16 @@ export const LEASED: readonly Mutant[] = [
     tests: ['worker/p1-last-look'],
   },
   {
+    name: 'a completion taken for stored after the lease',
+    promise: 'P6',
+    breaks:
+      'A process that stood still tells of a completion that was refused, since it hears of the end of its lease later.',
+    edits: [
+      source('worker/settlements', 'piece.uncertain && this.#observer.holds(', 'piece.uncertain && Boolean('),
+    ],
+    tests: ['worker/settlements'],
+  },
+  {
     name: 'the same process on another server',
     promise: 'R10',
     breaks: 'A failover has lost a completion, and as long as the worker lives nobody works on that id.',
