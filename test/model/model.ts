@@ -99,6 +99,24 @@ export class Model {
     return job.claim
   }
 
+  /**
+   * Entries of one score and one `seq`, as they come back from the morgue together, may stand in any order: where a round is
+   * cut among them, it has taken those that the product has.
+   */
+  cutAsTaken(claim: Claim, payloads: readonly unknown[]): Claim {
+    const job = this.jobs.get(claim.id)!
+    const last = claim.taken.at(-1)
+    if (!claim.cut || !last) return claim
+    const isTied = ({ score, seq }: Entry) => score === last.score && seq === last.seq
+    const from = job.set.findIndex(isTied)
+    const tied = job.set.filter(isTied)
+    const isTaken = ({ payload }: Entry) => payloads.includes(payload)
+    const settled = [...tied.filter(isTaken), ...tied.filter((entry) => !isTaken(entry))]
+    job.set = job.set.toSpliced(from, tied.length, ...settled)
+    job.claim = { ...claim, taken: job.set.slice(0, claim.taken.length) }
+    return job.claim
+  }
+
   /** How many of a set one round takes: one at least. */
   #most(set: readonly Entry[]): number {
     const { maxPayloads = set.length, maxBytes } = this.policy
