@@ -22,9 +22,9 @@ export interface PerformContext {
 
 export interface TransactionalContext extends PerformContext {
   /**
-   * The transaction that also completes the batch. Don't commit or roll it back, nor release its client; savepoints are fine. Where a statement
-   * failed and the handler goes on, it has to roll back to one: left aborted, nothing of the transaction is stored. When
-   * the signal is aborted, its connection ends, and a statement under way rejects.
+   * The transaction that also completes the batch. Don't commit or roll it back, nor release its client; savepoints are
+   * fine. Where a statement failed and the handler goes on, it has to roll back to one: left aborted, nothing of the
+   * transaction is stored. When the signal is aborted, its connection ends, and a statement under way rejects.
    */
   readonly tx: ClientBase
 }

@@ -63,15 +63,21 @@ function toJson(payload: unknown, index: number): string {
     )
   }
   if (json === undefined) throw bad(`can’t be written as JSON: it is ${show(payload)}`)
-  const bytes = Buffer.byteLength(json)
-  if (bytes > MAX_PAYLOAD_BYTES) {
-    throw bad(
-      `must be at most 8 MiB, not ${bytes} bytes: store large data elsewhere and push a reference to it`,
-    )
-  }
+  requireSize(json, index)
   const [, code] = UNSTORABLE.exec(json) ?? []
   if (code) throw bad(`contains \\u${code}, which Postgres’ jsonb can’t hold: remove or encode it`)
   return json
+}
+
+/** @throws JobError for JSON text that is too long */
+export function requireSize(json: string, index: number): void {
+  const bytes = Buffer.byteLength(json)
+  if (bytes <= MAX_PAYLOAD_BYTES) return
+  throw new JobError(
+    index,
+    'payload',
+    `must be at most 8 MiB, not ${bytes} bytes: store large data elsewhere and push a reference to it`,
+  )
 }
 
 function checkScore(score: unknown, index: number): number | null {

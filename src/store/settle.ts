@@ -114,3 +114,14 @@ export interface ExceptionRow extends Pick<Exception, 'outcome' | 'shard' | 'lan
 export function exceptionOf({ queue_id, id, outcome, shard, lane, perform_in }: ExceptionRow): Exception {
   return { queueId: queue_id, id, outcome, shard, lane, performIn: perform_in }
 }
+
+/** Those of some rounds among all of a call: none, nearly always. */
+export function exceptionsOf(
+  all: readonly Exception[],
+  queueId: number,
+  rounds: readonly Round[],
+): readonly Exception[] {
+  if (all.length === 0) return all
+  const ids = new Set(rounds.map(({ id }) => id))
+  return all.filter((exception) => exception.queueId === queueId && ids.has(exception.id))
+}

@@ -2,7 +2,7 @@ import type { Database } from '../postgres/database.ts'
 import { isConnectionFailure } from '../postgres/failure.ts'
 import type { Claim, Round } from '../store/claim.ts'
 import { type DoneRound, exchange, MOST_BYTES, type Wish } from '../store/exchange.ts'
-import type { Exception } from '../store/settle.ts'
+import { type Exception, exceptionsOf } from '../store/settle.ts'
 
 /** Calls under way at once: while the server works on some, the handlers of the others' jobs run. */
 export const MAX_CALLS = 4
@@ -115,7 +115,7 @@ export class Exchange {
       )
       const wishes = asked.map(({ wish }) => wish)
       const { exceptions, claims } = await exchange(this.#database, processId, done, wishes)
-      for (const one of told) one.resolve(exceptions.length > 0 ? exceptionsOf(one, exceptions) : exceptions)
+      for (const one of told) one.resolve(exceptionsOf(exceptions, one.queueId, one.rounds))
       for (const [index, { resolve }] of asked.entries()) resolve(claims[index]!)
     } catch (error) {
       for (const { reject } of told) reject(error)
@@ -132,9 +132,4 @@ export class Exchange {
   async #askAlone(processId: number, { wish, resolve, reject }: Asked): Promise<void> {
     await exchange(this.#database, processId, [], [wish]).then(({ claims }) => resolve(claims[0]!), reject)
   }
-}
-
-function exceptionsOf({ queueId, rounds }: Told, exceptions: readonly Exception[]): Exception[] {
-  const ids = new Set(rounds.map(({ id }) => id))
-  return exceptions.filter((exception) => exception.queueId === queueId && ids.has(exception.id))
 }

@@ -3,7 +3,7 @@ import type { Database } from '../postgres/database.ts'
 import { isConnectionFailure } from '../postgres/failure.ts'
 import type { Round } from '../store/claim.ts'
 import { patiently } from '../store/patience.ts'
-import { complete, crash, type Exception, fail, type Holder, release } from '../store/settle.ts'
+import { complete, crash, type Exception, exceptionsOf, fail, type Holder, release } from '../store/settle.ts'
 import { Bell } from './bell.ts'
 import type { Exchange } from './exchange.ts'
 import { groups, Kept, type Piece } from './kept.ts'
@@ -184,7 +184,7 @@ export class Settlements implements Service {
 
   #conclude(piece: Piece, all: readonly Exception[]): void {
     const { claimant, rounds, failures } = piece
-    const exceptions = all.length > 0 ? exceptionsOf(rounds, all) : all
+    const exceptions = exceptionsOf(all, claimant.served.queueId, rounds)
     if (exceptions.length === 0) {
       this.#announce(claimant, piece.kind === 'complete' ? rounds : [], failures)
       this.#observer.ended(claimant, rounds)
@@ -248,9 +248,4 @@ export class Settlements implements Service {
     const timeout = Math.min(FIRST_WAIT * 2 ** piece.waits, this.lockTimeout)
     await this.#try([piece], () => patiently(this.#database, timeout, (tx) => this.#store([piece], tx)))
   }
-}
-
-function exceptionsOf(rounds: readonly Round[], all: readonly Exception[]): Exception[] {
-  const ids = new Set(rounds.map(({ id }) => id))
-  return all.filter(({ id }) => ids.has(id))
 }

@@ -1,10 +1,9 @@
+import { requireSize } from '../../enqueue/validation.ts'
 import { JobError } from '../../errors.ts'
 import type { PushedJob } from '../../store/push.ts'
 import { excerpt } from '../output.ts'
 import { compact, hasNumbersToKeep, memberOf, numberBeyondJsonb } from './json-text.ts'
 import type { Row } from './row.ts'
-
-const MAX_BYTES = 8 * 1024 * 1024
 
 export interface Payload {
   readonly value: unknown
@@ -37,13 +36,7 @@ function ofText(text: string): Payload {
  */
 export function withDigits(job: PushedJob, index: number, written: string | undefined): PushedJob {
   if (written === undefined) return job
-  const bytes = Buffer.byteLength(written)
-  if (bytes > MAX_BYTES)
-    throw new JobError(
-      index,
-      'payload',
-      `must be at most 8 MiB, not ${bytes} bytes: store large data elsewhere and push a reference to it`,
-    )
+  requireSize(written, index)
   const number = numberBeyondJsonb(written)
   if (number === undefined) return { ...job, payload: written }
   throw new JobError(
