@@ -18,7 +18,8 @@
 --
 -- 1. Lock due rows in (perform_in, id) order, from the cursor on. Rows that a producer's open transaction holds
 --    are skipped, not waited for. A row is claimable if nobody has it, or its process is gone.
---    A job that was in work when its process died may be what killed it: it is taken alone.
+--    A job that was in work when its process died may be what killed it: it is taken alone. (Asked in a statement of its
+--    own, as such jobs are rare: a window over all rows would make every claim slower.)
 -- 2. Only now draw the fence, which all of them share: one drawn before the locks could be smaller than one given out
 --    in between, and payloads pushed under that one would be missed. Where it is not above those of the locked rows, the
 --    sequence is behind its rows, as after a restore or a failover: the round would find no payload below it, and its
@@ -26,7 +27,8 @@
 --    set it back, where two sessions do it at once.
 --    Clearing next_perform_in says that this round takes all that was pushed so far.
 --    Nobody can move a locked row, so that its ctid finds it: within its partition, where the table has been partitioned by
---    queue, so the queue stands beside each ctid. (As queue_id + 0, or an index on it might be taken instead.)
+--    queue, so the queue stands beside each ctid. One scan finds all of them: the queue is asked for in a CASE, or an
+--    index on it might be taken instead.
 -- 3. In a later statement, with a newer snapshot, read the payloads below the fence. The locking statement's
 --    own snapshot may be older than a push whose commit let us lock the row: its payload would not be handed
 --    over, and the completion would delete it unseen. They come as they lie there: to sort them, and to fold equal ones
@@ -70,6 +72,7 @@ SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off 
 AS $$
 DECLARE
   _now constant timestamptz := clock_timestamp();
+  _one_queue constant boolean := _queue_ids[1] = ALL (_queue_ids);
   _places integer[];
   _tids tid[];
   _ids text[];
@@ -81,6 +84,7 @@ DECLARE
   _crashes integer[];
   _errors text[];
   _rescued boolean[];
+  _suspects boolean;
   _have_run boolean;
   _n integer;
   _last integer := 0;
@@ -102,30 +106,38 @@ BEGIN
 
   SELECT array_agg(w.place), array_agg(d.ctid), array_agg(d.id), array_agg(d.perform_in), array_agg(d.retry_count),
     array_agg(d.crashes), array_agg(d.error), array_agg(d.claimed_by IS NOT NULL), max(d.fence),
+    bool_or(d.claimed_by IS NOT NULL OR d.crashes > 0),
     bool_or(d.retry_count >= 0 OR d.crashes > 0 OR d.error IS NOT NULL OR d.claimed_by IS NOT NULL)
-  INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _highest, _have_run
+  INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _highest, _suspects, _have_run
   FROM unnest(_queue_ids, _shards, _lanes, _counts, _after, _after_ids)
     WITH ORDINALITY AS w(queue_id, shard, lane, count, after, after_id, place)
   JOIN @schema@.queues q ON q.queue_id = w.queue_id AND q.paused_at IS NULL
   CROSS JOIN LATERAL (
-    SELECT l.*, row_number() OVER () AS n,
-      bool_or(l.claimed_by IS NOT NULL OR l.crashes > 0) OVER (ROWS UNBOUNDED PRECEDING) AS suspect
+    SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence
+    FROM @schema@.jobs j
+    WHERE j.queue_id = w.queue_id AND j.shard = w.shard AND j.lane = w.lane
+      AND j.perform_in <= _now AND (j.perform_in, j.id) > (@schema@.from_micros(w.after), w.after_id)
+      AND CASE
+        WHEN j.claimed_by IS NULL THEN true
+        WHEN j.claimed_by = _process_id THEN false
+        ELSE @schema@.is_gone(j.claimed_by)
+      END
+    ORDER BY j.perform_in, j.id
+    LIMIT w.count
+    FOR UPDATE SKIP LOCKED
+  ) d;
+  IF _suspects THEN
+    SELECT array_agg(s.place), array_agg(s.tid), array_agg(s.id), array_agg(s.perform_in), array_agg(s.retry_count),
+      array_agg(s.crashes), array_agg(s.error), array_agg(s.rescued)
+    INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued
     FROM (
-      SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence
-      FROM @schema@.jobs j
-      WHERE j.queue_id = w.queue_id AND j.shard = w.shard AND j.lane = w.lane
-        AND j.perform_in <= _now AND (j.perform_in, j.id) > (@schema@.from_micros(w.after), w.after_id)
-        AND CASE
-          WHEN j.claimed_by IS NULL THEN true
-          WHEN j.claimed_by = _process_id THEN false
-          ELSE @schema@.is_gone(j.claimed_by)
-        END
-      ORDER BY j.perform_in, j.id
-      LIMIT w.count
-      FOR UPDATE SKIP LOCKED
-    ) l
-  ) d
-  WHERE d.n = 1 OR NOT d.suspect;
+      SELECT t.*, row_number() OVER lane AS nth, bool_or(t.rescued OR t.crashes > 0) OVER lane AS suspect
+      FROM unnest(_places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued) WITH ORDINALITY
+        AS t(place, tid, id, perform_in, retry_count, crashes, error, rescued, n)
+      WINDOW lane AS (PARTITION BY t.place ORDER BY t.n)
+    ) s
+    WHERE s.nth = 1 OR NOT s.suspect;
+  END IF;
 
   IF _ids IS NOT NULL THEN
     _fence := nextval('@schema@.fences');
@@ -135,9 +147,11 @@ BEGIN
     END IF;
     UPDATE @schema@.jobs j SET
       fence = _fence, claimed_by = _process_id, claimed_at = clock_timestamp(),
-      next_perform_in = NULL, crashes = j.crashes + r.rescued::integer
-    FROM unnest(_places, _tids, _rescued) AS r(place, tid, rescued)
-    WHERE j.queue_id + 0 = _queue_ids[r.place] AND j.ctid = r.tid;
+      next_perform_in = NULL, crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer
+    WHERE j.ctid = ANY (_tids) AND CASE
+      WHEN _one_queue THEN j.queue_id = _queue_ids[1]
+      ELSE (j.queue_id, j.ctid) IN (SELECT _queue_ids[r.place], r.tid FROM unnest(_places, _tids) AS r(place, tid))
+    END;
     GET DIAGNOSTICS _claimed = ROW_COUNT;
     IF _claimed <> cardinality(_ids) THEN
       RAISE EXCEPTION 'a job that was locked could not be claimed: is there a trigger or a policy on the table of jobs?';
@@ -145,7 +159,7 @@ BEGIN
 
     fence := _fence;
     FOR _n, _payload, score, seq, cut IN
-      SELECT c.n, p.payload, p.score::text, p.seq, false
+      SELECT c.n::integer, p.payload, p.score::text, p.seq, false
       FROM unnest(_places, _ids) WITH ORDINALITY AS c(place, id, n)
       LEFT JOIN LATERAL (
         SELECT p.payload, p.score, p.seq FROM @schema@.payloads p
@@ -154,12 +168,12 @@ BEGIN
       ) p ON true
       WHERE _max_payloads[c.place] IS NULL
       UNION ALL
-      SELECT c.n, p.payload, p.score::text, p.seq, p.cut
+      SELECT c.n::integer, p.payload, p.score::text, p.seq, p.cut
       FROM unnest(_places, _ids) WITH ORDINALITY AS c(place, id, n)
       LEFT JOIN LATERAL @schema@.payloads_of_round(
         _queue_ids[c.place], c.id, _fence, _max_payloads[c.place], _max_bytes[c.place]
       ) p ON true
-      WHERE _max_payloads[c.place] IS NOT NULL
+      WHERE _max_payloads[c.place] IS NOT NULL AND cardinality(array_remove(_max_payloads, NULL)) > 0
     LOOP
       IF _n <> _last THEN
         _last := _n;

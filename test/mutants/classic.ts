@@ -18,7 +18,7 @@ export const CLASSIC: readonly Mutant[] = [
         'max(d.fence),\n',
         `max(d.fence), string_to_array(string_agg(d.seen, ','), ',')::bigint[],\n`,
       ),
-      sql('claim', '_rescued, _highest, _have_run\n', '_rescued, _highest, _seen, _have_run\n'),
+      sql('claim', '_highest, _suspects, _have_run\n', '_highest, _seen, _suspects, _have_run\n'),
       sql('claim', '  _rescued boolean[];\n', '  _rescued boolean[];\n  _seen bigint[];\n'),
       sql(
         'claim',

@@ -34,7 +34,7 @@ export const STORED: readonly Mutant[] = [
     name: 'a claim that waits for producers',
     promise: 'P7',
     breaks: 'A transaction of the application’s left open holds up a slot.',
-    edits: [sql('claim', '      FOR UPDATE SKIP LOCKED\n', '      FOR UPDATE\n')],
+    edits: [sql('claim', '    FOR UPDATE SKIP LOCKED\n', '    FOR UPDATE\n')],
     tests: ['store/held-up'],
   },
   {
@@ -78,11 +78,17 @@ export const STORED: readonly Mutant[] = [
     breaks:
       'In tables partitioned by queue, a completion deletes what lies at the same place of another queue.',
     edits: [
-      sql(
-        'complete',
-        'WHERE p.queue_id + 0 = _queue_ids[1] AND p.ctid = ANY (_tids)',
-        'WHERE p.ctid = ANY (_tids)',
-      ),
+      sql('complete', 'WHEN _one_queue THEN p.queue_id = _queue_ids[1]\n', 'WHEN _one_queue THEN true\n'),
+    ],
+    tests: ['store/partitioned'],
+  },
+  {
+    name: 'jobs of several queues claimed by their ctids alone',
+    promise: 'P1',
+    breaks:
+      'In tables partitioned by queue, a claim of two queues takes what lies at the same places of each.',
+    edits: [
+      sql('claim', '(j.queue_id, j.ctid) IN (SELECT _queue_ids[r.place], r.tid', 'j.ctid IN (SELECT r.tid'),
     ],
     tests: ['store/partitioned'],
   },
@@ -108,14 +114,14 @@ export const STORED: readonly Mutant[] = [
     name: 'suspects in company',
     promise: 'R10',
     breaks: 'A job that kills its process takes innocent ones with it, and their crashes count too.',
-    edits: [sql('claim', 'WHERE d.n = 1 OR NOT d.suspect;', ';')],
+    edits: [sql('claim', 'WHERE s.nth = 1 OR NOT s.suspect;', ';')],
     tests: ['store/rescue'],
   },
   {
     name: 'crashes not counted',
     promise: 'R10',
     breaks: 'A poisonous job takes the fleet down for ever.',
-    edits: [sql('claim', 'crashes = j.crashes + r.rescued::integer', 'crashes = j.crashes')],
+    edits: [sql('claim', 'crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer', 'crashes = j.crashes')],
     tests: ['store/rescue'],
   },
   {
