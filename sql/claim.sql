@@ -18,6 +18,7 @@
 --
 -- 1. Lock due rows in (perform_in, id) order, from the cursor on. Rows that a producer's open transaction holds
 --    are skipped, not waited for. A row is claimable if nobody has it, or its process is gone.
+--    They come lane by lane in the order of the call, as each LATERAL subquery needs the lane: so their places ascend.
 --    A job that was in work when its process died may be what killed it: it is taken alone. (Asked in a statement of its
 --    own, as such jobs are rare: a window over all rows would make every claim slower.)
 -- 2. Only now draw the fence, which all of them share: one drawn before the locks could be smaller than one given out
@@ -27,8 +28,8 @@
 --    set it back, where two sessions do it at once.
 --    Clearing next_perform_in says that this round takes all that was pushed so far.
 --    Nobody can move a locked row, so that its ctid finds it: within its partition, where the table has been partitioned by
---    queue, so the queue stands beside each ctid. One scan finds all of them: the queue is asked for in a CASE, or an
---    index on it might be taken instead.
+--    queue, so the queue stands beside each ctid. (As queue_id + 0, or an index on it might be taken instead.) Where all
+--    lanes are of one queue, as mostly, one scan finds all rows.
 -- 3. In a later statement, with a newer snapshot, read the payloads below the fence. The locking statement's
 --    own snapshot may be older than a push whose commit let us lock the row: its payload would not be handed
 --    over, and the completion would delete it unseen. They come as they lie there: to sort them, and to fold equal ones
@@ -72,7 +73,6 @@ SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off 
 AS $$
 DECLARE
   _now constant timestamptz := clock_timestamp();
-  _one_queue constant boolean := _queue_ids[1] = ALL (_queue_ids);
   _places integer[];
   _tids tid[];
   _ids text[];
@@ -91,7 +91,9 @@ DECLARE
   _payload jsonb;
   _floor bigint;
 BEGIN
-  PERFORM @schema@.require_read_committed();
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    PERFORM @schema@.require_read_committed();
+  END IF;
   IF current_setting('synchronous_commit') = 'off' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
@@ -107,11 +109,11 @@ BEGIN
   SELECT array_agg(w.place), array_agg(d.ctid), array_agg(d.id), array_agg(d.perform_in), array_agg(d.retry_count),
     array_agg(d.crashes), array_agg(d.error), array_agg(d.claimed_by IS NOT NULL), max(d.fence),
     bool_or(d.claimed_by IS NOT NULL OR d.crashes > 0),
-    bool_or(d.retry_count >= 0 OR d.crashes > 0 OR d.error IS NOT NULL OR d.claimed_by IS NOT NULL)
+    bool_or(d.retry_count >= 0 OR d.error IS NOT NULL)
   INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _highest, _suspects, _have_run
   FROM unnest(_queue_ids, _shards, _lanes, _counts, _after, _after_ids)
     WITH ORDINALITY AS w(queue_id, shard, lane, count, after, after_id, place)
-  JOIN @schema@.queues q ON q.queue_id = w.queue_id AND q.paused_at IS NULL
+  CROSS JOIN LATERAL (SELECT FROM @schema@.queues q WHERE q.queue_id = w.queue_id AND q.paused_at IS NULL OFFSET 0) q
   CROSS JOIN LATERAL (
     SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence
     FROM @schema@.jobs j
@@ -145,13 +147,18 @@ BEGIN
       RAISE EXCEPTION 'the sequence of fences is behind its rows (% after %), as after a restore or a failover', _fence, _highest
         USING ERRCODE = 'LK005', HINT = 'run: SELECT setval(''@schema@.fences'', greatest((SELECT last_value FROM @schema@.fences), (SELECT max(fence) FROM @schema@.jobs)))';
     END IF;
-    UPDATE @schema@.jobs j SET
-      fence = _fence, claimed_by = _process_id, claimed_at = clock_timestamp(),
-      next_perform_in = NULL, crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer
-    WHERE j.ctid = ANY (_tids) AND CASE
-      WHEN _one_queue THEN j.queue_id = _queue_ids[1]
-      ELSE (j.queue_id, j.ctid) IN (SELECT _queue_ids[r.place], r.tid FROM unnest(_places, _tids) AS r(place, tid))
-    END;
+    IF _queue_ids[1] = ALL (_queue_ids) THEN
+      UPDATE @schema@.jobs j SET
+        fence = _fence, claimed_by = _process_id, claimed_at = clock_timestamp(),
+        next_perform_in = NULL, crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer
+      WHERE j.queue_id + 0 = _queue_ids[1] AND j.ctid = ANY (_tids);
+    ELSE
+      UPDATE @schema@.jobs j SET
+        fence = _fence, claimed_by = _process_id, claimed_at = clock_timestamp(),
+        next_perform_in = NULL, crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer
+      FROM unnest(_places, _tids) AS r(place, tid)
+      WHERE j.queue_id + 0 = _queue_ids[r.place] AND j.ctid = r.tid;
+    END IF;
     GET DIAGNOSTICS _claimed = ROW_COUNT;
     IF _claimed <> cardinality(_ids) THEN
       RAISE EXCEPTION 'a job that was locked could not be claimed: is there a trigger or a policy on the table of jobs?';
@@ -182,7 +189,7 @@ BEGIN
         perform_in := @schema@.micros(_perform_ins[_n]);
         passed := false;
         _floor := greatest(_budget - _max_bytes[place], 0);
-        IF _have_run THEN
+        IF _have_run OR _suspects THEN
           retry_count := _retry_counts[_n];
           crashes := _crashes[_n] + _rescued[_n]::integer;
           rescued := _rescued[_n];
@@ -223,9 +230,7 @@ BEGIN
   FROM unnest(_queue_ids, _shards, _lanes, _after, _after_ids) WITH ORDINALITY
     AS w(queue_id, shard, lane, after, after_id, place)
   JOIN @schema@.queues q ON q.queue_id = w.queue_id AND q.paused_at IS NULL
-  LEFT JOIN (
-    SELECT t.place, max(t.n) AS n FROM unnest(_places) WITH ORDINALITY AS t(place, n) GROUP BY t.place
-  ) t ON t.place = w.place
+  LEFT JOIN LATERAL (SELECT width_bucket(w.place::integer, _places) AS n OFFSET 0) t ON _places[t.n] = w.place
   LEFT JOIN LATERAL (
     SELECT j.perform_in, j.id FROM @schema@.jobs j
     WHERE j.queue_id = w.queue_id AND j.shard = w.shard AND j.lane = w.lane AND j.claimed_by IS NULL

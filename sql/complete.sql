@@ -19,7 +19,6 @@ LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
-  _one_queue constant boolean := _queue_ids[1] = ALL (_queue_ids);
   _places integer[];
   _owners integer[];
   _tids tid[];
@@ -50,14 +49,15 @@ BEGIN
     OFFSET 0
   ) g
   WHERE cardinality(_places) = cardinality(_ids) OR r.place = ANY (_places);
-  DELETE FROM @schema@.payloads p WHERE p.ctid = ANY (_tids) AND CASE
-    WHEN _one_queue THEN p.queue_id = _queue_ids[1]
-    ELSE (p.queue_id, p.ctid) IN (SELECT r.queue_id, r.tid FROM unnest(_owners, _tids) AS r(queue_id, tid))
-  END;
-  DELETE FROM @schema@.jobs j WHERE j.ctid = ANY (_last_tids) AND CASE
-    WHEN _one_queue THEN j.queue_id = _queue_ids[1]
-    ELSE (j.queue_id, j.ctid) IN (SELECT _queue_ids[r.place], r.tid FROM unnest(_last, _last_tids) AS r(place, tid))
-  END;
+  IF _queue_ids[1] = ALL (_queue_ids) THEN
+    DELETE FROM @schema@.payloads p WHERE p.queue_id + 0 = _queue_ids[1] AND p.ctid = ANY (_tids);
+    DELETE FROM @schema@.jobs j WHERE j.queue_id + 0 = _queue_ids[1] AND j.ctid = ANY (_last_tids);
+  ELSE
+    DELETE FROM @schema@.payloads p USING unnest(_owners, _tids) AS r(queue_id, tid)
+    WHERE p.queue_id + 0 = r.queue_id AND p.ctid = r.tid;
+    DELETE FROM @schema@.jobs j USING unnest(_last, _last_tids) AS r(place, tid)
+    WHERE j.queue_id + 0 = _queue_ids[r.place] AND j.ctid = r.tid;
+  END IF;
 
   IF _more IS NOT NULL THEN
     RETURN QUERY

@@ -2,8 +2,8 @@
 -- checked again on the newest version of each row: a lost claim can't complete, fail or delay anything.
 -- Rows that a producer's open transaction has locked are left out, unless `_wait`: then the caller has set a
 -- lock_timeout. A crash of the server must not forget how a round ended, whatever the default is, or the handler has set:
--- the row would be claimed again, by a process that lives and knows nothing of it, until that ends. Nobody can move a locked row: until the transaction ends, its ctid finds it. (How it looks for rows: see
--- claim.)
+-- the row would be claimed again, by a process that lives and knows nothing of it, until that ends. Nobody can move a
+-- locked row: until the transaction ends, its ctid finds it. (How it looks for rows: see claim.)
 CREATE OR REPLACE FUNCTION @schema@.hold(
   _queue_ids integer[],
   _process_id integer,
@@ -15,7 +15,9 @@ LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off SET enable_incremental_sort = off
 AS $$
 BEGIN
-  PERFORM @schema@.require_read_committed();
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    PERFORM @schema@.require_read_committed();
+  END IF;
   IF current_setting('synchronous_commit') = 'off' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;

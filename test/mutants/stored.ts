@@ -27,7 +27,7 @@ export const STORED: readonly Mutant[] = [
     name: 'a claim that keeps the mark of the next round',
     promise: 'P3',
     breaks: 'A rescued round takes what was pushed meanwhile, and is followed by an empty one.',
-    edits: [sql('claim', '      next_perform_in = NULL, crashes', '      crashes')],
+    edits: [sql('claim', '        next_perform_in = NULL, crashes', '        crashes', 2)],
     tests: ['store/rescue'],
   },
   {
@@ -78,9 +78,20 @@ export const STORED: readonly Mutant[] = [
     breaks:
       'In tables partitioned by queue, a completion deletes what lies at the same place of another queue.',
     edits: [
-      sql('complete', 'WHEN _one_queue THEN p.queue_id = _queue_ids[1]\n', 'WHEN _one_queue THEN true\n'),
+      sql(
+        'complete',
+        'WHERE p.queue_id + 0 = _queue_ids[1] AND p.ctid = ANY (_tids)',
+        'WHERE p.ctid = ANY (_tids)',
+      ),
     ],
     tests: ['store/partitioned'],
+  },
+  {
+    name: 'the next job to come as of the lane before',
+    promise: 'P7',
+    breaks: 'A lane that gave nothing is not looked at again when its next job is due.',
+    edits: [sql('claim', ' AS n OFFSET 0) t ON _places[t.n] = w.place', ' AS n OFFSET 0) t ON true')],
+    tests: ['store/exchange'],
   },
   {
     name: 'jobs of several queues claimed by their ctids alone',
@@ -88,7 +99,7 @@ export const STORED: readonly Mutant[] = [
     breaks:
       'In tables partitioned by queue, a claim of two queues takes what lies at the same places of each.',
     edits: [
-      sql('claim', '(j.queue_id, j.ctid) IN (SELECT _queue_ids[r.place], r.tid', 'j.ctid IN (SELECT r.tid'),
+      sql('claim', 'WHERE j.queue_id + 0 = _queue_ids[r.place] AND j.ctid = r.tid', 'WHERE j.ctid = r.tid'),
     ],
     tests: ['store/partitioned'],
   },
@@ -121,7 +132,9 @@ export const STORED: readonly Mutant[] = [
     name: 'crashes not counted',
     promise: 'R10',
     breaks: 'A poisonous job takes the fleet down for ever.',
-    edits: [sql('claim', 'crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer', 'crashes = j.crashes')],
+    edits: [
+      sql('claim', 'crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer', 'crashes = j.crashes', 2),
+    ],
     tests: ['store/rescue'],
   },
   {

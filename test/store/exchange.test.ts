@@ -49,6 +49,33 @@ test('completes rounds of several queues and claims from several lanes, each wit
   expect(await a.countJobs()).toBe(1)
 })
 
+test('tells the head of each lane, beside lanes that give nothing, and of queues in turns', async () => {
+  const [a, b] = [await stage.queue({ shards: 3 }), await stage.queue({ shards: 3 })]
+  const player = await a.player()
+  const jobs = Array.from({ length: 40 }, (_, index) => ({ id: `id ${index}`, performIn: new Date(index) }))
+  await a.push(...jobs)
+  await b.push(...jobs)
+  const tx = await stage.transaction()
+  await tx.query('SELECT FROM lockstep.jobs WHERE shard = 1 FOR UPDATE')
+  const cursor = { after: 0, afterId: 'a' }
+  const wishes = [2, 1, 0].flatMap((shard) => [
+    { ...wish(b, 3, shard), cursor },
+    { ...wish(a, 2, shard), cursor },
+  ])
+
+  const { claims } = await ask(player, [], wishes)
+  for (const [place, { key, count }] of wishes.entries()) {
+    const [next] = await stage.query<{ at: number }>(
+      `SELECT lockstep.micros(min(perform_in))::float AS at FROM lockstep.jobs
+       WHERE queue_id = $1 AND shard = $2 AND claimed_by IS NULL`,
+      [key.queueId, key.shard],
+    )
+    expect(claims[place]!.rounds).toHaveLength(key.shard === 1 ? 0 : count)
+    expect(claims[place]!.head).toBe(next!.at)
+  }
+  await tx.query('ROLLBACK')
+})
+
 test('P6 P7: says what is lost and what a producer holds, and does the rest', async () => {
   const board = await stage.queue({ shards: 1 })
   const [player, other] = [await board.player(), await board.player()]
