@@ -40,7 +40,7 @@
 --    the claim has been committed: where the client dies of it, its crash is counted (R10), and other rounds are not held up
 --    by it. Payloads are turned into text one by one, and none after that: a large one is stored compressed and in pieces,
 --    so that its true size is known only once it has been put together. (In a loop, since a query that adds up sizes
---    would do that with all of them.)
+--    would do that with all of them.) However short, a payload counts as 64 bytes: a row costs a client more than its text.
 --
 -- Scores come as text with all their digits, whatever the session's extra_float_digits: they come back as what was taken.
 --
@@ -202,7 +202,7 @@ BEGIN
         perform_in := NULL;
       END IF;
       payload := _payload;
-      _budget := _budget - coalesce(octet_length(payload), 0);
+      _budget := _budget - greatest(octet_length(payload), 64);
       IF _budget < _floor THEN
         payload := NULL;
         passed := true;

@@ -1,6 +1,6 @@
 -- The payloads that one round takes of a job below a fence: by score and push, equal ones of several rounds folded into the
--- lowest. No more than `_max_payloads` (NULL: any number) and `_max_bytes` of JSON text, but one at least. Where any are left
--- behind, a row follows that has no payload: `cut`.
+-- lowest. No more than `_max_payloads` (NULL: one for each 64 bytes of `_max_bytes`, and a thousand in any case) and
+-- `_max_bytes` of JSON text, but one at least. Where any are left behind, a row follows that has no payload: `cut`.
 --
 -- All are sorted by their keys alone, and payloads are fetched one by one after that, until it is enough: what lies behind
 -- is neither carried through the sorts nor put together from where it is stored. (How it looks for rows: see claim,
@@ -15,6 +15,7 @@ CREATE OR REPLACE FUNCTION @schema@.payloads_of_round(
 LANGUAGE plpgsql
 AS $$
 DECLARE
+  _most constant integer := coalesce(_max_payloads, greatest(_max_bytes / 64, 1000));
   _count integer := 0;
   _bytes bigint := 0;
 BEGIN
@@ -35,7 +36,7 @@ BEGIN
   LOOP
     _count := _count + 1;
     _bytes := _bytes + octet_length(payload::text);
-    IF _count > 1 AND (_count > _max_payloads OR _bytes > _max_bytes) THEN
+    IF _count > 1 AND (_count > _most OR _bytes > _max_bytes) THEN
       payload := NULL;
       score := NULL;
       seq := NULL;

@@ -10,7 +10,7 @@ import { type EnqueueOptions, Enqueuer } from './enqueue/enqueue.ts'
 import type { ClientMiddleware } from './enqueue/middleware.ts'
 import { OptionError } from './errors.ts'
 import type { NewJob } from './job.ts'
-import { consoleLogger, type Logger } from './logger.ts'
+import { consoleLogger, type Logger, unfailing } from './logger.ts'
 import { rejectUnknownOptions } from './options.ts'
 import {
   type ConnectionConfig,
@@ -75,7 +75,7 @@ export class Lockstep {
     if ((connectionString === undefined) === (pool === undefined)) {
       throw new OptionError('Lockstep: give either `connectionString` or `pool`')
     }
-    this.#logger = logger
+    this.#logger = unfailing(logger)
     this.#ownPool = pool === undefined
     this.#config = pool
       ? connectionConfigOf(pool, APPLICATION_NAME)
@@ -83,7 +83,7 @@ export class Lockstep {
     this.#directConfig =
       directUrl === undefined ? this.#config : connectionConfig(directUrl, APPLICATION_NAME)
     this.#database = new Database(
-      pool ?? createPool({ ...this.#config, allowExitOnIdle: true }, logger),
+      pool ?? createPool({ ...this.#config, allowExitOnIdle: true }, this.#logger),
       checkSchemaName(schema),
     )
     this.#enqueuer = new Enqueuer(this.#database, middleware)

@@ -14,5 +14,22 @@ export const consoleLogger: Logger = {
   error: (fields, message) => console.error('pg-lockstep: %s', message, fields),
 }
 
+/** One whose errors reach nobody: what is told in passing must not break what it is told of. */
+export function unfailing(logger: Logger): Logger {
+  const safely = (level: keyof Logger) => (fields: object, message: string) => {
+    try {
+      logger[level](fields, message)
+    } catch {}
+  }
+  const own: Logger = {
+    debug: safely('debug'),
+    info: safely('info'),
+    warn: safely('warn'),
+    error: safely('error'),
+  }
+  // A handler may know more of its logger than we do.
+  return Object.assign(Object.create(logger), own)
+}
+
 /** Where nobody is left to read it. */
 export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} }

@@ -10,7 +10,10 @@ const PAGE = ['by', 'direction', 'after', 'limit']
 
 /** What a value of a filter must be, and how an error names it. */
 type Kind = readonly [name: string, is: (value: unknown) => boolean]
-const TEXT: Kind = ['text without \\u0000', (value) => typeof value === 'string' && !value.includes('\u0000')]
+const TEXT: Kind = [
+  'well-formed text without \\u0000',
+  (value) => typeof value === 'string' && !value.includes('\u0000') && value.isWellFormed(),
+]
 const NUMBER: Kind = ['a number', (value) => typeof value === 'number' && !Number.isNaN(value)]
 const WHOLE: Kind = ['a whole number', (value) => Number.isInteger(value)]
 const DATE: Kind = ['a valid Date', (value) => value instanceof Date && !Number.isNaN(value.getTime())]
@@ -19,6 +22,26 @@ const DIGEST: Kind = [
   (value) => typeof value === 'string' && /^[\da-f]{64}$/i.test(value),
 ]
 const STATES = ['waiting', 'working']
+
+/**
+ * For what changes all that match: a key without a value is a variable that somebody forgot to fill, and without that
+ * condition the filter would name every job.
+ * @throws OptionError
+ */
+export function requireValues(filter: object, what: string): void {
+  for (const [key, value] of Object.entries(filter)) {
+    if (value === undefined)
+      throw new OptionError(`${what}: ${key} is undefined: give it a value, or leave the key out`)
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) continue
+    const bounds = Object.entries(value)
+    if (bounds.length === 0)
+      throw new OptionError(`${what}: ${key} has neither from nor to: give one, or leave the key out`)
+    for (const [bound, limit] of bounds) {
+      if (limit === undefined)
+        throw new OptionError(`${what}: ${key}.${bound} is undefined: give it a value, or leave the key out`)
+    }
+  }
+}
 
 /** @throws OptionError: a filter that is misspelt would otherwise name every job */
 export function checkJobFilter(filter: JobFilter, what: string, more: readonly string[] = []): void {

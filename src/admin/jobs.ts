@@ -4,7 +4,7 @@ import { type FoundJob, findJobs, type JobFilter, type JobSort } from '../store/
 import type { Found, Page } from '../store/page.ts'
 import { actOnWaiting, countWaiting, type JobAction, lockWaiting } from '../store/waiting.ts'
 import { removeDeadProcesses } from './dead-processes.ts'
-import { checkJobFilter, fullPage, PAGE_KEYS } from './filter.ts'
+import { checkJobFilter, fullPage, PAGE_KEYS, requireValues } from './filter.ts'
 import { Progression } from './progression.ts'
 import { resolveQueue } from './queues.ts'
 import { chunkSettings, type ProgressionOptions, walk } from './walk.ts'
@@ -46,6 +46,7 @@ export function act(
   options: ProgressionOptions,
 ): Progression {
   checkJobFilter(filter, NAMES[action])
+  requireValues(filter, NAMES[action])
   const settings = chunkSettings(options, NAMES[action])
   return new Progression(
     (async function* () {

@@ -3,7 +3,7 @@ import type { Queue } from '../queue.ts'
 import { countDead, type DeadKey, deleteDead, listDead, requeueDead } from '../store/dead.ts'
 import { type DeadFilter, type DeadPayload, type DeadSort, findDead } from '../store/morgue.ts'
 import type { Found, Page } from '../store/page.ts'
-import { checkDeadFilter, fullPage, PAGE_KEYS } from './filter.ts'
+import { checkDeadFilter, fullPage, PAGE_KEYS, requireValues } from './filter.ts'
 import { Progression } from './progression.ts'
 import { resolveQueue } from './queues.ts'
 import { chunkSettings, type ProgressionOptions, type Walk, walk } from './walk.ts'
@@ -65,6 +65,7 @@ function walkMorgue(
   walkOf: (queueId: number) => Walk<DeadKey, string>,
 ): Progression {
   checkDeadFilter(filter, name)
+  requireValues(filter, name)
   const settings = chunkSettings(options, name)
   return new Progression(
     (async function* () {

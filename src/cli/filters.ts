@@ -69,26 +69,31 @@ export function withPage(command: Command, sorts: readonly string[], byDefault: 
 }
 
 export function jobFilterOf(flags: JobFilterFlags): JobFilter {
-  return {
+  return given({
     ids: flags.id,
     id: rangeOf(flags.idFrom, flags.idTo),
     performIn: rangeOf(flags.performInFrom, flags.performInTo),
     retryCount: rangeOf(flags.retryFrom, flags.retryTo),
-  }
+  })
 }
 
 export function deadFilterOf(flags: DeadFilterFlags): DeadFilter {
-  return {
+  return given({
     ids: flags.id,
     id: rangeOf(flags.idFrom, flags.idTo),
     diedAt: rangeOf(flags.diedFrom, flags.diedTo),
     score: rangeOf(flags.scoreFrom, flags.scoreTo),
     digests: flags.digest,
-  }
+  })
 }
 
 function rangeOf<T>(from: T | undefined, to: T | undefined): Range<T> | undefined {
-  return from === undefined && to === undefined ? undefined : { from, to }
+  return from === undefined && to === undefined ? undefined : given({ from, to })
+}
+
+/** Without what was not given. */
+function given<T extends object>(values: T): T {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as T
 }
 
 /**

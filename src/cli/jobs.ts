@@ -13,7 +13,7 @@ import {
   withPage,
 } from './filters.ts'
 import { follow } from './follow.ts'
-import { count, excerpt, note, table, write, writeJson } from './output.ts'
+import { count, excerpt, excerptOfPayload, note, table, write, writeJson } from './output.ts'
 import { quote } from './suggest.ts'
 
 const HELP = `
@@ -142,7 +142,7 @@ function tableOf(jobs: readonly FoundJob[]): string {
       count(job.retryCount),
       count(job.crashes),
       count(job.payloads.length),
-      excerpt(JSON.stringify(job.payloads[0]?.payload ?? ''), 40),
+      excerptOfPayload(job.payloads[0]?.payload ?? '', 40),
       excerpt(job.error?.split('\n')[0] ?? '', 60),
     ]),
   )

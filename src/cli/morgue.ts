@@ -13,7 +13,7 @@ import {
   withPage,
 } from './filters.ts'
 import { follow } from './follow.ts'
-import { excerpt, note, table, write, writeJson } from './output.ts'
+import { excerpt, excerptOfPayload, note, table, write, writeJson } from './output.ts'
 import { quote } from './suggest.ts'
 
 const HELP = `
@@ -116,7 +116,7 @@ function tableOf(dead: readonly DeadPayload[]): string {
       excerpt(id, 40),
       diedAt.toISOString(),
       String(score),
-      excerpt(JSON.stringify(payload), 40),
+      excerptOfPayload(payload, 40),
       excerpt(error?.split('\n')[0] ?? '', 60),
       `${digest.slice(0, 12)}…`,
     ]),

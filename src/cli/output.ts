@@ -36,6 +36,15 @@ export function excerpt(text: string, length: number): string {
   return printable(shown)
 }
 
+/** The beginning of a payload as JSON; one that is nested deeper than can be written is named as such. */
+export function excerptOfPayload(payload: unknown, length: number): string {
+  try {
+    return excerpt(JSON.stringify(payload), length)
+  } catch {
+    return '(nested too deep)'
+  }
+}
+
 export function write(text: string): void {
   process.stdout.write(`${text}\n`)
 }

@@ -26,6 +26,10 @@ export class Joined implements Queryable {
     this.#transaction.catch(() => {})
   }
 
+  get isBound(): boolean {
+    return this.#transaction !== undefined
+  }
+
   /** Its number where it was asked for, as far as the caller's driver returns rows as `pg` does. */
   get transaction(): Promise<string | undefined> {
     return this.#transaction ?? Promise.resolve(undefined)

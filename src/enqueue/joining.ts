@@ -38,7 +38,15 @@ export class Joining {
    */
   async push(on: Joined, push: JoiningPush, toError: ToError): Promise<void> {
     const { queue, chunks, wake } = push
-    if (!this.#isImmediate(push)) on.bind()
+    const asTold = (chunk: readonly PushedJob[]) => async (error: unknown) => {
+      throw toError(await toWrongTransaction(error, on, this.#home), chunk)
+    }
+    if (this.#isImmediate(on, push)) {
+      const [chunk] = chunks as [readonly PushedJob[]]
+      // Sent within the call: what the caller sends after it, such as ROLLBACK and BEGIN, comes after it.
+      return pushInTransaction(this.#database, queue.name, chunk, on, this.#home.known).catch(asTold(chunk))
+    }
+    on.bind()
     const [isThere, home] = await Promise.all([this.#queues.ensureBeside(queue), this.#home.find()])
     const transaction = await on.transaction
     const shards = isThere ? undefined : queue.shards
@@ -50,17 +58,14 @@ export class Joining {
     const pushAll = async () => {
       if (shards && !transaction) await ensureQueueIn(this.#database, queue.name, shards, on)
       if (!wake) await stayQuiet(on)
-      for (const chunk of chunks) {
-        await pushOne(chunk).catch(async (error) => {
-          throw toError(await toWrongTransaction(error, on, this.#home), chunk)
-        })
-      }
+      for (const chunk of chunks) await pushOne(chunk).catch(asTold(chunk))
     }
     return chunks.length === 1 ? pushAll() : on.allOrNothing(this.#database, pushAll)
   }
 
-  /** Whether nothing is waited for but the push itself, as nearly always. */
-  #isImmediate({ queue, chunks, wake }: JoiningPush): boolean {
-    return this.#queues.has(queue.name) && this.#home.isKnown && chunks.length === 1 && wake
+  /** Whether nothing is waited for, before the push or in it, as nearly always. */
+  #isImmediate(on: Joined, { queue, chunks, wake }: JoiningPush): boolean {
+    const known = this.#queues.has(queue.name) && this.#home.known !== undefined
+    return known && chunks.length === 1 && wake && !on.isBound
   }
 }

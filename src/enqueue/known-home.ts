@@ -12,8 +12,9 @@ export class KnownHome {
     this.#database = database
   }
 
-  get isKnown(): boolean {
-    return this.#home !== undefined
+  /** Undefined until it was first answered. */
+  get known(): Home | undefined {
+    return this.#home
   }
 
   /** Undefined where it was never answered, and there is no connection to spare. */

@@ -65,11 +65,24 @@ async function performInTransaction(
   if (ending.kind === 'stored') settlements.stored(claimant, ending.outcome, ending.exceptions)
   else if (ending.kind === 'lost') settlements.crashed(claimant, rounds)
   else if (ending.kind === 'failed') settlements.settle(claimant, ended(performance, ending.failed))
+  else if (ending.kind === 'disowned') settlements.settle(claimant, disowned(performance, ending.ids))
   else if (ending.kind === 'again')
     settlements.settle(claimant, { completed: [], failed: [], released: rounds }, ending.uncertain)
   else if (rounds.length > 1) return halves(rounds)
   else settlements.settle(claimant, ended(performance, failAll(rounds, ending.error)))
   return NONE
+}
+
+/**
+ * Rolled back, all rows are as they were. So where the claim stands, it was the handler's own transaction that changed its row,
+ * and would do so each time: that is a failure (R6). Where it doesn't, nothing of it is stored.
+ */
+function disowned({ queue, rounds, describe }: Performance, ids: ReadonlySet<string>): Outcome {
+  const error = new Error(
+    'the job was not held any more when its handler had ended: others have it, or the handler’s transaction changed its row',
+  )
+  const failed = rounds.filter(({ id }) => ids.has(id)).map((round) => failure(queue, round, error, describe))
+  return { completed: [], failed, released: rounds.filter(({ id }) => !ids.has(id)) }
 }
 
 function halves<T>(all: readonly T[]): T[][] {

@@ -9,19 +9,45 @@ export interface PerformCall {
 
 /**
  * Runs around `perform`. One that doesn't pass the error on makes the batch a success, one that throws makes it a
- * failure.
+ * failure. `next()` may be called again once it has ended; while the handler runs, that is refused. A batch ends when its
+ * handler has, even where a middleware doesn't await it.
  */
 export type ServerMiddleware = (call: PerformCall, next: () => Promise<void>) => unknown
 
 /** The first is outermost. */
-export function runMiddleware(
+export async function runMiddleware(
   chain: readonly ServerMiddleware[],
   call: PerformCall,
   perform: () => unknown,
 ): Promise<void> {
+  if (chain.length === 0) return void (await perform())
+  const under = new Set<Promise<void>>()
+  let performing = false
   const from = async (index: number): Promise<void> => {
     const middleware = chain[index]
-    await (middleware ? middleware(call, () => from(index + 1)) : perform())
+    if (middleware) return void (await middleware(call, () => watched(from(index + 1))))
+    if (performing) throw new Error('a middleware called next() again while the handler was running')
+    performing = true
+    try {
+      await perform()
+    } finally {
+      performing = false
+    }
   }
-  return from(0)
+  const watched = (inner: Promise<void>): Promise<void> => {
+    const ended = () => under.delete(inner)
+    under.add(inner)
+    inner.then(ended, ended)
+    // A promise of its own, so that a rejection nobody hears is reported as any other.
+    return inner.then()
+  }
+  const late: PromiseSettledResult<void>[] = []
+  try {
+    await from(0)
+  } finally {
+    // Others may be given the ids as soon as this ends.
+    while (under.size > 0) late.push(...(await Promise.allSettled(under)))
+  }
+  const failed = late.find((result) => result.status === 'rejected')
+  if (failed) throw failed.reason
 }

@@ -53,11 +53,12 @@ export function failure(queue: Queue, round: Round, thrown: unknown, describe: D
 
 const A_CENTURY = 100 * 365 * 24 * 3600
 
-/** A `retryIn` that throws or answers nonsense must not lose the failure: the default stands in. */
+/** A `retryIn` that throws or answers what is no number must not lose the failure: the default stands in. */
 function secondsUntilRetry(queue: Queue, retryCount: number): number {
   try {
     const seconds = queue.retryIn(retryCount)
-    if (Number.isFinite(seconds)) return Math.min(Math.max(seconds, 0), A_CENTURY)
+    if (typeof seconds === 'number' && !Number.isNaN(seconds))
+      return Math.min(Math.max(seconds, 0), A_CENTURY)
   } catch {}
   return defaultRetryIn(retryCount)
 }

@@ -10,7 +10,10 @@ export interface Candidate {
   readonly lag: number
 }
 
-/** Picks what a slot serves next. Candidates come in the order of the queues, then by shard and lane. */
+/**
+ * Picks what a slot serves next: one of the candidates, the very object, or none. They come in the order of the queues, then by
+ * shard and lane. One that throws picks none.
+ */
 export interface Scheduler {
   pick<C extends Candidate>(candidates: readonly C[]): C | undefined
   /**

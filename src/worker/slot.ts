@@ -1,3 +1,5 @@
+import { OptionError } from '../errors.ts'
+import { show } from '../options.ts'
 import type { Bell } from './bell.ts'
 import type { Scheduler } from './scheduler.ts'
 import { Loop, type Service } from './service.ts'
@@ -64,10 +66,14 @@ export class Slot implements Service {
     }
   }
 
-  /** A scheduler may be the user's: one that throws declines. */
+  /** A scheduler may be the user's: one that throws, or picks what it was not given, declines. */
   #pick(due: readonly DueLane[]): DueLane | undefined {
     try {
-      return this.#options.scheduler.pick(due)
+      const pick = this.#options.scheduler.pick(due) ?? undefined
+      if (pick === undefined || due.includes(pick)) return pick
+      throw new OptionError(
+        `scheduler.pick must return one of the candidates it was given, not a copy, or undefined: not ${show(pick)}`,
+      )
     } catch (error) {
       this.#options.onFailure(error)
       return undefined

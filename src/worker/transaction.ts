@@ -24,7 +24,8 @@ export interface BatchSettings {
 
 /**
  * How a handler's transaction ended. `refused`: it could not be committed, and may never be. `lost`: its connection went, so
- * that nobody knows whether it was committed, nor what it went of.
+ * that nobody knows whether it was committed, nor what it went of. `disowned`: the rows of these ids were not the claim's at
+ * the end, by what others did or by the handler's own statements.
  */
 export type Ending =
   | { readonly kind: 'stored'; readonly outcome: Outcome; readonly exceptions: readonly Exception[] }
@@ -32,6 +33,7 @@ export type Ending =
   | { readonly kind: 'refused'; readonly error: unknown }
   | { readonly kind: 'lost'; readonly error: unknown }
   | { readonly kind: 'again'; readonly uncertain: boolean }
+  | { readonly kind: 'disowned'; readonly ids: ReadonlySet<string> }
 
 const AGAIN: Ending = { kind: 'again', uncertain: false }
 
@@ -211,7 +213,8 @@ function nameOf({ rounds }: Performance): string {
 }
 
 /**
- * The completion waits for a producer as long as we say, whatever the handler has set for its own statements.
+ * The completion waits for a producer as long as we say, whatever the handler has set for its own statements; and its ids are
+ * in the driver's encoding: in another the server would take them for other ids.
  *
  * That fails where a statement of the handler's did which it swallowed, or did not await: nothing of the transaction can take
  * effect, so its parts may be tried apart. Where the handler has committed by itself, they may not: each would write once more.
@@ -222,7 +225,7 @@ async function prepareToStore(
   performance: Performance,
 ): Promise<void> {
   const text = `SELECT current_setting('lockstep.round', true) AS round,
-    set_config('lock_timeout', '${lockTimeout}', true), set_config('statement_timeout', '0', true)`
+    set_config('lock_timeout', '${lockTimeout}', true), set_config('statement_timeout', '0', true), set_config('client_encoding', 'UTF8', true)`
   const rows = await database.query<{ round: string | null }>(text, [], client).catch((error: Error) => {
     if (isConnectionFailure(error)) throw error
     throw new Error(`the handler left its transaction aborted: ${error.message}`, { cause: error })
@@ -242,6 +245,7 @@ async function store(
   const holder = { processId, queueId: served.queueId, tx: client }
   const exceptions = await complete(database, holder, completed)
   if (failed.length > 0) exceptions.push(...(await fail(database, holder, failed)))
-  if (exceptions.some(({ outcome }) => outcome === 'lost')) throw new Rollback(AGAIN)
+  const lost = exceptions.filter(({ outcome }) => outcome === 'lost').map(({ id }) => id)
+  if (lost.length > 0) throw new Rollback({ kind: 'disowned', ids: new Set(lost) })
   return exceptions
 }

@@ -159,6 +159,11 @@ describe.each(ACTIONS)('R11 %s', (action) => {
       new OptionError(`${action}: unknown option \`Ids\`, did you mean \`ids\`?`),
     )
     expect(call(undefined)).toThrow(`${action} takes a filter, {} for all, not undefined`)
+    expect(call({ ids: undefined })).toThrow(
+      new OptionError(`${action}: ids is undefined: give it a value, or leave the key out`),
+    )
+    expect(call({ performIn: { to: undefined } })).toThrow(`${action}: performIn.to is undefined`)
+    expect(call({ id: {} })).toThrow(`${action}: id has neither from nor to`)
     expect(call({}, { chunk: 0 })).toThrow(`${action}: chunk must be a whole number from 1 to 10000, not 0`)
     await expect(stage.lockstep[action]('nowhere', {})).rejects.toMatchObject({
       code: 'LOCKSTEP_UNKNOWN_QUEUE',

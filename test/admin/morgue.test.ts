@@ -253,6 +253,9 @@ describe('R11 deleting from the morgue', () => {
       'deleteDead: unknown option `digest`, did you mean `digests`?',
     )
     expect(() => stage.lockstep.requeue(board.queue, undefined as never)).toThrow(OptionError)
+    expect(() => stage.lockstep.deleteDead(board.queue, { ids: undefined })).toThrow(
+      'deleteDead: ids is undefined: give it a value, or leave the key out',
+    )
   })
 })
 

@@ -58,6 +58,22 @@ async function warm(): Promise<void> {
   client.release()
 }
 
+test.each(['ROLLBACK', 'COMMIT'])(
+  'P4 a push that nobody awaits comes before the %s that is sent after it, not into what begins next',
+  async (end) => {
+    await warm()
+    const client = await pool.connect()
+    await client.query('BEGIN')
+    const pushing = lockstep.enqueue(board.queue, { id: 'early' }, { tx: client })
+    const sent = [end, 'BEGIN'].map((text) => client.query(text))
+    await Promise.all([pushing, ...sent])
+    await client.query(end === 'ROLLBACK' ? 'COMMIT' : 'ROLLBACK')
+    client.release()
+    expect(await board.countJobs()).toBe(end === 'ROLLBACK' ? 0 : 1)
+    await stage.query('DELETE FROM lockstep.payloads; DELETE FROM lockstep.jobs')
+  },
+)
+
 const isRefused = {
   code: 'LOCKSTEP_BAD_TRANSACTION',
   message: expect.stringContaining('await the call before COMMIT or ROLLBACK'),

@@ -115,17 +115,6 @@ describe.each(COUNTS)('P4 %i jobs are not pushed as a part of what is in no tran
     await pool.query('ROLLBACK')
   })
 
-  test('a client whose COMMIT is on its way, since the push was not awaited', async () => {
-    const tx = await stage.transaction()
-    // Known from here on.
-    await stage.lockstep.enqueue(board.queue, { id: 'x' }, { tx })
-    await tx.query('ROLLBACK; BEGIN')
-    const pushed = enqueue(count, tx)
-    pushed.catch(() => {})
-    await tx.query('COMMIT')
-    await isRefused(pushed, /^`tx`, a Client, is in no transaction, or not in the one any more/)
-  })
-
   test.each([
     ['has begun none', []],
     ['has committed it', ['BEGIN', 'COMMIT']],

@@ -190,6 +190,40 @@ describe('the answer to a claim', () => {
   })
 })
 
+describe('R9 payloads of a few bytes', () => {
+  const many = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ id: 'a', payload: index, score: index }))
+
+  test('are brought by a claim no more than memory has room for their rows', async () => {
+    const board = await stage.queue()
+    const player = await board.player()
+    const most = (4 * 1_024 * KB) / 64
+    await board.push(...many(most), { id: 'b' })
+    const { rounds } = await player.claim({ batchSize: 2 })
+    expect(rounds.map(({ id, toLoad, payloads }) => [id, toLoad, payloads.length])).toEqual([
+      ['a', false, most],
+      ['b', true, 0],
+    ])
+    await player.release(...rounds)
+    await board.push(...many(1).map((job) => ({ ...job, payload: 'one more' })))
+    const { rounds: again } = await player.claim({ batchSize: 1 })
+    expect(again).toMatchObject([{ id: 'a', toLoad: true }])
+    const loaded = (await player.load(again[0]!))!
+    expect(loaded.payloads).toHaveLength(most)
+    expect(loaded.cut).toBeDefined()
+  }, 60_000)
+
+  test('are a thousand a round at least, where maxBytes is small', async () => {
+    const board = await stage.queue({ maxBytes: 6_400 })
+    const player = await board.player()
+    await board.push(...many(1_001))
+    const { rounds } = await player.claim()
+    const loaded = (await player.load(rounds[0]!))!
+    expect(loaded.payloads).toHaveLength(1_000)
+    expect(loaded.cut).toBeDefined()
+  })
+})
+
 describe('P6 a load', () => {
   test('brings nothing where the claim is lost', async () => {
     const board = await stage.queue({ maxBytes: 1 })

@@ -1,11 +1,34 @@
 import { expect, test } from 'vitest'
-import type { JobInfo } from '../../src/index.ts'
+import { type JobInfo, Lockstep } from '../../src/index.ts'
 import { Recorder } from '../support/recorder.ts'
 import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
 const PAST = Date.now() - 100_000
 
 const shop = useWorkshop()
+
+test('a logger that throws costs neither job nor stop', async () => {
+  const broken = () => {
+    throw new Error('disk full')
+  }
+  const logger = { debug: broken, info: broken, warn: broken, error: broken }
+  const lockstep = new Lockstep({ connectionString: shop.connectionString, logger })
+  shop.later(() => lockstep.close())
+  const formatError = broken
+  const queue = shop.queue({
+    maxRetryCount: 1,
+    perform: (_, context) => {
+      context.logger.warn({}, 'nobody hears')
+      throw new Error('no')
+    },
+  })
+  const worker = shop.create({ queues: [queue], formatError }, lockstep)
+  await worker.start()
+  const died = next(worker, 'died')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  expect(await died).toMatchObject({ error: new Error('no') })
+  expect(await worker.stop()).toBe(true)
+})
 
 test('R9: a batch has up to batchSize ids of one shard in perform_in order, ties by id', async () => {
   const batches: string[][] = []

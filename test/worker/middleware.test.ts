@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { ServerMiddleware } from '../../src/index.ts'
 import { eventually, next, useWorkshop } from '../support/workshop.ts'
@@ -56,6 +57,61 @@ test('R14: one that does not go on to perform makes it a success without it', as
   const completed = next(worker, 'completed')
   await shop.lockstep.enqueue(queue, { id: 'a' })
   await completed
+})
+
+test.each([false, true])(
+  'P1: a batch ends when its handler has, though a middleware did not wait for it (transactional: %s)',
+  async (transactional) => {
+    const hasty: ServerMiddleware = (_, perform) => {
+      perform().catch(() => {})
+    }
+    let running = 0
+    const most: number[] = []
+    const perform = async () => {
+      running += 1
+      most.push(running)
+      await sleep(150)
+      running -= 1
+      if (most.length === 1) throw new Error('late')
+    }
+    const queue = transactional ? shop.transactional({ perform }) : shop.queue({ perform })
+    const worker = await shop.work({ queues: [queue], middleware: [hasty] })
+    const failed = next(worker, 'failed')
+    const completed = next(worker, 'completed')
+    const started = next(worker, 'started')
+    await shop.lockstep.enqueue(queue, { id: 'a', payload: 1 })
+    await started
+    await shop.lockstep.enqueue(queue, { id: 'a', payload: 2 })
+    expect(await failed).toMatchObject({ error: new Error('late') })
+    await completed
+    expect(most).toEqual([1, 1])
+  },
+)
+
+test('P1: a middleware can’t have the handler run twice at once; once more after it, it can', async () => {
+  let runs = 0
+  const queue = shop.queue({
+    async perform() {
+      runs += 1
+      await sleep(50)
+    },
+  })
+  const both: ServerMiddleware = (_, perform) => Promise.all([perform(), perform()])
+  const impatient = await shop.work({ queues: [queue], middleware: [both] })
+  const failed = next(impatient, 'failed')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  const message = 'a middleware called next() again while the handler was running'
+  expect(await failed).toMatchObject({ error: new Error(message) })
+  await impatient.stop()
+  expect(runs).toBe(1)
+
+  const again: ServerMiddleware = async (_, perform) => {
+    await perform()
+    await perform()
+  }
+  const completed = next(await shop.work({ queues: [queue], middleware: [again] }), 'completed')
+  await completed
+  expect(runs).toBe(3)
 })
 
 test('a listener that throws does so outside the worker: the job is completed, and the next ones too', async () => {

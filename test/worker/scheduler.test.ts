@@ -143,6 +143,26 @@ describe('R13: a worker follows its scheduler', () => {
     expect(await failure).toEqual(new Error('moody'))
     await completed
   })
+
+  test('what it picks must be what it was given: a copy is told and left alone', async () => {
+    const queue = shop.queue({ perform() {} })
+    let picks = 0
+    const copying: Scheduler = {
+      pick(candidates) {
+        if (candidates.length > 0) picks += 1
+        return picks === 1 ? { ...candidates[0]! } : candidates[0]
+      },
+    }
+    const worker = await shop.work({ queues: [queue], slots: 1, scheduler: copying })
+    const failure = next(worker, 'failure')
+    const completed = next(worker, 'completed')
+    await shop.lockstep.enqueue(queue, { id: 'a' })
+    expect(await failure).toMatchObject({
+      message: expect.stringContaining('candidates it was given, not a copy'),
+    })
+    await completed
+    expect(await worker.stop()).toBe(true)
+  })
 })
 
 function shareOf(scheduler: Scheduler, candidates: readonly Candidate[]) {

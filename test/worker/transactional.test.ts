@@ -162,6 +162,41 @@ test.each(breakers)('a handler that %s fails with a clear error', async (_, perf
   })
 })
 
+test('P3: a handler that sets another client_encoding has its own ids completed all the same', async () => {
+  const queue = shop.transactional({
+    batchSize: 2,
+    perform: async (_, { tx }) => {
+      await tx.query(`SET client_encoding = 'LATIN1'`)
+    },
+  })
+  const completed: string[] = []
+  const worker = shop.create({ queues: [queue], slots: 1 })
+  worker.on('completed', ({ ids }) => completed.push(...ids))
+  // In LATIN1 the bytes of the first are the second.
+  await shop.lockstep.enqueue(queue, [{ id: 'ü' }, { id: 'Ã¼', performIn: Date.now() + 3_600_000 }])
+  await worker.start()
+  await eventually(() => expect(completed).toEqual(['ü']))
+  expect(await shop.job(queue, 'ü')).toBeUndefined()
+  expect(await shop.job(queue, 'Ã¼')).toBeDefined()
+})
+
+test('R6: a handler that changes the row of its own job fails; what else is in the batch is done', async () => {
+  const queue = shop.transactional({
+    retryIn: () => 3_600,
+    batchSize: 2,
+    perform: (batch, { tx }) =>
+      batch.has('own') ? tx.query(`DELETE FROM lockstep.jobs WHERE id = 'own'`) : undefined,
+  })
+  const worker = shop.create({ queues: [queue], slots: 1 })
+  const failed = next(worker, 'failed')
+  const completed = next(worker, 'completed')
+  await shop.lockstep.enqueue(queue, [{ id: 'own' }, { id: 'other' }])
+  await worker.start()
+  expect(await failed).toMatchObject({ id: 'own', error: { message: expect.stringContaining('not held') } })
+  expect(await completed).toMatchObject({ ids: ['other'] })
+  expect(await shop.job(queue, 'own')).toMatchObject({ retry_count: 0, claimed_by: null })
+})
+
 test('a handler may use savepoints', async () => {
   const queue = shop.transactional({
     perform: async (batch, { tx }) => {
