@@ -97,7 +97,7 @@ export const PUSHED: readonly Mutant[] = [
     name: 'a push into whatever transaction is open',
     promise: 'P4',
     breaks: 'What was rolled back is stored by the next who is lent the client, with what he commits.',
-    edits: [source('enqueue/joining', '    if (!this.#isImmediate(push)) on.bind()\n', '')],
+    edits: [source('enqueue/joining', '    on.bind()\n', '')],
     tests: ['enqueue/same-transaction'],
   },
   {

@@ -19,16 +19,14 @@ export const SIZED: readonly Mutant[] = [
     name: 'a round beyond maxPayloads',
     promise: 'R9',
     breaks: 'An id with a million payloads is handed over at once.',
-    edits: [sql('payloads_of_round', '_count > _max_payloads OR ', '')],
+    edits: [sql('payloads_of_round', '_count > _most OR ', '')],
     tests: ['store/batch'],
   },
   {
     name: 'a round beyond maxBytes',
     promise: 'R9',
     breaks: 'An id with a hundred megabytes is handed over at once, and kills its process.',
-    edits: [
-      sql('payloads_of_round', '_count > _max_payloads OR _bytes > _max_bytes', '_count > _max_payloads'),
-    ],
+    edits: [sql('payloads_of_round', '_count > _most OR _bytes > _max_bytes', '_count > _most')],
     tests: ['store/bytes'],
   },
   {
@@ -42,6 +40,22 @@ export const SIZED: readonly Mutant[] = [
         '_floor := greatest(_budget - _max_bytes[place], 0);',
         '_budget := _max_bytes[place];\n        _floor := 0;',
       ),
+    ],
+    tests: ['store/bytes'],
+  },
+  {
+    name: 'payloads counted by their text alone',
+    promise: 'R10',
+    breaks: 'An id with a million short payloads kills the process before it has got the answer.',
+    edits: [sql('claim', 'greatest(octet_length(payload), 64)', 'coalesce(octet_length(payload), 0)')],
+    tests: ['store/bytes'],
+  },
+  {
+    name: 'a load of any number of short payloads',
+    promise: 'R9',
+    breaks: 'A round of short payloads takes up many times the memory that its bytes say.',
+    edits: [
+      sql('payloads_of_round', 'coalesce(_max_payloads, greatest(_max_bytes / 64, 1000))', '_max_payloads'),
     ],
     tests: ['store/bytes'],
   },

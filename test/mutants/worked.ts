@@ -314,4 +314,31 @@ export const WORKED: readonly Mutant[] = [
     ],
     tests: ['enqueue/gathering'],
   },
+  {
+    name: 'a batch that ends before its handler',
+    promise: 'P1',
+    breaks: 'Behind a middleware that does not wait, two handlers of an id run at once.',
+    edits: [source('worker/middleware', 'while (under.size > 0)', 'while (false)')],
+    tests: ['worker/middleware'],
+  },
+  {
+    name: 'a completion in the handler’s encoding',
+    promise: 'P3',
+    breaks: 'The ids that are completed are those whose bytes look the same: somebody else’s.',
+    edits: [source('worker/transaction', `, set_config('client_encoding', 'UTF8', true)`, '')],
+    tests: ['worker/transactional'],
+  },
+  {
+    name: 'pushes that what is sent after them overtakes',
+    promise: 'P4',
+    breaks: 'A push that nobody awaits is stored in the next transaction of its client.',
+    edits: [
+      source(
+        'enqueue/joining',
+        'if (this.#isImmediate(on, push)) {',
+        'await undefined\n    if (this.#isImmediate(on, push)) {',
+      ),
+    ],
+    tests: ['enqueue/same-transaction'],
+  },
 ]
