@@ -116,9 +116,10 @@ type PayloadSet = Pick<Round, 'payloads' | 'scores' | 'size' | 'cut'>
 
 const EMPTY: PayloadSet = { payloads: [], scores: [], size: 0, cut: undefined }
 
+/** Of a payload; its score is a number from here on. */
 interface Entry {
-  readonly text: string
-  readonly score: number
+  readonly payload: string
+  score: number | string
   readonly seq: number
 }
 
@@ -128,17 +129,16 @@ export function setOf(rows: readonly PayloadRow[]): PayloadSet {
   const [payloads, scores]: [unknown[], number[]] = [[], []]
   const seen = new Set<string>()
   let size = 0
-  let last: Entry | undefined
-  for (const entry of inOrder(rows)) {
+  let last = -1
+  for (const { payload, score, seq } of inOrder(rows)) {
     // Of equal payloads that several rounds have left, the lowest. Equal ones have one text: jsonb has sorted their keys.
-    if (seen.has(entry.text)) continue
-    seen.add(entry.text)
-    payloads.push(JSON.parse(entry.text))
-    scores.push(entry.score)
-    size += entry.text.length
-    last = entry
+    if (seen.size === seen.add(payload).size) continue
+    payloads.push(JSON.parse(payload))
+    scores.push(score as number)
+    size += payload.length
+    last = seq
   }
-  const cut = last && rows.at(-1)!.cut ? { score: last.score, seq: last.seq } : undefined
+  const cut = last >= 0 && rows.at(-1)!.cut ? { score: scores.at(-1)!, seq: last } : undefined
   return { payloads, scores, size, cut }
 }
 
@@ -148,10 +148,9 @@ function onlyOne({ payload, score }: PayloadRow): PayloadSet {
 
 /** By score, those of one score as they came. */
 function inOrder(rows: readonly PayloadRow[]): Entry[] {
-  const entries: Entry[] = []
-  for (const { payload, score, seq } of rows) {
-    // Nothing of ours leaves a job without payloads; deleting rows by hand does.
-    if (seq !== null) entries.push({ text: payload!, score: Number(score), seq })
-  }
-  return entries.sort((a, b) => a.score - b.score || a.seq - b.seq)
+  // Nothing of ours leaves a job without payloads; deleting rows by hand does.
+  const entries = rows.filter(({ seq }) => seq !== null) as unknown as Entry[]
+  // In place: an object more for each payload is a tenth of the time that a round of many takes.
+  for (const entry of entries) entry.score = Number(entry.score)
+  return entries.sort((a, b) => (a.score as number) - (b.score as number) || a.seq - b.seq)
 }

@@ -116,7 +116,7 @@ export const STORED: readonly Mutant[] = [
       source(
         'store/claim',
         'of inOrder(rows)',
-        'of inOrder(rows).filter(({ text }, at, all) => !all.slice(at + 1).some((one) => one.text === text))',
+        'of inOrder(rows).filter(({ payload }, at, all) => !all.slice(at + 1).some((one) => one.payload === payload))',
       ),
     ],
     tests: ['store/next-round'],
