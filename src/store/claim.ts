@@ -116,10 +116,10 @@ type PayloadSet = Pick<Round, 'payloads' | 'scores' | 'size' | 'cut'>
 
 const EMPTY: PayloadSet = { payloads: [], scores: [], size: 0, cut: undefined }
 
-/** Of a payload; its score is a number from here on. */
+/** A row that has a payload, its score made a number. */
 interface Entry {
   readonly payload: string
-  score: number | string
+  score: number
   readonly seq: number
 }
 
@@ -132,9 +132,10 @@ export function setOf(rows: readonly PayloadRow[]): PayloadSet {
   let last = -1
   for (const { payload, score, seq } of inOrder(rows)) {
     // Of equal payloads that several rounds have left, the lowest. Equal ones have one text: jsonb has sorted their keys.
-    if (seen.size === seen.add(payload).size) continue
+    if (seen.has(payload)) continue
+    seen.add(payload)
     payloads.push(JSON.parse(payload))
-    scores.push(score as number)
+    scores.push(score)
     size += payload.length
     last = seq
   }
@@ -152,5 +153,5 @@ function inOrder(rows: readonly PayloadRow[]): Entry[] {
   const entries = rows.filter(({ seq }) => seq !== null) as unknown as Entry[]
   // In place: an object more for each payload is a tenth of the time that a round of many takes.
   for (const entry of entries) entry.score = Number(entry.score)
-  return entries.sort((a, b) => (a.score as number) - (b.score as number) || a.seq - b.seq)
+  return entries.sort((a, b) => a.score - b.score || a.seq - b.seq)
 }
