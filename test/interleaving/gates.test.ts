@@ -46,7 +46,7 @@ describe('the protocol', () => {
       enqueue: ['1', '2', '3', '3 locks', '4'],
       enqueue_many: ['1'],
       push_many: ['1', '2', '3'],
-      claim: ['1', '2', '2 locks', '3', '4', '5'],
+      claim: ['1', '2', '2 locks', '3', '4', '5', '6'],
       is_gone: ['1'],
       remove_silent: ['1', '1 locks'],
       hold: ['1', '1 locks', '2', '2 locks'],

@@ -26,7 +26,7 @@ const PROTOCOL = [
 /** A statement that calls one of the above stops there; of the others those matter that read or write a table. */
 const READS_OR_WRITES = /lockstep"?\.(jobs|payloads|morgue|processes|queues|unsettled)\b/
 /** Last statements, which only say when there will be work: a hint that nobody relies on. */
-const HINTS = ['enqueue_many 2', 'claim 6', 'requeue 6']
+const HINTS = ['enqueue_many 2', 'claim 7', 'requeue 6']
 
 /** Announces where it stands; then whoever holds the session's next key has to let go of it. */
 const GATE = `

@@ -249,7 +249,8 @@ const act = step(
       const { model, real } = world
       const ids =
         place > 1 && behind(world).length > 0 ? [behind(world)[place % behind(world).length]!] : some
-      const { done } = await real.board.stage.lockstep[name](real.board.queue, { ids, retryCount })
+      const filter = Object.keys(retryCount).length > 0 ? { ids, retryCount } : { ids }
+      const { done } = await real.board.stage.lockstep[name](real.board.queue, filter)
       expect(done).toBe(model[name](ids, retryCount))
     },
   }),

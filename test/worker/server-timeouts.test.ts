@@ -37,7 +37,8 @@ test.each([
   url.search = search
   const worker = shop.create({ queues: [queue], heartbeat: 3_000, poll: 3_000 }, open(url.href))
   await worker.start()
-  const before = await direct()
+  // The test's own sessions are ended, too.
+  const before = await eventually(direct)
   expect(before).toHaveLength(DIRECT.length)
   await eventually(async () => {
     const rows = await shop.sql<{ idle: boolean }>(
