@@ -101,19 +101,15 @@ export class Model {
 
   /**
    * Entries of one score and one `seq`, as they come back from the morgue together, may stand in any order: where a round is
-   * cut among them, it has taken those that the product has.
+   * cut among them, it has taken those that the product has, and the first of them that it has is the one that may die.
    */
   cutAsTaken(claim: Claim, payloads: readonly unknown[]): Claim {
     const job = this.jobs.get(claim.id)!
-    const last = claim.taken.at(-1)
-    if (!claim.cut || !last) return claim
-    const isTied = ({ score, seq }: Entry) => score === last.score && seq === last.seq
-    const from = job.set.findIndex(isTied)
-    const tied = job.set.filter(isTied)
-    const isTaken = ({ payload }: Entry) => payloads.includes(payload)
-    const settled = [...tied.filter(isTaken), ...tied.filter((entry) => !isTaken(entry))]
-    job.set = job.set.toSpliced(from, tied.length, ...settled)
-    job.claim = { ...claim, taken: job.set.slice(0, claim.taken.length) }
+    const { length } = claim.taken
+    const place = ({ payload }: Entry) =>
+      payloads.includes(payload) ? payloads.indexOf(payload) : payloads.length
+    job.set = job.set.toSorted((a, b) => a.score - b.score || a.seq - b.seq || place(a) - place(b))
+    job.claim = { ...claim, taken: job.set.slice(0, length) }
     return job.claim
   }
 
