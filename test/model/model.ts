@@ -103,7 +103,7 @@ export class Model {
    * Entries of one score and one `seq`, as they come back from the morgue together, may stand in any order: where a round is
    * cut among them, it has taken those that the product has, and the first of them that it has is the one that may die.
    */
-  cutAsTaken(claim: Claim, payloads: readonly unknown[]): Claim {
+  asTaken(claim: Claim, payloads: readonly unknown[]): Claim {
     const job = this.jobs.get(claim.id)!
     const { length } = claim.taken
     const place = ({ payload }: Entry) =>

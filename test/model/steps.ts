@@ -128,7 +128,7 @@ const claim = step('claim', fc.record({ process: small, place: places }), (of) =
     expect(rounds.map(({ id }) => id)).toEqual(expected.map(({ id }) => id))
     for (const [place, claimed] of expected.entries()) {
       const round = (await real.players[process]!.load(rounds[place]!))!
-      const taken = model.cutAsTaken(claimed, round.payloads)
+      const taken = model.asTaken(claimed, round.payloads)
       const { retryCount, crashes, rescued, error, cut } = taken
       expect(round).toMatchObject({ retryCount, crashes, rescued, error })
       expect(round.cut !== undefined).toBe(cut)
