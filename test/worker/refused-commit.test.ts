@@ -232,8 +232,8 @@ test('P3: a connection that breaks through nobody’s fault is no failure: the r
   const queue = shop.transactional({
     perform: recorder.around(async (_, { tx }) => {
       if (recorder.runs.length > 1) return
-      await shop.sql('SELECT pg_terminate_backend($1::integer)', [await pidOf(tx as never)])
-      await ended(tx)
+      const pid = await pidOf(tx as never)
+      await Promise.all([ended(tx), shop.sql('SELECT pg_terminate_backend($1::integer)', [pid])])
     }),
   })
   const worker = await shop.work({ queues: [queue] })
