@@ -36,13 +36,19 @@ export function excerpt(text: string, length: number): string {
   return printable(shown)
 }
 
+/** JSON.stringify gives up at some thousands of levels, which SQL may store and JSON.parse read. */
+function isTooDeep(payload: unknown): boolean {
+  try {
+    JSON.stringify(payload)
+    return false
+  } catch {
+    return true
+  }
+}
+
 /** The beginning of a payload as JSON; one that is nested deeper than can be written is named as such. */
 export function excerptOfPayload(payload: unknown, length: number): string {
-  try {
-    return excerpt(JSON.stringify(payload), length)
-  } catch {
-    return '(nested too deep)'
-  }
+  return isTooDeep(payload) ? '(nested too deep)' : excerpt(JSON.stringify(payload), length)
 }
 
 export function write(text: string): void {
@@ -50,7 +56,20 @@ export function write(text: string): void {
 }
 
 export function writeJson(value: unknown): void {
-  write(escapeJson(JSON.stringify(value)))
+  write(escapeJson(isTooDeep(value) ? withoutDeepPayloads(value) : JSON.stringify(value)))
+}
+
+function withoutDeepPayloads(value: unknown): string {
+  let left = 0
+  const json = JSON.stringify(value, (key, part) => {
+    if (key !== 'payload' || !isTooDeep(part)) return part
+    left += 1
+    return null
+  })
+  note(
+    `${plural(left, 'payload')} nested too deep to be written as JSON: shown as null, SQL shows the whole.`,
+  )
+  return json
 }
 
 /** News beside the result, so that what goes through a pipe stays clean. */

@@ -71,6 +71,32 @@ describe('a person’s commands', () => {
     })
   })
 
+  it('show a payload that is nested deeper than JSON can be written, and those beside it', async () => {
+    await push('deep', ['b'])
+    await new pg.Pool({ connectionString: database.connectionString, max: 1, allowExitOnIdle: true }).query(
+      `SELECT lockstep.enqueue('deep', 'a', (repeat('[', 5500) || repeat(']', 5500))::jsonb)`,
+    )
+    const list = async (...command: string[]) => {
+      const shown = await lockstep(command, { env })
+      expect(shown.code).toBe(0)
+      expect(shown.stdout).toContain('(nested too deep)')
+      expect(shown.stdout).toContain('{"of":"b"}')
+      const written = await lockstep([...command, '--json'], { env })
+      expect(written).toMatchObject({ code: 0, stderr: expect.stringContaining('1 payload nested too deep') })
+      return JSON.parse(written.stdout).items
+    }
+    expect(await list('jobs', 'find', 'deep', '--by', 'id')).toMatchObject([
+      { id: 'a', payloads: [{ payload: null }] },
+      { id: 'b', payloads: [{ payload: { of: 'b' } }] },
+    ])
+    expect(await json('jobs', 'kill', 'deep', '--all')).toEqual({ done: 2, total: 2 })
+    expect(await list('morgue', 'list', 'deep', '--by', 'id')).toMatchObject([
+      { id: 'a', payload: null },
+      { id: 'b', payload: { of: 'b' } },
+    ])
+    expect(await json('morgue', 'delete', 'deep', '--all')).toEqual({ done: 2, total: 2 })
+  })
+
   it('pause, resume and reshard', async () => {
     await push(
       'mails',
