@@ -12,7 +12,7 @@ BEGIN
   IF octet_length(_text) <= 12582912 THEN
     RETURN sha256(convert_to(_text, 'UTF8'));
   END IF;
-  RAISE EXCEPTION 'jobs[%].payload must be at most 8 MiB: store large data elsewhere and push a reference to it', _index
-    USING ERRCODE = 'LK002';
+  RAISE EXCEPTION 'jobs[%].payload must be at most 8 MiB, or 12 MiB with its numbers written out: %', _index,
+    'store large data elsewhere and push a reference to it' USING ERRCODE = 'LK002';
 END
 $$;

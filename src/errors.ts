@@ -1,5 +1,6 @@
 /**
- * Every error of pg-lockstep: `code` is for programs, the message says what to do.
+ * Every error of pg-lockstep: `code` is for programs, the message says what to do. Any other error of the server comes as the
+ * driver has it, such as 57014 or 55P03 where a time-out of yours was over.
  *
  * - `LOCKSTEP_BAD_OPTION`, `LOCKSTEP_BAD_QUEUE`, `LOCKSTEP_BAD_JOB`, `LOCKSTEP_BAD_TRANSACTION`: mend the call.
  * - `LOCKSTEP_UNKNOWN_QUEUE`, `LOCKSTEP_SCHEMA_MISSING`, `LOCKSTEP_SCHEMA_OLD`, `LOCKSTEP_SCHEMA_NEW`,
@@ -8,6 +9,7 @@
  * - `LOCKSTEP_QUEUE_NOT_EMPTY`, `LOCKSTEP_QUEUE_IN_USE`, `LOCKSTEP_LOCKED`: see to what is in the way.
  * - `LOCKSTEP_CONNECTION`, `LOCKSTEP_AUTHENTICATION`, `LOCKSTEP_PERMISSION`, `LOCKSTEP_READ_ONLY`,
  *   `LOCKSTEP_POOLED`, `LOCKSTEP_ISOLATION`: mend the connection.
+ * - `LOCKSTEP_CLOSED`: `close()` was called before, or the pool ended.
  * - `LOCKSTEP_TRANSACTION_ABORTED`, `LOCKSTEP_CONFLICT`: roll back; a conflict is worth another try.
  * - `LOCKSTEP_TRANSACTION_OVER`: await what a handler sends through its transaction.
  * - `LOCKSTEP_TRANSACTION_LENT`: leave its end and its connection to the worker.

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { type DeleteQueueOptions, deleteQueue } from './admin/delete-queue.ts'
 import { act, find } from './admin/jobs.ts'
@@ -46,6 +47,8 @@ export interface LockstepOptions {
 
 const OPTIONS = ['connectionString', 'pool', 'schema', 'directUrl', 'logger', 'middleware']
 const APPLICATION_NAME = 'pg-lockstep'
+/** ms between looks at who still waits for a connection. */
+const CLOSING_PAUSE = 5
 
 type AnyQueue = Queue | string
 
@@ -57,6 +60,7 @@ export class Lockstep {
   readonly #directConfig: ConnectionConfig
   readonly #logger: Logger
   readonly #ownPool: boolean
+  #closing: Promise<void> | undefined
 
   /**
    * Connects when it is first used.
@@ -218,8 +222,21 @@ export class Lockstep {
     return deleteQueue(this.#database, queue, options)
   }
 
-  /** Ends the connections of this object's own; a `pool` that was given is left alone, and so are workers. */
-  async close(): Promise<void> {
-    if (this.#ownPool && !this.#database.pool.ending) await this.#database.pool.end()
+  /**
+   * Waits for what is under way, then ends the connections of this object's own; a `pool` that was given is left alone, and
+   * so are workers. From now on `enqueue` rejects with `LOCKSTEP_CLOSED`. What has a `tx` is the caller's to wait for.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    await this.#enqueuer.close()
+    if (!this.#ownPool) return
+    const { pool } = this.#database
+    // A pool that is ended forgets who waits for a connection: their promises would never settle.
+    while (pool.waitingCount > 0) await sleep(CLOSING_PAUSE)
+    await pool.end()
   }
 }

@@ -1,3 +1,5 @@
+import { ignoreRejection } from './promises.ts'
+
 /** What pino, and most loggers for Node, look like: fields first, message second. */
 export interface Logger {
   debug(fields: object, message: string): void
@@ -18,7 +20,7 @@ export const consoleLogger: Logger = {
 export function unfailing(logger: Logger): Logger {
   const safely = (level: keyof Logger) => (fields: object, message: string) => {
     try {
-      logger[level](fields, message)
+      ignoreRejection(logger[level](fields, message))
     } catch {}
   }
   const own: Logger = {

@@ -29,6 +29,8 @@ export interface EnqueueOptions {
   readonly wake?: boolean
 }
 
+const CLOSED = 'enqueue was called after close(): create another Lockstep, or close it later'
+
 /** Pushes jobs: all of a call or none. */
 export class Enqueuer {
   readonly #database: Database
@@ -36,6 +38,8 @@ export class Enqueuer {
   readonly #queues: KnownQueues
   readonly #gathering: Gathering
   readonly #joining: Joining
+  readonly #underWay = new Set<Promise<number>>()
+  #closed = false
 
   constructor(database: Database, middleware: readonly ClientMiddleware[]) {
     this.#database = database
@@ -45,8 +49,29 @@ export class Enqueuer {
     this.#joining = new Joining(database, this.#queues)
   }
 
-  /** Returns how many jobs were stored: a middleware may have dropped some. */
-  async enqueue<P>(
+  /** Resolves to how many jobs were stored: a middleware may have dropped some. */
+  enqueue<P>(
+    queue: Queue<P>,
+    jobs: NewJob<P> | Iterable<NewJob<P>>,
+    options: EnqueueOptions,
+  ): Promise<number> {
+    if (this.#closed) return Promise.reject(new LockstepError('LOCKSTEP_CLOSED', CLOSED))
+    const call = this.#enqueue(queue, jobs, options)
+    // What goes into a transaction of the caller's is his to wait for, over a connection of his.
+    if (options?.tx) return call
+    const ended = () => this.#underWay.delete(call)
+    this.#underWay.add(call)
+    call.then(ended, ended)
+    return call
+  }
+
+  /** Takes no more calls; resolves when those under way have ended, apart from those with `tx`. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await Promise.allSettled(this.#underWay)
+  }
+
+  async #enqueue<P>(
     queue: Queue<P>,
     jobs: NewJob<P> | Iterable<NewJob<P>>,
     options: EnqueueOptions,

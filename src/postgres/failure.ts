@@ -56,11 +56,26 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
   '40P01': ['LOCKSTEP_CONFLICT', 'roll the transaction back and try it again'],
 }
 
+/** What the pool's errors mean, which have no code. */
+const POOL_MEANINGS: readonly (readonly [RegExp, readonly [code: string, advice: string]])[] = [
+  [/^Cannot use a pool after calling end/, ['LOCKSTEP_CLOSED', 'create another Lockstep']],
+  [
+    /^timeout exceeded when trying to connect/,
+    [
+      'LOCKSTEP_CONNECTION',
+      'no connection of the pool came free in time, or the server does not answer: allow the pool more, or have fewer calls under way at once',
+    ],
+  ],
+]
+
 /** The driver's error as ours where we have something to add to it; any other as it is. */
 export function toLockstepError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof LockstepError) return error
-  const { code = '', hint } = error as Error & { code?: string; hint?: string }
-  const meaning = MEANINGS[hint?.includes('max_locks_per_transaction') ? NO_ROOM : code]
+  const { code, hint } = error as Error & { code?: string; hint?: string }
+  const meaning =
+    code === undefined
+      ? POOL_MEANINGS.find(([message]) => message.test(error.message))?.[1]
+      : MEANINGS[hint?.includes('max_locks_per_transaction') ? NO_ROOM : code]
   if (!meaning) return error
   const [ours, advice] = meaning
   return new DatabaseError(ours, [messageOf(error), advice || hint].filter(Boolean).join('; '), {

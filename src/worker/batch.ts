@@ -26,7 +26,7 @@ export async function workOff(
     settlements.settle(claimant, withoutHandler(performance, others))
   }
   if (sound.length === 0) return NONE
-  const ours = { ...performance, rounds: sound }
+  const ours = sound.length < rounds.length ? { ...performance, rounds: sound } : performance
   if (queue.transactional) return performInTransaction(settings, settlements, claimant, ours)
   const failed = await perform(ours, settings.middleware, settings.logger, undefined)
   settlements.settle(claimant, ended(ours, failed))

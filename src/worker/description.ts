@@ -1,5 +1,6 @@
 import { boundText, describeError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
+import { ignoreRejection } from '../promises.ts'
 import type { WorkerOptions } from './options.ts'
 
 /** What is stored of an error. */
@@ -16,8 +17,7 @@ export function describer(formatError: WorkerOptions['formatError'], logger: Log
     try {
       const text: unknown = formatError(error)
       if (typeof text === 'string') return boundText(text)
-      // A rejection nobody hears ends the process.
-      if (text instanceof Promise) text.catch(() => {})
+      ignoreRejection(text)
     } catch (thrown) {
       problem = `it threw ${classOf(thrown)}${placeOf(thrown)}`
     }

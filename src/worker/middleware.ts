@@ -9,8 +9,8 @@ export interface PerformCall {
 
 /**
  * Runs around `perform`. One that doesn't pass the error on makes the batch a success, one that throws makes it a
- * failure. `next()` may be called again once it has ended; while the handler runs, that is refused. A batch ends when its
- * handler has, even where a middleware doesn't await it.
+ * failure. `next()` may be called again once it has ended; while the handler runs, or after the batch has ended, that is
+ * refused. A batch ends when its middleware has returned and its handler has ended, even where a middleware doesn't await it.
  */
 export type ServerMiddleware = (call: PerformCall, next: () => Promise<void>) => unknown
 
@@ -23,9 +23,13 @@ export async function runMiddleware(
   if (chain.length === 0) return void (await perform())
   const under = new Set<Promise<void>>()
   let performing = false
+  let over = false
   const from = async (index: number): Promise<void> => {
     const middleware = chain[index]
     if (middleware) return void (await middleware(call, () => watched(from(index + 1))))
+    // What the batch had is stored by then, and others may have its ids.
+    if (over)
+      throw new Error('a middleware called next() after its batch had ended: return or await what it gives')
     if (performing) throw new Error('a middleware called next() again while the handler was running')
     performing = true
     try {
@@ -47,6 +51,7 @@ export async function runMiddleware(
   } finally {
     // Others may be given the ids as soon as this ends.
     while (under.size > 0) late.push(...(await Promise.allSettled(under)))
+    over = true
   }
   const failed = late.find((result) => result.status === 'rejected')
   if (failed) throw failed.reason

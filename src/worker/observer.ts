@@ -23,6 +23,8 @@ export class Observer implements SettlementObserver {
 
   completed({ served, shard, slot, startedAt }: Claimant, rounds: readonly Round[]): void {
     this.#tally.add(served.queueId, rounds.length, 0)
+    // Nobody pays for news that nobody hears.
+    if (this.#events.listenerCount('completed') === 0) return
     const ids = rounds.map(({ id }) => id)
     this.#events.emit('completed', {
       queue: served.queue.name,

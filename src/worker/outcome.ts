@@ -1,3 +1,4 @@
+import { ignoreRejection } from '../promises.ts'
 import type { Queue } from '../queue.ts'
 import { defaultRetryIn } from '../retry.ts'
 import type { Round } from '../store/claim.ts'
@@ -56,9 +57,10 @@ const A_CENTURY = 100 * 365 * 24 * 3600
 /** A `retryIn` that throws or answers what is no number must not lose the failure: the default stands in. */
 function secondsUntilRetry(queue: Queue, retryCount: number): number {
   try {
-    const seconds = queue.retryIn(retryCount)
+    const seconds: unknown = queue.retryIn(retryCount)
     if (typeof seconds === 'number' && !Number.isNaN(seconds))
       return Math.min(Math.max(seconds, 0), A_CENTURY)
+    ignoreRejection(seconds)
   } catch {}
   return defaultRetryIn(retryCount)
 }

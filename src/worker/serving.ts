@@ -103,7 +103,7 @@ export class Serving {
       if (taken[0]!.toLoad) await this.#loadAndWorkOff(lane, hand, taken[0]!)
       else await this.#workOff(lane, hand, taken)
       // A timer does not come between handlers that leave the event loop no turn.
-      if (!this.#mayBegin(lane, hand) || performance.now() > until) giveBack()
+      if (left.length > 0 && (!this.#mayBegin(lane, hand) || performance.now() > until)) giveBack()
     }
     clearTimeout(timer)
   }
@@ -144,7 +144,8 @@ export class Serving {
       holdsLease: () => identity.holds(hand.processId),
       since: new Date(),
     }
-    events.emit('started', { queue: served.queue.name, shard, slot, ids: rounds.map(({ id }) => id) })
+    if (events.listenerCount('started') > 0)
+      events.emit('started', { queue: served.queue.name, shard, slot, ids: rounds.map(({ id }) => id) })
     running.add(batch)
     let parts: readonly Round[][]
     try {

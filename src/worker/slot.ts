@@ -1,5 +1,6 @@
 import { OptionError } from '../errors.ts'
 import { show } from '../options.ts'
+import { ignoreRejection } from '../promises.ts'
 import type { Bell } from './bell.ts'
 import type { Scheduler } from './scheduler.ts'
 import { Loop, type Service } from './service.ts'
@@ -53,8 +54,10 @@ export class Slot implements Service {
     const { timetable, ready, serve } = this.#options
     if (!ready()) return this.#rest(UNREADY_PAUSE)
     const due = timetable.due(this.index)
+    // A scheduler may empty the list that it is given.
+    const declined = due.length > 0
     const pick = this.#pick(due)
-    if (!pick) return this.#rest(due.length > 0 ? DECLINED_PAUSE : timetable.untilNext(this.index))
+    if (!pick) return this.#rest(declined ? DECLINED_PAUSE : timetable.untilNext(this.index))
     const { shard } = pick.of
     shard.busy = true
     try {
@@ -71,6 +74,7 @@ export class Slot implements Service {
     try {
       const pick = this.#options.scheduler.pick(due) ?? undefined
       if (pick === undefined || due.includes(pick)) return pick
+      ignoreRejection(pick)
       throw new OptionError(
         `scheduler.pick must return one of the candidates it was given, not a copy, or undefined: not ${show(pick)}`,
       )

@@ -141,7 +141,7 @@ export class Worker extends WorkerEmitter {
    * has not ended is given back, its numbers unchanged.
    *
    * Resolves to false where a handler ignores its signal. Its jobs stay claimed until it ends, or until the lease
-   * does after this process has: two handlers of one id would be worse.
+   * does after this process has: two handlers of one id would be worse. A handler that awaits it waits for itself.
    */
   stop(): Promise<boolean> {
     this.#stopped ??= this.#stop()

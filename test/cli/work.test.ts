@@ -211,6 +211,16 @@ describe('a process that is stopped for longer than its lease, and whose handler
   })
 })
 
+it.each(['1', '2'])('process.exit(0) in a handler is no good end, with --processes %s', async (processes) => {
+  await push('deadly', 'exit')
+  const command = work('deadly.ts', '--processes', processes, '--drain', '--lease', '500')
+  const { code } = await command.ended
+  expect(command.lines).toContainEqual(expect.objectContaining({ event: 'exit' }))
+  // Alone it ends with its job undone; a parent starts others, until the job has crashed too often.
+  expect(code).toBe(processes === '1' ? 1 : 0)
+  expect((await library.findDead('deadly')).items).toHaveLength(processes === '1' ? 0 : 1)
+})
+
 describe('--processes', () => {
   const works = (line: { event?: string; msg: string }) => line.event === 'child' && /works/.test(line.msg)
   const isAlive = (pid: number) => existsSync(`/proc/${pid}`)
@@ -227,6 +237,15 @@ describe('--processes', () => {
     command.child.kill('SIGTERM')
     expect((await command.ended).code).toBe(0)
     expect(isAlive(successor.child as number)).toBe(false)
+  })
+
+  it('starts another though a job killed the first before any had said that it works', async () => {
+    await push('deadly', 'kill')
+    const command = work('deadly.ts', '--processes', '2', '--drain', '--lease', '500')
+    const { code } = await command.ended
+    expect(command.lines).toContainEqual(expect.objectContaining({ signal: 'SIGKILL', pause: 250 }))
+    expect(code).toBe(0)
+    expect((await library.findDead('deadly')).items).toMatchObject([{ id: 'kill' }])
   })
 
   it('leaves no child behind when the parent is killed', async () => {

@@ -140,7 +140,8 @@ describe('R1 enqueue_many from SQL', () => {
         ids,
         payloads,
       ])
-    const refusal = 'jobs[2].payload must be at most 8 MiB: store large data elsewhere'
+    const refusal =
+      'jobs[2].payload must be at most 8 MiB, or 12 MiB with its numbers written out: store large data elsewhere'
     await expect(push(['a', 'b', 'c', 'd'], ['1', '2', large, '4'])).rejects.toThrow(refusal)
     expect(await board.countJobs()).toBe(0)
     await push(['a', 'c'], ['1', '1e131071'])

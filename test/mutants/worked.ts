@@ -322,6 +322,14 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/middleware'],
   },
   {
+    name: 'a middleware that begins the handler after its batch',
+    promise: 'P1',
+    breaks:
+      'Behind a middleware that forgets to return, a handler runs without a claim, beside another of its id.',
+    edits: [source('worker/middleware', 'over = true', '')],
+    tests: ['worker/middleware'],
+  },
+  {
     name: 'a completion in the handler’s encoding',
     promise: 'P3',
     breaks: 'The ids that are completed are those whose bytes look the same: somebody else’s.',

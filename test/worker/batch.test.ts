@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type JobInfo, Lockstep } from '../../src/index.ts'
+import { type JobInfo, Lockstep, type Logger } from '../../src/index.ts'
 import { Recorder } from '../support/recorder.ts'
 import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
@@ -28,6 +28,25 @@ test('a logger that throws costs neither job nor stop', async () => {
   await shop.lockstep.enqueue(queue, { id: 'a' })
   expect(await died).toMatchObject({ error: new Error('no') })
   expect(await worker.stop()).toBe(true)
+})
+
+test('callbacks whose promises reject end nothing: a logger, and a retryIn, which the default stands in for', async () => {
+  const later = () => Promise.reject(new Error('later'))
+  const logger = { debug: later, info: later, warn: later, error: later } as unknown as Logger
+  const lockstep = new Lockstep({ connectionString: shop.connectionString, logger })
+  shop.later(() => lockstep.close())
+  const queue = shop.queue({
+    retryIn: later as unknown as () => number,
+    perform: (_, context) => {
+      context.logger.warn({}, 'nobody hears')
+      throw new Error('no')
+    },
+  })
+  const worker = shop.create({ queues: [queue] }, lockstep)
+  await worker.start()
+  const failed = next(worker, 'failed')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  expect((await failed).retryIn).toBeGreaterThanOrEqual(15)
 })
 
 test('R9: a batch has up to batchSize ids of one shard in perform_in order, ties by id', async () => {

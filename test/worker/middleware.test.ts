@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { ServerMiddleware } from '../../src/index.ts'
@@ -113,6 +114,32 @@ test('P1: a middleware can’t have the handler run twice at once; once more aft
   await completed
   expect(runs).toBe(3)
 })
+
+test.each([false, true])(
+  'P1: after its batch has ended, a middleware can’t begin the handler any more (transactional: %s)',
+  async (transactional) => {
+    let runs = 0
+    const perform = () => {
+      runs += 1
+    }
+    const refused: Promise<unknown>[] = []
+    const forgetful: ServerMiddleware = (_, perform) => {
+      const late = async () => {
+        await once(worker, 'completed')
+        await perform()
+      }
+      refused.push(late().catch((error) => error.message))
+    }
+    const queue = transactional ? shop.transactional({ perform }) : shop.queue({ perform })
+    const worker = await shop.work({ queues: [queue], middleware: [forgetful] })
+    const completed = next(worker, 'completed')
+    await shop.lockstep.enqueue(queue, { id: 'a' })
+    await completed
+    const message = 'a middleware called next() after its batch had ended: return or await what it gives'
+    expect(await Promise.all(refused)).toEqual([message])
+    expect(runs).toBe(0)
+  },
+)
 
 test('a listener that throws does so outside the worker: the job is completed, and the next ones too', async () => {
   const queue = shop.queue({ perform() {} })

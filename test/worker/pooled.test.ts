@@ -88,7 +88,7 @@ describe.skipIf(!hasPgBouncer())('where a pooler’s sessions are SERIALIZABLE b
       }),
     })
     const worker = shop.create({ queues: [queue], slots: 3 }, open())
-    const reads = watchReads()
+    const reads = await watchReads()
     await worker.start()
     const producer = new Producer(shop, queue, 15)
     await eventually(() => expect(recorder.runs.length).toBeGreaterThan(100))
@@ -97,7 +97,7 @@ describe.skipIf(!hasPgBouncer())('where a pooler’s sessions are SERIALIZABLE b
     expect(lost(recorder.runs, producer.pushed)).toEqual([])
     expect(overlaps(recorder.runs)).toEqual([])
     expect(inversions(recorder.runs, (payload) => payload as number)).toEqual([])
-    expect(await reads.stop()).toEqual([])
+    expect(await reads()).toEqual([])
   })
 
   function open(): Lockstep {
@@ -111,25 +111,20 @@ describe.skipIf(!hasPgBouncer())('where a pooler’s sessions are SERIALIZABLE b
     return lockstep
   }
 
-  /** Looks, again and again, for what SERIALIZABLE transactions have read of the tables of a worker. */
-  function watchReads(): { stop(): Promise<string[]> } {
-    const found = new Set<string>()
-    let stopped = false
-    const watching = (async () => {
-      while (!stopped) {
-        const rows = await shop.sql<{ name: string }>(
-          `SELECT DISTINCT l.relation::regclass::text AS name FROM pg_locks l
-           WHERE l.mode = 'SIReadLock' AND l.relation IN ('lockstep.processes'::regclass, 'lockstep.counters'::regclass)`,
-        )
-        for (const { name } of rows) found.add(name)
-      }
-    })()
-    return {
-      async stop() {
-        stopped = true
-        await watching
-        return [...found]
-      },
+  /**
+   * What SERIALIZABLE transactions read of the tables of a worker. While another one is open that began before them, the server
+   * remembers it of each.
+   */
+  async function watchReads(): Promise<() => Promise<string[]>> {
+    const witness = await shop.session()
+    await witness.query('BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT FROM pg_class')
+    return async () => {
+      const rows = await shop.sql<{ name: string }>(
+        `SELECT DISTINCT l.relation::regclass::text AS name FROM pg_locks l
+         WHERE l.mode = 'SIReadLock' AND l.relation IN ('lockstep.processes'::regclass, 'lockstep.counters'::regclass)`,
+      )
+      await witness.query('COMMIT')
+      return rows.map(({ name }) => name)
     }
   }
 })

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { type Candidate, lag, type Queue, type Scheduler, seq, strict, weighted } from '../../src/index.ts'
 import { eventually, next, useWorkshop } from '../support/workshop.ts'
@@ -162,6 +163,40 @@ describe('R13: a worker follows its scheduler', () => {
     })
     await completed
     expect(await worker.stop()).toBe(true)
+  })
+
+  test('one that empties the list it is given declines, and is not asked without pause', async () => {
+    const queue = shop.queue({ perform() {} })
+    let picks = 0
+    const greedy: Scheduler = {
+      pick(candidates) {
+        if (candidates.length > 0) picks += 1
+        return (candidates as unknown as never[]).splice(0)[0]
+      },
+    }
+    const worker = await shop.work({ queues: [queue], slots: 1, scheduler: greedy })
+    await shop.lockstep.enqueue(queue, { id: 'a' })
+    await next(worker, 'failure')
+    const before = picks
+    await sleep(500)
+    expect(picks - before).toBeLessThan(20)
+  })
+
+  test('one that picks by a promise is told so, and a rejection of it ends nothing', async () => {
+    const queue = shop.queue({ perform() {} })
+    let picks = 0
+    const slow = {
+      pick(candidates: readonly Candidate[]) {
+        if (candidates.length > 0) picks += 1
+        return picks === 1 ? Promise.reject(new Error('later')) : candidates[0]
+      },
+    } as unknown as Scheduler
+    const worker = await shop.work({ queues: [queue], slots: 1, scheduler: slow })
+    const failure = next(worker, 'failure')
+    const completed = next(worker, 'completed')
+    await shop.lockstep.enqueue(queue, { id: 'a' })
+    expect(await failure).toMatchObject({ code: 'LOCKSTEP_BAD_OPTION' })
+    await completed
   })
 })
 

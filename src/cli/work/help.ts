@@ -37,7 +37,7 @@ or at once, so that nothing is worked on twice; the last line of its log says so
 
 Exit codes:
   0         stopped in good order, or drained
-  1         could not start, or a handler ignored its signal
+  1         could not start, or a handler ignored its signal or called process.exit()
   2         wrong usage
   75        a later release has migrated the database, and this one can't work with
             it: start the new one in its place

@@ -27,6 +27,9 @@ export async function runWorker(
   const lockstep = new Lockstep({ ...connection, logger })
   const worker = createWorker(lockstep, queues, flags, rank)
   const endLog = logWorker(worker, logger)
+  const endWatch = refuseEarlyExit(logger)
+  // Handlers may run, and kill the process, before it has started in full.
+  worker.once('started', onReady)
   const starting = worker.start()
   const stopped = Promise.race([untilSignal(worker, starting, logger), untilOutdated(worker)])
   await starting
@@ -37,10 +40,28 @@ export async function runWorker(
   onReady()
   if (flags.drain) stopWhenDrained(lockstep, worker, names, logger)
   const code = await stopped
+  endWatch()
   endLog()
   logger.info({ event: 'stopped', processId: worker.processId }, 'stopped')
   await lockstep.close()
   return code
+}
+
+/**
+ * A handler that calls `process.exit(0)` ends the process with jobs in work. Nobody may take that for a worker that has stopped,
+ * or has drained its queues.
+ */
+function refuseEarlyExit(logger: Logger): () => void {
+  const refuse = (code: number) => {
+    if (code !== EXIT.ok) return
+    logger.error(
+      { event: 'exit' },
+      'process.exit(0) was called while the worker ran: what was in work has crashed',
+    )
+    process.exitCode = EXIT.failed
+  }
+  process.on('exit', refuse)
+  return () => void process.off('exit', refuse)
 }
 
 function createWorker(lockstep: Lockstep, queues: readonly Queue[], flags: WorkFlags, rank: Rank): Worker {

@@ -27,7 +27,7 @@ export function followParent(): void {
   if (!process.connected) process.kill(process.pid, 'SIGTERM')
 }
 
-/** In a child: says that it works. */
+/** In a child: says that it works, when it has started and before its first handler. */
 export function reportReady(): void {
   if (process.connected) process.send!('ready')
 }
