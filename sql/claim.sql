@@ -88,7 +88,6 @@ DECLARE
   _have_run boolean;
   _n integer;
   _last integer := 0;
-  _payload jsonb;
   _floor bigint;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -165,8 +164,8 @@ BEGIN
     END IF;
 
     fence := _fence;
-    FOR _n, _payload, score, seq, cut IN
-      SELECT c.n::integer, p.payload, p.score::text, p.seq, false
+    FOR _n, payload, score, seq, cut IN
+      SELECT c.n::integer, p.payload, p.score::text, p.seq, NULL::boolean
       FROM unnest(_places, _ids) WITH ORDINALITY AS c(place, id, n)
       LEFT JOIN LATERAL (
         SELECT p.payload, p.score, p.seq FROM @schema@.payloads p
@@ -187,7 +186,7 @@ BEGIN
         place := _places[_n];
         id := _ids[_n];
         perform_in := @schema@.micros(_perform_ins[_n]);
-        passed := false;
+        passed := NULL;
         _floor := greatest(_budget - _max_bytes[place], 0);
         IF _have_run OR _suspects THEN
           retry_count := _retry_counts[_n];
@@ -195,13 +194,11 @@ BEGIN
           rescued := _rescued[_n];
           error := _errors[_n];
         END IF;
-      ELSIF passed THEN
-        CONTINUE;
-      ELSIF id IS NOT NULL THEN
+      ELSIF passed OR id IS NOT NULL THEN
+        CONTINUE WHEN passed;
         id := NULL;
         perform_in := NULL;
       END IF;
-      payload := _payload;
       _budget := _budget - greatest(octet_length(payload), 64);
       IF _budget < _floor THEN
         payload := NULL;
