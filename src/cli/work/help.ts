@@ -33,7 +33,7 @@ Examples:
 
 A process that could not renew its lease, or was stopped for longer, aborts its
 handlers' signals. Where they run on, it kills itself shortly before the lease ends,
-or at once, so that nothing is worked on twice; the last line of its log says so.
+or at once, so that nothing is worked on twice; the end of its log says so.
 
 Exit codes:
   0         stopped in good order, or drained
