@@ -14,7 +14,9 @@
 -- Before the first claim of a session fences are made to go on above those of the server's past (note_timeline).
 --
 -- A claim is committed so that a crash of the server doesn't forget it, whatever the default is: it would be somebody else's
--- while its handler runs. The setting lasts until the end of the transaction, so also behind a pooler it reaches nobody else.
+-- while its handler runs. It is set even where the default will do: the server may be told of another one before the COMMIT,
+-- which comes in a message of its own. The setting lasts until the end of the transaction, so also behind a pooler it reaches
+-- nobody else.
 --
 -- 1. Lock due rows in (perform_in, id) order, from the cursor on. Rows that a producer's open transaction holds
 --    are skipped, not waited for. A row is claimable if nobody has it, or its process is gone.
@@ -93,9 +95,7 @@ BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     PERFORM @schema@.require_read_committed();
   END IF;
-  IF current_setting('synchronous_commit') = 'off' THEN
-    PERFORM set_config('synchronous_commit', 'on', true);
-  END IF;
+  PERFORM set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), true);
   IF current_setting('lockstep.timeline_noted', true) IS DISTINCT FROM '@schema@' THEN
     PERFORM @schema@.note_timeline();
     PERFORM set_config('lockstep.timeline_noted', '@schema@', false);

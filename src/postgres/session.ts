@@ -43,11 +43,13 @@ const SETTINGS = [
 ]
 
 /**
- * Where the default is `off`: commits that a crash of the server doesn't forget. Else others could take what a process
- * believes its own, since a claim, or the renewal of a lease, has vanished. `local` and `remote_write` survive that
- * too, and stay: what they risk is a failover.
+ * Commits that a crash of the server doesn't forget, though the default be `off`, or become it while the session lasts. Else
+ * others could take what a process believes its own, since a claim, or the renewal of a lease, has vanished. `local` and
+ * `remote_write` survive that too, and stay: what they risk is a failover.
  */
-const DURABLE = 'SET synchronous_commit = on'
+function durably(commit: string): string {
+  return `SET synchronous_commit = ${commit === 'off' ? 'on' : commit}`
+}
 
 /**
  * Where no handler runs, no time-outs of the server's: calls have some of ours, after which their connection goes. One that
@@ -99,7 +101,7 @@ export async function prepareSession(client: Client, use: SessionUse): Promise<S
 }
 
 function settingsFor(use: SessionUse, { version, commit }: Found): string[] {
-  const settings = commit === 'off' ? [...SETTINGS, DURABLE] : SETTINGS
+  const settings = [...SETTINGS, durably(commit)]
   if (use === 'lent') return settings
   return [...settings, ...OWN_SETTINGS, ...(version >= POSTGRES_17 ? [TRANSACTION_TIMEOUT] : [])]
 }

@@ -1,6 +1,8 @@
 import { type Mutant, source, sql } from './mutant.ts'
 
-const DURABLY = `  IF current_setting('synchronous_commit') = 'off' THEN
+const DURABLY = `  PERFORM set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), true);
+`
+const ONLY_WHERE_OFF = `  IF current_setting('synchronous_commit') = 'off' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
 `
@@ -45,11 +47,27 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P1',
     breaks:
       'Where synchronous_commit is off, a crash of the server takes a renewal back that the process counts on.',
+    edits: [source('postgres/session', '[...SETTINGS, durably(commit)]', 'commit ? SETTINGS : []')],
+    tests: ['worker/p1-durable'],
+  },
+  {
+    name: 'a claim, and its end, that are forgotten where the default changes before the COMMIT',
+    promise: 'P1',
+    breaks:
+      'Where synchronous_commit is turned off while a claim is under way, a crash of the server forgets it.',
+    edits: [sql('claim', DURABLY, ONLY_WHERE_OFF), sql('hold', DURABLY, ONLY_WHERE_OFF)],
+    tests: ['worker/p1-durable'],
+  },
+  {
+    name: 'a lease in a session that follows the default',
+    promise: 'P1',
+    breaks:
+      'Where synchronous_commit is turned off while a worker runs, a crash of the server shortens its lease.',
     edits: [
       source(
         'postgres/session',
-        "commit === 'off' ? [...SETTINGS, DURABLE] : SETTINGS",
-        'commit ? SETTINGS : []',
+        '[...SETTINGS, durably(commit)]',
+        "commit === 'off' ? [...SETTINGS, durably(commit)] : SETTINGS",
       ),
     ],
     tests: ['worker/p1-durable'],

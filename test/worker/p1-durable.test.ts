@@ -1,7 +1,9 @@
+import pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Lockstep, type Queue } from '../../src/index.ts'
+import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { startPooler } from '../support/pooler.ts'
-import { eventually, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()
 
@@ -11,10 +13,11 @@ interface Commit {
   level: string
 }
 
-beforeAll(async () => {
-  await shop.sql(`CREATE TABLE commits (number bigserial, what text, level text)`)
+/** Has each commit that changes a job or a process noted. */
+async function noteCommits(sql: (text: string) => Promise<unknown>): Promise<void> {
+  await sql(`CREATE TABLE commits (number bigserial, what text, level text)`)
   // Deferred: it runs as a part of the commit.
-  await shop.sql(`CREATE FUNCTION note_commit() RETURNS trigger LANGUAGE plpgsql AS $$
+  await sql(`CREATE FUNCTION note_commit() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
       INSERT INTO commits (what, level) VALUES (
         CASE
@@ -30,10 +33,12 @@ beforeAll(async () => {
       RETURN NULL;
     END $$`)
   for (const table of ['jobs', 'processes']) {
-    await shop.sql(`CREATE CONSTRAINT TRIGGER noted AFTER INSERT OR UPDATE OR DELETE ON lockstep.${table}
+    await sql(`CREATE CONSTRAINT TRIGGER noted AFTER INSERT OR UPDATE OR DELETE ON lockstep.${table}
       DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION note_commit()`)
   }
-})
+}
+
+beforeAll(() => noteCommits((text) => shop.sql(text)))
 
 /** For sessions that begin from now on, until the test ends. */
 async function setDefault(level: string): Promise<void> {
@@ -123,4 +128,85 @@ describe.each(['directly', 'through a pooler'] as const)('%s', (way) => {
     await playAll(lockstep, (options) => shop.queue(options!))
     expect(await commits()).toEqual(at(level, [...ROUNDS, ...LEASES, 'push']).sort())
   })
+})
+
+describe('where it is turned off while a worker runs', () => {
+  const GATE = 42
+  let server: EmbeddedServer
+  let admin: pg.Client
+
+  beforeAll(async () => {
+    server = await startEmbeddedPostgres({ settings: { fsync: 'off' } })
+    admin = new pg.Client(server.connectionString)
+    await admin.connect()
+    const lockstep = new Lockstep({ connectionString: server.connectionString })
+    await lockstep.migrate()
+    await lockstep.close()
+    await noteCommits((text) => admin.query(text))
+    await admin.query(`CREATE FUNCTION pass_gate() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN PERFORM pg_advisory_xact_lock_shared(${GATE}); RETURN NULL; END $$`)
+    await admin.query(`CREATE TRIGGER gate AFTER UPDATE OR DELETE ON lockstep.jobs
+      FOR EACH ROW EXECUTE FUNCTION pass_gate()`)
+    return async () => {
+      await admin.end()
+      await server.stop()
+    }
+  })
+
+  async function setDefault(level: 'on' | 'off'): Promise<void> {
+    await admin.query(`ALTER SYSTEM SET synchronous_commit = ${level}`)
+    await admin.query('SELECT pg_reload_conf()')
+    await eventually(async () =>
+      expect((await admin.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: level }]),
+    )
+  }
+
+  /** While what is under way waits at the gate: it hears of it before its COMMIT, which is a message of its own. */
+  async function turnOffMeanwhile(begin: () => unknown): Promise<void> {
+    await setDefault('on')
+    await admin.query(`SELECT pg_advisory_lock(${GATE})`)
+    await begin()
+    await eventually(async () => {
+      const { rows } = await admin.query(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`)
+      expect(rows).toHaveLength(1)
+    })
+    await setDefault('off')
+    await admin.query(`SELECT pg_advisory_unlock(${GATE})`)
+  }
+
+  test.each(['directly', 'through a pooler'])(
+    'P1: no crash takes a claim, its end or a lease back, %s',
+    async (way) => {
+      const { connectionString } = server
+      const pooler = way === 'directly' ? undefined : await startPooler(connectionString)
+      shop.later(() => pooler?.close())
+      const lockstep = new Lockstep({
+        connectionString: pooler?.connectionString ?? connectionString,
+        directUrl: connectionString,
+        logger: shop.logger,
+      })
+      shop.later(() => lockstep.close())
+      const gate = new Gate()
+      const queue = shop.queue({ perform: () => gate.opened })
+      await setDefault('on')
+      const worker = shop.create({ queues: [queue], lease: 500 }, lockstep)
+      await worker.start()
+      await admin.query('TRUNCATE commits')
+      const started = next(worker, 'started')
+      await turnOffMeanwhile(() => lockstep.enqueue(queue, { id: 'a' }))
+      await started
+      const completed = next(worker, 'completed')
+      await turnOffMeanwhile(() => gate.open())
+      await completed
+      const ofKind = async (kind: string) =>
+        (await admin.query<Commit>('SELECT level FROM commits WHERE what = $1', [kind])).rows
+      expect(await ofKind('claim')).toEqual([{ level: 'on' }])
+      expect(await ofKind('completion')).toEqual([{ level: 'on' }])
+      const renewals = (await ofKind('update of a lease')).length
+      await eventually(async () =>
+        expect((await ofKind('update of a lease')).length).toBeGreaterThan(renewals + 1),
+      )
+      expect(new Set((await ofKind('update of a lease')).map(({ level }) => level))).toEqual(new Set(['on']))
+    },
+  )
 })
