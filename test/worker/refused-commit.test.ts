@@ -213,12 +213,13 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
         else stopped ??= worker.stop()
       },
     })
+    const worker = shop.create({ queues: [queue], shutdownTimeout: 10_000 })
+    // One that is told to stop while it starts, starts first.
+    await worker.start()
     await shop.lockstep.enqueue(
       queue,
       ids.map((id) => ({ id })),
     )
-    const worker = shop.create({ queues: [queue], shutdownTimeout: 10_000 })
-    await worker.start()
     await eventually(() => expect(stopped).toBeDefined())
     expect(await stopped).toBe(true)
     expect(performed).toEqual([ids, ['a', 'b']])
