@@ -148,6 +148,8 @@ async function renew(): Promise<void> {
       late(),
     ])
     const expected = renewing.filter((identity) => identities.includes(identity))
+    // While the answer was under way the lease has ended, or they have retired: it says nothing of those that are left.
+    if (expected.length === 0) return void (identities.length > 0 && renewIn(0))
     if (expected.every((identity) => alive.includes(identity))) renewed(askedAt)
     else end()
   } catch (error) {

@@ -265,12 +265,14 @@ export class Field {
     return readTruth(this)
   }
 
-  /** Leaves nothing behind. */
-  async close(): Promise<void> {
+  /** Leaves nothing behind, but for the logs where they are kept: then it returns where they are. */
+  async close({ keepsLogs = false } = {}): Promise<string | undefined> {
     await Promise.all([this.producers.disband(), this.workers.disband()])
     await this.pool.end()
     await this.server.stop()
+    if (keepsLogs) return this.#directory
     rmSync(this.#directory, { recursive: true, force: true })
+    return undefined
   }
 
   /** Others at each try: one whose answer was lost may have been committed. */

@@ -259,6 +259,20 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/p1-lease'],
   },
   {
+    name: 'a lease that is lengthened after its end',
+    promise: 'P1',
+    breaks:
+      'A process that was stopped for longer than its lease goes on, and begins what others have taken over: all that it asks about its lease says yes.',
+    edits: [
+      source(
+        'worker/lease-thread',
+        '    if (expected.length === 0) return void (identities.length > 0 && renewIn(0))\n',
+        '',
+      ),
+    ],
+    tests: ['worker/lease-thread'],
+  },
+  {
     name: 'jobs kept in hand',
     promise: 'P8',
     breaks: 'A handler that becomes slow makes all that was taken with it wait.',

@@ -1,0 +1,47 @@
+import { once } from 'node:events'
+import { expect, test } from 'vitest'
+import { connectionConfig } from '../../src/postgres/connection.ts'
+import { LeaseState } from '../../src/worker/lease-state.ts'
+import type { LeaseMessage, LeaseThreadData } from '../../src/worker/lease-thread.ts'
+import { startThread } from '../../src/worker/start-thread.ts'
+import { eventually, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+const LEASE = 1_000
+
+// As where a process was stopped for longer than its lease: its timers and the server's answer come all at once. The main
+// thread reads the deadline before it hears that the lease has ended.
+test('P1: a renewal whose answer comes after the end of the lease does not lengthen it', async () => {
+  const state = new LeaseState()
+  const thread = startThread('lease-thread', {
+    config: connectionConfig(shop.connectionString, 'lease'),
+    schema: 'lockstep',
+    info: { host: 'here', pid: process.pid, version: '0', slots: 1, queues: [] },
+    lease: LEASE,
+    killAtEnd: false,
+    numbers: state.numbers,
+    leases: 0,
+  } satisfies LeaseThreadData)
+  shop.later(() => thread.terminate())
+  const message = async (): Promise<LeaseMessage> => (await once(thread, 'message'))[0]
+  thread.postMessage({ kind: 'register' })
+  const registered = await message()
+  expect(registered).toMatchObject({ kind: 'registered', leases: 1 })
+  const deadline = () => state.deadlineOf(1)
+
+  // Who removes it holds the row, so that renewals wait.
+  const remover = await shop.session()
+  await remover.query('BEGIN; DELETE FROM lockstep.processes')
+  let told = await message()
+  for (; told.kind !== 'ending'; told = await message());
+  const ended = deadline()
+  const waiting = () =>
+    shop.sql(`SELECT FROM pg_stat_activity WHERE application_name = 'lease' AND wait_event_type = 'Lock'`)
+  expect((await waiting()).length).toBeGreaterThan(0)
+  await remover.query('COMMIT')
+  await eventually(async () => expect(await waiting()).toEqual([]))
+  // Its answer is not told of: what is asked after it is answered after it.
+  thread.postMessage({ kind: 'register' })
+  expect(await message()).toMatchObject({ kind: 'registered', leases: 2 })
+  expect(deadline()).toBe(ended)
+})
