@@ -76,17 +76,17 @@ async function bear(duration: number): Promise<number> {
 
 async function soak(duration: number, chance: Chance, faults: readonly Fault[]): Promise<number> {
   const field = await Field.open({ workers: WORKERS, producers: PRODUCERS, scale: LARGE })
-  let isWell = false
+  let unbroken = false
   try {
     const { blows, broken } = await fight(field, duration, chance, faults)
     if (broken) console.error(broken)
     const verdict = judge(field, await field.settle())
     console.log(drawReport(blows, faults, verdict))
     console.log(drawSummary(blows, verdict, duration / 1000))
-    isWell = !broken && complaints(verdict).length === 0
-    return isWell ? 0 : 1
+    unbroken = !broken && complaints(verdict).length === 0
+    return unbroken ? 0 : 1
   } finally {
-    const logs = await field.close({ keepsLogs: !isWell })
+    const logs = await field.close({ keepsLogs: !unbroken })
     if (logs) console.log(`What handlers did, and what was pushed, is written down in ${logs}`)
   }
 }
