@@ -36,19 +36,19 @@ export function excerpt(text: string, length: number): string {
   return printable(shown)
 }
 
-/** JSON.stringify gives up at some thousands of levels, which SQL may store and JSON.parse read. */
-function isTooDeep(payload: unknown): boolean {
+/** Undefined where it is nested deeper than JSON.stringify goes: some thousands of levels, which SQL stores and JSON.parse reads. */
+function jsonOf(value: unknown): string | undefined {
   try {
-    JSON.stringify(payload)
-    return false
+    return JSON.stringify(value)
   } catch {
-    return true
+    return undefined
   }
 }
 
 /** The beginning of a payload as JSON; one that is nested deeper than can be written is named as such. */
 export function excerptOfPayload(payload: unknown, length: number): string {
-  return isTooDeep(payload) ? '(nested too deep)' : excerpt(JSON.stringify(payload), length)
+  const json = jsonOf(payload)
+  return json === undefined ? '(nested too deep)' : excerpt(json, length)
 }
 
 export function write(text: string): void {
@@ -56,13 +56,13 @@ export function write(text: string): void {
 }
 
 export function writeJson(value: unknown): void {
-  write(escapeJson(isTooDeep(value) ? withoutDeepPayloads(value) : JSON.stringify(value)))
+  write(escapeJson(jsonOf(value) ?? withoutDeepPayloads(value)))
 }
 
 function withoutDeepPayloads(value: unknown): string {
   let left = 0
   const json = JSON.stringify(value, (key, part) => {
-    if (key !== 'payload' || !isTooDeep(part)) return part
+    if (key !== 'payload' || jsonOf(part) !== undefined) return part
     left += 1
     return null
   })
