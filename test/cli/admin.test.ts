@@ -10,14 +10,18 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 let database: TestDatabase
 let env: NodeJS.ProcessEnv
 let library: Lockstep
+let client: pg.Client
 
 beforeAll(async () => {
   database = await createDatabase()
   env = { DATABASE_URL: database.connectionString }
   library = new Lockstep({ connectionString: database.connectionString })
   await library.migrate()
+  client = new pg.Client(database.connectionString)
+  await client.connect()
 })
 afterAll(async () => {
+  await client.end()
   await library.close()
   await database.drop()
 })
@@ -39,9 +43,7 @@ async function json(...args: string[]): Promise<unknown> {
 describe('a person’s commands', () => {
   it('jobs: find, perform now, kill, delete; morgue: list, requeue, delete', async () => {
     await push('orders', ['a', 'b', 'c', 'd'])
-    await new pg.Pool({ connectionString: database.connectionString, max: 1, allowExitOnIdle: true }).query(
-      "UPDATE lockstep.jobs SET perform_in = '2999-01-01', retry_count = 2 WHERE id = 'd'",
-    )
+    await client.query("UPDATE lockstep.jobs SET perform_in = '2999-01-01', retry_count = 2 WHERE id = 'd'")
     expect(
       await json('jobs', 'find', 'orders', '--id-from', 'b', '--id-to', 'c', '--by', 'id', '--desc'),
     ).toMatchObject({
@@ -73,7 +75,7 @@ describe('a person’s commands', () => {
 
   it('show a payload that is nested deeper than JSON can be written, and those beside it', async () => {
     await push('deep', ['b'])
-    await new pg.Pool({ connectionString: database.connectionString, max: 1, allowExitOnIdle: true }).query(
+    await client.query(
       `SELECT lockstep.enqueue('deep', 'a', (repeat('[', 5500) || repeat(']', 5500))::jsonb)`,
     )
     const list = async (...command: string[]) => {
