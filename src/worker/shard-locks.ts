@@ -105,7 +105,11 @@ export class ShardLocks implements Service {
       .then(async () => {
         const session = await this.#connected()
         try {
-          return await work(session)
+          const result = await work(session)
+          // The answer and the session's end may come in one piece: then `onLost` was told before who asked goes on, who would
+          // believe for good what was locked a moment ago.
+          if (this.#session !== session) throw new Error('Connection terminated after its answer')
+          return result
         } catch (error) {
           this.#lose(session)
           throw toLockstepError(error)

@@ -203,6 +203,13 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/lease', 'worker/backends'],
   },
   {
+    name: 'locks believed whose session ended with its answer',
+    promise: 'R12',
+    breaks: 'A process that believes itself locked is alive to nobody, and takes no shard for good.',
+    edits: [source('worker/shard-locks', 'if (this.#session !== session) throw', 'if (!this) throw')],
+    tests: ['worker/shard-locks'],
+  },
+  {
     name: 'a frozen process keeps its shards',
     promise: 'P8',
     breaks: 'Nobody serves the shards of a process that was stopped.',

@@ -35,14 +35,18 @@ const clockSet: Fault = {
   },
 }
 
+/** Sometimes again just when there is another, in the middle of what it begins with. */
 function terminated(kind: Backend): Fault {
   return {
     name: `${kind} connection terminated`,
     weight: 4,
     async inject(field, chance) {
-      const pids = await field.patiently(() => backends(field, kind))
-      if (pids.length > 0)
-        await field.patiently(() => field.sql('SELECT pg_terminate_backend($1)', [chance.pick(pids)]))
+      for (let left = chance.int(1, 5); left > 0; left -= 1) {
+        const pids = await field.patiently(() => backends(field, kind))
+        if (pids.length > 0)
+          await field.patiently(() => field.sql('SELECT pg_terminate_backend($1)', [chance.pick(pids)]))
+        await sleep(chance.int(0, 50))
+      }
     },
   }
 }

@@ -1,0 +1,46 @@
+import { expect, test, vi } from 'vitest'
+import { connectionConfig } from '../../src/postgres/connection.ts'
+import { ShardLocks } from '../../src/worker/shard-locks.ts'
+import { Network } from '../support/network.ts'
+import { eventually, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+const FLAG = `'lockstep.queues'::regclass::oid::integer, 7`
+
+// As where a server shuts down just after it has answered: the worker would take for its own what is anybody's, for good.
+test('R12: a lock whose session ends in one piece with the answer counts as lost', async () => {
+  const network = await Network.to(shop.connectionString)
+  shop.later(() => network.close())
+  const onLost = vi.fn()
+  const locks = new ShardLocks(
+    connectionConfig(network.connectionString, 'locks'),
+    'lockstep',
+    shop.logger,
+    onLost,
+  )
+  await locks.start()
+  shop.later(() => locks.stop())
+  const session = () =>
+    shop.sql<{ pid: number; waits: boolean }>(
+      `SELECT pid, wait_event_type = 'Lock' AS waits FROM pg_stat_activity WHERE application_name = 'locks'`,
+    )
+
+  const producer = await shop.session()
+  await producer.query(`SELECT pg_advisory_lock(${FLAG})`)
+  const raised = locks.raiseFlag([7])
+  raised.catch(() => {})
+  await eventually(async () => expect(await session()).toMatchObject([{ waits: true }]))
+  const [{ pid }] = (await session()) as [{ pid: number; waits: boolean }]
+  network.silence()
+  await producer.query(`SELECT pg_advisory_unlock(${FLAG})`)
+  await eventually(async () => expect(await session()).toMatchObject([{ waits: false }]))
+  await shop.sql('SELECT pg_terminate_backend($1)', [pid])
+  await eventually(async () => expect(await session()).toEqual([]))
+  expect(onLost).not.toHaveBeenCalled()
+  network.restore()
+
+  await expect(raised).rejects.toThrow('terminated')
+  expect(onLost).toHaveBeenCalledTimes(1)
+  await locks.raiseFlag([7])
+  expect(await session()).toHaveLength(1)
+})
