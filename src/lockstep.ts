@@ -12,7 +12,7 @@ import type { ClientMiddleware } from './enqueue/middleware.ts'
 import { OptionError } from './errors.ts'
 import type { NewJob } from './job.ts'
 import { consoleLogger, type Logger, unfailing } from './logger.ts'
-import { rejectUnknownOptions } from './options.ts'
+import { functions, rejectUnknownOptions } from './options.ts'
 import {
   type ConnectionConfig,
   connectionConfig,
@@ -22,6 +22,7 @@ import {
 import { Database } from './postgres/database.ts'
 import { type MigrateOptions, type MigrationReport, migrate } from './postgres/migrate.ts'
 import { checkSchemaName, DEFAULT_SCHEMA } from './postgres/schema-name.ts'
+import { UnderWay } from './promises.ts'
 import type { Queue } from './queue.ts'
 import type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'
 import type { DeadFilter, DeadPayload, DeadSort } from './store/morgue.ts'
@@ -60,6 +61,7 @@ export class Lockstep {
   readonly #directConfig: ConnectionConfig
   readonly #logger: Logger
   readonly #ownPool: boolean
+  readonly #underWay = new UnderWay()
   #closing: Promise<void> | undefined
 
   /**
@@ -74,7 +76,7 @@ export class Lockstep {
       directUrl,
       schema = DEFAULT_SCHEMA,
       logger = consoleLogger,
-      middleware = [],
+      middleware,
     } = options
     if ((connectionString === undefined) === (pool === undefined)) {
       throw new OptionError('Lockstep: give either `connectionString` or `pool`')
@@ -90,7 +92,7 @@ export class Lockstep {
       pool ?? createPool({ ...this.#config, allowExitOnIdle: true }, this.#logger),
       checkSchemaName(schema),
     )
-    this.#enqueuer = new Enqueuer(this.#database, middleware)
+    this.#enqueuer = new Enqueuer(this.#database, functions(middleware, 'Lockstep: middleware'))
   }
 
   /**
@@ -101,7 +103,7 @@ export class Lockstep {
    * `LOCKSTEP_LOCKED` where others hold locks for longer than `giveUpAfter`, `LOCKSTEP_DISTRIBUTED`; OptionError
    */
   migrate(options: MigrateOptions = {}): Promise<MigrationReport> {
-    return migrate(this.#database, options)
+    return this.#underWay.watch(migrate(this.#database, options))
   }
 
   /**
@@ -129,12 +131,12 @@ export class Lockstep {
 
   /** How every queue stands, and all together. Counts every job: about half a second a million. */
   stats(): Promise<Stats> {
-    return stats(this.#database)
+    return this.#underWay.watch(stats(this.#database))
   }
 
   /** The worker processes, those that died among them until another one has removed them. */
   processes(): Promise<ProcessRow[]> {
-    return listProcesses(this.#database)
+    return this.#underWay.watch(listProcesses(this.#database))
   }
 
   /**
@@ -144,12 +146,12 @@ export class Lockstep {
    * @throws OptionError, or LockstepError `LOCKSTEP_UNKNOWN_QUEUE`, as all that follow
    */
   find(queue: AnyQueue, filter: JobFilter & Page<JobSort> = {}): Promise<Found<FoundJob>> {
-    return find(this.#database, queue, filter)
+    return this.#underWay.watch(find(this.#database, queue, filter))
   }
 
   /** A page of the payloads in the morgue that match; by `diedAt` unless told otherwise. */
   findDead(queue: AnyQueue, filter: DeadFilter & Page<DeadSort> = {}): Promise<Found<DeadPayload>> {
-    return findInMorgue(this.#database, queue, filter)
+    return this.#underWay.watch(findInMorgue(this.#database, queue, filter))
   }
 
   /**
@@ -189,12 +191,12 @@ export class Lockstep {
 
   /** Nothing of the queue is started until `resume`; what runs goes on, and pushes are taken. */
   pause(queue: AnyQueue): Promise<void> {
-    return pause(this.#database, queue)
+    return this.#underWay.watch(pause(this.#database, queue))
   }
 
   /** Workers go on at once. */
   resume(queue: AnyQueue): Promise<void> {
-    return resume(this.#database, queue)
+    return this.#underWay.watch(resume(this.#database, queue))
   }
 
   /**
@@ -223,8 +225,10 @@ export class Lockstep {
   }
 
   /**
-   * Waits for what is under way, then ends the connections of this object's own; a `pool` that was given is left alone, and
-   * so are workers. From now on `enqueue` rejects with `LOCKSTEP_CLOSED`. What has a `tx` is the caller's to wait for.
+   * Waits for what is under way, however long that takes, then ends the connections of this object's own; a `pool` that was
+   * given is left alone, and so are workers. From now on `enqueue` rejects with `LOCKSTEP_CLOSED`. What has a `tx` is the
+   * caller's to wait for; so is what works in chunks, from `performNow` on: it stops after the chunk under way, rejects with
+   * `LOCKSTEP_CLOSED`, and what has been done stays done.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close()
@@ -233,6 +237,7 @@ export class Lockstep {
 
   async #close(): Promise<void> {
     await this.#enqueuer.close()
+    await this.#underWay.ended()
     if (!this.#ownPool) return
     const { pool } = this.#database
     // A pool that is ended forgets who waits for a connection: their promises would never settle.

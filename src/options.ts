@@ -24,6 +24,17 @@ export function optionalFunction<T>(value: T, what: string): T {
   throw new OptionError(`${what} must be a function, not ${show(value)}`)
 }
 
+/** @throws OptionError unless `value` is a list of functions; undefined is an empty one. */
+export function functions<T>(value: readonly T[] | undefined, what: string): readonly T[] {
+  if (value === undefined) return []
+  if (!Array.isArray(value)) throw new OptionError(`${what} must be a list of functions, not ${show(value)}`)
+  for (const [index, one] of value.entries()) {
+    if (typeof one !== 'function')
+      throw new OptionError(`${what}[${index}] must be a function, not ${show(one)}`)
+  }
+  return value
+}
+
 /** A short picture of any value for a message. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return `"${value.length > 40 ? `${value.slice(0, 40)}…` : value}"`

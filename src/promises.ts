@@ -2,3 +2,23 @@
 export function ignoreRejection(value: unknown): void {
   if (value instanceof Promise) value.catch(() => {})
 }
+
+/** Calls that have not ended. */
+export class UnderWay {
+  readonly #calls = new Set<Promise<unknown>>()
+
+  /** Gives a promise of its own, so that a rejection nobody hears is reported as any other. */
+  watch<T>(call: Promise<T>): Promise<T> {
+    const ended = () => this.#calls.delete(call)
+    this.#calls.add(call)
+    call.then(ended, ended)
+    return call.then((result) => result)
+  }
+
+  /** Resolves when none is left, to how those ended that were under way. */
+  async ended(): Promise<PromiseSettledResult<unknown>[]> {
+    const results: PromiseSettledResult<unknown>[] = []
+    while (this.#calls.size > 0) results.push(...(await Promise.allSettled(this.#calls)))
+    return results
+  }
+}

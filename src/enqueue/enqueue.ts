@@ -3,6 +3,7 @@ import type { NewJob } from '../job.ts'
 import { rejectUnknownOptions, show } from '../options.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
+import { UnderWay } from '../promises.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import { type PushedJob, push } from '../store/push.ts'
 import { type CheckedCall, checkCall } from './call.ts'
@@ -38,7 +39,7 @@ export class Enqueuer {
   readonly #queues: KnownQueues
   readonly #gathering: Gathering
   readonly #joining: Joining
-  readonly #underWay = new Set<Promise<number>>()
+  readonly #underWay = new UnderWay()
   #closed = false
 
   constructor(database: Database, middleware: readonly ClientMiddleware[]) {
@@ -58,17 +59,13 @@ export class Enqueuer {
     if (this.#closed) return Promise.reject(new LockstepError('LOCKSTEP_CLOSED', CLOSED))
     const call = this.#enqueue(queue, jobs, options)
     // What goes into a transaction of the caller's is his to wait for, over a connection of his.
-    if (options?.tx) return call
-    const ended = () => this.#underWay.delete(call)
-    this.#underWay.add(call)
-    call.then(ended, ended)
-    return call
+    return options?.tx ? call : this.#underWay.watch(call)
   }
 
   /** Takes no more calls; resolves when those under way have ended, apart from those with `tx`. */
   async close(): Promise<void> {
     this.#closed = true
-    await Promise.allSettled(this.#underWay)
+    await this.#underWay.ended()
   }
 
   async #enqueue<P>(

@@ -1,4 +1,7 @@
+import { LockstepError, OptionError } from '../errors.ts'
 import type { NewJob } from '../job.ts'
+import { show } from '../options.ts'
+import { UnderWay } from '../promises.ts'
 import type { Queue } from '../queue.ts'
 
 /** What a client middleware is wrapped around. */
@@ -7,23 +10,43 @@ export interface EnqueueCall {
   readonly jobs: readonly NewJob[]
 }
 
-/** Runs around `enqueue`: it hands to `next` the jobs to store, changed or fewer, or doesn't call it at all. */
+/**
+ * Runs around `enqueue`: it hands to `next` the jobs to store, changed or fewer, or doesn't call it at all. Without a `tx` each
+ * call of `next` is stored by itself: what one has stored stays, whatever another one, or the middleware, throws afterwards.
+ * `enqueue` ends when all have ended, awaited or not, and fails where one of those that were not has; later ones are refused.
+ */
 export type ClientMiddleware = (
   call: EnqueueCall,
   next: (jobs: readonly NewJob[]) => Promise<void>,
 ) => unknown
 
+const LATE = 'a middleware called next() after its enqueue had ended: return or await what it gives'
+
 /** The first is outermost. */
-export function runMiddleware(
+export async function runMiddleware(
   chain: readonly ClientMiddleware[],
   queue: Queue,
   jobs: readonly NewJob[],
   store: (jobs: readonly NewJob[]) => Promise<void>,
 ): Promise<void> {
+  if (chain.length === 0) return store(jobs)
+  const underWay = new UnderWay()
+  let over = false
   const from = async (index: number, current: readonly NewJob[]): Promise<void> => {
+    if (over) throw new LockstepError('LOCKSTEP_CLOSED', LATE)
+    if (!Array.isArray(current))
+      throw new OptionError(`a middleware must give next() a list of jobs, not ${show(current)}`)
     const middleware = chain[index]
-    if (middleware) await middleware({ queue, jobs: current }, (changed) => from(index + 1, changed))
-    else await store(current)
+    if (!middleware) return store(current)
+    await middleware({ queue, jobs: current }, (changed) => underWay.watch(from(index + 1, changed)))
   }
-  return from(0, jobs)
+  let late: readonly PromiseSettledResult<unknown>[] = []
+  try {
+    await from(0, jobs)
+  } finally {
+    late = await underWay.ended()
+    over = true
+  }
+  const failed = late.find((result) => result.status === 'rejected')
+  if (failed) throw failed.reason
 }

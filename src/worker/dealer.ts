@@ -92,6 +92,7 @@ export class Dealer implements Service {
   /** The lock connection broke: nothing is ours until it is locked again. */
   locksLost(): void {
     this.#lockedAs = 0
+    this.#told = 0
     this.#options.timetable.clear()
     this.#loop.alarm.ring()
   }
@@ -148,8 +149,10 @@ export class Dealer implements Service {
     const processId = this.#options.processId()
     if (processId === this.#lockedAs || this.#quiet) return
     if (!(await this.#options.locks.lockProcess(processId))) this.#options.onOutlived()
-    if (this.#lockedAs > 0) await this.#options.locks.unlockProcess(this.#lockedAs)
+    // Noted before anything else is awaited: the connection may break meanwhile, and then it has to be done again.
+    const former = this.#lockedAs
     this.#lockedAs = processId
+    if (former > 0) await this.#options.locks.unlockProcess(former)
   }
 
   #share(served: ServedQueue, row: QueueRow, processes: readonly ProcessSight[], first: number): Share {

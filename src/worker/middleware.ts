@@ -1,3 +1,4 @@
+import { UnderWay } from '../promises.ts'
 import type { Batch, PerformContext, Queue } from '../queue.ts'
 
 /** What a server middleware is wrapped around. */
@@ -21,12 +22,12 @@ export async function runMiddleware(
   perform: () => unknown,
 ): Promise<void> {
   if (chain.length === 0) return void (await perform())
-  const under = new Set<Promise<void>>()
+  const underWay = new UnderWay()
   let performing = false
   let over = false
   const from = async (index: number): Promise<void> => {
     const middleware = chain[index]
-    if (middleware) return void (await middleware(call, () => watched(from(index + 1))))
+    if (middleware) return void (await middleware(call, () => underWay.watch(from(index + 1))))
     // What the batch had is stored by then, and others may have its ids.
     if (over)
       throw new Error('a middleware called next() after its batch had ended: return or await what it gives')
@@ -38,19 +39,12 @@ export async function runMiddleware(
       performing = false
     }
   }
-  const watched = (inner: Promise<void>): Promise<void> => {
-    const ended = () => under.delete(inner)
-    under.add(inner)
-    inner.then(ended, ended)
-    // A promise of its own, so that a rejection nobody hears is reported as any other.
-    return inner.then()
-  }
-  const late: PromiseSettledResult<void>[] = []
+  let late: readonly PromiseSettledResult<unknown>[] = []
   try {
     await from(0)
   } finally {
     // Others may be given the ids as soon as this ends.
-    while (under.size > 0) late.push(...(await Promise.allSettled(under)))
+    late = await underWay.ended()
     over = true
   }
   const failed = late.find((result) => result.status === 'rejected')

@@ -1,6 +1,6 @@
 import { LockstepError, OptionError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
-import { optionalFunction, rejectUnknownOptions, show, wholeNumber } from '../options.ts'
+import { functions, optionalFunction, rejectUnknownOptions, show, wholeNumber } from '../options.ts'
 import type { ConnectionConfig } from '../postgres/connection.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import type { ServerMiddleware } from './middleware.ts'
@@ -79,7 +79,7 @@ export function workerSettings(options: WorkerOptions): WorkerSettings {
     slots: whole('slots', 1, 1_000, DEFAULT_SLOTS),
     scheduler: checkScheduler(options.scheduler ?? lag()),
     splitter: checkSplitter(options.splitter ?? dynamic()),
-    middleware: (options.middleware ?? []).map((one, index) => checkMiddleware(one, index)),
+    middleware: functions(options.middleware, 'worker: middleware'),
     poll: whole('poll', 10, A_DAY, DEFAULT_POLL),
     heartbeat: whole('heartbeat', 50, 60_000, DEFAULT_HEARTBEAT),
     lease: whole('lease', 500, A_DAY, DEFAULT_LEASE),
@@ -87,10 +87,6 @@ export function workerSettings(options: WorkerOptions): WorkerSettings {
     killOnLeaseEnd: options.killOnLeaseEnd ?? false,
     formatError: optionalFunction(options.formatError, 'worker: formatError'),
   }
-}
-
-function checkMiddleware(middleware: ServerMiddleware, index: number): ServerMiddleware {
-  return optionalFunction(middleware, `worker: middleware[${index}]`)
 }
 
 function checkSplitter(splitter: Splitter): Splitter {

@@ -90,20 +90,28 @@ export class ShardLocks implements Service {
   }
 
   #lock(lock: Locking, table: LockedTable, numbers: readonly number[]): Promise<ReadonlySet<number>> {
-    return this.#call((session) => lock(session, this.#schema, table, numbers))
+    return this.#call(
+      (session) => lock(session, this.#schema, table, numbers),
+      () => this.#connected(),
+    )
   }
 
   /** Without the session its locks are gone anyway: no reason to connect. */
   async #release(lock: Locking, table: LockedTable, numbers: readonly number[]): Promise<void> {
-    await this.#last.catch(() => {})
-    if (this.#session) await this.#lock(lock, table, numbers)
+    await this.#call(
+      async (session) => session && lock(session, this.#schema, table, numbers),
+      async () => this.#session,
+    )
   }
 
-  #call<T>(work: (session: pg.Client) => Promise<T>): Promise<T> {
+  #call<Session extends pg.Client | undefined, T>(
+    work: (session: Session) => Promise<T>,
+    sessionOf: () => Promise<Session>,
+  ): Promise<T> {
     const done = this.#last
       .catch(() => {})
       .then(async () => {
-        const session = await this.#connected()
+        const session = await sessionOf()
         try {
           const result = await work(session)
           // The answer and the session's end may come in one piece: then `onLost` was told before who asked goes on, who would
@@ -111,7 +119,7 @@ export class ShardLocks implements Service {
           if (this.#session !== session) throw new Error('Connection terminated after its answer')
           return result
         } catch (error) {
-          this.#lose(session)
+          if (session) this.#lose(session)
           throw toLockstepError(error)
         }
       })

@@ -1,4 +1,5 @@
-import { OptionError } from '../errors.ts'
+import { describeError, OptionError } from '../errors.ts'
+import type { Logger } from '../logger.ts'
 import { show } from '../options.ts'
 import { ignoreRejection } from '../promises.ts'
 import type { Bell } from './bell.ts'
@@ -15,12 +16,13 @@ export interface SlotOptions {
   readonly index: number
   readonly timetable: Timetable
   readonly scheduler: Scheduler
+  readonly logger: Logger
   /** Whether new work may be taken at all. */
   ready(): boolean
   /** Takes a batch of the lane and works it off. */
   serve(lane: Lane, slot: Slot): Promise<void>
   onIdle(): void
-  /** The scheduler threw. */
+  /** The scheduler threw, or picked what it was not given. */
   onFailure(error: unknown): void
   /** The slot has ended its batch of the shard. */
   onFree(shard: Shard): unknown
@@ -33,6 +35,8 @@ export class Slot implements Service {
   readonly #bell: Bell
   readonly #loop: Loop
   idle = true
+  /** Since its last pick the scheduler has failed. */
+  #failing = false
 
   constructor(options: SlotOptions) {
     this.index = options.index
@@ -73,15 +77,27 @@ export class Slot implements Service {
   #pick(due: readonly DueLane[]): DueLane | undefined {
     try {
       const pick = this.#options.scheduler.pick(due) ?? undefined
-      if (pick === undefined || due.includes(pick)) return pick
+      if (pick === undefined || due.includes(pick)) {
+        this.#failing = false
+        return pick
+      }
       ignoreRejection(pick)
       throw new OptionError(
         `scheduler.pick must return one of the candidates it was given, not a copy, or undefined: not ${show(pick)}`,
       )
     } catch (error) {
-      this.#options.onFailure(error)
+      this.#tell(error)
       return undefined
     }
+  }
+
+  /** It may fail each time: the log has the first in a row. */
+  #tell(error: unknown): void {
+    const { logger, onFailure } = this.#options
+    if (!this.#failing)
+      logger.error({ error: describeError(error) }, 'the scheduler failed: nothing is taken meanwhile')
+    this.#failing = true
+    onFailure(error)
   }
 
   async #rest(pause: number | undefined): Promise<void> {

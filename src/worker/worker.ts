@@ -251,6 +251,7 @@ export class Worker extends WorkerEmitter {
       index,
       timetable: this.#timetable,
       scheduler: this.#settings.scheduler,
+      logger: this.#home.logger,
       ready: () => this.#ready(),
       serve: (lane) => this.#serving!.serve(lane, index),
       onIdle: () => this.#lookout?.slotIdle(),

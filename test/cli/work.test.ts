@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { schedulerOf, splitterOf } from '../../src/cli/work/flags.ts'
@@ -222,9 +222,26 @@ it.each(['1', '2'])('process.exit(0) in a handler is no good end, with --process
   expect((await library.findDead('deadly')).items).toHaveLength(processes === '1' ? 0 : 1)
 })
 
+it('process.exit(75) in a handler does not end those of other processes', async () => {
+  await push('deadly', 'outdated')
+  const command = work('deadly.ts', '--processes', '2', '--drain', '--lease', '500')
+  expect((await command.ended).code).toBe(0)
+  expect((await library.findDead('deadly')).items).toHaveLength(1)
+})
+
 describe('--processes', () => {
   const works = (line: { event?: string; msg: string }) => line.event === 'child' && /works/.test(line.msg)
   const isAlive = (pid: number) => existsSync(`/proc/${pid}`)
+  const childrenOf = (pid: number) =>
+    readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
+
+  it.each(['SIGTERM', 'SIGINT'] as const)('ends well by a %s while they start', async (signal) => {
+    const command = work('ordered.ts', '--processes', '2')
+    // Its children have begun, and know no signals yet.
+    await vi.waitUntil(() => childrenOf(command.child.pid!).length === 2, { timeout: 30_000, interval: 5 })
+    command.child.kill(signal)
+    expect((await command.ended).code).toBe(0)
+  })
 
   it('starts another in place of one that died, and passes SIGTERM on', async () => {
     const command = work('ordered.ts', '--processes', '2')

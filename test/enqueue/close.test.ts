@@ -35,6 +35,24 @@ describe('close()', () => {
     expect(await shop.jobs(queue)).toBe(1)
   })
 
+  test('waits for what administers, and stops what works in chunks between two of them', async () => {
+    const queue = defineQueue('administered')
+    await shop.lockstep.enqueue(queue, bulk(0))
+    const lockstep = new Lockstep({ connectionString: shop.connectionString, logger: shop.logger })
+    const killing = lockstep.kill(queue, {})
+    const killed = killing.then(
+      () => true,
+      (error) => expect(error).toMatchObject({ code: 'LOCKSTEP_CLOSED' }),
+    )
+    const calls = [lockstep.pause(queue), lockstep.find(queue), lockstep.findDead(queue)]
+    await lockstep.close()
+    await Promise.all(calls)
+    await killed
+    const [counts] = (await shop.lockstep.stats()).queues.filter(({ queue: name }) => name === queue.name)
+    expect(counts!.waiting + counts!.dead).toBe(bulk(0).length)
+    expect(counts!.pausedAt).not.toBeNull()
+  })
+
   test('waits for calls over a pool that was given, so that it can be ended next', async () => {
     const queue = defineQueue('given')
     const pool = new pg.Pool({ connectionString: shop.connectionString, max: 1 })

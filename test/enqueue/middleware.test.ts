@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ClientMiddleware } from '../../src/enqueue/middleware.ts'
-import { JobError } from '../../src/errors.ts'
+import { JobError, OptionError } from '../../src/errors.ts'
 import type { NewJob } from '../../src/job.ts'
+import { Lockstep } from '../../src/lockstep.ts'
 import { type Board, openStage, type Stage } from '../support/rounds.ts'
+import { eventually } from '../support/workshop.ts'
 
 let stage: Stage
 let board: Board
@@ -79,6 +81,37 @@ describe('R14 a client middleware', () => {
     })
     await expect(after.enqueue(board.queue, A)).rejects.toThrow('too late')
     expect(await board.countJobs()).toBe(1)
+  })
+
+  test('that does not await next: enqueue ends with it', async () => {
+    const lockstep = stage.lockstepAnew(({ jobs }, next) => void next(jobs))
+    expect(await lockstep.enqueue(board.queue, [A, B])).toBe(2)
+    const failing = stage.lockstepAnew(({ jobs }, next) => {
+      next([...jobs, { ...A, lane: -1 }]).catch(() => {})
+    })
+    await expect(failing.enqueue(board.queue, A)).rejects.toThrow(JobError)
+  })
+
+  test('that calls next after its enqueue has ended is refused', async () => {
+    const late: unknown[] = []
+    const lockstep = stage.lockstepAnew(({ jobs }, next) => {
+      setTimeout(() => next(jobs).catch((error) => late.push(error)), 20)
+    })
+    expect(await lockstep.enqueue(board.queue, A)).toBe(0)
+    await eventually(() => expect(late).toHaveLength(1))
+    expect(late[0]).toMatchObject({ code: 'LOCKSTEP_CLOSED' })
+    expect(await board.countJobs()).toBe(0)
+  })
+
+  test.each([undefined, null, A])('that gives next %j, which is no list, is told so', async (given) => {
+    const lockstep = stage.lockstepAnew((_call, next) => next(given as unknown as NewJob[]))
+    await expect(lockstep.enqueue(board.queue, B)).rejects.toThrow(OptionError)
+  })
+
+  test.each([() => {}, [42], 'all'])('that is none is refused', (middleware) => {
+    expect(() => new Lockstep({ connectionString: 'postgres:///', middleware: middleware as never })).toThrow(
+      OptionError,
+    )
   })
 
   test('R1 gives jobs their id, and mends what could not be stored', async () => {

@@ -1,6 +1,7 @@
 import { type EventEmitter, once } from 'node:events'
+import { inspect } from 'node:util'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, type TestContext, vi } from 'vitest'
 import {
   type Batch,
   defineQueue,
@@ -20,6 +21,8 @@ import { Network } from './network.ts'
 import { prepareTables } from './partitions.ts'
 
 const DEADLINE = 15_000
+/** The last that are printed where a test fails. */
+const MOST_WARNINGS = 40
 
 /** A database with the schema on it, for the tests of one file; each test has queues and workers of its own. */
 export class Workshop {
@@ -132,6 +135,30 @@ export class Workshop {
     await this.lockstep.migrate()
   }
 
+  /** After each test. */
+  async clear({ task }: TestContext): Promise<void> {
+    if (task.result?.state === 'fail') await this.#explain()
+    await this.tidy()
+  }
+
+  /** Prints what a test may have failed of. */
+  async #explain(): Promise<void> {
+    const state = await Promise.all([
+      this.sql(
+        'SELECT queue_id, claimed_by, crashes, retry_count, count(*) FROM lockstep.jobs GROUP BY 1, 2, 3, 4',
+      ),
+      this.sql(
+        'SELECT process_id, pid, expires_at - clock_timestamp() AS expires_in FROM lockstep.processes',
+      ),
+      this.sql(
+        'SELECT pid, application_name, state, wait_event, left(query, 80) AS query FROM pg_stat_activity',
+      ),
+    ]).catch((error: Error) => error.message)
+    console.error(
+      inspect({ warnings: this.warnings.slice(-MOST_WARNINGS), state }, { depth: 4, breakLength: 160 }),
+    )
+  }
+
   async tidy(): Promise<void> {
     for (const undo of this.#undo.splice(0).reverse()) await undo()
     await Promise.all(this.#workers.splice(0).map((worker) => worker.stop()))
@@ -160,7 +187,7 @@ export interface JobRow {
 export function useWorkshop(): Workshop {
   const workshop = new Workshop()
   beforeAll(async () => workshop.open(await createDatabase()))
-  afterEach(() => workshop.tidy())
+  afterEach((context) => workshop.clear(context))
   afterAll(() => workshop.close())
   return workshop
 }

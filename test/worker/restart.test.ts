@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { inversions, lost, overlaps } from '../support/checker.ts'
 import { Producer } from '../support/producer.ts'
@@ -14,8 +14,8 @@ beforeAll(async () => {
   server = await startEmbeddedPostgres({ settings: { fsync: 'off' } })
   await shop.open({ connectionString: server.connectionString, drop: () => server.stop() })
 })
+afterEach((context) => shop.clear(context))
 afterAll(async () => {
-  await shop.tidy()
   await shop.close()
 })
 

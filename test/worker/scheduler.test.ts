@@ -143,6 +143,10 @@ describe('R13: a worker follows its scheduler', () => {
     await shop.lockstep.enqueue(queue, { id: 'a' })
     expect(await failure).toEqual(new Error('moody'))
     await completed
+    expect(shop.warnings).toContainEqual({
+      fields: { error: expect.stringContaining('moody') },
+      message: expect.stringContaining('the scheduler failed'),
+    })
   })
 
   test('what it picks must be what it was given: a copy is told and left alone', async () => {

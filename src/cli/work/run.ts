@@ -31,8 +31,12 @@ export async function runWorker(
   // Handlers may run, and kill the process, before it has started in full.
   worker.once('started', onReady)
   const starting = worker.start()
-  const stopped = Promise.race([untilSignal(worker, starting, logger), untilOutdated(worker)])
-  await starting
+  const stopped = Promise.race([untilSignal(worker, starting, logger), untilOutdated(worker, endWatch)])
+  // Where it can't start, the exit code says why.
+  await starting.catch((error) => {
+    endWatch()
+    throw error
+  })
   const names = queues.map(({ name }) => name)
   const { processId } = worker
   const slots = flags.slots ?? 5
@@ -47,16 +51,19 @@ export async function runWorker(
   return code
 }
 
+/** Codes by which the worker ends with jobs in work: those have been given back, or the worker has said what becomes of them. */
+const OWN_CODES: readonly number[] = [EXIT.failed, EXIT.interrupted, EXIT.terminated]
+
 /**
- * A handler that calls `process.exit(0)` ends the process with jobs in work. Nobody may take that for a worker that has stopped,
- * or has drained its queues.
+ * A handler that calls `process.exit()` ends the process with jobs in work. Nobody may take that for a worker that has stopped,
+ * has drained its queues, or is outdated.
  */
 function refuseEarlyExit(logger: Logger): () => void {
   const refuse = (code: number) => {
-    if (code !== EXIT.ok) return
+    if (OWN_CODES.includes(code)) return
     logger.error(
       { event: 'exit' },
-      'process.exit(0) was called while the worker ran: what was in work has crashed',
+      `process.exit(${code}) was called while the worker ran: what was in work has crashed`,
     )
     process.exitCode = EXIT.failed
   }
@@ -98,12 +105,13 @@ function untilSignal(worker: Worker, starting: Promise<void>, logger: Logger): P
 }
 
 /** The same when a later release's definitions have. */
-function untilOutdated(worker: Worker): Promise<number> {
+function untilOutdated(worker: Worker, endWatch: () => void): Promise<number> {
   return new Promise((resolve) => {
     worker.once('outdated', async () => {
       if (await worker.stop()) return resolve(EXIT.outdated)
       // Nothing may be awaited between giving back and the end of the process.
       worker.giveBack()
+      endWatch()
       process.exit(EXIT.outdated)
     })
   })

@@ -50,6 +50,8 @@ interface Ending {
   readonly signal: NodeJS.Signals | null
   /** It had said so. */
   readonly byItself: boolean
+  /** It worked. One that only began to does not take signals yet, and ends by the first. */
+  readonly ready: boolean
 }
 
 class Supervisor {
@@ -89,24 +91,27 @@ class Supervisor {
     })
     const started = performance.now()
     let byItself = false
+    let ready = false
     child.stdio[SUPERVISOR.fd]!.on('error', () => {}).on('data', () => {
       byItself = true
     })
     this.#children.set(index, child)
     child.once('message', () => {
+      ready = true
       this.#everReady = true
       this.#logger.info({ event: 'child', index, child: child.pid }, `process ${child.pid} works`)
     })
     child.once('exit', (code, signal) => {
       if (performance.now() - started > HEALTHY_AFTER) this.#pauses.delete(index)
-      this.#ended(index, child, { code, signal, byItself })
+      this.#ended(index, child, { code, signal, byItself, ready })
     })
   }
 
   #ended(index: number, child: ChildProcess, ending: Ending): void {
-    const { code, signal } = ending
+    const { code, signal, ready } = ending
     this.#children.delete(index)
-    const well = code === EXIT.ok && signal === null
+    const notBegun = this.#stopping && !ready && (signal === 'SIGTERM' || signal === 'SIGINT')
+    const well = (code === EXIT.ok && signal === null) || notBegun
     if (!well && (this.#stopping || !this.#everReady))
       this.#exitCode = Math.max(this.#exitCode, code ?? EXIT.failed)
     // The others of this release will find out too; the next one has to take their place.
