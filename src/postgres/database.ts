@@ -20,6 +20,13 @@ export interface Transaction {
   readonly lends?: boolean
 }
 
+export interface Asking {
+  /** ms that the answer may take more than others. Default 0. */
+  readonly longer?: number
+  /** Rows come as lists of their columns, which costs less where there are many. Default false. */
+  readonly lists?: boolean
+}
+
 const INT8: number = pg.types.builtins.INT8
 
 /** Counts, fences and microseconds stay below 2^53, so a bigint column is read as a number; other types as usual. */
@@ -82,14 +89,15 @@ export class Database {
     text: string,
     values: unknown[] = [],
     on: Queryable = this.pool,
+    asking: Asking = {},
     name?: string,
-    longer = 0,
   ): Promise<Row[]> {
     if (this.#wrap && on === this.pool)
-      return this.transaction((client) => this.query<Row>(text, values, client, undefined, longer))
+      return this.transaction((client) => this.query<Row>(text, values, client, asking))
     try {
-      const query_timeout = this.#callTimeout && this.#callTimeout + longer
-      const query = { text, values, types: TYPES, name, query_timeout }
+      const query_timeout = this.#callTimeout && this.#callTimeout + (asking.longer ?? 0)
+      const rowMode = asking.lists ? 'array' : undefined
+      const query = { text, values, types: TYPES, name, query_timeout, rowMode }
       const { rows } = await (
         on as unknown as { query(query: pg.QueryConfig): Promise<{ rows: Row[] }> }
       ).query(query)
@@ -103,22 +111,22 @@ export class Database {
    * A statement that each connection of the pool parses once. A pooler in between may hand the next call to a session
    * that doesn't know it, or knows it already: then nothing was done, and statements have no names from then on.
    */
-  async prepared<Row>(text: string, values: unknown[], longer = 0): Promise<Row[]> {
-    if (!this.#names) return this.query<Row>(text, values, this.pool, undefined, longer)
+  async prepared<Row>(text: string, values: unknown[], asking?: Asking): Promise<Row[]> {
+    if (!this.#names) return this.query<Row>(text, values, this.pool, asking)
     try {
-      return await this.query<Row>(text, values, this.pool, statementName(text), longer)
+      return await this.query<Row>(text, values, this.pool, asking, statementName(text))
     } catch (error) {
       if (!isAboutItsName(error)) throw error
       this.#names = false
-      return this.prepared<Row>(text, values, longer)
+      return this.prepared<Row>(text, values, asking)
     }
   }
 
-  /** Calls a function of the schema, in a READ COMMITTED transaction. It may take `longer` ms more than others. */
-  async call<Row>(name: string, values: unknown[], on?: Queryable, longer = 0): Promise<Row[]> {
+  /** Calls a function of the schema, in a READ COMMITTED transaction. */
+  async call<Row>(name: string, values: unknown[], on?: Queryable, asking?: Asking): Promise<Row[]> {
     const text = this.#callText('SELECT * FROM', name, values.length)
-    if (on) return this.query<Row>(text, values, on, undefined, longer)
-    return this.alone<Row>(text, values, longer)
+    if (on) return this.query<Row>(text, values, on, asking)
+    return this.alone<Row>(text, values, asking)
   }
 
   /** Calls one for what it does, not for what it returns; through others' drivers in the form they do least about. */
@@ -138,13 +146,13 @@ export class Database {
   }
 
   /** Runs a statement in a READ COMMITTED transaction of its own, which a statement alone is on most servers. */
-  async alone<Row>(text: string, values: unknown[], longer = 0): Promise<Row[]> {
+  async alone<Row>(text: string, values: unknown[], asking?: Asking): Promise<Row[]> {
     try {
-      return await this.prepared<Row>(text, values, longer)
+      return await this.prepared<Row>(text, values, asking)
     } catch (error) {
       if (!hasCode(error, 'LOCKSTEP_ISOLATION')) throw error
       this.wrap()
-      return this.alone<Row>(text, values, longer)
+      return this.alone<Row>(text, values, asking)
     }
   }
 

@@ -8,7 +8,7 @@ import {
   type RoundLimits,
   toClaim,
 } from './claim.ts'
-import { cutsOf, type Exception, type ExceptionRow, exceptionOf } from './settle.ts'
+import { cutsOf, type Exception, exceptionOf } from './settle.ts'
 
 /** A round that succeeded. */
 export interface DoneRound {
@@ -36,8 +36,23 @@ export interface Exchanged {
   readonly claims: readonly Claim[]
 }
 
-/** An exception where `place`, that of its wish from 1, is null. */
-type AnswerRow = { readonly place: number | null } & ClaimRow & ExceptionRow
+/** An exception, as JSON; or the place of a wish, from 1, and what is told of its claim. */
+type AnswerRow = readonly [
+  exception: string | null,
+  place: number | null,
+  id: string | null,
+  fence: number | null,
+  performIn: number | null,
+  retryCount: number | null,
+  crashes: number | null,
+  rescued: boolean | null,
+  error: string | null,
+  payload: string | null,
+  score: string | null,
+  seq: number | null,
+  cut: boolean | null,
+  passed: boolean | null,
+]
 
 /**
  * Completes rounds and claims others: one statement, one commit. Completions come first, so that what waits again may be
@@ -58,24 +73,21 @@ export async function exchange(
   if (wishes.length > 0) parts.push(claiming(database.prefix, placed(columnsOf(wishes))))
   const text = parts.join(' UNION ALL ')
   const rows = tx
-    ? await database.query<AnswerRow>(text, values, tx)
-    : await database.alone<AnswerRow>(text, values)
-  const exceptions = rows.filter(({ place }) => place === null).map(exceptionOf)
-  return { exceptions, claims: claimsOf(rows, wishes) }
+    ? await database.query<AnswerRow>(text, values, tx, { lists: true })
+    : await database.alone<AnswerRow>(text, values, { lists: true })
+  return { exceptions: exceptionsIn(rows), claims: claimsOf(rows, wishes) }
 }
 
-/** Rows of both kinds have the columns of both. */
+/** Exceptions are rare, and so one column of the answer, which has a row for each payload claimed. */
 function completing(prefix: string, [queueIds, ...columns]: readonly string[]): string {
-  return `SELECT NULL::integer AS place, c.id, NULL::bigint AS fence, c.perform_in, NULL::integer AS retry_count,
-      NULL::smallint AS crashes, NULL::boolean AS rescued, NULL AS error, NULL AS payload,
-      NULL AS score, NULL::bigint AS seq, NULL::boolean AS cut, NULL::boolean AS passed,
-      c.queue_id, c.outcome, c.shard, c.lane
+  return `SELECT pg_catalog.row_to_json(c)::text AS exception, NULL::integer AS place, NULL AS id, NULL::bigint AS fence,
+      NULL::bigint AS perform_in, NULL::integer AS retry_count, NULL::smallint AS crashes, NULL::boolean AS rescued,
+      NULL AS error, NULL AS payload, NULL AS score, NULL::bigint AS seq, NULL::boolean AS cut, NULL::boolean AS passed
     FROM ${prefix}.complete(${queueIds}, $1, ${columns.join(', ')}, false) c`
 }
 
 function claiming(prefix: string, columns: readonly string[]): string {
-  return `SELECT c.*, NULL::integer AS queue_id, NULL AS outcome, NULL::integer AS shard, NULL::smallint AS lane
-    FROM ${prefix}.claim($1, ${columns.join(', ')}) c`
+  return `SELECT NULL AS exception, c.* FROM ${prefix}.claim($1, ${columns.join(', ')}) c`
 }
 
 function columnsOfDone(done: readonly DoneRound[]): (unknown[] | null)[] {
@@ -102,8 +114,21 @@ function columnsOf(wishes: readonly Wish[]): unknown[] {
   ]
 }
 
+function exceptionsIn(rows: readonly AnswerRow[]): Exception[] {
+  return rows.flatMap(([exception]) => (exception === null ? [] : exceptionOf(JSON.parse(exception))))
+}
+
 function claimsOf(rows: readonly AnswerRow[], wishes: readonly Wish[]): Claim[] {
-  const answers = wishes.map((): AnswerRow[] => [])
-  for (const row of rows) if (row.place !== null) answers[row.place - 1]!.push(row)
+  const answers = wishes.map((): ClaimRow[] => [])
+  for (const row of rows) {
+    const place = row[1]
+    if (place !== null) answers[place - 1]!.push(claimRowOf(row))
+  }
   return answers.map(toClaim)
+}
+
+function claimRowOf(row: AnswerRow): ClaimRow {
+  const [, , id, fence, perform_in, retry_count, crashes, rescued, error, payload, score, seq, cut, passed] =
+    row
+  return { id, fence, perform_in, retry_count, crashes, rescued, error, payload, score, seq, cut, passed }
 }

@@ -24,7 +24,7 @@ export async function loadPayloads(
 ): Promise<Round | undefined> {
   const values = [queueId, processId, round.id, round.fence, maxPayloads ?? null, maxBytes]
   const longer = Math.max(maxBytes, LARGEST_PAYLOAD) / BYTES_PER_MS
-  const rows = await database.call<LoadedRow>('load_payloads', values, undefined, longer)
+  const rows = await database.call<LoadedRow>('load_payloads', values, undefined, { longer })
   if (rows.at(-1)?.lost) return undefined
   return { ...round, toLoad: false, ...setOf(rows) }
 }

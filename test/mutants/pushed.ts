@@ -94,6 +94,13 @@ export const PUSHED: readonly Mutant[] = [
     tests: ['enqueue/atomic'],
   },
   {
+    name: 'an enqueue that ends before what its middleware has begun',
+    promise: 'P2',
+    breaks: 'Jobs that enqueue has not waited for are lost with the process, or the transaction, that goes on.',
+    edits: [source('enqueue/middleware', 'late = await underWay.ended()', '')],
+    tests: ['enqueue/middleware'],
+  },
+  {
     name: 'a push into whatever transaction is open',
     promise: 'P4',
     breaks: 'What was rolled back is stored by the next who is lent the client, with what he commits.',

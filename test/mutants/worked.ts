@@ -339,7 +339,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'a batch that ends before its handler',
     promise: 'P1',
     breaks: 'Behind a middleware that does not wait, two handlers of an id run at once.',
-    edits: [source('worker/middleware', 'while (under.size > 0)', 'while (false)')],
+    edits: [source('worker/middleware', 'late = await underWay.ended()', '')],
     tests: ['worker/middleware'],
   },
   {
