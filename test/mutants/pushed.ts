@@ -96,7 +96,8 @@ export const PUSHED: readonly Mutant[] = [
   {
     name: 'an enqueue that ends before what its middleware has begun',
     promise: 'P2',
-    breaks: 'Jobs that enqueue has not waited for are lost with the process, or the transaction, that goes on.',
+    breaks:
+      'Jobs that enqueue has not waited for are lost with the process, or the transaction, that goes on.',
     edits: [source('enqueue/middleware', 'late = await underWay.ended()', '')],
     tests: ['enqueue/middleware'],
   },
