@@ -16,7 +16,7 @@ export interface OpenOptions {
 export function openDatabase(config: pg.PoolConfig, options: OpenOptions): Database {
   const { schema, logger, use, callTimeout } = options
   const onConnect = async (client: pg.ClientBase) => {
-    const { shared, isolation } = await prepareSession(client, use)
+    const { shared, isolation } = await prepareSession(client, use, callTimeout)
     if (shared && isolation !== 'read committed') database.wrap()
   }
   const pool = createPool({ ...config, onConnect } as pg.PoolConfig, logger)

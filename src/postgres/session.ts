@@ -81,14 +81,21 @@ const renewals = new WeakMap<object, string>()
 type Client = Pick<pg.ClientBase, 'query'> & { readonly processID?: number | null }
 
 /**
- * Finds out whether a session is ours alone, and makes it ready where it is.
+ * Finds out whether a session is ours alone, and makes it ready where it is. `callTimeout`: ms that each statement may take; a
+ * connection that has just gone silent never answers. Default: that of the connection.
  *
  * A pooler tells the client a process id of its own, or none, where the server tells that of the session. Where one keeps the
  * session for this client until it goes, nothing would have to be spared: it is all the same, since that can't be seen. A
  * pooler that told the server's own process id could not be seen at all.
  */
-export async function prepareSession(client: Client, use: SessionUse): Promise<Session> {
-  const { rows } = await client.query(
+export async function prepareSession(
+  client: Client,
+  use: SessionUse,
+  callTimeout?: number,
+): Promise<Session> {
+  const timing = { query_timeout: callTimeout }
+  const ask = (text: string) => client.query({ text, ...timing })
+  const { rows } = await ask(
     `SELECT pg_catalog.pg_backend_pid() AS pid, pg_catalog.current_setting('server_version_num')::integer AS version,
        pg_catalog.current_setting('transaction_isolation') AS isolation,
        pg_catalog.current_setting('synchronous_commit') AS commit`,
@@ -96,7 +103,7 @@ export async function prepareSession(client: Client, use: SessionUse): Promise<S
   const found = rows[0] as Found
   const { pid, isolation } = found
   const shared = pid !== client.processID
-  if (!shared) await makeReady(client, settingsFor(use, found))
+  if (!shared) await makeReady(client, ask, settingsFor(use, found))
   return { shared, isolation }
 }
 
@@ -106,9 +113,13 @@ function settingsFor(use: SessionUse, { version, commit }: Found): string[] {
   return [...settings, ...OWN_SETTINGS, ...(version >= POSTGRES_17 ? [TRANSACTION_TIMEOUT] : [])]
 }
 
-async function makeReady(client: Client, settings: readonly string[]): Promise<void> {
-  await client.query(settings.join('; '))
-  const checks = await client.query(CHECKING).catch(() => {})
+async function makeReady(
+  client: Client,
+  ask: (text: string) => Promise<unknown>,
+  settings: readonly string[],
+): Promise<void> {
+  await ask(settings.join('; '))
+  const checks = await ask(CHECKING).catch(() => {})
   renewals.set(client, [...RESETS, ...settings, ...(checks ? [CHECKING] : [])].join('; '))
 }
 

@@ -1,11 +1,14 @@
 import { inspect } from 'node:util'
+import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { defineQueue, Lockstep } from '../../src/index.ts'
 import { connect, connectionConfig } from '../../src/postgres/connection.ts'
 import { Database } from '../../src/postgres/database.ts'
 import { migrate } from '../../src/postgres/migrate.ts'
 import { requireMigrated } from '../../src/postgres/release.ts'
+import { prepareSession } from '../../src/postgres/session.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
+import { Network } from '../support/network.ts'
 import { poolOn } from '../support/rounds.ts'
 
 let server: TestDatabase
@@ -106,4 +109,14 @@ test('a session that breaks while nothing is asked of it ends no process: what i
   await open().query('SELECT pg_terminate_backend($1)', [rows[0].pid])
   await ended
   await expect(session.query('SELECT 1')).rejects.toThrow(/closed|not queryable|terminated/)
+})
+
+test('a connection that goes silent just as it was opened is given up after the time of a call', async () => {
+  const network = await Network.to(server.connectionString)
+  undo.push(async () => network.close())
+  const client = new pg.Client({ connectionString: network.connectionString })
+  client.on('error', () => {})
+  await client.connect()
+  network.silence()
+  await expect(prepareSession(client, 'lent', 200)).rejects.toThrow('timeout')
 })
