@@ -12,7 +12,7 @@ import type { ClientMiddleware } from './enqueue/middleware.ts'
 import { OptionError } from './errors.ts'
 import type { NewJob } from './job.ts'
 import { consoleLogger, type Logger, unfailing } from './logger.ts'
-import { functions, rejectUnknownOptions } from './options.ts'
+import { optionalFunctions, rejectUnknownOptions } from './options.ts'
 import {
   type ConnectionConfig,
   connectionConfig,
@@ -92,7 +92,7 @@ export class Lockstep {
       pool ?? createPool({ ...this.#config, allowExitOnIdle: true }, this.#logger),
       checkSchemaName(schema),
     )
-    this.#enqueuer = new Enqueuer(this.#database, functions(middleware, 'Lockstep: middleware'))
+    this.#enqueuer = new Enqueuer(this.#database, optionalFunctions(middleware, 'Lockstep: middleware'))
   }
 
   /**

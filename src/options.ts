@@ -25,7 +25,7 @@ export function optionalFunction<T>(value: T, what: string): T {
 }
 
 /** @throws OptionError unless `value` is a list of functions; undefined is an empty one. */
-export function functions<T>(value: readonly T[] | undefined, what: string): readonly T[] {
+export function optionalFunctions<T>(value: readonly T[] | undefined, what: string): readonly T[] {
   if (value === undefined) return []
   if (!Array.isArray(value)) throw new OptionError(`${what} must be a list of functions, not ${show(value)}`)
   for (const [index, one] of value.entries()) {

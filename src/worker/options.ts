@@ -1,6 +1,6 @@
 import { LockstepError, OptionError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
-import { functions, optionalFunction, rejectUnknownOptions, show, wholeNumber } from '../options.ts'
+import { optionalFunction, optionalFunctions, rejectUnknownOptions, show, wholeNumber } from '../options.ts'
 import type { ConnectionConfig } from '../postgres/connection.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import type { ServerMiddleware } from './middleware.ts'
@@ -79,7 +79,7 @@ export function workerSettings(options: WorkerOptions): WorkerSettings {
     slots: whole('slots', 1, 1_000, DEFAULT_SLOTS),
     scheduler: checkScheduler(options.scheduler ?? lag()),
     splitter: checkSplitter(options.splitter ?? dynamic()),
-    middleware: functions(options.middleware, 'worker: middleware'),
+    middleware: optionalFunctions(options.middleware, 'worker: middleware'),
     poll: whole('poll', 10, A_DAY, DEFAULT_POLL),
     heartbeat: whole('heartbeat', 50, 60_000, DEFAULT_HEARTBEAT),
     lease: whole('lease', 500, A_DAY, DEFAULT_LEASE),
