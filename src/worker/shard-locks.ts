@@ -34,6 +34,8 @@ export class ShardLocks implements Service {
   readonly #logger: Logger
   readonly #onLost: () => void
   #session: pg.Client | undefined
+  /** The same, once it has shown the other processes whose it is. */
+  #shown: pg.Client | undefined
   /** Calls go one after the other: the connection is otherwise idle. */
   #last: Promise<unknown> = Promise.resolve()
   #full: { readonly error: unknown; readonly until: number } | undefined
@@ -53,22 +55,33 @@ export class ShardLocks implements Service {
     await this.#last.catch(() => {})
     const session = this.#session
     this.#session = undefined
+    this.#shown = undefined
     await session?.end().catch(() => {})
   }
 
   /** Shows the other processes that this one is there to share the work with. */
-  async lockProcess(processId: number): Promise<boolean> {
-    return (await this.#lock(tryLock, 'processes', [processId])).has(processId)
+  lockProcess(processId: number): Promise<boolean> {
+    const work = async (session: pg.Client) => {
+      const locked = (await tryLock(session, this.#schema, 'processes', [processId])).has(processId)
+      if (locked) this.#shown = session
+      return locked
+    }
+    return this.#call(work, () => this.#connected())
   }
 
   async unlockProcess(processId: number): Promise<void> {
     await this.#release(unlock, 'processes', [processId])
   }
 
-  /** Those that it got: another process may have some. */
+  /**
+   * Those that it got: another process may have some. None in a session that has not locked the process yet, such as one
+   * that has just replaced another: where it outlived this process, nobody would see whose it is, and end it.
+   */
   async lockShards(refs: readonly ShardRef[]): Promise<ShardRef[]> {
     if (this.#full && performance.now() < this.#full.until) throw this.#full.error
-    const locked = await this.#lock(tryLock, 'jobs', refs.map(numberOf)).catch((error) => {
+    const work = async (session: pg.Client | undefined) =>
+      session ? tryLock(session, this.#schema, 'jobs', refs.map(numberOf)) : new Set<number>()
+    const locked = await this.#call(work, async () => this.#shown).catch((error) => {
       if (hasCode(error, 'LOCKSTEP_TOO_MANY_LOCKS'))
         this.#full = { error, until: performance.now() + FULL_PAUSE }
       throw error
@@ -116,7 +129,7 @@ export class ShardLocks implements Service {
           const result = await work(session)
           // The answer and the session's end may come in one piece: then `onLost` was told before who asked goes on, who would
           // believe for good what was locked a moment ago.
-          if (this.#session !== session) throw new Error('Connection terminated after its answer')
+          if (session && this.#session !== session) throw new Error('Connection terminated after its answer')
           return result
         } catch (error) {
           if (session) this.#lose(session)
@@ -144,6 +157,7 @@ export class ShardLocks implements Service {
   #lose(session: pg.Client): void {
     if (this.#session !== session) return
     this.#session = undefined
+    this.#shown = undefined
     session.end().catch(() => {})
     this.#onLost()
   }

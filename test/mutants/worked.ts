@@ -206,7 +206,16 @@ export const WORKED: readonly Mutant[] = [
     name: 'locks believed whose session ended with its answer',
     promise: 'R12',
     breaks: 'A process that believes itself locked is alive to nobody, and takes no shard for good.',
-    edits: [source('worker/shard-locks', 'if (this.#session !== session) throw', 'if (!this) throw')],
+    edits: [
+      source('worker/shard-locks', 'if (session && this.#session !== session) throw', 'if (!this) throw'),
+    ],
+    tests: ['worker/shard-locks'],
+  },
+  {
+    name: 'shards locked in a session that is nobody’s',
+    promise: 'R12',
+    breaks: 'Where it outlives its process, nobody ends it, and nobody serves the shards.',
+    edits: [source('worker/shard-locks', 'async () => this.#shown', '() => this.#connected()')],
     tests: ['worker/shard-locks'],
   },
   {

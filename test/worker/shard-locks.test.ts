@@ -5,6 +5,7 @@ import { Network } from '../support/network.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()
+const SHARDS = [0, 1].map((shard) => ({ queueId: 1, shard }))
 const FLAG = `'lockstep.queues'::regclass::oid::integer, 7`
 
 // As where a server shuts down just after it has answered: the worker would take for its own what is anybody's, for good.
@@ -43,4 +44,26 @@ test('R12: a lock whose session ends in one piece with the answer counts as lost
   expect(onLost).toHaveBeenCalledTimes(1)
   await locks.raiseFlag([7])
   expect(await session()).toHaveLength(1)
+})
+
+// One that outlives its process, silent for good, is ended by others, who see by the lock of the process whose it is.
+test('R12: a session has no shards before it has shown whose it is', async () => {
+  const locks = new ShardLocks(
+    connectionConfig(shop.connectionString, 'shown'),
+    'lockstep',
+    shop.logger,
+    () => {},
+  )
+  await locks.start()
+  shop.later(() => locks.stop())
+  expect(await locks.lockShards(SHARDS)).toEqual([])
+  expect(await locks.lockProcess(1)).toBe(true)
+  expect(await locks.lockShards(SHARDS)).toEqual(SHARDS)
+
+  await shop.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'shown'`)
+  // It takes another session, which is nobody's yet.
+  await eventually(() => locks.raiseFlag([7]))
+  expect(await locks.lockShards(SHARDS)).toEqual([])
+  await locks.lockProcess(1)
+  expect(await locks.lockShards(SHARDS)).toEqual(SHARDS)
 })
