@@ -8,6 +8,7 @@ import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/e
 import { Child } from './child.ts'
 import { Crew } from './crew.ts'
 import { prepareGround } from './ground.ts'
+import { writeState } from './log.ts'
 import type { ProducerOptions } from './producer.ts'
 import { FILLED, fieldQueues, SHARDS } from './queues.ts'
 import { readTruth, type Truth } from './truth.ts'
@@ -251,7 +252,10 @@ export class Field {
   async until(what: string, holds: () => Promise<boolean>, deadline = DEADLINE): Promise<void> {
     const until = performance.now() + deadline
     while (!(await this.patiently(holds))) {
-      if (performance.now() > until) throw new Error(`${what}: not after ${deadline} ms`)
+      if (performance.now() > until) {
+        await writeState(this, join(this.#directory, 'state.json')).catch(() => {})
+        throw new Error(`${what}: not after ${deadline} ms`)
+      }
       await pause()
     }
   }

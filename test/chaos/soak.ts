@@ -87,7 +87,8 @@ async function soak(duration: number, chance: Chance, faults: readonly Fault[]):
     return unbroken ? 0 : 1
   } finally {
     const logs = await field.close({ keepsLogs: !unbroken })
-    if (logs) console.log(`What handlers did, and what was pushed, is written down in ${logs}`)
+    if (logs)
+      console.log(`What handlers did, what was pushed and what the library said is written down in ${logs}`)
   }
 }
 

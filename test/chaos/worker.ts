@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Lockstep } from '../../src/index.ts'
-import { silentLogger } from '../../src/logger.ts'
 import { Diary } from '../support/diary.ts'
+import { loggerBeside } from './log.ts'
 import { fieldQueues, type Work } from './queues.ts'
 
 /** What a worker process is told to be. Everything survives JSON. */
@@ -40,7 +40,11 @@ async function start(options: WorkerOptions): Promise<void> {
   const { slots = SLOTS, heartbeat = HEARTBEAT, poll = POLL } = options
   const diary = new Diary(name, log)
   const queues = Object.values(fieldQueues((queue, work) => diary.around(queue, disturbed(work))))
-  const lockstep = new Lockstep({ connectionString, ...(directUrl && { directUrl }), logger: silentLogger })
+  const lockstep = new Lockstep({
+    connectionString,
+    ...(directUrl && { directUrl }),
+    logger: loggerBeside(log, name),
+  })
   const worker = lockstep.createWorker({
     queues,
     middleware: [diary.asking],
