@@ -31,22 +31,13 @@ export async function runMiddleware(
 ): Promise<void> {
   if (chain.length === 0) return store(jobs)
   const underWay = new UnderWay()
-  let over = false
   const from = async (index: number, current: readonly NewJob[]): Promise<void> => {
-    if (over) throw new LockstepError('LOCKSTEP_CLOSED', LATE)
+    if (underWay.over) throw new LockstepError('LOCKSTEP_CLOSED', LATE)
     if (!Array.isArray(current))
       throw new OptionError(`a middleware must give next() a list of jobs, not ${show(current)}`)
     const middleware = chain[index]
     if (!middleware) return store(current)
     await middleware({ queue, jobs: current }, (changed) => underWay.watch(from(index + 1, changed)))
   }
-  let late: readonly PromiseSettledResult<unknown>[] = []
-  try {
-    await from(0, jobs)
-  } finally {
-    late = await underWay.ended()
-    over = true
-  }
-  const failed = late.find((result) => result.status === 'rejected')
-  if (failed) throw failed.reason
+  await underWay.outlast(from(0, jobs))
 }

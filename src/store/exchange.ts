@@ -115,7 +115,7 @@ function columnsOf(wishes: readonly Wish[]): unknown[] {
 }
 
 function exceptionsIn(rows: readonly AnswerRow[]): Exception[] {
-  return rows.flatMap(([exception]) => (exception === null ? [] : exceptionOf(JSON.parse(exception))))
+  return rows.filter((row) => row[0] !== null).map((row) => exceptionOf(JSON.parse(row[0]!)))
 }
 
 function claimsOf(rows: readonly AnswerRow[], wishes: readonly Wish[]): Claim[] {

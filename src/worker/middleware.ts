@@ -24,12 +24,11 @@ export async function runMiddleware(
   if (chain.length === 0) return void (await perform())
   const underWay = new UnderWay()
   let performing = false
-  let over = false
   const from = async (index: number): Promise<void> => {
     const middleware = chain[index]
     if (middleware) return void (await middleware(call, () => underWay.watch(from(index + 1))))
     // What the batch had is stored by then, and others may have its ids.
-    if (over)
+    if (underWay.over)
       throw new Error('a middleware called next() after its batch had ended: return or await what it gives')
     if (performing) throw new Error('a middleware called next() again while the handler was running')
     performing = true
@@ -39,14 +38,6 @@ export async function runMiddleware(
       performing = false
     }
   }
-  let late: readonly PromiseSettledResult<unknown>[] = []
-  try {
-    await from(0)
-  } finally {
-    // Others may be given the ids as soon as this ends.
-    late = await underWay.ended()
-    over = true
-  }
-  const failed = late.find((result) => result.status === 'rejected')
-  if (failed) throw failed.reason
+  // Others may be given the ids as soon as this ends.
+  await underWay.outlast(from(0))
 }

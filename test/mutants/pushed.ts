@@ -98,7 +98,7 @@ export const PUSHED: readonly Mutant[] = [
     promise: 'P2',
     breaks:
       'Jobs that enqueue has not waited for are lost with the process, or the transaction, that goes on.',
-    edits: [source('enqueue/middleware', 'late = await underWay.ended()', '')],
+    edits: [source('enqueue/middleware', 'underWay.outlast(from(0, jobs))', 'from(0, jobs)')],
     tests: ['enqueue/middleware'],
   },
   {

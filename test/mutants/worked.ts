@@ -348,7 +348,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'a batch that ends before its handler',
     promise: 'P1',
     breaks: 'Behind a middleware that does not wait, two handlers of an id run at once.',
-    edits: [source('worker/middleware', 'late = await underWay.ended()', '')],
+    edits: [source('worker/middleware', 'underWay.outlast(from(0))', 'from(0)')],
     tests: ['worker/middleware'],
   },
   {
@@ -356,7 +356,7 @@ export const WORKED: readonly Mutant[] = [
     promise: 'P1',
     breaks:
       'Behind a middleware that forgets to return, a handler runs without a claim, beside another of its id.',
-    edits: [source('worker/middleware', 'over = true', '')],
+    edits: [source('promises', 'this.#over = true', '')],
     tests: ['worker/middleware'],
   },
   {

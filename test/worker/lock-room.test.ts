@@ -115,11 +115,18 @@ describe('a worker whose shards need more locks than the server has room for', (
     expect(await failure).toMatchObject(tooMany(/max_locks_per_transaction/))
     await vi.waitFor(async () => expect(await held()).toBe(0))
     // It doesn't fill the table again and again, which would fail others' statements: what it tells is the first try's.
+    const most: number[] = []
     const told: unknown[] = []
     worker.on('failure', (error) => told.push(error))
-    await vi.waitFor(() => expect(told.length).toBeGreaterThan(5), { timeout: 10_000 })
+    await vi.waitFor(
+      async () => {
+        most.push(await held())
+        expect(told.length).toBeGreaterThan(5)
+      },
+      { timeout: 10_000, interval: 5 },
+    )
     expect(new Set(told)).toEqual(new Set([await failure]))
-    expect(await held()).toBe(0)
+    expect(Math.max(...most)).toBe(0)
     const dealt = new Promise((resolve) => worker.once('dealt', resolve))
     await lockstep.reshard(queue, 10)
     expect(await dealt).toEqual({ shards: 10 })

@@ -15,9 +15,7 @@ beforeAll(async () => {
   await shop.open({ connectionString: server.connectionString, drop: () => server.stop() })
 })
 afterEach((context) => shop.clear(context))
-afterAll(async () => {
-  await shop.close()
-})
+afterAll(() => shop.close())
 
 test('P1 P2 P3: a database that crashes and comes back: nothing is lost, and both workers go on', async () => {
   const recorder = new Recorder()
