@@ -17,8 +17,14 @@ export interface Session {
   readonly isolation: string
 }
 
-interface Found {
+/** A session as the server knows it: the number of its process is given out again some day, but not for the same time. */
+export interface Backend {
   readonly pid: number
+  /** s since 1970, with all its decimals. */
+  readonly startedAt: string
+}
+
+interface Found extends Backend {
   readonly version: number
   readonly isolation: string
   /** `synchronous_commit`. */
@@ -30,8 +36,8 @@ interface Found {
  *
  * - READ COMMITTED, whatever the default is: the protocol's reasoning rests on it.
  * - TCP settings by which a dead peer is noticed within some ten seconds, on both ends of the wire.
- * - No end for being idle: with the session its locks would go, and with them all shards. Being idle in a transaction may
- *   end it, as somebody has set it: then this process stands still, and others wait for its rows.
+ * - No end for being idle: with the session its locks would go, and with them all shards. Being idle in a transaction ends
+ *   it: then this process stands still, or its connection is silent, and others wait for its rows.
  */
 const SETTINGS = [
   'SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED',
@@ -52,10 +58,20 @@ function durably(commit: string): string {
 }
 
 /**
+ * ms that a transaction in which no handler runs may idle, far more than a process that lives ever needs. Where its host has
+ * vanished, and a proxy on the way goes on answering for it, the server would keep its rows for good.
+ */
+export const IDLE_TIMEOUT = 60_000
+
+/**
  * Where no handler runs, no time-outs of the server's: calls have some of ours, after which their connection goes. One that
  * is made for the application's statements would have a look at all shards fail each time, or cost the locks.
  */
-const OWN_SETTINGS = ['SET statement_timeout = 0', 'SET lock_timeout = 0']
+const OWN_SETTINGS = [
+  'SET statement_timeout = 0',
+  'SET lock_timeout = 0',
+  `SET idle_in_transaction_session_timeout = ${IDLE_TIMEOUT}`,
+]
 /** Since Postgres 17. */
 const TRANSACTION_TIMEOUT = 'SET transaction_timeout = 0'
 const POSTGRES_17 = 170_000
@@ -77,6 +93,10 @@ const RESETS = [
 
 /** By client, of sessions that are ours alone. */
 const renewals = new WeakMap<object, string>()
+const backends = new WeakMap<object, Backend>()
+
+/** Of a session, in what `pg_stat_get_activity` returns. */
+export const STARTED_AT = 'extract(epoch FROM backend_start)::text'
 
 type Client = Pick<pg.ClientBase, 'query'> & { readonly processID?: number | null }
 
@@ -98,13 +118,22 @@ export async function prepareSession(
   const { rows } = await ask(
     `SELECT pg_catalog.pg_backend_pid() AS pid, pg_catalog.current_setting('server_version_num')::integer AS version,
        pg_catalog.current_setting('transaction_isolation') AS isolation,
-       pg_catalog.current_setting('synchronous_commit') AS commit`,
+       pg_catalog.current_setting('synchronous_commit') AS commit,
+       (SELECT ${STARTED_AT} FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())) AS "startedAt"`,
   )
   const found = rows[0] as Found
-  const { pid, isolation } = found
+  const { pid, startedAt, isolation } = found
   const shared = pid !== client.processID
-  if (!shared) await makeReady(client, ask, settingsFor(use, found))
+  if (!shared) {
+    backends.set(client, { pid, startedAt })
+    await makeReady(client, ask, settingsFor(use, found))
+  }
   return { shared, isolation }
+}
+
+/** The session of a client; none where it is shared with others. */
+export function backendOf(client: object): Backend | undefined {
+  return backends.get(client)
 }
 
 function settingsFor(use: SessionUse, { version, commit }: Found): string[] {

@@ -1,5 +1,6 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 import { quoteIdentifier } from '../postgres/schema-name.ts'
+import { type Backend, STARTED_AT } from '../postgres/session.ts'
 
 /** What a worker process tells of itself. */
 export interface ProcessInfo {
@@ -106,6 +107,26 @@ export async function removeSilent(
     silent.map(({ renewal }) => renewal),
   ])
   return rows.map((row) => row.remove_silent)
+}
+
+/**
+ * Ends sessions, but for those that are in the middle of a statement: that may still take effect, as whoever asked for it finds
+ * when he asks again. Returns those that were there. Rights as of `endSession`.
+ */
+export function endIdle(
+  database: Database,
+  backends: readonly Backend[],
+): Promise<(Backend & { ended: boolean | null })[]> {
+  return database.query(
+    `SELECT b.pid, b."startedAt",
+       CASE WHEN a.state IS DISTINCT FROM 'active' THEN pg_catalog.pg_terminate_backend(b.pid) END AS ended
+     FROM unnest($1::integer[], $2::text[]) AS b (pid, "startedAt")
+     CROSS JOIN LATERAL (
+       SELECT state, ${STARTED_AT} AS "startedAt" FROM pg_catalog.pg_stat_get_activity(b.pid)
+     ) a
+     WHERE a."startedAt" = b."startedAt"`,
+    [backends.map(({ pid }) => pid), backends.map(({ startedAt }) => startedAt)],
+  )
 }
 
 /** A session that holds the lock of a process. */

@@ -12,6 +12,7 @@ import { Loop, type Service } from './service.ts'
 import type { ShardLocks } from './shard-locks.ts'
 import { SilentProcesses } from './silent.ts'
 import type { ShardRef, Share, Splitter } from './splitter.ts'
+import type { StrandedSessions } from './stranded.ts'
 import { type ServedQueue, Shard, type Timetable } from './timetable.ts'
 
 /** Strays are moved in chunks of this many jobs, one chunk a heartbeat. */
@@ -21,6 +22,7 @@ export interface DealerOptions {
   readonly database: Database
   readonly timetable: Timetable
   readonly locks: ShardLocks
+  readonly stranded: StrandedSessions
   readonly splitter: Splitter
   readonly queues: ServedQueues
   readonly slots: number
@@ -115,9 +117,10 @@ export class Dealer implements Service {
   }
 
   async #deal(): Promise<void> {
-    const { database, queues, timetable, alive } = this.#options
+    const { database, queues, timetable, stranded, alive } = this.#options
     const successor = await successorOf(database)
     if (successor) return this.#options.onOutdated(successor)
+    await stranded.end()
     if (!alive()) return this.#letGoOfAll()
     await this.#readClock()
     await this.#lockProcess()

@@ -1,9 +1,11 @@
 import type { Database } from '../postgres/database.ts'
+import { isConnectionFailure } from '../postgres/failure.ts'
 import { openDatabase } from '../postgres/open-database.ts'
 import { MAX_CALLS } from './exchange.ts'
 import { LOADS_AT_ONCE } from './loading.ts'
 import type { WorkerHome } from './options.ts'
 import { WAITING_AT_ONCE } from './settlements.ts'
+import { StrandedSessions } from './stranded.ts'
 
 /** ms a call to the database may take before its connection counts as broken. */
 const CALL_TIMEOUT = 10_000
@@ -18,15 +20,22 @@ export class Pools {
   readonly own: Database
   /** For handlers' transactions, one a slot: what their statements leave in a session is to meet nothing else. */
   readonly handlers: Database
+  readonly stranded: StrandedSessions
 
   constructor(slots: number, { config, schema, logger }: WorkerHome) {
     const options = { schema, logger, callTimeout: CALL_TIMEOUT }
     const calls = MAX_CALLS + LOADS_AT_ONCE + OTHER_CALLS + WAITING_AT_ONCE + WAITING_CLAIMS
     this.own = openDatabase({ ...config, max: calls }, { ...options, use: 'own' })
     this.handlers = openDatabase({ ...config, max: slots }, { ...options, use: 'lent' })
+    this.stranded = new StrandedSessions(this.own, logger)
+    for (const { pool } of [this.own, this.handlers])
+      pool.on('release', (error, client) => {
+        if (isConnectionFailure(error)) this.stranded.add(client)
+      })
   }
 
   async end(): Promise<void> {
+    await this.stranded.end()
     await Promise.all([this.own.pool.end(), this.handlers.pool.end()])
   }
 }

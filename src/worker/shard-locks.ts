@@ -26,13 +26,13 @@ const FULL_PAUSE = 10_000
 /**
  * The session that holds this process's advisory locks: one per shard it serves, one for itself, and a flag per
  * queue while it waits for work. When the connection breaks, the server lets go of all of them at once; `onLost`
- * is told, and the next call connects again.
+ * is told which it was, and the next call connects again.
  */
 export class ShardLocks implements Service {
   readonly #config: ConnectionConfig
   readonly #schema: string
   readonly #logger: Logger
-  readonly #onLost: () => void
+  readonly #onLost: (session: pg.Client) => void
   #session: pg.Client | undefined
   /** The same, once it has shown the other processes whose it is. */
   #shown: pg.Client | undefined
@@ -40,7 +40,12 @@ export class ShardLocks implements Service {
   #last: Promise<unknown> = Promise.resolve()
   #full: { readonly error: unknown; readonly until: number } | undefined
 
-  constructor(config: ConnectionConfig, schema: string, logger: Logger, onLost: () => void) {
+  constructor(
+    config: ConnectionConfig,
+    schema: string,
+    logger: Logger,
+    onLost: (session: pg.Client) => void,
+  ) {
     this.#config = config
     this.#schema = schema
     this.#logger = logger
@@ -159,7 +164,7 @@ export class ShardLocks implements Service {
     this.#session = undefined
     this.#shown = undefined
     session.end().catch(() => {})
-    this.#onLost()
+    this.#onLost(session)
   }
 }
 

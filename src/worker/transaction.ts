@@ -5,6 +5,7 @@ import type { PoolClient } from 'pg'
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import { hasCode, isConnectionFailure, isRefusedLock, TIMED_OUT } from '../postgres/failure.ts'
+import { IDLE_TIMEOUT } from '../postgres/session.ts'
 import type { Round } from '../store/claim.ts'
 import { complete, type Exception, fail } from '../store/settle.ts'
 import { lend } from './lent-transaction.ts'
@@ -213,8 +214,9 @@ function nameOf({ rounds }: Performance): string {
 }
 
 /**
- * The completion waits for a producer as long as we say, whatever the handler has set for its own statements; and its ids are
- * in the driver's encoding: in another the server would take them for other ids.
+ * The completion waits for a producer as long as we say, whatever the handler has set for its own statements; it holds rows of
+ * ours until the COMMIT, which has to come; and its ids are in the driver's encoding: in another the server would take them for
+ * other ids.
  *
  * That fails where a statement of the handler's did which it swallowed, or did not await: nothing of the transaction can take
  * effect, so its parts may be tried apart. Where the handler has committed by itself, they may not: each would write once more.
@@ -225,7 +227,8 @@ async function prepareToStore(
   performance: Performance,
 ): Promise<void> {
   const text = `SELECT current_setting('lockstep.round', true) AS round,
-    set_config('lock_timeout', '${lockTimeout}', true), set_config('statement_timeout', '0', true), set_config('client_encoding', 'UTF8', true)`
+    set_config('lock_timeout', '${lockTimeout}', true), set_config('statement_timeout', '0', true),
+    set_config('idle_in_transaction_session_timeout', '${IDLE_TIMEOUT}', true), set_config('client_encoding', 'UTF8', true)`
   const rows = await database.query<{ round: string | null }>(text, [], client).catch((error: Error) => {
     if (isConnectionFailure(error)) throw error
     throw new Error(`the handler left its transaction aborted: ${error.message}`, { cause: error })

@@ -33,6 +33,7 @@ export interface Parts {
 function commonTo({ home, events, pools, locks, clock, timetable, identity }: Parts) {
   return {
     database: pools.own,
+    stranded: pools.stranded,
     logger: home.logger,
     locks,
     clock,

@@ -74,7 +74,7 @@ export class Worker extends WorkerEmitter {
       logger,
     )
     this.#pools = new Pools(this.#settings.slots, home)
-    this.#locks = new ShardLocks(directConfig, schema, logger, () => this.#locksLost())
+    this.#locks = new ShardLocks(directConfig, schema, logger, (session) => this.#locksLost(session))
     this.#wakeUp = new WakeUp(directConfig, schema, logger, (message) => this.#hear(message))
     this.#tally = new Tally(this.#pools.own)
     const observer = new Observer(this, this.#tally, this.#identity)
@@ -236,7 +236,8 @@ export class Worker extends WorkerEmitter {
     this.stop().catch((error) => this.emit('failure', error))
   }
 
-  #locksLost(): void {
+  #locksLost(session: object): void {
+    this.#pools.stranded.add(session)
     this.#dealer?.locksLost()
     this.#lookout?.flagLost()
   }

@@ -14,7 +14,7 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P1',
     breaks:
       'Behind a pooler, the application’s own transactions run at the worker’s isolation level, and still do when it is gone.',
-    edits: [source('postgres/session', 'if (!shared) await', 'await')],
+    edits: [source('postgres/session', 'if (!shared) {', 'if (shared || !shared) {')],
     tests: ['worker/pooled', 'worker/lent-session'],
   },
   {
@@ -155,5 +155,55 @@ export const CONNECTED: readonly Mutant[] = [
       'A function of the application releases the client it is given, and two handlers write in one transaction.',
     edits: [source('worker/lent-transaction', 'query, release: keep,', 'query,')],
     tests: ['worker/lent-transaction'],
+  },
+  {
+    name: 'a silent connection’s session that lives on',
+    promise: 'P8',
+    breaks:
+      'Where a proxy goes on answering for a connection that is silent, its transaction keeps the rows of a completion.',
+    edits: [
+      source(
+        'worker/pools',
+        'if (isConnectionFailure(error)) this.stranded.add(client)',
+        'void [error, client]',
+      ),
+    ],
+    tests: ['worker/stranded'],
+  },
+  {
+    name: 'a silent lock session that lives on',
+    promise: 'P8',
+    breaks:
+      'Where a proxy goes on answering for a lock connection that is silent, its session keeps shards that nobody serves.',
+    edits: [source('worker/worker', 'this.#pools.stranded.add(session)', 'void session')],
+    tests: ['worker/stranded'],
+  },
+  {
+    name: 'a statement that is ended with its connection',
+    promise: 'P8',
+    breaks: 'What takes the server longer than its call may last is undone each time, and never done.',
+    edits: [source('store/process', `WHEN a.state IS DISTINCT FROM 'active' THEN`, 'WHEN true THEN')],
+    tests: ['worker/stranded'],
+  },
+  {
+    name: 'another’s session ended by its number alone',
+    promise: 'P7',
+    breaks: 'A session of the application’s is ended that has got the number of one that is gone.',
+    edits: [source('store/process', `WHERE a."startedAt" = b."startedAt"`, 'WHERE true')],
+    tests: ['worker/stranded'],
+  },
+  {
+    name: 'a completion that may idle before its COMMIT',
+    promise: 'P8',
+    breaks:
+      'Where a worker’s host is gone and a proxy goes on answering for it, its transactions keep the rows of completions.',
+    edits: [
+      source(
+        'worker/transaction',
+        `set_config('idle_in_transaction_session_timeout', '\${IDLE_TIMEOUT}', true)`,
+        'current_setting($$lockstep.round$$)',
+      ),
+    ],
+    tests: ['worker/stranded'],
   },
 ]

@@ -54,7 +54,10 @@ export class Network {
     for (const link of this.#links) link.abandon()
   }
 
-  /** The connections there are stay silent for good, as behind a router that forgot them; new ones work. */
+  /**
+   * The connections there are stay silent for good, as behind a router that forgot them, and neither end hears when the other
+   * closes them; new ones work.
+   */
   strand(): void {
     for (const link of this.#links) link.strand()
   }
@@ -123,7 +126,7 @@ class Link {
       (socket) => new Promise<void>((end) => socket.on('close', () => end())),
     )
     this.ended = Promise.race(ends)
-      .then(() => this.#abandoned || this.destroy())
+      .then(() => this.#abandoned || this.#stranded || this.destroy())
       .then(() => Promise.all(ends))
       .then(() => {})
     carry(upstream, client, delay)

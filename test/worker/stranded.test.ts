@@ -1,0 +1,116 @@
+import pg from 'pg'
+import { beforeAll, expect, test } from 'vitest'
+import { Database } from '../../src/postgres/database.ts'
+import { backendOf, prepareSession } from '../../src/postgres/session.ts'
+import { endIdle } from '../../src/store/process.ts'
+import { Pools } from '../../src/worker/pools.ts'
+import { backends } from '../support/backends.ts'
+import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+beforeAll(async () => {
+  // The first completion takes its time, so that its connection can go silent meanwhile.
+  await shop.sql('CREATE SEQUENCE completions; CREATE TABLE told (may_idle text)')
+  await shop.sql(`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      IF nextval('public.completions') = 1 THEN PERFORM pg_sleep(2); END IF;
+      INSERT INTO public.told VALUES (current_setting('idle_in_transaction_session_timeout'));
+      RETURN NULL;
+    END $$`)
+})
+
+const asleep = () =>
+  shop.sql<{ pid: number }>(`SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'`)
+
+test('P8: a connection that goes silent with a completion in it keeps no row, no process and no shard', async () => {
+  await shop.sql(
+    'CREATE TRIGGER dawdle AFTER DELETE ON lockstep.jobs FOR EACH STATEMENT EXECUTE FUNCTION dawdle()',
+  )
+  shop.later(() => shop.sql('DROP TRIGGER dawdle ON lockstep.jobs'))
+  const { network, lockstep } = await shop.distant()
+  const queue = shop.transactional({ perform() {} })
+  const worker = shop.create({ queues: [queue], lease: 3_000 }, lockstep)
+  await worker.start()
+  shop.later(() => worker.stop())
+  const completed = next(worker, 'completed', () => true, 40_000)
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await eventually(async () => expect(await asleep()).toHaveLength(1))
+  network.strand()
+  expect(await completed).toMatchObject({ ids: ['a'] })
+  // Who the worker was before is gone, too, with its claims.
+  await eventually(async () => expect(await shop.sql('SELECT FROM lockstep.processes')).toHaveLength(1))
+  // Where no worker lives to end it, the server does.
+  expect(await shop.sql('SELECT may_idle FROM told')).toEqual([{ may_idle: '1min' }])
+}, 60_000)
+
+test('R12: a lock connection that goes silent keeps no shards while a round of the same worker goes on', async () => {
+  const { network, lockstep } = await shop.distant()
+  const gate = new Gate()
+  shop.later(() => gate.open())
+  const long = shop.queue({ shards: 1, perform: () => gate.opened })
+  const queue = shop.queue({ perform() {} })
+  const worker = shop.create({ queues: [long, queue] }, lockstep)
+  await worker.start()
+  const { processId } = worker
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(long, { id: 'long' })
+  await started
+  const [former] = await backends(shop, 'lock')
+  network.strand()
+  await eventually(async () => {
+    const locks = await backends(shop, 'lock')
+    expect(locks).toHaveLength(1)
+    expect(locks).not.toContain(former)
+  }, 30_000)
+  const completed = next(worker, 'completed', ({ queue: name }) => name === queue.name)
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await completed
+  // The former process is there for as long as the round is: nobody else would have ended its session.
+  expect(worker.processId).not.toBe(processId)
+  const rows = await shop.sql('SELECT FROM lockstep.processes WHERE process_id = $1', [processId])
+  expect(rows).toHaveLength(1)
+}, 60_000)
+
+async function open(): Promise<pg.Client> {
+  const client = new pg.Client(shop.connectionString)
+  client.on('error', () => {})
+  await client.connect()
+  shop.later(() => client.end().catch(() => {}))
+  await prepareSession(client, 'own')
+  return client
+}
+
+async function ended(client: object): Promise<boolean> {
+  const { pid } = backendOf(client)!
+  return (await shop.sql('SELECT FROM pg_stat_activity WHERE pid = $1', [pid])).length === 0
+}
+
+test('a session that is in the middle of a statement ends after it', async () => {
+  const config = { connectionString: shop.connectionString }
+  const pools = new Pools(1, { config, directConfig: config, schema: 'lockstep', logger: shop.logger })
+  shop.later(() => pools.end())
+  await shop.sql('CREATE TABLE written (id int)')
+  const client = await open()
+  const written = client.query('INSERT INTO written SELECT 1 FROM pg_sleep(0.5)')
+  await eventually(async () => expect(await asleep()).toEqual([{ pid: backendOf(client)!.pid }]))
+  pools.stranded.add(client)
+  await pools.stranded.end()
+  await written
+  expect(await shop.sql('SELECT FROM written')).toHaveLength(1)
+  await eventually(async () => {
+    await pools.stranded.end()
+    expect(await ended(client)).toBe(true)
+  })
+})
+
+test('a session that has only its number from one that was given up goes on', async () => {
+  const database = new Database(shop.pool, 'lockstep')
+  const client = await open()
+  const backend = backendOf(client)!
+  const former = { ...backend, startedAt: String(Number(backend.startedAt) - 60) }
+  expect(await endIdle(database, [former])).toEqual([])
+  await client.query('SELECT 1')
+  expect(await endIdle(database, [backend])).toEqual([{ ...backend, ended: true }])
+  await eventually(async () => expect(await ended(client)).toBe(true))
+})
