@@ -3,9 +3,33 @@ export function ignoreRejection(value: unknown): void {
   if (value instanceof Promise) value.catch(() => {})
 }
 
+/** Knows whether anybody waits for it. */
+class Offered<T> extends Promise<T> {
+  heeded = false
+
+  static override get [Symbol.species]() {
+    return Promise
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: a promise has one
+  override then<A, B>(
+    onResolved?: ((value: T) => A | PromiseLike<A>) | null,
+    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.heeded = true
+    return super.then(onResolved, onRejected)
+  }
+
+  /** A rejection that nobody hears is somebody else's to tell. */
+  hush(): void {
+    super.then(undefined, () => {})
+  }
+}
+
 /** Calls that have not ended. */
 export class UnderWay {
   readonly #calls = new Set<Promise<unknown>>()
+  readonly #failed: { readonly offered: Offered<unknown>; readonly error: unknown }[] = []
   #over = false
 
   /** `outlast` has ended: what begins now is late. */
@@ -21,7 +45,18 @@ export class UnderWay {
     return call.then((result) => result)
   }
 
-  /** Ends when the call and all that is under way have, even where nobody awaits it; fails as the call does, or else as one of those. */
+  /** The same for who may not await it: what fails unheard, `outlast` tells. */
+  offer<T>(call: Promise<T>): Promise<T> {
+    const offered = new Offered<T>((resolve) => resolve(this.watch(call)))
+    offered.hush()
+    call.catch((error) => this.#failed.push({ offered, error }))
+    return offered
+  }
+
+  /**
+   * Ends when the call and all that is under way have, even where nobody awaits it; fails as the call does, or else as one of
+   * those, or as one that was offered and never awaited.
+   */
   async outlast(call: Promise<void>): Promise<void> {
     let late: readonly PromiseSettledResult<unknown>[] = []
     try {
@@ -32,6 +67,8 @@ export class UnderWay {
     }
     const failed = late.find((result) => result.status === 'rejected')
     if (failed) throw failed.reason
+    const unheard = this.#failed.find(({ offered }) => !offered.heeded)
+    if (unheard) throw unheard.error
   }
 
   /** Resolves when none is left, to how those ended that were under way. */

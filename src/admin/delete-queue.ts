@@ -105,7 +105,7 @@ async function deleteRow(database: Database, target: NamedQueue, most: number): 
       },
     )
   } finally {
-    client.release()
+    database.release(client)
   }
 }
 

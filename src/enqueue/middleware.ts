@@ -37,7 +37,7 @@ export async function runMiddleware(
       throw new OptionError(`a middleware must give next() a list of jobs, not ${show(current)}`)
     const middleware = chain[index]
     if (!middleware) return store(current)
-    await middleware({ queue, jobs: current }, (changed) => underWay.watch(from(index + 1, changed)))
+    await middleware({ queue, jobs: current }, (changed) => underWay.offer(from(index + 1, changed)))
   }
   await underWay.outlast(from(0, jobs))
 }

@@ -19,19 +19,35 @@ export function connectionConfig(connectionString: string, applicationName: stri
   }
 }
 
+/** Where the server is, and what holds in its sessions. */
+const COPIED = [
+  'host',
+  'port',
+  'user',
+  'database',
+  'connectionString',
+  'password',
+  'ssl',
+  'options',
+  'statement_timeout',
+  'lock_timeout',
+  'idle_in_transaction_session_timeout',
+] as const satisfies readonly (keyof pg.PoolConfig)[]
+
 /**
- * The same for an application's pool: its options without what belongs to the pool.
+ * The same for an application's pool: its options without what belongs to the pool, or to the driver's own waiting.
  * @throws OptionError where they can't be copied to a session of our own
  */
 export function connectionConfigOf(pool: pg.Pool, applicationName: string): ConnectionConfig {
-  const { host, port, user, database, connectionString, password, ssl } = pool.options as pg.PoolConfig
+  const { password, ...options } = pool.options as pg.PoolConfig
   if (typeof password === 'function') {
     throw new OptionError(
       'a pool whose password is a function needs `directUrl` for the workers’ own connections',
     )
   }
-  const where = { host, port, user, database, connectionString, password, ssl }
-  const given = Object.fromEntries(Object.entries(where).filter(([, value]) => value !== undefined))
+  const given = Object.fromEntries(
+    COPIED.map((name) => [name, { ...options, password }[name]]).filter(([, value]) => value !== undefined),
+  )
   return { ...connectionConfig('', applicationName), connectionString: undefined, ...given }
 }
 
@@ -53,16 +69,17 @@ export function withSetting(config: ConnectionConfig, setting: string): Connecti
 }
 
 /**
- * A connected session of ours outside any pool, for our statements alone; the caller ends it.
+ * A connected session of ours outside any pool, for our statements alone, with a setting of its own; the caller ends it.
  * @throws DatabaseError `LOCKSTEP_POOLED` where others may share it: locks, leases and wake-ups would be theirs
  */
-export async function connect(config: ConnectionConfig): Promise<pg.Client> {
+export async function connect(config: ConnectionConfig, setting?: string): Promise<pg.Client> {
   const client = new pg.Client(config)
   // It may break between two statements, when nobody waits: an error nobody listens to ends the process.
   client.on('error', () => {})
   await client.connect()
   try {
     const { shared } = await prepareSession(client, 'own')
+    if (!shared && setting) await client.query(setting)
     if (!shared) return client
   } catch (error) {
     client.end().catch(() => {})
@@ -79,8 +96,5 @@ export async function connect(config: ConnectionConfig): Promise<pg.Client> {
 export function createPool(config: pg.PoolConfig, logger: Logger): pg.Pool {
   const pool = new pg.Pool(config)
   pool.on('error', (error) => logger.warn({ error: error.message }, 'an idle connection broke'))
-  // One that is lent out has no listener of the pool's, and an error nobody listens to ends the process. What is
-  // asked of it next fails, and tells.
-  pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
-import { hasCode, isConnectionFailure, toLockstepError, toStatementError } from './failure.ts'
+import { hasCode, isConnectionFailure, toConnectError, toLockstepError, toStatementError } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
 import { renewalOf } from './session.ts'
 
@@ -34,6 +34,12 @@ const TYPES = {
   getTypeParser: (oid: number, format: 'text') =>
     oid === INT8 ? Number : pg.types.getTypeParser(oid, format),
 } as pg.CustomTypesConfig
+
+/**
+ * Of a connection that breaks between two statements. It is told by the next one; and an error nobody listens to, as nobody does
+ * in an application's pool while it is lent out, ends the process.
+ */
+function ignore(): void {}
 
 const names = new Map<string, string>()
 
@@ -193,15 +199,24 @@ export class Database {
         })
       throw toLockstepError(error)
     } finally {
-      client.release(broken)
+      this.release(client, broken)
     }
   }
 
+  /** Of the pool, for several statements; `release` gives it back. */
   async connect(): Promise<pg.PoolClient> {
     try {
-      return await this.pool.connect()
+      const client = await this.pool.connect()
+      client.on('error', ignore)
+      return client
     } catch (error) {
-      throw toLockstepError(error)
+      throw toConnectError(error)
     }
+  }
+
+  /** `broken`: it is thrown away. */
+  release(client: pg.PoolClient, broken?: Error): void {
+    client.off('error', ignore)
+    client.release(broken)
   }
 }

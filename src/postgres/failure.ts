@@ -9,6 +9,8 @@ export const TIMED_OUT = ['25P03', '25P04']
 const SESSION_OVER =
   'the session has ended, and what it had not committed is undone: begin again on another connection'
 
+const UNREACHABLE = 'the server could not be reached: check host, port and network, and try again'
+
 /** What the server's (or the socket's) error code means to a caller, and what to do about it. */
 const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>> = {
   LK001: ['LOCKSTEP_UNKNOWN_QUEUE', ''],
@@ -81,6 +83,13 @@ export function toLockstepError(error: unknown): unknown {
   return new DatabaseError(ours, [messageOf(error), advice || hint].filter(Boolean).join('; '), {
     cause: error,
   })
+}
+
+/** The same where connecting failed: then the driver or the socket may have no more to say than that. */
+export function toConnectError(error: unknown): unknown {
+  const known = toLockstepError(error)
+  if (known instanceof LockstepError || !(error instanceof Error) || !isConnectionFailure(error)) return known
+  return new DatabaseError('LOCKSTEP_CONNECTION', `${messageOf(error)}; ${UNREACHABLE}`, { cause: error })
 }
 
 /** The same of a statement of ours, where the session it was for may have ended: then the driver has no code to tell. */

@@ -4,7 +4,7 @@ import { rejectUnknownOptions, wholeNumber } from '../options.ts'
 import type { Database } from './database.ts'
 import { definitions, groundStatements, pendingMigrations } from './definitions.ts'
 import { refuseDistributed } from './distribution.ts'
-import { toLockstepError } from './failure.ts'
+import { toStatementError } from './failure.ts'
 import { SHORT_LOCKS, withLocks } from './patience.ts'
 import {
   askOn,
@@ -51,26 +51,22 @@ const A_DAY = 24 * 3600 * 1000
  * @throws DatabaseError `LOCKSTEP_SCHEMA_NEW` where a later release has been there that no longer serves this one,
  * `LOCKSTEP_LOCKED`
  */
-export async function migrate(
-  { pool, schema }: Database,
-  options: MigrateOptions = {},
-): Promise<MigrationReport> {
+export async function migrate(database: Database, options: MigrateOptions = {}): Promise<MigrationReport> {
   rejectUnknownOptions(options, ['giveUpAfter', 'everyRow'], 'migrate')
   const { everyRow = false } = options
   const wait = options.giveUpAfter ?? DEFAULT_GIVE_UP_AFTER
   const giveUpAfter = wholeNumber(wait, 0, A_DAY, 'migrate: giveUpAfter')
-  const client = await pool.connect().catch((error) => {
-    throw toLockstepError(error)
-  })
+  const { schema } = database
+  const client = await database.connect()
   try {
     const patience = { schema, what: 'migrating', giveUpAfter }
     const done = await withLocks(client, patience, () => migrateAlone(client, schema))
     if (done.newer) return { ...done, raised: [] }
     return { ...done, raised: await raiseSequences(client, schema, everyRow || done.defined) }
   } catch (error) {
-    throw toLockstepError(error)
+    throw toStatementError(error)
   } finally {
-    client.release()
+    database.release(client)
   }
 }
 

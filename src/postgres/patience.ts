@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { DatabaseError } from '../errors.ts'
-import { hasCode } from './failure.ts'
+import { hasCode, toStatementError } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
 
 /** ms a lock on a whole table or view is waited for: whoever comes after us waits behind us for as long. */
@@ -39,7 +39,7 @@ export async function withLocks<T>(
     try {
       return await inTransaction(client, attempt)
     } catch (error) {
-      if (!hasCode(error, LOCK_NOT_AVAILABLE, DEADLOCK)) throw error
+      if (!hasCode(error, LOCK_NOT_AVAILABLE, DEADLOCK)) throw toStatementError(error)
       if (performance.now() + pause > until) throw await locked(client, schema, what, giveUpAfter, error)
     }
     await sleep(pause)

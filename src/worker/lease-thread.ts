@@ -36,6 +36,8 @@ export type LeaseCommand =
 
 const RENEWALS_PER_LEASE = 4
 const RETRY_PAUSE = 250
+/** ms, and no less than a lease: a session that renews nothing has been replaced, or its process stands still. */
+const IDLE_TIMEOUT = 60_000
 /** ms: nothing is lost while a process is not registered, so there is time. */
 const REGISTER_TIMEOUT = 10_000
 const GOODBYE = 1_000
@@ -44,6 +46,7 @@ const { config, schema, info, lease, killAtEnd, numbers } = workerData as LeaseT
 const state = new LeaseState(numbers)
 const port = parentPort!
 const renewEvery = lease / RENEWALS_PER_LEASE
+const SETTING = `SET idle_session_timeout = ${Math.max(IDLE_TIMEOUT, lease)}`
 
 let { leases } = workerData as LeaseThreadData
 let client: pg.Client | undefined
@@ -76,7 +79,8 @@ async function session(timeout: number): Promise<pg.Client> {
 }
 
 async function open(timeout: number): Promise<pg.Client> {
-  const fresh = await connect({ ...config, connectionTimeoutMillis: timeout, query_timeout: timeout })
+  const limits = { connectionTimeoutMillis: timeout, query_timeout: timeout }
+  const fresh = await connect({ ...config, ...limits }, SETTING)
   fresh.on('error', () => drop(fresh))
   fresh.on('end', () => drop(fresh))
   client = fresh

@@ -26,7 +26,7 @@ export async function runMiddleware(
   let performing = false
   const from = async (index: number): Promise<void> => {
     const middleware = chain[index]
-    if (middleware) return void (await middleware(call, () => underWay.watch(from(index + 1))))
+    if (middleware) return void (await middleware(call, () => underWay.offer(from(index + 1))))
     // What the batch had is stored by then, and others may have its ids.
     if (underWay.over)
       throw new Error('a middleware called next() after its batch had ended: return or await what it gives')

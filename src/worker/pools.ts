@@ -28,10 +28,12 @@ export class Pools {
     this.own = openDatabase({ ...config, max: calls }, { ...options, use: 'own' })
     this.handlers = openDatabase({ ...config, max: slots }, { ...options, use: 'lent' })
     this.stranded = new StrandedSessions(this.own, logger)
-    for (const { pool } of [this.own, this.handlers])
+    for (const { pool } of [this.own, this.handlers]) {
       pool.on('release', (error, client) => {
         if (isConnectionFailure(error)) this.stranded.add(client)
       })
+      pool.on('error', (_, idle) => this.stranded.add(idle))
+    }
   }
 
   async end(): Promise<void> {

@@ -1,3 +1,4 @@
+import type { Logger } from '../logger.ts'
 import { Bell } from './bell.ts'
 
 /** What a worker is made of: every part starts and stops the same way. */
@@ -41,4 +42,10 @@ export class Loop implements Service {
 /** Fails with the first in the list that failed, but not before all have ended: what still starts can't be stopped. */
 export async function together(all: readonly Promise<void>[]): Promise<void> {
   for (const result of await Promise.allSettled(all)) if (result.status === 'rejected') throw result.reason
+}
+
+/** Those that there are. One that fails does not keep the others from it. */
+export async function stopAll(services: readonly (Service | undefined)[], logger: Logger): Promise<void> {
+  for (const result of await Promise.allSettled(services.map((service) => service?.stop())))
+    if (result.status === 'rejected') logger.warn({ error: result.reason.message }, 'stopping failed')
 }

@@ -10,6 +10,11 @@ const RECONNECT_PAUSE = 500
 /** ms between checks that the connection still hears, and how long an answer may take. */
 const CHECK_EVERY = 10_000
 const ECHO_TIMEOUT = 3_000
+/**
+ * ms after which the server ends its session: the checks keep it from that. One that was replaced would live on where something
+ * on the way goes on answering for its connection.
+ */
+const IDLE_TIMEOUT = 6 * CHECK_EVERY
 /** ms that LISTEN may take; on a connection that is half open it is never answered. */
 const LISTEN_TIMEOUT = 5_000
 
@@ -59,7 +64,10 @@ export class WakeUp implements Service {
   }
 
   async #listen(): Promise<void> {
-    const config = { ...withSetting(this.#config, 'idle_session_timeout=0'), query_timeout: LISTEN_TIMEOUT }
+    const config = {
+      ...withSetting(this.#config, `idle_session_timeout=${IDLE_TIMEOUT}`),
+      query_timeout: LISTEN_TIMEOUT,
+    }
     const subscriber: Subscriber = pgListen.default(config, {
       // pg-listen has no way to end its retries but a failure to tell the pause.
       retryInterval: () => {

@@ -15,7 +15,7 @@ import { leaseOptions, prepareDatabase } from './preparation.ts'
 import { Running, type SlotReport } from './running.ts'
 import type { ServedQueues } from './served-queues.ts'
 import { ServerClock } from './server-clock.ts'
-import { together } from './service.ts'
+import { stopAll, together } from './service.ts'
 import type { Serving } from './serving.ts'
 import { Settlements } from './settlements.ts'
 import { ShardLocks } from './shard-locks.ts'
@@ -131,9 +131,14 @@ export class Worker extends WorkerEmitter {
     await this.#started?.catch(() => {})
     if (this.#state !== 'running') return
     this.#state = 'quiet'
-    await setQuiet(this.#pools.own, this.processId).catch(() => {})
-    await this.#dealer?.quiet().catch(() => {})
-    await notify(this.#pools.own, DEAL).catch(() => {})
+    await this.#letGo()
+  }
+
+  /** Where the server does not answer, others find out at their next heartbeat. */
+  async #letGo(): Promise<void> {
+    const telling = setQuiet(this.#pools.own, this.processId)
+    const [told] = await Promise.allSettled([telling, this.#dealer?.quiet()])
+    if (told.status === 'fulfilled') await notify(this.#pools.own, DEAL).catch(() => {})
   }
 
   /**
@@ -169,7 +174,7 @@ export class Worker extends WorkerEmitter {
     // Stopped while it starts, it starts first; where it can't, everything is stopped already.
     await this.#started?.catch(() => {})
     if (this.#state === 'new' || this.#state === 'stopped') return true
-    await this.quiet()
+    const letGo = this.#state === 'running' ? this.#letGo() : undefined
     this.#state = 'stopping'
     this.#identity.settleDown()
     const slots = Promise.all(this.#slots.map((slot) => slot.stop()))
@@ -177,10 +182,12 @@ export class Worker extends WorkerEmitter {
       this.#running.abortAll(new GivenBack('the worker stops'))
       if (!(await this.#running.none(GRACE))) {
         void slots.then(() => this.#stopServices())
+        await letGo
         return false
       }
     }
     await slots
+    await letGo
     await this.#stopServices()
     this.#state = 'stopped'
     return true
@@ -201,12 +208,11 @@ export class Worker extends WorkerEmitter {
   async #stopServices(): Promise<void> {
     await this.#serving?.patience.stop()
     await this.#settlements.drain(GRACE)
-    const working = [this.#dealer, this.#lookout, this.#settlements, this.#tally]
-    for (const service of [...working, this.#identity, this.#wakeUp, this.#locks]) {
-      await service
-        ?.stop()
-        .catch((error: Error) => this.#home.logger.warn({ error: error.message }, 'stopping failed'))
-    }
+    // Side by side: each waits for a call of its own where the server does not answer.
+    const { logger } = this.#home
+    await stopAll([this.#dealer, this.#lookout, this.#settlements], logger)
+    await stopAll([this.#tally, this.#identity], logger)
+    await stopAll([this.#wakeUp, this.#locks], logger)
     await this.#pools.end()
   }
 
