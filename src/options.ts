@@ -3,6 +3,8 @@ import { OptionError } from './errors.ts'
 
 /** @throws OptionError naming the first unknown key, with the nearest known one where there is one. */
 export function rejectUnknownOptions(options: object, known: readonly string[], what: string): void {
+  if (typeof options !== 'object' || options === null)
+    throw new OptionError(`${what}: the options must be an object, not ${show(options)}`)
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue
     const nearest = closest(key, known)

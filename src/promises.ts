@@ -45,8 +45,9 @@ export class UnderWay {
     return call.then((result) => result)
   }
 
-  /** The same for who may not await it: what fails unheard, `outlast` tells. */
+  /** The same for who may not await it: what fails unheard, `outlast` tells, unless that has ended. */
   offer<T>(call: Promise<T>): Promise<T> {
+    if (this.#over) return this.watch(call)
     const offered = new Offered<T>((resolve) => resolve(this.watch(call)))
     offered.hush()
     call.catch((error) => this.#failed.push({ offered, error }))

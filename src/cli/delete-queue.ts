@@ -11,7 +11,8 @@ Examples:
   $ lockstep delete-queue orders
   $ lockstep delete-queue orders --with-jobs
 
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted.`
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted (by
+SIGHUP 129, by SIGTERM 143).`
 
 interface DeleteQueueFlags extends ConnectionOptions {
   readonly withJobs?: boolean

@@ -1,5 +1,6 @@
 import { LockstepError } from '../errors.ts'
 import { EXIT } from './exit.ts'
+import { Interrupted } from './interruption.ts'
 import { legible } from './output.ts'
 
 /** The command line itself is wrong. */
@@ -16,18 +17,11 @@ export class DataError extends LockstepError {
   }
 }
 
-/** Somebody pressed Ctrl-C. */
-export class Interrupted extends LockstepError {
-  constructor(message = 'interrupted', options?: ErrorOptions) {
-    super('LOCKSTEP_INTERRUPTED', message, options)
-  }
-}
-
 const USAGE_CODES = ['LOCKSTEP_USAGE', 'LOCKSTEP_BAD_OPTION', 'LOCKSTEP_BAD_QUEUE']
 
 export function exitCodeOf(error: unknown): number {
   if (!(error instanceof LockstepError)) return EXIT.failed
-  if (error.code === 'LOCKSTEP_INTERRUPTED') return EXIT.interrupted
+  if (error instanceof Interrupted) return error.exitCode
   return USAGE_CODES.includes(error.code) ? EXIT.usage : EXIT.failed
 }
 

@@ -1,5 +1,5 @@
 import type { Progress, Progression } from '../admin/progression.ts'
-import { Interrupted } from './failure.ts'
+import { Interrupted, onInterruption } from './interruption.ts'
 import { count, plural, write, writeJson } from './output.ts'
 import { startProgress } from './progress.ts'
 
@@ -12,21 +12,21 @@ export interface Deed {
   readonly json: boolean | undefined
 }
 
-/** Runs long work with a bar on a terminal, until it is done or somebody presses Ctrl-C between two chunks. */
+/** Runs long work with a bar on a terminal, until it is done or a signal ends it between two chunks. */
 export async function follow(deed: Deed, begin: (signal: AbortSignal) => Progression): Promise<void> {
   const interruption = new AbortController()
-  const interrupt = () => interruption.abort(new Interrupted())
-  process.once('SIGINT', interrupt)
+  const endListening = onInterruption((reason) => interruption.abort(reason))
   const bar = startProgress({ label: deed.label, noun: `${deed.noun}s`, total: 0 })
   let last: Progress = { done: 0, total: 0 }
   try {
     for await (last of begin(interruption.signal)) bar.update(last.done, last.done, last.total)
   } catch (error) {
     if (!(error instanceof Interrupted)) throw error
-    throw new Interrupted(`interrupted: ${count(last.done)} of ${plural(last.total, deed.noun)} ${deed.done}`)
+    const done = `${count(last.done)} of ${plural(last.total, deed.noun)} ${deed.done}`
+    throw new Interrupted(error.signal, `interrupted: ${done}`)
   } finally {
     bar.stop()
-    process.off('SIGINT', interrupt)
+    endListening()
   }
   if (deed.json) writeJson(last)
   else write(`${plural(last.done, deed.noun)} ${deed.done}`)

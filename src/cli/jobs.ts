@@ -30,7 +30,8 @@ Examples:
   $ lockstep jobs kill orders --id order-1 --id order-2
   $ lockstep jobs delete orders --all
 
-Exit codes: 0 ok, 1 failed, 2 wrong usage, 130 interrupted.`
+Exit codes: 0 ok, 1 failed, 2 wrong usage, 130 interrupted (by
+SIGHUP 129, by SIGTERM 143).`
 
 const SORTS: Readonly<Record<string, JobSort>> = {
   id: 'id',

@@ -26,7 +26,8 @@ Examples:
   $ lockstep morgue requeue orders --died-from 2026-03-01T12:00:00Z
   $ lockstep morgue delete orders --all
 
-Exit codes: 0 ok, 1 failed, 2 wrong usage, 130 interrupted.`
+Exit codes: 0 ok, 1 failed, 2 wrong usage, 130 interrupted (by
+SIGHUP 129, by SIGTERM 143).`
 
 const SORTS: Readonly<Record<string, DeadSort>> = { id: 'id', 'died-at': 'diedAt', score: 'score' }
 

@@ -30,7 +30,7 @@ Exit codes:
   1    failed: the database or the data did not allow it
   2    wrong usage
   75   work: a later release has to take its place
-  130  interrupted
+  130  interrupted; 129 by SIGHUP, 143 by SIGTERM
 
 Examples:
   $ lockstep demo

@@ -13,7 +13,8 @@ interrupted. Change the definition too, or workers will remark on it at every st
 Example:
   $ lockstep reshard orders 24
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.`
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted (by
+SIGHUP 129, by SIGTERM 143).`
 
 export function addReshard(program: Command): void {
   const command = program

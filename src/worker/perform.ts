@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg'
-import { TimeoutError } from '../errors.ts'
+import { describeError, TimeoutError } from '../errors.ts'
 import type { JobInfo } from '../job.ts'
 import type { Logger } from '../logger.ts'
 import type { Queue, TransactionalContext } from '../queue.ts'
@@ -78,6 +78,9 @@ class Context implements TransactionalContext {
   }
 }
 
+const LATE_FAILURE =
+  'context.fail was called after the batch had ended, and changes nothing: await what calls it'
+
 /** How a batch ended: the error of each failed id; the others succeeded. */
 export type Failed = ReadonlyMap<string, unknown>
 
@@ -98,8 +101,11 @@ export async function perform(
 ): Promise<Failed> {
   const failed = new Map<string, unknown>()
   const batch = new Map(rounds.map((round) => [round.id, round.payloads]))
+  let over = false
   const context = new Context(rounds, abort, logger, tx, (id, error) => {
     if (!batch.has(id)) throw new Error(`context.fail: the batch has no id "${id}"`)
+    // Thrown in what nobody awaits, it would end the process, with all that it has in work.
+    if (over) logger.warn({ queue: queue.name, id, error: describeError(error) }, LATE_FAILURE)
     failed.set(id, error)
   })
   const timeout = startTimeout(queue, abort)
@@ -116,6 +122,7 @@ export async function perform(
     for (const { id } of rounds) if (!failed.has(id)) failed.set(id, timeout.error ?? error)
     return failed
   } finally {
+    over = true
     clearTimeout(timeout.timer)
   }
   return new Map(rounds.map(({ id }) => [id, timeout.error ?? late]))

@@ -73,24 +73,34 @@ describe('--shuffle', () => {
     await expectEachOnce('bad', 2_100)
   })
 
-  test('tells the seed with which an interrupted run goes on: everything is stored exactly once', async () => {
-    const path = await file('interrupted.csv', rows(2_100).join('\n'))
-    const args = ['enqueue', 'interrupted', path, '--id', 'id', '--shuffle']
-    const blocker = await shop.session()
-    await blocker.query('BEGIN; LOCK TABLE lockstep.jobs IN SHARE MODE')
-    const command = new Command(args, { env })
-    const waits = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'lockstep.jobs'::regclass"
-    await eventually(async () => expect(await shop.sql(waits)).toHaveLength(1), 60_000)
-    command.child.kill('SIGINT')
-    await blocker.query('ROLLBACK')
-    const { code, stderr } = await command.ended
-    const [, done, advice] = /Stored: (1|2),000 rows\. Go on with (--seed \d+-2100 --skip \d+);/.exec(stderr)!
-    expect(code).toBe(130)
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const)(
+    'tells the seed with which one that a %s ended goes on: everything is stored exactly once',
+    async (signal, exitCode) => {
+      const name = `ended by ${signal}`
+      const path = await file('interrupted.csv', rows(2_100).join('\n'))
+      const args = ['enqueue', name, path, '--id', 'id', '--shuffle']
+      const blocker = await shop.session()
+      await blocker.query('BEGIN; LOCK TABLE lockstep.jobs IN SHARE MODE')
+      const command = new Command(args, { env })
+      const waits = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'lockstep.jobs'::regclass"
+      await eventually(async () => expect(await shop.sql(waits)).toHaveLength(1), 60_000)
+      command.child.kill(signal)
+      await blocker.query('ROLLBACK')
+      const { code, stderr } = await command.ended
+      const [, done, advice] = /Stored: (1|2),000 rows\. Go on with (--seed \d+-2100 --skip \d+);/.exec(
+        stderr,
+      )!
+      expect(code).toBe(exitCode)
 
-    const { stdout } = await enqueue('interrupted', path, ...advice!.split(' '), '--json')
-    expect(JSON.parse(stdout)).toMatchObject({ stored: 2_100 - Number(done) * 1_000, merged: 0 })
-    await expectEachOnce('interrupted', 2_100)
-  })
+      const { stdout } = await enqueue(name, path, ...advice!.split(' '), '--json')
+      expect(JSON.parse(stdout)).toMatchObject({ stored: 2_100 - Number(done) * 1_000, merged: 0 })
+      await expectEachOnce(name, 2_100)
+    },
+  )
 
   test('goes on with --skip in no other order', async () => {
     const path = await file('fewer.csv', rows(2_099).join('\n'))

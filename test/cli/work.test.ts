@@ -52,6 +52,12 @@ async function push(queue: string, ...ids: string[]): Promise<void> {
 const named = (event: string) => (line: { event?: string }) => line.event === event
 
 describe('work --drain', () => {
+  it('says where other nodes have to do their part', async () => {
+    const command = work('ordered.ts', '--drain', '--splitter', 'node:2/0')
+    expect((await command.line(named('drain'))).msg).toMatch(/once all nodes have/)
+    expect((await command.ended).code).toBe(0)
+  })
+
   it('applies a shuffled file in the order of its scores, and ends', async () => {
     await client.query(
       'CREATE TABLE applied (seq bigint GENERATED ALWAYS AS IDENTITY, id text, version integer)',
@@ -287,6 +293,17 @@ describe('--processes', () => {
 })
 
 describe('-r', () => {
+  it.each([[], ['--processes', '2']])(
+    'of a module that never finishes loading ends, and says so %s',
+    async (...args) => {
+      const { code, stderr } = await work('unsettled.ts', ...args).ended
+      expect(code).toBe(2)
+      expect(stderr).toMatch(
+        /unsettled.ts can't be loaded: it awaits something at its top level that never ends/,
+      )
+    },
+  )
+
   it('serves what a module exports, in the order of its definition', async () => {
     const queues = await loadQueues([fixture('several.ts'), fixture('ordered.ts')])
     expect(queues.map(({ name }) => name)).toEqual(['first', 'zebra', 'ant', 'ordered'])

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ClientMiddleware } from '../../src/enqueue/middleware.ts'
 import { JobError, OptionError } from '../../src/errors.ts'
@@ -90,6 +91,19 @@ describe('R14 a client middleware', () => {
       next([...jobs, { ...A, lane: -1 }]).catch(() => {})
     })
     await expect(failing.enqueue(board.queue, A)).rejects.toThrow(JobError)
+  })
+
+  test('that does not await next: what goes wrong there is the error of enqueue, and no process ends of it', async () => {
+    const bad = [{ ...A, lane: -1 }]
+    const waits: ClientMiddleware = async (_call, next) => {
+      void next(bad)
+      await sleep(5)
+    }
+    for (const middleware of [(_call, next) => void next(bad), waits] satisfies ClientMiddleware[]) {
+      const pushed = stage.lockstepAnew(middleware).enqueue(board.queue, A)
+      await expect(pushed).rejects.toThrow(JobError)
+    }
+    expect(await board.countJobs()).toBe(0)
   })
 
   test('that calls next after its enqueue has ended is refused', async () => {

@@ -1,7 +1,10 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { inspect } from 'node:util'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { defineQueue, Lockstep } from '../../src/index.ts'
+import { defineQueue, Lockstep, type TransactionalContext } from '../../src/index.ts'
+import { silentLogger } from '../../src/logger.ts'
 import { connect, connectionConfig } from '../../src/postgres/connection.ts'
 import { Database } from '../../src/postgres/database.ts'
 import { migrate } from '../../src/postgres/migrate.ts'
@@ -109,6 +112,69 @@ test('a session that breaks while nothing is asked of it ends no process: what i
   await open().query('SELECT pg_terminate_backend($1)', [rows[0].pid])
   await ended
   await expect(session.query('SELECT 1')).rejects.toThrow(/closed|not queryable|terminated/)
+})
+
+test('one of the application’s pool that breaks in the midst of a call ends no process: the call fails by its code', async () => {
+  await migrate(open())
+  const network = await Network.to(server.connectionString)
+  undo.push(async () => network.close())
+  const pool = poolOn(network.connectionString)
+  undo.push(() => pool.end())
+  const lockstep = new Lockstep({ pool })
+  const queue = defineQueue('orders')
+  await lockstep.enqueue(queue, { id: 'a' })
+  const holder = await open().connect()
+  undo.push(async () => holder.release())
+  const calls = {
+    'many jobs': () =>
+      lockstep.enqueue(
+        queue,
+        Array.from({ length: 1_100 }, (_, id) => ({ id: `${id}` })),
+      ),
+    kill: () => lockstep.kill(queue, {}),
+    deleteQueue: () => lockstep.deleteQueue('orders', { withJobs: true }),
+    migrate: () => lockstep.migrate(),
+  }
+  for (const [name, call] of Object.entries(calls)) {
+    await holder.query('BEGIN; LOCK lockstep.jobs, lockstep.queues')
+    // What migrations take, so that there is something to wait for.
+    await holder.query(`SELECT pg_advisory_xact_lock(hashtextextended('pg-lockstep migrate lockstep', 0))`)
+    const failed = Promise.resolve(call()).catch((error) => error)
+    const waits = 'SELECT FROM pg_locks WHERE NOT granted'
+    await expect.poll(async () => (await holder.query(waits)).rowCount).toBeGreaterThan(0)
+    network.cut()
+    expect(await failed, name).toMatchObject({ code: 'LOCKSTEP_CONNECTION' })
+    await holder.query('ROLLBACK')
+    network.restore()
+  }
+})
+
+test('one that breaks as it is opened is told by its code', async () => {
+  const reset = createServer((socket) => socket.resetAndDestroy()).listen(0, '127.0.0.1')
+  undo.push(async () => reset.close())
+  await once(reset, 'listening')
+  const { port } = reset.address() as AddressInfo
+  for (const error of await failures(urlWith({ port: `${port}` })))
+    expect(error).toEqual(saying('LOCKSTEP_CONNECTION', ''))
+})
+
+test('what holds in sessions of an application’s pool holds in those of its workers, where handlers run', async () => {
+  await migrate(open())
+  const options = { options: '-c search_path=shop', statement_timeout: 5_000, lock_timeout: 4_000 }
+  const pool = poolOn(server.connectionString, { ...options, idle_in_transaction_session_timeout: 3_000 })
+  undo.push(() => pool.end())
+  const lockstep = new Lockstep({ pool, logger: silentLogger })
+  const names = ['search_path', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']
+  const settings = names.map((name) => `current_setting('${name}') AS ${name}`).join(', ')
+  const told = new Promise((resolve) => {
+    const perform = async (_: unknown, { tx }: TransactionalContext) =>
+      resolve((await tx.query(`SELECT ${settings}`)).rows[0])
+    const worker = lockstep.createWorker({ queues: [defineQueue('told', { transactional: true, perform })] })
+    undo.push(() => worker.stop())
+    void worker.start().then(() => lockstep.enqueue(defineQueue('told'), { id: 'a' }))
+  })
+  expect(await told).toEqual((await pool.query(`SELECT ${settings}`)).rows[0])
+  expect(await told).toMatchObject({ search_path: 'shop', statement_timeout: '5s' })
 })
 
 test('a connection that goes silent just as it was opened is given up after the time of a call', async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { type JobInfo, Lockstep, type Logger } from '../../src/index.ts'
+import { silentLogger } from '../../src/logger.ts'
 import { Recorder } from '../support/recorder.ts'
 import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
@@ -107,6 +108,27 @@ test('R9: context.fail of an id that the batch does not have is the handler’s 
   const failed = next(worker, 'failed')
   await shop.lockstep.enqueue(queue, { id: 'a' })
   expect(await failed).toMatchObject({ id: 'a', error: { message: expect.stringMatching('no id "other"') } })
+})
+
+test('R9: context.fail of a batch that has ended is told, and changes nothing', async () => {
+  const told: object[] = []
+  const logger = { ...silentLogger, warn: (fields: object) => void told.push(fields) }
+  const lockstep = new Lockstep({ connectionString: shop.connectionString, logger })
+  shop.later(() => lockstep.close())
+  let fail: (() => void) | undefined
+  const queue = shop.queue({
+    perform(_, context) {
+      fail = () => context.fail('a', new Error('too late'))
+    },
+  })
+  const worker = shop.create({ queues: [queue] }, lockstep)
+  const completed = next(worker, 'completed')
+  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await worker.start()
+  await completed
+  fail!()
+  expect(told).toEqual([{ queue: queue.name, id: 'a', error: expect.stringMatching('too late') }])
+  expect(await shop.jobs(queue)).toBe(0)
 })
 
 test('R9: a throw fails every id of the batch, and keeps what context.fail has said of one', async () => {

@@ -141,6 +141,29 @@ test.each([false, true])(
   },
 )
 
+test.each<[string, ServerMiddleware]>([
+  ['at once', (_, perform) => void perform()],
+  [
+    'after a while',
+    async (_, perform) => {
+      void perform()
+      await sleep(5)
+    },
+  ],
+])(
+  'R14: one that does not await perform, and ends %s, ends no process with the handler’s error',
+  async (_, middleware) => {
+    const queue = shop.queue({
+      retryIn: () => 3600,
+      perform: () => Promise.reject(new Error('the handler’s')),
+    })
+    const worker = await shop.work({ queues: [queue], middleware: [middleware] })
+    const failed = next(worker, 'failed')
+    await shop.lockstep.enqueue(queue, { id: 'a' })
+    expect((await failed).error).toMatchObject({ message: 'the handler’s' })
+  },
+)
+
 test('a listener that throws does so outside the worker: the job is completed, and the next ones too', async () => {
   const queue = shop.queue({ perform() {} })
   const worker = await shop.work({ queues: [queue] })

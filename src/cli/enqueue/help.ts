@@ -29,4 +29,5 @@ Examples:
   $ lockstep enqueue mails mails.csv --id address --perform-in send_at --skip 52000
 
 Exit codes: 0 every row is stored, or there are none, 1 a row or the database was
-refused, 2 wrong usage, such as a column that the CSV does not have, 130 interrupted.`
+refused, 2 wrong usage, such as a column that the CSV does not have, 130 interrupted (by
+SIGHUP 129, by SIGTERM 143).`

@@ -1,4 +1,5 @@
-import { DataError, Interrupted, UsageError } from '../failure.ts'
+import { DataError, UsageError } from '../failure.ts'
+import { Interrupted } from '../interruption.ts'
 import type { Row } from './row.ts'
 
 const CHUNK_ROWS = 1_000
@@ -76,6 +77,7 @@ export async function pushAll(
 
 function failureWith(error: unknown, state: string): Error {
   const message = `${error instanceof Error ? error.message : error}\n${state}`
-  const Failure = [Interrupted, UsageError].find((one) => error instanceof one) ?? DataError
+  if (error instanceof Interrupted) return new Interrupted(error.signal, message, { cause: error })
+  const Failure = error instanceof UsageError ? UsageError : DataError
   return new Failure(message, { cause: error })
 }

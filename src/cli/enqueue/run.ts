@@ -1,5 +1,6 @@
 import type { PushedJob } from '../../store/push.ts'
-import { Interrupted, UsageError } from '../failure.ts'
+import { UsageError } from '../failure.ts'
+import { onInterruption } from '../interruption.ts'
 import { count, duration, plural, write, writeJson } from '../output.ts'
 import { type Progress, startProgress } from '../progress.ts'
 import type { Input } from './input.ts'
@@ -48,11 +49,10 @@ export class Run {
   async of(input: Input, verb: string): Promise<void> {
     const started = performance.now()
     const source = await openSource(input.file, this.#shuffle && MAX_SHUFFLED_BYTES)
-    const interrupt = () => {
-      this.#interruption.abort(new Interrupted())
-      source.stream.destroy(new Interrupted())
-    }
-    process.once('SIGINT', interrupt)
+    const endListening = onInterruption((reason) => {
+      this.#interruption.abort(reason)
+      source.stream.destroy(reason)
+    })
     const progress = startProgress({ label: source.name, noun: 'rows', total: source.size })
     try {
       const rows = await this.#push(input, source, progress)
@@ -61,7 +61,7 @@ export class Run {
       this.#report(source.name, rows, performance.now() - started, verb)
     } finally {
       progress.stop()
-      process.off('SIGINT', interrupt)
+      endListening()
     }
   }
 

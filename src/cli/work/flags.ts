@@ -66,6 +66,11 @@ export function splitterOf(text: string, { index, of }: Rank): Splitter {
   return byNode(Number(nodes) * of, Number(node) + Number(nodes) * index)
 }
 
+/** Whether other nodes have to serve what these leave. */
+export function servesAPart(splitter: string): boolean {
+  return /^node:0*([2-9]|1\d)/.test(splitter)
+}
+
 function halves(text: string, separator: string): [string, string | undefined] {
   const at =
     text.lastIndexOf(separator) >= 0 ? (separator === ':' ? text.indexOf(':') : text.lastIndexOf('=')) : -1

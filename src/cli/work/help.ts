@@ -5,10 +5,12 @@ in the order of their definition.
 
 Signals:
   SIGTERM, SIGINT  take nothing new, finish what runs, end; after
-                   --shutdown-timeout abort it and give it back unchanged.
-                   A second one ends at once
+                   --shutdown-timeout abort it, allow it five seconds more,
+                   and give it back unchanged. A second one ends at once
   SIGTSTP          quiet: take nothing new, let other processes have the shards
   SIGTTIN          log what every slot is doing, since when
+  others           end at once, such as SIGHUP and SIGQUIT: what was in work waits
+                   for the end of the lease
 
 Schedulers, which pick the shard a slot serves next:
   lag              what has waited longest

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { isQueue, type Queue } from '../../queue.ts'
-import { UsageError } from '../failure.ts'
+import { reportFailure, UsageError } from '../failure.ts'
 import { printable } from '../output.ts'
 import { quote, suggestion } from '../suggest.ts'
 import { registerTypeScript } from './typescript.ts'
@@ -61,15 +61,27 @@ async function queuesOf(file: string): Promise<Queue[]> {
     )
   })
   await registerTypeScript(basename(path))
+  const endWatch = tellUnsettled(file)
   const exported = await import(pathToFileURL(path).href).catch((error: Error) => {
     const hint = process.env.DEBUG ? '' : '\nDEBUG=lockstep shows where'
     throw new UsageError(`${printable(file)} can't be loaded: ${error?.message ?? error}${hint}`, {
       cause: error,
     })
   })
+  endWatch()
   return inOrder(exported, source)
     .flatMap((value) => (Array.isArray(value) ? value : [value]))
     .filter(isQueue)
+}
+
+/** A module that waits at its top level for what never comes: Node would end without a word. Returns what ends the watch. */
+function tellUnsettled(file: string): () => void {
+  const tell = () => {
+    const reason = 'it awaits something at its top level that never ends'
+    process.exit(reportFailure(new UsageError(`${printable(file)} can't be loaded: ${reason}`)))
+  }
+  process.once('beforeExit', tell)
+  return () => void process.off('beforeExit', tell)
 }
 
 /**

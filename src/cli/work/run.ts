@@ -7,7 +7,7 @@ import type { Worker } from '../../worker/worker.ts'
 import { checkConnection } from '../connection.ts'
 import { EXIT } from '../exit.ts'
 import { drained } from './drain.ts'
-import { type Rank, schedulerOf, splitterOf, type WorkFlags } from './flags.ts'
+import { type Rank, schedulerOf, servesAPart, splitterOf, type WorkFlags } from './flags.ts'
 import { createLogger, logsJson, logWorker } from './log.ts'
 import { loadQueues, selectQueues } from './queues.ts'
 import { SUPERVISOR } from './supervisor.ts'
@@ -42,7 +42,10 @@ export async function runWorker(
   const slots = flags.slots ?? 5
   logger.info({ event: 'started', processId, queues: names, slots }, `serving ${names.join(', ')}`)
   onReady()
-  if (flags.drain) stopWhenDrained(lockstep, worker, names, logger)
+  if (flags.drain) {
+    if (servesAPart(flags.splitter)) logger.warn({ event: 'drain' }, PART_OF_SHARDS)
+    stopWhenDrained(lockstep, worker, names, logger)
+  }
   const code = await stopped
   endWatch()
   endLog()
@@ -50,6 +53,9 @@ export async function runWorker(
   await lockstep.close()
   return code
 }
+
+const PART_OF_SHARDS =
+  'this node serves a part of the shards: the queues are drained once all nodes have done theirs'
 
 /** Codes by which the worker ends with jobs in work: those have been given back, or the worker has said what becomes of them. */
 const OWN_CODES: readonly number[] = [EXIT.failed, EXIT.interrupted, EXIT.terminated]

@@ -24,6 +24,8 @@ export function supervisedAs(): Rank | undefined {
 /** In a child: stops it when its parent is gone, however far it has come. */
 export function followParent(): void {
   process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
+  // Nothing else left to wait for: a module that never finishes loading ends here as it does in a process alone.
+  process.channel?.unref()
   if (!process.connected) process.kill(process.pid, 'SIGTERM')
 }
 
