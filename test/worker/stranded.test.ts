@@ -57,6 +57,10 @@ test('R12: a lock connection that goes silent keeps no shards while a round of t
   await shop.lockstep.enqueue(long, { id: 'long' })
   await started
   const [former] = await backends(shop, 'lock')
+  const direct = (
+    await Promise.all((['lock', 'lease', 'listen'] as const).map((kind) => backends(shop, kind)))
+  ).flat()
+  expect(direct).toHaveLength(3)
   network.strand()
   await eventually(async () => {
     const locks = await backends(shop, 'lock')
@@ -70,7 +74,22 @@ test('R12: a lock connection that goes silent keeps no shards while a round of t
   expect(worker.processId).not.toBe(processId)
   const rows = await shop.sql('SELECT FROM lockstep.processes WHERE process_id = $1', [processId])
   expect(rows).toHaveLength(1)
-}, 60_000)
+  // Those that hold nothing end by themselves.
+  const left = () => shop.sql('SELECT query FROM pg_stat_activity WHERE pid = ANY ($1)', [direct])
+  await eventually(async () => expect(await left()).toEqual([]), 90_000)
+}, 150_000)
+
+test('the session of a pool’s connection that breaks for the worker alone, while it idles, is ended', async () => {
+  const { network, lockstep } = await shop.distant()
+  const worker = shop.create({ queues: [shop.queue({ perform() {} })] }, lockstep)
+  await worker.start()
+  const idle = await backends(shop, 'pool')
+  expect(idle).not.toEqual([])
+  network.abandon()
+  await eventually(async () => {
+    expect(await shop.sql('SELECT query FROM pg_stat_activity WHERE pid = ANY ($1)', [idle])).toEqual([])
+  })
+})
 
 async function open(): Promise<pg.Client> {
   const client = new pg.Client(shop.connectionString)
