@@ -13,6 +13,7 @@ import { prepareSession } from '../../src/postgres/session.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { Network } from '../support/network.ts'
 import { poolOn } from '../support/rounds.ts'
+import { eventually } from '../support/workshop.ts'
 
 let server: TestDatabase
 const undo: (() => Promise<unknown>)[] = []
@@ -135,16 +136,22 @@ test('one of the application’s pool that breaks in the midst of a call ends no
     deleteQueue: () => lockstep.deleteQueue('orders', { withJobs: true }),
     migrate: () => lockstep.migrate(),
   }
+  const watcher = open()
+  const others = async (state: string) => {
+    const there = 'datname = current_database() AND pid <> pg_backend_pid()'
+    return (await watcher.query(`SELECT FROM pg_stat_activity WHERE ${there} AND ${state}`)).length
+  }
   for (const [name, call] of Object.entries(calls)) {
-    await holder.query('BEGIN; LOCK lockstep.jobs, lockstep.queues')
+    await holder.query('BEGIN; LOCK lockstep.queues, lockstep.jobs')
     // What migrations take, so that there is something to wait for.
     await holder.query(`SELECT pg_advisory_xact_lock(hashtextextended('pg-lockstep migrate lockstep', 0))`)
     const failed = Promise.resolve(call()).catch((error) => error)
-    const waits = 'SELECT FROM pg_locks WHERE NOT granted'
-    await expect.poll(async () => (await holder.query(waits)).rowCount).toBeGreaterThan(0)
+    await eventually(async () => expect(await others(`wait_event_type = 'Lock'`)).toBeGreaterThan(0))
     network.cut()
     expect(await failed, name).toMatchObject({ code: 'LOCKSTEP_CONNECTION' })
     await holder.query('ROLLBACK')
+    // What was under way at the server ends by itself.
+    await eventually(async () => expect(await others(`state = 'active'`)).toBe(0))
     network.restore()
   }
 })
