@@ -34,7 +34,10 @@ import { Worker } from './worker/worker.ts'
 export interface LockstepOptions {
   /** Where the database is; or give a `pool`. */
   readonly connectionString?: string
-  /** The application's own pool, for producing and administering. Workers copy its settings to connections of theirs. */
+  /**
+   * The application's own pool, for producing and administering. Workers copy to connections of theirs where its server is and
+   * what holds in its sessions: `options`, `statement_timeout`, `lock_timeout`, `idle_in_transaction_session_timeout`.
+   */
   readonly pool?: pg.Pool
   /** Where the tables are. Default `lockstep`. */
   readonly schema?: string
