@@ -95,9 +95,12 @@ const wrongClock: Fault = {
   weight: 3,
   async inject(field, chance) {
     const offset = chance.pick([-5, -1, 1, 7, 30]) * HOUR
-    const child = field.createWorker(field.server.connectionString, {}, skew(offset))
-    field.later(() => child.kill())
-    await child.ready()
+    // Where another fault meets its start, another comes.
+    const child = await field.patiently(() => {
+      const worker = field.createWorker(field.server.connectionString, {}, skew(offset))
+      field.later(() => worker.kill())
+      return worker.ready()
+    })
     await sleep(LEASE)
     await child.stop()
   },

@@ -53,9 +53,12 @@ type Hired = Pick<ProducerOptions, 'name' | 'connectionString'> & Partial<Produc
 
 /** Producers that come for a while. */
 async function produce(field: Field, hired: readonly Hired[]): Promise<void> {
-  const children = hired.map((options) => field.createProducer(options))
-  for (const child of children) field.later(() => child.kill())
-  await Promise.all(children.map((child) => child.ready()))
+  const hire = (options: Hired) => {
+    const child = field.createProducer(options)
+    field.later(() => child.kill())
+    return child.ready()
+  }
+  const children = await Promise.all(hired.map((options) => field.patiently(() => hire(options))))
   await sleep(LEASE)
   await Promise.all(children.map((child) => child.stop()))
 }
