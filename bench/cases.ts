@@ -1,8 +1,12 @@
 import type { Case } from './case.ts'
 import { enqueueCases } from './cases/enqueue.ts'
 import { floorCases } from './cases/floor.ts'
+import { idleCases } from './cases/idle.ts'
 import { latencyCases } from './cases/latency.ts'
 import { lockstepCases } from './cases/lockstep.ts'
+import { neighbourCases } from './cases/neighbours.ts'
+import { pacedCases } from './cases/paced.ts'
+import { slotCases } from './cases/slots.ts'
 import { steadyCases } from './cases/steady.ts'
 import { workCases } from './cases/work.ts'
 
@@ -11,6 +15,10 @@ export const cases: readonly Case[] = [
   ...enqueueCases,
   ...workCases,
   ...latencyCases,
+  ...pacedCases,
+  ...slotCases,
+  ...neighbourCases,
+  ...idleCases,
   ...steadyCases,
   ...lockstepCases,
 ]

@@ -11,7 +11,10 @@ export interface Push extends Update {
   readonly due?: number
 }
 
-/** Told of what a handler gets, in its order, before and after it performs: with the same array. It performs `starts`. */
+/**
+ * Told of what a handler gets, in its order, before and after it performs: with the same array. It performs `starts`, and fails
+ * where that throws.
+ */
 export interface Watcher {
   starts(updates: readonly Update[]): void | Promise<void>
   ends(updates: readonly Update[]): void
@@ -27,10 +30,22 @@ export interface Setting {
   readonly ordering: Ordering
   /** Jobs at a time. */
   readonly concurrency: number
+  /** Of the pool that enqueues, at most. */
+  readonly connections: number
+  /** Seconds until a job that failed is tried again; who can't be told so tries it once. Default: as it comes. */
+  readonly retryIn: number | undefined
+  /** Of ours, besides what the configuration is. */
+  readonly tuning: Tuning
 }
 
 /** As it is without any setting, or as its documentation advises for throughput. */
 export type Configuration = 'default' | 'best'
+
+/** What differs from our defaults. */
+export interface Tuning {
+  readonly shards?: number
+  readonly batchSize?: number
+}
 
 /** A queue under test, on a database of its own. */
 export interface Contender {

@@ -26,3 +26,9 @@ export function standard(names: readonly Name[]): Entrant[] {
 export function best(names: readonly Name[]): Entrant[] {
   return names.map((name) => ({ name, configuration: 'best' }))
 }
+
+/** Who hears of a push. pg-boss does in its best configuration alone. */
+export const NOTIFIED: readonly Entrant[] = [
+  ...standard([LOCKSTEP, 'graphile-worker', 'bullmq']),
+  ...best(['pg-boss']),
+]

@@ -1,10 +1,9 @@
 import pg from 'pg'
 import type { Case, Figures } from './case.ts'
 import { cases } from './cases.ts'
-import type { Contender, Open, Setting } from './contender.ts'
-import { openBare } from './contenders/bare.ts'
-import { openLockstep } from './contenders/lockstep.ts'
-import { BARE, type Entrant, LOCKSTEP } from './entrants.ts'
+import type { Setting } from './contender.ts'
+import { open } from './contenders/open.ts'
+import type { Entrant } from './entrants.ts'
 import { Meters } from './measure/cost.ts'
 
 /** What the parent asks for. */
@@ -32,13 +31,14 @@ async function main(): Promise<void> {
   await pool.query('CHECKPOINT')
   const meters = await Meters.open(pool, order.redis ? [order.redis.pid] : [])
   const size = order.quick ? benchCase.quick : benchCase.full
-  const figures = await benchCase.run({ contender, setting, size, pool, meters })
+  const figures = await benchCase.run({ entrant: order.entrant, contender, setting, size, pool, meters })
   console.log(JSON.stringify({ told: contender.told, ...figures } satisfies Answer))
   // Connections and workers go with the process.
   process.exit()
 }
 
-function settingOf({ ordering = 'any', concurrency = 10 }: Case, order: Order): Setting {
+function settingOf(benchCase: Case, order: Order): Setting {
+  const { ordering = 'any', concurrency = 10, connections = 40, retryIn, tuning = {} } = benchCase
   const { connectionString, redis, entrant } = order
   return {
     connectionString,
@@ -46,15 +46,10 @@ function settingOf({ ordering = 'any', concurrency = 10 }: Case, order: Order): 
     configuration: entrant.configuration,
     ordering,
     concurrency,
+    connections,
+    retryIn,
+    tuning,
   }
-}
-
-async function open(name: Entrant['name'], setting: Setting): Promise<Contender> {
-  if (name === LOCKSTEP) return openLockstep(setting)
-  if (name === BARE) return openBare(setting)
-  const [module] = name.split(' ')
-  const peer = (await import(new URL(`./peers/${module}.ts`, import.meta.url).href)) as { open: Open }
-  return peer.open(setting)
 }
 
 await main()

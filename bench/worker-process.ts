@@ -1,16 +1,23 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { Setting } from './contender.ts'
-import { type Tuning, tuningOf } from './contenders/lockstep.ts'
+import type { Setting, Tuning } from './contender.ts'
+import { tuningOf } from './contenders/lockstep.ts'
+import { type Entrant, LOCKSTEP, type Name } from './entrants.ts'
 
-const WORKER = fileURLToPath(new URL('worker.js', import.meta.url))
+const OURS = 'worker.js'
+const PEERS = 'peer-worker.ts'
+
+/** A start of a handler: the `seq` of its update, and ms since 1970. */
+type Start = readonly [seq: number, at: number]
 
 /** What a worker process says of itself, several times a second. */
 export interface Report {
   readonly done: number
   /** Bytes, at most so far. */
   readonly rss: number
+  /** Since the last report. */
+  readonly starts: readonly Start[]
 }
 
 interface Order {
@@ -19,34 +26,60 @@ interface Order {
   readonly tuning: Tuning
   /** ms that a handler takes. */
   readonly handler: number
+  readonly tellsStarts: boolean
 }
 
-export interface WorkerProcess {
-  readonly report: Report
+export interface PeerOrder {
+  readonly name: Name
+  readonly setting: Setting
+}
+
+interface Running {
   stop(): Promise<void>
 }
 
-/** Starts a process that does nothing but work; resolves when its worker is ready. */
+export interface WorkerProcess extends Running {
+  readonly report: Report
+}
+
+/** Starts a process that does nothing but work; resolves when its worker is ready. `onStart` is told of starts a little later. */
 export async function startWorkerProcess(
   setting: Setting,
-  { handler }: Pick<Order, 'handler'>,
+  { handler, onStart }: Pick<Order, 'handler'> & { onStart?: (...start: Start) => void },
 ): Promise<WorkerProcess> {
-  const child: ChildProcess = fork(WORKER, [], {
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-  })
-  let report: Report = { done: 0, rss: 0 }
-  const ready = once(child, 'message')
-  const exited = once(child, 'exit')
+  let report: Report = { done: 0, rss: 0, starts: [] }
   const { connectionString, concurrency: slots } = setting
-  child.send({ connectionString, slots, tuning: tuningOf(setting), handler } satisfies Order)
-  await Promise.race([ready, exited.then(() => Promise.reject(new Error('the worker process ended')))])
-  child.on('message', (message) => {
+  const tellsStarts = onStart !== undefined
+  const order: Order = { connectionString, slots, tuning: tuningOf(setting), handler, tellsStarts }
+  const { stop } = await start(OURS, order, (message) => {
     report = message as Report
+    for (const start of report.starts) onStart!(...start)
   })
   return {
     get report() {
       return report
     },
+    stop,
+  }
+}
+
+/** A process of anybody's that has nothing to do. */
+export async function startIdleProcess({ name }: Entrant, setting: Setting): Promise<Running> {
+  if (name === LOCKSTEP) return startWorkerProcess(setting, { handler: 0 })
+  return start(PEERS, { name, setting } satisfies PeerOrder, () => {})
+}
+
+/** Its first message says that it is ready. */
+async function start(script: string, order: object, onMessage: (message: unknown) => void): Promise<Running> {
+  const child: ChildProcess = fork(fileURLToPath(new URL(script, import.meta.url)), [], {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  })
+  const ready = once(child, 'message')
+  const exited = once(child, 'exit')
+  child.on('message', onMessage)
+  child.send(order)
+  await Promise.race([ready, exited.then(() => Promise.reject(new Error('the worker process ended')))])
+  return {
     async stop() {
       child.send('stop')
       await exited

@@ -8,12 +8,17 @@ import { defineQueue, Lockstep } from 'pg-lockstep'
 const REPORT_EVERY = 20
 
 process.once('disconnect', () => process.exit())
-const [{ connectionString, slots, tuning, handler }] = await once(process, 'message')
+const [{ connectionString, slots, tuning, handler, tellsStarts }] = await once(process, 'message')
 let done = 0
+const starts = []
 
 const updates = defineQueue('updates', {
   ...tuning,
   async perform(batch) {
+    if (tellsStarts) {
+      const at = performance.timeOrigin + performance.now()
+      for (const { seq } of [...batch.values()].flat()) starts.push([seq, at])
+    }
     if (handler > 0) await sleep(handler)
     for (const payloads of batch.values()) done += payloads.length
   },
@@ -22,10 +27,12 @@ const lockstep = new Lockstep({ connectionString })
 const worker = lockstep.createWorker({ queues: [updates], slots })
 await worker.start()
 
-const report = () => process.send({ done, rss: process.resourceUsage().maxRSS * 1024 })
+const report = (sent) =>
+  process.send({ done, rss: process.resourceUsage().maxRSS * 1024, starts: starts.splice(0) }, sent)
 report()
-setInterval(report, REPORT_EVERY)
+setInterval(() => report(), REPORT_EVERY)
 await once(process, 'message')
 await worker.stop()
 await lockstep.close()
-process.exit()
+// To exit at once would lose what is on its way.
+report(() => process.exit())

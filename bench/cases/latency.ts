@@ -1,11 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Bench, Case, Figures } from '../case.ts'
-import { best, type Entrant, LOCKSTEP, standard } from '../entrants.ts'
+import { type Bench, type Case, type Figures, SETTLE } from '../case.ts'
+import { LOCKSTEP, NOTIFIED, standard } from '../entrants.ts'
 import { Check } from '../measure/check.ts'
 import { percentile } from '../measure/percentile.ts'
-
-/** For a worker to have looked and gone idle, and for what a start brings with it to be over. */
-const SETTLE = 2_000
 
 function figuresOf(latencies: readonly number[]): Figures {
   return { value: percentile(latencies, 50), p95: percentile(latencies, 95), p99: percentile(latencies, 99) }
@@ -59,18 +56,12 @@ async function busyId({ contender, size }: Bench): Promise<Figures> {
   return figuresOf(starts.slice(1).map((at, round) => at - starts[round]!))
 }
 
-/** pg-boss is notified in its best configuration alone. */
-const ENTRANTS: readonly Entrant[] = [
-  ...standard([LOCKSTEP, 'graphile-worker', 'bullmq']),
-  ...best(['pg-boss']),
-]
-
 export const latencyCases: readonly Case[] = [
   {
     name: 'pick-up',
     title: 'pick-up by an idle worker',
     unit: 'ms',
-    entrants: ENTRANTS,
+    entrants: NOTIFIED,
     full: { jobs: 500, patience: 60 },
     quick: { jobs: 200, patience: 20 },
     run: pickUp,
@@ -79,7 +70,7 @@ export const latencyCases: readonly Case[] = [
     name: 'due-time',
     title: 'start after due time',
     unit: 'ms',
-    entrants: ENTRANTS,
+    entrants: NOTIFIED,
     full: { jobs: 500, patience: 10 },
     quick: { jobs: 200, patience: 3 },
     run: dueTime,

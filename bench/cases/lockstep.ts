@@ -6,7 +6,6 @@ import { exchange } from '../../src/store/exchange.ts'
 import { registerProcess } from '../../src/store/process.ts'
 import { complete } from '../../src/store/settle.ts'
 import type { Bench, Case, Figures } from '../case.ts'
-import { openLockstep } from '../contenders/lockstep.ts'
 import { best, LOCKSTEP } from '../entrants.ts'
 import { median } from '../measure/percentile.ts'
 import { startWorkerProcess } from '../worker-process.ts'
@@ -101,12 +100,8 @@ const shards = [1, 10, 100, 1_000, 10_000].map(
     full: { jobs: 100_000, patience: 60 },
     quick: { jobs: 20_000, patience: 20 },
     inQuick: false,
-    run: async (bench) => {
-      await bench.contender.close()
-      const contender = openLockstep(bench.setting, { shards: count, batchSize: 100 })
-      await contender.setUp()
-      return workOff({ ...bench, contender }, jobs)
-    },
+    tuning: { shards: count },
+    run: (bench) => workOff(bench, jobs),
   }),
 )
 

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Bench, Case, Figures, Size } from '../case.ts'
-import type { Contender, Push } from '../contender.ts'
+import type { Contender, Push, Watcher } from '../contender.ts'
 import { best, LOCKSTEP, POSTGRES_PEERS, REDIS_PEERS, standard } from '../entrants.ts'
 import { Check } from '../measure/check.ts'
 import { costOf } from '../measure/cost.ts'
@@ -8,7 +8,7 @@ import { costOf } from '../measure/cost.ts'
 const BULK = 1_000
 
 export async function fill(
-  contender: Contender,
+  contender: Pick<Contender, 'enqueue'>,
   jobs: number,
   pushOf: (index: number) => Push,
 ): Promise<void> {
@@ -24,15 +24,19 @@ export async function settle(pool: pg.Pool): Promise<void> {
   await pool.query('CHECKPOINT')
 }
 
-/** From the worker's start to the last job's end; what they cost, until all of it is stored. */
-export async function workOff(bench: Bench, pushOf: (index: number) => Push): Promise<Figures> {
+/** From the worker's start to the last job's end; what they cost, until all of it is stored. `handler`: by default it only counts. */
+export async function workOff(
+  bench: Bench,
+  pushOf: (index: number) => Push,
+  handler = (check: Watcher) => check,
+): Promise<Figures> {
   const { contender, setting, size, pool, meters } = bench
   await fill(contender, size.jobs, pushOf)
   await settle(pool)
   const check = new Check(setting.ordering, size.jobs)
   const before = await meters.read()
   const startedAt = performance.now()
-  await contender.work(check)
+  await contender.work(handler(check))
   await check.within(size.patience * 1000)
   const { done, outOfOrder, repeated } = check
   const seconds = (performance.now() - startedAt) / 1000

@@ -1,19 +1,13 @@
 import pg from 'pg'
 import { type Batch, defineQueue, Lockstep, type NewJob, type QueueOptions, type Worker } from 'pg-lockstep'
-import type { Contender, Push, Setting, Update, Watcher } from '../contender.ts'
-
-/** What differs from the defaults. */
-export interface Tuning {
-  readonly shards?: number
-  readonly batchSize?: number
-}
+import type { Contender, Push, Setting, Tuning, Update, Watcher } from '../contender.ts'
 
 const BEST: Tuning = { shards: 10, batchSize: 100 }
 
 /** Strict order per key is what an id is: the keys are the ids. Where order is of no account, each job has its own. */
 export function openLockstep(setting: Setting, tuning = tuningOf(setting)): Contender {
-  const { connectionString, ordering, concurrency } = setting
-  const pool = new pg.Pool({ connectionString, max: 40 })
+  const { connectionString, ordering, concurrency, retryIn } = setting
+  const pool = new pg.Pool({ connectionString, max: setting.connections })
   const lockstep = new Lockstep({ pool })
   const plain = defineQueue<Update>('updates', { shards: tuning.shards })
   let worker: Worker | undefined
@@ -30,11 +24,17 @@ export function openLockstep(setting: Setting, tuning = tuningOf(setting)): Cont
     async setUp() {
       await lockstep.migrate()
       await pool.query('SELECT lockstep.create_queue($1, $2)', [plain.name, plain.shards])
+      // A queue that is there keeps its shards.
+      await pool.query('UPDATE lockstep.queues SET shards = $2 WHERE name = $1', [plain.name, plain.shards])
     },
     enqueue: (pushes) => lockstep.enqueue(plain, pushes.map(toJob)),
     enqueueIn: (client, push) => lockstep.enqueue(plain, toJob(push), { tx: client }),
     async work(watcher) {
-      const options: QueueOptions<Update> = { ...tuning, perform: (batch) => perform(batch, watcher) }
+      const options: QueueOptions<Update> = {
+        ...tuning,
+        retryIn: retryIn === undefined ? undefined : () => retryIn,
+        perform: (batch) => perform(batch, watcher),
+      }
       worker = lockstep.createWorker({ queues: [defineQueue('updates', options)], slots: concurrency })
       await worker.start()
     },
@@ -45,8 +45,8 @@ export function openLockstep(setting: Setting, tuning = tuningOf(setting)): Cont
   }
 }
 
-export function tuningOf({ configuration }: Setting): Tuning {
-  return configuration === 'best' ? BEST : {}
+export function tuningOf({ configuration, tuning }: Setting): Tuning {
+  return { ...(configuration === 'best' && BEST), ...tuning }
 }
 
 function toldOf({ concurrency }: Setting, { shards, batchSize }: Tuning): string {
@@ -56,7 +56,8 @@ function toldOf({ concurrency }: Setting, { shards, batchSize }: Tuning): string
   return parts.join(', ')
 }
 
-async function perform(batch: Batch<Update>, watcher: Watcher): Promise<void> {
+/** Has the watcher told of all that a handler gets at once. */
+export async function perform(batch: Batch<Update>, watcher: Watcher): Promise<void> {
   const updates = [...batch.values()].flat()
   await watcher.starts(updates)
   watcher.ends(updates)

@@ -6,7 +6,8 @@ const QUEUE = 'updates'
 const BEST = 100
 
 /** It has no order per key but in its commercial edition. On Redis where there is a URL of one, else on Postgres. */
-export function open({ connectionString, redisUrl, configuration, concurrency: asked }: Setting): Contender {
+export function open(setting: Setting): Contender {
+  const { connectionString, redisUrl, configuration, concurrency: asked } = setting
   const concurrency = configuration === 'best' ? BEST : asked
   const connection = redisUrl
     ? { url: redisUrl, maxRetriesPerRequest: null }

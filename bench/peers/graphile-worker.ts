@@ -21,9 +21,9 @@ const BEST = {
 
 /** Strict order per key: a named queue for each, which is worked on one job at a time. */
 export function open(setting: Setting): Contender {
-  const { connectionString, configuration, ordering, concurrency } = setting
+  const { connectionString, configuration, ordering, concurrency, connections, retryIn } = setting
   const logger = new Logger(() => () => {})
-  const pgPool = openPool(connectionString, 40)
+  const pgPool = openPool(connectionString, connections)
   const worker =
     configuration === 'best'
       ? BEST
@@ -37,6 +37,7 @@ export function open(setting: Setting): Contender {
     payload: { key, seq },
     queueName: ordering === 'per key' ? key : undefined,
     runAt: due === undefined ? undefined : new Date(due),
+    maxAttempts: retryIn === undefined ? undefined : 1,
   })
 
   return {

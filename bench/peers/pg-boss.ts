@@ -12,9 +12,10 @@ const BEST_IN_ORDER = { ...BEST, batchSize: 100 } as const
  * Strict order per key: a queue of the policy `key_strict_fifo`. By default `work` takes a job every two seconds; so
  * that it is not measured by its pause, `concurrency` loops of `fetch` and `complete` take one at a time.
  */
-export function open({ connectionString, configuration, ordering, concurrency }: Setting): Contender {
+export function open(setting: Setting): Contender {
+  const { connectionString, configuration, ordering, concurrency, connections, retryIn } = setting
   const best = configuration === 'best'
-  const boss = new PgBoss({ connectionString, max: 40, useListenNotify: true })
+  const boss = new PgBoss({ connectionString, max: connections, useListenNotify: true })
   boss.on('error', (error) => console.error(error))
   const started = boss.start()
   const strict = ordering === 'per key'
@@ -33,8 +34,12 @@ export function open({ connectionString, configuration, ordering, concurrency }:
       const [job] = await boss.fetch<Update>(QUEUE)
       if (!job) await new Promise((resolve) => setTimeout(resolve, 5))
       else {
-        await handle([job], watcher)
-        await boss.complete(QUEUE, job.id)
+        try {
+          await handle([job], watcher)
+          await boss.complete(QUEUE, job.id)
+        } catch (error) {
+          await boss.fail(QUEUE, job.id, error as Error)
+        }
       }
     }
   }
@@ -45,7 +50,11 @@ export function open({ connectionString, configuration, ordering, concurrency }:
       : `fetch and complete, one at a time, ${concurrency} side by side`,
     async setUp() {
       await started
-      await boss.createQueue(QUEUE, { notify: best, ...(strict && { policy: 'key_strict_fifo' }) })
+      await boss.createQueue(QUEUE, {
+        notify: best,
+        ...(strict && { policy: 'key_strict_fifo' }),
+        ...(retryIn !== undefined && { retryDelay: retryIn }),
+      })
     },
     async enqueue(pushes) {
       await started

@@ -25,6 +25,8 @@ export interface Line extends Entrant {
   /** Undefined where the case does not ask. */
   readonly outOfOrder: number | undefined
   readonly undone: number
+  /** Of each worker process. */
+  readonly connections: number | undefined
 }
 
 /** What `--out` has written. */
@@ -86,6 +88,7 @@ function lineOf(benchCase: Case, entrant: Entrant, runs: readonly Run[], ours: r
     nodeCpu: of(({ cost }) => cost?.nodeCpu),
     serverCpu: of(({ cost }) => cost?.serverCpu),
     outOfOrder: sumOf(runs.flatMap((run) => run.outOfOrder ?? [])),
+    connections: of(({ connections }) => connections),
     undone: Math.max(...runs.map((run) => run.undone ?? 0)),
   }
 }

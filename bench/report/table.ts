@@ -30,7 +30,10 @@ export function tableOf(summary: Summary): string {
 
 function legendOf({ lines }: Summary): string {
   const told = lines.map((line) => `${line.name}, ${line.configuration}: ${line.told}`)
-  return ['Costs are those of a job. Configurations:', ...new Set(told)].join('\n')
+  return [
+    'Costs are those of a job. More is better of jobs/s, less of all else. Configurations:',
+    ...new Set(told),
+  ].join('\n')
 }
 
 function figuresOf(line: Line, unit: string): string[] {
@@ -46,10 +49,11 @@ function figuresOf(line: Line, unit: string): string[] {
   ]
 }
 
-export function remarksOf({ outOfOrder, undone }: Line): string {
+export function remarksOf({ outOfOrder, undone, connections }: Line): string {
   const remarks = []
   if (outOfOrder) remarks.push(`${outOfOrder.toLocaleString('en')} out of order`)
   if (undone > 0) remarks.push(`${undone.toLocaleString('en')} not done in time`)
+  if (connections) remarks.push(`${format(connections)} connections each`)
   return remarks.join('\n')
 }
 

@@ -1,0 +1,64 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Figures } from '../case.ts'
+import type { Update, Watcher } from '../contender.ts'
+import { percentile } from './percentile.ts'
+
+/** ms since 1970, for processes of one machine to compare. */
+export function wallClock(): number {
+  return performance.timeOrigin + performance.now()
+}
+
+/** ms until handlers start, by the `seq` of their updates. What does not count, as a warm-up, has a negative one. */
+export class Latencies implements Watcher {
+  readonly #target: number
+  readonly #begun = new Map<number, number>()
+  readonly #latencies = new Map<number, number>()
+  #repeated = 0
+  #finish!: () => void
+  readonly finished = new Promise<void>((resolve) => {
+    this.#finish = resolve
+  })
+
+  /** `finished` resolves when so many have started. */
+  constructor(target: number) {
+    this.#target = target
+  }
+
+  begins(seq: number): void {
+    if (seq >= 0) this.#begun.set(seq, wallClock())
+  }
+
+  started(seq: number, at = wallClock()): void {
+    if (seq < 0) return
+    if (this.#latencies.has(seq)) this.#repeated += 1
+    else this.#latencies.set(seq, at - this.#begun.get(seq)!)
+    if (this.#latencies.size >= this.#target) this.#finish()
+  }
+
+  starts(updates: readonly Update[]): void {
+    for (const { seq } of updates) this.started(seq)
+  }
+
+  ends(): void {}
+
+  /** Resolves when all have started, or after so many ms. */
+  async within(ms: number): Promise<void> {
+    await Promise.race([this.finished, sleep(ms, undefined, { ref: false })])
+  }
+
+  /**
+   * What has begun and not started has waited until now at least: who leaves jobs behind is not the faster for it.
+   * @throws Error where something was started twice
+   */
+  figures(): Figures {
+    if (this.#repeated > 0) throw new Error(`${this.#repeated} jobs were started twice`)
+    const now = wallClock()
+    const latencies = [...this.#begun].map(([seq, at]) => this.#latencies.get(seq) ?? now - at)
+    return {
+      value: percentile(latencies, 50),
+      p95: percentile(latencies, 95),
+      p99: percentile(latencies, 99),
+      undone: this.#target - this.#latencies.size,
+    }
+  }
+}

@@ -1,0 +1,19 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/**
+ * Calls with the numbers from `from` to before `to`, so many a second, evenly, and waits for no answer: one that is slow does not
+ * hold up what comes. A call that fails ends the process, and with it the run.
+ */
+export async function pace(
+  rate: number,
+  { from, to }: { readonly from: number; readonly to: number },
+  call: (seq: number) => Promise<unknown>,
+): Promise<void> {
+  const startedAt = performance.now()
+  let next = from
+  while (next < to) {
+    const due = Math.min(to, from + 1 + Math.floor(((performance.now() - startedAt) * rate) / 1000))
+    for (; next < due; next += 1) void call(next)
+    await sleep(1)
+  }
+}
