@@ -8,12 +8,18 @@ import {
   type RoundLimits,
   toClaim,
 } from './claim.ts'
-import { cutsOf, type Exception, exceptionOf } from './settle.ts'
+import { cutsOf, type Exception, exceptionOf, type Failure, reasonsOf } from './settle.ts'
 
-/** A round that succeeded. */
-export interface DoneRound {
+/** In the order in which they are stored. */
+const KINDS = ['complete', 'fail', 'release'] as const
+
+/** Rounds of a queue that ended alike. */
+export interface Ended {
   readonly queueId: number
-  readonly round: Round
+  readonly kind: (typeof KINDS)[number]
+  readonly rounds: readonly Round[]
+  /** Of those that failed, one for each: none that dies. */
+  readonly failures: readonly Failure[]
 }
 
 /** What is asked of a lane: so many jobs from its cursor on. */
@@ -30,7 +36,7 @@ export interface Wish extends RoundLimits {
 export const MOST_BYTES = 4 * 1024 * 1024
 
 export interface Exchanged {
-  /** Of the rounds that succeeded, those that were not simply finished. */
+  /** Of the rounds that ended, those that were not simply finished: of what failed or was released, all. */
   readonly exceptions: readonly Exception[]
   /** What each wish has brought. */
   readonly claims: readonly Claim[]
@@ -55,21 +61,26 @@ type AnswerRow = readonly [
 ]
 
 /**
- * Completes rounds and claims others: one statement, one commit. Completions come first, so that what waits again may be
- * taken at once. No deadlock comes of doing both: neither waits for a row. In a transaction of the caller's where one is
- * given.
+ * Stores how rounds ended and claims others: one statement, one commit. Claims come last, so that what waits again may be
+ * taken at once: each function sees what those before it have done. No deadlock comes of doing all: none waits for a row.
+ * A death would, for one in the morgue, and hold up what goes with it: it is stored apart. In a transaction of the caller's
+ * where one is given.
  */
 export async function exchange(
   database: Database,
   processId: number,
-  done: readonly DoneRound[],
+  ended: readonly Ended[],
   wishes: readonly Wish[],
   tx?: Queryable,
 ): Promise<Exchanged> {
   const values: unknown[] = [processId]
   const placed = (columns: readonly unknown[]) => columns.map((column) => `$${values.push(column)}`)
   const parts: string[] = []
-  if (done.length > 0) parts.push(completing(database.prefix, placed(columnsOfDone(done))))
+  for (const kind of KINDS) {
+    const alike = ended.filter((one) => one.kind === kind)
+    if (alike.length === 0) continue
+    parts.push(settling(database.prefix, kind, placed(await columnsOfEnded(database, kind, alike))))
+  }
   if (wishes.length > 0) parts.push(claiming(database.prefix, placed(columnsOf(wishes))))
   const text = parts.join(' UNION ALL ')
   const rows = tx
@@ -78,26 +89,33 @@ export async function exchange(
   return { exceptions: exceptionsIn(rows), claims: claimsOf(rows, wishes) }
 }
 
-/** Exceptions are rare, and so one column of the answer, which has a row for each payload claimed. */
-function completing(prefix: string, [queueIds, ...columns]: readonly string[]): string {
+/** An exception is one column of the answer, which has a row for each payload claimed. */
+function settling(prefix: string, kind: Ended['kind'], [queueIds, ...columns]: readonly string[]): string {
   return `SELECT pg_catalog.row_to_json(c)::text AS exception, NULL::integer AS place, NULL AS id, NULL::bigint AS fence,
       NULL::bigint AS perform_in, NULL::integer AS retry_count, NULL::smallint AS crashes, NULL::boolean AS rescued,
       NULL AS error, NULL AS payload, NULL AS score, NULL::bigint AS seq, NULL::boolean AS cut, NULL::boolean AS passed
-    FROM ${prefix}.complete(${queueIds}, $1, ${columns.join(', ')}, false) c`
+    FROM ${prefix}.${kind}(${queueIds}, $1, ${columns.join(', ')}, false) c`
 }
 
 function claiming(prefix: string, columns: readonly string[]): string {
   return `SELECT NULL AS exception, c.* FROM ${prefix}.claim($1, ${columns.join(', ')}) c`
 }
 
-function columnsOfDone(done: readonly DoneRound[]): (unknown[] | null)[] {
-  const rounds = done.map(({ round }) => round)
-  return [
-    done.map(({ queueId }) => queueId),
+async function columnsOfEnded(
+  database: Database,
+  kind: Ended['kind'],
+  ended: readonly Ended[],
+): Promise<unknown[]> {
+  const rounds = ended.flatMap((one) => one.rounds)
+  const columns = [
+    ended.flatMap(({ queueId, rounds }) => rounds.map(() => queueId)),
     rounds.map(({ id }) => id),
     rounds.map(({ fence }) => fence),
-    ...cutsOf(rounds),
   ]
+  if (kind === 'release') return columns
+  if (kind === 'complete') return [...columns, ...cutsOf(rounds)]
+  const failures = ended.flatMap((one) => one.failures)
+  return [...columns, ...(await reasonsOf(database, failures))]
 }
 
 function columnsOf(wishes: readonly Wish[]): unknown[] {

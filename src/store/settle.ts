@@ -46,12 +46,17 @@ export async function fail(
   failures: readonly Failure[],
 ): Promise<Exception[]> {
   const rounds = failures.map((failure) => failure.round)
-  const errors = await storable(
-    database,
-    failures.map((failure) => failure.error),
-    holder.tx,
-  )
-  return settle(database, 'fail', holder, rounds, [[...errors], failures.map((failure) => failure.retryIn)])
+  return settle(database, 'fail', holder, rounds, await reasonsOf(database, failures, holder.tx))
+}
+
+/** Why rounds failed, as the database can hold it, and when they are tried again. */
+export async function reasonsOf(
+  database: Database,
+  failures: readonly Failure[],
+  on?: Queryable,
+): Promise<[errors: string[], retryIns: (number | null)[]]> {
+  const errors = failures.map(({ error }) => error)
+  return [[...(await storable(database, errors, on))], failures.map(({ retryIn }) => retryIn)]
 }
 
 export function release(database: Database, holder: Holder, rounds: readonly Round[]): Promise<Exception[]> {
@@ -113,15 +118,4 @@ export interface ExceptionRow extends Pick<Exception, 'outcome' | 'shard' | 'lan
 
 export function exceptionOf({ queue_id, id, outcome, shard, lane, perform_in }: ExceptionRow): Exception {
   return { queueId: queue_id, id, outcome, shard, lane, performIn: perform_in }
-}
-
-/** Those of some rounds among all of a call: none, nearly always. */
-export function exceptionsOf(
-  all: readonly Exception[],
-  queueId: number,
-  rounds: readonly Round[],
-): readonly Exception[] {
-  if (all.length === 0) return all
-  const ids = new Set(rounds.map(({ id }) => id))
-  return all.filter((exception) => exception.queueId === queueId && ids.has(exception.id))
 }

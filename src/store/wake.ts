@@ -1,6 +1,7 @@
 import { MAX_LANE } from '../job.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { toLockstepError } from '../postgres/failure.ts'
+import type { Head } from './head.ts'
 
 /** What workers are told over NOTIFY on the channel named like the schema. */
 export type Message =
@@ -54,4 +55,17 @@ export async function stayQuiet(on: Queryable): Promise<void> {
 
 export async function notify(database: Database, message: string): Promise<void> {
   await database.query('SELECT pg_catalog.pg_notify($1::text, $2::text)', [database.schema, message])
+}
+
+/** Tells all workers of jobs that are due in lanes, of the first in each, as a push does. */
+export async function tellHeads(database: Database, heads: readonly Head[]): Promise<void> {
+  const queues = new Map<number, Map<string, number>>()
+  for (const { queueId, shard, lane, performIn } of heads) {
+    const firsts = queues.get(queueId) ?? new Map<string, number>()
+    const key = `${shard}:${lane}`
+    firsts.set(key, Math.min(performIn, firsts.get(key) ?? performIn))
+    queues.set(queueId, firsts)
+  }
+  for (const [queueId, firsts] of queues)
+    await database.run('wake', [queueId, [...firsts].map(([key, performIn]) => `${key}:${performIn}`)])
 }

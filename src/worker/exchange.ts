@@ -1,27 +1,27 @@
 import type { Database } from '../postgres/database.ts'
 import { isConnectionFailure } from '../postgres/failure.ts'
-import type { Claim, Round } from '../store/claim.ts'
-import { type DoneRound, exchange, MOST_BYTES, type Wish } from '../store/exchange.ts'
-import { type Exception, exceptionsOf } from '../store/settle.ts'
+import type { Claim } from '../store/claim.ts'
+import { type Exchanged, exchange, MOST_BYTES, type Wish } from '../store/exchange.ts'
+import type { Exception } from '../store/settle.ts'
+import { type Travelling, takeSome } from './piece.ts'
 
 /** Calls under way at once: while the server works on some, the handlers of the others' jobs run. */
 export const MAX_CALLS = 4
-/** Jobs to complete, and jobs to claim, that go in one call: enough that what a call costs by itself is little for each. */
+/** Jobs to claim that go in one call: enough that what a call costs by itself is little for each. */
 const MAX_JOBS = 400
 
-interface Deferred<T> {
-  resolve(value: T): void
-  reject(error: unknown): void
+/** Hears what became of the outcomes of one call. */
+export interface OutcomeListener {
+  stored(pieces: readonly Travelling[], exceptions: readonly Exception[]): void
+  /** It is unknown whether anything was stored where the connection failed; else nothing was. */
+  failed(pieces: readonly Travelling[], error: unknown): void
 }
 
-interface Asked extends Deferred<Claim> {
+interface Asked {
   readonly wish: Wish
   readonly likely: Likely
-}
-
-interface Told extends Deferred<readonly Exception[]> {
-  readonly queueId: number
-  readonly rounds: readonly Round[]
+  resolve(claim: Claim): void
+  reject(error: unknown): void
 }
 
 /** What may come of a wish. */
@@ -34,16 +34,18 @@ export interface Likely {
 /** What one call carries. */
 interface Parcel {
   readonly asked: Asked[]
-  readonly told: Told[]
+  readonly told: Travelling[]
 }
 
 /**
- * Takes the slots' claims and completions to the server together: whatever gathers while calls are under way goes
+ * Takes the slots' claims and outcomes to the server together: whatever gathers while calls are under way goes
  * with the next one, in one round trip and one commit. So the busier a process, the less a job costs it.
  */
 export class Exchange {
+  /** Of all that is settled. */
+  listener: OutcomeListener | undefined
   readonly #database: Database
-  /** By process id: a claim of somebody new doesn't go with completions of whom it was before. */
+  /** By process id: a claim of somebody new doesn't go with outcomes of whom it was before. */
   readonly #waiting = new Map<number, Parcel>()
   #calls = 0
   #sending = false
@@ -59,11 +61,9 @@ export class Exchange {
     })
   }
 
-  /** Resolves to the exceptions. Rejects where it is unknown whether anything was stored. */
-  complete(processId: number, queueId: number, rounds: readonly Round[]): Promise<readonly Exception[]> {
-    return new Promise((resolve, reject) => {
-      this.#parcel(processId).told.push({ queueId, rounds, resolve, reject })
-    })
+  /** The listener hears how that went. */
+  settle(piece: Travelling): void {
+    this.#parcel(piece.claimant.processId).told.push(piece)
   }
 
   #parcel(processId: number): Parcel {
@@ -92,12 +92,9 @@ export class Exchange {
 
   /** As much as one call may carry. */
   #part(processId: number, { asked, told }: Parcel): Parcel {
-    const part: Parcel = { asked: [], told: [] }
-    let jobs = 0
-    for (; told.length > 0 && jobs < MAX_JOBS; part.told.push(told.shift()!)) jobs += told[0]!.rounds.length
-    jobs = 0
+    const part: Parcel = { asked: [], told: takeSome(told) }
     // What is beyond the bytes of an answer would have to be loaded by itself.
-    for (let size = 0; asked.length > 0 && jobs < MAX_JOBS && size < MOST_BYTES; ) {
+    for (let jobs = 0, size = 0; asked.length > 0 && jobs < MAX_JOBS && size < MOST_BYTES; ) {
       const one = asked.shift()!
       jobs += one.likely.jobs
       size += one.likely.size
@@ -107,26 +104,29 @@ export class Exchange {
     return part
   }
 
-  async #send(processId: number, { asked, told }: Parcel): Promise<void> {
+  async #send(processId: number, parcel: Parcel): Promise<void> {
+    const { asked, told } = parcel
     this.#calls += 1
-    try {
-      const done = told.flatMap(({ queueId, rounds }) =>
-        rounds.map((round): DoneRound => ({ queueId, round })),
-      )
-      const wishes = asked.map(({ wish }) => wish)
-      const { exceptions, claims } = await exchange(this.#database, processId, done, wishes)
-      for (const one of told) one.resolve(exceptionsOf(exceptions, one.queueId, one.rounds))
-      for (const [index, { resolve }] of asked.entries()) resolve(claims[index]!)
-    } catch (error) {
-      for (const { reject } of told) reject(error)
-      // One lane that can't be claimed must not keep the others from it.
-      if (asked.length + told.length === 1 || isConnectionFailure(error)) {
-        for (const { reject } of asked) reject(error)
-      } else for (const one of asked) await this.#askAlone(processId, one)
-    } finally {
-      this.#calls -= 1
-      this.#sendSoon()
-    }
+    const wishes = asked.map(({ wish }) => wish)
+    await exchange(this.#database, processId, told, wishes).then(
+      (answer) => this.#answered(parcel, answer),
+      (error) => this.#failed(processId, parcel, error),
+    )
+    this.#calls -= 1
+    this.#sendSoon()
+  }
+
+  #answered({ asked, told }: Parcel, { exceptions, claims }: Exchanged): void {
+    for (const [index, { resolve }] of asked.entries()) resolve(claims[index]!)
+    if (told.length > 0) this.listener?.stored(told, exceptions)
+  }
+
+  async #failed(processId: number, { asked, told }: Parcel, error: unknown): Promise<void> {
+    if (told.length > 0) this.listener?.failed(told, error)
+    // One lane that can't be claimed must not keep the others from it.
+    if (asked.length + told.length === 1 || isConnectionFailure(error)) {
+      for (const { reject } of asked) reject(error)
+    } else for (const one of asked) await this.#askAlone(processId, one)
   }
 
   async #askAlone(processId: number, { wish, resolve, reject }: Asked): Promise<void> {

@@ -2,12 +2,15 @@ import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import { isConnectionFailure } from '../postgres/failure.ts'
 import type { Round } from '../store/claim.ts'
+import type { Head } from '../store/head.ts'
 import { patiently } from '../store/patience.ts'
-import { complete, crash, type Exception, exceptionsOf, fail, type Holder, release } from '../store/settle.ts'
+import type { Exception } from '../store/settle.ts'
+import { tellHeads } from '../store/wake.ts'
 import { Bell } from './bell.ts'
 import type { Exchange } from './exchange.ts'
-import { groups, Kept, type Piece } from './kept.ts'
+import { Kept } from './kept.ts'
 import type { FailedRound, Outcome } from './outcome.ts'
+import { isTravelling, type Piece, storeIn } from './piece.ts'
 import { Loop, type Service } from './service.ts'
 import type { ServedQueue, Timetable } from './timetable.ts'
 
@@ -42,11 +45,15 @@ export const WAITING_AT_ONCE = 3
 const FIRST_WAIT = 50
 
 /**
- * Stores how batches ended, while the slots go on. What can't be stored now, because a producer's open transaction
- * holds the row or the database is out of reach, is kept and tried again: all at once, skipping what is locked. That alone
- * would never store what is pushed without pause. So a row that was skipped twice is waited for too, alone in a transaction
- * of its own: who waits for one row and holds none can't be part of a deadlock. A few are waited for side by side, and each
- * not for long, so that rows in transactions left open hold up none of the others.
+ * Stores how batches ended, while the slots go on: with whatever else goes to the server. What can't be stored now, because a
+ * producer's open transaction holds the row or the database is out of reach, is kept and tried again: all at once, skipping
+ * what is locked. That alone would never store what is pushed without pause. So a row that was skipped twice is waited for
+ * too, alone in a transaction of its own: who waits for one row and holds none can't be part of a deadlock. A few are waited
+ * for side by side, and each not for long, so that rows in transactions left open hold up none of the others.
+ *
+ * Deaths are stored by those who wait, since a row of the morgue can't be skipped: many in one transaction, and where that was
+ * in vain, each alone. Meanwhile they may hold rows of theirs, so that it is the time-out which ends a deadlock. And so goes
+ * alone whatever has failed before: it may be what makes all that goes with it fail.
  */
 export class Settlements implements Service {
   /** ms that a row is waited for at most. Below the server's deadlock_timeout. */
@@ -61,13 +68,15 @@ export class Settlements implements Service {
   readonly #turn = new Bell()
   readonly #waiting = Array.from(
     { length: WAITING_AT_ONCE },
-    () => new Loop(() => this.#waitForOne(), this.#turn),
+    () => new Loop(() => this.#waitForNext(), this.#turn),
   )
   readonly #kept = new Kept()
   /** Pieces that are being stored. */
   #open = 0
   #pause = SHORTEST_PAUSE
   #retriedAt = 0
+  /** Pieces that the last retry has tried. */
+  #retried = 0
 
   constructor(
     database: Database,
@@ -81,6 +90,10 @@ export class Settlements implements Service {
     this.#timetable = timetable
     this.#logger = logger
     this.#observer = observer
+    exchange.listener = {
+      stored: (pieces, exceptions) => this.#conclude(pieces, exceptions),
+      failed: (pieces, error) => this.#failed(pieces, error),
+    }
   }
 
   async start(): Promise<void> {
@@ -100,23 +113,25 @@ export class Settlements implements Service {
 
   /** `uncertain`: it may be stored already, so that a lost claim is no news. */
   settle(claimant: Claimant, { completed, failed, released }: Outcome, uncertain = false): void {
-    if (completed.length > 0) this.#begin('complete', claimant, completed, uncertain)
-    if (released.length > 0) this.#begin('release', claimant, released, uncertain)
+    this.#handIn('complete', claimant, completed, uncertain)
+    this.#handIn('release', claimant, released, uncertain)
     if (failed.length === 0) return
-    const rounds = failed.map(({ round }) => round)
-    this.#begin('fail', claimant, rounds, uncertain, failed)
+    const dying = failed.filter(({ retryIn }) => retryIn === null)
+    const retried = dying.length === 0 ? failed : failed.filter(({ retryIn }) => retryIn !== null)
+    this.#handIn('die', claimant, dying.map(roundOf), uncertain, dying)
+    this.#handIn('fail', claimant, retried.map(roundOf), uncertain, retried)
   }
 
   /** How they ended is unknown: they go back with a crash counted (R10), unless an end of theirs is stored already. */
   crashed(claimant: Claimant, rounds: readonly Round[]): void {
-    this.#begin('crash', claimant, rounds, true)
+    this.#handIn('crash', claimant, rounds, true)
   }
 
   /** What a transaction of the handler's has stored already, with the jobs of it that wait again. */
   stored(claimant: Claimant, { completed, failed }: Outcome, exceptions: readonly Exception[]): void {
-    for (const exception of exceptions) this.#notice(claimant, exception)
+    this.#notice(exceptions)
     this.#announce(claimant, completed, failed)
-    this.#observer.ended(claimant, [...completed, ...failed.map(({ round }) => round)])
+    this.#observer.ended(claimant, [...completed, ...failed.map(roundOf)])
   }
 
   /** The claims are lost with the lease of the process, and of those it was before: what is kept would be refused. */
@@ -124,99 +139,103 @@ export class Settlements implements Service {
     for (const { claimant, rounds } of this.#kept.takeAll()) this.#observer.ended(claimant, rounds)
   }
 
-  #begin(
+  #handIn(
     kind: Piece['kind'],
     claimant: Claimant,
     rounds: readonly Round[],
     uncertain: boolean,
     failures: readonly FailedRound[] = NONE,
   ): void {
-    const piece = { claimant, kind, rounds, failures, uncertain, skips: 0, waits: 0 }
-    void this.#try([piece], () => this.#storeFirst(piece))
+    if (rounds.length === 0) return
+    const { queueId } = claimant.served
+    const [alone, skips, waits] = [uncertain, 0, 0]
+    this.#begin({ claimant, queueId, kind, rounds, failures, uncertain, alone, skips, waits })
   }
 
-  /** `store` resolves to the exceptions, or to undefined where the row was waited for in vain. */
-  async #try(
-    pieces: readonly Piece[],
-    store: () => Promise<readonly Exception[] | undefined>,
-  ): Promise<void> {
-    this.#open += pieces.length
-    try {
-      const exceptions = await store()
-      for (const piece of pieces) {
-        if (exceptions) this.#conclude(piece, exceptions)
-        else this.#keep({ ...piece, waits: piece.waits + 1 })
-      }
-    } catch (error) {
-      this.#logger.warn(
-        { error: (error as Error).message },
-        'storing an outcome failed: it is kept and tried again',
-      )
-      const uncertain = isConnectionFailure(error)
-      for (const piece of pieces) this.#keep({ ...piece, skips: 0, uncertain: piece.uncertain || uncertain })
-    } finally {
-      this.#open -= pieces.length
-      this.#stored.ring()
+  #begin(piece: Piece): void {
+    if (isTravelling(piece)) {
+      this.#open += 1
+      this.#exchange.settle(piece)
+    } else {
+      this.#kept.addToWaitFor(piece)
+      this.#turn.ring()
     }
   }
 
-  /** With whatever else is under way to the server. */
-  #storeFirst(piece: Piece): Promise<readonly Exception[]> {
-    const { claimant, kind, rounds } = piece
-    if (kind !== 'complete') return this.#store([piece])
-    return this.#exchange.complete(claimant.processId, claimant.served.queueId, rounds)
+  #ended(count: number): void {
+    this.#open -= count
+    this.#stored.ring()
   }
 
-  /** Pieces of one kind, process and queue. */
-  #store(pieces: readonly Piece[], tx?: Holder['tx']): Promise<Exception[]> {
-    const { claimant, kind } = pieces[0]!
-    const holder = { processId: claimant.processId, queueId: claimant.served.queueId, tx }
-    const rounds = pieces.flatMap((piece) => piece.rounds)
-    if (kind === 'complete') return complete(this.#database, holder, rounds)
-    if (kind === 'release') return release(this.#database, holder, rounds)
-    if (kind === 'crash') return crash(this.#database, holder, rounds)
-    return fail(
-      this.#database,
-      holder,
-      pieces.flatMap(({ failures }) => failures),
-    )
+  #failed(pieces: readonly Piece[], error: unknown): void {
+    const { message } = error as Error
+    this.#logger.warn({ error: message }, 'storing an outcome failed: it is kept and tried again')
+    const lost = isConnectionFailure(error)
+    for (const piece of pieces)
+      this.#keep({ ...piece, alone: true, skips: 0, uncertain: piece.uncertain || lost })
+    this.#ended(pieces.length)
   }
 
-  #conclude(piece: Piece, all: readonly Exception[]): void {
-    const { claimant, rounds, failures } = piece
-    const exceptions = exceptionsOf(all, claimant.served.queueId, rounds)
-    if (exceptions.length === 0) {
-      this.#announce(claimant, piece.kind === 'complete' ? rounds : [], failures)
-      this.#observer.ended(claimant, rounds)
-      return
+  #conclude(pieces: readonly Piece[], exceptions: readonly Exception[]): void {
+    this.#notice(exceptions)
+    const outcomes = new Map(exceptions.map(({ queueId, id, outcome }) => [`${queueId} ${id}`, outcome]))
+    for (const piece of pieces) {
+      if (outcomes.size === 0) this.#end(piece, piece.rounds, piece.failures)
+      else this.#concludeOne(piece, outcomes)
     }
+    this.#ended(pieces.length)
+  }
+
+  #concludeOne(piece: Piece, outcomes: ReadonlyMap<string, Exception['outcome']>): void {
+    const { claimant, queueId, rounds, failures } = piece
+    const outcomeOf = ({ id }: Round) => outcomes.get(`${queueId} ${id}`)
     // Our own earlier try has ended the claim, if nobody else can have: once the lease is over, somebody may. It is asked here,
     // after the answer came, and not told of: a process that stood still hears of that later than of this.
     const uncertain = piece.uncertain && this.#observer.holds(claimant.processId)
-    const outcome = new Map(exceptions.map((exception) => [exception.id, exception.outcome]))
-    const isStored = ({ id }: Round) => {
-      const exception = outcome.get(id)
-      return exception === undefined || exception === 'again' || (exception === 'lost' && uncertain)
+    const isHeld = (round: Round) => outcomeOf(round) === 'held'
+    const isLost = (round: Round) => outcomeOf(round) === 'lost' && !uncertain
+    const isStored = (round: Round) => !isHeld(round) && !isLost(round)
+    for (const round of rounds.filter(isLost)) {
+      this.#observer.refused(claimant, round)
+      this.#observer.ended(claimant, [round])
     }
-    for (const exception of exceptions) this.#notice(claimant, exception)
-    const stored = rounds.filter(isStored)
-    const held = rounds.filter(({ id }) => outcome.get(id) === 'held')
-    const lost = rounds.filter((round) => outcome.get(round.id) === 'lost' && !uncertain)
-    const storedFailures = failures.filter(({ round }) => isStored(round))
-    this.#announce(claimant, piece.kind === 'complete' ? stored : [], storedFailures)
-    for (const round of lost) this.#observer.refused(claimant, round)
-    this.#observer.ended(claimant, [...stored, ...lost])
-    for (const round of held) {
+    const stored = failures.filter(({ round }) => isStored(round))
+    this.#end(piece, rounds.filter(isStored), stored)
+    for (const round of rounds.filter(isHeld)) {
       const mine = failures.filter((failure) => failure.round === round)
       this.#keep({ ...piece, rounds: [round], failures: mine, skips: piece.skips + 1 })
     }
   }
 
-  /** A job that waits again may be due before the cursor. Stored late, no slot is awake to see it. */
-  #notice({ served }: Claimant, { outcome, shard, lane, performIn }: Exception): void {
-    if (outcome !== 'again') return
-    const key = { queueId: served.queueId, shard: shard!, lane: lane! }
-    if (this.#timetable.notice(key, performIn!)) this.#timetable.bell.ring()
+  /** These of its rounds are stored. */
+  #end({ claimant, kind }: Piece, rounds: readonly Round[], failures: readonly FailedRound[]): void {
+    if (rounds.length === 0) return
+    this.#announce(claimant, kind === 'complete' ? rounds : [], failures)
+    this.#observer.ended(claimant, rounds)
+  }
+
+  /**
+   * A job that waits again may be due before the cursor. Stored late, no slot is awake to see it; or its shard is somebody
+   * else's by now, who is told.
+   */
+  #notice(exceptions: readonly Exception[]): void {
+    const others: Head[] = []
+    for (const { outcome, queueId, shard, lane, performIn } of exceptions) {
+      if (outcome !== 'again') continue
+      const key = { queueId, shard: shard!, lane: lane! }
+      if (this.#timetable.get(queueId, shard!)) this.#timetable.notice(key, performIn!)
+      else others.push({ ...key, performIn: performIn! })
+    }
+    if (others.length > 0) void this.#tell(others)
+  }
+
+  /** Whoever does not hear of it finds it at the next full look. */
+  async #tell(heads: readonly Head[]): Promise<void> {
+    this.#open += 1
+    await tellHeads(this.#database, heads).catch((error: Error) =>
+      this.#logger.debug({ error: error.message }, 'telling other workers of jobs that wait again failed'),
+    )
+    this.#ended(1)
   }
 
   #announce(claimant: Claimant, completed: readonly Round[], failed: readonly FailedRound[]): void {
@@ -235,17 +254,34 @@ export class Settlements implements Service {
   async #retry(): Promise<void> {
     const rest = this.#kept.size > 0 ? this.#retriedAt + this.#pause - performance.now() : undefined
     if (rest === undefined || rest > 0) return this.#loop.alarm.wait(rest)
-    const pieces = this.#kept.takeAll()
-    this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE)
-    for (const group of groups(pieces)) await this.#try(group, () => this.#store(group))
-    if (this.#kept.size < pieces.length) this.#pause = SHORTEST_PAUSE
+    const pieces = this.#kept.takeToTry()
+    this.#pause = pieces.length < this.#retried ? SHORTEST_PAUSE : Math.min(this.#pause * 2, LONGEST_PAUSE)
+    this.#retried = pieces.length
     this.#retriedAt = performance.now()
+    for (const piece of pieces) this.#begin(piece)
   }
 
-  async #waitForOne(): Promise<void> {
-    const piece = this.#kept.takeNext()
-    if (!piece) return this.#turn.wait()
-    const timeout = Math.min(FIRST_WAIT * 2 ** piece.waits, this.lockTimeout)
-    await this.#try([piece], () => patiently(this.#database, timeout, (tx) => this.#store([piece], tx)))
+  #waitedInVain(pieces: readonly Piece[]): void {
+    for (const piece of pieces) this.#keep({ ...piece, waits: piece.waits + 1 })
+    this.#ended(pieces.length)
   }
+
+  async #waitForNext(): Promise<void> {
+    const pieces = this.#kept.takeNext()
+    const [first] = pieces
+    if (!first) return this.#turn.wait()
+    this.#open += pieces.length
+    try {
+      const timeout = Math.min(FIRST_WAIT * 2 ** first.waits, this.lockTimeout)
+      const exceptions = await patiently(this.#database, timeout, (tx) => storeIn(this.#database, tx, pieces))
+      if (exceptions) this.#conclude(pieces, exceptions)
+      else this.#waitedInVain(pieces)
+    } catch (error) {
+      this.#failed(pieces, error)
+    }
+  }
+}
+
+function roundOf({ round }: FailedRound): Round {
+  return round
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type DoneRound, exchange, type Wish } from '../../src/store/exchange.ts'
-import { type Board, openStage, type Player, type Stage } from '../support/rounds.ts'
+import type { Round } from '../../src/store/claim.ts'
+import { type Ended, exchange, type Wish } from '../../src/store/exchange.ts'
+import { type Board, openStage, outcomes, type Player, type Stage } from '../support/rounds.ts'
 
 const BEGINNING = { after: null, afterId: '' }
 
@@ -19,11 +20,21 @@ const wish = ({ queueId, queue }: Board, count: number, shard = 0): Wish => ({
   maxBytes: queue.maxBytes,
 })
 
-const done = ({ queueId }: Board, ...rounds: DoneRound['round'][]): DoneRound[] =>
-  rounds.map((round) => ({ queueId, round }))
+const done = ({ queueId }: Board, ...rounds: Round[]): Ended => ({
+  queueId,
+  kind: 'complete',
+  rounds,
+  failures: [],
+})
+const released = (board: Board, ...rounds: Round[]): Ended => ({ ...done(board, ...rounds), kind: 'release' })
+const failed = (board: Board, retryIn: number, ...rounds: Round[]): Ended => ({
+  ...done(board, ...rounds),
+  kind: 'fail',
+  failures: rounds.map((round) => ({ round, retryIn, error: `no ${round.id}` })),
+})
 
-function ask({ processId }: Player, rounds: readonly DoneRound[], wishes: readonly Wish[]) {
-  return exchange(stage.database, processId, rounds, wishes)
+function ask({ processId }: Player, ended: readonly Ended[], wishes: readonly Wish[]) {
+  return exchange(stage.database, processId, ended, wishes)
 }
 
 test('completes rounds of several queues and claims from several lanes, each with its own head', async () => {
@@ -41,7 +52,7 @@ test('completes rounds of several queues and claims from several lanes, each wit
   expect(ofB!.head).toBeNull()
 
   // What maxPayloads left is taken in the same call.
-  const rounds = [...done(b, ...ofB!.rounds), ...done(a, ...ofA!.rounds)]
+  const rounds = [done(b, ...ofB!.rounds), done(a, ...ofA!.rounds)]
   const second = await ask(player, rounds, [wish(b, 5), wish(a, 5)])
   expect(second.exceptions).toMatchObject([{ id: 'b1', outcome: 'again', queueId: b.queueId }])
   expect(second.claims.map((claim) => claim.rounds.map(({ id }) => id))).toEqual([['b1'], ['a3']])
@@ -85,9 +96,69 @@ test('P6 P7: says what is lost and what a producer holds, and does the rest', as
   const tx = await stage.transaction()
   await board.pushIn(tx, { id: 'held', payload: 'more' })
   await stage.query(`UPDATE lockstep.jobs SET claimed_by = $1 WHERE id = 'stolen'`, [other.processId])
-  const { exceptions, claims } = await ask(player, done(board, ...taken!.rounds), [wish(board, 5)])
-  expect(exceptions.map(({ id, outcome }) => `${id} ${outcome}`).sort()).toEqual(['held held', 'stolen lost'])
+  const { exceptions, claims } = await ask(player, [done(board, ...taken!.rounds)], [wish(board, 5)])
+  expect(outcomes(exceptions)).toEqual(['held held', 'stolen lost'])
   expect(claims[0]!.rounds.map(({ id }) => id)).toEqual(['next'])
+  await tx.query('ROLLBACK')
+  await stage.endSessions()
+})
+
+test('R6 R15: stores rounds that ended in any way, of several queues, and claims in the same call what waits again', async () => {
+  const [a, b] = [await stage.queue({ shards: 1 }), await stage.queue({ shards: 1 })]
+  const player = await a.player()
+  const ids = ['completed', 'later', 'now', 'released']
+  for (const board of [a, b])
+    await board.push(...ids.map((id, index) => ({ id, performIn: new Date(index) })))
+  const { claims } = await ask(player, [], [wish(a, 4), wish(b, 4)])
+  const ended = [a, b].flatMap((board, place) => {
+    const [completed, later, now, back] = claims[place]!.rounds as [Round, Round, Round, Round]
+    return [
+      released(board, back),
+      failed(board, 3600, later),
+      done(board, completed),
+      failed(board, -60, now),
+    ]
+  })
+  const second = await ask(player, ended, [wish(a, 5), wish(b, 5)])
+  for (const [place, board] of [a, b].entries()) {
+    const ours = second.exceptions.filter(({ queueId }) => queueId === board.queueId)
+    expect(outcomes(ours)).toEqual(['later again', 'now again', 'released again'])
+    const { rounds, head } = second.claims[place]!
+    expect(rounds.map(({ id, retryCount, error }) => [id, retryCount, error])).toEqual([
+      ['released', -1, null],
+      ['now', 0, 'no now'],
+    ])
+    expect(await board.findJob('completed')).toBeUndefined()
+    const later = await board.job('later')
+    expect(later).toMatchObject({ retry_count: 0, error: 'no later', claimed_by: null })
+    expect(head).toBe(Math.round(later.performIn * 1000))
+  }
+})
+
+test('P6 P7: of failures and releases, too, it says what is lost and what is held', async () => {
+  const board = await stage.queue({ shards: 1 })
+  const [player, other] = [await board.player(), await board.player()]
+  const ids = ['failed', 'failed-held', 'failed-stolen', 'released', 'released-held', 'released-stolen']
+  await board.push(...ids.map((id) => ({ id })))
+  const [taken] = (await ask(player, [], [wish(board, 6)])).claims
+  const of = (kind: string) => taken!.rounds.filter(({ id }) => id.startsWith(kind))
+  const tx = await stage.transaction()
+  for (const kind of ['failed', 'released']) {
+    await board.pushIn(tx, { id: `${kind}-held`, payload: 'more' })
+    await stage.query('UPDATE lockstep.jobs SET claimed_by = $1 WHERE queue_id = $2 AND id = $3', [
+      other.processId,
+      board.queueId,
+      `${kind}-stolen`,
+    ])
+  }
+  const { exceptions } = await ask(
+    player,
+    [failed(board, 60, ...of('failed')), released(board, ...of('released'))],
+    [],
+  )
+  expect(outcomes(exceptions)).toEqual(
+    ['failed', 'released'].flatMap((kind) => [`${kind} again`, `${kind}-held held`, `${kind}-stolen lost`]),
+  )
   await tx.query('ROLLBACK')
   await stage.endSessions()
 })
@@ -101,10 +172,10 @@ test('P3: one transaction: where a claim fails, nothing is completed', async () 
   await stage.query(`
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not this one'; END $$;
     CREATE TRIGGER refuse BEFORE UPDATE ON lockstep.jobs FOR EACH ROW WHEN (old.id = 'unclaimable') EXECUTE FUNCTION refuse()`)
-  await expect(ask(player, done(good, ...taken!.rounds), [wish(bad, 1)])).rejects.toThrow('not this one')
+  await expect(ask(player, [done(good, ...taken!.rounds)], [wish(bad, 1)])).rejects.toThrow('not this one')
   expect(await good.job('a')).toMatchObject({ claimed_by: player.processId })
   expect(await good.countPayloads()).toBe(1)
-  expect((await ask(player, done(good, ...taken!.rounds), [])).exceptions).toEqual([])
+  expect((await ask(player, [done(good, ...taken!.rounds)], [])).exceptions).toEqual([])
   expect(await good.countJobs()).toBe(0)
 })
 

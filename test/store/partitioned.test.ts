@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { exchange } from '../../src/store/exchange.ts'
+import type { Round } from '../../src/store/claim.ts'
+import { type Ended, exchange } from '../../src/store/exchange.ts'
 import { type Board, openStage, Player, type Stage, shown } from '../support/rounds.ts'
 
 const IDS = Array.from({ length: 30 }, (_, index) => `id ${index}`)
@@ -72,13 +73,16 @@ test('R7 a death in one partition leaves the payloads of the others', async () =
 
 test('P3 a call that completes rounds of two partitions ends each where it lies', async () => {
   const { board, other, player } = await twins()
-  const both = [...(await player.claim({ batchSize: 10 })).rounds]
+  const both = (await player.claim({ batchSize: 10 })).rounds
   const otherPlayer = new Player(other, player.processId, stage.database)
   const others = (await otherPlayer.claim({ batchSize: 5 })).rounds
-  const done = [
-    ...both.map((round) => ({ queueId: board.queueId, round })),
-    ...others.map((round) => ({ queueId: other.queueId, round })),
-  ]
+  const ended = (queueId: number, rounds: Round[]): Ended => ({
+    queueId,
+    kind: 'complete',
+    rounds,
+    failures: [],
+  })
+  const done = [ended(board.queueId, both), ended(other.queueId, others)]
   expect((await exchange(stage.database, player.processId, done, [])).exceptions).toEqual([])
   expect([await board.countJobs(), await board.countPayloads()]).toEqual([20, 40])
   expect([await other.countJobs(), await other.countPayloads()]).toEqual([25, 50])

@@ -65,8 +65,8 @@ const EDITS: readonly Edit[] = [
   },
   { file: 'migrations/index.ts', from: ' = {\n', to: " = {\n  '9001_next': next,\n" },
   { file: 'sql/process_list.sql', from: ' AS overdue\n', to: ' AS overdue, true AS noted\n' },
-  source('store/exchange', '.complete(', '.complete_noted('),
-  source('store/exchange', ', false) c`', ", false, 'noted') c`"),
+  source('store/exchange', `.\${kind}(`, `.\${kind === 'complete' ? 'complete_noted' : kind}(`),
+  source('store/exchange', ', false) c`', `, false\${kind === 'complete' ? ", 'noted'" : ''}) c\``),
 ]
 
 /** With a parameter more, under a name of its own: what calls the old form would not know which is meant. */

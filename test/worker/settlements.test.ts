@@ -40,8 +40,10 @@ test.each([
     const settlements = new Settlements(database, new Exchange(database), timetable, silentLogger, observer)
     const served = { queue: board.queue, queueId: board.queueId } as ServedQueue
     const claimant: Claimant = { served, processId: player.processId, shard: 0, slot: 0, startedAt: 0 }
+    await settlements.start()
     settlements.settle(claimant, { completed: [round], failed: [], released: [] }, true)
     await settlements.drain(10_000)
+    await settlements.stop()
     expect(events).toEqual([told, 'ended'])
   },
 )

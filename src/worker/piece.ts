@@ -1,0 +1,57 @@
+import type { Database, Queryable } from '../postgres/database.ts'
+import type { Ended } from '../store/exchange.ts'
+import { complete, crash, type Exception, fail, release } from '../store/settle.ts'
+import type { FailedRound } from './outcome.ts'
+import type { Claimant } from './settlements.ts'
+
+/** Rounds of one batch that share a fate. */
+export interface Piece extends Omit<Ended, 'kind'> {
+  readonly claimant: Claimant
+  /** `die`: failed, and a payload of each goes to the morgue. */
+  readonly kind: Ended['kind'] | 'die' | 'crash'
+  readonly failures: readonly FailedRound[]
+  /** An earlier try may have been stored though its answer was lost: then a claim that is gone is no news. */
+  readonly uncertain: boolean
+  /** It may be what makes all that goes with it fail; or its id may be in work again, and would be in one call twice. */
+  readonly alone: boolean
+  /** Tries that found the row locked, and left it at that. */
+  readonly skips: number
+  /** Tries that waited for the row in vain. */
+  readonly waits: number
+}
+
+/** One that goes to the server with whatever else does. */
+export type Travelling = Piece & Ended
+
+/** A death may have to wait for a row of the morgue, and a crash takes several statements. */
+export function isTravelling(piece: Piece): piece is Travelling {
+  return !piece.alone && piece.kind !== 'die' && piece.kind !== 'crash'
+}
+
+/** Rounds, and characters of errors, in one call: enough that what a call costs by itself is little for each. */
+const MOST_ROUNDS = 400
+const MOST_TEXT = 1_000_000
+
+/** Takes as many of the first as one call may carry; one at least. */
+export function takeSome<P extends Piece>(pieces: P[]): P[] {
+  let [count, rounds, text] = [0, 0, 0]
+  while (count < pieces.length && rounds < MOST_ROUNDS && text < MOST_TEXT) {
+    const piece = pieces[count]!
+    count += 1
+    rounds += piece.rounds.length
+    for (const { error } of piece.failures) text += error.length
+  }
+  return pieces.splice(0, count)
+}
+
+/** Stores pieces of one kind, process and queue in a transaction that waits for their rows. */
+export function storeIn(database: Database, tx: Queryable, pieces: readonly Piece[]): Promise<Exception[]> {
+  const { kind, claimant, queueId } = pieces[0]!
+  const holder = { processId: claimant.processId, queueId, tx }
+  const rounds = pieces.flatMap((piece) => piece.rounds)
+  if (kind === 'complete') return complete(database, holder, rounds)
+  if (kind === 'release') return release(database, holder, rounds)
+  if (kind === 'crash') return crash(database, holder, rounds)
+  const failures = pieces.flatMap((piece) => piece.failures)
+  return fail(database, holder, failures)
+}
