@@ -1,7 +1,7 @@
 -- Creates a queue where it is missing and returns its id; the number of shards of one that is there stays.
 -- Looked for first: ON CONFLICT would burn an identity value at every start of every process.
 -- It runs with its owner's rights for those who were granted it, as enqueue_many does.
-CREATE OR REPLACE FUNCTION @schema@.create_queue(_name text, _shards integer DEFAULT 5) RETURNS integer
+CREATE OR REPLACE FUNCTION @schema@.create_queue(_name text, _shards integer DEFAULT 16) RETURNS integer
 LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$

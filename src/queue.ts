@@ -30,7 +30,10 @@ export interface TransactionalContext extends PerformContext {
 }
 
 interface Policy {
-  /** Parts that can be worked on side by side. Read when the queue is first used; `reshard` changes it. Default 5. */
+  /**
+   * Parts that can be worked on side by side; for a queue that is new. Default 16. A worker whose definition names more than
+   * the queue has grows it at its start; fewer changes nothing, nor does a definition that names none: see `reshard`.
+   */
   readonly shards?: number
   /** Ids a handler gets at once at most. Default 1. */
   readonly batchSize?: number
@@ -66,13 +69,16 @@ export interface TransactionalQueueOptions<Payload> extends Policy {
 /** A queue as `defineQueue` makes it: every default filled in. */
 export interface Queue<Payload = unknown> extends Required<Omit<Policy, 'maxPayloads' | 'timeout'>> {
   readonly name: string
+  /** @internal `shards`, where the definition names them: a queue is not grown to a default. */
+  readonly namedShards: number | undefined
   readonly maxPayloads: number | undefined
   readonly timeout: number | undefined
   readonly transactional: boolean
   perform?(batch: Batch<Payload>, context: TransactionalContext): unknown
 }
 
-const DEFAULT_SHARDS = 5
+/** So that sixteen processes share a queue for which nobody has set anything. */
+export const DEFAULT_SHARDS = 16
 const DEFAULT_BATCH_SIZE = 1
 const DEFAULT_MAX_BYTES = 4 * 1024 * 1024
 const DEFAULT_MAX_RETRY_COUNT = 25
@@ -117,6 +123,7 @@ export function defineQueue<Payload>(
   return Object.freeze({
     name,
     shards: whole('shards', 1, MAX_SHARDS, DEFAULT_SHARDS),
+    namedShards: options.shards ?? undefined,
     batchSize: whole('batchSize', 1, MAX_BATCH_SIZE, DEFAULT_BATCH_SIZE),
     maxBytes: whole('maxBytes', 1, MAX_INTEGER, DEFAULT_MAX_BYTES),
     maxRetryCount: whole('maxRetryCount', 0, MAX_INTEGER, DEFAULT_MAX_RETRY_COUNT),

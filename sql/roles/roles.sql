@@ -7,9 +7,9 @@
 --
 -- The roles are for granting to those who log in, one or several each: an application that pushes and works has two.
 -- All worker processes should log in as the same role: then they can end the session of one that froze.
--- Let the owner be no superuser: enqueue, enqueue_many, create_queue and note_timeline run with its rights. On Postgres 14 and databases that
--- come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: what stands there can shadow built-in operators for
--- whoever has it on the search_path.
+-- Let the owner be no superuser: enqueue, enqueue_many, create_queue, grow_queue and note_timeline run with its rights.
+-- On Postgres 14 and databases that come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: what stands there can
+-- shadow built-in operators for whoever has it on the search_path.
 
 DO $roles$
 DECLARE
@@ -36,7 +36,7 @@ FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON FUNCTION
   @schema@.bury_lowest, @schema@.check_jobs, @schema@.claim, @schema@.complete, @schema@.create_queue,
   @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue, @schema@.enqueue_many, @schema@.fail,
-  @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.hold_waiting, @schema@.is_gone,
+  @schema@.from_micros, @schema@.grow_queue, @schema@.head_of, @schema@.hold, @schema@.hold_waiting, @schema@.is_gone,
   @schema@.is_waited_for, @schema@.kill, @schema@.load_payloads, @schema@.look, @schema@.measured_digest, @schema@.micros,
   @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of,
   @schema@.push_many, @schema@.pushed_digest, @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.requeue,
@@ -58,11 +58,12 @@ GRANT EXECUTE ON PROCEDURE
   @schema@.require_transaction, @schema@.refuse_transaction
 TO @producer@;
 
--- A worker process claims and settles, keeps its lease, moves what a reshard left behind, counts, and buries. It can't
--- read the payloads in the morgue, set a sequence back, or change queues, ids and the list of migrations.
+-- A worker process claims and settles, keeps its lease, grows its queues, moves what a reshard left behind, counts, and
+-- buries. It can't read the payloads in the morgue, set a sequence back, or change ids, the list of migrations, and of
+-- queues anything else.
 GRANT EXECUTE ON FUNCTION
   @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.fail,
-  @schema@.from_micros, @schema@.head_of, @schema@.hold, @schema@.is_gone, @schema@.load_payloads, @schema@.look,
+  @schema@.from_micros, @schema@.grow_queue, @schema@.head_of, @schema@.hold, @schema@.is_gone, @schema@.load_payloads, @schema@.look,
   @schema@.micros, @schema@.note_timeline, @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round,
   @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of,
   @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { defineQueue, MAX_SHARDS } from '../queue.ts'
+import { DEFAULT_SHARDS, defineQueue, MAX_SHARDS } from '../queue.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { ENQUEUE_HELP } from './enqueue/help.ts'
 import { delimiterOption, type InputFlags, inputOf } from './enqueue/input.ts'
@@ -7,8 +7,6 @@ import { Run, type RunFlags } from './enqueue/run.ts'
 import { seedOption } from './enqueue/shuffle.ts'
 import { wholeNumberOption } from './numbers.ts'
 import { quote } from './suggest.ts'
-
-const DEFAULT_SHARDS = 5
 
 interface EnqueueFlags extends ConnectionOptions, InputFlags, RunFlags {
   readonly shards?: number
@@ -47,7 +45,7 @@ export function addEnqueue(program: Command): void {
 
 async function enqueue(name: string, file: string | undefined, flags: EnqueueFlags): Promise<void> {
   const input = inputOf(file, flags)
-  const queue = defineQueue(name, { shards: flags.shards ?? DEFAULT_SHARDS })
+  const queue = defineQueue(name, { shards: flags.shards })
   if (flags.dryRun) return new Run(flags, async () => 0).of(input, 'checked')
   await connected(flags, async ({ database }) => {
     const { storeIn } = await import('./enqueue/store.ts')

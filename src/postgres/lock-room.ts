@@ -46,7 +46,7 @@ export async function requireLockRoom(database: Database, needed: number, logger
   const most = certain * locks + predicates * each * spared + more
   if (needed + taken <= certain) return
   const enough = Math.ceil((needed + taken) / each)
-  const message = `the shards of the worker's queues need ${needed} locks${taken > 0 ? ` beside ${taken} of others` : ''}, and with max_locks_per_transaction = ${setting} the server has room for ${certain}: set it to ${enough} or more, which takes a restart, or give queues fewer shards (\`lockstep reshard\`)`
+  const message = `the shards of the worker's queues need ${needed} locks${taken > 0 ? ` beside ${taken} of others` : ''}, and with max_locks_per_transaction = ${setting} the server has room for ${certain}: set it to ${enough} or more, which takes a restart, or give queues fewer shards (in their definitions, and by \`lockstep reshard\`)`
   if (needed + taken > most) throw new DatabaseError('LOCKSTEP_TOO_MANY_LOCKS', message)
   logger.warn({ needed, taken, room: certain, setting, enough }, `${message}; it may find more, and tries`)
 }

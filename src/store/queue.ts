@@ -56,6 +56,12 @@ export async function setShards(database: Database, queueId: number, shards: num
   ])
 }
 
+/** Gives the queue so many shards where it has fewer. False where it has as many, or is another one by now. */
+export async function growQueue(database: Database, queueId: number, shards: number): Promise<boolean> {
+  const [row] = await database.call<{ grow_queue: boolean }>('grow_queue', [queueId, shards])
+  return row!.grow_queue
+}
+
 /** Moves up to `limit` jobs out of shards that went, and returns how many. */
 export async function rehome(database: Database, queueId: number, limit: number): Promise<number> {
   const [row] = await database.call<{ rehome: number }>('rehome', [queueId, limit])

@@ -2,13 +2,13 @@ import { hostname } from 'node:os'
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import { refuseDistributed } from '../postgres/distribution.ts'
-import { requireLockRoom } from '../postgres/lock-room.ts'
 import { requireMigrated } from '../postgres/release.ts'
 import { requireWorkerRights } from '../postgres/rights.ts'
 import { requireSequences } from '../postgres/sequences.ts'
 import type { Queue } from '../queue.ts'
-import { ensureQueue, listQueues } from '../store/queue.ts'
+import { ensureQueue } from '../store/queue.ts'
 import { VERSION } from '../version.ts'
+import { growQueues } from './growth.ts'
 import type { LeaseOptions } from './lease.ts'
 import type { WorkerHome, WorkerSettings } from './options.ts'
 import { ServedQueues } from './served-queues.ts'
@@ -24,7 +24,7 @@ export interface Readings {
 }
 
 /**
- * Makes sure that a worker can work with what the database has, and creates the queues where they are missing.
+ * Makes sure that a worker can work with what the database has, and that its queues are there, with the shards they need.
  * @throws DatabaseError that says what to do
  */
 export async function prepareDatabase(
@@ -40,7 +40,7 @@ export async function prepareDatabase(
   return { served, lockTimeout: await readLockTimeout(database) }
 }
 
-/** Creates the queues where they are missing; a definition that differs from its row is told, and the row holds. */
+/** Creates the queues where they are missing, and grows those whose definitions name more shards. */
 async function serveQueues(
   database: Database,
   queues: readonly Queue[],
@@ -50,21 +50,7 @@ async function serveQueues(
   for (const queue of queues) {
     served.push({ queue, queueId: await ensureQueue(database, queue.name, queue.shards) })
   }
-  const rows = await listQueues(
-    database,
-    queues.map(({ name }) => name),
-  )
-  const shards = rows.reduce((sum, row) => sum + row.shards, 0)
-  // Of all, each once: for a process alone as for many together. And the process's own, and a flag a queue.
-  await requireLockRoom(database, shards + rows.length + 1, logger)
-  for (const { queueId, name, shards } of rows) {
-    const defined = served.find((one) => one.queueId === queueId)?.queue.shards
-    if (defined === shards) continue
-    logger.warn(
-      { queue: name, shards, defined },
-      'the queue has other shards than its definition: see `reshard`',
-    )
-  }
+  await growQueues(database, served, logger)
   return new ServedQueues(database, logger, served)
 }
 

@@ -60,7 +60,7 @@ describe('enqueue', () => {
       },
     )
     expect(stdout).toMatch(/^3 rows pushed into "csv" in /)
-    expect(stderr).toMatch(/queue "csv" is new: created with 5 shards/)
+    expect(stderr).toMatch(/queue "csv" is new: created with 16 shards/)
     expect(code).toBe(0)
     const base = Date.UTC(2026, 0, 1, 9)
     const rows = await stored('csv')

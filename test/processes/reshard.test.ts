@@ -52,7 +52,7 @@ const runs = () => readRuns(processes.log)
 function start(queue: Queue): Promise<WorkerProcess> {
   return processes.start({
     connectionString: shop.connectionString,
-    queue: { name: queue.name, batchSize: 3 },
+    queue: { name: queue.name, shards: queue.shards, batchSize: 3 },
     worker: { slots: 3, heartbeat: 100 },
     work: 8,
   })

@@ -8,7 +8,7 @@ import { prefix, useOffice } from './office.ts'
 const office = useOffice()
 
 describe('what runs with the owner’s rights', () => {
-  test('is enqueue, enqueue_many, create_queue and note_timeline alone, with a pinned search_path', async () => {
+  test('is enqueue, enqueue_many, create_queue, grow_queue and note_timeline alone, with a pinned search_path', async () => {
     const rows = await office.logins.asAdmin(
       `SELECT proname, proconfig[1] AS path FROM pg_proc WHERE pronamespace = $1::regnamespace AND prosecdef ORDER BY 1`,
       [prefix],
@@ -17,6 +17,7 @@ describe('what runs with the owner’s rights', () => {
       { proname: 'create_queue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue_many', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'grow_queue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'note_timeline', path: 'search_path=pg_catalog, pg_temp' },
     ])
   })
@@ -101,6 +102,9 @@ describe('what runs with the owner’s rights', () => {
     ).rejects.toMatchObject({ code: '42501' })
     await client.query(`SELECT ${prefix}.enqueue_many('typed', '{b}', '{1}', '{1}', '{now}', '{0}')`)
     await client.query(`SELECT ${prefix}.enqueue('typed', 'c', '1', 1, now(), 0)`)
+    await client.query(
+      `SELECT ${prefix}.grow_queue(q.queue_id, 20) FROM ${prefix}.queues q WHERE q.name = 'typed'`,
+    )
     expect(sprung).toHaveLength(1)
   })
 

@@ -23,7 +23,8 @@ describe('each role can do nothing else', () => {
       ...['enqueue_many_in_transaction', 'installation', 'refuse_transaction', 'require_transaction'],
     ].map((name) => `EXECUTE ${name}`),
     worker: [
-      ...['bury_lowest', 'claim', 'complete', 'create_queue', 'fail', 'from_micros', 'head_of', 'hold'],
+      ...['bury_lowest', 'claim', 'complete', 'create_queue', 'fail', 'from_micros', 'grow_queue'],
+      ...['head_of', 'hold'],
       ...[
         'is_gone',
         'load_payloads',

@@ -80,7 +80,7 @@ describe('each role does its work', () => {
 
   test('a worker moves what a reshard left behind, rescues, and forgets dead processes', async () => {
     const rescued: string[] = []
-    const queue = defineQueue(name(), { shards: 8, perform: (batch) => void rescued.push(...batch.keys()) })
+    const queue = defineQueue(name(), { shards: 8 })
     const later = new Date('2999-01-01')
     const ids = Array.from({ length: 30 }, (_, index) => `later ${index}`)
     await office
@@ -101,7 +101,7 @@ describe('each role does its work', () => {
       [rows[0].process_id],
     )
     await pool.query(`UPDATE ${prefix}.queues SET shards = 1 WHERE name = $1`, [queue.name])
-    await work(queue)
+    await work(defineQueue(queue.name, { perform: (batch) => void rescued.push(...batch.keys()) }))
     await eventually(async () => {
       const { rows } = await pool.query(
         `SELECT (SELECT count(*)::int FROM ${prefix}.jobs WHERE shard > 0) AS strays,
@@ -110,6 +110,26 @@ describe('each role does its work', () => {
       expect(rows).toEqual([{ strays: 0, gone: 0 }])
       expect(rescued).toEqual(['left by the dead'])
     })
+  })
+
+  test('a worker grows a queue to its definition, and can do nothing else to its row; a producer can’t', async () => {
+    const queue = defineQueue(name(), { shards: 2, perform() {} })
+    await office.lockstep('producer').enqueue(queue, { id: 'a' })
+    await work(defineQueue(queue.name, { shards: 9, perform() {} }))
+    const row = async () =>
+      (
+        await office
+          .session('owner')
+          .query(`SELECT queue_id AS id, shards FROM ${prefix}.queues WHERE name = $1`, [queue.name])
+      ).rows[0]
+    const { id, shards } = await row()
+    expect(shards).toBe(9)
+    const refused = { code: '42501' }
+    const grow = `SELECT ${prefix}.grow_queue($1, 12)`
+    await expect(office.session('producer').query(grow, [id])).rejects.toMatchObject(refused)
+    const shrink = `UPDATE ${prefix}.queues SET shards = 1 WHERE queue_id = $1`
+    await expect(office.session('worker').query(shrink, [id])).rejects.toMatchObject(refused)
+    expect(await row()).toEqual({ id, shards: 9 })
   })
 
   test('a worker ends sessions of its own role, and no other', async () => {

@@ -6,7 +6,8 @@ describe('R8 a queue', () => {
   test('has these defaults', () => {
     expect(defineQueue('orders')).toEqual({
       name: 'orders',
-      shards: 5,
+      shards: 16,
+      namedShards: undefined,
       batchSize: 1,
       maxRetryCount: 25,
       maxCrashes: 3,
@@ -33,7 +34,7 @@ describe('R8 a queue', () => {
       perform: () => {},
     }
     const queue = defineQueue('orders', options)
-    expect(queue).toEqual({ name: 'orders', ...options })
+    expect(queue).toEqual({ name: 'orders', namedShards: 16_384, ...options })
     expect(() => Object.assign(queue, { shards: 2 })).toThrow(TypeError)
     expect(isQueue(queue)).toBe(true)
   })

@@ -77,6 +77,17 @@ describe('a worker whose shards need more locks than the server has room for', (
     expect(((enough - 1) * certain) / 10).toBeLessThan(16_386)
   })
 
+  test('refuses before it grows the queue to its definition', async () => {
+    const queue = queueOf(3)
+    await lockstep.enqueue(queue, { id: 'a' })
+    const grown = defineQueue(queue.name, { shards: 16_384, perform() {} })
+    await expect(create(grown).start()).rejects.toMatchObject(
+      tooMany(/need 16386 locks.*in their definitions/),
+    )
+    const { rows } = await admin.query('SELECT shards FROM lockstep.queues WHERE name = $1', [queue.name])
+    expect(rows).toEqual([{ shards: 3 }])
+  })
+
   test('counts those that others hold', async () => {
     await admin.query('SELECT pg_advisory_lock(1, n) FROM generate_series(1, 200) AS n')
     const worker = create(queueOf(250))

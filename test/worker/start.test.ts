@@ -121,19 +121,6 @@ describe('a worker does not start', () => {
   })
 })
 
-test('a definition with other shards than the queue has is told of, and the queue’s hold', async () => {
-  const first = shop.queue({ shards: 3, perform() {} })
-  await shop.lockstep.enqueue(first, { id: 'a' })
-  const worker = shop.create({ queues: [defineQueue(first.name, { shards: 8, perform() {} })] })
-  const dealt = next(worker, 'dealt')
-  await worker.start()
-  expect(await dealt).toEqual({ shards: 3 })
-  expect(shop.warnings).toContainEqual({
-    fields: { queue: first.name, shards: 3, defined: 8 },
-    message: expect.stringMatching('reshard'),
-  })
-})
-
 test('P1 P2 P3: where the database’s default is REPEATABLE READ, everything works as ever', async () => {
   const [{ name }] = (await shop.sql('SELECT current_database() AS name')) as [{ name: string }]
   await shop.sql(`ALTER DATABASE ${name} SET default_transaction_isolation = 'repeatable read'`)

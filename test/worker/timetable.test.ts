@@ -144,9 +144,9 @@ test('R8: the default retryIn is n⁴ + 15 + random(0..29)·(n + 1) seconds', ()
   }
 })
 
-test('R8: defaults are 5 shards, batches of 1 and 25 retries', () => {
+test('R8: defaults are 16 shards, batches of 1 and 25 retries', () => {
   expect(served.queue).toMatchObject({
-    shards: 5,
+    shards: 16,
     batchSize: 1,
     maxRetryCount: 25,
     maxCrashes: 3,
