@@ -6,31 +6,56 @@ import { startIdleProcess } from '../worker-process.ts'
 
 /** ms until what a start brings with it is over, and pools have ended what they opened for it. */
 const SETTLE = 15_000
-/** Transactions of the one who measures: his first look, which tells what was before it. */
-const OWN = 1
+/** ms for sessions to end whose processes have. */
+const LAG = 2_000
 
-/**
- * Transactions a second of worker processes that have nothing to do. Sessions tell their counts up to ten seconds later; they do
- * so at the end as at the beginning.
- */
-async function idle({ entrant, contender, setting, size }: Bench, processes: number): Promise<Figures> {
-  // What it keeps doing itself would count.
-  await contender.close()
-  const client = new pg.Client({ connectionString: setting.connectionString })
-  await client.connect()
-  const workers = []
-  while (workers.length < processes) workers.push(await startIdleProcess(entrant, setting))
-  await sleep(SETTLE)
-  const before = await transactions(client)
-  const startedAt = performance.now()
-  await sleep(size.seconds! * 1000)
-  const after = await transactions(client)
-  const seconds = (performance.now() - startedAt) / 1000
-  const connections = (await sessions(client)) / processes
-  await Promise.all(workers.map((worker) => worker.stop()))
-  return { value: (after - before - OWN) / seconds, connections }
+/** Of worker processes, from their start to their end. */
+interface Life {
+  readonly transactions: number
+  /** Of all of them together. */
+  readonly seconds: number
+  /** Shortly before the end, of each. */
+  readonly connections: number
 }
 
+/**
+ * Transactions a second of worker processes that have nothing to do: the difference of a longer and a shorter life. A session
+ * that reads no table keeps its counts to itself until it ends, so that two looks while it lives would miss them.
+ */
+async function idle(bench: Bench, processes: number): Promise<Figures> {
+  // Nobody else is to be counted.
+  await Promise.all([bench.contender.close(), bench.pool.end()])
+  const client = new pg.Client({ connectionString: bench.setting.connectionString })
+  await client.connect()
+  await sleep(LAG)
+  const shorter = await live(bench, client, processes, SETTLE)
+  const longer = await live(bench, client, processes, SETTLE + bench.size.seconds! * 1000)
+  const rate = (longer.transactions - shorter.transactions) / (longer.seconds - shorter.seconds)
+  return { value: processes * rate, connections: longer.connections }
+}
+
+async function live(
+  { entrant, setting }: Bench,
+  client: pg.Client,
+  processes: number,
+  ms: number,
+): Promise<Life> {
+  const before = await transactions(client)
+  const workers = []
+  let startedAt = 0
+  while (workers.length < processes) {
+    startedAt += performance.now()
+    workers.push(await startIdleProcess(entrant, setting))
+  }
+  await sleep(ms)
+  const connections = (await sessions(client)) / processes
+  const seconds = (processes * performance.now() - startedAt) / 1000
+  await Promise.all(workers.map((worker) => worker.stop()))
+  await sleep(LAG)
+  return { transactions: (await transactions(client)) - before, seconds, connections }
+}
+
+/** Its own are as many in each life. */
 async function transactions(client: pg.Client): Promise<number> {
   const { rows } = await client.query(
     `SELECT (xact_commit + xact_rollback)::float8 AS count FROM pg_stat_database
@@ -55,7 +80,7 @@ export const idleCases: readonly Case[] = [1, 10].map((processes) => ({
   // As many as ours has by default: others look once for each.
   concurrency: 5,
   entrants: NOTIFIED,
-  full: { jobs: 0, seconds: 30, patience: 0 },
+  full: { jobs: 0, seconds: 30, patience: 0, repeats: 1 },
   quick: { jobs: 0, seconds: 20, patience: 0 },
   inQuick: false,
   run: (bench) => idle(bench, processes),

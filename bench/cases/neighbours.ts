@@ -50,6 +50,7 @@ const backlogs: Case = {
   entrants: standard([LOCKSTEP]),
   full: { jobs: 1_000_000, seconds: 20, patience: 20 },
   quick: { jobs: 100_000, seconds: 5, patience: 2 },
+  inQuick: false,
   run: backlog,
 }
 
@@ -61,6 +62,7 @@ const failures: Case = {
   entrants: standard([LOCKSTEP, ...POSTGRES_PEERS]),
   full: { jobs: 20_000, patience: 40 },
   quick: { jobs: 5_000, patience: 6 },
+  inQuick: false,
   run: (bench) => workOff(bench, (seq) => ({ key: 'job', seq }), failing),
 }
 
@@ -81,6 +83,7 @@ const schedulers = Object.entries(SCHEDULERS).map(
     entrants: standard([LOCKSTEP]),
     full: { jobs: 60_000, patience: 60 },
     quick: { jobs: 15_000, patience: 6 },
+    inQuick: false,
     run(bench) {
       const contender = openNeighbours(bench.setting, QUEUES, scheduler())
       return workOff({ ...bench, contender }, (seq) => ({ key: QUEUES[seq % QUEUES.length]!, seq }))

@@ -88,6 +88,7 @@ const singles = [100, 800, 2_000].map(
     entrants: NOTIFIED,
     full: { jobs: rate * FULL_SECONDS, patience: 20 },
     quick: { jobs: rate * QUICK_SECONDS, patience: 5 },
+    inQuick: false,
     run: (bench) => single(bench, rate),
   }),
 )
@@ -106,6 +107,7 @@ const earlies = (
     entrants: NOTIFIED.filter(({ name }) => name !== 'bullmq'),
     full: { jobs: rate * FULL_SECONDS, patience: 20 },
     quick: { jobs: rate * QUICK_SECONDS, patience: 5 },
+    inQuick: longest === 100,
     run: (bench) => early(bench, rate, longest),
   }),
 )
@@ -118,6 +120,7 @@ const join: Case = {
   entrants: standard([LOCKSTEP]),
   full: { jobs: JOINING_RATE * 30, patience: 20 },
   quick: { jobs: JOINING_RATE * 6, patience: 5 },
+  inQuick: false,
   run: joining,
 }
 

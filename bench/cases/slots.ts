@@ -28,6 +28,7 @@ const slots = (
     entrants: standard([LOCKSTEP]),
     full: { jobs: 200_000, patience: 40 },
     quick: { jobs: 30_000, patience: 6 },
+    inQuick: false,
     run: (bench) =>
       workOff(
         bench,
@@ -52,6 +53,7 @@ const pickUps = (
     entrants: standard([LOCKSTEP]),
     full: { jobs: 20 * PICK_UPS, patience: 20 },
     quick: { jobs: 4 * PICK_UPS, patience: 5 },
+    inQuick: false,
     run: (bench) => single(bench, PICK_UPS),
   }),
 )
@@ -75,6 +77,7 @@ const slow: Case = {
   entrants: standard([LOCKSTEP, ...POSTGRES_PEERS]),
   full: { jobs: 100, patience: 60 },
   quick: { jobs: 100, patience: 20 },
+  inQuick: false,
   run: untilDone,
 }
 

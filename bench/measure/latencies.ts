@@ -24,8 +24,8 @@ export class Latencies implements Watcher {
     this.#target = target
   }
 
-  begins(seq: number): void {
-    if (seq >= 0) this.#begun.set(seq, wallClock())
+  begins(seq: number, at = wallClock()): void {
+    if (seq >= 0) this.#begun.set(seq, at)
   }
 
   started(seq: number, at = wallClock()): void {

@@ -1,19 +1,9 @@
 import Table from 'cli-table3'
 import { BARE, LOCKSTEP, POSTGRES_PEERS, REDIS_PEERS } from '../entrants.ts'
+import { dailyGoals } from './daily.ts'
+import { above, atLeast, below, type Goal, ours, p50, p99, rates, type Verdict } from './goal.ts'
 import type { Line, Summary } from './summary.ts'
 import { format } from './table.ts'
-
-/** What is to be reached. Undefined figures: the run did not measure it. */
-interface Goal {
-  readonly title: string
-  readonly goal: string
-  reached(summary: Summary): Verdict | undefined
-}
-
-interface Verdict {
-  readonly reached: boolean
-  readonly figures: string
-}
 
 const PEERS = [...POSTGRES_PEERS, ...REDIS_PEERS]
 
@@ -55,88 +45,17 @@ export const goals: readonly Goal[] = [
   atLeast('floor of work off', 0.5, 'bare SQL', (s) =>
     ours(s.find('work-10', LOCKSTEP, 'best'), s.find('floor-out', BARE)),
   ),
-  below('pick-up by an idle worker', 'p50', 2.5, 'pick-up', ({ value }) => value),
-  below('pick-up by an idle worker', 'p99', 6, 'pick-up', ({ p99 }) => p99!),
+  below('pick-up by an idle worker', 'p50', 2.5, 'pick-up', p50),
+  below('pick-up by an idle worker', 'p99', 6, 'pick-up', p99),
   ...(['value', 'p99'] as const).map((figure) => notAbovePeers(figure)),
-  below('rounds of an id that is pushed every ms', 'p99', 100, 'busy-id', ({ p99 }) => p99!),
-  below('due time', 'p99', 20, 'due-time', ({ p99 }) => p99!),
+  below('rounds of an id that is pushed every ms', 'p99', 100, 'busy-id', p99),
+  below('due time', 'p99', 20, 'due-time', p99),
   { title: 'steady with a held snapshot', goal: 'at least 90 % of the rate without it', reached: heldRate },
   { title: 'steady with a held snapshot', goal: 'at most 2 × the p99 without it', reached: heldLatency },
   { title: 'depth', goal: 'claim at 10 million within 1.5 × of that at 10 thousand', reached: depth },
   below('worker memory', 'RSS in MB', 120, 'memory', ({ value }) => value),
+  ...dailyGoals,
 ]
-
-interface Pair {
-  readonly ours: number
-  readonly theirs: number
-  readonly whose: string
-}
-
-/** Ours, and the best of others. */
-function rates(
-  summary: Summary,
-  caseName: string,
-  configuration: Line['configuration'],
-  names: readonly Line['name'][],
-): Pair | undefined {
-  const others = names.flatMap((name) => summary.find(caseName, name, configuration) ?? [])
-  const best = others.toSorted((a, b) => b.value - a.value)[0]
-  return ours(summary.find(caseName, LOCKSTEP, configuration), best)
-}
-
-function ours(own: Line | undefined, other: Line | undefined): Pair | undefined {
-  return own && other && { ours: own.value, theirs: other.value, whose: other.name }
-}
-
-function atLeast(
-  title: string,
-  times: number,
-  whom: string,
-  of: (summary: Summary) => Pair | undefined,
-): Goal {
-  return {
-    title,
-    goal: `${times} × the ${whom}`,
-    reached(summary) {
-      const pair = of(summary)
-      if (!pair) return undefined
-      const { ours, theirs, whose } = pair
-      const figures = `${format(ours / theirs)} × (${format(ours)} to ${format(theirs)} of ${whose})`
-      return { reached: ours >= times * theirs, figures }
-    },
-  }
-}
-
-function above(title: string, rate: number, caseName: string): Goal {
-  return {
-    title,
-    goal: `above ${format(rate)}/s`,
-    reached(summary) {
-      const line = summary.find(caseName, LOCKSTEP, 'best')
-      return line && { reached: line.value > rate, figures: `${format(line.value)}/s` }
-    },
-  }
-}
-
-function below(
-  title: string,
-  what: string,
-  limit: number,
-  caseName: string,
-  pick: (line: Line) => number,
-): Goal {
-  return {
-    title,
-    goal: `${what} below ${limit}`,
-    reached(summary) {
-      const figures = summary.lines
-        .filter(({ name, benchCase }) => name === LOCKSTEP && benchCase.name === caseName)
-        .map(pick)
-      if (figures.length === 0) return undefined
-      return { reached: Math.max(...figures) < limit, figures: format(Math.max(...figures)) }
-    },
-  }
-}
 
 function notAbovePeers(figure: 'value' | 'p99'): Goal {
   const what = figure === 'value' ? 'p50' : figure

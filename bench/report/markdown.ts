@@ -28,12 +28,41 @@ const TIMES = [
   ['with a snapshot held, p99', 'steady-held', 'p99'],
 ] as const
 
+const DAILY = [
+  ['100 single pushes/s, p50 in ms', 'single-100', 'value'],
+  ['100 single pushes/s, p99 in ms', 'single-100', 'p99'],
+  ['800 single pushes/s, p50 in ms', 'single-800', 'value'],
+  ['800 single pushes/s, p99 in ms', 'single-800', 'p99'],
+  ['2,000 single pushes/s, p50 in ms', 'single-2000', 'value'],
+  ['2,000 single pushes/s, p99 in ms', 'single-2000', 'p99'],
+  ['pushed up to 20 ms before COMMIT, p99 in ms', 'early-20', 'p99'],
+  ['pushed up to 100 ms before COMMIT, p99 in ms', 'early-100', 'p99'],
+  ['pushed up to 1,000 ms before COMMIT, p99 in ms', 'early-1000', 'p99'],
+  ['a second process joins and leaves, p99 in ms', 'joining', 'p99'],
+  ['a job beside another queue’s backlog, p99 in ms', 'backlog', 'p99'],
+  ['100 jobs of 500 ms by 50 slots, all in ms', 'slow-50', 'value'],
+  ['pick-up by 5 slots on 5 shards, p50 in ms', 'pick-up-5-5', 'value'],
+  ['pick-up by 200 slots on 2,000 shards, p50 in ms', 'pick-up-200-2000', 'value'],
+  ['64 slots on 128 shards, jobs/s of 5 ms each', 'slots-64', 'value'],
+  ['256 slots on 512 shards, jobs/s of 5 ms each', 'slots-256', 'value'],
+  ['1,000 slots on 2,000 shards, jobs/s of 5 ms each', 'slots-1000', 'value'],
+  ['jobs that fail, jobs/s', 'failing', 'value'],
+  ['three queues, scheduler lag, jobs/s', 'scheduler-lag', 'value'],
+  ['three queues, scheduler strict, jobs/s', 'scheduler-strict', 'value'],
+  ['three queues, scheduler seq, jobs/s', 'scheduler-seq', 'value'],
+  ['three queues, scheduler weighted, jobs/s', 'scheduler-weighted', 'value'],
+  ['three queues, a scheduler of one’s own, jobs/s', 'scheduler-own', 'value'],
+  ['an idle worker, transactions/s', 'idle-1', 'value'],
+  ['10 idle workers, transactions/s', 'idle-10', 'value'],
+] as const
+
 const ON_POSTGRES = [LOCKSTEP, ...POSTGRES_PEERS] as const
 const ANYWHERE = [...ON_POSTGRES, ...REDIS_PEERS] as const
 
 /** The tables of the README and of docs/performance.md. */
 export function markdownOf(summary: Summary): string {
-  return [ratesOf, timesOf, goalsOf, costsOf].map((of) => of(summary)).join('\n\n')
+  const tables = [ratesOf, timesOf, dailyOf, goalsOf, costsOf].map((of) => of(summary))
+  return tables.filter((table) => table !== '').join('\n\n')
 }
 
 export function ratesOf(summary: Summary): string {
@@ -50,6 +79,15 @@ export function timesOf(summary: Summary): string {
     ...ON_POSTGRES.map((name) => figure(summary.find(benchCase, name)?.[pick])),
   ])
   return numbers(['ms', ...ON_POSTGRES.map(titleOf)], rows)
+}
+
+/** What was measured of it; empty where nothing was. */
+export function dailyOf(summary: Summary): string {
+  const rows = DAILY.flatMap(([title, benchCase, pick]) => {
+    const figures = ON_POSTGRES.map((name) => summary.find(benchCase, name)?.[pick])
+    return figures.some((one) => one !== undefined) ? [[title, ...figures.map(figure)]] : []
+  })
+  return rows.length > 0 ? numbers(['in daily life', ...ON_POSTGRES.map(titleOf)], rows) : ''
 }
 
 export function goalsOf(summary: Summary): string {
