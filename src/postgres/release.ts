@@ -45,11 +45,12 @@ export async function readState(ask: Ask, schema: string): Promise<SchemaState> 
   )
   const { migrated, told } = found!
   const applied = migrated ? await ask<{ name: string }>(`SELECT name FROM ${list} ORDER BY name`) : []
-  const [release] = told ? await ask<Release>(rowText(schema)) : []
+  const [release] = told ? await ask<Release>(releaseText(schema)) : []
   return { applied: applied.map(({ name }) => name), release }
 }
 
-function rowText(schema: string): string {
+/** Its row, as Release. */
+export function releaseText(schema: string): string {
   return `SELECT r.serial, r.hash, r.oldest_served AS "oldestServed", r.version FROM ${releaseTable(schema)} r`
 }
 
@@ -122,7 +123,7 @@ function refuseOlder(schema: string, { applied, release }: SchemaState): void {
 
 /** The later release whose definitions no longer serve this one, where one has migrated since. */
 export async function successorOf(database: Database): Promise<Release | undefined> {
-  const [release] = await database.prepared<Release>(rowText(database.schema), [])
+  const [release] = await database.prepared<Release>(releaseText(database.schema), [])
   return release && !servesUs(release) ? release : undefined
 }
 

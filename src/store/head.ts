@@ -42,14 +42,12 @@ export async function survey(
   return rows.map(headOf)
 }
 
-function headOf(row: HeadRow): Head {
-  return { queueId: row.queue_id, shard: row.shard, lane: row.lane, performIn: row.perform_in }
+/** The same as a part of a statement: $2 is the process, $3 and $4 are the shards' queues and numbers. */
+export function surveyText(prefix: string): string {
+  return `SELECT h.queue_id AS "queueId", h.shard, h.lane, h.perform_in AS "performIn"
+    FROM ${prefix}.survey($2::integer, $3::integer[], $4::integer[]) h`
 }
 
-/** The server's clock in microseconds since 1970: dueness is decided by it alone. */
-export async function serverNow(database: Database): Promise<number> {
-  const [row] = await database.query<{ now: number }>(
-    `SELECT ${database.prefix}.micros(clock_timestamp()) AS now`,
-  )
-  return row!.now
+function headOf(row: HeadRow): Head {
+  return { queueId: row.queue_id, shard: row.shard, lane: row.lane, performIn: row.perform_in }
 }

@@ -79,21 +79,36 @@ export async function setQuiet(database: Database, processId: number): Promise<v
   ])
 }
 
-/** The condition on a lock `l`: a process shows by it that it is there to share the work (see ShardLocks). */
-function isOfProcess(prefix: string): string {
-  return `l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted AND l.classid = '${prefix}.processes'::regclass
-    AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())`
+/**
+ * The locks of processes: one shows by its own that it is there to share the work (see ShardLocks). What reads them calls this
+ * `locked`.
+ */
+export function lockedText(prefix: string): string {
+  return `SELECT l.pid, l.objid FROM pg_locks l
+    WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted AND l.classid = '${prefix}.processes'::regclass
+      AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())`
+}
+
+/** All processes whose rows are there, as ProcessSight. */
+export function sightsText(prefix: string): string {
+  return `SELECT p.process_id AS "processId", p.queues, p.quiet, p.renewal, p.lease,
+      EXISTS (SELECT FROM locked l WHERE l.objid = p.process_id::oid) AS connected,
+      p.expires_at <= clock_timestamp() AS overdue
+    FROM ${prefix}.processes p`
+}
+
+/** Sessions with the lock of a process that was removed, and of none that is there, as ProcessSession. */
+export function outlivedText(prefix: string): string {
+  return `SELECT l.pid, min(l.objid::bigint) AS "processId"
+    FROM locked l LEFT JOIN ${prefix}.processes p ON p.process_id::oid = l.objid
+    GROUP BY l.pid HAVING count(p.process_id) = 0`
 }
 
 /** All processes whose rows are there, by their numbers. */
 export function lookAtProcesses(database: Database): Promise<ProcessSight[]> {
+  const { prefix } = database
   return database.query<ProcessSight>(
-    `WITH locked AS MATERIALIZED (
-       SELECT DISTINCT l.objid FROM pg_locks l WHERE ${isOfProcess(database.prefix)}
-     )
-     SELECT p.process_id AS "processId", p.queues, p.quiet, p.renewal, p.lease, l.objid IS NOT NULL AS connected,
-       p.expires_at <= clock_timestamp() AS overdue
-     FROM ${database.prefix}.processes p LEFT JOIN locked l ON l.objid = p.process_id::oid ORDER BY p.process_id`,
+    `WITH locked AS MATERIALIZED (${lockedText(prefix)}) ${sightsText(prefix)} ORDER BY p.process_id`,
   )
 }
 
@@ -133,17 +148,6 @@ export function endIdle(
 export interface ProcessSession {
   readonly pid: number
   readonly processId: number
-}
-
-/** Sessions with the lock of a process that was removed, and of none that is there. */
-export function listOutlivedSessions(database: Database): Promise<ProcessSession[]> {
-  const { prefix } = database
-  return database.query<ProcessSession>(
-    `SELECT l.pid, min(l.objid::bigint) AS "processId"
-     FROM pg_locks l LEFT JOIN ${prefix}.processes p ON p.process_id::oid = l.objid
-     WHERE ${isOfProcess(prefix)}
-     GROUP BY l.pid HAVING count(p.process_id) = 0`,
-  )
 }
 
 /**

@@ -29,15 +29,17 @@ export async function ensureQueueIn(
   await database.run('create_queue', [name, shards], on)
 }
 
-/** The queues of these names, or all. The order asked for makes the search for strays one index probe. */
+/** The queues of the names that are $1, or all, as QueueRow. The order asked for makes the search for strays one index probe. */
+export function queuesText(prefix: string): string {
+  return `SELECT q.queue_id AS "queueId", q.name, q.shards, q.paused_at IS NOT NULL AS paused,
+      (SELECT true FROM ${prefix}.jobs j WHERE j.queue_id = q.queue_id AND j.shard >= q.shards
+       ORDER BY j.queue_id, j.shard LIMIT 1) IS TRUE AS strays
+    FROM ${prefix}.queues q WHERE $1::text[] IS NULL OR q.name = ANY ($1)`
+}
+
+/** The queues of these names, or all, by their numbers. */
 export function listQueues(database: Database, names?: readonly string[]): Promise<QueueRow[]> {
-  return database.query<QueueRow>(
-    `SELECT q.queue_id AS "queueId", q.name, q.shards, q.paused_at IS NOT NULL AS paused,
-       (SELECT true FROM ${database.prefix}.jobs j WHERE j.queue_id = q.queue_id AND j.shard >= q.shards
-        ORDER BY j.queue_id, j.shard LIMIT 1) IS TRUE AS strays
-     FROM ${database.prefix}.queues q WHERE $1::text[] IS NULL OR q.name = ANY ($1) ORDER BY q.queue_id`,
-    [names ?? null],
-  )
+  return database.query<QueueRow>(`${queuesText(database.prefix)} ORDER BY q.queue_id`, [names ?? null])
 }
 
 /** Pauses or resumes; claims heed it from now on. */

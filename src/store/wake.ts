@@ -7,6 +7,8 @@ import type { Head } from './head.ts'
 export type Message =
   | { readonly kind: 'heads'; readonly queueId: number; readonly heads: readonly WokenHead[] }
   | { readonly kind: 'deal' }
+  | { readonly kind: 'changed'; readonly state: string }
+  | { readonly kind: 'freed' }
   | { readonly kind: 'echo'; readonly from: string }
 
 /** A lane and when its next job may be due, in microseconds since 1970. */
@@ -19,6 +21,14 @@ export interface WokenHead {
 /** Every worker compares live processes, shards and pauses anew. */
 export const DEAL = 'deal'
 
+/** Somebody has let go of shards: whoever misses some looks for them. Those of an earlier release compare, as at each DEAL. */
+export const FREED = `${DEAL} freed`
+
+/** Somebody has seen another state than before (see Comparison): whoever has not yet seen it compares. */
+export function changed(state: string): string {
+  return `${DEAL} ${state}`
+}
+
 export function echo(from: string): string {
   return `echo ${from}`
 }
@@ -26,9 +36,14 @@ export function echo(from: string): string {
 /** `queue shard:lane:micros …`; without heads where there were too many for one message. */
 export function parseMessage(text: string): Message {
   const [first = '', ...rest] = text.split(' ')
-  if (first === DEAL) return { kind: 'deal' }
+  if (first === DEAL) return parseDeal(text, rest[0])
   if (first === 'echo') return { kind: 'echo', from: rest[0] ?? '' }
   return { kind: 'heads', queueId: Number(first), heads: rest.flatMap(parseHead) }
+}
+
+function parseDeal(text: string, state: string | undefined): Message {
+  if (text === FREED) return { kind: 'freed' }
+  return state === undefined ? { kind: 'deal' } : { kind: 'changed', state }
 }
 
 /** Microseconds since 1970 that stay within Postgres' timestamps: some time in 4685 BC, and the end of 9999. */

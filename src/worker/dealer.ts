@@ -1,38 +1,47 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
-import { type Release, successorOf } from '../postgres/release.ts'
-import { serverNow } from '../store/head.ts'
-import type { ProcessSight } from '../store/process.ts'
+import { isConnectionFailure } from '../postgres/failure.ts'
+import { type Release, servesUs, successorOf } from '../postgres/release.ts'
+import { type Comparison, compare } from '../store/comparison.ts'
+import type { Head } from '../store/head.ts'
 import { type QueueRow, rehome } from '../store/queue.ts'
 import { FrozenProcesses } from './frozen.ts'
+import { Holdings, type HoldingsOptions } from './holdings.ts'
+import { News } from './news.ts'
 import type { ServedQueues } from './served-queues.ts'
 import type { ServerClock } from './server-clock.ts'
 import { Loop, type Service } from './service.ts'
-import type { ShardLocks } from './shard-locks.ts'
 import { SilentProcesses } from './silent.ts'
-import type { ShardRef, Share, Splitter } from './splitter.ts'
+import type { ShardRef } from './splitter.ts'
 import type { StrandedSessions } from './stranded.ts'
-import { type ServedQueue, Shard, type Timetable } from './timetable.ts'
+import type { Shard } from './timetable.ts'
+import { type Ring, ringOf, untilTurn } from './watch.ts'
 
 /** Strays are moved in chunks of this many jobs, one chunk a heartbeat. */
 const REHOME_CHUNK = 500
 
-export interface DealerOptions {
+/** A full look that goes along with a comparison (see Lookout). */
+export interface Surveys {
+  /** The shards to look at, if a look is due: then one of the others follows. */
+  surveyAlong(): readonly ShardRef[]
+  /** `took`: ms that it took with the comparison. */
+  surveyAnswered(heads: readonly Head[], took: number): void
+  surveyFailed(): void
+}
+
+export interface DealerOptions extends Omit<HoldingsOptions, 'onFreed'> {
   readonly database: Database
-  readonly timetable: Timetable
-  readonly locks: ShardLocks
   readonly stranded: StrandedSessions
-  readonly splitter: Splitter
   readonly queues: ServedQueues
-  readonly slots: number
-  /** ms between comparisons. */
+  /** ms between comparisons of a process that is alone. */
   readonly heartbeat: number
   readonly logger: Logger
   readonly clock: ServerClock
-  processId(): number
+  readonly surveys: Surveys
   /** Whether the lease runs: without one nothing is this process's own. */
   alive(): boolean
+  /** Whether this process would hear of what others see. */
+  hears(): boolean
   /**
    * A former session of this process still has its locks: the connection broke, and the server doesn't know yet.
    * Somebody new can have the session ended as that of a process which is gone.
@@ -42,6 +51,8 @@ export interface DealerOptions {
   onFailure(error: unknown): void
   /** Shards came or went; so many are held now. */
   onDealt(shards: number): void
+  /** Processes or queues are not what they were. */
+  onChanged(): void
   /** Other processes are gone, and what they had in work is free. */
   onGone(): void
   /** A later release has migrated the database, and its definitions no longer serve this one. */
@@ -49,24 +60,36 @@ export interface DealerOptions {
 }
 
 /**
- * Keeps this process's part of the shards: at each heartbeat it compares live processes and shards, lets go of
- * what is too much, between batches, and takes what is free and its own.
+ * Keeps this process's part of the shards: it compares live processes and shards, lets go of what is too much, between
+ * batches, and takes what is free and its own. It does so in its turn (see watch.ts), when others tell of a change, and at
+ * each heartbeat where something of its own is pending.
  */
 export class Dealer implements Service {
   readonly #options: DealerOptions
   readonly #loop = new Loop(() => this.#pass())
+  readonly #holdings: Holdings
+  readonly #news: News
   readonly #frozen: FrozenProcesses
   readonly #silent: SilentProcesses
+  #ring: Ring = { size: 1, place: -1 }
   #lockedAs = 0
   /** Shards also go between two comparisons, when a slot has ended its batch. */
   #told = 0
   #quiet = false
   #soon = false
+  /** Shards were let go of since the last comparison began. */
+  #freed = false
+  #missing = false
+  #strays = false
+  #failing = false
 
   constructor(options: DealerOptions) {
+    const { database, logger, heartbeat, onGone } = options
     this.#options = options
-    this.#frozen = new FrozenProcesses(options.database, options.logger)
-    this.#silent = new SilentProcesses(options.database, options.logger, options.onGone)
+    this.#news = new News(database, logger)
+    this.#holdings = new Holdings({ ...options, onFreed: () => this.#news.freed() })
+    this.#frozen = new FrozenProcesses(database, logger, heartbeat)
+    this.#silent = new SilentProcesses(database, logger, onGone)
   }
 
   /** The first comparison is awaited, so that a start that can't work fails. */
@@ -82,7 +105,7 @@ export class Dealer implements Service {
   /** Takes nothing new, and lets go of every shard as soon as it isn't busy. */
   async quiet(): Promise<void> {
     this.#quiet = true
-    await this.#letGoOfAll()
+    await this.#holdings.quiet()
   }
 
   /** Something changed: compare now, and where that is under way, once more. */
@@ -91,130 +114,131 @@ export class Dealer implements Service {
     this.#loop.alarm.ring()
   }
 
+  /** Another process has seen this state of all. */
+  changed(state: string): void {
+    if (this.#news.hear(state)) this.dealSoon()
+  }
+
+  /** Another process has let go of shards. */
+  freed(): void {
+    this.#freed = true
+    if (this.#missing) this.#loop.alarm.ring()
+  }
+
   /** The lock connection broke: nothing is ours until it is locked again. */
   locksLost(): void {
     this.#lockedAs = 0
     this.#told = 0
     this.#options.timetable.clear()
-    this.#loop.alarm.ring()
+    this.dealSoon()
   }
 
   /** A slot has ended its batch. */
   async shardFree(shard: Shard): Promise<void> {
-    if (shard.leaving) await this.#letGo([shard])
+    if (shard.leaving) await this.#holdings.letGo([shard])
   }
 
   async #pass(): Promise<void> {
-    if (!this.#soon) await this.#loop.alarm.wait(Math.min(this.#options.heartbeat, this.#silent.next))
-    this.#soon = false
+    if (!this.#soon && !(this.#freed && this.#missing)) await this.#loop.alarm.wait(this.#pause())
     if (this.#loop.stopping) return
     try {
       await this.#deal()
+      this.#failing = false
     } catch (error) {
-      this.#options.logger.warn({ error: (error as Error).message }, 'comparing processes and shards failed')
-      this.#options.onFailure(error)
+      this.#failing = true
+      await this.#tell(error)
     }
   }
 
+  /** ms until the next comparison, unless something happens. */
+  #pause(): number {
+    const { heartbeat, clock, hears } = this.#options
+    const needs = { own: this.#isPending(), hears: hears() }
+    return Math.min(untilTurn(heartbeat, this.#ring, needs, clock.now() / 1000), this.#silent.next)
+  }
+
+  /** Something that others can't tell this process of. */
+  #isPending(): boolean {
+    const { alive, stranded } = this.#options
+    if (this.#failing || this.#quiet || this.#lockedAs === 0 || !alive()) return true
+    if (this.#missing || this.#strays || this.#news.owed) return true
+    return stranded.pending || this.#frozen.pending
+  }
+
+  /** A later release may have changed what a comparison reads. */
+  async #tell(error: unknown): Promise<void> {
+    const { database, logger, onFailure, onOutdated } = this.#options
+    logger.warn({ error: (error as Error).message }, 'comparing processes and shards failed')
+    onFailure(error)
+    if (isConnectionFailure(error)) return
+    const successor = await successorOf(database).catch(() => undefined)
+    if (successor) onOutdated(successor)
+  }
+
   async #deal(): Promise<void> {
-    const { database, queues, timetable, stranded, alive } = this.#options
-    const successor = await successorOf(database)
-    if (successor) return this.#options.onOutdated(successor)
+    const { stranded, alive, onOutdated } = this.#options
+    this.#soon = false
+    this.#freed = false
     await stranded.end()
-    if (!alive()) return this.#letGoOfAll()
-    await this.#readClock()
-    await this.#lockProcess()
-    const rows = await queues.compare(!this.#quiet)
-    for (const shard of timetable.shards) if (!queues.has(shard.served)) shard.leaving = true
-    const processes = await this.#silent.look()
-    let first = 0
-    let changed = false
-    for (const served of queues) {
-      const row = rows.find(({ queueId }) => queueId === served.queueId)
-      if (!row) continue
-      const share = this.#share(served, row, processes, first)
-      changed = (await this.#follow(served, share)) || changed
-      first += row.shards
+    const isAlive = alive()
+    if (isAlive) await this.#lockProcess()
+    const seen = await this.#compare()
+    const answeredAt = performance.now()
+    if (seen.release && !servesUs(seen.release)) return onOutdated(seen.release)
+    if (!isAlive) return this.#holdings.letGoOfAll()
+    if (await this.#news.see(seen.state)) this.#options.onChanged()
+    await this.#follow(seen, answeredAt)
+    await this.#frozen.end(seen.outlived, answeredAt)
+  }
+
+  /** A full look that is due goes along: it costs no transaction of its own. */
+  async #compare(): Promise<Comparison> {
+    const { database, queues, surveys, clock, processId } = this.#options
+    const shards = surveys.surveyAlong()
+    const askedAt = performance.now()
+    try {
+      const seen = await compare(database, { names: queues.names, processId: processId(), shards })
+      const answeredAt = performance.now()
+      clock.set(seen.now, askedAt, answeredAt)
+      if (shards.length > 0) surveys.surveyAnswered(seen.heads, answeredAt - askedAt)
+      return seen
+    } catch (error) {
+      if (shards.length > 0) surveys.surveyFailed()
+      throw error
     }
+  }
+
+  async #follow(seen: Comparison, answeredAt: number): Promise<void> {
+    const { queues, processId } = this.#options
+    const makes = !this.#quiet && queues.lacks(seen.queues)
+    const rows = await queues.compare(seen.queues, makes)
+    const processes = await this.#silent.judge(seen.processes, answeredAt)
+    // What this process has just changed itself it sees, and tells, with the next one.
+    if (makes || processes.length < seen.processes.length) this.#soon = true
+    this.#ring = ringOf(processes, processId())
+    const { changed, missing } = await this.#holdings.deal(queues, rows, processes)
+    this.#missing = missing
     await this.#tidy(rows)
-    await this.#frozen.end()
-    const held = [...timetable.shards].length
+    const held = this.#holdings.count
     if (changed || this.#told !== held) this.#options.onDealt(held)
     this.#told = held
   }
 
-  async #readClock(): Promise<void> {
-    const askedAt = performance.now()
-    this.#options.clock.set(await serverNow(this.#options.database), askedAt, performance.now())
-  }
-
   async #lockProcess(): Promise<void> {
+    const { locks, onOutlived } = this.#options
     const processId = this.#options.processId()
     if (processId === this.#lockedAs || this.#quiet) return
-    if (!(await this.#options.locks.lockProcess(processId))) this.#options.onOutlived()
+    if (!(await locks.lockProcess(processId))) onOutlived()
     // Noted before anything else is awaited: the connection may break meanwhile, and then it has to be done again.
     const former = this.#lockedAs
     this.#lockedAs = processId
-    if (former > 0) await this.#options.locks.unlockProcess(former)
-  }
-
-  #share(served: ServedQueue, row: QueueRow, processes: readonly ProcessSight[], first: number): Share {
-    const { splitter, slots, timetable } = this.#options
-    const { name } = served.queue
-    const sharing = processes.filter((one) => one.connected && !one.quiet && one.queues.includes(name))
-    const rank = sharing.findIndex(({ processId }) => processId === this.#options.processId())
-    const same = sharing.every((process) => isDeepStrictEqual(process.queues, sharing[0]!.queues))
-    const { queueId } = served
-    const shards = Array.from({ length: row.shards }, (_, shard) => ({ queueId, shard }))
-    const holds = ({ shard }: ShardRef) => timetable.get(queueId, shard)?.leaving === false
-    return splitter.share({ shards, first, processes: sharing.length, rank, same, holds }, slots)
-  }
-
-  /** Lets go of what the share has no place for, then takes free shards until it is full. */
-  async #follow(served: ServedQueue, { quota, wanted, slotOf }: Share): Promise<boolean> {
-    const { timetable, locks } = this.#options
-    const keep = new Set(wanted.slice(0, quota).map(({ shard }) => shard))
-    let changed = false
-    for (const shard of [...timetable.shards]) {
-      if (shard.served !== served || (keep.has(shard.shard) && !this.#quiet)) continue
-      shard.leaving = true
-      changed = true
-    }
-    await this.#letGoOfLeaving()
-    if (this.#quiet) return changed
-    const free = wanted.filter(({ queueId, shard }) => !timetable.get(queueId, shard))
-    let missing = quota - [...timetable.shards].filter((shard) => shard.served === served).length
-    while (missing > 0 && free.length > 0) {
-      const locked = await locks.lockShards(free.splice(0, missing))
-      for (const ref of locked) timetable.add(new Shard(served, ref.shard, slotOf(ref)))
-      missing -= locked.length
-      changed ||= locked.length > 0
-    }
-    return changed
-  }
-
-  async #letGoOfAll(): Promise<void> {
-    for (const shard of this.#options.timetable.shards) shard.leaving = true
-    await this.#letGoOfLeaving()
-  }
-
-  async #letGoOfLeaving(): Promise<void> {
-    await this.#letGo([...this.#options.timetable.shards].filter(({ leaving, busy }) => leaving && !busy))
-  }
-
-  async #letGo(shards: readonly Shard[]): Promise<void> {
-    const { timetable, locks } = this.#options
-    const held = shards.filter((one) => timetable.get(one.served.queueId, one.shard) === one)
-    if (held.length === 0) return
-    for (const shard of held) timetable.remove(shard)
-    await locks
-      .unlockShards(held.map(({ served, shard }) => ({ queueId: served.queueId, shard })))
-      .catch(() => {})
+    if (former > 0) await locks.unlockProcess(former)
   }
 
   /** What any process may do for all: move jobs out of shards that went. */
   async #tidy(rows: readonly QueueRow[]): Promise<void> {
-    const { database } = this.#options
-    for (const { queueId, strays } of rows) if (strays) await rehome(database, queueId, REHOME_CHUNK)
+    this.#strays = rows.some(({ strays }) => strays)
+    for (const { queueId, strays } of rows)
+      if (strays) await rehome(this.#options.database, queueId, REHOME_CHUNK)
   }
 }

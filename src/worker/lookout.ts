@@ -3,9 +3,11 @@ import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Head, look, survey } from '../store/head.ts'
 import type { Message } from '../store/wake.ts'
+import type { Surveys } from './dealer.ts'
 import type { ServedQueues } from './served-queues.ts'
 import { Loop, type Service } from './service.ts'
 import type { ShardLocks } from './shard-locks.ts'
+import type { ShardRef } from './splitter.ts'
 import type { Timetable } from './timetable.ts'
 
 /** ms from one cheap look to the next while there is traffic; doubled each time nothing was found. */
@@ -26,6 +28,11 @@ const LONGEST_LOOK_PAUSE = 50
 const SURVEY_RATIO = 25
 /** Poll intervals from one full look to the next at most: dead processes' jobs and late commits wait for it. */
 const LONGEST_SURVEY_PAUSE = 5
+/**
+ * And at most where nothing has happened for long, and wake-ups are heard: twice as many each time. By default one more than
+ * there are between the comparisons of a process in a crowd, which bring the look along.
+ */
+const LONGEST_REST = 6
 
 export interface LookoutOptions {
   readonly database: Database
@@ -33,8 +40,10 @@ export interface LookoutOptions {
   readonly locks: ShardLocks
   readonly logger: Logger
   readonly queues: ServedQueues
-  /** ms between full looks, and between cheap ones while waiting to be woken. */
+  /** ms between full looks, and between cheap ones while waiting to be woken; at rest they come more rarely. */
   readonly poll: number
+  /** Whether wake-ups are heard. */
+  hears(): boolean
   processId(): number
   /** Looking failed; it is tried again. */
   onFailure(error: unknown): void
@@ -47,9 +56,10 @@ export interface LookoutOptions {
  * that saw no flag may have committed in between, and then ever more rarely. Where wake-ups come in crowds, or nobody
  * could take what they tell of, it lowers the flag, and looks every few milliseconds instead, until it stays quiet or a
  * while has passed. The full look, which finds what cursors have passed, comes at every poll interval, or more rarely
- * where it is slow.
+ * where it is slow. A worker at rest does without the cheap one, and has the full one brought along by comparisons (see
+ * Dealer): whoever idles costs next to nothing.
  */
-export class Lookout implements Service {
+export class Lookout implements Service, Surveys {
   readonly #options: LookoutOptions
   readonly #loop = new Loop(() => this.#pass())
   #pause = SHORTEST_PAUSE
@@ -57,6 +67,10 @@ export class Lookout implements Service {
   #notBefore = 0
   /** ms that the last cheap look took. */
   #lookCost = 0
+  /** Whether full looks may go along with comparisons: not where they take long, or fail, since those must not. */
+  #goesAlong = false
+  /** Poll intervals until the next full look of its own, at rest. */
+  #restPolls = 1
   #soon: NodeJS.Timeout | undefined
   #flagRaised = false
   /** The queues it was raised for. */
@@ -81,6 +95,7 @@ export class Lookout implements Service {
 
   /** A slot has nothing to do. */
   slotIdle(): void {
+    this.#restPolls = 1
     if (this.#flagRaised) return
     this.#pause = SHORTEST_PAUSE
     clearTimeout(this.#soon)
@@ -91,6 +106,30 @@ export class Lookout implements Service {
   surveySoon(): void {
     this.#nextSurvey = 0
     this.#loop.alarm.ring()
+  }
+
+  /**
+   * A comparison begins: it brings a full look along, if one is due. Whoever asks for one from now on gets another, since this
+   * one may have been answered before. Where one was asked for already, the next pass makes it.
+   */
+  surveyAlong(): ShardRef[] {
+    const now = performance.now()
+    if (!this.#rests || !this.#goesAlong || this.#nextSurvey === 0 || now < this.#nextSurvey) return []
+    this.#nextSurvey = now + this.#options.poll
+    this.#restLonger()
+    return this.#refs
+  }
+
+  /** It has ended. `took`: ms that it took with the comparison. */
+  surveyAnswered(heads: readonly Head[], took: number): void {
+    this.#goesAlong = took * SURVEY_RATIO <= this.#options.poll
+    this.#passOn(heads)
+  }
+
+  /** It has failed: another one, by itself. */
+  surveyFailed(): void {
+    this.#goesAlong = false
+    this.surveySoon()
   }
 
   /** The connection that held the flag broke. */
@@ -156,9 +195,30 @@ export class Lookout implements Service {
 
   /** Looks, where that can help, and says whether anything is due that a slot could take. */
   async #search(): Promise<boolean> {
-    if (performance.now() >= this.#nextSurvey) await this.#survey()
-    else if (this.#canTake()) await this.#look()
+    if (this.#isTimeForSurvey()) await this.#survey()
+    else if (this.#canTake() && !this.#rests) await this.#look()
     return this.#options.timetable.untilNext() === 0
+  }
+
+  /** The flag is up and wake-ups are heard, and that for a while. */
+  get #rests(): boolean {
+    return this.#flagRaised && this.#pause >= this.#options.poll && this.#options.hears()
+  }
+
+  #isTimeForSurvey(): boolean {
+    const longer = this.#rests && this.#nextSurvey > 0 ? (this.#restPolls - 1) * this.#options.poll : 0
+    return performance.now() >= this.#nextSurvey + longer
+  }
+
+  #restLonger(): void {
+    this.#restPolls = Math.min(this.#restPolls * 2, LONGEST_REST)
+  }
+
+  get #refs(): ShardRef[] {
+    return [...this.#options.timetable.shards].map(({ served, shard }) => ({
+      queueId: served.queueId,
+      shard,
+    }))
   }
 
   #canTake(): boolean {
@@ -166,12 +226,15 @@ export class Lookout implements Service {
   }
 
   async #survey(): Promise<void> {
-    const { database, timetable, poll } = this.#options
+    const { database, poll, processId } = this.#options
     const startedAt = performance.now()
     this.#nextSurvey = startedAt + poll
-    const shards = [...timetable.shards].map(({ served, shard }) => ({ queueId: served.queueId, shard }))
-    if (shards.length > 0) this.#passOn(await survey(database, this.#options.processId(), shards))
+    this.#goesAlong = false
+    this.#restLonger()
+    const shards = this.#refs
+    if (shards.length > 0) this.#passOn(await survey(database, processId(), shards))
     const spaced = Math.min((performance.now() - startedAt) * SURVEY_RATIO, poll * LONGEST_SURVEY_PAUSE)
+    this.#goesAlong = spaced <= poll
     if (this.#nextSurvey > 0) this.#nextSurvey = Math.max(this.#nextSurvey, startedAt + spaced)
   }
 
@@ -216,6 +279,8 @@ export class Lookout implements Service {
       this.#flagRaised = false
       throw error
     }
-    if (raised) await this.#survey()
+    if (!raised) return
+    await this.#survey()
+    this.#restPolls = 1
   }
 }

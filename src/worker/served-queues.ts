@@ -35,9 +35,9 @@ export class ServedQueues implements Iterable<ServedQueue> {
     return this.#all.includes(served)
   }
 
-  /** Reads the rows, and takes over the numbers they have now. `make`: those that are missing are made again. */
-  async compare(make: boolean): Promise<QueueRow[]> {
-    const rows = await this.#read(make)
+  /** Takes over the numbers that the rows found have now. `make`: those that are missing are made again. */
+  async compare(found: readonly QueueRow[], make: boolean): Promise<readonly QueueRow[]> {
+    const rows = make && this.lacks(found) ? await this.#make(found) : found
     this.#all = this.#all.map((served) => {
       const row = rows.find(({ name }) => name === served.queue.name)
       if (!row || row.queueId === served.queueId) return served
@@ -50,10 +50,13 @@ export class ServedQueues implements Iterable<ServedQueue> {
     return rows
   }
 
-  async #read(make: boolean): Promise<QueueRow[]> {
-    const rows = await listQueues(this.#database, this.names)
-    if (!make || rows.length === this.#all.length) return rows
-    const known = new Set(rows.map(({ name }) => name))
+  /** Whether the row of one is missing among those found. */
+  lacks(found: readonly QueueRow[]): boolean {
+    return found.length < this.#all.length
+  }
+
+  async #make(found: readonly QueueRow[]): Promise<QueueRow[]> {
+    const known = new Set(found.map(({ name }) => name))
     for (const { queue } of this.#all) {
       if (!known.has(queue.name)) await ensureQueue(this.#database, queue.name, queue.shards)
     }

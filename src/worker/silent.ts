@@ -1,11 +1,11 @@
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
-import { lookAtProcesses, type ProcessSight, removeSilent } from '../store/process.ts'
+import { type ProcessSight, removeSilent } from '../store/process.ts'
 import { Silence } from '../store/silence.ts'
 
 /**
- * Looks at all processes, and removes those that were silent for their leases, by its own monotonic clock: so ends a
- * lease, and nothing else ends it. This process's own former rows are no exception.
+ * Removes processes that were silent for their leases, by its own monotonic clock: so ends a lease, and nothing else ends
+ * it. This process's own former rows are no exception.
  */
 export class SilentProcesses {
   readonly #database: Database
@@ -25,12 +25,10 @@ export class SilentProcesses {
     return this.#silence.next(performance.now())
   }
 
-  /** Those that are left. */
-  async look(): Promise<ProcessSight[]> {
-    const sights = await lookAtProcesses(this.#database)
-    const now = performance.now()
-    const gone = this.#silence.note(sights, now)
-    const over = this.#silence.over(now)
+  /** Those that are left, of what a look has shown whose answer was here at `at`, on this process's monotonic clock. */
+  async judge(sights: readonly ProcessSight[], at: number): Promise<readonly ProcessSight[]> {
+    const gone = this.#silence.note(sights, at)
+    const over = this.#silence.over(at)
     const removed = over.length > 0 ? await removeSilent(this.#database, over) : []
     if (removed.length > 0)
       this.#logger.warn(
@@ -38,6 +36,6 @@ export class SilentProcesses {
         'processes were silent for their leases: what they had is free',
       )
     if (gone + removed.length > 0) this.#onGone()
-    return sights.filter(({ processId }) => !removed.includes(processId))
+    return removed.length > 0 ? sights.filter(({ processId }) => !removed.includes(processId)) : sights
   }
 }

@@ -20,6 +20,11 @@ export class StrandedSessions {
     this.#logger = logger
   }
 
+  /** Some are left to be ended. */
+  get pending(): boolean {
+    return this.#backends.length > 0
+  }
+
   /** Ends the session of a client that nobody uses any more. One that a pooler shares with others is the pooler's. */
   add(client: object): void {
     const backend = backendOf(client)

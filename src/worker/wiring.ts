@@ -46,7 +46,7 @@ function commonTo({ home, events, pools, locks, clock, timetable, identity }: Pa
 export function createLookout(
   parts: Parts,
   queues: ServedQueues,
-  hooks: Pick<LookoutOptions, 'idle'>,
+  hooks: Pick<LookoutOptions, 'idle' | 'hears'>,
 ): Lookout {
   return new Lookout({ ...commonTo(parts), queues, poll: parts.settings.poll, ...hooks })
 }
@@ -54,7 +54,10 @@ export function createLookout(
 export function createDealer(
   parts: Parts,
   queues: ServedQueues,
-  hooks: Pick<DealerOptions, 'onOutlived' | 'onDealt' | 'onGone' | 'onOutdated'>,
+  hooks: Pick<
+    DealerOptions,
+    'surveys' | 'hears' | 'onOutlived' | 'onDealt' | 'onChanged' | 'onGone' | 'onOutdated'
+  >,
 ): Dealer {
   const { splitter, slots, heartbeat } = parts.settings
   const alive = () => parts.identity.alive

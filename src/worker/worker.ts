@@ -249,8 +249,12 @@ export class Worker extends WorkerEmitter {
   }
 
   #hear(message: Message): void {
-    if (message.kind === 'deal') this.#dealer?.dealSoon()
-    this.#lookout?.hear(message)
+    if (message.kind === 'changed') this.#dealer?.changed(message.state)
+    else if (message.kind === 'freed') this.#dealer?.freed()
+    else {
+      if (message.kind === 'deal') this.#dealer?.dealSoon()
+      this.#lookout?.hear(message)
+    }
   }
 
   #createSlot(index: number): Slot {
@@ -285,16 +289,22 @@ export class Worker extends WorkerEmitter {
   }
 
   #createLookout(): Lookout {
-    return createLookout(this.#parts, this.#served!, { idle: () => this.#slots.some((slot) => slot.idle) })
+    return createLookout(this.#parts, this.#served!, {
+      idle: () => this.#slots.some((slot) => slot.idle),
+      hears: () => this.#wakeUp.hears,
+    })
   }
 
   #createDealer(): Dealer {
     return createDealer(this.#parts, this.#served!, {
+      surveys: this.#lookout!,
+      hears: () => this.#wakeUp.hears,
       onOutlived: () => void this.#becomeSomebodyNew(),
       onDealt: (shards) => {
         this.emit('dealt', { shards })
         this.#lookout?.surveySoon()
       },
+      onChanged: () => this.#lookout?.surveySoon(),
       onGone: () => this.#lookout?.surveySoon(),
       onOutdated: (by) => this.#outdated(by),
     })
