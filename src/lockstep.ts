@@ -204,7 +204,8 @@ export class Lockstep {
 
   /**
    * Gives a queue 1 to 16,384 shards while it is in use. Growing moves nothing; shrinking moves the jobs of the
-   * shards that go. Called again with the same number, it finishes what was interrupted.
+   * shards that go. Called again with the same number, it finishes what was interrupted. A worker whose definition names
+   * more shards grows the queue again at its start: to shrink it, lower the definition first.
    *
    * A producer that still counted with the old number may commit a job in a shard that is gone even after the
    * end: workers move such strays at their next heartbeat.

@@ -8,7 +8,8 @@ import { quote } from './suggest.ts'
 const HELP = `
 Works while the queue is in use. Growing moves nothing; shrinking moves the jobs of
 the shards that go, in chunks. Run again with the same number, it finishes what was
-interrupted. Change the definition too, or workers will remark on it at every start.
+interrupted. Workers whose definition names more shards grow the queue to them when they
+start: to shrink it, lower the definition first. Where it names fewer, they remark on it.
 
 Example:
   $ lockstep reshard orders 24

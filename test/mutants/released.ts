@@ -1,4 +1,4 @@
-import { type Mutant, source } from './mutant.ts'
+import { type Mutant, source, sql } from './mutant.ts'
 
 /** What could go wrong between two releases, and with what restores and deletions leave. */
 export const RELEASED: readonly Mutant[] = [
@@ -100,5 +100,28 @@ export const RELEASED: readonly Mutant[] = [
       source('admin/delete-queue', 'if (working > 0 || servedBy.length > 0) {', 'if (servedBy.length > 0) {'),
     ],
     tests: ['admin/delete-queue'],
+  },
+  {
+    name: 'a growth that shrinks',
+    promise: 'R8',
+    breaks:
+      'Of two releases that start side by side the one with fewer shards wins, and what waits in the others moves.',
+    edits: [sql('grow_queue', ' AND q.shards < _shards;', ';')],
+    tests: ['store/growth'],
+  },
+  {
+    name: 'a queue that grows to a default',
+    promise: 'R8',
+    breaks:
+      'A definition that names no shards gives a queue more than anybody asked for, as a release changes them.',
+    edits: [source('worker/growth', 'definition?.namedShards ?? shards', 'definition?.shards ?? shards')],
+    tests: ['worker/growth'],
+  },
+  {
+    name: 'a growth without room for its locks',
+    promise: 'R8',
+    breaks: 'A start that is refused leaves a queue that no worker can serve any more.',
+    edits: [source('worker/growth', 'sum + Math.max(shards, defined)', 'sum + shards')],
+    tests: ['worker/lock-room'],
   },
 ]

@@ -113,7 +113,8 @@ describe('a worker whose shards need more locks than the server has room for', (
     await expect(create(queueOf(5_000)).start()).rejects.toMatchObject(
       tooMany(/out of shared memory; .*max_locks_per_transaction/),
     )
-    expect(warnings).toHaveLength(1)
+    // Beside it the connection may break, which is told too.
+    expect(warnings.filter((one) => one.includes('it may find more'))).toHaveLength(1)
   })
 
   test('says so while it runs, too', async () => {
