@@ -141,6 +141,76 @@ export const CONNECTED: readonly Mutant[] = [
     tests: ['worker/outdated'],
   },
   {
+    name: 'a change that is seen and not told',
+    promise: 'P8',
+    breaks:
+      'A process whose turn is far serves shards that are others’, or leaves its own to nobody, for seconds.',
+    edits: [
+      source('worker/news', 'if (this.#owed && (await this.#tell(changed(state)))) {', 'if (this.#owed) {'),
+    ],
+    tests: ['worker/turns'],
+  },
+  {
+    name: 'shards that are let go of in silence',
+    promise: 'P8',
+    breaks: 'A process that misses shards finds those of a batch that has ended at its next heartbeat.',
+    edits: [source('worker/holdings', '    await onFreed()\n', '    void onFreed\n')],
+    tests: ['worker/turns'],
+  },
+  {
+    name: 'a turn that never comes',
+    promise: 'P8',
+    breaks: 'When the first processes die at once, nobody takes over: the others wait to be told.',
+    edits: [
+      source(
+        'worker/watch',
+        'place < 0) return heartbeat\n',
+        'place < 0) return heartbeat\n  if (place > 1) return 1e9\n',
+      ),
+    ],
+    tests: ['worker/watch', 'processes/kill'],
+  },
+  {
+    name: 'a turn that is waited for by who can’t be told',
+    promise: 'P8',
+    breaks: 'A process whose wake-up connection is silent learns of the others’ deaths seconds later.',
+    edits: [source('worker/watch', 'own || !hears || place < 0', 'own || place < 0')],
+    tests: ['worker/watch'],
+  },
+  {
+    name: 'a session that is ended at first sight',
+    promise: 'P8',
+    breaks: 'A process that stops, or becomes somebody new, loses its session and with it its shards.',
+    edits: [source('worker/frozen', 'tried: at - since >= this.#patience', 'tried: this.#patience > 0')],
+    tests: ['worker/frozen'],
+  },
+  {
+    name: 'a full look that is lost with its comparison',
+    promise: 'P8',
+    breaks: 'What dead processes left waits for the next look, where the server did not answer to one.',
+    edits: [
+      source(
+        'worker/lookout',
+        '    this.#goesAlong = false\n    this.surveySoon()\n',
+        '    this.#goesAlong = false\n',
+      ),
+    ],
+    tests: ['worker/lookout'],
+  },
+  {
+    name: 'a full look that takes the place of what is asked for',
+    promise: 'P8',
+    breaks: 'Shards that came while a look was under way, which did not look at them, wait for the next one.',
+    edits: [
+      source(
+        'worker/lookout',
+        '    this.#passOn(heads)\n  }\n\n  /** It has failed',
+        '    this.#passOn(heads)\n    this.#nextSurvey = performance.now() + this.#options.poll\n  }\n\n  /** It has failed',
+      ),
+    ],
+    tests: ['worker/lookout'],
+  },
+  {
     name: 'a transaction that stays open to its former handler',
     promise: 'P3',
     breaks:

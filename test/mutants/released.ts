@@ -30,8 +30,22 @@ export const RELEASED: readonly Mutant[] = [
     edits: [
       source(
         'worker/dealer',
-        '    if (successor) return this.#options.onOutdated(successor)\n',
-        '    void successor\n',
+        '    if (seen.release && !servesUs(seen.release)) return onOutdated(seen.release)\n',
+        '    void [servesUs, onOutdated]\n',
+      ),
+    ],
+    tests: ['worker/outdated'],
+  },
+  {
+    name: 'a worker that can’t learn that it is outlived',
+    promise: 'P3',
+    breaks:
+      'Where a later release has changed what a comparison reads, it fails for ever, and goes on with functions that don’t serve it.',
+    edits: [
+      source(
+        'worker/dealer',
+        '    if (successor) onOutdated(successor)\n',
+        '    void [successor, onOutdated]\n',
       ),
     ],
     tests: ['worker/outdated'],

@@ -61,6 +61,16 @@ test('P1 P3 R10: when a process is killed, its shards go on at once, its claims 
   await expectLeaseKept(claimed, victim, left)
 })
 
+test('P8: when all processes but one are killed at once, that one has their shards in its turn', async () => {
+  const queue = defineQueue(`left alone ${queues}`, { shards: 8 })
+  const all = await Promise.all([start(queue.name), start(queue.name), start(queue.name)])
+  const held = async (one: WorkerProcess) => (await shardsHeld(shop, one.processId, queue)).length
+  await eventually(async () => expect((await Promise.all(all.map(held))).toSorted()).toEqual([2, 3, 3]))
+  const [last, ...victims] = all.toSorted((one, other) => other.processId - one.processId)
+  await Promise.all(victims.map((victim) => victim.kill()))
+  await eventually(async () => expect(await held(last!)).toBe(8), SOON)
+})
+
 test('R10: a job that kills its process is failed after maxCrashes; the others of its batch are performed', async () => {
   const queue = defineQueue(`poisoned ${queues}`, { shards: 1 })
   const ids = ['a', 'b', 'poison', 'c', 'd']

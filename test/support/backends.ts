@@ -7,7 +7,7 @@ export type Backend = 'pool' | 'lock' | 'lease' | 'listen'
 
 const OURS = "datname = current_database() AND application_name = 'pg-lockstep'"
 const LOCK = `pid IN (SELECT l.pid FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 'lockstep.processes'::regclass)`
-const LISTEN = "query ILIKE 'listen %'"
+const LISTEN = "query ~* '^((un)?listen|notify) '"
 const LEASE = `query LIKE '%SET renewal%' OR query LIKE '%INTO "lockstep".processes%'`
 
 const CONDITIONS: Record<Backend, string> = {

@@ -50,13 +50,14 @@ test('one that compares just when it is told does so again', async () => {
   const queue = shop.queue({ perform() {} })
   // It looks at other processes once a lease, too.
   const worker = await shop.work({ queues: [queue], heartbeat: 60_000, lease: 60_000 })
+  // A job in a shard that went: to move it is the last thing of a comparison.
+  await shop.lockstep.enqueue(queue, { id: 'stray', performIn: Date.now() + 3_600_000 })
   const holder = await shop.session()
-  await holder.query('BEGIN; LOCK TABLE lockstep.queues')
-  await shop.sql("SELECT pg_notify('lockstep', 'deal')")
-  // It has looked for a later release, and now reads its queues.
-  await eventually(async () =>
-    expect(await waitingForQueues()).toContainEqual(expect.stringMatching('q.shards')),
-  )
+  await holder.query('BEGIN; LOCK TABLE lockstep.jobs IN SHARE MODE')
+  await shop.sql('UPDATE lockstep.queues SET shards = 1 WHERE name = $1', [queue.name])
+  await shop.sql('SELECT pg_notify($1, $2)', ['lockstep', 'deal'])
+  // It has looked for a later release, and now moves the job.
+  await eventually(async () => expect(await waiting()).toContainEqual(expect.stringMatching('rehome')))
   const outdated = next(worker, 'outdated')
   await migratedByLater(SERIAL + 1)
   await holder.query('COMMIT')
@@ -65,7 +66,7 @@ test('one that compares just when it is told does so again', async () => {
 })
 
 /** Statements that wait for a lock. */
-async function waitingForQueues(): Promise<string[]> {
+async function waiting(): Promise<string[]> {
   const rows = await shop.sql<{ query: string }>(
     `SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
   )
@@ -86,4 +87,15 @@ test('a worker whose heartbeat alone tells it stops too; one that is still serve
   await expect(shop.create({ queues: [queue] }).start()).rejects.toMatchObject({
     code: 'LOCKSTEP_SCHEMA_NEW',
   })
+})
+
+test('a worker whose comparison a later release has made impossible stops, too', async () => {
+  const worker = await shop.work({ queues: [shop.queue({ perform() {} })], heartbeat: 60_000, lease: 60_000 })
+  const outdated = next(worker, 'outdated')
+  await shop.sql('ALTER TABLE lockstep.queues RENAME COLUMN paused_at TO resting_since')
+  await migratedByLater(SERIAL + 1)
+  const told = await outdated
+  await shop.sql('ALTER TABLE lockstep.queues RENAME COLUMN resting_since TO paused_at')
+  expect(told).toEqual({ version: '9.9.9', serial: SERIAL + 2 })
+  await worker.stop()
 })
