@@ -18,9 +18,9 @@ export interface WorkerOptions {
   readonly splitter?: Splitter
   /** Around every `perform`, the first outermost. Default none. */
   readonly middleware?: readonly ServerMiddleware[]
-  /** ms between regular full looks. Default 1,000. */
+  /** ms between regular full looks; up to six times as long while the worker is at rest and hears wake-ups. Default 1,000. */
   readonly poll?: number
-  /** ms between comparisons of processes and shards. Default 500. */
+  /** ms between comparisons of processes and shards, at which all processes take turns, each at every tenth at least. Default 500. */
   readonly heartbeat?: number
   /** ms the process is believed alive without a sign of life; its claims stay its own for so long. Default 10,000. */
   readonly lease?: number

@@ -18,7 +18,7 @@ const ECHO_TIMEOUT = 3_000
  * goes on answering for its connection. And after which a session asks something that nobody hears, since it may hear others and
  * never ask itself.
  */
-const IDLE_TIMEOUT = 120_000
+const IDLE_TIMEOUT = 60_000
 const LONGEST_MUTE = IDLE_TIMEOUT / 2
 /** ms that LISTEN may take; on a connection that is half open it is never answered. */
 const LISTEN_TIMEOUT = 5_000
