@@ -192,7 +192,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'a shard let go during its batch',
     promise: 'P1',
     breaks: 'Two slots work on one shard, and its ids start out of order.',
-    edits: [source('worker/dealer', '({ leaving, busy }) => leaving && !busy', '({ leaving }) => leaving')],
+    edits: [source('worker/holdings', '({ leaving, busy }) => leaving && !busy', '({ leaving }) => leaving')],
     tests: ['worker/splitter'],
   },
   {
@@ -222,7 +222,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'a frozen process keeps its shards',
     promise: 'P8',
     breaks: 'Nobody serves the shards of a process that was stopped.',
-    edits: [source('worker/dealer', '    await this.#frozen.end()\n', '')],
+    edits: [source('worker/dealer', '    await this.#frozen.end(seen.outlived, answeredAt)\n', '')],
     tests: ['worker/backends', 'processes/pause'],
   },
   {
