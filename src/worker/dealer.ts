@@ -186,8 +186,10 @@ export class Dealer implements Service {
     const answeredAt = performance.now()
     if (seen.release && !servesUs(seen.release)) return onOutdated(seen.release)
     if (!isAlive) return this.#holdings.letGoOfAll()
-    if (await this.#news.see(seen.state)) this.#options.onChanged()
+    // Beside it: neither is to wait for the other.
+    const telling = this.#news.see(seen.state).then((isNew) => isNew && this.#options.onChanged())
     await this.#follow(seen, answeredAt)
+    await telling
     await this.#frozen.end(seen.outlived, answeredAt)
   }
 
