@@ -106,7 +106,7 @@ export const CONNECTED: readonly Mutant[] = [
     name: 'more locks than there is room for',
     promise: 'P8',
     breaks: 'A worker fills the server’s table of locks, and the application’s statements fail with it.',
-    edits: [source('worker/preparation', 'await requireLockRoom(', 'void (')],
+    edits: [source('worker/growth', 'await requireLockRoom(', 'void (')],
     tests: ['worker/lock-room'],
   },
   {
