@@ -8,6 +8,8 @@ const BEST: Tuning = { shards: 10, batchSize: 100 }
 export function openLockstep(setting: Setting, tuning = tuningOf(setting)): Contender {
   const { connectionString, ordering, concurrency, retryIn } = setting
   const pool = new pg.Pool({ connectionString, max: setting.connections })
+  // An idle connection that ends would end the process otherwise.
+  pool.on('error', (error) => console.error(error))
   const lockstep = new Lockstep({ pool })
   const plain = defineQueue<Update>('updates', { shards: tuning.shards })
   let worker: Worker | undefined
