@@ -4,6 +4,7 @@ import { LEASED } from './leased.ts'
 import type { Mutant } from './mutant.ts'
 import { PUSHED } from './pushed.ts'
 import { RELEASED } from './released.ts'
+import { SETTLED } from './settled.ts'
 import { SIZED } from './sized.ts'
 import { STORED } from './stored.ts'
 import { WAITING } from './waiting.ts'
@@ -17,6 +18,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...SIZED,
   ...WAITING,
   ...WORKED,
+  ...SETTLED,
   ...RELEASED,
   ...CONNECTED,
 ]

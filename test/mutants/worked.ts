@@ -138,20 +138,6 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/lease'],
   },
   {
-    name: 'a held outcome forgotten',
-    promise: 'P3',
-    breaks: 'A round whose row a producer held is never ended, and its id never served again.',
-    edits: [source('worker/settlements', '    this.#kept.add(piece)\n', '')],
-    tests: ['worker/time'],
-  },
-  {
-    name: 'outcomes that only ever skip',
-    promise: 'P8',
-    breaks: 'An id that is pushed without pause is performed once, and its outcome is never stored.',
-    edits: [source('worker/kept', 'const SKIPS = 2', 'const SKIPS = Number.POSITIVE_INFINITY')],
-    tests: ['worker/busy-id'],
-  },
-  {
     name: 'claims that only ever skip',
     promise: 'P8',
     breaks: 'An id that is pushed without pause is never performed.',
@@ -305,15 +291,6 @@ export const WORKED: readonly Mutant[] = [
         'return ready() && processId === identity.processId && !shard.leaving',
         'return true',
       ),
-    ],
-    tests: ['worker/in-hand'],
-  },
-  {
-    name: 'a lane that fails takes the others along',
-    promise: 'P7',
-    breaks: 'One shard that can’t be claimed keeps a process from claiming anything.',
-    edits: [
-      source('worker/exchange', 'asked.length + told.length === 1 || isConnectionFailure(error)', 'true'),
     ],
     tests: ['worker/in-hand'],
   },
