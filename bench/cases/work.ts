@@ -24,7 +24,7 @@ export async function settle(pool: pg.Pool): Promise<void> {
   await pool.query('CHECKPOINT')
 }
 
-/** From the worker's start to the last job's end; what they cost, until all of it is stored. `handler`: by default it only counts. */
+/** From the worker's start to the last job's end; what they cost, until all of it is stored. `handler` only counts by default. */
 export async function workOff(
   bench: Bench,
   pushOf: (index: number) => Push,
