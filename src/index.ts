@@ -40,6 +40,7 @@ export type { WorkerOptions } from './worker/options.ts'
 export type { SlotReport } from './worker/running.ts'
 export {
   type Candidate,
+  fair,
   lag,
   type Scheduler,
   seq,

@@ -8,7 +8,7 @@ export interface NewJob<Payload = unknown> {
   readonly score?: number | Date
   /** Not to be started earlier. A number is ms since 1970. Default: now. */
   readonly performIn?: Date | number
-  /** Class of service inside the queue, 0 to 32767; higher is slower. Default 0. */
+  /** Class of service inside the queue, 0 to 32767: what it means is the scheduler’s word. Default 0. */
   readonly lane?: number
 }
 

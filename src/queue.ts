@@ -48,6 +48,8 @@ interface Policy {
   readonly maxRetryCount?: number
   /** Crashes in a row before a round counts as failed. Default 3. */
   readonly maxCrashes?: number
+  /** Batches of the queue that a process has in work at once at most. Default: as many as it has slots. */
+  readonly concurrency?: number
   /** ms until the batch's signal is aborted. Default: none. */
   readonly timeout?: number
   /** Seconds until the next try; `retryCount` is 0 after the first failure. Default: `defaultRetryIn`. */
@@ -67,11 +69,13 @@ export interface TransactionalQueueOptions<Payload> extends Policy {
 }
 
 /** A queue as `defineQueue` makes it: every default filled in. */
-export interface Queue<Payload = unknown> extends Required<Omit<Policy, 'maxPayloads' | 'timeout'>> {
+export interface Queue<Payload = unknown>
+  extends Required<Omit<Policy, 'maxPayloads' | 'timeout' | 'concurrency'>> {
   readonly name: string
   /** @internal `shards`, where the definition names them: a queue is not grown to a default. */
   readonly namedShards: number | undefined
   readonly maxPayloads: number | undefined
+  readonly concurrency: number | undefined
   readonly timeout: number | undefined
   readonly transactional: boolean
   perform?(batch: Batch<Payload>, context: TransactionalContext): unknown
@@ -96,6 +100,7 @@ const OPTIONS = [
   'maxBytes',
   'maxRetryCount',
   'maxCrashes',
+  'concurrency',
   'timeout',
   'retryIn',
   'transactional',
@@ -129,6 +134,7 @@ export function defineQueue<Payload>(
     maxRetryCount: whole('maxRetryCount', 0, MAX_INTEGER, DEFAULT_MAX_RETRY_COUNT),
     maxCrashes: whole('maxCrashes', 1, 32_767, DEFAULT_MAX_CRASHES),
     maxPayloads: options.maxPayloads === undefined ? undefined : whole('maxPayloads', 1, MAX_INTEGER, 1),
+    concurrency: options.concurrency === undefined ? undefined : whole('concurrency', 1, MAX_INTEGER, 1),
     timeout: options.timeout === undefined ? undefined : whole('timeout', 1, MAX_INTEGER, 1),
     transactional: options.transactional ?? false,
     retryIn: optionalFunction(options.retryIn, `${what}: retryIn`) ?? defaultRetryIn,

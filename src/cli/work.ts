@@ -17,7 +17,7 @@ export function addWork(program: Command): void {
     .option('--queues <names>', 'serve these only, separated by commas')
     .option('--slots <n>', 'jobs at a time in each process (default: 5)', wholeNumberOption(1, 1_000))
     .option('--processes <n>', 'processes to run', wholeNumberOption(1, 1_000), 1)
-    .option('--scheduler <kind>', 'what to serve next', 'lag')
+    .option('--scheduler <kind>', 'what to serve next', 'fair')
     .option('--splitter <kind>', 'who serves which shards', 'dynamic')
     .option(
       '--lease <ms>',

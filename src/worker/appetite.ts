@@ -3,18 +3,20 @@ import { MOST_BYTES } from '../store/exchange.ts'
 
 /** ms that a job may be in hand before its turn: handlers may become slow. */
 export const LONGEST_IN_HAND = 50
-/** ms of performing that a hand may take for the next one to be twice as large. */
+/** ms from a claim to the last end of what it brought, below which twice as much may be in hand. */
 const QUICK = 5
-/** ms of performing after which the next hand is half as large; where jobs had to be given back, it is one batch. */
+/** ms after which it is to be half as much; where jobs had to be given back, one batch. */
 const SLOW = 20
-const MOST_JOBS = 200
+const MOST_JOBS = 1_000
 /** Characters of payloads: what is in hand lies in memory. */
 const MOST_CHARACTERS = 2_000_000
 
 /**
- * How much of a lane is taken into hand at once. A batch, where handlers take their time; several, where they are so
- * quick that asking for each would take longer. What is in hand and has not begun no longer merges with what is
- * pushed, and waits for what has begun: hence only as much as is done in a few milliseconds.
+ * How much of a queue is in hand at once, spread over the lanes that have something due. A batch of each, where handlers take
+ * their time; more, where they are so quick that asking for each would take longer. What is in hand and has not begun no longer
+ * merges with what is pushed, and waits for what has begun: hence only as much as is done in a few milliseconds.
+ *
+ * Each portion grows or shrinks the whole by its own size. So when all that is in hand was quick, it is twice as much.
  */
 export class Appetite {
   readonly #batchSize: number
@@ -30,10 +32,16 @@ export class Appetite {
     return Math.max(1, Math.min(this.#batchSize, Math.floor(MOST_BYTES / this.#charactersPerJob)))
   }
 
-  /** Jobs to ask for. */
-  get jobs(): number {
+  /** Whether handlers are so quick that what comes next is claimed before the last has begun. */
+  get isLarge(): boolean {
+    return this.#batches > 1
+  }
+
+  /** Jobs to ask of one lane, where so many lanes have something due, and so many slots could begin at once. */
+  jobsFor(lanes: number, slots: number): number {
     const most = Math.min(MOST_JOBS, Math.floor(MOST_CHARACTERS / this.#charactersPerJob))
-    return Math.max(this.batch, Math.min(this.#batches * this.#batchSize, most))
+    const batches = Math.max(Math.ceil(this.#batches / lanes), slots)
+    return Math.max(this.batch, Math.min(batches * this.#batchSize, Math.ceil(most / lanes)))
   }
 
   /** Characters that the payloads of so many jobs are likely to have. */
@@ -41,13 +49,14 @@ export class Appetite {
     return jobs * this.#charactersPerJob
   }
 
-  /** What was in hand, and how many ms it took to perform it. */
-  satisfied(rounds: readonly Round[], took: number): void {
+  /** A portion of what was in hand, how many jobs were asked for, and how many ms it took from the claim to its last end. */
+  satisfied(rounds: readonly Round[], asked: number, took: number): void {
     this.#charactersPerJob = charactersPerJob(rounds)
-    if (took > LONGEST_IN_HAND) this.#batches = 1
-    else if (took > SLOW) this.#batches = Math.max(1, Math.floor(this.#batches / 2))
-    else if (took < QUICK && rounds.length >= this.jobs) this.#batches *= 2
-    this.#batches = Math.min(this.#batches, MOST_JOBS)
+    const batches = rounds.length / this.#batchSize
+    if (took > LONGEST_IN_HAND) this.#batches -= batches
+    else if (took > SLOW) this.#batches -= batches / 2
+    else if (took < QUICK && rounds.length >= asked) this.#batches += batches
+    this.#batches = Math.min(Math.max(1, this.#batches), MOST_JOBS)
   }
 }
 

@@ -1,5 +1,5 @@
 /** More does not fit into a timer, which would go off at once. */
-const LONGEST_WAIT = 2 ** 31 - 1
+export const LONGEST_WAIT = 2 ** 31 - 1
 
 /** Wakes everybody who waits for the next ring, or their time has come. */
 export class Bell {

@@ -14,7 +14,6 @@ import { Loop, type Service } from './service.ts'
 import { SilentProcesses } from './silent.ts'
 import type { ShardRef } from './splitter.ts'
 import type { StrandedSessions } from './stranded.ts'
-import type { Shard } from './timetable.ts'
 import { type Ring, ringOf, untilTurn } from './watch.ts'
 
 /** Strays are moved in chunks of this many jobs, one chunk a heartbeat. */
@@ -60,8 +59,8 @@ export interface DealerOptions extends Omit<HoldingsOptions, 'onFreed'> {
 }
 
 /**
- * Keeps this process's part of the shards: it compares live processes and shards, lets go of what is too much, between
- * batches, and takes what is free and its own. It does so in its turn (see watch.ts), when others tell of a change, and at
+ * Keeps this process's part of the shards: it compares live processes and shards, lets go of what is too much, and
+ * takes what is free and its own. It does so in its turn (see watch.ts), when others tell of a change, and at
  * each heartbeat where something of its own is pending.
  */
 export class Dealer implements Service {
@@ -73,7 +72,6 @@ export class Dealer implements Service {
   readonly #silent: SilentProcesses
   #ring: Ring = { size: 1, place: -1 }
   #lockedAs = 0
-  /** Shards also go between two comparisons, when a slot has ended its batch. */
   #told = 0
   #quiet = false
   #soon = false
@@ -102,7 +100,7 @@ export class Dealer implements Service {
     await this.#loop.stop()
   }
 
-  /** Takes nothing new, and lets go of every shard as soon as it isn't busy. */
+  /** Takes nothing new, and lets go of every shard. */
   async quiet(): Promise<void> {
     this.#quiet = true
     await this.#holdings.quiet()
@@ -129,13 +127,8 @@ export class Dealer implements Service {
   locksLost(): void {
     this.#lockedAs = 0
     this.#told = 0
-    this.#options.timetable.clear()
+    this.#holdings.lost()
     this.dealSoon()
-  }
-
-  /** A slot has ended its batch. */
-  async shardFree(shard: Shard): Promise<void> {
-    if (shard.leaving) await this.#holdings.letGo([shard])
   }
 
   async #pass(): Promise<void> {

@@ -3,7 +3,7 @@ import type { Database } from '../postgres/database.ts'
 import { requireLockRoom } from '../postgres/lock-room.ts'
 import { growQueue, listQueues } from '../store/queue.ts'
 import { DEAL, notify } from '../store/wake.ts'
-import type { ServedQueue } from './timetable.ts'
+import type { ServedQueue } from './served-queue.ts'
 
 /**
  * Grows the queues whose definitions name more shards than they have. One that names fewer is told of, and the row holds:

@@ -1,10 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ProcessSight } from '../store/process.ts'
 import type { QueueRow } from '../store/queue.ts'
+import type { ServedQueue } from './served-queue.ts'
 import type { ServedQueues } from './served-queues.ts'
+import { Shard } from './shard.ts'
 import type { ShardLocks } from './shard-locks.ts'
 import type { ShardRef, Share, Splitter } from './splitter.ts'
-import { type ServedQueue, Shard, type Timetable } from './timetable.ts'
+import type { Timetable } from './timetable.ts'
 
 export interface HoldingsOptions {
   readonly timetable: Timetable
@@ -12,11 +14,16 @@ export interface HoldingsOptions {
   readonly splitter: Splitter
   readonly slots: number
   processId(): number
+  /** These shards are no longer ours: what is in hand of them goes back. */
+  onDropped(shards: readonly Shard[]): void
   /** Shards were let go of: others may have them. */
   onFreed(): Promise<void>
 }
 
-/** The shards this process holds: it lets go of what is too much, between batches, and takes what is free and its own. */
+/**
+ * The shards this process holds: it lets go of what is too much, and takes what is free and its own. Batches in work of a shard
+ * that goes go on: their rows are claimed, so that whoever takes the shard passes them over.
+ */
 export class Holdings {
   readonly #options: HoldingsOptions
   #quiet = false
@@ -26,7 +33,7 @@ export class Holdings {
   }
 
   get count(): number {
-    return [...this.#options.timetable.shards].length
+    return this.#options.timetable.size
   }
 
   /** Nothing is taken any more. */
@@ -41,7 +48,7 @@ export class Holdings {
     rows: readonly QueueRow[],
     processes: readonly ProcessSight[],
   ): Promise<{ changed: boolean; missing: boolean }> {
-    for (const shard of this.#options.timetable.shards) if (!queues.has(shard.served)) shard.leaving = true
+    await this.#letGo([...this.#options.timetable.shards].filter(({ served }) => !queues.has(served)))
     let first = 0
     let changed = false
     let missing = 0
@@ -52,7 +59,7 @@ export class Holdings {
       changed = (await this.#giveUp(served, share)) || changed
       if (!this.#quiet) {
         changed = (await this.#take(served, share)) || changed
-        missing += Math.max(0, share.quota - this.#of(served).filter(({ leaving }) => !leaving).length)
+        missing += Math.max(0, share.quota - this.#of(served).length)
       }
       first += row.shards
     }
@@ -60,15 +67,23 @@ export class Holdings {
   }
 
   async letGoOfAll(): Promise<void> {
-    for (const shard of this.#options.timetable.shards) shard.leaving = true
-    await this.#letGoOfLeaving()
+    await this.#letGo([...this.#options.timetable.shards])
   }
 
-  async letGo(shards: readonly Shard[]): Promise<void> {
-    const { timetable, locks, onFreed } = this.#options
-    const held = shards.filter((one) => timetable.get(one.served.queueId, one.shard) === one)
+  /** The locks are gone. */
+  lost(): void {
+    const { timetable, onDropped } = this.#options
+    const shards = [...timetable.shards]
+    timetable.clear()
+    onDropped(shards)
+  }
+
+  async #letGo(shards: readonly Shard[]): Promise<void> {
+    const { timetable, locks, onDropped, onFreed } = this.#options
+    const held = shards.filter(({ isHeld }) => isHeld)
     if (held.length === 0) return
     for (const shard of held) timetable.remove(shard)
+    onDropped(held)
     await locks
       .unlockShards(held.map(({ served, shard }) => ({ queueId: served.queueId, shard })))
       .catch(() => {})
@@ -83,21 +98,16 @@ export class Holdings {
     const same = sharing.every((process) => isDeepStrictEqual(process.queues, sharing[0]!.queues))
     const { queueId } = served
     const shards = Array.from({ length: row.shards }, (_, shard) => ({ queueId, shard }))
-    const holds = ({ shard }: ShardRef) => timetable.get(queueId, shard)?.leaving === false
+    const holds = ({ shard }: ShardRef) => timetable.get(queueId, shard) !== undefined
     return splitter.share({ shards, first, processes: sharing.length, rank, same, holds }, slots)
   }
 
   /** Lets go of what the share has no place for. */
   async #giveUp(served: ServedQueue, { quota, wanted }: Share): Promise<boolean> {
     const keep = new Set(wanted.slice(0, quota).map(({ shard }) => shard))
-    let changed = false
-    for (const shard of this.#of(served)) {
-      if (keep.has(shard.shard) && !this.#quiet) continue
-      shard.leaving = true
-      changed = true
-    }
-    await this.#letGoOfLeaving()
-    return changed
+    const leaving = this.#of(served).filter(({ shard }) => this.#quiet || !keep.has(shard))
+    await this.#letGo(leaving)
+    return leaving.length > 0
   }
 
   /** Takes free shards until the share is full. */
@@ -117,9 +127,5 @@ export class Holdings {
 
   #of(served: ServedQueue): Shard[] {
     return [...this.#options.timetable.shards].filter((shard) => shard.served === served)
-  }
-
-  async #letGoOfLeaving(): Promise<void> {
-    await this.letGo([...this.#options.timetable.shards].filter(({ leaving, busy }) => leaving && !busy))
   }
 }

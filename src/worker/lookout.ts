@@ -1,9 +1,10 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Head, look, survey } from '../store/head.ts'
 import type { Message } from '../store/wake.ts'
 import type { Surveys } from './dealer.ts'
+import { Flag } from './flag.ts'
+import { Lateness } from './lateness.ts'
 import type { ServedQueues } from './served-queues.ts'
 import { Loop, type Service } from './service.ts'
 import type { ShardLocks } from './shard-locks.ts'
@@ -14,15 +15,16 @@ import type { Timetable } from './timetable.ts'
 const SHORTEST_PAUSE = 2
 /** Nothing found for so long: from now on producers are asked to send wake-ups. */
 const CALM_PAUSE = 32
-/** Wake-ups in CROWD_PERIOD ms from which on polling costs everybody less than being woken. */
-const CROWD = 25
-const CROWD_PERIOD = 100
+/** ms from raising the flag to the next look: a push that saw none may be committed later. */
+const FLAG_PAUSE = 16
+/** ms from one cheap look to the next where all slots are at work, and there is more: other queues may have their turn. */
+const BUSY_PAUSE = 10
 /** ms that traffic goes on without wake-ups: after a crowd of them, and where slots were at work. */
 const CROWD_SPELL = 5_000
 const BUSY_SPELL = 1_000
 /** A cheap look may take one part in so many of the time. */
-const LOOK_RATIO = 20
-/** It starts at the cursors: where it is slow, the machine is busy, and waiting longer makes no difference. */
+const LOOK_RATIO = 3
+/** Where it is slow, the machine is busy, and waiting longer makes no difference. */
 const LONGEST_LOOK_PAUSE = 50
 /** A full look may take one part in so many of the time. */
 const SURVEY_RATIO = 25
@@ -47,8 +49,6 @@ export interface LookoutOptions {
   processId(): number
   /** Looking failed; it is tried again. */
   onFailure(error: unknown): void
-  /** Whether a slot is free to take what is found. */
-  idle(): boolean
 }
 
 /**
@@ -62,6 +62,8 @@ export interface LookoutOptions {
 export class Lookout implements Service, Surveys {
   readonly #options: LookoutOptions
   readonly #loop = new Loop(() => this.#pass())
+  readonly #flag: Flag
+  readonly #lateness = new Lateness()
   #pause = SHORTEST_PAUSE
   #nextSurvey = 0
   #notBefore = 0
@@ -72,16 +74,11 @@ export class Lookout implements Service, Surveys {
   /** Poll intervals until the next full look of its own, at rest. */
   #restPolls = 1
   #soon: NodeJS.Timeout | undefined
-  #flagRaised = false
-  /** The queues it was raised for. */
-  #flagged: readonly number[] = []
-  #flagNotBefore = 0
   #couldTake = true
-  #wakeUps = 0
-  #countingSince = 0
 
   constructor(options: LookoutOptions) {
     this.#options = options
+    this.#flag = new Flag(options.locks, options.queues)
   }
 
   start(): Promise<void> {
@@ -96,7 +93,7 @@ export class Lookout implements Service, Surveys {
   /** A slot has nothing to do. */
   slotIdle(): void {
     this.#restPolls = 1
-    if (this.#flagRaised) return
+    if (this.#flag.isRaised) return
     this.#pause = SHORTEST_PAUSE
     clearTimeout(this.#soon)
     this.#soon = setTimeout(() => this.#loop.alarm.ring(), Math.max(0, this.#notBefore - performance.now()))
@@ -134,7 +131,7 @@ export class Lookout implements Service, Surveys {
 
   /** The connection that held the flag broke. */
   flagLost(): void {
-    this.#flagRaised = false
+    this.#flag.lost()
     this.#pause = SHORTEST_PAUSE
   }
 
@@ -146,29 +143,18 @@ export class Lookout implements Service, Surveys {
     }
     const { queueId } = message
     this.#passOn(message.heads.map((head) => ({ queueId, ...head })))
-    this.#countWakeUp()
-  }
-
-  /** Where wake-ups come in crowds, polling is cheaper for all. */
-  #countWakeUp(): void {
-    if (!this.#flagRaised) return
-    const now = performance.now()
-    if (now - this.#countingSince > CROWD_PERIOD) {
-      this.#countingSince = now
-      this.#wakeUps = 0
-    }
-    this.#wakeUps += 1
-    if (this.#wakeUps >= CROWD) this.#loop.alarm.ring()
+    this.#flag.countWakeUp()
+    if (this.#flag.isCrowded) this.#loop.alarm.ring()
   }
 
   async #pass(): Promise<void> {
     try {
-      if (this.#wakeUps >= CROWD) await this.#lowerFlag(CROWD_SPELL)
-      if (this.#isFlagOfOthers()) await this.#lowerFlag(0)
+      if (this.#flag.isCrowded) await this.#lowerFlag(CROWD_SPELL)
+      if (this.#flag.isOfOthers) await this.#lowerFlag(0)
       const found = await this.#search()
-      const canTake = this.#canTake()
+      const canTake = this.#options.timetable.couldTake
       this.#pause = this.#nextPause(found, canTake)
-      if (canTake && this.#isTimeForFlag()) await this.#setFlag(true)
+      if (canTake && this.#isTimeForFlag()) await this.#raiseFlag()
       // Not for a moment alone.
       if (!canTake && !this.#couldTake) await this.#lowerFlag(BUSY_SPELL)
       this.#couldTake = canTake
@@ -185,24 +171,25 @@ export class Lookout implements Service, Surveys {
 
   /** A slot that becomes idle rings. */
   #nextPause(found: boolean, canTake: boolean): number {
-    if (!canTake) return CALM_PAUSE
-    return found && !this.#flagRaised ? SHORTEST_PAUSE : Math.min(this.#pause * 2, this.#options.poll)
+    if (!canTake) return found ? BUSY_PAUSE : CALM_PAUSE
+    return found && !this.#flag.isRaised ? SHORTEST_PAUSE : Math.min(this.#pause * 2, this.#options.poll)
   }
 
   #isTimeForFlag(): boolean {
-    return this.#pause > CALM_PAUSE || performance.now() > this.#flagNotBefore
+    return !this.#flag.isRaised && (this.#pause > CALM_PAUSE || this.#flag.mayRise)
   }
 
-  /** Looks, where that can help, and says whether anything is due that a slot could take. */
+  /** Looks, where that can help, and says whether anything is due. */
   async #search(): Promise<boolean> {
+    const { timetable } = this.#options
     if (this.#isTimeForSurvey()) await this.#survey()
-    else if (this.#canTake() && !this.#rests) await this.#look()
-    return this.#options.timetable.untilNext() === 0
+    else if (timetable.couldTake ? !this.#rests : timetable.hasDue) await this.#look()
+    return timetable.hasDue
   }
 
   /** The flag is up and wake-ups are heard, and that for a while. */
   get #rests(): boolean {
-    return this.#flagRaised && this.#pause >= this.#options.poll && this.#options.hears()
+    return this.#flag.isRaised && this.#pause >= this.#options.poll && this.#options.hears()
   }
 
   #isTimeForSurvey(): boolean {
@@ -221,10 +208,6 @@ export class Lookout implements Service, Surveys {
     }))
   }
 
-  #canTake(): boolean {
-    return this.#options.idle() && this.#options.timetable.hasFreeShard
-  }
-
   async #survey(): Promise<void> {
     const { database, poll, processId } = this.#options
     const startedAt = performance.now()
@@ -240,46 +223,39 @@ export class Lookout implements Service, Surveys {
 
   async #look(): Promise<void> {
     const { database, timetable } = this.#options
-    const lanes = [...timetable.shards]
-      .filter((shard) => !shard.busy)
-      .flatMap((shard) => [...shard.lanes.values()])
+    const span = this.#lateness.span(performance.now())
+    const lanes = timetable.quietLanes.map((lane) => ({ key: lane.key, cursor: lane.before(span) }))
     if (lanes.length === 0) return
     const startedAt = performance.now()
-    this.#passOn(await look(database, lanes))
+    for (const head of await look(database, lanes)) {
+      this.#noteLateness(head)
+      timetable.sight(head, head.performIn)
+    }
     this.#lookCost = performance.now() - startedAt
   }
 
   #passOn(heads: readonly Head[]): void {
-    for (const head of heads) this.#options.timetable.notice(head, head.performIn)
+    for (const head of heads) {
+      this.#noteLateness(head)
+      this.#options.timetable.notice(head, head.performIn)
+    }
   }
 
-  /** A queue was made again: its producers look for a flag under another number. */
-  #isFlagOfOthers(): boolean {
-    return this.#flagRaised && !isDeepStrictEqual(this.#flagged, this.#options.queues.ids)
+  #noteLateness({ queueId, shard, lane, performIn }: Head): void {
+    const late = this.#options.timetable.get(queueId, shard)?.lane(lane).latenessOf(performIn) ?? 0
+    if (late > 0) this.#lateness.note(late, performance.now())
   }
 
-  /** For so many ms, unless it becomes quiet. */
-  #lowerFlag(spell: number): Promise<void> {
-    if (this.#flagRaised) this.#flagNotBefore = performance.now() + spell
-    return this.#setFlag(false)
+  async #lowerFlag(spell: number): Promise<void> {
+    if (!this.#flag.isRaised) return
+    this.#pause = SHORTEST_PAUSE
+    await this.#flag.lower(spell)
   }
 
   /** The last look before waiting is at everything: what was pushed into a lane yet unknown woke nobody. */
-  async #setFlag(raised: boolean): Promise<void> {
-    if (raised === this.#flagRaised) return
-    const { locks, queues } = this.#options
-    this.#flagRaised = raised
-    this.#pause = raised ? CALM_PAUSE : SHORTEST_PAUSE
-    this.#wakeUps = 0
-    try {
-      if (raised) this.#flagged = queues.ids
-      await (raised ? locks.raiseFlag(this.#flagged) : locks.lowerFlag(this.#flagged))
-    } catch (error) {
-      // With its connection the flag is gone.
-      this.#flagRaised = false
-      throw error
-    }
-    if (!raised) return
+  async #raiseFlag(): Promise<void> {
+    this.#pause = FLAG_PAUSE
+    await this.#flag.raise()
     await this.#survey()
     this.#restPolls = 1
   }

@@ -4,7 +4,7 @@ import { optionalFunction, optionalFunctions, rejectUnknownOptions, show, wholeN
 import type { ConnectionConfig } from '../postgres/connection.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import type { ServerMiddleware } from './middleware.ts'
-import { checkScheduler, lag, type Scheduler } from './scheduler.ts'
+import { checkScheduler, fair, type Scheduler } from './scheduler.ts'
 import { dynamic, type Splitter } from './splitter.ts'
 
 export interface WorkerOptions {
@@ -12,7 +12,7 @@ export interface WorkerOptions {
   readonly queues: readonly Queue[]
   /** Units of concurrency. Default 5. */
   readonly slots?: number
-  /** Picks which of its shards a slot serves next. Default `lag()`. */
+  /** Picks which of its shards a slot serves next. Default `fair()`. */
   readonly scheduler?: Scheduler
   /** Deals shards out to processes and slots. Default `dynamic()`. */
   readonly splitter?: Splitter
@@ -77,7 +77,7 @@ export function workerSettings(options: WorkerOptions): WorkerSettings {
   return {
     queues: checkQueues(options.queues),
     slots: whole('slots', 1, 1_000, DEFAULT_SLOTS),
-    scheduler: checkScheduler(options.scheduler ?? lag()),
+    scheduler: checkScheduler(options.scheduler ?? fair()),
     splitter: checkSplitter(options.splitter ?? dynamic()),
     middleware: optionalFunctions(options.middleware, 'worker: middleware'),
     poll: whole('poll', 10, A_DAY, DEFAULT_POLL),

@@ -3,9 +3,11 @@ import type { Database } from '../postgres/database.ts'
 import { isConnectionFailure } from '../postgres/failure.ts'
 import { claimWaiting, patiently } from '../store/patience.ts'
 import type { Identity } from './identity.ts'
+import type { Lane } from './lane.ts'
+import { Portion } from './portion.ts'
 import { Loop, type Service } from './service.ts'
 import type { Settlements } from './settlements.ts'
-import type { Lane, Timetable } from './timetable.ts'
+import type { Timetable } from './timetable.ts'
 
 /** ms that a row is waited for at first; then twice as long each time. */
 const FIRST_WAIT = 50
@@ -41,8 +43,8 @@ export class Patience implements Service {
   readonly #options: PatienceOptions
   readonly #loop = new Loop(() => this.#pass())
   #overdue: Overdue[] = []
-  /** Lanes that something was brought for. */
-  readonly #waiting = new Set<Lane>()
+  /** What was brought for lanes, and has not begun. */
+  readonly #waiting = new Map<Portion, Lane>()
 
   constructor(options: PatienceOptions) {
     this.#options = options
@@ -55,7 +57,7 @@ export class Patience implements Service {
   /** Gives back what has not begun. */
   async stop(): Promise<void> {
     await this.#loop.stop()
-    for (const lane of this.#waiting) this.#giveBack(lane)
+    for (const portion of this.#waiting.keys()) this.#giveBack(portion)
   }
 
   waitFor(lane: Lane, performIn: number): void {
@@ -65,9 +67,9 @@ export class Patience implements Service {
   }
 
   async #pass(): Promise<void> {
-    for (const lane of this.#waiting) {
-      if (lane.brought && !this.#mayBegin(lane, lane.brought.processId)) this.#giveBack(lane)
-      if (!lane.brought) this.#waiting.delete(lane)
+    for (const [portion, lane] of this.#waiting) {
+      if (!portion.isEmpty && !this.#mayBegin(lane, portion.processId)) this.#giveBack(portion)
+      if (portion.isEmpty) this.#waiting.delete(portion)
     }
     const overdue = this.#next()
     if (overdue) await this.#claim(overdue)
@@ -78,7 +80,8 @@ export class Patience implements Service {
   #next(): Overdue | undefined {
     const { identity } = this.#options
     this.#overdue = this.#overdue.filter(({ lane }) => this.#mayBegin(lane, identity.processId))
-    return this.#overdue.filter(({ lane }) => !lane.brought).sort((a, b) => a.waits - b.waits)[0]
+    const served = new Set(this.#waiting.values())
+    return this.#overdue.filter(({ lane }) => !served.has(lane)).sort((a, b) => a.waits - b.waits)[0]
   }
 
   /** The claim counts as a round from before it is sent: whom its row belongs to does not retire meanwhile. */
@@ -95,12 +98,12 @@ export class Patience implements Service {
       const rounds = await patiently(database, timeout, (tx) => claimWaiting(database, tx, processId, passed))
       if (!rounds) return
       this.#forget(overdue)
-      if (rounds.length > 0) {
-        identity.took(processId, rounds.length)
-        lane.brought = { processId, rounds }
-        this.#waiting.add(lane)
-        timetable.bell.ring()
-      }
+      if (rounds.length === 0) return
+      identity.took(processId, rounds.length)
+      const portion = new Portion(processId, rounds, 1, Number.POSITIVE_INFINITY)
+      this.#waiting.set(portion, lane)
+      lane.bringFirst(portion)
+      timetable.file(lane)
     } catch (error) {
       // What is due is found again.
       this.#forget(overdue)
@@ -115,18 +118,20 @@ export class Patience implements Service {
     this.#overdue = this.#overdue.filter((one) => one !== overdue)
   }
 
-  /** Meanwhile the worker may have been told to stop, its lease may have ended, or the shard may be to go or gone. */
+  /** Meanwhile the worker may have been told to stop, its lease may have ended, or the shard may be gone. */
   #mayBegin({ shard }: Lane, processId: number): boolean {
-    const { identity, ready, timetable } = this.#options
-    const isHeld = timetable.get(shard.served.queueId, shard.shard) === shard && !shard.leaving
-    return isHeld && ready() && processId === identity.processId
+    const { identity, ready } = this.#options
+    return shard.isHeld && ready() && processId === identity.processId
   }
 
-  #giveBack(lane: Lane): void {
-    const brought = lane.takeBrought()
-    if (!brought) return
+  #giveBack(portion: Portion): void {
+    const lane = this.#waiting.get(portion)!
     const { served, shard } = lane.shard
-    const claimant = { served, processId: brought.processId, shard, slot: 0, startedAt: performance.now() }
-    this.#options.settlements.settle(claimant, { completed: [], failed: [], released: brought.rounds })
+    const released = portion.takeRest()
+    lane.drop(portion)
+    if (released.length === 0) return
+    const { processId } = portion
+    const claimant = { served, processId, shard, slot: 0, startedAt: performance.now() }
+    this.#options.settlements.settle(claimant, { completed: [], failed: [], released })
   }
 }

@@ -11,8 +11,8 @@ import { VERSION } from '../version.ts'
 import { growQueues } from './growth.ts'
 import type { LeaseOptions } from './lease.ts'
 import type { WorkerHome, WorkerSettings } from './options.ts'
+import { ServedQueue } from './served-queue.ts'
 import { ServedQueues } from './served-queues.ts'
-import type { ServedQueue } from './timetable.ts'
 
 const MAX_LOCK_TIMEOUT = 500
 
@@ -47,8 +47,8 @@ async function serveQueues(
   logger: Logger,
 ): Promise<ServedQueues> {
   const served: ServedQueue[] = []
-  for (const queue of queues) {
-    served.push({ queue, queueId: await ensureQueue(database, queue.name, queue.shards) })
+  for (const [place, queue] of queues.entries()) {
+    served.push(new ServedQueue(queue, await ensureQueue(database, queue.name, queue.shards), place))
   }
   await growQueues(database, served, logger)
   return new ServedQueues(database, logger, served)

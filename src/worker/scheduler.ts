@@ -8,49 +8,106 @@ export interface Candidate {
   readonly lane: number
   /** ms since its oldest job became due, above 0. */
   readonly lag: number
+  /** A claim of it is under way, and nothing is in hand: who picks it waits some milliseconds. Default false. */
+  readonly isClaimed?: boolean
 }
 
 /**
  * Picks what a slot serves next: one of the candidates, the very object, or none. They come in the order of the queues, then by
- * shard and lane. One that throws picks none.
+ * shard and lane. It is asked before each batch. One that throws picks none.
  */
 export interface Scheduler {
   pick<C extends Candidate>(candidates: readonly C[]): C | undefined
-  /**
-   * Whether a slot may take several batches of what was picked, where handlers are done with them in a few
-   * milliseconds. Default false: it picks before each batch.
-   */
-  readonly takesAhead?: boolean
 }
 
-/** The default: what has waited longest. */
-export function lag(): Scheduler {
-  return { pick: longestWaiting, takesAhead: true }
-}
-
-/** Round robin over the shards. */
-export function seq(): Scheduler {
-  let last: Candidate | undefined
+/** The default: every queue has its turn, and within a queue every lane, lane n a (n + 1)th as often as lane 0. */
+export function fair(): Scheduler {
+  const queues = new Turns<string>()
+  const lanesOf = new Map<string, Turns<number>>()
   return {
     pick(candidates) {
-      const next =
-        candidates.find((candidate) => last && isAfter(candidate, last, candidates)) ?? candidates[0]
-      last = next
-      return next
+      const queue = queues.next(candidates, queueOf)
+      if (queue === undefined) return undefined
+      const turns = lanesOf.get(queue) ?? new Turns()
+      lanesOf.set(queue, turns)
+      const own = candidates.filter((candidate) => candidate.queue === queue)
+      const lane = turns.next(own, laneOf)!
+      queues.take(queue, 1)
+      turns.take(lane, lane + 1)
+      return bestOf(own.filter((candidate) => candidate.lane === lane))
     },
   }
 }
 
-/** Whether a round that stands at `last` reaches `candidate` before it starts over. */
-function isAfter(candidate: Candidate, last: Candidate, candidates: readonly Candidate[]): boolean {
-  const queues = [...new Set(candidates.map(({ queue }) => queue))]
-  const place = (of: Candidate) => [queues.indexOf(of.queue), of.shard, of.lane]
-  const [a, b] = [place(candidate), place(last)]
-  const differing = a.findIndex((value, index) => value !== b[index])
-  return differing >= 0 && a[differing]! > b[differing]!
+/**
+ * Start-time fair queueing (Goyal, Vin and Cheng, 1996). What is picked pays with virtual time, and what has paid least is next.
+ * The clock stands where the last one began: who had nothing due meanwhile comes soon, and has saved up nothing.
+ */
+class Turns<Key> {
+  readonly #finish = new Map<Key, number>()
+  #now = 0
+
+  next<C>(candidates: readonly C[], keyOf: (candidate: C) => Key): Key | undefined {
+    let next: Key | undefined
+    let earliest = Number.POSITIVE_INFINITY
+    let last: Key | undefined
+    for (const candidate of candidates) {
+      const key = keyOf(candidate)
+      if (key === last) continue
+      last = key
+      const start = this.#startOf(key)
+      if (start >= earliest) continue
+      earliest = start
+      next = key
+    }
+    return next
+  }
+
+  take(key: Key, price: number): void {
+    this.#now = this.#startOf(key)
+    this.#finish.set(key, this.#now + price)
+  }
+
+  #startOf(key: Key): number {
+    return Math.max(this.#finish.get(key) ?? 0, this.#now)
+  }
 }
 
-/** A weight for a queue as a whole, or for each of its lanes. */
+/** What has waited longest, of all queues: one queue's backlog goes before what came later into others. */
+export function lag(): Scheduler {
+  return {
+    pick(candidates) {
+      const longest = longestWaiting(candidates)
+      return longest && inPlaceOf(longest, candidates)
+    },
+  }
+}
+
+/** Round robin over the shards and their lanes. */
+export function seq(): Scheduler {
+  const queues = new Map<string, number>()
+  let last: Candidate | undefined
+  const rank = ({ queue }: Candidate) => {
+    if (!queues.has(queue)) queues.set(queue, queues.size)
+    return queues.get(queue)!
+  }
+  const compare = (a: Candidate, b: Candidate) => rank(a) - rank(b) || a.shard - b.shard || a.lane - b.lane
+  return {
+    pick<C extends Candidate>(candidates: readonly C[]) {
+      let first: C | undefined
+      let next: C | undefined
+      for (const candidate of candidates) {
+        if (!first || compare(candidate, first) < 0) first = candidate
+        if (last && compare(candidate, last) > 0 && (!next || compare(candidate, next) < 0)) next = candidate
+      }
+      const pick = next ?? first
+      last = pick && { ...pick }
+      return pick
+    },
+  }
+}
+
+/** A weight for a queue as a whole, which its lanes share, or for each of its lanes. */
 export type Weights = Readonly<Record<string, number | Readonly<Record<number, number>>>>
 
 /**
@@ -65,49 +122,75 @@ export function weighted(weights: Weights): Scheduler {
       throw new OptionError(`weighted: the weight of "${queue}" must be a number above 0, not ${show(one)}`)
     }
   }
-  const weightOf = ({ queue, lane }: Candidate) => {
+  const weightOf = (queue: string, lane: number, lanes: number) => {
     const weight = Object.hasOwn(weights, queue) ? weights[queue]! : 1
-    return typeof weight === 'object' ? (weight[lane] ?? 1) : weight
+    return typeof weight === 'object' ? (weight[lane] ?? 1) : weight / lanes
   }
   return {
     pick(candidates) {
-      const classes = byClass(candidates)
-      let ticket =
-        Math.random() * [...classes.values()].reduce((sum, members) => sum + weightOf(members[0]!), 0)
-      for (const members of classes.values()) {
-        ticket -= weightOf(members[0]!)
-        if (ticket < 0) return longestWaiting(members)
+      const classes = [...groups(candidates, queueOf)].flatMap(([queue, members]) => {
+        const lanes = groups(members, laneOf)
+        return [...lanes].map(([lane, own]) => ({ own, weight: weightOf(queue, lane, lanes.size) }))
+      })
+      let ticket = Math.random() * classes.reduce((sum, { weight }) => sum + weight, 0)
+      for (const { own, weight } of classes) {
+        ticket -= weight
+        if (ticket < 0) return bestOf(own)
       }
-      return longestWaiting(candidates)
+      return bestOf(candidates)
     },
   }
 }
 
-/** The candidates of each queue and lane. */
-function byClass<C extends Candidate>(candidates: readonly C[]): Map<string, C[]> {
-  const classes = new Map<string, C[]>()
+function groups<C, Key>(candidates: readonly C[], keyOf: (candidate: C) => Key): Map<Key, C[]> {
+  const found = new Map<Key, C[]>()
   for (const candidate of candidates) {
-    const key = `${candidate.lane} ${candidate.queue}`
-    const members = classes.get(key)
+    const key = keyOf(candidate)
+    const members = found.get(key)
     if (members) members.push(candidate)
-    else classes.set(key, [candidate])
+    else found.set(key, [candidate])
   }
-  return classes
+  return found
 }
 
 /** Queues in the order given, those not named last; within a queue the lower lane first. */
 export function strict(queues: readonly string[]): Scheduler {
-  const rank = ({ queue, lane }: Candidate) => {
-    const place = queues.indexOf(queue)
-    return (place < 0 ? queues.length : place) * 40_000 + lane
-  }
+  const ranks = new Map(queues.map((queue, place) => [queue, place]))
+  const rank = ({ queue, lane }: Candidate) => (ranks.get(queue) ?? queues.length) * 40_000 + lane
   return {
     pick(candidates) {
-      const first = Math.min(...candidates.map(rank))
-      return longestWaiting(candidates.filter((candidate) => rank(candidate) === first))
+      let first = candidates[0]
+      for (const candidate of candidates) {
+        const difference = rank(candidate) - rank(first!)
+        if (difference < 0 || (difference === 0 && candidate.lag > first!.lag)) first = candidate
+      }
+      return first && inPlaceOf(first, candidates)
     },
-    takesAhead: true,
   }
+}
+
+function queueOf({ queue }: Candidate): string {
+  return queue
+}
+
+function laneOf({ lane }: Candidate): number {
+  return lane
+}
+
+/** Of one queue and lane: shards are all the same, so one that is claimed just now can wait. */
+function bestOf<C extends Candidate>(candidates: readonly C[]): C | undefined {
+  const longest = longestWaiting(candidates)
+  return longest?.isClaimed ? (longestWaiting(candidates.filter(isReady)) ?? longest) : longest
+}
+
+/** The pick, or another shard of its queue and lane that has something in hand. */
+function inPlaceOf<C extends Candidate>(pick: C, candidates: readonly C[]): C | undefined {
+  if (!pick.isClaimed) return pick
+  return bestOf(candidates.filter(({ queue, lane }) => queue === pick.queue && lane === pick.lane))
+}
+
+function isReady({ isClaimed }: Candidate): boolean {
+  return !isClaimed
 }
 
 function longestWaiting<C extends Candidate>(candidates: readonly C[]): C | undefined {
@@ -120,6 +203,6 @@ function longestWaiting<C extends Candidate>(candidates: readonly C[]): C | unde
 export function checkScheduler(scheduler: Scheduler): Scheduler {
   if (typeof scheduler?.pick === 'function') return scheduler
   throw new OptionError(
-    `scheduler must have a method \`pick\`: use lag(), seq(), weighted() or strict(), or write one`,
+    `scheduler must have a method \`pick\`: use fair(), lag(), seq(), weighted() or strict(), or write one`,
   )
 }

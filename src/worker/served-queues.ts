@@ -1,7 +1,7 @@
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import { ensureQueue, listQueues, type QueueRow } from '../store/queue.ts'
-import type { ServedQueue } from './timetable.ts'
+import { ServedQueue } from './served-queue.ts'
 
 /**
  * The queues of a worker, each with the number its row has now. Somebody may delete a row, by hand or where nobody
@@ -45,7 +45,7 @@ export class ServedQueues implements Iterable<ServedQueue> {
         { queue: row.name, was: served.queueId, is: row.queueId },
         'the row of the queue was deleted and made again: serving the new one',
       )
-      return { queue: served.queue, queueId: row.queueId }
+      return new ServedQueue(served.queue, row.queueId, served.place)
     })
     return rows
   }

@@ -1,15 +1,18 @@
 import { isConnectionFailure } from '../postgres/failure.ts'
+import { UnderWay } from '../promises.ts'
 import type { Claim, Round } from '../store/claim.ts'
-import { LONGEST_IN_HAND } from './appetite.ts'
 import { workOff } from './batch.ts'
 import type { Exchange } from './exchange.ts'
+import type { Lane } from './lane.ts'
 import { Loading, type LoadingOptions } from './loading.ts'
 import { Patience, type PatienceOptions } from './patience.ts'
 import { Abort } from './perform.ts'
+import { Portion } from './portion.ts'
 import type { Running, RunningBatch } from './running.ts'
+import type { ServedQueue } from './served-queue.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { Claimant } from './settlements.ts'
-import type { Lane } from './timetable.ts'
+import type { Shard } from './shard.ts'
 import type { BatchSettings } from './transaction.ts'
 
 /** Who took what is in hand. */
@@ -22,15 +25,14 @@ export interface ServingOptions extends PatienceOptions, LoadingOptions {
   readonly clock: ServerClock
   /** ms until a lane is tried again whose claim failed. */
   readonly poll: number
-  /** Whether several batches of a lane may be taken at once. */
-  readonly takesAhead: boolean
 }
 
-/** What a slot does with a lane: claim a batch, work it off, have its outcome stored. */
+/** What a slot does with a lane: take a batch of what is in hand, or claim, perform it, and have its outcome stored. */
 export class Serving {
   readonly patience: Patience
   readonly #options: ServingOptions
   readonly #loading: Loading
+  readonly #claims = new UnderWay()
 
   constructor(options: ServingOptions) {
     this.#options = options
@@ -38,94 +40,151 @@ export class Serving {
     this.#loading = new Loading(options)
   }
 
-  /** The claim counts as a round from before it is sent: whom its rows belong to does not retire meanwhile. */
   async serve(lane: Lane, slot: number): Promise<void> {
-    const { identity } = this.#options
-    const { processId } = identity
-    const brought = lane.takeBrought()
-    if (brought) {
-      const hand = { served: lane.shard.served, processId: brought.processId, shard: lane.shard.shard, slot }
-      return this.#begin(lane, hand, brought.rounds)
+    const portion = lane.hand[0] ?? (await this.#claimed(lane))
+    if (portion) await this.#begin(lane, portion, slot)
+  }
+
+  /** The shard goes, or the worker takes nothing new: what has not begun is free for others. */
+  recall(shards: Iterable<Shard>): void {
+    for (const shard of shards) {
+      for (const lane of shard.lanes.values())
+        for (const portion of [...lane.hand]) this.#giveBack(lane, portion)
     }
+  }
+
+  /** Resolves when no claim is under way. What they bring once no work may begin goes back. */
+  async claimsEnded(): Promise<void> {
+    await this.#claims.ended()
+  }
+
+  /** What the next claim brings, or the one that is under way. */
+  async #claimed(lane: Lane): Promise<Portion | undefined> {
+    const { timetable } = this.#options
+    lane.claim ??= this.#claims.watch(this.#claim(lane))
+    lane.isAwaited = true
+    timetable.file(lane)
+    await lane.claim
+    lane.isAwaited = false
+    const [portion] = lane.hand
+    // Whoever begins with it tells the others of the rest.
+    if (!portion) timetable.file(lane)
+    return portion
+  }
+
+  /** The claim counts as a round from before it is sent: whom its rows belong to does not retire meanwhile. */
+  async #claim(lane: Lane): Promise<void> {
+    const { identity, clock } = this.#options
+    const { processId } = identity
+    lane.claimBegins()
     identity.took(processId, 1)
     try {
-      const taken = await this.#claim(lane, processId)
-      if (!taken || taken.rounds.length === 0) return
-      const { served, shard } = lane.shard
-      identity.took(processId, taken.rounds.length)
-      await this.#begin(lane, { served, processId, shard, slot }, taken.rounds)
+      const count = this.#countFor(lane)
+      const taken = await this.#ask(lane, processId, count)
+      lane.claimEnded(taken, clock.now())
+      if (lane.overdue !== undefined) this.patience.waitFor(lane, lane.overdue)
+      if (taken.rounds.length > 0) this.#bring(lane, processId, taken.rounds, count)
+    } catch (error) {
+      await this.#claimFailed(lane, error)
     } finally {
+      lane.claim = undefined
       identity.gave(processId, 1)
     }
   }
 
-  async #claim(lane: Lane, processId: number): Promise<Claim | undefined> {
-    const { exchange, clock, logger, events, poll, takesAhead, onLostAnswer } = this.#options
-    const { queue } = lane.shard.served
-    lane.claimBegins()
-    try {
-      const { key, cursor, appetite } = lane
-      const { maxPayloads, maxBytes } = queue
-      const count = takesAhead ? appetite.jobs : appetite.batch
-      const wish = { key, cursor, count, maxPayloads, maxBytes }
-      const jobs = Math.min(count, lane.likely)
-      const taken = await exchange.claim(processId, wish, { jobs, size: appetite.likelySize(jobs) })
-      lane.claimEnded(taken, clock.now())
-      if (lane.overdue !== undefined) this.patience.waitFor(lane, lane.overdue)
-      return taken
-    } catch (error) {
-      logger.warn({ error: (error as Error).message, queue: queue.name }, 'claiming failed')
-      events.emit('failure', error)
-      lane.postpone(clock.now() + poll * 1000)
-      if (isConnectionFailure(error)) await onLostAnswer()
-      return undefined
-    }
+  /** Where handlers are quick, the next claim is answered when what is in hand has begun. */
+  #claimAhead(lane: Lane): void {
+    const { timetable, clock } = this.#options
+    if (!lane.shard.served.appetite.isLarge || !lane.isLow(clock.now())) return
+    lane.claim = this.#claims.watch(this.#claim(lane))
+    void lane.claim.then(() => lane.isAwaited || timetable.file(lane))
   }
 
-  async #begin(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
-    const { events } = this.#options
-    const queue = hand.served.queue.name
+  /** As many as are done in a few milliseconds, or as there are slots that sleep: they begin at once. */
+  #countFor({ shard: { served } }: Lane): number {
+    const { timetable } = this.#options
+    return served.appetite.jobsFor(timetable.dueLanes + 1, 1 + Math.min(timetable.spareSlots, served.room))
+  }
+
+  #ask({ key, cursor, likely, shard }: Lane, processId: number, count: number): Promise<Claim> {
+    const { queue, appetite } = shard.served
+    const { maxPayloads, maxBytes } = queue
+    const wish = { key, cursor, count, maxPayloads, maxBytes }
+    const jobs = Math.min(count, likely)
+    return this.#options.exchange.claim(processId, wish, { jobs, size: appetite.likelySize(jobs) })
+  }
+
+  async #claimFailed(lane: Lane, error: unknown): Promise<void> {
+    const { clock, logger, events, poll, onLostAnswer } = this.#options
+    const queue = lane.shard.served.queue.name
+    logger.warn({ error: (error as Error).message, queue }, 'claiming failed')
+    events.emit('failure', error)
+    lane.claimFailed(clock.now() + poll * 1000)
+    if (isConnectionFailure(error)) await onLostAnswer()
+  }
+
+  #bring(lane: Lane, processId: number, rounds: readonly Round[], asked: number): void {
+    const { identity, events } = this.#options
+    const queue = lane.shard.served.queue.name
+    identity.took(processId, rounds.length)
     for (const { rescued, id, crashes } of rounds) if (rescued) events.emit('rescued', { queue, id, crashes })
-    const startedAt = performance.now()
-    await this.#play(lane, hand, [...rounds], startedAt + LONGEST_IN_HAND)
-    lane.appetite.satisfied(rounds, performance.now() - startedAt)
+    const portion = new Portion(processId, rounds, asked)
+    lane.bring(portion)
+    if (!this.#mayBegin(lane, processId)) this.#giveBack(lane, portion)
+    else portion.timer = setTimeout(() => this.#giveBack(lane, portion), portion.until - performance.now())
   }
 
-  /** One batch after the other. What has not begun by `until`, while a handler runs or because one did, is given back. */
-  async #play(lane: Lane, hand: Hand, left: Round[], until: number): Promise<void> {
-    const { batchSize } = hand.served.queue
-    const giveBack = () => this.#giveBack(hand, left.splice(0))
-    let timer: NodeJS.Timeout | undefined
-    if (!this.#mayBegin(lane, hand)) giveBack()
-    while (left.length > 0) {
-      const taken = takeBatch(left, batchSize)
-      if (left.length > 0) timer ??= setTimeout(giveBack, until - performance.now())
-      if (taken[0]!.toLoad) await this.#loadAndWorkOff(lane, hand, taken[0]!)
-      else await this.#workOff(lane, hand, taken)
-      // A timer does not come between handlers that leave the event loop no turn.
-      if (left.length > 0 && (!this.#mayBegin(lane, hand) || performance.now() > until)) giveBack()
-    }
-    clearTimeout(timer)
+  /** What has not begun in time, while handlers run or because they did, is given back. */
+  async #begin(lane: Lane, portion: Portion, slot: number): Promise<void> {
+    const { timetable } = this.#options
+    const { served, shard } = lane.shard
+    // Somebody else may have taken all of it since it was brought.
+    if (portion.isEmpty) return
+    // A timer does not come between handlers that leave the event loop no turn.
+    if (!this.#mayBegin(lane, portion.processId) || performance.now() > portion.until)
+      return this.#giveBack(lane, portion)
+    const taken = portion.take(served.queue.batchSize)
+    if (portion.isEmpty) lane.drop(portion)
+    this.#claimAhead(lane)
+    timetable.file(lane)
+    const hand = { served, processId: portion.processId, shard, slot }
+    if (taken[0]!.toLoad) await this.#loadAndWorkOff(lane, hand, taken[0]!)
+    else await this.#workOff(lane, hand, taken)
+    this.#ended(portion, served, taken.length)
+  }
+
+  #ended(portion: Portion, { appetite }: ServedQueue, count: number): void {
+    if (!portion.ended(count)) return
+    appetite.satisfied(portion.rounds, portion.asked, performance.now() - portion.claimedAt)
+  }
+
+  #giveBack(lane: Lane, portion: Portion): void {
+    const { served, shard } = lane.shard
+    const rest = portion.takeRest()
+    lane.drop(portion)
+    this.#release({ served, processId: portion.processId, shard, slot: 0 }, rest)
+    this.#ended(portion, served, rest.length)
+    this.#options.timetable.file(lane)
   }
 
   async #loadAndWorkOff(lane: Lane, hand: Hand, round: Round): Promise<void> {
     const claimant = { ...hand, startedAt: performance.now() }
-    const loaded = await this.#loading.load(claimant, round, () => this.#mayBegin(lane, hand))
+    const loaded = await this.#loading.load(claimant, round, () => this.#mayBegin(lane, hand.processId))
     if (loaded) await this.#workOffOrGiveBack(lane, hand, [loaded])
   }
 
   async #workOffOrGiveBack(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
-    if (this.#mayBegin(lane, hand)) await this.#workOff(lane, hand, rounds)
-    else this.#giveBack(hand, rounds)
+    if (this.#mayBegin(lane, hand.processId)) await this.#workOff(lane, hand, rounds)
+    else this.#release(hand, rounds)
   }
 
-  /** Meanwhile the worker may have been told to stop, its lease may have ended, or the shard may be to go. */
-  #mayBegin({ shard }: Lane, { processId }: Hand): boolean {
+  /** Meanwhile the worker may have been told to stop, its lease may have ended, or the shard may be gone. */
+  #mayBegin({ shard }: Lane, processId: number): boolean {
     const { identity, ready } = this.#options
-    return ready() && processId === identity.processId && !shard.leaving
+    return ready() && processId === identity.processId && shard.isHeld
   }
 
-  #giveBack(hand: Hand, released: readonly Round[]): void {
+  #release(hand: Hand, released: readonly Round[]): void {
     if (released.length === 0) return
     const claimant = { ...hand, startedAt: performance.now() }
     this.#options.settlements.settle(claimant, { completed: [], failed: [], released })
@@ -155,12 +214,4 @@ export class Serving {
     }
     for (const part of parts) await this.#workOffOrGiveBack(lane, hand, part)
   }
-}
-
-/** The next of what is in hand: those that came with the claim, or one that is to be loaded, alone. */
-function takeBatch(left: Round[], batchSize: number): Round[] {
-  const most = Math.min(batchSize, left.length)
-  let count = 1
-  while (count < most && !left[0]!.toLoad && !left[count]!.toLoad) count += 1
-  return left.splice(0, count)
 }

@@ -11,8 +11,9 @@ import type { Exchange } from './exchange.ts'
 import { Kept } from './kept.ts'
 import type { FailedRound, Outcome } from './outcome.ts'
 import { isTravelling, type Piece, storeIn } from './piece.ts'
+import type { ServedQueue } from './served-queue.ts'
 import { Loop, type Service } from './service.ts'
-import type { ServedQueue, Timetable } from './timetable.ts'
+import type { Timetable } from './timetable.ts'
 
 /** Whose rounds they are: a slot's batch, begun at `startedAt` ms of the monotonic clock. */
 export interface Claimant {
@@ -215,8 +216,7 @@ export class Settlements implements Service {
   }
 
   /**
-   * A job that waits again may be due before the cursor. Stored late, no slot is awake to see it; or its shard is somebody
-   * else's by now, who is told.
+   * A job that waits again may be due before the cursor. Or its shard is somebody else's by now, who is told.
    */
   #notice(exceptions: readonly Exception[]): void {
     const others: Head[] = []

@@ -2,10 +2,11 @@ import { describeError, OptionError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
 import { show } from '../options.ts'
 import { ignoreRejection } from '../promises.ts'
-import type { Bell } from './bell.ts'
+import { Bell } from './bell.ts'
+import type { DueLane, Lane } from './lane.ts'
 import type { Scheduler } from './scheduler.ts'
 import { Loop, type Service } from './service.ts'
-import type { DueLane, Lane, Shard, Timetable } from './timetable.ts'
+import type { Timetable } from './timetable.ts'
 
 /** ms after which a slot asks again whether it may take work: a lease may be renewed at the last moment. */
 const UNREADY_PAUSE = 250
@@ -19,30 +20,23 @@ export interface SlotOptions {
   readonly logger: Logger
   /** Whether new work may be taken at all. */
   ready(): boolean
-  /** Takes a batch of the lane and works it off. */
-  serve(lane: Lane, slot: Slot): Promise<void>
+  /** Takes a batch of the lane and works it off. What it takes of what is in hand, it takes before it returns. */
+  serve(lane: Lane, slot: number): Promise<void>
   onIdle(): void
   /** The scheduler threw, or picked what it was not given. */
   onFailure(error: unknown): void
-  /** The slot has ended its batch of the shard. */
-  onFree(shard: Shard): unknown
 }
 
-/** One unit of concurrency: pick a lane, serve it, again; wait where nothing is due. */
+/** One unit of concurrency: pick a lane, serve it, again; sleep where nothing is due. */
 export class Slot implements Service {
-  readonly index: number
   readonly #options: SlotOptions
-  readonly #bell: Bell
-  readonly #loop: Loop
-  idle = true
+  readonly #bell = new Bell()
+  readonly #loop = new Loop(() => this.#pass(), this.#bell)
   /** Since its last pick the scheduler has failed. */
   #failing = false
 
   constructor(options: SlotOptions) {
-    this.index = options.index
     this.#options = options
-    this.#bell = options.timetable.bell
-    this.#loop = new Loop(() => this.#pass(), this.#bell)
   }
 
   start(): Promise<void> {
@@ -55,22 +49,19 @@ export class Slot implements Service {
   }
 
   async #pass(): Promise<void> {
-    const { timetable, ready, serve } = this.#options
+    const { index, timetable, ready, serve } = this.#options
     if (!ready()) return this.#rest(UNREADY_PAUSE)
-    const due = timetable.due(this.index)
+    const due = timetable.due(index)
     // A scheduler may empty the list that it is given.
     const declined = due.length > 0
     const pick = this.#pick(due)
-    if (!pick) return this.#rest(declined ? DECLINED_PAUSE : timetable.untilNext(this.index))
-    const { shard } = pick.of
-    shard.busy = true
-    try {
-      await serve(pick.of, this)
-    } finally {
-      shard.busy = false
-      this.#bell.ring()
-      await this.#options.onFree(shard)
-    }
+    if (!pick) return this.#rest(declined ? DECLINED_PAUSE : undefined)
+    const { served } = pick.of.shard
+    timetable.begins(served)
+    const ended = serve(pick.of, index)
+    timetable.wakeNext()
+    await ended
+    timetable.ends(served)
   }
 
   /** A scheduler may be the user's: one that throws, or picks what it was not given, declines. */
@@ -101,9 +92,8 @@ export class Slot implements Service {
   }
 
   async #rest(pause: number | undefined): Promise<void> {
-    this.idle = true
-    this.#options.onIdle()
-    await this.#bell.wait(pause === Number.POSITIVE_INFINITY ? undefined : pause)
-    this.idle = false
+    const { index, timetable, onIdle } = this.#options
+    onIdle()
+    await timetable.sleep(index, this.#bell, pause)
   }
 }

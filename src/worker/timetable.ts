@@ -1,156 +1,32 @@
-import type { Queue } from '../queue.ts'
-import type { Claim, Cursor, LaneKey, Round } from '../store/claim.ts'
-import { Appetite } from './appetite.ts'
-import { Bell } from './bell.ts'
-import type { Candidate } from './scheduler.ts'
+import TinyQueue from 'tinyqueue'
+import type { LaneKey } from '../store/claim.ts'
+import { type Bell, LONGEST_WAIT } from './bell.ts'
+import type { DueLane, Lane } from './lane.ts'
+import type { ServedQueue } from './served-queue.ts'
 import type { ServerClock } from './server-clock.ts'
+import type { Shard } from './shard.ts'
 
-/** A queue as this worker knows it: its definition and its row. */
-export interface ServedQueue {
-  readonly queueId: number
-  readonly queue: Queue
+/** A time at which a lane may be due; it counts as long as the lane says the same. */
+interface Appointment {
+  readonly at: number
+  readonly lane: Lane
 }
 
-/** ms between tries to get a row that others hold. */
-const MAX_BLOCKED_PAUSE = 200
-
-const START: Cursor = { after: null, afterId: '' }
-
-/** Claims that pass a job over, after which its row is waited for. */
-const PASSES = 2
-
-/** What was claimed for a lane apart from its slots: it waits for the next of them. */
-export interface Brought {
-  readonly processId: number
-  readonly rounds: Round[]
-}
-
-/** What is known of a lane: when its next job is due, and how far it has been taken. */
-export class Lane {
-  readonly shard: Shard
-  readonly key: LaneKey
-  cursor = START
-  brought: Brought | undefined
-  #head = Number.POSITIVE_INFINITY
-  readonly appetite: Appetite
-  /** The earliest time heard of since the claim under way began: its answer may not know of it yet. */
-  #heard = Number.POSITIVE_INFINITY
-  #blockedClaims = 0
-  /** When the job was due that the last claims have passed over, and how many they were. */
-  #passed: number | undefined
-  #passes = 0
-  #taken = 0
-
-  constructor(shard: Shard, lane: number) {
-    this.shard = shard
-    this.key = { queueId: shard.served.queueId, shard: shard.shard, lane }
-    this.appetite = new Appetite(shard.served.queue.batchSize)
-  }
-
-  /** Microseconds since 1970; Infinity: nothing to come is known. */
-  get head(): number {
-    const [brought] = this.brought?.rounds ?? []
-    return Math.min(this.#head, brought?.performIn ?? Number.POSITIVE_INFINITY)
-  }
-
-  /** A job may be due at `performIn`; the cursor goes back before it where it has passed. Says if that is earlier. */
-  notice(performIn: number): boolean {
-    const earlier = performIn < this.#head
-    this.#head = Math.min(this.#head, performIn)
-    this.#heard = Math.min(this.#heard, performIn)
-    if (this.cursor.after !== null && performIn <= this.cursor.after) this.#rewind(performIn)
-    return earlier
-  }
-
-  /** How many jobs a claim may bring: twice as many as the last one, and one for what came meanwhile. */
-  get likely(): number {
-    return 2 * this.#taken + 1
-  }
-
-  claimBegins(): void {
-    this.#heard = Number.POSITIVE_INFINITY
-  }
-
-  claimEnded({ rounds, head, passed }: Claim, now: number): void {
-    const last = rounds.at(-1)
-    this.#taken = rounds.length
-    if (last) this.cursor = { after: last.performIn, afterId: last.id }
-    this.#head = Math.min(head ?? Number.POSITIVE_INFINITY, this.#heard)
-    if (this.#heard <= (this.cursor.after ?? Number.NEGATIVE_INFINITY)) this.#rewind(this.#heard)
-    const isDue = head !== null && head <= now
-    this.#countPasses(passed || (!last && isDue) ? head! : undefined)
-    const blocked = !last && this.#head <= now
-    this.#blockedClaims = blocked ? this.#blockedClaims + 1 : 0
-    // Due, but not to be had: a producer's open transaction holds the row. Ask again, ever more rarely.
-    if (blocked) this.#head = now + Math.min(2 ** this.#blockedClaims, MAX_BLOCKED_PAUSE) * 1000
-  }
-
-  /** When a job was due that is to be waited for: claims have passed it over again and again, since its row was locked. */
-  get overdue(): number | undefined {
-    return this.#passes >= PASSES ? this.#passed : undefined
-  }
-
-  takeBrought(): Brought | undefined {
-    const { brought } = this
-    this.brought = undefined
-    return brought
-  }
-
-  /** Nothing is to be had before this time. */
-  postpone(until: number): void {
-    this.#head = Math.max(this.#head, until)
-  }
-
-  /** At first the cursor goes back for it. Afterwards it may not: a row that stays locked would keep it there. */
-  #countPasses(passed: number | undefined): void {
-    this.#passes = passed === this.#passed ? this.#passes + 1 : 1
-    this.#passed = passed
-    if (passed !== undefined && this.#passes < PASSES) this.#rewind(passed)
-  }
-
-  #rewind(performIn: number): void {
-    this.cursor = { after: performIn - 1, afterId: '' }
-  }
-}
-
-/** A shard this process holds the lock of. `busy` while a slot works on it: it is never worked on twice at once. */
-export class Shard {
-  readonly served: ServedQueue
-  readonly shard: number
-  /** The one slot that serves it; undefined: any. */
-  readonly slot: number | undefined
-  readonly lanes = new Map<number, Lane>()
-  busy = false
-  /** To be let go as soon as it isn't busy. */
-  leaving = false
-
-  constructor(served: ServedQueue, shard: number, slot: number | undefined) {
-    this.served = served
-    this.shard = shard
-    this.slot = slot
-  }
-
-  lane(lane: number): Lane {
-    let found = this.lanes.get(lane)
-    if (!found) {
-      found = new Lane(this, lane)
-      this.lanes.set(lane, found)
-    }
-    return found
-  }
-}
-
-/** A candidate with the lane behind it. */
-export interface DueLane extends Candidate {
-  readonly lane: number
-  readonly of: Lane
-}
-
-/** The shards of this process and when their jobs are due: what slots pick from, and wait on. */
+/**
+ * The shards of this process and when their jobs are due: what slots pick from, and sleep on.
+ *
+ * What is due stands in a list, in the order of the queues, their shards and lanes; what is to come, in a heap. Each lane that
+ * may be picked wakes one of the slots that sleep, whenever something changes about it. That one, as it picks, wakes the next
+ * where there is more. So no job waits while a slot sleeps that could take it, and no slot wakes for nothing but a few.
+ */
 export class Timetable {
-  readonly bell = new Bell()
   readonly #clock: ServerClock
   readonly #shards = new Map<string, Shard>()
+  readonly #due: Lane[] = []
+  readonly #toCome = new TinyQueue<Appointment>([], (a, b) => a.at - b.at)
+  readonly #sleeping = new Map<number, Bell>()
+  #timer: NodeJS.Timeout | undefined
+  #timerAt = Number.POSITIVE_INFINITY
 
   constructor(clock: ServerClock) {
     this.#clock = clock
@@ -160,9 +36,38 @@ export class Timetable {
     return this.#shards.values()
   }
 
-  get hasFreeShard(): boolean {
-    for (const _ of this.#free(undefined)) return true
+  get size(): number {
+    return this.#shards.size
+  }
+
+  get dueLanes(): number {
+    return this.#due.length
+  }
+
+  /** Slots that sleep, for each lane that is due. */
+  get spareSlots(): number {
+    return Math.floor(this.#sleeping.size / Math.max(1, this.#due.length))
+  }
+
+  /** Whether anything is due that may be picked. */
+  get hasDue(): boolean {
+    this.#advance()
+    return this.#due.some(isOpen)
+  }
+
+  /** Whether a slot sleeps that could take what is found. */
+  get couldTake(): boolean {
+    if (this.#sleeping.size === 0) return false
+    for (const { served, slot } of this.#shards.values())
+      if (served.room > 0 && (slot === undefined || this.#sleeping.has(slot))) return true
     return false
+  }
+
+  /** Lanes of which nothing is known that is due: those to look at. */
+  get quietLanes(): Lane[] {
+    return [...this.#shards.values()].flatMap(({ lanes }) =>
+      [...lanes.values()].filter((lane) => !lane.isListed && !lane.claim),
+    )
   }
 
   get(queueId: number, shard: number): Shard | undefined {
@@ -170,55 +75,180 @@ export class Timetable {
   }
 
   add(shard: Shard): void {
+    shard.isHeld = true
     this.#shards.set(`${shard.served.queueId}:${shard.shard}`, shard)
   }
 
   remove(shard: Shard): void {
+    shard.isHeld = false
     this.#shards.delete(`${shard.served.queueId}:${shard.shard}`)
+    for (const lane of shard.lanes.values()) this.#strike(lane)
   }
 
   clear(): void {
-    this.#shards.clear()
+    for (const shard of [...this.#shards.values()]) this.remove(shard)
+    clearTimeout(this.#timer)
+    this.#timerAt = Number.POSITIVE_INFINITY
   }
 
-  /**
-   * Passes on what a wake-up, a look or a settlement has told. Says whether it was news of a shard of ours, and
-   * if so wakes the slots: they have slept on what they knew.
-   */
+  /** Passes on what a wake-up, a look or a settlement has told. Says whether it was news of a shard of ours. */
   notice({ queueId, shard, lane }: LaneKey, performIn: number): boolean {
-    const news = this.get(queueId, shard)?.lane(lane).notice(performIn) ?? false
-    if (news) this.bell.ring()
+    const found = this.get(queueId, shard)?.lane(lane)
+    if (!found) return false
+    const news = found.notice(performIn)
+    this.file(found)
     return news
   }
 
-  /** What a slot may take now. */
+  /** Passes on what a look has found among what nobody has claimed. */
+  sight({ queueId, shard, lane }: LaneKey, performIn: number): void {
+    const found = this.get(queueId, shard)?.lane(lane)
+    if (found?.sight(performIn, this.#clock.now())) this.file(found)
+  }
+
+  /** Something changed about a lane: it goes where it belongs now, and where that is among what is due, a slot wakes. */
+  file(lane: Lane): void {
+    if (!lane.shard.isHeld) return
+    const { head } = lane
+    if (head <= this.#clock.now()) this.#list(lane)
+    else {
+      this.#strike(lane)
+      if (head < Number.POSITIVE_INFINITY) this.#expect(lane, head)
+    }
+  }
+
+  /** What a slot may pick now. */
   due(slot: number): DueLane[] {
+    this.#advance()
     const now = this.#clock.now()
     const due: DueLane[] = []
-    for (const shard of this.#free(slot)) {
-      for (const lane of shard.lanes.values()) {
-        if (lane.head > now) continue
-        const lag = Math.max((now - lane.head) / 1000, Number.MIN_VALUE)
-        due.push({ queue: shard.served.queue.name, shard: shard.shard, lane: lane.key.lane, lag, of: lane })
-      }
+    for (const lane of this.#due) {
+      const { shard, candidate } = lane
+      if (!isOpen(lane) || (shard.slot !== undefined && shard.slot !== slot)) continue
+      candidate.isClaimed = !lane.isReady
+      candidate.lag = Math.max((now - lane.head) / 1000, Number.MIN_VALUE)
+      due.push(candidate)
     }
     return due
   }
 
-  /** ms until the next job is due that a slot, or any, could take; Infinity where none is known, 0 where one is. */
-  untilNext(slot?: number): number {
-    let next = Number.POSITIVE_INFINITY
-    for (const shard of this.#free(slot)) {
-      for (const lane of shard.lanes.values()) next = Math.min(next, lane.head)
-    }
-    return Math.max(0, (next - this.#clock.now()) / 1000)
+  /** Where nothing is due for a slot: until `bell` rings, or for `pause` ms. */
+  async sleep(slot: number, bell: Bell, pause?: number): Promise<void> {
+    this.#sleeping.set(slot, bell)
+    await bell.wait(pause)
+    this.#sleeping.delete(slot)
   }
 
-  /** Shards nobody works on that the slot may serve. */
-  *#free(slot: number | undefined): Iterable<Shard> {
-    for (const shard of this.#shards.values()) {
-      if (shard.busy || shard.leaving) continue
-      if (slot === undefined || shard.slot === undefined || shard.slot === slot) yield shard
-    }
+  /** Wakes one more slot where there is more than the one that has just picked can do. */
+  wakeNext(): void {
+    if (this.#sleeping.size === 0) return
+    const lane = this.#due.find((one) => isOpen(one) && one.isReady && this.#sleeperFor(one) !== undefined)
+    if (lane) this.#wakeFor(lane)
   }
+
+  wakeAll(): void {
+    for (const bell of this.#sleeping.values()) bell.ring()
+  }
+
+  /** A slot begins to work on a queue. */
+  begins(served: ServedQueue): void {
+    served.slots += 1
+  }
+
+  /** It ends. Where the queue has a bound, another may begin. */
+  ends(served: ServedQueue): void {
+    served.slots -= 1
+    if (served.room === 1) this.wakeNext()
+  }
+
+  #list(lane: Lane): void {
+    lane.looksAt = Number.POSITIVE_INFINITY
+    if (!lane.isListed) {
+      this.#due.splice(this.#placeOf(lane), 0, lane)
+      lane.isListed = true
+    }
+    // Also where it stood there already: whoever was to wake for it may have found its queue full.
+    if (this.#sleeping.size > 0 && isOpen(lane) && lane.isReady) this.#wakeFor(lane)
+  }
+
+  #strike(lane: Lane): void {
+    lane.looksAt = Number.POSITIVE_INFINITY
+    if (!lane.isListed) return
+    this.#due.splice(this.#placeOf(lane), 1)
+    lane.isListed = false
+  }
+
+  /** Where it stands among what is due, or would. */
+  #placeOf(lane: Lane): number {
+    let [low, high] = [0, this.#due.length]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (inOrder(this.#due[middle]!, lane) < 0) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  #expect(lane: Lane, at: number): void {
+    if (lane.looksAt === at) return
+    lane.looksAt = at
+    this.#toCome.push({ at, lane })
+    if (at < this.#timerAt) this.#setTimer()
+  }
+
+  /** Moves what has become due, and sets the timer for what comes next. */
+  #advance(): void {
+    if (this.#toCome.length === 0) return
+    const now = this.#clock.now()
+    if (this.#toCome.peek()!.at > now) return
+    for (let next = this.#toCome.peek(); next && next.at <= now; next = this.#toCome.peek()) {
+      this.#toCome.pop()
+      if (next.lane.looksAt === next.at) this.#list(next.lane)
+    }
+    this.#setTimer()
+  }
+
+  #setTimer(): void {
+    clearTimeout(this.#timer)
+    this.#timerAt = this.#toCome.peek()?.at ?? Number.POSITIVE_INFINITY
+    if (this.#timerAt === Number.POSITIVE_INFINITY) return
+    const pause = Math.max(0, Math.ceil((this.#timerAt - this.#clock.now()) / 1000))
+    this.#timer = setTimeout(
+      () => {
+        this.#advance()
+        this.#setTimer()
+      },
+      Math.min(pause, LONGEST_WAIT),
+    )
+  }
+
+  #wakeFor(lane: Lane): void {
+    const slot = this.#sleeperFor(lane)
+    if (slot === undefined) return
+    const bell = this.#sleeping.get(slot)!
+    // So that what comes next wakes another one.
+    this.#sleeping.delete(slot)
+    bell.ring()
+  }
+
+  #sleeperFor({ shard: { slot } }: Lane): number | undefined {
+    if (slot !== undefined) return this.#sleeping.has(slot) ? slot : undefined
+    const [first] = this.#sleeping.keys()
+    return first
+  }
+}
+
+/** Whether its queue has room for another slot. */
+function isOpen({ shard }: Lane): boolean {
+  return shard.served.room > 0
+}
+
+/** By the order of the queues, then by shard and lane. */
+function inOrder(a: Lane, b: Lane): number {
+  return (
+    a.shard.served.place - b.shard.served.place ||
+    a.key.queueId - b.key.queueId ||
+    a.key.shard - b.key.shard ||
+    a.key.lane - b.key.lane
+  )
 }

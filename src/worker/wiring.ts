@@ -46,7 +46,7 @@ function commonTo({ home, events, pools, locks, clock, timetable, identity }: Pa
 export function createLookout(
   parts: Parts,
   queues: ServedQueues,
-  hooks: Pick<LookoutOptions, 'idle' | 'hears'>,
+  hooks: Pick<LookoutOptions, 'hears'>,
 ): Lookout {
   return new Lookout({ ...commonTo(parts), queues, poll: parts.settings.poll, ...hooks })
 }
@@ -56,7 +56,7 @@ export function createDealer(
   queues: ServedQueues,
   hooks: Pick<
     DealerOptions,
-    'surveys' | 'hears' | 'onOutlived' | 'onDealt' | 'onChanged' | 'onGone' | 'onOutdated'
+    'surveys' | 'hears' | 'onOutlived' | 'onDropped' | 'onDealt' | 'onChanged' | 'onGone' | 'onOutdated'
   >,
 ): Dealer {
   const { splitter, slots, heartbeat } = parts.settings
@@ -70,7 +70,7 @@ export function createServing(
   hooks: Pick<ServingOptions, 'ready' | 'onLostAnswer'>,
 ): Serving {
   const { settings, home, events, pools, exchange, settlements, identity, running } = parts
-  const { middleware, poll, scheduler, formatError } = settings
+  const { middleware, poll, formatError } = settings
   const { logger } = home
   return new Serving({
     ...commonTo(parts),
@@ -83,7 +83,6 @@ export function createServing(
     running,
     events,
     poll,
-    takesAhead: scheduler.takesAhead ?? false,
     ...hooks,
   })
 }

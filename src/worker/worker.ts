@@ -177,6 +177,7 @@ export class Worker extends WorkerEmitter {
     const letGo = this.#state === 'running' ? this.#letGo() : undefined
     this.#state = 'stopping'
     this.#identity.settleDown()
+    this.#serving?.recall(this.#timetable.shards)
     const slots = Promise.all(this.#slots.map((slot) => slot.stop()))
     if (!(await this.#running.none(this.#settings.shutdownTimeout))) {
       this.#running.abortAll(new GivenBack('the worker stops'))
@@ -206,7 +207,7 @@ export class Worker extends WorkerEmitter {
 
   /** The other way round: as long as something may still be stored, the claims stay ours. */
   async #stopServices(): Promise<void> {
-    await this.#serving?.patience.stop()
+    await Promise.all([this.#serving?.patience.stop(), this.#serving?.claimsEnded()])
     await this.#settlements.drain(GRACE)
     // Side by side: each waits for a call of its own where the server does not answer.
     const { logger } = this.#home
@@ -219,7 +220,7 @@ export class Worker extends WorkerEmitter {
   async #becomeSomebodyNew(): Promise<void> {
     await this.#identity.renew()
     this.#dealer?.dealSoon()
-    this.#timetable.bell.ring()
+    this.#timetable.wakeAll()
   }
 
   #leaseEnding(): void {
@@ -267,7 +268,6 @@ export class Worker extends WorkerEmitter {
       serve: (lane) => this.#serving!.serve(lane, index),
       onIdle: () => this.#lookout?.slotIdle(),
       onFailure: (error) => this.emit('failure', error),
-      onFree: (shard) => this.#dealer?.shardFree(shard),
     })
   }
 
@@ -289,10 +289,7 @@ export class Worker extends WorkerEmitter {
   }
 
   #createLookout(): Lookout {
-    return createLookout(this.#parts, this.#served!, {
-      idle: () => this.#slots.some((slot) => slot.idle),
-      hears: () => this.#wakeUp.hears,
-    })
+    return createLookout(this.#parts, this.#served!, { hears: () => this.#wakeUp.hears })
   }
 
   #createDealer(): Dealer {
@@ -300,6 +297,7 @@ export class Worker extends WorkerEmitter {
       surveys: this.#lookout!,
       hears: () => this.#wakeUp.hears,
       onOutlived: () => void this.#becomeSomebodyNew(),
+      onDropped: (shards) => this.#serving?.recall(shards),
       onDealt: (shards) => {
         this.emit('dealt', { shards })
         this.#lookout?.surveySoon()

@@ -319,7 +319,7 @@ describe('-r', () => {
   })
 
   it.each([
-    ['fastest', /--scheduler must be lag, seq, weighted/],
+    ['fastest', /--scheduler must be fair, lag, seq, weighted/],
     ['strict:zbra', /did you mean "zebra"/],
     ['weighted:zebra=0', /weight of "zebra" must be a number above 0/],
     ['weighted:zebra', /weight of "zebra" must be a number above 0/],

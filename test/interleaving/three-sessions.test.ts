@@ -71,6 +71,40 @@ describe('three sessions', () => {
   testEach(cases, { crews: 3, sessions: 3, schedules: 60, atLeast: 20 })
 })
 
+// Its former process has a batch in work and a claim under way; who has the shard now claims from it.
+describe('a shard that changes hands while its batches run', () => {
+  const { release, fail, die, nextClaim, otherClaim, claimWaiting } = the
+  const cases = [
+    of('P1 P2 what is given back, and claims of both', inWork, release, claim, nextClaim),
+    of(
+      'P1 P2 what was pushed meanwhile is given back, and claims of both',
+      pushedAgain,
+      release,
+      claim,
+      nextClaim,
+    ),
+    of('P1 P2 a failure, a claim of who has it now, and a push', inWork, fail, claim, pushNew),
+    of('P1 P5 a death, a claim of who has it now, and an equal push', pushedAgain, die, claim, pushEqual),
+    of('P1 P2 a completion, and claims of both', pushedAgain, complete, claim, nextClaim),
+    of('P1 two who have had it since, and what is given back', pushedAgain, release, claim, otherClaim),
+    of(
+      'P1 what is given back, a claim that waits, and a claim of the former',
+      inWork,
+      release,
+      claimWaiting,
+      nextClaim,
+    ),
+    of(
+      'P1 P6 the former’s failure sent late, beside a rescue and its own next claim',
+      left,
+      fail,
+      claim,
+      otherClaim,
+    ),
+  ]
+  testEach(cases, { crews: 3, sessions: 3, schedules: 60, atLeast: 10 })
+})
+
 describe('the ends of processes', () => {
   const cases = [
     of('P1 a rescue, a renewal under way and a removal', mortal, claim, renew, removal),

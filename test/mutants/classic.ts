@@ -103,9 +103,7 @@ export const CLASSIC: readonly Mutant[] = [
     name: 'cursor never reset',
     promise: 'P8',
     breaks: 'What was committed late, or waits again, behind the cursor is passed over for ever.',
-    edits: [
-      source('worker/timetable', `this.cursor = { after: performIn - 1, afterId: '' }`, 'void performIn'),
-    ],
+    edits: [source('worker/lane', `this.cursor = { after: performIn - 1, afterId: '' }`, 'void performIn')],
     tests: ['worker/p3-full-look', 'worker/timetable'],
   },
   {

@@ -96,7 +96,7 @@ export const RELEASED: readonly Mutant[] = [
     name: 'a flag for a queue that is gone',
     promise: 'P8',
     breaks: 'Producers of a queue made again wake nobody.',
-    edits: [source('worker/lookout', '      if (this.#isFlagOfOthers()) await this.#lowerFlag(0)\n', '')],
+    edits: [source('worker/lookout', '      if (this.#flag.isOfOthers) await this.#lowerFlag(0)\n', '')],
     tests: ['worker/remade-queue'],
   },
   {

@@ -134,14 +134,14 @@ export const WORKED: readonly Mutant[] = [
     name: 'a lost answer shrugged off',
     promise: 'P3',
     breaks: 'What a claim took whose answer was lost stays claimed as long as the process lives.',
-    edits: [source('worker/serving', '      if (isConnectionFailure(error)) await onLostAnswer()\n', '')],
+    edits: [source('worker/serving', '    if (isConnectionFailure(error)) await onLostAnswer()\n', '')],
     tests: ['worker/lease'],
   },
   {
     name: 'claims that only ever skip',
     promise: 'P8',
     breaks: 'An id that is pushed without pause is never performed.',
-    edits: [source('worker/timetable', 'const PASSES = 2', 'const PASSES = Number.POSITIVE_INFINITY')],
+    edits: [source('worker/lane', 'const PASSES = 2', 'const PASSES = Number.POSITIVE_INFINITY')],
     tests: ['worker/busy-id'],
   },
   {
@@ -150,7 +150,7 @@ export const WORKED: readonly Mutant[] = [
     breaks:
       'A job claimed for a shard that is gone stays claimed by nobody’s hand as long as the process lives.',
     edits: [
-      source('worker/patience', 'return isHeld && ready() && processId', 'return ready() && processId'),
+      source('worker/patience', 'return shard.isHeld && ready() && processId', 'return ready() && processId'),
     ],
     tests: ['worker/busy-id'],
   },
@@ -158,7 +158,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'news during a claim forgotten',
     promise: 'P8',
     breaks: 'A job pushed while a claim is under way waits for the next full look.',
-    edits: [source('worker/timetable', '    this.#heard = Math.min(this.#heard, performIn)\n', '')],
+    edits: [source('worker/lane', '    this.#heard = Math.min(this.#heard, performIn)\n', '')],
     tests: ['worker/timetable'],
   },
   {
@@ -175,17 +175,59 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/p3-full-look'],
   },
   {
-    name: 'a shard let go during its batch',
-    promise: 'P1',
-    breaks: 'Two slots work on one shard, and its ids start out of order.',
-    edits: [source('worker/holdings', '({ leaving, busy }) => leaving && !busy', '({ leaving }) => leaving')],
-    tests: ['worker/splitter'],
+    name: 'jobs kept in hand of a shard that goes',
+    promise: 'P8',
+    breaks: 'Who takes the shard passes them over until the slots here come to them.',
+    edits: [
+      source(
+        'worker/holdings',
+        '    for (const shard of held) timetable.remove(shard)\n    onDropped(held)\n',
+        '    for (const shard of held) timetable.remove(shard)\n    void onDropped\n',
+      ),
+    ],
+    tests: ['worker/in-hand'],
+  },
+  {
+    name: 'two claims of a lane at once',
+    promise: 'P8',
+    breaks: 'What the second one brings is due after what the first one has not brought yet.',
+    edits: [source('worker/serving', 'lane.claim ??= ', 'lane.claim = ')],
+    tests: ['worker/side-by-side'],
+  },
+  {
+    name: 'a lane that wakes nobody',
+    promise: 'P8',
+    breaks: 'A job waits for the next look while slots sleep.',
+    edits: [
+      source(
+        'worker/timetable',
+        '    if (this.#sleeping.size > 0 && isOpen(lane) && lane.isReady) this.#wakeFor(lane)\n',
+        '',
+      ),
+    ],
+    tests: ['worker/timetable'],
+  },
+  {
+    name: 'one slot woken for much',
+    promise: 'P8',
+    breaks: 'One slot works on all that came at once, while the others sleep.',
+    edits: [source('worker/slot', '    timetable.wakeNext()\n', '')],
+    tests: ['worker/side-by-side'],
+  },
+  {
+    name: 'a concurrency that holds back nothing',
+    promise: 'R9',
+    breaks: 'A queue takes all slots of a process, though its definition allows it fewer.',
+    edits: [
+      source('worker/timetable', '  return shard.served.room > 0\n', '  return shard.served.room > -1_000\n'),
+    ],
+    tests: ['worker/side-by-side', 'worker/timetable'],
   },
   {
     name: 'shards served after the lock connection broke',
     promise: 'R12',
     breaks: 'Two processes serve one shard for as long as both live.',
-    edits: [source('worker/dealer', '    this.#options.timetable.clear()\n', '')],
+    edits: [source('worker/holdings', '    timetable.clear()\n', '')],
     tests: ['worker/lease', 'worker/backends'],
   },
   {
@@ -278,7 +320,13 @@ export const WORKED: readonly Mutant[] = [
     name: 'jobs kept in hand',
     promise: 'P8',
     breaks: 'A handler that becomes slow makes all that was taken with it wait.',
-    edits: [source('worker/serving', 'setTimeout(giveBack, until - performance.now())', 'undefined')],
+    edits: [
+      source(
+        'worker/serving',
+        'setTimeout(() => this.#giveBack(lane, portion), portion.until - performance.now())',
+        'undefined',
+      ),
+    ],
     tests: ['worker/in-hand'],
   },
   {
@@ -288,7 +336,7 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source(
         'worker/serving',
-        'return ready() && processId === identity.processId && !shard.leaving',
+        'return ready() && processId === identity.processId && shard.isHeld',
         'return true',
       ),
     ],

@@ -100,8 +100,8 @@ describe('a bad option', () => {
     ['maxRetries', /known are shards, .*maxRetryCount/],
     ['preform', /did you mean `perform`\?$/],
     [
-      'concurrency',
-      /unknown option `concurrency`, known are shards, batchSize, maxPayloads, maxBytes, maxRetryCount/,
+      'parallelism',
+      /unknown option `parallelism`, known are shards, batchSize, maxPayloads, maxBytes, maxRetryCount/,
     ],
   ])('unknown, with a suggestion: %s', (name, message) => {
     expect(bad({ [name]: 1 })).toMatch(message)

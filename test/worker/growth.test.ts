@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { defineQueue, type Queue } from '../../src/index.ts'
 import { Database } from '../../src/postgres/database.ts'
 import { growQueues } from '../../src/worker/growth.ts'
+import { ServedQueue } from '../../src/worker/served-queue.ts'
 import { inversions, lost, overlaps, repeats } from '../support/checker.ts'
 import { Producer } from '../support/producer.ts'
 import { Recorder } from '../support/recorder.ts'
@@ -102,7 +103,7 @@ test('whoever serves the queue hears that it grew, and does not wait for a heart
   const worker = await shop.work({ queues: [queue], heartbeat: 60_000 })
   await shop.idle(queue)
   const dealt = next(worker, 'dealt')
-  const served = { queue: redefined(queue, 7), queueId: (await rowOf(queue)).id }
+  const served = new ServedQueue(redefined(queue, 7), (await rowOf(queue)).id)
   await growQueues(new Database(shop.pool, 'lockstep'), [served], shop.logger)
   expect(await dealt).toEqual({ shards: 7 })
 })

@@ -96,6 +96,22 @@ describe('jobs in hand', () => {
     expect(await shop.jobs(queue)).toBe(199)
   })
 
+  test('P8: what has not begun goes back at once when its shard goes, and begins where that went', async () => {
+    const gate = new Gate()
+    const { recorder, queue } = growing('id-0100', gate)
+    await shop.lockstep.enqueue(queue, jobs(300))
+    const worker = await shop.work({ queues: [queue], slots: 1 })
+    await eventually(() => expect(recorder.of('id-0100')).toHaveLength(1))
+    const other = await shop.work({ queues: [queue], slots: 1 })
+    await worker.quiet()
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(1))
+    expect(recorder.runs.map(({ id }) => id)).toEqual(ids(300))
+    gate.open()
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(recorder.runs).toHaveLength(300)
+    expect(other.report()).toEqual([])
+  })
+
   test('P1: what has not begun when the lease is lost does not begin', async () => {
     const gate = new Gate()
     const { recorder, queue } = growing('id-0100', gate)
@@ -126,14 +142,19 @@ describe('jobs in hand', () => {
     expect(handed).toEqual(['', 'more'])
   })
 
-  test('R13: a scheduler that does not take ahead is asked before each batch', async () => {
-    const gate = new Gate()
-    const { recorder, queue, claimed } = growing('id-0100', gate)
-    await shop.lockstep.enqueue(queue, jobs(200))
-    await shop.work({ queues: [queue], slots: 1, scheduler: seq() })
-    await eventually(() => expect(recorder.of('id-0100')).toHaveLength(1))
-    expect(await claimed()).toBe(1)
-    gate.open()
+  test('R13: a scheduler is asked before each batch, however many were claimed', async () => {
+    const queue = shop.queue({ shards: 2, perform() {} })
+    await shop.lockstep.enqueue(queue, jobs(400))
+    const shards: number[] = []
+    const worker = shop.create({ queues: [queue], slots: 1, scheduler: seq() })
+    worker.on('started', ({ shard }) => shards.push(shard))
+    await worker.start()
+    await eventually(() => expect(shards).toHaveLength(400))
+    const both = shards.slice(
+      0,
+      2 * Math.min(...[0, 1].map((one) => shards.filter((shard) => shard === one).length)),
+    )
+    expect(both.slice(0, 200)).toEqual(both.slice(0, 200).map((_, place) => (place + both[0]!) % 2))
   })
 
   test('P7: a lane that can’t be claimed does not hold up the others', async () => {
@@ -155,56 +176,65 @@ describe('jobs in hand', () => {
 
 describe('an appetite', () => {
   const rounds = (count: number, size = 10) => Array.from({ length: count }, () => ({ size })) as never
+  /** As much as was asked for came, and ended after so many ms. */
+  const eat = (appetite: Appetite, took: number, size = 10) => {
+    const jobs = appetite.jobsFor(1, 1)
+    appetite.satisfied(rounds(jobs, size), jobs, took)
+    return jobs
+  }
 
-  test('grows while hands are played quickly, up to two hundred jobs', () => {
+  test('grows while all of it ends quickly, up to a thousand jobs', () => {
     const appetite = new Appetite(3)
-    const asked = Array.from({ length: 9 }, () => {
-      const { jobs } = appetite
-      appetite.satisfied(rounds(jobs), 1)
-      return jobs
-    })
-    expect(asked).toEqual([3, 6, 12, 24, 48, 96, 192, 200, 200])
-    expect(new Appetite(500).jobs).toBe(500)
+    const asked = Array.from({ length: 11 }, () => eat(appetite, 1))
+    expect(asked).toEqual([3, 6, 12, 24, 48, 96, 192, 384, 768, 1_000, 1_000])
+    expect(new Appetite(5_000).jobsFor(1, 1)).toBe(5_000)
+  })
+
+  test('is shared by the lanes that have something due, and grows by what came of each', () => {
+    const appetite = new Appetite(1)
+    for (let turn = 0; turn < 6; turn += 1) eat(appetite, 1)
+    expect([1, 4, 10, 1_000].map((lanes) => appetite.jobsFor(lanes, 1))).toEqual([64, 16, 7, 1])
+    appetite.satisfied(rounds(16), 16, 1)
+    expect(appetite.jobsFor(1, 1)).toBe(80)
+  })
+
+  test('is a batch for each slot that could begin at once', () => {
+    expect(new Appetite(3).jobsFor(1, 4)).toBe(12)
+    expect(new Appetite(3).jobsFor(5, 1_000)).toBe(200)
   })
 
   test('does not grow where there was less than it asked for, and shrinks when handlers are slow', () => {
     const appetite = new Appetite(1)
-    appetite.satisfied(rounds(1), 1)
-    appetite.satisfied(rounds(1), 1)
-    expect(appetite.jobs).toBe(2)
-    appetite.satisfied(rounds(2), 10)
-    expect(appetite.jobs).toBe(2)
-    appetite.satisfied(rounds(2), 1)
-    expect(appetite.jobs).toBe(4)
-    appetite.satisfied(rounds(4), 30)
-    expect(appetite.jobs).toBe(2)
-    appetite.satisfied(rounds(2), 1)
-    appetite.satisfied(rounds(4), 60)
-    expect(appetite.jobs).toBe(1)
+    eat(appetite, 1)
+    appetite.satisfied(rounds(1), 2, 1)
+    expect(eat(appetite, 10)).toBe(2)
+    expect(eat(appetite, 1)).toBe(2)
+    expect(eat(appetite, 30)).toBe(4)
+    expect(eat(appetite, 1)).toBe(2)
+    expect(eat(appetite, 60)).toBe(4)
+    expect(appetite.jobsFor(1, 1)).toBe(1)
   })
 
   test('is small for large payloads', () => {
     const appetite = new Appetite(1)
-    for (let hand = 0; hand < 10; hand += 1) appetite.satisfied(rounds(appetite.jobs), 1)
-    expect(appetite.jobs).toBe(200)
-    appetite.satisfied(rounds(200, 1_000_000), 1)
-    expect(appetite.jobs).toBe(2)
-    appetite.satisfied(rounds(2, 10_000_000), 1)
-    expect(appetite.jobs).toBe(1)
+    for (let hand = 0; hand < 12; hand += 1) eat(appetite, 1)
+    expect(eat(appetite, 1, 1_000_000)).toBe(1_000)
+    expect(eat(appetite, 1, 10_000_000)).toBe(2)
+    expect(appetite.jobsFor(1, 1)).toBe(1)
   })
 
   test('asks for less than a batch where no more of one would come with an answer', () => {
     const appetite = new Appetite(100)
     expect(appetite.batch).toBe(100)
-    appetite.satisfied(rounds(100, 400_000), 100)
-    expect([appetite.batch, appetite.jobs]).toEqual([10, 10])
+    appetite.satisfied(rounds(100, 400_000), 100, 100)
+    expect([appetite.batch, appetite.jobsFor(1, 1)]).toEqual([10, 10])
     const passed = Array.from({ length: 10 }, () => ({ size: 0, toLoad: true }))
     const come = Array.from({ length: 10 }, () => ({ size: 100_000, toLoad: false }))
-    appetite.satisfied([...come, ...passed] as never, 100)
+    appetite.satisfied([...come, ...passed] as never, 20, 100)
     expect(appetite.batch).toBe(41)
-    appetite.satisfied(passed as never, 100)
+    appetite.satisfied(passed as never, 10, 100)
     expect(appetite.batch).toBe(1)
-    appetite.satisfied(rounds(1, 10), 100)
+    appetite.satisfied(rounds(1, 10), 1, 100)
     expect(appetite.batch).toBe(100)
   })
 })

@@ -50,13 +50,11 @@ describe('R9 rounds that are loaded', () => {
         performIn: PAST + index,
       })),
     )
-    await shop.work({ queues: [queue] })
+    await shop.work({ queues: [queue], slots: 1 })
     await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
     expect(batches[0]).toEqual(['a 1'])
     expect(batches[1]).toEqual([`b ${LARGE.length}`])
-    // Where loading takes its time, they have gone back meanwhile, and come in another slot's order.
-    const behind = batches.slice(2).flat()
-    expect(behind.toSorted()).toEqual(['c 1', 'd 1', 'e 1'])
+    expect(batches.slice(2).flat()).toEqual(['c 1', 'd 1', 'e 1'])
   })
 
   test('maxBytes bounds what a handler gets of an id, also in a transaction', async () => {

@@ -124,10 +124,11 @@ test('P1: while a lost lease’s handler ignores its signal, others serve its sh
   await lost
   const mine: string[] = []
   worker.on('started', ({ ids }) => mine.push(...ids))
-  const other = await shop.work({ queues: [queue], lease: LEASE })
+  const other = shop.create({ queues: [queue], lease: LEASE })
   const ids = Array.from({ length: 20 }, (_, index) => `id-${index}`)
   const theirs: string[] = []
   other.on('completed', (event) => theirs.push(...event.ids))
+  await other.start()
   await shop.lockstep.enqueue(
     queue,
     ids.map((id) => ({ id })),

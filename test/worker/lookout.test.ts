@@ -2,11 +2,14 @@ import { expect, test } from 'vitest'
 import { connectionConfig } from '../../src/postgres/connection.ts'
 import { Database } from '../../src/postgres/database.ts'
 import { compare } from '../../src/store/comparison.ts'
+import { Bell } from '../../src/worker/bell.ts'
 import { Lookout } from '../../src/worker/lookout.ts'
+import { ServedQueue } from '../../src/worker/served-queue.ts'
 import { ServedQueues } from '../../src/worker/served-queues.ts'
 import { ServerClock } from '../../src/worker/server-clock.ts'
+import { Shard } from '../../src/worker/shard.ts'
 import { ShardLocks } from '../../src/worker/shard-locks.ts'
-import { Shard, Timetable } from '../../src/worker/timetable.ts'
+import { Timetable } from '../../src/worker/timetable.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()
@@ -17,11 +20,14 @@ async function resting(hears: () => boolean = () => true) {
   const queue = shop.queue({ shards: 1, perform() {} })
   const database = new Database(shop.pool, 'lockstep')
   const [row] = await shop.sql<{ id: number }>('SELECT lockstep.create_queue($1, 1) AS id', [queue.name])
-  const served = { queue, queueId: row!.id }
+  const served = new ServedQueue(queue, row!.id)
   const clock = new ServerClock()
   clock.set(Date.now() * 1_000, performance.now(), performance.now())
   const timetable = new Timetable(clock)
-  timetable.add(new Shard(served, 0, undefined))
+  timetable.add(new Shard(served, 0))
+  // A slot that never wakes: what is found stays known.
+  const sleep = () => void timetable.sleep(0, new Bell()).then(sleep)
+  sleep()
   const locks = new ShardLocks(
     connectionConfig(shop.connectionString, 'locks'),
     'lockstep',
@@ -40,14 +46,13 @@ async function resting(hears: () => boolean = () => true) {
     hears,
     processId: () => 1,
     onFailure: () => {},
-    idle: () => true,
   })
   await lookout.start()
   shop.later(() => lookout.stop())
   await shop.idle(queue)
   const push = (id: string) =>
     shop.sql(`SELECT set_config('lockstep.wake', 'off', true), lockstep.enqueue($1, $2)`, [queue.name, id])
-  const knows = () => timetable.untilNext() === 0
+  const knows = () => timetable.hasDue
   return { lookout, database, push, knows, queue }
 }
 

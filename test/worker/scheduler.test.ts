@@ -1,6 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { type Candidate, lag, type Queue, type Scheduler, seq, strict, weighted } from '../../src/index.ts'
+import {
+  type Candidate,
+  fair,
+  lag,
+  type Queue,
+  type Scheduler,
+  seq,
+  strict,
+  weighted,
+} from '../../src/index.ts'
 import { eventually, next, useWorkshop } from '../support/workshop.ts'
 
 const PAST = Date.now() - 100_000
@@ -12,10 +21,60 @@ function candidate(queue: string, shard = 0, lane = 0, lagging = 1): Candidate {
 }
 
 describe('R13: a scheduler picks', () => {
+  test('fair: every queue in turn, however much each has', () => {
+    const all = [
+      candidate('a', 0, 0, 9),
+      candidate('a', 1, 0, 50),
+      candidate('b', 0, 0, 2),
+      candidate('c', 0, 0, 1),
+    ]
+    const scheduler = fair()
+    const picked = Array.from({ length: 6 }, () => scheduler.pick(all)!)
+    expect(picked.map(({ queue }) => queue)).toEqual(['a', 'b', 'c', 'a', 'b', 'c'])
+    expect(picked[0]).toBe(all[1])
+    expect(scheduler.pick([])).toBeUndefined()
+  })
+
+  test('fair: a queue that had nothing due comes soon, and has saved up no turns', () => {
+    const scheduler = fair()
+    const [a, b] = [candidate('a'), candidate('b')]
+    for (let turn = 0; turn < 50; turn += 1) scheduler.pick([a])
+    const picked = Array.from({ length: 8 }, () => scheduler.pick([a, b])!.queue)
+    expect(picked.slice(0, 2)).toContain('b')
+    expect(picked.filter((queue) => queue === 'b')).toHaveLength(4)
+  })
+
+  test('fair: lane n has an (n + 1)th of the turns of lane 0, and none starves', () => {
+    const scheduler = fair()
+    const all = [candidate('a', 0, 0), candidate('a', 0, 1), candidate('a', 0, 9), candidate('b')]
+    const picked = Array.from({ length: 322 }, () => scheduler.pick(all)!)
+    const count = (one: Candidate) => picked.filter((pick) => pick === one).length
+    expect(count(all[3]!)).toBe(161)
+    expect(count(all[0]!)).toBeCloseTo(100, -1)
+    expect(count(all[1]!)).toBeCloseTo(50, -1)
+    expect(count(all[2]!)).toBeCloseTo(10, -0.5)
+  })
+
   test('lag: the largest lag', () => {
     const [a, b, c] = [candidate('a', 0, 0, 5), candidate('b', 0, 0, 9), candidate('c', 0, 0, 7)]
     expect(lag().pick([a, b, c])).toBe(b)
     expect(lag().pick([])).toBeUndefined()
+  })
+
+  test('fair, lag, weighted and strict: a shard that is being claimed after others of its queue and lane', () => {
+    const all = [
+      { ...candidate('a', 0, 0, 9), isClaimed: true },
+      candidate('a', 1, 0, 5),
+      candidate('a', 2, 1, 7),
+      { ...candidate('b', 0, 0, 1), isClaimed: true },
+    ]
+    expect(lag().pick(all)).toBe(all[1])
+    expect(strict(['b', 'a']).pick(all)).toBe(all[3])
+    expect(strict(['a', 'b']).pick(all)).toBe(all[1])
+    for (const scheduler of [fair(), weighted({})]) {
+      const picked = new Set(Array.from({ length: 200 }, () => scheduler.pick(all)))
+      expect(picked).toEqual(new Set(all.slice(1)))
+    }
   })
 
   test('seq: round robin, over what is due', () => {
@@ -40,6 +99,13 @@ describe('R13: a scheduler picks', () => {
     const rest = shareOf(scheduler, [candidate('b'), candidate('c')])
     expect(rest('b')).toBeCloseTo(0.75, 1)
     expect(scheduler.pick([])).toBeUndefined()
+  })
+
+  test('weighted: the lanes of a queue share its weight', () => {
+    const lanes = [0, 1, 2, 3].map((lane) => candidate('a', 0, lane))
+    const share = shareOf(weighted({ a: 1, b: 1 }), [...lanes, candidate('b')])
+    expect(share('a')).toBeCloseTo(0.5, 1)
+    expect(share('a', 3)).toBeCloseTo(0.125, 1)
   })
 
   test('weighted: lanes of a queue; what is not named weighs 1', () => {
@@ -72,6 +138,22 @@ describe('R13: a scheduler picks', () => {
 })
 
 describe('R13: a worker follows its scheduler', () => {
+  test('fair, the default: of ten queues none waits behind the backlog of one', async () => {
+    const queues = Array.from({ length: 10 }, () => shop.queue({ shards: 2, perform() {} }))
+    await push(queues[0]!, 5_000)
+    const worker = await shop.work({ queues, slots: 1 })
+    let done = 0
+    worker.on('completed', ({ queue, ids }) => {
+      if (queue === queues[0]!.name) done += ids.length
+    })
+    for (const queue of queues.slice(1)) {
+      const completed = next(worker, 'completed', (event) => event.queue === queue.name)
+      await shop.lockstep.enqueue(queue, { id: 'fresh' })
+      await completed
+    }
+    expect(done).toBeLessThan(5_000)
+  })
+
   test('weighted: 6/3/1 are served first 60, 30 and 10 % of the time, and none starves', async () => {
     const queues = [1, 2, 3].map(() => shop.queue({ shards: 1, perform() {} }))
     for (const queue of queues) await push(queue, 400)

@@ -3,9 +3,11 @@ import { silentLogger } from '../../src/logger.ts'
 import type { Round } from '../../src/store/claim.ts'
 import { Exchange } from '../../src/worker/exchange.ts'
 import type { Outcome } from '../../src/worker/outcome.ts'
+import { ServedQueue } from '../../src/worker/served-queue.ts'
 import { ServerClock } from '../../src/worker/server-clock.ts'
 import { type Claimant, Settlements } from '../../src/worker/settlements.ts'
-import { type ServedQueue, Shard, Timetable } from '../../src/worker/timetable.ts'
+import { Shard } from '../../src/worker/shard.ts'
+import { Timetable } from '../../src/worker/timetable.ts'
 import { type Board, openStage, type Player, type Stage, until } from '../support/rounds.ts'
 
 let stage: Stage
@@ -43,7 +45,7 @@ function settling(holds = true) {
 }
 
 function servedOf({ queue, queueId }: Board): ServedQueue {
-  return { queue, queueId }
+  return new ServedQueue(queue, queueId)
 }
 
 function claimantOf(board: Board, { processId }: Player): Claimant {

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { allShards, byNode, dynamic, type Queue, type Splitter, type Worker } from '../../src/index.ts'
 import type { Hand, ShardRef } from '../../src/worker/splitter.ts'
+import { overlaps } from '../support/checker.ts'
+import { Recorder } from '../support/recorder.ts'
 import { shardsHeld } from '../support/shards.ts'
 import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
@@ -127,23 +129,51 @@ describe('R12: dynamic', () => {
     await completed
   })
 
-  test('a shard that is in work leaves when its batch has ended, and that is told too', async () => {
+  test('a shard whose batch is in work goes at once; the batch goes on, and its id begins nowhere else', async () => {
     const gate = new Gate()
-    const queue = shop.queue({ shards: 2, perform: () => gate.opened })
-    const first = await shop.work({ queues: [queue] })
+    const recorder = new Recorder()
+    const queue = shop.queue({
+      shards: 2,
+      perform: recorder.around((batch) =>
+        [...batch.keys()][0]!.startsWith('long') ? gate.opened : undefined,
+      ),
+    })
+    const first = await shop.work({ queues: [queue], slots: 10 })
     const told: number[] = []
     first.on('dealt', ({ shards }) => told.push(shards))
-    const ids = Array.from({ length: 20 }, (_, id) => ({ id }))
-    await shop.lockstep.enqueue(queue, ids)
-    await eventually(() => expect(first.report()).toHaveLength(2))
+    const long = Array.from({ length: 8 }, (_, id) => `long-${id}`)
+    await shop.lockstep.enqueue(
+      queue,
+      long.map((id) => ({ id })),
+    )
+    await eventually(() => expect(first.report()).toHaveLength(8))
     const second = await shop.work({ queues: [queue] })
-    // It has compared, and holds on to both.
-    await next(first, 'dealt')
-    expect(await shardsHeld(shop, first.processId, queue)).toHaveLength(2)
-
-    gate.open()
     await expectShares([first, second], queue, [1, 1])
     await eventually(() => expect(told.at(-1)).toBe(1))
+    expect(first.report()).toHaveLength(8)
+
+    // Of the shard that went, others are performed there meanwhile, and what is pushed into one in work waits for its end.
+    const [moved] = await shardsHeld(shop, second.processId, queue)
+    const others = Array.from({ length: 20 }, (_, id) => `other-${id}`)
+    const theirs = new Set<string>()
+    second.on('completed', ({ ids, shard }) => {
+      expect(shard).toBe(moved)
+      for (const id of ids) theirs.add(id)
+    })
+    await shop.lockstep.enqueue(
+      queue,
+      [...others, ...long].map((id) => ({ id, payload: 2 })),
+    )
+    await eventually(() => {
+      for (const id of others) expect(recorder.of(id)).toHaveLength(1)
+    })
+    expect(theirs.size).toBeGreaterThan(0)
+    for (const id of long) expect(recorder.of(id)).toHaveLength(1)
+    gate.open()
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(overlaps(recorder.runs)).toEqual([])
+    for (const id of long) expect(recorder.of(id).map(({ payloads }) => payloads)).toEqual([[''], [2]])
+    expect(long.some((id) => theirs.has(id))).toBe(true)
   })
 })
 

@@ -74,25 +74,34 @@ test('a crowd of wake-ups makes a worker look by itself until it is quiet', asyn
   await shop.idle(queue)
 })
 
-test.each([
-  ['whose slot is at work', 1],
-  ['whose only shard is', 2],
-])(
-  'P8: a worker %s asks for no wake-ups, and starts what was pushed meanwhile when it is free',
-  async (_, slots) => {
-    const gate = new Gate()
-    const queue = shop.queue({ shards: 1, perform: (batch) => (batch.has('long') ? gate.opened : undefined) })
-    const worker = await shop.work({ queues: [queue], slots, poll: NEVER })
-    const started = next(worker, 'started')
-    await shop.lockstep.enqueue(queue, { id: 'long' })
-    await started
-    await eventually(async () => expect(await shop.flagged(queue)).toBe(false))
-    await shop.lockstep.enqueue(queue, { id: 'slow', lane: 9 })
-    const completed = next(worker, 'completed', ({ ids }) => ids.includes('slow'))
-    gate.open()
+test('P8: a worker whose slots are at work asks for no wake-ups, and starts what was pushed meanwhile when one is free', async () => {
+  const gate = new Gate()
+  const queue = shop.queue({ shards: 1, perform: (batch) => (batch.has('long') ? gate.opened : undefined) })
+  const worker = await shop.work({ queues: [queue], slots: 1, poll: NEVER })
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'long' })
+  await started
+  await eventually(async () => expect(await shop.flagged(queue)).toBe(false))
+  await shop.lockstep.enqueue(queue, { id: 'slow', lane: 9 })
+  const completed = next(worker, 'completed', ({ ids }) => ids.includes('slow'))
+  gate.open()
+  await completed
+})
+
+test('P8: a slow handler does not hold up other ids of its shard while a slot is free', async () => {
+  const gate = new Gate()
+  const queue = shop.queue({ shards: 1, perform: (batch) => (batch.has('long') ? gate.opened : undefined) })
+  const worker = await shop.work({ queues: [queue], slots: 2 })
+  const started = next(worker, 'started')
+  await shop.lockstep.enqueue(queue, { id: 'long' })
+  await started
+  for (const id of ['a', 'b', 'c']) {
+    const completed = next(worker, 'completed', ({ ids }) => ids.includes(id))
+    await shop.lockstep.enqueue(queue, { id })
     await completed
-  },
-)
+  }
+  gate.open()
+})
 
 test('P8: a push that began while the worker was busy and commits later is found by the next full look', async () => {
   const gate = new Gate()

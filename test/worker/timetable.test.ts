@@ -1,19 +1,28 @@
 import { describe, expect, test } from 'vitest'
 import { defaultRetryIn, defineQueue } from '../../src/index.ts'
 import type { Claim, Round } from '../../src/store/claim.ts'
+import { Bell } from '../../src/worker/bell.ts'
+import type { Lane } from '../../src/worker/lane.ts'
+import { Portion } from '../../src/worker/portion.ts'
+import { ServedQueue } from '../../src/worker/served-queue.ts'
 import { ServerClock } from '../../src/worker/server-clock.ts'
-import { type Lane, Shard, Timetable } from '../../src/worker/timetable.ts'
+import { Shard } from '../../src/worker/shard.ts'
+import { Timetable } from '../../src/worker/timetable.ts'
 
-const served = { queueId: 1, queue: defineQueue('timed') }
+const served = new ServedQueue(defineQueue('timed'), 1)
 const NOTHING: Claim = { rounds: [], head: null, passed: false }
 
 function taken(performIn: number, id: string, head: number | null): Claim {
   return { rounds: [{ performIn, id } as Round], head, passed: false }
 }
 
+function newLane(): Lane {
+  return new Shard(served, 0).lane(0)
+}
+
 describe('P7: the cursor of a lane', () => {
   test('stands behind what was taken last', () => {
-    const lane = new Shard(served, 0, undefined).lane(0)
+    const lane = newLane()
     lane.claimBegins()
     lane.claimEnded(taken(100, 'b', 300), 1_000)
     expect(lane.cursor).toEqual({ after: 100, afterId: 'b' })
@@ -21,7 +30,7 @@ describe('P7: the cursor of a lane', () => {
   })
 
   test('P8: goes back when an earlier job is told of, and not for a later one', () => {
-    const lane = new Shard(served, 0, undefined).lane(0)
+    const lane = newLane()
     lane.claimBegins()
     lane.claimEnded(taken(100, 'b', null), 1_000)
     lane.notice(101)
@@ -32,7 +41,7 @@ describe('P7: the cursor of a lane', () => {
   })
 
   test('P8: goes back after a claim too, for what was told of while it was under way', () => {
-    const lane = new Shard(served, 0, undefined).lane(0)
+    const lane = newLane()
     lane.claimBegins()
     lane.notice(50)
     lane.claimEnded(taken(100, 'b', 300), 1_000)
@@ -41,7 +50,7 @@ describe('P7: the cursor of a lane', () => {
   })
 
   test('P7: a due job that is not to be had is asked for ever more rarely, but soon again', () => {
-    const lane = new Shard(served, 0, undefined).lane(0)
+    const lane = newLane()
     const pauses = Array.from({ length: 12 }, () => {
       lane.claimBegins()
       lane.claimEnded({ rounds: [], head: 500, passed: false }, 1_000)
@@ -63,7 +72,7 @@ describe('P8: a job that claims pass over', () => {
   }
 
   test('is looked for once more, and then to be waited for, while the cursor goes on', () => {
-    const lane = new Shard(served, 0, undefined).lane(0)
+    const lane = newLane()
     claim(lane, passing(50))
     expect(lane.overdue).toBeUndefined()
     expect(lane.cursor.after).toBeLessThan(50)
@@ -74,7 +83,7 @@ describe('P8: a job that claims pass over', () => {
   })
 
   test('is to be waited for too where claims bring nothing, but not while it is yet to come', () => {
-    const lane = new Shard(served, 0, undefined).lane(0)
+    const lane = newLane()
     for (const head of [2_000, 2_000, 500]) claim(lane, { rounds: [], head, passed: false })
     expect(lane.overdue).toBeUndefined()
     claim(lane, { rounds: [], head: 500, passed: false })
@@ -82,7 +91,7 @@ describe('P8: a job that claims pass over', () => {
   })
 
   test('is another one each time where each time another is passed over', () => {
-    const lane = new Shard(served, 0, undefined).lane(0)
+    const lane = newLane()
     for (const head of [50, 60, 50]) claim(lane, passing(head))
     expect(lane.overdue).toBeUndefined()
     claim(lane, taken(100, 'b', 300))
@@ -90,48 +99,203 @@ describe('P8: a job that claims pass over', () => {
     expect(lane.overdue).toBeUndefined()
   })
 
-  test('makes its lane due when it was brought, until it is taken', () => {
-    const lane = new Shard(served, 0, undefined).lane(0)
-    const { rounds } = taken(100, 'b', null)
-    lane.brought = { processId: 1, rounds }
+  test('makes its lane due when it was brought, before what is in hand, until it is taken', () => {
+    const lane = newLane()
+    const rounds = (performIn: number) => taken(performIn, 'b', null).rounds
+    const [hand, first] = [new Portion(1, rounds(200), 1), new Portion(1, rounds(100), 1)]
+    lane.bring(hand)
+    lane.bringFirst(first)
     expect(lane.head).toBe(100)
-    expect(lane.takeBrought()).toEqual({ processId: 1, rounds })
-    expect(lane.takeBrought()).toBeUndefined()
+    expect(lane.hand).toEqual([first, hand])
+    lane.drop(first)
+    expect(lane.head).toBe(200)
+    lane.drop(hand)
     expect(lane.head).toBe(Number.POSITIVE_INFINITY)
+  })
+})
+
+describe('a portion', () => {
+  const rounds = (...marks: string[]) => marks.map((id) => ({ id, toLoad: id.startsWith('L') }) as Round)
+  const ids = (batch: readonly Round[]) => batch.map(({ id }) => id).join(' ')
+
+  test('R9: gives batches in order, and what is to be loaded alone', () => {
+    const portion = new Portion(1, rounds('a', 'b', 'c', 'L1', 'L2', 'd'), 6)
+    const batches = Array.from({ length: 5 }, () => ids(portion.take(2)))
+    expect(batches).toEqual(['a b', 'c', 'L1', 'L2', 'd'])
+    expect(portion.isEmpty).toBe(true)
+  })
+
+  test('has ended when all of it has, begun or given back', () => {
+    const portion = new Portion(1, rounds('a', 'b', 'c'), 3)
+    const batch = portion.take(1)
+    expect(ids(portion.takeRest())).toBe('b c')
+    expect(portion.ended(2)).toBe(false)
+    expect(portion.ended(batch.length)).toBe(true)
   })
 })
 
 describe('a timetable', () => {
   const clock = new ServerClock()
   clock.set(1_000_000, performance.now(), performance.now())
+  const LATER = () => clock.now() + 60_000_000
 
-  test('shows a slot what is due in shards that are free and its own', () => {
+  /** Of one queue with so many shards; a job is due in those of `due`. */
+  function open(shards: number, due: readonly number[], concurrency?: number) {
     const timetable = new Timetable(clock)
-    const shards = [undefined, undefined, undefined, 0, 1].map(
-      (slot, shard) => new Shard(served, shard, slot),
-    )
-    for (const shard of shards) {
-      timetable.add(shard)
-      timetable.notice({ queueId: 1, shard: shard.shard, lane: 0 }, 5)
+    const queue = new ServedQueue(defineQueue('timed', { concurrency }), 1)
+    for (let shard = 0; shard < shards; shard += 1) timetable.add(new Shard(queue, shard))
+    for (const shard of due) timetable.notice({ queueId: 1, shard, lane: 0 }, 5)
+    return { timetable, queue, lane: (shard: number) => timetable.get(1, shard)!.lane(0) }
+  }
+
+  function begin(lane: Lane, isAwaited: boolean) {
+    lane.claim = Promise.resolve()
+    lane.isAwaited = isAwaited
+    lane.claimBegins()
+  }
+
+  function end(lane: Lane, answer: Claim, now = clock.now()) {
+    lane.claim = undefined
+    lane.isAwaited = false
+    lane.claimEnded(answer, now)
+  }
+
+  /** The slots that woke, in their order. */
+  function sleepers(timetable: Timetable, ...slots: number[]) {
+    const woken: number[] = []
+    for (const slot of slots) void timetable.sleep(slot, new Bell()).then(() => woken.push(slot))
+    return async () => {
+      await new Promise(setImmediate)
+      return woken
     }
-    shards[0]!.busy = true
-    shards[1]!.leaving = true
-    expect(timetable.due(0).map(({ shard }) => shard)).toEqual([2, 3])
-    expect(timetable.due(1).map(({ shard }) => shard)).toEqual([2, 4])
-    expect(timetable.untilNext(0)).toBe(0)
+  }
+
+  test('shows a slot what is due in its shards, in the order of queues, shards and lanes', () => {
+    const timetable = new Timetable(clock)
+    const other = new ServedQueue(defineQueue('before'), 7, -1)
+    const shards = [undefined, 0, 1].map((slot, shard) => new Shard(served, shard, slot))
+    for (const shard of [...shards, new Shard(other, 0)]) timetable.add(shard)
+    for (const { shard } of shards.toReversed()) timetable.notice({ queueId: 1, shard, lane: 3 }, 5)
+    timetable.notice({ queueId: 1, shard: 0, lane: 1 }, 9)
+    timetable.notice({ queueId: 7, shard: 0, lane: 0 }, 7)
+    const shown = (slot: number) =>
+      timetable.due(slot).map(({ queue, shard, lane }) => `${queue} ${shard}:${lane}`)
+    expect(shown(0)).toEqual(['before 0:0', 'timed 0:1', 'timed 0:3', 'timed 1:3'])
+    expect(shown(1)).toEqual(['before 0:0', 'timed 0:1', 'timed 0:3', 'timed 2:3'])
+    expect(timetable.due(0).map(({ lag }) => lag > 0)).toEqual([true, true, true, true])
+    timetable.remove(shards[0]!)
+    expect(shown(0)).toEqual(['before 0:0', 'timed 1:3'])
     timetable.clear()
-    expect(timetable.due(0)).toEqual([])
+    expect(shown(0)).toEqual([])
   })
 
-  test('P8: shows what is to come as a time to wait, not as due', () => {
-    const timetable = new Timetable(clock)
-    timetable.add(new Shard(served, 0, undefined))
-    expect(timetable.notice({ queueId: 1, shard: 7, lane: 0 }, 5)).toBe(false)
-    expect(timetable.untilNext(0)).toBe(Number.POSITIVE_INFINITY)
-    timetable.notice({ queueId: 1, shard: 0, lane: 3 }, clock.now() + 60_000_000)
+  test('a lane is not due while it is claimed from, but for what is in hand', () => {
+    const { timetable, lane } = open(1, [0])
+    begin(lane(0), true)
+    timetable.file(lane(0))
     expect(timetable.due(0)).toEqual([])
-    expect(timetable.untilNext(0)).toBeGreaterThan(59_000)
-    expect(timetable.untilNext(0)).toBeLessThanOrEqual(60_000)
+    lane(0).bringFirst(new Portion(1, taken(3, 'a', null).rounds, 1))
+    timetable.file(lane(0))
+    expect(timetable.due(0)).toHaveLength(1)
+  })
+
+  test('a claim that nobody waits for may be waited for, by one slot that is awake', async () => {
+    const { timetable, lane } = open(2, [0, 1])
+    const woken = sleepers(timetable, 0)
+    begin(lane(0), false)
+    begin(lane(1), true)
+    for (const shard of [0, 1]) timetable.file(lane(shard))
+    timetable.wakeNext()
+    expect(timetable.due(1)).toMatchObject([{ shard: 0, isClaimed: true }])
+    expect(await woken()).toEqual([])
+    lane(0).bring(new Portion(1, taken(3, 'a', null).rounds, 1))
+    timetable.file(lane(0))
+    expect(timetable.due(1)).toMatchObject([{ shard: 0, isClaimed: false }])
+    expect(await woken()).toEqual([0])
+  })
+
+  test('what comes while a lane is claimed from is due when the claim has ended', () => {
+    const { timetable, lane } = open(1, [0])
+    begin(lane(0), true)
+    timetable.file(lane(0))
+    timetable.notice({ queueId: 1, shard: 0, lane: 0 }, 4)
+    expect(timetable.due(0)).toEqual([])
+    end(lane(0), taken(5, 'a', null))
+    timetable.file(lane(0))
+    expect(timetable.due(0)).toHaveLength(1)
+  })
+
+  test('what becomes due wakes one slot for each lane, and none for what was known', async () => {
+    const { timetable } = open(3, [])
+    const woken = sleepers(timetable, 0, 1, 2)
+    timetable.notice({ queueId: 1, shard: 1, lane: 0 }, LATER())
+    expect(await woken()).toEqual([])
+    timetable.notice({ queueId: 1, shard: 1, lane: 0 }, 5)
+    expect(await woken()).toEqual([0])
+    timetable.notice({ queueId: 1, shard: 2, lane: 0 }, 5)
+    expect(await woken()).toEqual([0, 1])
+  })
+
+  test('a lane that is due already wakes a slot again, where it is told of again: no slot may have come for it', async () => {
+    const { timetable } = open(1, [0])
+    const woken = sleepers(timetable, 0)
+    timetable.notice({ queueId: 1, shard: 0, lane: 0 }, 5)
+    expect(await woken()).toEqual([0])
+  })
+
+  test('wakes the next slot only where there is more that it could take', async () => {
+    const { timetable, lane } = open(2, [0])
+    const woken = sleepers(timetable, 0)
+    begin(lane(0), false)
+    timetable.file(lane(0))
+    timetable.wakeNext()
+    expect(await woken()).toEqual([])
+    end(lane(0), { rounds: [], head: 5, passed: false }, 0)
+    timetable.file(lane(0))
+    expect(await woken()).toEqual([0])
+  })
+
+  test('P8: what is to come wakes a slot at its time', async () => {
+    const { timetable } = open(1, [])
+    const woken = sleepers(timetable, 0)
+    const at = clock.now() + 30_000
+    timetable.notice({ queueId: 1, shard: 0, lane: 0 }, at)
+    expect(timetable.due(0)).toEqual([])
+    expect(timetable.hasDue).toBe(false)
+    await expect.poll(woken, { interval: 1 }).toEqual([0])
+    expect(clock.now()).toBeGreaterThanOrEqual(at)
+    expect(timetable.due(0)).toHaveLength(1)
+  })
+
+  test('concurrency: a queue at its bound is not shown, and wakes a slot when it has room', async () => {
+    const { timetable, queue } = open(2, [0, 1], 1)
+    expect(timetable.due(0)).toHaveLength(2)
+    timetable.begins(queue)
+    expect(timetable.due(1)).toEqual([])
+    expect(timetable.hasDue).toBe(false)
+    const woken = sleepers(timetable, 1)
+    timetable.wakeNext()
+    expect(timetable.couldTake).toBe(false)
+    expect(await woken()).toEqual([])
+    timetable.ends(queue)
+    expect(await woken()).toEqual([1])
+  })
+
+  test('a fixed slot is woken for its shards alone', async () => {
+    const timetable = new Timetable(clock)
+    timetable.add(new Shard(served, 0, 1))
+    const woken = sleepers(timetable, 0, 1)
+    timetable.notice({ queueId: 1, shard: 0, lane: 0 }, 5)
+    timetable.wakeNext()
+    expect(await woken()).toEqual([1])
+  })
+
+  test('P8: news is what is earlier than what was known, of a shard of ours', () => {
+    const { timetable } = open(1, [])
+    expect(timetable.notice({ queueId: 1, shard: 7, lane: 0 }, 5)).toBe(false)
+    expect(timetable.notice({ queueId: 1, shard: 0, lane: 3 }, 9)).toBe(true)
+    expect(timetable.notice({ queueId: 1, shard: 0, lane: 3 }, 9)).toBe(false)
+    expect(timetable.notice({ queueId: 1, shard: 0, lane: 3 }, 5)).toBe(true)
   })
 })
 

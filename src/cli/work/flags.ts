@@ -1,5 +1,5 @@
 import type { Queue } from '../../queue.ts'
-import { lag, type Scheduler, seq, strict, weighted } from '../../worker/scheduler.ts'
+import { fair, lag, type Scheduler, seq, strict, weighted } from '../../worker/scheduler.ts'
 import { allShards, byNode, dynamic, type Splitter } from '../../worker/splitter.ts'
 import type { ConnectionOptions } from '../connection.ts'
 import { UsageError } from '../failure.ts'
@@ -22,6 +22,7 @@ export interface WorkFlags extends ConnectionOptions {
 /** @throws UsageError, or OptionError for a weight that is none */
 export function schedulerOf(text: string, queues: readonly Queue[]): Scheduler {
   const [kind, rest] = halves(text, ':')
+  if (kind === 'fair' && rest === undefined) return fair()
   if (kind === 'lag' && rest === undefined) return lag()
   if (kind === 'seq' && rest === undefined) return seq()
   if (kind === 'strict' && rest) {
@@ -39,7 +40,7 @@ export function schedulerOf(text: string, queues: readonly Queue[]): Scheduler {
     return weighted(Object.fromEntries(weights.map(([name, weight]) => [name, Number(weight ?? Number.NaN)])))
   }
   throw new UsageError(
-    `--scheduler must be lag, seq, weighted:orders=6,mails=3 or strict:orders,mails, not ${quote(text)}`,
+    `--scheduler must be fair, lag, seq, weighted:orders=6,mails=3 or strict:orders,mails, not ${quote(text)}`,
   )
 }
 

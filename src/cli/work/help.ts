@@ -13,7 +13,8 @@ Signals:
                    for the end of the lease
 
 Schedulers, which pick the shard a slot serves next:
-  lag              what has waited longest
+  fair             every queue in turn; lane 1 of a queue half as often as lane 0
+  lag              what has waited longest, whatever its queue
   seq              round robin
   weighted:a=6,b=3 queues by weight; those not named weigh 1
   strict:a,b       queues in this order, those not named last

@@ -1,0 +1,28 @@
+import { Lane } from './lane.ts'
+import type { ServedQueue } from './served-queue.ts'
+
+/** A shard this process holds the lock of. Any number of its slots perform from it. */
+export class Shard {
+  readonly served: ServedQueue
+  readonly shard: number
+  /** The one slot that serves it; undefined: any. */
+  readonly slot: number | undefined
+  /** Written by the timetable. */
+  isHeld = false
+  readonly lanes = new Map<number, Lane>()
+
+  constructor(served: ServedQueue, shard: number, slot?: number) {
+    this.served = served
+    this.shard = shard
+    this.slot = slot
+  }
+
+  lane(lane: number): Lane {
+    let found = this.lanes.get(lane)
+    if (!found) {
+      found = new Lane(this, lane)
+      this.lanes.set(lane, found)
+    }
+    return found
+  }
+}

@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest'
+import { defineQueue } from '../../src/index.ts'
+import type { Round } from '../../src/store/claim.ts'
+import { Lateness } from '../../src/worker/lateness.ts'
+import { ServedQueue } from '../../src/worker/served-queue.ts'
+import { Shard } from '../../src/worker/shard.ts'
+import { next, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+test('a look starts 250 ms before the cursor, twice the lateness seen of late, and two seconds at most', () => {
+  const lateness = new Lateness()
+  expect(lateness.span(0)).toBe(250_000)
+  lateness.note(100_000, 0)
+  expect(lateness.span(1)).toBe(250_000)
+  lateness.note(400_000, 1_000)
+  expect(lateness.span(1_001)).toBe(800_000)
+  lateness.note(50_000, 2_000)
+  expect(lateness.span(2_001)).toBe(800_000)
+  expect(lateness.span(12_000)).toBe(250_000)
+  lateness.note(60_000_000, 13_000)
+  expect(lateness.span(13_001)).toBe(2_000_000)
+})
+
+test('a look begins before the cursor, and at the beginning where nothing was taken yet', () => {
+  const lane = new Shard(new ServedQueue(defineQueue('late'), 1), 0).lane(0)
+  expect(lane.before(250_000)).toEqual({ after: null, afterId: '' })
+  lane.claimBegins()
+  lane.claimEnded(
+    { rounds: [{ performIn: 1_000_000, id: 'a' } as Round], head: null, passed: false },
+    2_000_000,
+  )
+  expect(lane.before(250_000)).toEqual({ after: 750_000, afterId: '' })
+  expect(lane.latenessOf(900_000)).toBe(100_000)
+  expect(lane.latenessOf(1_100_000)).toBe(0)
+})
+
+test('P7: a job that claims have just passed over is no news to a look, and is asked for again, ever more rarely', () => {
+  const lane = new Shard(new ServedQueue(defineQueue('late'), 1), 0).lane(0)
+  const pass = (now: number) => {
+    lane.claimBegins()
+    lane.claimEnded({ rounds: [{ performIn: 100, id: 'b' } as Round], head: 50, passed: true }, now)
+  }
+  pass(1_000)
+  expect(lane.sight(50, 1_000)).toBe(false)
+  expect(lane.head).toBe(50)
+  for (const pause of [4_000, 8_000, 16_000]) {
+    pass(2_000)
+    expect(lane.overdue).toBe(50)
+    const { cursor } = lane
+    lane.sight(50, 1_999 + pause)
+    expect(lane.cursor).toBe(cursor)
+    lane.sight(50, 2_000 + pause)
+    expect(lane.cursor.after).toBeLessThan(50)
+  }
+})
+
+test('P8: what commits some time after its push, which nobody was told of, is found before the next full look', async () => {
+  const queue = shop.queue({ shards: 1, perform() {} })
+  const worker = await shop.work({ queues: [queue], slots: 2, poll: 3_600_000 })
+  await shop.idle(queue)
+  const late = next(worker, 'completed', ({ ids }) => ids.includes('late'))
+  const producer = await shop.session()
+  await producer.query('BEGIN')
+  await producer.query('SET LOCAL lockstep.wake = off')
+  await producer.query('SELECT lockstep.enqueue($1, $2)', [queue.name, 'late'])
+  for (const id of ['a', 'b', 'c']) {
+    const completed = next(worker, 'completed', ({ ids }) => ids.includes(id))
+    await shop.lockstep.enqueue(queue, { id })
+    await completed
+  }
+  await producer.query('COMMIT')
+  // Its traffic makes the worker look.
+  const traffic = setInterval(
+    () => void shop.lockstep.enqueue(queue, { id: `d ${Math.random()}` }).catch(() => {}),
+    5,
+  )
+  shop.later(() => clearInterval(traffic))
+  await late
+  clearInterval(traffic)
+})

@@ -1,0 +1,85 @@
+import { describe, expect, test } from 'vitest'
+import { overlaps } from '../support/checker.ts'
+import { Recorder } from '../support/recorder.ts'
+import { eventually, Gate, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+const ids = (count: number) =>
+  Array.from({ length: count }, (_, index) => `id-${String(index).padStart(3, '0')}`)
+const PAST = 1_536_323_288_000
+const jobs = (count: number) => ids(count).map((id, index) => ({ id, performIn: PAST + index }))
+
+describe('batches of one shard side by side', () => {
+  test('as many as there are slots, with all that is due begun at once', async () => {
+    const gate = new Gate()
+    const recorder = new Recorder()
+    const queue = shop.queue({ shards: 1, perform: recorder.around(() => gate.opened) })
+    const worker = await shop.work({ queues: [queue], slots: 20 })
+    await shop.idle(queue)
+    await shop.lockstep.enqueue(queue, jobs(30))
+    await eventually(() => expect(worker.report()).toHaveLength(20))
+    expect(recorder.ids.toSorted()).toEqual(ids(20))
+    gate.open()
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(recorder.runs).toHaveLength(30)
+  })
+
+  test('P1 P2: an id runs once at a time, and what was pushed meanwhile comes in its next round', async () => {
+    const recorder = new Recorder()
+    const queue = shop.queue({
+      shards: 1,
+      perform: recorder.around(() => new Promise((resolve) => setTimeout(resolve, Math.random() * 4))),
+    })
+    await shop.work({ queues: [queue], slots: 10 })
+    for (let round = 0; round < 40; round += 1)
+      await shop.lockstep.enqueue(
+        queue,
+        ids(12).map((id) => ({ id, payload: round, score: round })),
+      )
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(overlaps(recorder.runs)).toEqual([])
+    for (const id of ids(12)) {
+      const payloads = recorder.of(id).flatMap((run) => run.payloads)
+      expect(payloads).toEqual(Array.from({ length: 40 }, (_, round) => round))
+    }
+  })
+
+  test('P8: they begin in perform_in order', async () => {
+    const recorder = new Recorder()
+    const queue = shop.queue({
+      shards: 1,
+      perform: recorder.around(() => new Promise((resolve) => setTimeout(resolve, 2))),
+    })
+    await shop.lockstep.enqueue(queue, jobs(200).toReversed())
+    await shop.work({ queues: [queue], slots: 5 })
+    await eventually(() => expect(recorder.runs).toHaveLength(200))
+    expect(recorder.ids).toEqual(ids(200))
+  })
+})
+
+describe('concurrency', () => {
+  test('bounds the batches of a queue that a process has in work, and leaves the other slots to others', async () => {
+    const gate = new Gate()
+    const recorder = new Recorder()
+    const bound = shop.queue({ shards: 4, concurrency: 2, perform: recorder.around(() => gate.opened) })
+    const free = shop.queue({ shards: 1, perform() {} })
+    await shop.lockstep.enqueue(bound, jobs(20))
+    const worker = await shop.work({ queues: [bound, free], slots: 6 })
+    await eventually(() => expect(worker.report()).toHaveLength(2))
+    await shop.lockstep.enqueue(free, jobs(50))
+    await eventually(async () => expect(await shop.jobs(free)).toBe(0))
+    expect(worker.report()).toHaveLength(2)
+    let most = 0
+    worker.on('started', () => {
+      most = Math.max(most, worker.report().filter(({ queue }) => queue === bound.name).length)
+    })
+    gate.open()
+    await eventually(async () => expect(await shop.jobs(bound)).toBe(0))
+    expect(recorder.runs).toHaveLength(20)
+    expect(most).toBeLessThanOrEqual(2)
+  })
+
+  test.each([0, 1.5, -1])('not of %s', (concurrency) => {
+    expect(() => shop.queue({ concurrency })).toThrow(/concurrency must be a whole number/)
+  })
+})
