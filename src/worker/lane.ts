@@ -13,11 +13,32 @@ const PASSES = 2
 
 const NEVER = Number.POSITIVE_INFINITY
 
+/** When slots pick: µs since 1970. */
+export interface Instant {
+  now: number
+}
+
 /** What a scheduler sees of a lane, with the lane behind it. */
-export interface DueLane extends Candidate {
-  lag: number
-  isClaimed: boolean
+export class DueLane implements Candidate {
+  readonly queue: string
+  readonly shard: number
+  readonly lane: number
   readonly of: Lane
+
+  constructor(of: Lane) {
+    this.queue = of.shard.served.queue.name
+    this.shard = of.key.shard
+    this.lane = of.key.lane
+    this.of = of
+  }
+
+  get lag(): number {
+    return Math.max((this.of.shard.instant.now - this.of.head) / 1000, Number.MIN_VALUE)
+  }
+
+  get isClaimed(): boolean {
+    return !this.of.isReady
+  }
 }
 
 /**
@@ -53,14 +74,7 @@ export class Lane {
     const { served } = shard
     this.shard = shard
     this.key = { queueId: served.queueId, shard: shard.shard, lane }
-    this.candidate = {
-      queue: served.queue.name,
-      shard: shard.shard,
-      lane,
-      lag: 0,
-      isClaimed: false,
-      of: this,
-    }
+    this.candidate = new DueLane(this)
   }
 
   /** What is in hand, the portion first to be taken first. */

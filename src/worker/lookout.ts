@@ -23,7 +23,7 @@ const BUSY_PAUSE = 10
 const CROWD_SPELL = 5_000
 const BUSY_SPELL = 1_000
 /** A cheap look may take one part in so many of the time. */
-const LOOK_RATIO = 3
+const LOOK_RATIO = 2
 /** Where it is slow, the machine is busy, and waiting longer makes no difference. */
 const LONGEST_LOOK_PAUSE = 50
 /** A full look may take one part in so many of the time. */

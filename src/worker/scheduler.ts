@@ -30,11 +30,10 @@ export function fair(): Scheduler {
       if (queue === undefined) return undefined
       const turns = lanesOf.get(queue) ?? new Turns()
       lanesOf.set(queue, turns)
-      const own = candidates.filter((candidate) => candidate.queue === queue)
-      const lane = turns.next(own, laneOf)!
+      const lane = turns.next(candidates, laneOf, (candidate) => candidate.queue === queue)!
       queues.take(queue, 1)
       turns.take(lane, lane + 1)
-      return bestOf(own.filter((candidate) => candidate.lane === lane))
+      return bestOf(candidates, queue, lane)
     },
   }
 }
@@ -47,13 +46,17 @@ class Turns<Key> {
   readonly #finish = new Map<Key, number>()
   #now = 0
 
-  next<C>(candidates: readonly C[], keyOf: (candidate: C) => Key): Key | undefined {
+  next<C>(
+    candidates: readonly C[],
+    keyOf: (candidate: C) => Key,
+    takesPart: (candidate: C) => boolean = () => true,
+  ): Key | undefined {
     let next: Key | undefined
     let earliest = Number.POSITIVE_INFINITY
     let last: Key | undefined
     for (const candidate of candidates) {
       const key = keyOf(candidate)
-      if (key === last) continue
+      if (key === last || !takesPart(candidate)) continue
       last = key
       const start = this.#startOf(key)
       if (start >= earliest) continue
@@ -78,7 +81,7 @@ export function lag(): Scheduler {
   return {
     pick(candidates) {
       const longest = longestWaiting(candidates)
-      return longest && inPlaceOf(longest, candidates)
+      return longest && bestOf(candidates, longest.queue, longest.lane)
     },
   }
 }
@@ -135,9 +138,9 @@ export function weighted(weights: Weights): Scheduler {
       let ticket = Math.random() * classes.reduce((sum, { weight }) => sum + weight, 0)
       for (const { own, weight } of classes) {
         ticket -= weight
-        if (ticket < 0) return bestOf(own)
+        if (ticket < 0) return bestOf(own, own[0]!.queue, own[0]!.lane)
       }
-      return bestOf(candidates)
+      return longestWaiting(candidates)
     },
   }
 }
@@ -164,7 +167,7 @@ export function strict(queues: readonly string[]): Scheduler {
         const difference = rank(candidate) - rank(first!)
         if (difference < 0 || (difference === 0 && candidate.lag > first!.lag)) first = candidate
       }
-      return first && inPlaceOf(first, candidates)
+      return first && bestOf(candidates, first.queue, first.lane)
     },
   }
 }
@@ -177,20 +180,19 @@ function laneOf({ lane }: Candidate): number {
   return lane
 }
 
-/** Of one queue and lane: shards are all the same, so one that is claimed just now can wait. */
-function bestOf<C extends Candidate>(candidates: readonly C[]): C | undefined {
-  const longest = longestWaiting(candidates)
-  return longest?.isClaimed ? (longestWaiting(candidates.filter(isReady)) ?? longest) : longest
-}
-
-/** The pick, or another shard of its queue and lane that has something in hand. */
-function inPlaceOf<C extends Candidate>(pick: C, candidates: readonly C[]): C | undefined {
-  if (!pick.isClaimed) return pick
-  return bestOf(candidates.filter(({ queue, lane }) => queue === pick.queue && lane === pick.lane))
-}
-
-function isReady({ isClaimed }: Candidate): boolean {
-  return !isClaimed
+/**
+ * Of the shards of one queue and lane the one that has waited longest. They are all the same, so one that is being claimed can
+ * wait while another has something.
+ */
+function bestOf<C extends Candidate>(candidates: readonly C[], queue: string, lane: number): C | undefined {
+  let best: C | undefined
+  for (const candidate of candidates) {
+    if (candidate.queue !== queue || candidate.lane !== lane) continue
+    const isFurther =
+      !candidate.isClaimed === !best?.isClaimed ? candidate.lag > (best?.lag ?? 0) : !candidate.isClaimed
+    if (!best || isFurther) best = candidate
+  }
+  return best
 }
 
 function longestWaiting<C extends Candidate>(candidates: readonly C[]): C | undefined {

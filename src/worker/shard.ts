@@ -1,4 +1,4 @@
-import { Lane } from './lane.ts'
+import { type Instant, Lane } from './lane.ts'
 import type { ServedQueue } from './served-queue.ts'
 
 /** A shard this process holds the lock of. Any number of its slots perform from it. */
@@ -9,12 +9,15 @@ export class Shard {
   readonly slot: number | undefined
   /** Written by the timetable. */
   isHeld = false
+  instant: Instant = { now: 0 }
   readonly lanes = new Map<number, Lane>()
 
   constructor(served: ServedQueue, shard: number, slot?: number) {
     this.served = served
     this.shard = shard
     this.slot = slot
+    // Most jobs are of this one, which looks are to find before anything was heard of it.
+    this.lane(0)
   }
 
   lane(lane: number): Lane {

@@ -1,7 +1,7 @@
 import TinyQueue from 'tinyqueue'
 import type { LaneKey } from '../store/claim.ts'
 import { type Bell, LONGEST_WAIT } from './bell.ts'
-import type { DueLane, Lane } from './lane.ts'
+import type { DueLane, Instant, Lane } from './lane.ts'
 import type { ServedQueue } from './served-queue.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { Shard } from './shard.ts'
@@ -23,6 +23,11 @@ export class Timetable {
   readonly #clock: ServerClock
   readonly #shards = new Map<string, Shard>()
   readonly #due: Lane[] = []
+  /** What schedulers see of these. */
+  readonly #candidates: DueLane[] = []
+  readonly #instant: Instant = { now: 0 }
+  /** Not every slot may pick all that is due. */
+  #isMixed = false
   readonly #toCome = new TinyQueue<Appointment>([], (a, b) => a.at - b.at)
   readonly #sleeping = new Map<number, Bell>()
   #timer: NodeJS.Timeout | undefined
@@ -76,6 +81,8 @@ export class Timetable {
 
   add(shard: Shard): void {
     shard.isHeld = true
+    shard.instant = this.#instant
+    this.#isMixed ||= shard.slot !== undefined || shard.served.queue.concurrency !== undefined
     this.#shards.set(`${shard.served.queueId}:${shard.shard}`, shard)
   }
 
@@ -120,16 +127,10 @@ export class Timetable {
   /** What a slot may pick now. */
   due(slot: number): DueLane[] {
     this.#advance()
-    const now = this.#clock.now()
-    const due: DueLane[] = []
-    for (const lane of this.#due) {
-      const { shard, candidate } = lane
-      if (!isOpen(lane) || (shard.slot !== undefined && shard.slot !== slot)) continue
-      candidate.isClaimed = !lane.isReady
-      candidate.lag = Math.max((now - lane.head) / 1000, Number.MIN_VALUE)
-      due.push(candidate)
-    }
-    return due
+    // Their lags are of this moment.
+    this.#instant.now = this.#clock.now()
+    if (!this.#isMixed) return this.#candidates.slice()
+    return this.#candidates.filter(({ of: lane }) => isOpen(lane) && (lane.shard.slot ?? slot) === slot)
   }
 
   /** Where nothing is due for a slot: until `bell` rings, or for `pause` ms. */
@@ -164,7 +165,9 @@ export class Timetable {
   #list(lane: Lane): void {
     lane.looksAt = Number.POSITIVE_INFINITY
     if (!lane.isListed) {
-      this.#due.splice(this.#placeOf(lane), 0, lane)
+      const place = this.#placeOf(lane)
+      this.#due.splice(place, 0, lane)
+      this.#candidates.splice(place, 0, lane.candidate)
       lane.isListed = true
     }
     // Also where it stood there already: whoever was to wake for it may have found its queue full.
@@ -174,7 +177,9 @@ export class Timetable {
   #strike(lane: Lane): void {
     lane.looksAt = Number.POSITIVE_INFINITY
     if (!lane.isListed) return
-    this.#due.splice(this.#placeOf(lane), 1)
+    const place = this.#placeOf(lane)
+    this.#due.splice(place, 1)
+    this.#candidates.splice(place, 1)
     lane.isListed = false
   }
 
