@@ -1,16 +1,10 @@
-import TinyQueue from 'tinyqueue'
 import type { LaneKey } from '../store/claim.ts'
+import { Appointments } from './appointments.ts'
 import { type Bell, LONGEST_WAIT } from './bell.ts'
 import type { DueLane, Instant, Lane } from './lane.ts'
 import type { ServedQueue } from './served-queue.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { Shard } from './shard.ts'
-
-/** A time at which a lane may be due; it counts as long as the lane says the same. */
-interface Appointment {
-  readonly at: number
-  readonly lane: Lane
-}
 
 /**
  * The shards of this process and when their jobs are due: what slots pick from, and sleep on.
@@ -28,7 +22,7 @@ export class Timetable {
   readonly #instant: Instant = { now: 0 }
   /** Not every slot may pick all that is due. */
   #isMixed = false
-  readonly #toCome = new TinyQueue<Appointment>([], (a, b) => a.at - b.at)
+  readonly #toCome = new Appointments()
   readonly #sleeping = new Map<number, Bell>()
   #timer: NodeJS.Timeout | undefined
   #timerAt = Number.POSITIVE_INFINITY
@@ -163,7 +157,7 @@ export class Timetable {
   }
 
   #list(lane: Lane): void {
-    lane.looksAt = Number.POSITIVE_INFINITY
+    this.#toCome.cancel(lane)
     if (!lane.isListed) {
       const place = this.#placeOf(lane)
       this.#due.splice(place, 0, lane)
@@ -175,7 +169,7 @@ export class Timetable {
   }
 
   #strike(lane: Lane): void {
-    lane.looksAt = Number.POSITIVE_INFINITY
+    this.#toCome.cancel(lane)
     if (!lane.isListed) return
     const place = this.#placeOf(lane)
     this.#due.splice(place, 1)
@@ -195,27 +189,21 @@ export class Timetable {
   }
 
   #expect(lane: Lane, at: number): void {
-    if (lane.looksAt === at) return
-    lane.looksAt = at
-    this.#toCome.push({ at, lane })
+    this.#toCome.make(lane, at)
     if (at < this.#timerAt) this.#setTimer()
   }
 
   /** Moves what has become due, and sets the timer for what comes next. */
   #advance(): void {
-    if (this.#toCome.length === 0) return
     const now = this.#clock.now()
-    if (this.#toCome.peek()!.at > now) return
-    for (let next = this.#toCome.peek(); next && next.at <= now; next = this.#toCome.peek()) {
-      this.#toCome.pop()
-      if (next.lane.looksAt === next.at) this.#list(next.lane)
-    }
+    if (this.#toCome.next > now) return
+    for (const lane of this.#toCome.due(now)) this.#list(lane)
     this.#setTimer()
   }
 
   #setTimer(): void {
     clearTimeout(this.#timer)
-    this.#timerAt = this.#toCome.peek()?.at ?? Number.POSITIVE_INFINITY
+    this.#timerAt = this.#toCome.next
     if (this.#timerAt === Number.POSITIVE_INFINITY) return
     const pause = Math.max(0, Math.ceil((this.#timerAt - this.#clock.now()) / 1000))
     this.#timer = setTimeout(
