@@ -215,6 +215,33 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/side-by-side'],
   },
   {
+    name: 'claims that outlast the worker',
+    promise: 'R15',
+    breaks: 'What a claim brings after the slots have stopped counts a crash, though its process ended well.',
+    edits: [source('worker/worker', ', this.#serving?.claimsEnded()]', ']')],
+    tests: ['worker/stop'],
+  },
+  {
+    name: 'looks that start at the cursor',
+    promise: 'P8',
+    breaks: 'What a longer transaction has pushed waits for the next full look.',
+    edits: [source('worker/lookout', 'cursor: lane.before(span)', 'cursor: lane.cursor')],
+    tests: ['worker/lateness'],
+  },
+  {
+    name: 'a look that asks for what is passed over',
+    promise: 'P7',
+    breaks: 'A row that stays locked is claimed in vain every few milliseconds.',
+    edits: [
+      source(
+        'worker/lane',
+        '    if (performIn === this.#passed && now < this.#passedUntil) return false\n',
+        '',
+      ),
+    ],
+    tests: ['worker/lateness'],
+  },
+  {
     name: 'a concurrency that holds back nothing',
     promise: 'R9',
     breaks: 'A queue takes all slots of a process, though its definition allows it fewer.',

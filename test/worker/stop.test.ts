@@ -164,6 +164,30 @@ async function signalled(worker: Worker): Promise<void> {
   detach()
 }
 
+test('R15: what was claimed ahead goes back at stop, its numbers unchanged, however quick the handlers are', async () => {
+  const recorder = new Recorder()
+  const queue = shop.queue({ shards: 4, perform: recorder.around() })
+  const count = 4_000
+  await push(
+    queue,
+    Array.from({ length: count }, (_, index) => `id-${index}`),
+  )
+  while (recorder.runs.length < count) {
+    const enough = recorder.runs.length + 500
+    const worker = await shop.work({ queues: [queue], slots: 5 })
+    await eventually(() => expect(recorder.runs.length).toBeGreaterThan(Math.min(enough, count - 1)))
+    expect(await worker.stop()).toBe(true)
+    const rows = await shop.sql(
+      `SELECT DISTINCT claimed_by, retry_count, crashes FROM lockstep.jobs JOIN lockstep.queues q USING (queue_id)
+       WHERE q.name = $1`,
+      [queue.name],
+    )
+    if (recorder.runs.length < count)
+      expect(rows).toEqual([{ claimed_by: null, retry_count: -1, crashes: 0 }])
+  }
+  expect(recorder.runs).toHaveLength(count)
+})
+
 test('R15: quiet takes nothing new, another worker takes over, and what runs goes on', async () => {
   const gate = new Gate()
   const queue = shop.queue({ shards: 4, perform: (batch) => (batch.has('long') ? gate.opened : undefined) })
