@@ -20,7 +20,7 @@ export interface SlotOptions {
   readonly logger: Logger
   /** Whether new work may be taken at all. */
   ready(): boolean
-  /** Takes a batch of the lane and works it off. What it takes of what is in hand, it takes before it returns. */
+  /** Takes a batch of the lane and works it off. */
   serve(lane: Lane, slot: number): Promise<void>
   onIdle(): void
   /** The scheduler threw, or picked what it was not given. */
@@ -58,9 +58,7 @@ export class Slot implements Service {
     if (!pick) return this.#rest(declined ? DECLINED_PAUSE : undefined)
     const { served } = pick.of.shard
     timetable.begins(served)
-    const ended = serve(pick.of, index)
-    timetable.wakeNext()
-    await ended
+    await serve(pick.of, index)
     timetable.ends(served)
   }
 

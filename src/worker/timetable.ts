@@ -9,9 +9,9 @@ import type { Shard } from './shard.ts'
 /**
  * The shards of this process and when their jobs are due: what slots pick from, and sleep on.
  *
- * What is due stands in a list, in the order of the queues, their shards and lanes; what is to come, in a heap. Each lane that
- * may be picked wakes one of the slots that sleep, whenever something changes about it. That one, as it picks, wakes the next
- * where there is more. So no job waits while a slot sleeps that could take it, and no slot wakes for nothing but a few.
+ * What is due stands in a list, in the order of the queues, their shards and lanes; what is to come, in a heap. Whatever changes
+ * about a lane wakes one of the slots that sleep, if it is due then. A slot sleeps only where nothing is due that it could take.
+ * So no job waits while a slot sleeps that could take it, and no more slots wake than there is work for.
  */
 export class Timetable {
   readonly #clock: ServerClock
@@ -134,13 +134,6 @@ export class Timetable {
     this.#sleeping.delete(slot)
   }
 
-  /** Wakes one more slot where there is more than the one that has just picked can do. */
-  wakeNext(): void {
-    if (this.#sleeping.size === 0) return
-    const lane = this.#due.find((one) => isOpen(one) && one.isReady && this.#sleeperFor(one) !== undefined)
-    if (lane) this.#wakeFor(lane)
-  }
-
   wakeAll(): void {
     for (const bell of this.#sleeping.values()) bell.ring()
   }
@@ -153,7 +146,9 @@ export class Timetable {
   /** It ends. Where the queue has a bound, another may begin. */
   ends(served: ServedQueue): void {
     served.slots -= 1
-    if (served.room === 1) this.wakeNext()
+    if (served.room !== 1) return
+    const lane = this.#due.find((one) => one.shard.served === served && one.isReady)
+    if (lane) this.#wakeFor(lane)
   }
 
   #list(lane: Lane): void {

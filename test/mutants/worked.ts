@@ -145,16 +145,6 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/busy-id'],
   },
   {
-    name: 'what was brought kept without its shard',
-    promise: 'P8',
-    breaks:
-      'A job claimed for a shard that is gone stays claimed by nobody’s hand as long as the process lives.',
-    edits: [
-      source('worker/patience', 'return shard.isHeld && ready() && processId', 'return ready() && processId'),
-    ],
-    tests: ['worker/busy-id'],
-  },
-  {
     name: 'news during a claim forgotten',
     promise: 'P8',
     breaks: 'A job pushed while a claim is under way waits for the next full look.',
@@ -208,20 +198,6 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/timetable'],
   },
   {
-    name: 'one slot woken for much',
-    promise: 'P8',
-    breaks: 'One slot works on all that came at once, while the others sleep.',
-    edits: [source('worker/slot', '    timetable.wakeNext()\n', '')],
-    tests: ['worker/side-by-side'],
-  },
-  {
-    name: 'claims that outlast the worker',
-    promise: 'R15',
-    breaks: 'What a claim brings after the slots have stopped counts a crash, though its process ended well.',
-    edits: [source('worker/worker', ', this.#serving?.claimsEnded()]', ']')],
-    tests: ['worker/stop'],
-  },
-  {
     name: 'looks that start at the cursor',
     promise: 'P8',
     breaks: 'What a longer transaction has pushed waits for the next full look.',
@@ -255,7 +231,7 @@ export const WORKED: readonly Mutant[] = [
     promise: 'R12',
     breaks: 'Two processes serve one shard for as long as both live.',
     edits: [source('worker/holdings', '    timetable.clear()\n', '')],
-    tests: ['worker/lease', 'worker/backends'],
+    tests: ['worker/splitter'],
   },
   {
     name: 'locks believed whose session ended with its answer',
@@ -352,19 +328,6 @@ export const WORKED: readonly Mutant[] = [
         'worker/serving',
         'setTimeout(() => this.#giveBack(lane, portion), portion.until - performance.now())',
         'undefined',
-      ),
-    ],
-    tests: ['worker/in-hand'],
-  },
-  {
-    name: 'jobs in hand begun after the lease',
-    promise: 'P1',
-    breaks: 'Jobs that others may have by now are performed beside them.',
-    edits: [
-      source(
-        'worker/serving',
-        'return ready() && processId === identity.processId && shard.isHeld',
-        'return true',
       ),
     ],
     tests: ['worker/in-hand'],

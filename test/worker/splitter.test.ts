@@ -129,6 +129,24 @@ describe('R12: dynamic', () => {
     await completed
   })
 
+  test('a worker whose lock connection broke locks its shards anew, and serves them', async () => {
+    const queue = shop.queue({ shards: 3, perform() {} })
+    const worker = await shop.work({ queues: [queue] })
+    await expectShares([worker], queue, [3])
+    // Several times: a comparison under way sees that the process is not there, and lets go of all by itself.
+    for (let time = 0; time < 6; time += 1) {
+      await shop.sql(
+        `SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND granted
+       AND classid = 'lockstep.jobs'::regclass
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+      )
+      await expectShares([worker], queue, [3])
+    }
+    const completed = next(worker, 'completed')
+    await shop.lockstep.enqueue(queue, { id: 'a' })
+    await completed
+  })
+
   test('a shard whose batch is in work goes at once; the batch goes on, and its id begins nowhere else', async () => {
     const gate = new Gate()
     const recorder = new Recorder()

@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { attachSignals, Lockstep, type Queue, type Worker } from '../../src/index.ts'
+import { Exchange } from '../../src/worker/exchange.ts'
 import { Recorder } from '../support/recorder.ts'
 import { aborted, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
@@ -186,6 +188,33 @@ test('R15: what was claimed ahead goes back at stop, its numbers unchanged, howe
       expect(rows).toEqual([{ claimed_by: null, retry_count: -1, crashes: 0 }])
   }
   expect(recorder.runs).toHaveLength(count)
+})
+
+test('R15: what a claim brings whose answer comes after the slots have stopped goes back, too', async () => {
+  const recorder = new Recorder()
+  const queue = shop.queue({ shards: 1, perform: recorder.around() })
+  await push(
+    queue,
+    Array.from({ length: 3_000 }, (_, index) => `id-${index}`),
+  )
+  const worker = shop.create({ queues: [queue], slots: 1 })
+  const { claim } = Exchange.prototype
+  const answers = vi.spyOn(Exchange.prototype, 'claim')
+  shop.later(() => answers.mockRestore())
+  const stopped = new Promise<boolean>((resolve) => {
+    answers.mockImplementation(async function (this: Exchange, ...asked) {
+      const answer = await claim.apply(this, asked)
+      if (recorder.runs.length < 500) return answer
+      // The slot is in the middle of what is in hand, and stops while this is on its way.
+      resolve(worker.stop())
+      await sleep(2_000)
+      return answer
+    })
+  })
+  await worker.start()
+  expect(await stopped).toBe(true)
+  const rows = await shop.sql('SELECT DISTINCT claimed_by, crashes FROM lockstep.jobs')
+  expect(rows).toEqual([{ claimed_by: null, crashes: 0 }])
 })
 
 test('R15: quiet takes nothing new, another worker takes over, and what runs goes on', async () => {

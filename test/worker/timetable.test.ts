@@ -205,7 +205,6 @@ describe('a timetable', () => {
     begin(lane(0), false)
     begin(lane(1), true)
     for (const shard of [0, 1]) timetable.file(lane(shard))
-    timetable.wakeNext()
     expect(timetable.due(1)).toMatchObject([{ shard: 0, isClaimed: true }])
     expect(await woken()).toEqual([])
     lane(0).bring(new Portion(1, taken(3, 'a', null).rounds, 1))
@@ -243,12 +242,11 @@ describe('a timetable', () => {
     expect(await woken()).toEqual([0])
   })
 
-  test('wakes the next slot only where there is more that it could take', async () => {
+  test('a lane that is being claimed wakes nobody until it has something', async () => {
     const { timetable, lane } = open(2, [0])
     const woken = sleepers(timetable, 0)
     begin(lane(0), false)
     timetable.file(lane(0))
-    timetable.wakeNext()
     expect(await woken()).toEqual([])
     end(lane(0), { rounds: [], head: 5, passed: false }, 0)
     timetable.file(lane(0))
@@ -274,7 +272,6 @@ describe('a timetable', () => {
     expect(timetable.due(1)).toEqual([])
     expect(timetable.hasDue).toBe(false)
     const woken = sleepers(timetable, 1)
-    timetable.wakeNext()
     expect(timetable.couldTake).toBe(false)
     expect(await woken()).toEqual([])
     timetable.ends(queue)
@@ -286,7 +283,6 @@ describe('a timetable', () => {
     timetable.add(new Shard(served, 0, 1))
     const woken = sleepers(timetable, 0, 1)
     timetable.notice({ queueId: 1, shard: 0, lane: 0 }, 5)
-    timetable.wakeNext()
     expect(await woken()).toEqual([1])
   })
 
