@@ -192,7 +192,10 @@ export class Lockstep {
     return deleteFromMorgue(this.#database, queue, filter, options)
   }
 
-  /** Nothing of the queue is started until `resume`; what runs goes on, and pushes are taken. */
+  /**
+   * Nothing of the queue is claimed until `resume`; what runs goes on, and pushes are taken. Where handlers are quick, what was
+   * claimed a moment ago still begins, for 50 ms at most.
+   */
   pause(queue: AnyQueue): Promise<void> {
     return this.#underWay.watch(pause(this.#database, queue))
   }

@@ -241,8 +241,8 @@ export class Lookout implements Service, Surveys {
     }
   }
 
-  #noteLateness({ queueId, shard, lane, performIn }: Head): void {
-    const late = this.#options.timetable.get(queueId, shard)?.lane(lane).latenessOf(performIn) ?? 0
+  #noteLateness(head: Head): void {
+    const late = this.#options.timetable.lane(head)?.latenessOf(head.performIn) ?? 0
     if (late > 0) this.#lateness.note(late, performance.now())
   }
 

@@ -8,6 +8,8 @@ export class ServedQueue {
   /** Its place in the order of definition. */
   readonly place: number
   readonly appetite: Appetite
+  /** Those seen in any shard, 0 before it was: a lane that is new to one shard may come in each. */
+  readonly lanes = new Set([0])
   /** Slots that are at work on it. */
   slots = 0
 

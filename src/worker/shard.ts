@@ -16,8 +16,8 @@ export class Shard {
     this.served = served
     this.shard = shard
     this.slot = slot
-    // Most jobs are of this one, which looks are to find before anything was heard of it.
-    this.lane(0)
+    // So that looks find what comes there before anything was heard of it.
+    for (const lane of served.lanes) this.lane(lane)
   }
 
   lane(lane: number): Lane {

@@ -6,6 +6,9 @@ import type { ServedQueue } from './served-queue.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { Shard } from './shard.ts'
 
+/** Lanes of a queue that are looked for in all of its shards. Of others, those where they have been seen. */
+const MOST_LANES = 16
+
 /**
  * The shards of this process and when their jobs are due: what slots pick from, and sleep on.
  *
@@ -73,6 +76,17 @@ export class Timetable {
     return this.#shards.get(`${queueId}:${shard}`)
   }
 
+  /** A lane of a shard of ours. One that is new is known in all shards of its queue from now on, where they are not too many. */
+  lane({ queueId, shard, lane }: LaneKey): Lane | undefined {
+    const found = this.get(queueId, shard)
+    const known = found?.served.lanes
+    if (known && !known.has(lane) && known.size < MOST_LANES) {
+      known.add(lane)
+      for (const one of this.#shards.values()) if (one.served === found.served) one.lane(lane)
+    }
+    return found?.lane(lane)
+  }
+
   add(shard: Shard): void {
     shard.isHeld = true
     shard.instant = this.#instant
@@ -93,8 +107,8 @@ export class Timetable {
   }
 
   /** Passes on what a wake-up, a look or a settlement has told. Says whether it was news of a shard of ours. */
-  notice({ queueId, shard, lane }: LaneKey, performIn: number): boolean {
-    const found = this.get(queueId, shard)?.lane(lane)
+  notice(key: LaneKey, performIn: number): boolean {
+    const found = this.lane(key)
     if (!found) return false
     const news = found.notice(performIn)
     this.file(found)
@@ -102,8 +116,8 @@ export class Timetable {
   }
 
   /** Passes on what a look has found among what nobody has claimed. */
-  sight({ queueId, shard, lane }: LaneKey, performIn: number): void {
-    const found = this.get(queueId, shard)?.lane(lane)
+  sight(key: LaneKey, performIn: number): void {
+    const found = this.lane(key)
     if (found?.sight(performIn, this.#clock.now())) this.file(found)
   }
 

@@ -17,9 +17,19 @@ test('a look starts 250 ms before the cursor, twice the lateness seen of late, a
   expect(lateness.span(1_001)).toBe(800_000)
   lateness.note(50_000, 2_000)
   expect(lateness.span(2_001)).toBe(800_000)
-  expect(lateness.span(12_000)).toBe(250_000)
-  lateness.note(60_000_000, 13_000)
-  expect(lateness.span(13_001)).toBe(2_000_000)
+  expect(lateness.span(10_999)).toBe(800_000)
+  expect(lateness.span(30_000)).toBe(250_000)
+  lateness.note(60_000_000, 31_000)
+  expect(lateness.span(31_001)).toBe(2_000_000)
+})
+
+test('what is late again and again is never forgotten, however long ago the latest was', () => {
+  const lateness = new Lateness()
+  lateness.note(900_000, 0)
+  for (let now = 500; now < 60_000; now += 500) {
+    lateness.note(600_000, now)
+    expect(lateness.span(now + 1)).toBeGreaterThanOrEqual(1_200_000)
+  }
 })
 
 test('a look begins before the cursor, and at the beginning where nothing was taken yet', () => {

@@ -189,6 +189,19 @@ describe('a timetable', () => {
     expect(shown(0)).toEqual([])
   })
 
+  test('P8: a lane that was seen in one shard is looked at in all of its queue, as long as they are few', () => {
+    const { timetable, queue } = open(3, [])
+    const other = new ServedQueue(defineQueue('other'), 2)
+    timetable.add(new Shard(other, 0))
+    expect(timetable.quietLanes).toHaveLength(4)
+    timetable.notice({ queueId: 1, shard: 1, lane: 7 }, LATER())
+    expect(timetable.quietLanes).toHaveLength(7)
+    timetable.add(new Shard(queue, 3))
+    expect(timetable.quietLanes).toHaveLength(9)
+    for (let lane = 100; lane < 200; lane += 1) timetable.notice({ queueId: 1, shard: 0, lane }, LATER())
+    expect(timetable.quietLanes).toHaveLength(1 + 4 * 16 + 100 - 14)
+  })
+
   test('a lane is not due while it is claimed from, but for what is in hand', () => {
     const { timetable, lane } = open(1, [0])
     begin(lane(0), true)
