@@ -82,7 +82,7 @@ describe('R9 rounds that are loaded', () => {
       },
     })
     let stopping: Promise<boolean> | undefined
-    const worker = shop.create({ queues: [queue] })
+    const worker = shop.create({ queues: [queue], slots: 1 })
     await shop.lockstep.enqueue(queue, [
       { id: 'a', performIn: PAST },
       { id: 'b', payload: LARGE, performIn: PAST + 1 },
