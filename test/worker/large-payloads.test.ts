@@ -54,7 +54,8 @@ describe('R9 rounds that are loaded', () => {
     await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
     expect(batches[0]).toEqual(['a 1'])
     expect(batches[1]).toEqual([`b ${LARGE.length}`])
-    expect(batches.slice(2).flat()).toEqual(['c 1', 'd 1', 'e 1'])
+    // Where loading takes its time, they go back meanwhile, and one that was not claimed yet may come first.
+    expect(batches.slice(2).flat().toSorted()).toEqual(['c 1', 'd 1', 'e 1'])
   })
 
   test('maxBytes bounds what a handler gets of an id, also in a transaction', async () => {
