@@ -48,7 +48,9 @@ test('P1 P6: a process that was stopped for longer than its lease and goes on is
   await stopped.heard('leaseLost')
   stopped.open()
   expect(await stopped.heard('refused')).toEqual({ queue: queue.name, id: 'long' })
-  expect(stopped.of('completed')).toEqual([])
+  // As somebody new it may have completed others by now.
+  const completed = stopped.of('completed') as { ids: string[] }[]
+  expect(completed.flatMap((batch) => batch.ids)).not.toContain('long')
 
   // Back as somebody new, it takes its part of the work again.
   await eventually(async () => {
