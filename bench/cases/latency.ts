@@ -2,11 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Bench, type Case, type Figures, SETTLE } from '../case.ts'
 import { LOCKSTEP, NOTIFIED, standard } from '../entrants.ts'
 import { Check } from '../measure/check.ts'
-import { percentile } from '../measure/percentile.ts'
-
-function figuresOf(latencies: readonly number[]): Figures {
-  return { value: percentile(latencies, 50), p95: percentile(latencies, 95), p99: percentile(latencies, 99) }
-}
+import { percentilesOf } from '../measure/percentile.ts'
 
 /** ms from the call that enqueues to the handler's start, one job after the other. */
 async function pickUp({ contender, size }: Bench): Promise<Figures> {
@@ -23,7 +19,7 @@ async function pickUp({ contender, size }: Bench): Promise<Figures> {
     latencies.push((await started) - calledAt)
     await sleep(10 + (seq % 10))
   }
-  return figuresOf(latencies)
+  return percentilesOf(latencies)
 }
 
 /** ms that handlers start after their jobs are due: every 10 ms one. */
@@ -39,7 +35,7 @@ async function dueTime({ contender, size }: Bench): Promise<Figures> {
   )
   await check.within(SETTLE + size.jobs * 10 + size.patience * 1000)
   if (lateness.some((late) => late < -1)) throw new Error('a job was started before it was due')
-  return { ...figuresOf(lateness), undone: size.jobs - check.done }
+  return { ...percentilesOf(lateness), undone: size.jobs - check.done }
 }
 
 /** ms from one round of an id to its next, while somebody pushes into it every ms, through ever so many connections. */
@@ -53,7 +49,7 @@ async function busyId({ contender, size }: Bench): Promise<Figures> {
     await sleep(1)
   }
   await Promise.all(pushes)
-  return figuresOf(starts.slice(1).map((at, round) => at - starts[round]!))
+  return percentilesOf(starts.slice(1).map((at, round) => at - starts[round]!))
 }
 
 export const latencyCases: readonly Case[] = [

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Figures } from '../case.ts'
 import type { Update, Watcher } from '../contender.ts'
-import { percentile } from './percentile.ts'
+import { percentilesOf } from './percentile.ts'
 
 /** ms since 1970, for processes of one machine to compare. */
 export function wallClock(): number {
@@ -54,11 +54,6 @@ export class Latencies implements Watcher {
     if (this.#repeated > 0) throw new Error(`${this.#repeated} jobs were started twice`)
     const now = wallClock()
     const latencies = [...this.#begun].map(([seq, at]) => this.#latencies.get(seq) ?? now - at)
-    return {
-      value: percentile(latencies, 50),
-      p95: percentile(latencies, 95),
-      p99: percentile(latencies, 99),
-      undone: this.#target - this.#latencies.size,
-    }
+    return { ...percentilesOf(latencies), undone: this.#target - this.#latencies.size }
   }
 }

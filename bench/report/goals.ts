@@ -1,7 +1,7 @@
 import Table from 'cli-table3'
 import { BARE, LOCKSTEP, POSTGRES_PEERS, REDIS_PEERS } from '../entrants.ts'
 import { dailyGoals } from './daily.ts'
-import { above, atLeast, below, type Goal, ours, p50, p99, rates, type Verdict } from './goal.ts'
+import { above, atLeast, below, type Goal, ours, p50, p99, rates, type Verdict, value } from './goal.ts'
 import type { Line, Summary } from './summary.ts'
 import { format } from './table.ts'
 
@@ -53,7 +53,7 @@ export const goals: readonly Goal[] = [
   { title: 'steady with a held snapshot', goal: 'at least 90 % of the rate without it', reached: heldRate },
   { title: 'steady with a held snapshot', goal: 'at most 2 × the p99 without it', reached: heldLatency },
   { title: 'depth', goal: 'claim at 10 million within 1.5 × of that at 10 thousand', reached: depth },
-  below('worker memory', 'RSS in MB', 120, 'memory', ({ value }) => value),
+  below('worker memory', 'RSS in MB', 120, 'memory', value),
   ...dailyGoals,
 ]
 

@@ -6,7 +6,6 @@ import type { Identity } from './identity.ts'
 import type { Lane } from './lane.ts'
 import { Portion } from './portion.ts'
 import { Loop, type Service } from './service.ts'
-import type { Settlements } from './settlements.ts'
 import type { Timetable } from './timetable.ts'
 
 /** ms that a row is waited for at first; then twice as long each time. */
@@ -17,13 +16,14 @@ const CHECK = 50
 export interface PatienceOptions {
   readonly database: Database
   readonly timetable: Timetable
-  readonly settlements: Settlements
   readonly identity: Identity
   readonly logger: Logger
   /** ms that a row may be waited for. */
   readonly lockTimeout: number
-  /** Whether new work may be taken at all. */
-  ready(): boolean
+  /** Whether what was claimed of the lane, as who the process was then, may begin. */
+  mayBegin(lane: Lane, processId: number): boolean
+  /** Of a portion, what has not begun. */
+  giveBack(lane: Lane, portion: Portion): void
   /** The answer to a claim was lost. */
   onLostAnswer(): Promise<void>
 }
@@ -57,7 +57,8 @@ export class Patience implements Service {
   /** Gives back what has not begun. */
   async stop(): Promise<void> {
     await this.#loop.stop()
-    for (const portion of this.#waiting.keys()) this.#giveBack(portion)
+    const { giveBack } = this.#options
+    for (const [portion, lane] of this.#waiting) giveBack(lane, portion)
   }
 
   waitFor(lane: Lane, performIn: number): void {
@@ -67,8 +68,9 @@ export class Patience implements Service {
   }
 
   async #pass(): Promise<void> {
+    const { mayBegin, giveBack } = this.#options
     for (const [portion, lane] of this.#waiting) {
-      if (!portion.isEmpty && !this.#mayBegin(lane, portion.processId)) this.#giveBack(portion)
+      if (!portion.isEmpty && !mayBegin(lane, portion.processId)) giveBack(lane, portion)
       if (portion.isEmpty) this.#waiting.delete(portion)
     }
     const overdue = this.#next()
@@ -78,8 +80,8 @@ export class Patience implements Service {
 
   /** The one waited for least: none queues up behind rows that stay locked. */
   #next(): Overdue | undefined {
-    const { identity } = this.#options
-    this.#overdue = this.#overdue.filter(({ lane }) => this.#mayBegin(lane, identity.processId))
+    const { identity, mayBegin } = this.#options
+    this.#overdue = this.#overdue.filter(({ lane }) => mayBegin(lane, identity.processId))
     const served = new Set(this.#waiting.values())
     return this.#overdue.filter(({ lane }) => !served.has(lane)).sort((a, b) => a.waits - b.waits)[0]
   }
@@ -116,22 +118,5 @@ export class Patience implements Service {
 
   #forget(overdue: Overdue): void {
     this.#overdue = this.#overdue.filter((one) => one !== overdue)
-  }
-
-  /** Meanwhile the worker may have been told to stop, its lease may have ended, or the shard may be gone. */
-  #mayBegin({ shard }: Lane, processId: number): boolean {
-    const { identity, ready } = this.#options
-    return shard.isHeld && ready() && processId === identity.processId
-  }
-
-  #giveBack(portion: Portion): void {
-    const lane = this.#waiting.get(portion)!
-    const { served, shard } = lane.shard
-    const released = portion.takeRest()
-    lane.drop(portion)
-    if (released.length === 0) return
-    const { processId } = portion
-    const claimant = { served, processId, shard, slot: 0, startedAt: performance.now() }
-    this.#options.settlements.settle(claimant, { completed: [], failed: [], released })
   }
 }

@@ -104,7 +104,7 @@ export function seq(): Scheduler {
         if (last && compare(candidate, last) > 0 && (!next || compare(candidate, next) < 0)) next = candidate
       }
       const pick = next ?? first
-      last = pick && { ...pick }
+      last = pick
       return pick
     },
   }

@@ -37,7 +37,7 @@ export class ServedQueues implements Iterable<ServedQueue> {
 
   /** Takes over the numbers that the rows found have now. `make`: those that are missing are made again. */
   async compare(found: readonly QueueRow[], make: boolean): Promise<readonly QueueRow[]> {
-    const rows = make && this.lacks(found) ? await this.#make(found) : found
+    const rows = make ? await this.#make(found) : found
     this.#all = this.#all.map((served) => {
       const row = rows.find(({ name }) => name === served.queue.name)
       if (!row || row.queueId === served.queueId) return served

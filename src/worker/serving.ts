@@ -18,10 +18,12 @@ import type { BatchSettings } from './transaction.ts'
 /** Who took what is in hand. */
 type Hand = Omit<Claimant, 'startedAt'>
 
-export interface ServingOptions extends PatienceOptions, LoadingOptions {
+export interface ServingOptions extends Omit<PatienceOptions, 'mayBegin' | 'giveBack'>, LoadingOptions {
   readonly exchange: Exchange
   readonly batchSettings: BatchSettings
   readonly running: Running
+  /** Whether new work may be taken at all. */
+  ready(): boolean
   readonly clock: ServerClock
   /** ms until a lane is tried again whose claim failed. */
   readonly poll: number
@@ -36,7 +38,11 @@ export class Serving {
 
   constructor(options: ServingOptions) {
     this.#options = options
-    this.patience = new Patience(options)
+    this.patience = new Patience({
+      ...options,
+      mayBegin: (lane, processId) => this.#mayBegin(lane, processId),
+      giveBack: (lane, portion) => this.#giveBack(lane, portion),
+    })
     this.#loading = new Loading(options)
   }
 
@@ -159,6 +165,7 @@ export class Serving {
   }
 
   #giveBack(lane: Lane, portion: Portion): void {
+    if (portion.isEmpty) return
     const { served, shard } = lane.shard
     const rest = portion.takeRest()
     lane.drop(portion)

@@ -215,9 +215,7 @@ export class Settlements implements Service {
     this.#observer.ended(claimant, rounds)
   }
 
-  /**
-   * A job that waits again may be due before the cursor. Or its shard is somebody else's by now, who is told.
-   */
+  /** A job that waits again may be due before the cursor. Or its shard is somebody else's by now, who is told. */
   #notice(exceptions: readonly Exception[]): void {
     const others: Head[] = []
     for (const { outcome, queueId, shard, lane, performIn } of exceptions) {

@@ -19,9 +19,7 @@ const MOST_LANES = 16
 export class Timetable {
   readonly #clock: ServerClock
   readonly #shards = new Map<string, Shard>()
-  readonly #due: Lane[] = []
-  /** What schedulers see of these. */
-  readonly #candidates: DueLane[] = []
+  readonly #due: DueLane[] = []
   readonly #instant: Instant = { now: 0 }
   /** Not every slot may pick all that is due. */
   #isMixed = false
@@ -54,7 +52,7 @@ export class Timetable {
   /** Whether anything is due that may be picked. */
   get hasDue(): boolean {
     this.#advance()
-    return this.#due.some(isOpen)
+    return this.#due.some(({ of }) => isOpen(of))
   }
 
   /** Whether a slot sleeps that could take what is found. */
@@ -137,8 +135,8 @@ export class Timetable {
     this.#advance()
     // Their lags are of this moment.
     this.#instant.now = this.#clock.now()
-    if (!this.#isMixed) return this.#candidates.slice()
-    return this.#candidates.filter(({ of: lane }) => isOpen(lane) && (lane.shard.slot ?? slot) === slot)
+    if (!this.#isMixed) return this.#due.slice()
+    return this.#due.filter(({ of: lane }) => isOpen(lane) && (lane.shard.slot ?? slot) === slot)
   }
 
   /** Where nothing is due for a slot: until `bell` rings, or for `pause` ms. */
@@ -161,16 +159,14 @@ export class Timetable {
   ends(served: ServedQueue): void {
     served.slots -= 1
     if (served.room !== 1) return
-    const lane = this.#due.find((one) => one.shard.served === served && one.isReady)
-    if (lane) this.#wakeFor(lane)
+    const open = this.#due.find(({ of: lane }) => lane.shard.served === served && lane.isReady)
+    if (open) this.#wakeFor(open.of)
   }
 
   #list(lane: Lane): void {
     this.#toCome.cancel(lane)
     if (!lane.isListed) {
-      const place = this.#placeOf(lane)
-      this.#due.splice(place, 0, lane)
-      this.#candidates.splice(place, 0, lane.candidate)
+      this.#due.splice(this.#placeOf(lane), 0, lane.candidate)
       lane.isListed = true
     }
     // Also where it stood there already: whoever was to wake for it may have found its queue full.
@@ -180,9 +176,7 @@ export class Timetable {
   #strike(lane: Lane): void {
     this.#toCome.cancel(lane)
     if (!lane.isListed) return
-    const place = this.#placeOf(lane)
-    this.#due.splice(place, 1)
-    this.#candidates.splice(place, 1)
+    this.#due.splice(this.#placeOf(lane), 1)
     lane.isListed = false
   }
 
@@ -191,7 +185,7 @@ export class Timetable {
     let [low, high] = [0, this.#due.length]
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (inOrder(this.#due[middle]!, lane) < 0) low = middle + 1
+      if (inOrder(this.#due[middle]!.of, lane) < 0) low = middle + 1
       else high = middle
     }
     return low
