@@ -51,3 +51,28 @@ test('P7: deaths whose rows in the morgue are locked hold up nothing else, and a
   await eventually(async () => expect(await shop.jobs(dying)).toBe(0))
   for (const { id } of jobs('held')) expect(recorder.of(id)).toHaveLength(2)
 })
+
+test('P3: deaths that a worker could not store before it stopped are performed again by the next', async () => {
+  const recorder = new Recorder()
+  const perform = recorder.around(() => {
+    throw new Error('no')
+  })
+  const queue = shop.queue({ maxRetryCount: 0, perform })
+  await shop.lockstep.enqueue(queue, jobs('held'))
+  const worker = await shop.work({ queues: [queue], slots: 5 })
+  await eventually(async () => expect(await deadOf(queue)).toHaveLength(30))
+
+  const holder = await shop.session()
+  await holder.query('BEGIN')
+  await holder.query('SELECT FROM lockstep.morgue FOR UPDATE')
+  await shop.lockstep.enqueue(queue, jobs('held'))
+  await eventually(() => expect(recorder.runs).toHaveLength(60), SOON)
+  expect(await worker.stop()).toBe(true)
+  expect(await shop.jobs(queue)).toBe(30)
+
+  await holder.query('COMMIT')
+  await shop.work({ queues: [queue], slots: 5 })
+  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  for (const { id } of jobs('held')) expect(recorder.of(id)).toHaveLength(3)
+  expect(await deadOf(queue)).toHaveLength(30)
+})
