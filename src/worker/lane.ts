@@ -62,7 +62,6 @@ export class Lane {
   #next = NEVER
   /** The earliest time heard of since the claim under way began: its answer may not know of it yet. */
   #heard = NEVER
-  #blockedClaims = 0
   /** When the job was due that the last claims have passed over, and how many they were. */
   #passed: number | undefined
   #passes = 0
@@ -142,12 +141,10 @@ export class Lane {
     if (last) this.cursor = { after: last.performIn, afterId: last.id }
     this.#next = Math.min(head ?? NEVER, this.#heard)
     if (this.#heard <= (this.cursor.after ?? Number.NEGATIVE_INFINITY)) this.#rewind(this.#heard)
-    const isDue = head !== null && head <= now
-    this.#countPasses(passed || (!last && isDue) ? head! : undefined, now)
-    const blocked = !last && this.#next <= now
-    this.#blockedClaims = blocked ? this.#blockedClaims + 1 : 0
+    const blocked = !last && head !== null && head <= now
+    this.#countPasses(passed || blocked ? head! : undefined, now)
     // Due, but not to be had: a producer's open transaction holds the row. Ask again, ever more rarely.
-    if (blocked) this.#next = now + Math.min(2 ** this.#blockedClaims, MAX_BLOCKED_PAUSE) * 1000
+    if (blocked) this.#next = Math.min(this.#heard, now + this.#blockedPause)
   }
 
   /** Nothing is to be had before `until`. */
@@ -182,7 +179,12 @@ export class Lane {
     this.#passed = passed
     if (passed === undefined) return
     if (this.#passes < PASSES) this.#rewind(passed)
-    else this.#passedUntil = now + Math.min(2 ** this.#passes, MAX_BLOCKED_PAUSE) * 1000
+    else this.#passedUntil = now + this.#blockedPause
+  }
+
+  /** µs. As rare as it has become for one job, the next one is not asked for so rarely. */
+  get #blockedPause(): number {
+    return Math.min(2 ** this.#passes, MAX_BLOCKED_PAUSE) * 1000
   }
 
   #rewind(performIn: number): void {

@@ -62,6 +62,21 @@ describe('P7: the cursor of a lane', () => {
     lane.claimEnded(NOTHING, 1_000)
     expect(lane.head).toBe(Number.POSITIVE_INFINITY)
   })
+
+  test('P8: the pauses of one job are not those of the next, nor of one that is told of meanwhile', () => {
+    const lane = newLane()
+    for (let claims = 0; claims < 12; claims += 1) {
+      lane.claimBegins()
+      lane.claimEnded({ rounds: [], head: 500, passed: false }, 1_000)
+    }
+    lane.claimBegins()
+    lane.notice(700)
+    lane.claimEnded({ rounds: [], head: 500, passed: false }, 1_000)
+    expect(lane.head).toBe(700)
+    lane.claimBegins()
+    lane.claimEnded({ rounds: [], head: 700, passed: false }, 1_000)
+    expect(lane.head - 1_000).toBe(2_000)
+  })
 })
 
 describe('P8: a job that claims pass over', () => {
