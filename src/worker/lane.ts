@@ -1,4 +1,5 @@
-import type { Claim, Cursor, LaneKey } from '../store/claim.ts'
+import type { Claim, Cursor, LaneKey, Round } from '../store/claim.ts'
+import { LONGEST_IN_HAND } from './appetite.ts'
 import type { Portion } from './portion.ts'
 import type { Candidate } from './scheduler.ts'
 import type { Shard } from './shard.ts'
@@ -39,6 +40,10 @@ export class DueLane implements Candidate {
   get isClaimed(): boolean {
     return !this.of.isReady
   }
+
+  get isBegun(): boolean {
+    return this.of.hand[0]?.isBegun === true
+  }
 }
 
 /**
@@ -68,6 +73,9 @@ export class Lane {
   /** Until when a look that finds that job tells nothing new. */
   #passedUntil = 0
   #taken = 0
+  /** When the last portion had begun to its end, and how long the next one's turn took to come: ms of the monotonic clock. */
+  #exhaustedAt = Number.NEGATIVE_INFINITY
+  #waited = NEVER
 
   constructor(shard: Shard, lane: number) {
     const { served } = shard
@@ -91,8 +99,12 @@ export class Lane {
     return this.#hand.length > 0 || this.claim === undefined
   }
 
-  /** At most half is left of what the last claim has brought, and more is due. */
+  /**
+   * At most half is left of what the last claim has brought, and more is due. Not so where many lanes take turns: the next
+   * portion would go back before its turn came.
+   */
   isLow(now: number): boolean {
+    if (this.#waited > LONGEST_IN_HAND) return false
     const left = this.#hand.reduce((sum, portion) => sum + portion.size, 0)
     return this.claim === undefined && this.#next <= now && 2 * left <= this.#taken
   }
@@ -160,17 +172,37 @@ export class Lane {
   /** What a claim has brought comes after what is in hand. */
   bring(portion: Portion): void {
     this.#hand.push(portion)
+    this.#tellQueue()
   }
 
   /** What was waited for by itself was due before all that is in hand. */
   bringFirst(portion: Portion): void {
     this.#hand.unshift(portion)
+    this.#tellQueue()
+  }
+
+  /** The next batch of a portion in hand. */
+  take(portion: Portion, batchSize: number): readonly Round[] {
+    const now = performance.now()
+    if (!portion.isBegun) this.#waited = now - this.#exhaustedAt
+    const taken = portion.take(batchSize)
+    if (!portion.isEmpty) return taken
+    this.drop(portion)
+    this.#exhaustedAt = now
+    return taken
   }
 
   /** Takes what has been begun or given back out of the hand. */
   drop(portion: Portion): void {
     const place = this.#hand.indexOf(portion)
     if (place >= 0) this.#hand.splice(place, 1)
+    this.#tellQueue()
+  }
+
+  #tellQueue(): void {
+    const { inHand } = this.shard.served
+    if (this.#hand.length > 0) inHand.add(this)
+    else inHand.delete(this)
   }
 
   /** At first the cursor goes back for it. Afterwards it may not: a row that stays locked would keep it there. */

@@ -27,6 +27,10 @@ export class Portion {
     return this.#begun === this.rounds.length
   }
 
+  get isBegun(): boolean {
+    return this.#begun > 0
+  }
+
   /** Jobs that have not begun. */
   get size(): number {
     return this.rounds.length - this.#begun

@@ -10,6 +10,8 @@ export interface Candidate {
   readonly lag: number
   /** A claim of it is under way, and nothing is in hand: who picks it waits some milliseconds. Default false. */
   readonly isClaimed?: boolean
+  /** Some of what a claim has brought of it has begun; the rest goes back where it does not begin soon. Default false. */
+  readonly isBegun?: boolean
 }
 
 /**
@@ -181,18 +183,22 @@ function laneOf({ lane }: Candidate): number {
 }
 
 /**
- * Of the shards of one queue and lane the one that has waited longest. They are all the same, so one that is being claimed can
- * wait while another has something.
+ * Of the shards of one queue and lane the one that has waited longest. They are all the same, so what a claim has brought is
+ * begun to its end first, and a shard that is being claimed can wait while another has something.
  */
 function bestOf<C extends Candidate>(candidates: readonly C[], queue: string, lane: number): C | undefined {
   let best: C | undefined
   for (const candidate of candidates) {
     if (candidate.queue !== queue || candidate.lane !== lane) continue
-    const isFurther =
-      !candidate.isClaimed === !best?.isClaimed ? candidate.lag > (best?.lag ?? 0) : !candidate.isClaimed
-    if (!best || isFurther) best = candidate
+    const ahead = best ? readinessOf(candidate) - readinessOf(best) : 1
+    if (ahead > 0 || (ahead === 0 && candidate.lag > best!.lag)) best = candidate
   }
   return best
+}
+
+function readinessOf({ isBegun, isClaimed }: Candidate): number {
+  if (isBegun) return 2
+  return isClaimed ? 0 : 1
 }
 
 function longestWaiting<C extends Candidate>(candidates: readonly C[]): C | undefined {

@@ -1,5 +1,6 @@
 import type { Queue } from '../queue.ts'
 import { Appetite } from './appetite.ts'
+import type { Lane } from './lane.ts'
 
 /** A queue as this worker serves it: its definition, the number of its row, and what is known of its handler. */
 export class ServedQueue {
@@ -10,6 +11,8 @@ export class ServedQueue {
   readonly appetite: Appetite
   /** Those seen in any shard, 0 before it was: a lane that is new to one shard may come in each. */
   readonly lanes = new Set([0])
+  /** Lanes of which something is in hand. */
+  readonly inHand = new Set<Lane>()
   /** Slots that are at work on it. */
   slots = 0
 

@@ -25,6 +25,7 @@ export interface ServingOptions extends Omit<PatienceOptions, 'mayBegin' | 'give
   /** Whether new work may be taken at all. */
   ready(): boolean
   readonly clock: ServerClock
+  readonly slots: number
   /** ms until a lane is tried again whose claim failed. */
   readonly poll: number
 }
@@ -98,7 +99,7 @@ export class Serving {
     }
   }
 
-  /** Where handlers are quick, the next claim is answered when what is in hand has begun. */
+  /** Where handlers are quick and its turn comes soon, the next claim is answered when what is in hand has begun. */
   #claimAhead(lane: Lane): void {
     const { timetable, clock } = this.#options
     if (!lane.shard.served.appetite.isLarge || !lane.isLow(clock.now())) return
@@ -106,10 +107,16 @@ export class Serving {
     void lane.claim.then(() => lane.isAwaited || timetable.file(lane))
   }
 
-  /** As many as are done in a few milliseconds, or as there are slots that sleep: they begin at once. */
+  /**
+   * As many as are done in a few milliseconds, or as there are slots that sleep: they begin at once. Of the lanes that have
+   * something due only some are in hand, unless the scheduler goes to and fro: half of the slots perform, while the others'
+   * claims are under way.
+   */
   #countFor({ shard: { served } }: Lane): number {
-    const { timetable } = this.#options
-    return served.appetite.jobsFor(timetable.dueLanes + 1, 1 + Math.min(timetable.spareSlots, served.room))
+    const { timetable, slots } = this.#options
+    const inHand = Math.max(served.inHand.size + 1, Math.ceil(slots / 2))
+    const lanes = Math.min(timetable.dueLanes + 1, inHand)
+    return served.appetite.jobsFor(lanes, 1 + Math.min(timetable.spareSlots, served.room))
   }
 
   #ask({ key, cursor, likely, shard }: Lane, processId: number, count: number): Promise<Claim> {
@@ -149,8 +156,7 @@ export class Serving {
     // A timer does not come between handlers that leave the event loop no turn.
     if (!this.#mayBegin(lane, portion.processId) || performance.now() > portion.until)
       return this.#giveBack(lane, portion)
-    const taken = portion.take(served.queue.batchSize)
-    if (portion.isEmpty) lane.drop(portion)
+    const taken = lane.take(portion, served.queue.batchSize)
     this.#claimAhead(lane)
     timetable.file(lane)
     const hand = { served, processId: portion.processId, shard, slot }

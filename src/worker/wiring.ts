@@ -70,7 +70,7 @@ export function createServing(
   hooks: Pick<ServingOptions, 'ready' | 'onLostAnswer'>,
 ): Serving {
   const { settings, home, events, pools, exchange, settlements, identity, running } = parts
-  const { middleware, poll, formatError } = settings
+  const { middleware, poll, slots, formatError } = settings
   const { logger } = home
   return new Serving({
     ...commonTo(parts),
@@ -83,6 +83,7 @@ export function createServing(
     running,
     events,
     poll,
+    slots,
     ...hooks,
   })
 }

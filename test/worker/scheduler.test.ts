@@ -61,6 +61,21 @@ describe('R13: a scheduler picks', () => {
     expect(lag().pick([])).toBeUndefined()
   })
 
+  test('fair, lag, weighted and strict: what has begun of a shard goes on before others of its queue and lane', () => {
+    const all = [
+      candidate('a', 0, 0, 9),
+      { ...candidate('a', 1, 0, 5), isBegun: true },
+      { ...candidate('a', 2, 0, 4), isBegun: true },
+      { ...candidate('b', 0, 0, 1), isBegun: true },
+    ]
+    expect(lag().pick(all)).toBe(all[1])
+    expect(strict(['a', 'b']).pick(all)).toBe(all[1])
+    for (const scheduler of [fair(), weighted({})]) {
+      const picked = new Set(Array.from({ length: 200 }, () => scheduler.pick(all)))
+      expect(picked).toEqual(new Set([all[1], all[3]]))
+    }
+  })
+
   test('fair, lag, weighted and strict: a shard that is being claimed after others of its queue and lane', () => {
     const all = [
       { ...candidate('a', 0, 0, 9), isClaimed: true },

@@ -22,6 +22,10 @@ beforeAll(async () => {
 
 const asleep = () =>
   shop.sql<{ pid: number }>(`SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'`)
+const waiting = () =>
+  shop.sql<{ pid: number }>(
+    `SELECT pid FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE '%written%'`,
+  )
 
 test('P8: a connection that goes silent with a completion in it keeps no row, no process and no shard', async () => {
   await shop.sql(
@@ -111,10 +115,14 @@ test('a session that is in the middle of a statement ends after it', async () =>
   shop.later(() => pools.end())
   await shop.sql('CREATE TABLE written (id int)')
   const client = await open()
-  const written = client.query('INSERT INTO written SELECT 1 FROM pg_sleep(0.5)')
-  await eventually(async () => expect(await asleep()).toEqual([{ pid: backendOf(client)!.pid }]))
+  const holder = await shop.session()
+  await holder.query('SELECT pg_advisory_lock(1)')
+  const written = client.query('INSERT INTO written SELECT 1 FROM pg_advisory_xact_lock(1)')
+  const { pid } = backendOf(client)!
+  await eventually(async () => expect(await waiting()).toEqual([{ pid }]))
   pools.stranded.add(client)
   await pools.stranded.end()
+  await holder.query('SELECT pg_advisory_unlock(1)')
   await written
   expect(await shop.sql('SELECT FROM written')).toHaveLength(1)
   await eventually(async () => {

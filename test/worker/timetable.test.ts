@@ -1,6 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { defaultRetryIn, defineQueue } from '../../src/index.ts'
 import type { Claim, Round } from '../../src/store/claim.ts'
+import { LONGEST_IN_HAND } from '../../src/worker/appetite.ts'
 import { Bell } from '../../src/worker/bell.ts'
 import type { Lane } from '../../src/worker/lane.ts'
 import { Portion } from '../../src/worker/portion.ts'
@@ -126,6 +127,43 @@ describe('P8: a job that claims pass over', () => {
     expect(lane.head).toBe(200)
     lane.drop(hand)
     expect(lane.head).toBe(Number.POSITIVE_INFINITY)
+  })
+})
+
+describe('what is in hand of a lane', () => {
+  const rounds = Array.from({ length: 4 }, (_, index) => ({ performIn: index, id: String(index) }) as Round)
+
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['performance'] })
+  })
+  afterEach(() => vi.useRealTimers())
+
+  /** What a claim has brought is begun, and more is due. Says whether the next claim is sent when half of it has begun. */
+  function begin(lane: Lane): boolean {
+    lane.claimBegins()
+    lane.claimEnded({ rounds, head: 500, passed: false }, 1_000)
+    const portion = new Portion(1, rounds, 4)
+    lane.bring(portion)
+    expect([lane.isLow(1_000), lane.candidate.isBegun]).toEqual([false, false])
+    lane.take(portion, 2)
+    const isLow = lane.isLow(1_000)
+    expect([lane.candidate.isBegun, lane.shard.served.inHand.has(lane)]).toEqual([true, true])
+    lane.take(portion, 2)
+    expect([lane.hand, lane.candidate.isBegun, lane.shard.served.inHand.has(lane)]).toEqual([
+      [],
+      false,
+      false,
+    ])
+    return isLow
+  }
+
+  test('is claimed ahead, unless its last turn did not come before it would have gone back', () => {
+    const lane = newLane()
+    expect(begin(lane)).toBe(false)
+    vi.advanceTimersByTime(LONGEST_IN_HAND)
+    expect(begin(lane)).toBe(true)
+    vi.advanceTimersByTime(LONGEST_IN_HAND + 1)
+    expect(begin(lane)).toBe(false)
   })
 })
 
