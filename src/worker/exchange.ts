@@ -90,16 +90,10 @@ export class Exchange {
     })
   }
 
-  /** As much as one call may carry. */
+  /** As much as one call may carry. Nothing is claimed while outcomes are left: where handlers are quick they would pile up. */
   #part(processId: number, { asked, told }: Parcel): Parcel {
-    const part: Parcel = { asked: [], told: takeSome(told) }
-    // What is beyond the bytes of an answer would have to be loaded by itself.
-    for (let jobs = 0, size = 0; asked.length > 0 && jobs < MAX_JOBS && size < MOST_BYTES; ) {
-      const one = asked.shift()!
-      jobs += one.likely.jobs
-      size += one.likely.size
-      part.asked.push(one)
-    }
+    const part: Parcel = { told: takeSome(told), asked: [] }
+    if (told.length === 0) part.asked.push(...takeWishes(asked))
     if (told.length + asked.length === 0) this.#waiting.delete(processId)
     return part
   }
@@ -132,4 +126,16 @@ export class Exchange {
   async #askAlone(processId: number, { wish, resolve, reject }: Asked): Promise<void> {
     await exchange(this.#database, processId, [], [wish]).then(({ claims }) => resolve(claims[0]!), reject)
   }
+}
+
+/** One at least. What is beyond the bytes of an answer would have to be loaded by itself. */
+function takeWishes(asked: Asked[]): Asked[] {
+  let [count, jobs, size] = [0, 0, 0]
+  while (count < asked.length && jobs < MAX_JOBS && size < MOST_BYTES) {
+    const { likely } = asked[count]!
+    count += 1
+    jobs += likely.jobs
+    size += likely.size
+  }
+  return asked.splice(0, count)
 }

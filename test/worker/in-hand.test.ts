@@ -173,6 +173,30 @@ describe('jobs in hand', () => {
     expect(row!.count).toBeLessThan(4_000)
   })
 
+  test('handlers that are quicker than the server do not run ahead of what is stored', async () => {
+    let [performed, stored, most] = [0, 0, 0]
+    const queue = shop.queue({
+      shards: 10,
+      batchSize: 100,
+      perform(batch) {
+        performed += batch.size
+        most = Math.max(most, performed - stored)
+      },
+    })
+    for (let from = 0; from < 60_000; from += 10_000) {
+      const some = Array.from({ length: 10_000 }, (_, index) => ({ id: String(from + index) }))
+      await shop.lockstep.enqueue(queue, some)
+    }
+    const worker = shop.create({ queues: [queue], slots: 10 })
+    worker.on('completed', (batch) => {
+      stored += batch.ids.length
+    })
+    await worker.start()
+    shop.later(() => worker.stop())
+    await eventually(() => expect(stored).toBe(60_000))
+    expect(most).toBeLessThan(6_000)
+  })
+
   test('P7: a lane that can’t be claimed does not hold up the others', async () => {
     await shop.sql(`
       CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not this one'; END $$;
