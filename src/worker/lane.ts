@@ -152,6 +152,8 @@ export class Lane {
     this.#taken = rounds.length
     if (last) this.cursor = { after: last.performIn, afterId: last.id }
     this.#next = Math.min(head ?? NEVER, this.#heard)
+    // Of those whose process has died a claim takes one, alone, and the next one is none that nobody has.
+    if (last?.rescued) this.#next = Math.min(this.#next, last.performIn)
     if (this.#heard <= (this.cursor.after ?? Number.NEGATIVE_INFINITY)) this.#rewind(this.#heard)
     const blocked = !last && head !== null && head <= now
     this.#countPasses(passed || blocked ? head! : undefined, now)

@@ -255,3 +255,24 @@ test('P3: a job whose payloads are missing has failed, and says why; with new on
   await completed
   expect(recorder.runs).toHaveLength(1)
 })
+
+test('R10: all that a process had in work when it died is performed again at once, each alone', async () => {
+  const batches: string[][] = []
+  const queue = shop.queue({
+    shards: 1,
+    batchSize: 10,
+    perform: (batch) => void batches.push([...batch.keys()]),
+  })
+  const ids = Array.from({ length: 10 }, (_, index) => `id-${index}`)
+  await shop.lockstep.enqueue(
+    queue,
+    ids.map((id, index) => ({ id, performIn: new Date(index) })),
+  )
+  await shop.sql(
+    `WITH dead AS MATERIALIZED (SELECT nextval('lockstep.processes_process_id_seq') AS process_id)
+     UPDATE lockstep.jobs SET claimed_by = process_id, claimed_at = now() FROM dead`,
+  )
+  await shop.work({ queues: [queue], slots: 1, poll: 60_000 })
+  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  expect(batches).toEqual(ids.map((id) => [id]))
+})

@@ -50,6 +50,17 @@ describe('P7: the cursor of a lane', () => {
     expect(lane.head).toBe(50)
   })
 
+  test('R10: is asked for more at once after a job whose process has died', () => {
+    const lane = newLane()
+    const rescued = { performIn: 100, id: 'b', rescued: true } as Round
+    lane.claimBegins()
+    lane.claimEnded({ rounds: [rescued], head: 300, passed: false }, 200)
+    expect([lane.head, lane.cursor]).toEqual([100, { after: 100, afterId: 'b' }])
+    lane.claimBegins()
+    lane.claimEnded({ rounds: [], head: 300, passed: false }, 200)
+    expect(lane.head).toBe(300)
+  })
+
   test('P7: a due job that is not to be had is asked for ever more rarely, but soon again', () => {
     const lane = newLane()
     const pauses = Array.from({ length: 12 }, () => {
