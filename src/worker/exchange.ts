@@ -128,7 +128,7 @@ export class Exchange {
   }
 }
 
-/** One at least. What is beyond the bytes of an answer would have to be loaded by itself. */
+/** One at least, where there is any. What is beyond the bytes of an answer would have to be loaded by itself. */
 function takeWishes(asked: Asked[]): Asked[] {
   let [count, jobs, size] = [0, 0, 0]
   while (count < asked.length && jobs < MAX_JOBS && size < MOST_BYTES) {

@@ -152,7 +152,7 @@ export class Lane {
     this.#taken = rounds.length
     if (last) this.cursor = { after: last.performIn, afterId: last.id }
     this.#next = Math.min(head ?? NEVER, this.#heard)
-    // Of those whose process has died a claim takes one, alone, and the next one is none that nobody has.
+    // A claim takes one job of a dead process, alone, and `head` tells only of jobs that are not claimed: there may be more.
     if (last?.rescued) this.#next = Math.min(this.#next, last.performIn)
     if (this.#heard <= (this.cursor.after ?? Number.NEGATIVE_INFINITY)) this.#rewind(this.#heard)
     const blocked = !last && head !== null && head <= now
@@ -216,7 +216,7 @@ export class Lane {
     else this.#passedUntil = now + this.#blockedPause
   }
 
-  /** µs. As rare as it has become for one job, the next one is not asked for so rarely. */
+  /** µs until a job is asked for again that could not be claimed. The pauses of the next job begin anew. */
   get #blockedPause(): number {
     return Math.min(2 ** this.#passes, MAX_BLOCKED_PAUSE) * 1000
   }

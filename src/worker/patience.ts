@@ -70,7 +70,7 @@ export class Patience implements Service {
   async #pass(): Promise<void> {
     const { mayBegin, giveBack } = this.#options
     for (const [portion, lane] of this.#waiting) {
-      if (!portion.isEmpty && !mayBegin(lane, portion.processId)) giveBack(lane, portion)
+      if (!mayBegin(lane, portion.processId)) giveBack(lane, portion)
       if (portion.isEmpty) this.#waiting.delete(portion)
     }
     const overdue = this.#next()
