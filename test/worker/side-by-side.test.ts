@@ -55,7 +55,29 @@ describe('batches of one shard side by side', () => {
     await eventually(() => expect(recorder.runs).toHaveLength(200))
     expect(recorder.ids).toEqual(ids(200))
   })
+
+  test('P8: also where a claim takes longer than what is in hand', async () => {
+    await slowClaims('id-[0-9]+0')
+    const recorder = new Recorder()
+    const queue = shop.queue({
+      shards: 1,
+      perform: recorder.around(() => new Promise((resolve) => setTimeout(resolve, 1))),
+    })
+    await shop.lockstep.enqueue(queue, jobs(900))
+    await shop.work({ queues: [queue], slots: 5 })
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(recorder.ids).toEqual(ids(900))
+  })
 })
+
+/** A claim takes 5 ms longer for each of these that it brings. */
+async function slowClaims(pattern: string) {
+  await shop.sql(`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM pg_sleep(0.005); RETURN NEW; END $$;
+    CREATE TRIGGER dawdle BEFORE UPDATE ON lockstep.jobs FOR EACH ROW
+      WHEN (old.claimed_by IS NULL AND old.id ~ '^${pattern}$') EXECUTE FUNCTION dawdle()`)
+  shop.later(() => shop.sql('DROP TRIGGER dawdle ON lockstep.jobs; DROP FUNCTION dawdle'))
+}
 
 describe('concurrency', () => {
   test('bounds the batches of a queue that a process has in work, and leaves the other slots to others', async () => {

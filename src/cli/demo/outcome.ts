@@ -1,3 +1,4 @@
+import type { ProcessorUse } from './processors.ts'
 import type { Verdict } from './verdict.ts'
 
 /** All that a run of the demo has shown. */
@@ -9,6 +10,8 @@ export interface Outcome {
   readonly verdict: Verdict
   /** From the first commit to the last update applied. */
   readonly seconds: number
+  /** From the first update until all were applied. */
+  readonly processors: ProcessorUse
   /** ms from due to the handler's begin; `rescued` from a process that died. */
   readonly pickUps: readonly { readonly wait: number; readonly rescued: boolean }[]
   /** Orders that the killed worker's handlers had. */

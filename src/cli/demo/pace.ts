@@ -1,4 +1,4 @@
-/** Updates a second: well within what two processes manage on a small machine, so that waiting shows what it costs. */
+/** Updates a second. They fill a machine of two processors, most of it with what the judge wants to know. */
 export const EVENTS_PER_SECOND = 1_000
 /** ms it takes at least, however few they are: somebody has to be killed in the middle. */
 const SHORTEST = 3_000

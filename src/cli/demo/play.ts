@@ -7,6 +7,7 @@ import { judge } from './judge.ts'
 import { LEASE, SLOTS } from './ordered.ts'
 import type { Outcome } from './outcome.ts'
 import { SENDING_LIMIT } from './pace.ts'
+import { measureProcessors, type ProcessorUse } from './processors.ts'
 import { PRODUCERS } from './producers.ts'
 import { count, plural, type Screen } from './screen.ts'
 import { Staff } from './staff.ts'
@@ -48,6 +49,7 @@ export class Play {
   async run(): Promise<Outcome> {
     this.#introduce()
     await Promise.all([this.#staff.hire(), this.#staff.hire()])
+    const measured = measureProcessors()
     const feed = this.#staff.startFeed()
     const casualty = this.#killAndReplace(feed)
     // Where following the feed fails first, that is the error to tell.
@@ -55,8 +57,9 @@ export class Play {
     await this.#follow(feed)
     await casualty
     await this.#drain(feed)
+    const processors = measured()
     await this.#staff.dismiss()
-    return this.#conclude(feed)
+    return this.#conclude(feed, processors)
   }
 
   #introduce(): void {
@@ -117,7 +120,7 @@ export class Play {
     return waiting
   }
 
-  async #conclude(feed: Member): Promise<Outcome> {
+  async #conclude(feed: Member, processors: ProcessorUse): Promise<Outcome> {
     const { stage, naive, events } = this.#options
     const { workers } = this.#staff
     const evidence = await gatherEvidence(stage.client, naive, feed, workers)
@@ -128,6 +131,7 @@ export class Play {
       planned: events,
       verdict: judge(evidence),
       seconds: await measureDuration(stage.client, evidence.sent),
+      processors,
       pickUps: only(notes, 'pickUp'),
       inHandAtKill: this.#inHand,
       deadlocks: only(notes, 'deadlock').length,

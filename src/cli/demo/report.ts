@@ -17,7 +17,7 @@ export function succeeded({ naive, verdict }: Outcome): boolean {
 }
 
 function plain(outcome: Outcome) {
-  const { naive, orders, planned, verdict, seconds, inHandAtKill, deadlocks, warnings } = outcome
+  const { naive, orders, planned, verdict, seconds, processors, inHandAtKill, deadlocks, warnings } = outcome
   return {
     mode: naive ? 'naive' : 'lockstep',
     passed: succeeded(outcome),
@@ -26,6 +26,7 @@ function plain(outcome: Outcome) {
     ...verdict,
     seconds: Math.round(seconds * 10) / 10,
     rate: rate(outcome),
+    processors: { count: processors.count, busy: Math.round(processors.busy * 100) / 100 },
     pickUpMs: pickUp(outcome, false),
     rescuedPickUpMs: pickUp(outcome, true),
     inHandAtKill,

@@ -41,7 +41,7 @@ function faults({ verdict, naive, deadlocks }: Outcome): Row[] {
 }
 
 function speed(outcome: Outcome): Row[] {
-  const { verdict, naive } = outcome
+  const { verdict, naive, processors } = outcome
   const rows: Row[] = [
     ['Committed too late to be in order: recognised, not written', count(verdict.late)],
     [
@@ -49,6 +49,7 @@ function speed(outcome: Outcome): Row[] {
       `${verdict.merged.average.toFixed(1)}, at most ${verdict.merged.most}`,
     ],
     ['Rate', `${count(rate(outcome))} events/s over ${outcome.seconds.toFixed(1)} s`],
+    [`Processors busy, of ${processors.count}`, `${Math.round(processors.busy * 100)} %`],
     ['Pick-up, due to handler: median / 99 % / slowest', waits(pickUp(outcome, false))],
   ]
   if (!naive) {

@@ -15,9 +15,17 @@ export function definitions(naive: boolean): string {
   return pc.dim(naive ? DEFINITIONS : `${DEFINITIONS}\n${LEASE_NOTE}`)
 }
 
+/** The part of the processors' time from which on all that happens waits for its turn on them. */
+const FULL = 0.85
+
 /** The verdict in plain words, and what to read next. */
 export function closing(outcome: Outcome): string {
-  const lines = ['', ...(outcome.naive ? naiveVerdict(outcome) : verdict(outcome)), ...shortfall(outcome)]
+  const lines = [
+    '',
+    ...(outcome.naive ? naiveVerdict(outcome) : verdict(outcome)),
+    ...shortfall(outcome),
+    ...fullness(outcome),
+  ]
   const grouped = new Map<string, number>()
   for (const warning of outcome.warnings) grouped.set(warning, (grouped.get(warning) ?? 0) + 1)
   for (const [warning, times] of grouped) lines.push(pc.dim(`Workers warned ${times} times: ${warning}`))
@@ -58,6 +66,15 @@ function faultWords(verdict: Verdict): string[] {
     [verdict.outdated, 'an order was left on an old version for good'],
   ]
   return words.filter(([faults]) => faults > 0).map(([faults, what]) => `  ${count(faults)} × ${what}`)
+}
+
+function fullness({ processors }: Outcome): string[] {
+  if (processors.busy < FULL) return []
+  return [
+    pc.dim(
+      'The machine was busy all the time, so orders waited for it: docs/performance.md has quieter ones.',
+    ),
+  ]
 }
 
 function shortfall({ verdict, planned }: Outcome): string[] {
