@@ -38,7 +38,7 @@ async function backlog({ setting, size, pool }: Bench): Promise<Figures> {
     latencies.begins(seq)
     return neighbours.enqueue([{ key: others[seq % others.length]!, seq }])
   })
-  await latencies.within(size.patience * 1000)
+  await latencies.finish.within(size.patience * 1000)
   if (left <= 0) throw new Error('the backlog was done before the end')
   return latencies.figures()
 }

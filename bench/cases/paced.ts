@@ -26,7 +26,7 @@ async function paced(
   await contender.work(latencies)
   await sleep(SETTLE)
   await pace(rate, { from: -rate * WARM_UP, to: size.jobs }, (seq) => push(seq, latencies))
-  await latencies.within(size.patience * 1000)
+  await latencies.finish.within(size.patience * 1000)
   return latencies.figures()
 }
 

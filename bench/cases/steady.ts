@@ -36,7 +36,7 @@ async function steady({ contender, size, meters, setting }: Bench, holdsSnapshot
     await sleep(BEAT)
   }
   await calls
-  await check.within(size.patience * 1000)
+  await check.finish.within(size.patience * 1000)
   const seconds = (performance.now() - startedAt) / 1000
   const cost = costOf(before, await meters.read(), check.done)
   await holder?.end()

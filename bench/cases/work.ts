@@ -37,7 +37,7 @@ export async function workOff(
   const before = await meters.read()
   const startedAt = performance.now()
   await contender.work(handler(check))
-  await check.within(size.patience * 1000)
+  await check.finish.within(size.patience * 1000)
   const { done, outOfOrder, repeated } = check
   const seconds = (performance.now() - startedAt) / 1000
   await contender.close()

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Ordering, Update, Watcher } from '../contender.ts'
+import { Finish } from './finish.ts'
 
 /** Watches what handlers get: how many are done, none twice, and each key's one after the other in order. */
 export class Check implements Watcher {
@@ -7,16 +7,13 @@ export class Check implements Watcher {
   readonly #target: number
   readonly #onStart: ((update: Update) => void) | undefined
   readonly #keys = new Map<string, Key>()
-  #finish!: () => void
-  readonly finished = new Promise<void>((resolve) => {
-    this.#finish = resolve
-  })
+  readonly finish = new Finish()
   done = 0
   repeated = 0
   /** Begun after a later update of their key, or while another handler had one. */
   outOfOrder = 0
 
-  /** `finished` resolves when `target` updates are done. */
+  /** It is finished when `target` updates are done. */
   constructor(ordering: Ordering, target: number, onStart?: (update: Update) => void) {
     this.#ordering = ordering
     this.#target = target
@@ -41,12 +38,7 @@ export class Check implements Watcher {
       if (key.holder === updates) key.holder = undefined
     }
     this.done += updates.length
-    if (this.done >= this.#target) this.#finish()
-  }
-
-  /** Resolves when all are done, or after so many ms. */
-  async within(ms: number): Promise<void> {
-    await Promise.race([this.finished, sleep(ms, undefined, { ref: false })])
+    if (this.done >= this.#target) this.finish.reach()
   }
 
   #keyOf({ key }: Update): Key {

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Figures } from '../case.ts'
 import type { Update, Watcher } from '../contender.ts'
+import { Finish } from './finish.ts'
 import { percentilesOf } from './percentile.ts'
 
 /** ms since 1970, for processes of one machine to compare. */
@@ -14,12 +14,9 @@ export class Latencies implements Watcher {
   readonly #begun = new Map<number, number>()
   readonly #latencies = new Map<number, number>()
   #repeated = 0
-  #finish!: () => void
-  readonly finished = new Promise<void>((resolve) => {
-    this.#finish = resolve
-  })
+  readonly finish = new Finish()
 
-  /** `finished` resolves when so many have started. */
+  /** It is finished when so many have started. */
   constructor(target: number) {
     this.#target = target
   }
@@ -32,7 +29,7 @@ export class Latencies implements Watcher {
     if (seq < 0) return
     if (this.#latencies.has(seq)) this.#repeated += 1
     else this.#latencies.set(seq, at - this.#begun.get(seq)!)
-    if (this.#latencies.size >= this.#target) this.#finish()
+    if (this.#latencies.size >= this.#target) this.finish.reach()
   }
 
   starts(updates: readonly Update[]): void {
@@ -40,11 +37,6 @@ export class Latencies implements Watcher {
   }
 
   ends(): void {}
-
-  /** Resolves when all have started, or after so many ms. */
-  async within(ms: number): Promise<void> {
-    await Promise.race([this.finished, sleep(ms, undefined, { ref: false })])
-  }
 
   /**
    * What has begun and not started has waited until now at least: who leaves jobs behind is not the faster for it.

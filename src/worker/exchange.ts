@@ -3,12 +3,16 @@ import { isConnectionFailure } from '../postgres/failure.ts'
 import type { Claim } from '../store/claim.ts'
 import { type Exchanged, exchange, MOST_BYTES, type Wish } from '../store/exchange.ts'
 import type { Exception } from '../store/settle.ts'
-import { type Travelling, takeSome } from './piece.ts'
+import { type Load, takeLoad } from './load.ts'
+import { type Travelling, takePieces } from './piece.ts'
 
 /** Calls under way at once: while the server works on some, the handlers of the others' jobs run. */
 export const MAX_CALLS = 4
-/** Jobs to claim that go in one call: enough that what a call costs by itself is little for each. */
-const MAX_JOBS = 400
+/**
+ * To claim in one call: so many jobs that what a call costs by itself is little for each. What is beyond the bytes of an answer
+ * would have to be loaded by itself.
+ */
+const MOST_CLAIMED: Load = { jobs: 400, size: MOST_BYTES }
 
 /** Hears what became of the outcomes of one call. */
 export interface OutcomeListener {
@@ -19,16 +23,10 @@ export interface OutcomeListener {
 
 interface Asked {
   readonly wish: Wish
-  readonly likely: Likely
+  /** What may come of it. */
+  readonly likely: Load
   resolve(claim: Claim): void
   reject(error: unknown): void
-}
-
-/** What may come of a wish. */
-export interface Likely {
-  readonly jobs: number
-  /** Characters of their payloads. */
-  readonly size: number
 }
 
 /** What one call carries. */
@@ -55,7 +53,7 @@ export class Exchange {
   }
 
   /** Rejects where it is unknown whether anything was claimed. */
-  claim(processId: number, wish: Wish, likely: Likely): Promise<Claim> {
+  claim(processId: number, wish: Wish, likely: Load): Promise<Claim> {
     return new Promise((resolve, reject) => {
       this.#parcel(processId).asked.push({ wish, likely, resolve, reject })
     })
@@ -92,8 +90,8 @@ export class Exchange {
 
   /** As much as one call may carry. Nothing is claimed while outcomes are left: where handlers are quick they would pile up. */
   #part(processId: number, { asked, told }: Parcel): Parcel {
-    const part: Parcel = { told: takeSome(told), asked: [] }
-    if (told.length === 0) part.asked.push(...takeWishes(asked))
+    const part: Parcel = { told: takePieces(told), asked: [] }
+    if (told.length === 0) part.asked.push(...takeLoad(asked, MOST_CLAIMED, ({ likely }) => likely))
     if (told.length + asked.length === 0) this.#waiting.delete(processId)
     return part
   }
@@ -126,16 +124,4 @@ export class Exchange {
   async #askAlone(processId: number, { wish, resolve, reject }: Asked): Promise<void> {
     await exchange(this.#database, processId, [], [wish]).then(({ claims }) => resolve(claims[0]!), reject)
   }
-}
-
-/** One at least, where there is any. What is beyond the bytes of an answer would have to be loaded by itself. */
-function takeWishes(asked: Asked[]): Asked[] {
-  let [count, jobs, size] = [0, 0, 0]
-  while (count < asked.length && jobs < MAX_JOBS && size < MOST_BYTES) {
-    const { likely } = asked[count]!
-    count += 1
-    jobs += likely.jobs
-    size += likely.size
-  }
-  return asked.splice(0, count)
 }

@@ -1,4 +1,4 @@
-import { isTravelling, type Piece, takeSome } from './piece.ts'
+import { isTravelling, type Piece, takePieces } from './piece.ts'
 
 /** Skips after which a row is waited for. Most that are locked are free again a moment later. */
 const SKIPS = 2
@@ -42,7 +42,7 @@ export class Kept {
     if (!next) return []
     const company = companyOf(next)
     const likes = company ? this.#pieces.filter((piece) => companyOf(piece) === company) : [next]
-    return this.#take(takeSome(likes))
+    return this.#take(takePieces(likes))
   }
 
   #take(pieces: Piece[]): Piece[] {

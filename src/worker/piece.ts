@@ -1,6 +1,7 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 import type { Ended } from '../store/exchange.ts'
 import { complete, crash, type Exception, fail, release } from '../store/settle.ts'
+import { type Load, takeLoad } from './load.ts'
 import type { FailedRound } from './outcome.ts'
 import type { Claimant } from './settlements.ts'
 
@@ -28,20 +29,15 @@ export function isTravelling(piece: Piece): piece is Travelling {
   return !piece.alone && piece.kind !== 'die' && piece.kind !== 'crash'
 }
 
-/** Rounds, and characters of errors, in one call: enough that what a call costs by itself is little for each. */
-const MOST_ROUNDS = 400
-const MOST_TEXT = 1_000_000
+/** To tell in one call, with the errors: so many jobs that what a call costs by itself is little for each. */
+const MOST_TOLD: Load = { jobs: 400, size: 1_000_000 }
 
 /** Takes as many of the first as one call may carry; one at least. */
-export function takeSome<P extends Piece>(pieces: P[]): P[] {
-  let [count, rounds, text] = [0, 0, 0]
-  while (count < pieces.length && rounds < MOST_ROUNDS && text < MOST_TEXT) {
-    const piece = pieces[count]!
-    count += 1
-    rounds += piece.rounds.length
-    for (const { error } of piece.failures) text += error.length
-  }
-  return pieces.splice(0, count)
+export function takePieces<P extends Piece>(pieces: P[]): P[] {
+  return takeLoad(pieces, MOST_TOLD, ({ rounds, failures }) => ({
+    jobs: rounds.length,
+    size: failures.reduce((size, { error }) => size + error.length, 0),
+  }))
 }
 
 /** Stores pieces of one kind, process and queue in a transaction that waits for their rows. */

@@ -12,7 +12,7 @@ describe('what a benchmark accepts', () => {
       check.starts(hand)
       check.ends(hand)
     }
-    await check.finished
+    await check.finish.reached
     expect([check.done, check.repeated, check.outOfOrder]).toEqual([4, 0, 0])
   })
 

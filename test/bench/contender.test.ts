@@ -49,7 +49,7 @@ test('a job that is to fail does, once, and waits as long as the case says', asy
     const latencies = new Latencies(1)
     latencies.begins(0)
     await contender.work(failing(latencies))
-    await latencies.finished
+    await latencies.finish.reached
     await contender.close()
     const { rows } = await pool.query(
       `SELECT retry_count, perform_in > now() + interval '50 minutes' AS later FROM lockstep.jobs`,

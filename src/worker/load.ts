@@ -1,0 +1,18 @@
+/** What a call may carry, or what goes with it. */
+export interface Load {
+  readonly jobs: number
+  /** Characters. */
+  readonly size: number
+}
+
+/** Takes the first of a list until it comes to `most`; one at least, where there is any. */
+export function takeLoad<T>(from: T[], most: Load, loadOf: (one: T) => Load): T[] {
+  let [count, jobs, size] = [0, 0, 0]
+  while (count < from.length && jobs < most.jobs && size < most.size) {
+    const load = loadOf(from[count]!)
+    count += 1
+    jobs += load.jobs
+    size += load.size
+  }
+  return from.splice(0, count)
+}
