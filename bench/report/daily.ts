@@ -26,6 +26,12 @@ export const dailyGoals: readonly Goal[] = [
   ),
   below('100 jobs of 500 ms by 50 slots', 'ms until all are done', 1_200, 'slow-50', value),
   below('a job beside another queue’s backlog', 'p99', 100, 'backlog', p99),
+  ratio(
+    'jobs that fail',
+    'at least 0.3 × the rate of those that do not',
+    ['failing', 'work-10'],
+    (share) => share >= 0.3,
+  ),
   ...['strict', 'seq', 'weighted', 'own'].map((scheduler) =>
     ratio(
       scheduler === 'own' ? 'a scheduler of one’s own' : `scheduler ${scheduler}`,
