@@ -49,7 +49,7 @@ export class Appetite {
     return jobs * this.#charactersPerJob
   }
 
-  /** A portion of what was in hand, how many jobs were asked for, and how many ms it took from the claim to its last end. */
+  /** A portion of what was in hand, how many jobs were asked for, and how many ms it took from the claim to its last end, or Infinity. */
   satisfied(rounds: readonly Round[], asked: number, took: number): void {
     this.#charactersPerJob = charactersPerJob(rounds)
     const batches = rounds.length / this.#batchSize

@@ -63,6 +63,10 @@ export class Lane {
   claim: Promise<void> | undefined
   /** A slot waits for it. */
   isAwaited = false
+  /** Resolves when all that went back waits again. */
+  returned: Promise<unknown> | undefined
+  /** The claim under way may bring what is due after something that has gone back. */
+  isAhead = false
   readonly #hand: Portion[] = []
   #next = NEVER
   /** The earliest time heard of since the claim under way began: its answer may not know of it yet. */
@@ -145,6 +149,7 @@ export class Lane {
 
   claimBegins(): void {
     this.#heard = NEVER
+    this.isAhead = false
   }
 
   claimEnded({ rounds, head, passed }: Claim, now: number): void {
@@ -192,6 +197,17 @@ export class Lane {
     this.drop(portion)
     this.#exhaustedAt = now
     return taken
+  }
+
+  /** A portion of the hand, and those that are due after it. */
+  handFrom(portion: Portion): readonly Portion[] {
+    return this.#hand.slice(this.#hand.indexOf(portion))
+  }
+
+  /** Something goes back: nothing is claimed until it waits again, since that would be due after it. */
+  goesBack(returned: Promise<void>): void {
+    this.returned = Promise.all([this.returned, returned])
+    this.isAhead = true
   }
 
   /** Takes what has been begun or given back out of the hand. */

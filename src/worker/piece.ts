@@ -19,6 +19,8 @@ export interface Piece extends Omit<Ended, 'kind'> {
   readonly skips: number
   /** Tries that waited for the row in vain. */
   readonly waits: number
+  /** Called after each try, whatever came of it. */
+  readonly answered: (() => void) | undefined
 }
 
 /** One that goes to the server with whatever else does. */

@@ -14,6 +14,7 @@ export class Portion {
   /** Goes off then. */
   timer: NodeJS.Timeout | undefined
   #begun = 0
+  #wentBack = false
   #ended = 0
 
   constructor(processId: number, rounds: readonly Round[], asked: number, longest = LONGEST_IN_HAND) {
@@ -52,9 +53,15 @@ export class Portion {
     return from === 0 && this.isEmpty ? this.rounds : this.rounds.slice(from, to)
   }
 
+  /** ms since the claim; Infinity where a part went back. */
+  get took(): number {
+    return this.#wentBack ? Number.POSITIVE_INFINITY : performance.now() - this.claimedAt
+  }
+
   /** All that has not begun. */
   takeRest(): readonly Round[] {
     const rest = this.rounds.slice(this.#begun)
+    this.#wentBack ||= rest.length > 0
     this.#begun = this.rounds.length
     clearTimeout(this.timer)
     return rest

@@ -82,6 +82,7 @@ export class Serving {
   /** The claim counts as a round from before it is sent: whom its rows belong to does not retire meanwhile. */
   async #claim(lane: Lane): Promise<void> {
     const { identity, clock } = this.#options
+    await lane.returned
     const { processId } = identity
     lane.claimBegins()
     identity.took(processId, 1)
@@ -143,7 +144,7 @@ export class Serving {
     for (const { rescued, id, crashes } of rounds) if (rescued) events.emit('rescued', { queue, id, crashes })
     const portion = new Portion(processId, rounds, asked)
     lane.bring(portion)
-    if (!this.#mayBegin(lane, processId)) this.#giveBack(lane, portion)
+    if (lane.isAhead || !this.#mayBegin(lane, processId)) this.#giveBack(lane, portion)
     else portion.timer = setTimeout(() => this.#giveBack(lane, portion), portion.until - performance.now())
   }
 
@@ -167,16 +168,19 @@ export class Serving {
 
   #ended(portion: Portion, { appetite }: ServedQueue, count: number): void {
     if (!portion.ended(count)) return
-    appetite.satisfied(portion.rounds, portion.asked, performance.now() - portion.claimedAt)
+    appetite.satisfied(portion.rounds, portion.asked, portion.took)
   }
 
+  /** With all that is due after it in hand: that would come first. */
   #giveBack(lane: Lane, portion: Portion): void {
     if (portion.isEmpty) return
     const { served, shard } = lane.shard
-    const rest = portion.takeRest()
-    lane.drop(portion)
-    this.#release({ served, processId: portion.processId, shard, slot: 0 }, rest)
-    this.#ended(portion, served, rest.length)
+    for (const one of lane.handFrom(portion)) {
+      const rest = one.takeRest()
+      lane.drop(one)
+      this.#release(lane, { served, processId: one.processId, shard, slot: 0 }, rest)
+      this.#ended(one, served, rest.length)
+    }
     this.#options.timetable.file(lane)
   }
 
@@ -188,7 +192,7 @@ export class Serving {
 
   async #workOffOrGiveBack(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
     if (this.#mayBegin(lane, hand.processId)) await this.#workOff(lane, hand, rounds)
-    else this.#release(hand, rounds)
+    else this.#release(lane, hand, rounds)
   }
 
   /** Meanwhile the worker may have been told to stop, its lease may have ended, or the shard may be gone. */
@@ -197,10 +201,10 @@ export class Serving {
     return ready() && processId === identity.processId && shard.isHeld
   }
 
-  #release(hand: Hand, released: readonly Round[]): void {
-    if (released.length === 0) return
+  #release(lane: Lane, hand: Hand, rounds: readonly Round[]): void {
+    if (rounds.length === 0) return
     const claimant = { ...hand, startedAt: performance.now() }
-    this.#options.settlements.settle(claimant, { completed: [], failed: [], released })
+    lane.goesBack(this.#options.settlements.release(claimant, rounds))
   }
 
   async #workOff(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {

@@ -114,18 +114,23 @@ export class Settlements implements Service {
 
   /** `uncertain`: it may be stored already, so that a lost claim is no news. */
   settle(claimant: Claimant, { completed, failed, released }: Outcome, uncertain = false): void {
-    this.#handIn('complete', claimant, completed, uncertain)
-    this.#handIn('release', claimant, released, uncertain)
+    this.#handIn('complete', claimant, completed, { uncertain })
+    this.#handIn('release', claimant, released, { uncertain })
     if (failed.length === 0) return
     const dying = failed.filter(({ retryIn }) => retryIn === null)
     const retried = dying.length === 0 ? failed : failed.filter(({ retryIn }) => retryIn !== null)
-    this.#handIn('die', claimant, dying.map(roundOf), uncertain, dying)
-    this.#handIn('fail', claimant, retried.map(roundOf), uncertain, retried)
+    this.#handIn('die', claimant, dying.map(roundOf), { uncertain, failures: dying })
+    this.#handIn('fail', claimant, retried.map(roundOf), { uncertain, failures: retried })
+  }
+
+  /** They go back unchanged. Resolves when that was tried: by then they wait again, but for those whose rows are locked. */
+  release(claimant: Claimant, rounds: readonly Round[]): Promise<void> {
+    return new Promise((answered) => this.#handIn('release', claimant, rounds, { answered }))
   }
 
   /** How they ended is unknown: they go back with a crash counted (R10), unless an end of theirs is stored already. */
   crashed(claimant: Claimant, rounds: readonly Round[]): void {
-    this.#handIn('crash', claimant, rounds, true)
+    this.#handIn('crash', claimant, rounds, { uncertain: true })
   }
 
   /** What a transaction of the handler's has stored already, with the jobs of it that wait again. */
@@ -144,13 +149,12 @@ export class Settlements implements Service {
     kind: Piece['kind'],
     claimant: Claimant,
     rounds: readonly Round[],
-    uncertain: boolean,
-    failures: readonly FailedRound[] = NONE,
+    { uncertain = false, failures = NONE, answered }: Partial<Piece>,
   ): void {
     if (rounds.length === 0) return
     const { queueId } = claimant.served
     const [alone, skips, waits] = [uncertain, 0, 0]
-    this.#begin({ claimant, queueId, kind, rounds, failures, uncertain, alone, skips, waits })
+    this.#begin({ claimant, queueId, kind, rounds, failures, uncertain, alone, skips, waits, answered })
   }
 
   #begin(piece: Piece): void {
@@ -163,9 +167,10 @@ export class Settlements implements Service {
     }
   }
 
-  #ended(count: number): void {
-    this.#open -= count
+  #ended(pieces: readonly Piece[]): void {
+    this.#open -= pieces.length
     this.#stored.ring()
+    for (const piece of pieces) piece.answered?.()
   }
 
   #failed(pieces: readonly Piece[], error: unknown): void {
@@ -174,7 +179,7 @@ export class Settlements implements Service {
     const lost = isConnectionFailure(error)
     for (const piece of pieces)
       this.#keep({ ...piece, alone: true, skips: 0, uncertain: piece.uncertain || lost })
-    this.#ended(pieces.length)
+    this.#ended(pieces)
   }
 
   #conclude(pieces: readonly Piece[], exceptions: readonly Exception[]): void {
@@ -184,7 +189,7 @@ export class Settlements implements Service {
       if (outcomes.size === 0) this.#end(piece, piece.rounds, piece.failures)
       else this.#concludeOne(piece, outcomes)
     }
-    this.#ended(pieces.length)
+    this.#ended(pieces)
   }
 
   #concludeOne(piece: Piece, outcomes: ReadonlyMap<string, Exception['outcome']>): void {
@@ -233,7 +238,8 @@ export class Settlements implements Service {
     await tellHeads(this.#database, heads).catch((error: Error) =>
       this.#logger.debug({ error: error.message }, 'telling other workers of jobs that wait again failed'),
     )
-    this.#ended(1)
+    this.#open -= 1
+    this.#stored.ring()
   }
 
   #announce(claimant: Claimant, completed: readonly Round[], failed: readonly FailedRound[]): void {
@@ -261,7 +267,7 @@ export class Settlements implements Service {
 
   #waitedInVain(pieces: readonly Piece[]): void {
     for (const piece of pieces) this.#keep({ ...piece, waits: piece.waits + 1 })
-    this.#ended(pieces.length)
+    this.#ended(pieces)
   }
 
   async #waitForNext(): Promise<void> {

@@ -185,6 +185,27 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/side-by-side'],
   },
   {
+    name: 'a claim while something goes back',
+    promise: 'P8',
+    breaks: 'It passes over what goes back, and brings what is due later.',
+    edits: [source('worker/serving', '    await lane.returned\n', '')],
+    tests: ['worker/side-by-side'],
+  },
+  {
+    name: 'what a claim brings while something goes back begins',
+    promise: 'P8',
+    breaks: 'It is due later than what went back.',
+    edits: [source('worker/serving', 'lane.isAhead || ', '')],
+    tests: ['worker/side-by-side'],
+  },
+  {
+    name: 'a portion goes back alone',
+    promise: 'P8',
+    breaks: 'What is due after it is in hand, and begins first.',
+    edits: [source('worker/lane', 'this.#hand.slice(this.#hand.indexOf(portion))', '[portion]')],
+    tests: ['worker/side-by-side'],
+  },
+  {
     name: 'a lane that wakes nobody',
     promise: 'P8',
     breaks: 'A job waits for the next look while slots sleep.',
