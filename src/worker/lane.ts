@@ -63,8 +63,8 @@ export class Lane {
   claim: Promise<void> | undefined
   /** A slot waits for it. */
   isAwaited = false
-  /** Resolves when all that went back waits again. */
-  returned: Promise<unknown> | undefined
+  /** While something goes back: resolves when all of it waits again. */
+  returned: Promise<void> | undefined
   /** The claim under way may bring what is due after something that has gone back. */
   isAhead = false
   readonly #hand: Portion[] = []
@@ -206,7 +206,10 @@ export class Lane {
 
   /** Something goes back: nothing is claimed until it waits again, since that would be due after it. */
   goesBack(returned: Promise<void>): void {
-    this.returned = Promise.all([this.returned, returned])
+    const all = Promise.all([this.returned, returned]).then(() => {
+      if (this.returned === all) this.returned = undefined
+    })
+    this.returned = all
     this.isAhead = true
   }
 

@@ -82,7 +82,7 @@ export class Serving {
   /** The claim counts as a round from before it is sent: whom its rows belong to does not retire meanwhile. */
   async #claim(lane: Lane): Promise<void> {
     const { identity, clock } = this.#options
-    await lane.returned
+    if (lane.returned) await lane.returned
     const { processId } = identity
     lane.claimBegins()
     identity.took(processId, 1)

@@ -188,7 +188,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'a claim while something goes back',
     promise: 'P8',
     breaks: 'It passes over what goes back, and brings what is due later.',
-    edits: [source('worker/serving', '    await lane.returned\n', '')],
+    edits: [source('worker/serving', '    if (lane.returned) await lane.returned\n', '')],
     tests: ['worker/side-by-side'],
   },
   {
