@@ -47,7 +47,7 @@ export class Loading {
       const { database, settlements } = this.#options
       const loaded = await loadPayloads(database, claimant.processId, queueId, round, queue)
       // That the claim is lost, giving it back will tell.
-      if (!loaded) settlements.settle(claimant, { completed: [], failed: [], released: [round] })
+      if (!loaded) void settlements.release(claimant, [round])
       return loaded
     } catch (error) {
       await this.#failed(claimant, round, error)

@@ -168,9 +168,13 @@ export class Settlements implements Service {
   }
 
   #ended(pieces: readonly Piece[]): void {
-    this.#open -= pieces.length
-    this.#stored.ring()
+    this.#closed(pieces.length)
     for (const piece of pieces) piece.answered?.()
+  }
+
+  #closed(count: number): void {
+    this.#open -= count
+    this.#stored.ring()
   }
 
   #failed(pieces: readonly Piece[], error: unknown): void {
@@ -238,8 +242,7 @@ export class Settlements implements Service {
     await tellHeads(this.#database, heads).catch((error: Error) =>
       this.#logger.debug({ error: error.message }, 'telling other workers of jobs that wait again failed'),
     )
-    this.#open -= 1
-    this.#stored.ring()
+    this.#closed(1)
   }
 
   #announce(claimant: Claimant, completed: readonly Round[], failed: readonly FailedRound[]): void {

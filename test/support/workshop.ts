@@ -242,3 +242,9 @@ export type TransactionalPerform = (batch: Batch<unknown>, context: Transactiona
 export function aborted(signal: AbortSignal): Promise<unknown> {
   return signal.aborted ? Promise.resolve() : once(signal, 'abort')
 }
+
+/** Leaves the event loop no turn for so many ms. */
+export function block(ms: number): void {
+  const until = performance.now() + ms
+  while (performance.now() < until);
+}

@@ -3,7 +3,7 @@ import { seq } from '../../src/index.ts'
 import { Appetite } from '../../src/worker/appetite.ts'
 import { overlaps } from '../support/checker.ts'
 import { Recorder } from '../support/recorder.ts'
-import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+import { block, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()
 const ids = (count: number) =>
@@ -64,8 +64,7 @@ describe('jobs in hand', () => {
     const queue = shop.queue({
       shards: 1,
       perform(batch) {
-        const until = performance.now() + 20
-        if ([...batch.keys()].some((id) => id >= 'id-0100')) while (performance.now() < until);
+        if ([...batch.keys()].some((id) => id >= 'id-0100')) block(20)
       },
     })
     await shop.lockstep.enqueue(queue, jobs(160))

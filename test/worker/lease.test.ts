@@ -4,7 +4,7 @@ import type { Queue, Worker } from '../../src/index.ts'
 import { terminate } from '../support/backends.ts'
 import { overlaps } from '../support/checker.ts'
 import { Recorder } from '../support/recorder.ts'
-import { aborted, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+import { aborted, block, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
 const LEASE = 1_000
 
@@ -173,10 +173,7 @@ test('P1: a lease that can’t be renewed: signals are aborted before it ends, a
 test('P1: a handler that blocks the event loop for longer than the lease keeps it', async () => {
   const recorder = new Recorder()
   const queue = shop.queue({
-    perform: recorder.around(() => {
-      const until = performance.now() + 2.5 * LEASE
-      while (performance.now() < until);
-    }),
+    perform: recorder.around(() => block(2.5 * LEASE)),
   })
   const worker = await shop.work({ queues: [queue], lease: LEASE })
   let lost = 0

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { overlaps } from '../support/checker.ts'
 import { Recorder } from '../support/recorder.ts'
-import { eventually, Gate, useWorkshop } from '../support/workshop.ts'
+import { block, eventually, Gate, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()
 const ids = (count: number) =>
@@ -29,7 +29,7 @@ describe('batches of one shard side by side', () => {
     const recorder = new Recorder()
     const queue = shop.queue({
       shards: 1,
-      perform: recorder.around(() => new Promise((resolve) => setTimeout(resolve, Math.random() * 4))),
+      perform: recorder.around(() => sleep(Math.random() * 4)),
     })
     await shop.work({ queues: [queue], slots: 10 })
     for (let round = 0; round < 40; round += 1)
@@ -49,7 +49,7 @@ describe('batches of one shard side by side', () => {
     const recorder = new Recorder()
     const queue = shop.queue({
       shards: 1,
-      perform: recorder.around(() => new Promise((resolve) => setTimeout(resolve, 2))),
+      perform: recorder.around(() => sleep(2)),
     })
     await shop.lockstep.enqueue(queue, jobs(200).toReversed())
     await shop.work({ queues: [queue], slots: 5 })
@@ -62,7 +62,7 @@ describe('batches of one shard side by side', () => {
     const recorder = new Recorder()
     const queue = shop.queue({
       shards: 1,
-      perform: recorder.around(() => new Promise((resolve) => setTimeout(resolve, 1))),
+      perform: recorder.around(() => sleep(1)),
     })
     await shop.lockstep.enqueue(queue, jobs(900))
     await shop.work({ queues: [queue], slots: 5 })
@@ -88,11 +88,6 @@ describe('batches of one shard side by side', () => {
 function isInBurst(run: number): boolean {
   const place = (run % 1_000) - ((Math.floor(run / 1_000) * 373) % 1_000)
   return place >= 0 && place < 5
-}
-
-function block(ms: number): void {
-  const until = performance.now() + ms
-  while (performance.now() < until);
 }
 
 /** A claim takes 5 ms longer for each of these that it brings. */
