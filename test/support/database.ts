@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from 'pg'
 import { inject } from 'vitest'
 
@@ -15,7 +16,27 @@ export async function createDatabase(options = ''): Promise<TestDatabase> {
   await execute(serverUrl, `CREATE DATABASE ${name} ${options}`)
   return {
     connectionString: withDatabase(serverUrl, name),
-    drop: () => execute(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+    drop: async () => {
+      await allLeft(serverUrl, name)
+      await execute(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+    },
+  }
+}
+
+/**
+ * A pool has ended once it has said goodbye, and its sessions a moment later: who is thrown out in between has nobody left who
+ * hears that. Who has not left after `patience` ms stays.
+ */
+async function allLeft(serverUrl: string, name: string, patience = 500): Promise<void> {
+  const until = performance.now() + patience
+  const client = new Client({ connectionString: serverUrl })
+  await client.connect()
+  try {
+    const isInUse = async () =>
+      (await client.query('SELECT FROM pg_stat_activity WHERE datname = $1', [name])).rowCount! > 0
+    while ((await isInUse()) && performance.now() < until) await pause(5)
+  } finally {
+    await client.end()
   }
 }
 
