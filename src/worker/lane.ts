@@ -4,6 +4,9 @@ import type { Portion } from './portion.ts'
 import type { Candidate } from './scheduler.ts'
 import type { Shard } from './shard.ts'
 
+/** ms from a portion's end to the next one's turn, above which it is not claimed ahead: the turn after may come later. */
+const LONGEST_WAIT_AHEAD = LONGEST_IN_HAND / 2
+
 /** ms between tries to get a row that others hold. */
 const MAX_BLOCKED_PAUSE = 200
 
@@ -108,7 +111,7 @@ export class Lane {
    * portion would go back before its turn came.
    */
   isLow(now: number): boolean {
-    if (this.#waited > LONGEST_IN_HAND) return false
+    if (this.#waited > LONGEST_WAIT_AHEAD) return false
     const left = this.#hand.reduce((sum, portion) => sum + portion.size, 0)
     return this.claim === undefined && this.#next <= now && 2 * left <= this.#taken
   }
