@@ -90,26 +90,34 @@ export function lag(): Scheduler {
 
 /** Round robin over the shards and their lanes. */
 export function seq(): Scheduler {
-  const queues = new Map<string, number>()
-  let last: Candidate | undefined
-  const rank = ({ queue }: Candidate) => {
-    if (!queues.has(queue)) queues.set(queue, queues.size)
-    return queues.get(queue)!
+  const ranks = new Map<string, number>()
+  let last = Number.NEGATIVE_INFINITY
+  const rankOf = (queue: string) => {
+    if (!ranks.has(queue)) ranks.set(queue, ranks.size)
+    return ranks.get(queue)!
   }
-  const compare = (a: Candidate, b: Candidate) => rank(a) - rank(b) || a.shard - b.shard || a.lane - b.lane
   return {
     pick<C extends Candidate>(candidates: readonly C[]) {
-      let first: C | undefined
-      let next: C | undefined
+      let [first, next]: (C | undefined)[] = []
+      let [firstPlace, nextPlace] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+      let [queue, rank] = ['', 0]
       for (const candidate of candidates) {
-        if (!first || compare(candidate, first) < 0) first = candidate
-        if (last && compare(candidate, last) > 0 && (!next || compare(candidate, next) < 0)) next = candidate
+        // Those of a queue come together, and names are slow to look up.
+        if (candidate.queue !== queue) rank = rankOf(candidate.queue)
+        queue = candidate.queue
+        const place = placeOf(rank, candidate)
+        if (place < firstPlace) [first, firstPlace] = [candidate, place]
+        if (place > last && place < nextPlace) [next, nextPlace] = [candidate, place]
       }
-      const pick = next ?? first
-      last = pick
-      return pick
+      last = next ? nextPlace : firstPlace
+      return next ?? first
     },
   }
+}
+
+/** Where it stands in the order of queues, shards and lanes: a shard has 17 bits, a lane 16. */
+function placeOf(rank: number, { shard, lane }: Candidate): number {
+  return (rank * 2 ** 17 + shard) * 2 ** 16 + lane
 }
 
 /** A weight for a queue as a whole, which its lanes share, or for each of its lanes. */
