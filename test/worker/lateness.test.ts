@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
 import type { Round } from '../../src/store/claim.ts'
@@ -69,23 +70,24 @@ test('P8: what commits some time after its push, which nobody was told of, is fo
   const queue = shop.queue({ shards: 1, perform() {} })
   const worker = await shop.work({ queues: [queue], slots: 2, poll: 3_600_000 })
   await shop.idle(queue)
-  const late = next(worker, 'completed', ({ ids }) => ids.includes('late'))
+  const late = next(worker, 'completed', ({ ids }) => ids.some((id) => id.startsWith('late')))
+  let isFound = false
+  late.then(() => (isFound = true)).catch(() => {})
   const producer = await shop.session()
-  await producer.query('BEGIN')
-  await producer.query('SET LOCAL lockstep.wake = off')
-  await producer.query('SELECT lockstep.enqueue($1, $2)', [queue.name, 'late'])
-  for (const id of ['a', 'b', 'c']) {
-    const completed = next(worker, 'completed', ({ ids }) => ids.includes(id))
-    await shop.lockstep.enqueue(queue, { id })
+  // Looks start 250 ms before the cursor: where the machine takes longer than that, there is another try.
+  for (let turn = 0; !isFound; turn += 1) {
+    await producer.query('BEGIN')
+    await producer.query('SET LOCAL lockstep.wake = off')
+    await producer.query('SELECT lockstep.enqueue($1, $2)', [queue.name, `late ${turn}`])
+    const completed = next(worker, 'completed', ({ ids }) => ids.includes(`other ${turn}`))
+    await shop.lockstep.enqueue(queue, { id: `other ${turn}` })
     await completed
+    await producer.query('COMMIT')
+    // Its traffic makes the worker look.
+    const traffic = setInterval(
+      () => void shop.lockstep.enqueue(queue, { id: `more ${Math.random()}` }).catch(() => {}),
+      5,
+    )
+    await Promise.race([late, pause(1_000)]).finally(() => clearInterval(traffic))
   }
-  await producer.query('COMMIT')
-  // Its traffic makes the worker look.
-  const traffic = setInterval(
-    () => void shop.lockstep.enqueue(queue, { id: `d ${Math.random()}` }).catch(() => {}),
-    5,
-  )
-  shop.later(() => clearInterval(traffic))
-  await late
-  clearInterval(traffic)
 })
