@@ -84,11 +84,12 @@ describe('R9 rounds that are loaded', () => {
     })
     let stopping: Promise<boolean> | undefined
     const worker = shop.create({ queues: [queue], slots: 1 })
+    // One that is stopped while it starts would go on until it has started.
+    await worker.start()
     await shop.lockstep.enqueue(queue, [
       { id: 'a', performIn: PAST },
       { id: 'b', payload: LARGE, performIn: PAST + 1 },
     ])
-    await worker.start()
     await eventually(() => expect(stopping).toBeDefined())
     await stopping
     expect(await shop.job(queue, 'a')).toBeUndefined()
