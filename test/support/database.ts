@@ -16,10 +16,11 @@ export async function createDatabase(options = ''): Promise<TestDatabase> {
   await execute(serverUrl, `CREATE DATABASE ${name} ${options}`)
   return {
     connectionString: withDatabase(serverUrl, name),
-    drop: async () => {
-      await allLeft(serverUrl, name)
-      await execute(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
-    },
+    drop: () =>
+      connected(serverUrl, async (client) => {
+        await allLeft(client, name)
+        await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+      }),
   }
 }
 
@@ -27,17 +28,11 @@ export async function createDatabase(options = ''): Promise<TestDatabase> {
  * A pool has ended once it has said goodbye, and its sessions a moment later: who is thrown out in between has nobody left who
  * hears that. Who has not left after `patience` ms stays.
  */
-async function allLeft(serverUrl: string, name: string, patience = 500): Promise<void> {
+async function allLeft(client: Client, name: string, patience = 500): Promise<void> {
   const until = performance.now() + patience
-  const client = new Client({ connectionString: serverUrl })
-  await client.connect()
-  try {
-    const isInUse = async () =>
-      (await client.query('SELECT FROM pg_stat_activity WHERE datname = $1', [name])).rowCount! > 0
-    while ((await isInUse()) && performance.now() < until) await pause(5)
-  } finally {
-    await client.end()
-  }
+  const isInUse = async () =>
+    (await client.query('SELECT FROM pg_stat_activity WHERE datname = $1', [name])).rowCount! > 0
+  while ((await isInUse()) && performance.now() < until) await pause(5)
 }
 
 function withDatabase(serverUrl: string, name: string): string {
@@ -48,10 +43,14 @@ function withDatabase(serverUrl: string, name: string): string {
 
 /** As whom the URL names. */
 export async function execute(connectionString: string, statement: string): Promise<void> {
+  await connected(connectionString, (client) => client.query(statement))
+}
+
+async function connected(connectionString: string, use: (client: Client) => Promise<unknown>): Promise<void> {
   const client = new Client({ connectionString })
   await client.connect()
   try {
-    await client.query(statement)
+    await use(client)
   } finally {
     await client.end()
   }
