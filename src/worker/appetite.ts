@@ -3,11 +3,15 @@ import { MOST_BYTES } from '../store/exchange.ts'
 
 /** ms that a job may be in hand before its turn: handlers may become slow. */
 export const LONGEST_IN_HAND = 50
-/** ms from a claim to the last end of what it brought, below which twice as much may be in hand. */
+/** ms from a claim to the last end of what it brought, below which more may be in hand: twice as much at least. */
 const QUICK = 5
+/** Times as much at most: what took no time says little of what comes. */
+const STEEPEST = 8
 /** ms after which it is to be half as much; where jobs had to be given back, one batch. */
 const SLOW = 20
 const MOST_JOBS = 1_000
+/** Of one lane, however few have something due, unless slots sleep: while one claim gathers all, they would have nothing. */
+const MOST_JOBS_OF_LANE = 200
 /** Characters of payloads: what is in hand lies in memory. */
 const MOST_CHARACTERS = 2_000_000
 
@@ -16,7 +20,8 @@ const MOST_CHARACTERS = 2_000_000
  * their time; more, where they are so quick that asking for each would take longer. What is in hand and has not begun no longer
  * merges with what is pushed, and waits for what has begun: hence only as much as is done in a few milliseconds.
  *
- * Each portion grows or shrinks the whole by its own size. So when all that is in hand was quick, it is twice as much.
+ * Each portion grows or shrinks the whole by its own size. So when all that is in hand was quick, it becomes as much as takes
+ * 5 ms at that pace. To double each time would take most of a burst.
  */
 export class Appetite {
   readonly #batchSize: number
@@ -41,7 +46,8 @@ export class Appetite {
   jobsFor(lanes: number, slots: number): number {
     const most = Math.min(MOST_JOBS, Math.floor(MOST_CHARACTERS / this.#charactersPerJob))
     const batches = Math.max(Math.ceil(this.#batches / lanes), slots)
-    return Math.max(this.batch, Math.min(batches * this.#batchSize, Math.ceil(most / lanes)))
+    const share = Math.max(MOST_JOBS_OF_LANE, slots * this.#batchSize)
+    return Math.max(this.batch, Math.min(batches * this.#batchSize, Math.ceil(most / lanes), share))
   }
 
   /** Characters that the payloads of so many jobs are likely to have. */
@@ -55,9 +61,14 @@ export class Appetite {
     const batches = rounds.length / this.#batchSize
     if (took > LONGEST_IN_HAND) this.#batches -= batches
     else if (took > SLOW) this.#batches -= batches / 2
-    else if (took < QUICK && rounds.length >= asked) this.#batches += batches
+    else if (took < QUICK && rounds.length >= asked) this.#batches += batches * (growthAfter(took) - 1)
     this.#batches = Math.min(Math.max(1, this.#batches), MOST_JOBS)
   }
+}
+
+/** As many times as much takes 5 ms; twice at least. */
+function growthAfter(took: number): number {
+  return Math.min(Math.max(2, QUICK / took), STEEPEST)
 }
 
 /** Where none has come with its claim, each is as large as all that may come. */

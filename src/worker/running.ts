@@ -15,7 +15,6 @@ export interface SlotReport {
 /** A batch in work. */
 export interface RunningBatch extends Performance {
   readonly claimant: Claimant
-  readonly since: Date
 }
 
 /** The batches in work in this process. */
@@ -54,12 +53,12 @@ export class Running {
   }
 
   report(): SlotReport[] {
-    return [...this.#batches].map(({ claimant, queue, rounds, since }) => ({
+    return [...this.#batches].map(({ claimant, queue, rounds }) => ({
       slot: claimant.slot,
       queue: queue.name,
       shard: claimant.shard,
       ids: rounds.map(({ id }) => id),
-      since,
+      since: new Date(Date.now() - (performance.now() - claimant.startedAt)),
     }))
   }
 

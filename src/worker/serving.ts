@@ -218,7 +218,6 @@ export class Serving {
       abort: new Abort(),
       describe: this.#options.describe,
       holdsLease: () => identity.holds(hand.processId),
-      since: new Date(),
     }
     if (events.listenerCount('started') > 0)
       events.emit('started', { queue: served.queue.name, shard, slot, ids: rounds.map(({ id }) => id) })

@@ -33,12 +33,13 @@ export class StrandedSessions {
     void this.end()
   }
 
-  /** Tries again for those that are left: at each heartbeat. */
+  /** Tries again for those that are left: at each heartbeat. Resolves when what is under way was answered, too. */
   async end(): Promise<void> {
-    if (this.#backends.length === 0) return
-    this.#ending ??= this.#end().finally(() => {
-      this.#ending = undefined
-    })
+    if (this.#backends.length > 0) {
+      this.#ending ??= this.#end().finally(() => {
+        this.#ending = undefined
+      })
+    }
     return this.#ending
   }
 

@@ -132,9 +132,8 @@ export class Timetable {
 
   /** What a slot may pick now. */
   due(slot: number): DueLane[] {
-    this.#advance()
     // Their lags are of this moment.
-    this.#instant.now = this.#clock.now()
+    this.#instant.now = this.#advance()
     if (!this.#isMixed) return this.#due.slice()
     return this.#due.filter(({ of: lane }) => isOpen(lane) && (lane.shard.slot ?? slot) === slot)
   }
@@ -196,12 +195,13 @@ export class Timetable {
     if (at < this.#timerAt) this.#setTimer()
   }
 
-  /** Moves what has become due, and sets the timer for what comes next. */
-  #advance(): void {
+  /** Moves what has become due, and sets the timer for what comes next. Returns when that was. */
+  #advance(): number {
     const now = this.#clock.now()
-    if (this.#toCome.next > now) return
+    if (this.#toCome.next > now) return now
     for (const lane of this.#toCome.due(now)) this.#list(lane)
     this.#setTimer()
+    return now
   }
 
   #setTimer(): void {

@@ -222,34 +222,43 @@ describe('an appetite', () => {
     return jobs
   }
 
-  test('grows while all of it ends quickly, up to a thousand jobs', () => {
+  test('grows while all of it ends quickly, up to a thousand jobs, two hundred of a lane', () => {
     const appetite = new Appetite(3)
-    const asked = Array.from({ length: 11 }, () => eat(appetite, 1))
-    expect(asked).toEqual([3, 6, 12, 24, 48, 96, 192, 384, 768, 1_000, 1_000])
+    const asked = Array.from({ length: 9 }, () => eat(appetite, 3))
+    expect(asked).toEqual([3, 6, 12, 24, 48, 96, 192, 200, 200])
+    for (let turn = 0; turn < 9; turn += 1) eat(appetite, 3)
+    expect([2, 8].map((lanes) => appetite.jobsFor(lanes, 1))).toEqual([200, 125])
     expect(new Appetite(5_000).jobsFor(1, 1)).toBe(5_000)
+  })
+
+  test('grows by as much as takes 5 ms, eight times at once at most', () => {
+    const appetite = new Appetite(1)
+    expect([1, 0.01, 2.5, 4.9].map((took) => eat(appetite, took))).toEqual([1, 5, 40, 80])
+    expect(appetite.jobsFor(1, 1)).toBe(160)
   })
 
   test('is shared by the lanes that have something due, and grows by what came of each', () => {
     const appetite = new Appetite(1)
-    for (let turn = 0; turn < 6; turn += 1) eat(appetite, 1)
+    for (let turn = 0; turn < 6; turn += 1) eat(appetite, 3)
     expect([1, 4, 10, 1_000].map((lanes) => appetite.jobsFor(lanes, 1))).toEqual([64, 16, 7, 1])
-    appetite.satisfied(rounds(16), 16, 1)
+    appetite.satisfied(rounds(16), 16, 3)
     expect(appetite.jobsFor(1, 1)).toBe(80)
   })
 
   test('is a batch for each slot that could begin at once', () => {
     expect(new Appetite(3).jobsFor(1, 4)).toBe(12)
+    expect(new Appetite(3).jobsFor(1, 100)).toBe(300)
     expect(new Appetite(3).jobsFor(5, 1_000)).toBe(200)
   })
 
   test('does not grow where there was less than it asked for, and shrinks when handlers are slow', () => {
     const appetite = new Appetite(1)
-    eat(appetite, 1)
-    appetite.satisfied(rounds(1), 2, 1)
+    eat(appetite, 3)
+    appetite.satisfied(rounds(1), 2, 3)
     expect(eat(appetite, 10)).toBe(2)
-    expect(eat(appetite, 1)).toBe(2)
+    expect(eat(appetite, 3)).toBe(2)
     expect(eat(appetite, 30)).toBe(4)
-    expect(eat(appetite, 1)).toBe(2)
+    expect(eat(appetite, 3)).toBe(2)
     expect(eat(appetite, 60)).toBe(4)
     expect(appetite.jobsFor(1, 1)).toBe(1)
   })
@@ -257,7 +266,7 @@ describe('an appetite', () => {
   test('is small for large payloads', () => {
     const appetite = new Appetite(1)
     for (let hand = 0; hand < 12; hand += 1) eat(appetite, 1)
-    expect(eat(appetite, 1, 1_000_000)).toBe(1_000)
+    expect(eat(appetite, 1, 1_000_000)).toBe(200)
     expect(eat(appetite, 1, 10_000_000)).toBe(2)
     expect(appetite.jobsFor(1, 1)).toBe(1)
   })

@@ -4,6 +4,7 @@ import { Database } from '../../src/postgres/database.ts'
 import { backendOf, prepareSession } from '../../src/postgres/session.ts'
 import { endIdle } from '../../src/store/process.ts'
 import { Pools } from '../../src/worker/pools.ts'
+import { StrandedSessions } from '../../src/worker/stranded.ts'
 import { backends } from '../support/backends.ts'
 import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
@@ -130,6 +131,24 @@ test('a session that is in the middle of a statement ends after it', async () =>
     await pools.stranded.end()
     expect(await ended(client)).toBe(true)
   })
+})
+
+test('R12: who waits until given-up sessions have ended, waits for a try that is under way', async () => {
+  const pool = new pg.Pool({ connectionString: shop.connectionString, max: 1 })
+  shop.later(() => pool.end())
+  const stranded = new StrandedSessions(new Database(pool, 'lockstep'), shop.logger)
+  const client = await open()
+  const only = await pool.connect()
+  stranded.add(client)
+  let answered = false
+  const ending = stranded.end().then(() => {
+    answered = true
+  })
+  await shop.sql('SELECT 1')
+  expect([stranded.pending, answered]).toEqual([false, false])
+  only.release()
+  await ending
+  await eventually(async () => expect(await ended(client)).toBe(true))
 })
 
 test('a session that has only its number from one that was given up goes on', async () => {
