@@ -34,10 +34,11 @@ export type { FoundJob, JobFilter } from './store/jobs.ts'
 export type { DeadFilter, DeadPayload } from './store/morgue.ts'
 export type { Found, Page, Range } from './store/page.ts'
 export type { ProcessRow, QueueStats } from './store/stats.ts'
+export { allShards, byNode, dynamic, type Splitter } from './worker/assignment/splitter.ts'
 export type { BatchEvent, WorkerEvents } from './worker/events.ts'
 export type { PerformCall, ServerMiddleware } from './worker/middleware.ts'
 export type { WorkerOptions } from './worker/options.ts'
-export type { SlotReport } from './worker/running.ts'
+export type { SlotReport } from './worker/performing/in-flight.ts'
 export {
   type Candidate,
   fair,
@@ -47,7 +48,6 @@ export {
   strict,
   type Weights,
   weighted,
-} from './worker/scheduler.ts'
+} from './worker/schedule/scheduler.ts'
 export { attachSignals } from './worker/signals.ts'
-export { allShards, byNode, dynamic, type Splitter } from './worker/splitter.ts'
 export type { Worker } from './worker/worker.ts'

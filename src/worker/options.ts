@@ -3,9 +3,9 @@ import type { Logger } from '../logger.ts'
 import { optionalFunction, optionalFunctions, rejectUnknownOptions, show, wholeNumber } from '../options.ts'
 import type { ConnectionConfig } from '../postgres/connection.ts'
 import { isQueue, type Queue } from '../queue.ts'
+import { dynamic, type Splitter } from './assignment/splitter.ts'
 import type { ServerMiddleware } from './middleware.ts'
-import { checkScheduler, fair, type Scheduler } from './scheduler.ts'
-import { dynamic, type Splitter } from './splitter.ts'
+import { checkScheduler, fair, type Scheduler } from './schedule/scheduler.ts'
 
 export interface WorkerOptions {
   /** What to serve, in definition order; each needs a handler. */

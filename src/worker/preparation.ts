@@ -8,11 +8,11 @@ import { requireSequences } from '../postgres/sequences.ts'
 import type { Queue } from '../queue.ts'
 import { ensureQueue } from '../store/queue.ts'
 import { VERSION } from '../version.ts'
-import { growQueues } from './growth.ts'
-import type { LeaseOptions } from './lease.ts'
+import { growQueues } from './assignment/growth.ts'
+import { ServedQueues } from './assignment/served-queues.ts'
+import type { LeaseOptions } from './membership/lease.ts'
 import type { WorkerHome, WorkerSettings } from './options.ts'
-import { ServedQueue } from './served-queue.ts'
-import { ServedQueues } from './served-queues.ts'
+import { ServedQueue } from './schedule/served-queue.ts'
 
 const MAX_LOCK_TIMEOUT = 500
 

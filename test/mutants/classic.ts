@@ -83,15 +83,19 @@ export const CLASSIC: readonly Mutant[] = [
     breaks: 'A handler that blocks the event loop loses the lease, and another process takes its id.',
     edits: [
       source(
-        'worker/lease-thread',
+        'worker/membership/lease-thread',
         '  if (renewing.length === 0) return\n',
         `  if (renewing.length === 0) return
   port.postMessage({ kind: 'ping' } as never)
   await new Promise((answered) => port.once('message', answered))\n`,
       ),
-      source('worker/lease-thread', '  else void stop()', `  else if (command.kind === 'stop') void stop()`),
       source(
-        'worker/lease',
+        'worker/membership/lease-thread',
+        '  else void stop()',
+        `  else if (command.kind === 'stop') void stop()`,
+      ),
+      source(
+        'worker/membership/lease',
         '  #hear(message: LeaseMessage): void {\n',
         `  #hear(message: LeaseMessage): void {
     if ((message.kind as string) === 'ping') return this.#send({ kind: 'pong' } as never)\n`,
@@ -103,7 +107,9 @@ export const CLASSIC: readonly Mutant[] = [
     name: 'cursor never reset',
     promise: 'P8',
     breaks: 'What was committed late, or waits again, behind the cursor is passed over for ever.',
-    edits: [source('worker/lane', `this.cursor = { after: performIn - 1, afterId: '' }`, 'void performIn')],
+    edits: [
+      source('worker/schedule/lane', `this.cursor = { after: performIn - 1, afterId: '' }`, 'void performIn'),
+    ],
     tests: ['worker/p3-full-look', 'worker/timetable'],
   },
   {

@@ -99,14 +99,14 @@ export const CONNECTED: readonly Mutant[] = [
     name: 'a lease that silently can’t be renewed',
     promise: 'P8',
     breaks: 'A worker whose role may not renew loses its lease again and again, and nothing says why.',
-    edits: [source('worker/lease-thread', `    if (!failing) tell('unrenewed', error)\n`, '')],
+    edits: [source('worker/membership/lease-thread', `    if (!failing) tell('unrenewed', error)\n`, '')],
     tests: ['security/rights'],
   },
   {
     name: 'more locks than there is room for',
     promise: 'P8',
     breaks: 'A worker fills the server’s table of locks, and the application’s statements fail with it.',
-    edits: [source('worker/growth', 'await requireLockRoom(', 'void (')],
+    edits: [source('worker/assignment/growth', 'await requireLockRoom(', 'void (')],
     tests: ['worker/lock-room'],
   },
   {
@@ -129,7 +129,9 @@ export const CONNECTED: readonly Mutant[] = [
     name: 'a full table of locks filled again and again',
     promise: 'P8',
     breaks: 'A worker whose shards find no room fails the application’s statements at each heartbeat.',
-    edits: [source('worker/shard-locks', 'performance.now() < this.#full.until', '(false as boolean)')],
+    edits: [
+      source('worker/assignment/shard-locks', 'performance.now() < this.#full.until', '(false as boolean)'),
+    ],
     tests: ['worker/lock-room'],
   },
   {
@@ -137,7 +139,7 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P8',
     breaks:
       'What a worker is told while it compares, such as a later release, it learns at its next heartbeat.',
-    edits: [source('worker/dealer', '    this.#soon = true\n', '')],
+    edits: [source('worker/assignment/assigner', '    this.#soon = true\n', '')],
     tests: ['worker/outdated'],
   },
   {
@@ -146,7 +148,11 @@ export const CONNECTED: readonly Mutant[] = [
     breaks:
       'A process whose turn is far serves shards that are others’, or leaves its own to nobody, for seconds.',
     edits: [
-      source('worker/news', 'if (this.#owed && (await this.#tell(changed(state)))) {', 'if (this.#owed) {'),
+      source(
+        'worker/assignment/news',
+        'if (this.#owed && (await this.#tell(changed(state)))) {',
+        'if (this.#owed) {',
+      ),
     ],
     tests: ['worker/turns'],
   },
@@ -154,7 +160,7 @@ export const CONNECTED: readonly Mutant[] = [
     name: 'shards that are let go of in silence',
     promise: 'P8',
     breaks: 'A process that misses shards finds those of a batch that has ended at its next heartbeat.',
-    edits: [source('worker/holdings', '    await onFreed()\n', '    void onFreed\n')],
+    edits: [source('worker/assignment/holdings', '    await onFreed()\n', '    void onFreed\n')],
     tests: ['worker/turns'],
   },
   {
@@ -163,7 +169,7 @@ export const CONNECTED: readonly Mutant[] = [
     breaks: 'When the first processes die at once, nobody takes over: the others wait to be told.',
     edits: [
       source(
-        'worker/watch',
+        'worker/assignment/watch',
         'place < 0) return heartbeat\n',
         'place < 0) return heartbeat\n  if (place > 1) return 1e9\n',
       ),
@@ -174,15 +180,21 @@ export const CONNECTED: readonly Mutant[] = [
     name: 'a turn that is waited for by who can’t be told',
     promise: 'P8',
     breaks: 'A process whose wake-up connection is silent learns of the others’ deaths seconds later.',
-    edits: [source('worker/watch', 'own || !hears || place < 0', 'own || place < 0')],
+    edits: [source('worker/assignment/watch', 'own || !hears || place < 0', 'own || place < 0')],
     tests: ['worker/watch'],
   },
   {
     name: 'a session that is ended at first sight',
     promise: 'P8',
     breaks: 'A process that stops, or becomes somebody new, loses its session and with it its shards.',
-    edits: [source('worker/frozen', 'tried: at - since >= this.#patience', 'tried: this.#patience > 0')],
-    tests: ['worker/frozen'],
+    edits: [
+      source(
+        'worker/maintenance/zombies',
+        'tried: at - since >= this.#patience',
+        'tried: this.#patience > 0',
+      ),
+    ],
+    tests: ['worker/zombies'],
   },
   {
     name: 'a full look that is lost with its comparison',
@@ -190,12 +202,12 @@ export const CONNECTED: readonly Mutant[] = [
     breaks: 'What dead processes left waits for the next look, where the server did not answer to one.',
     edits: [
       source(
-        'worker/lookout',
+        'worker/discovery/poller',
         '    this.#goesAlong = false\n    this.surveySoon()\n',
         '    this.#goesAlong = false\n',
       ),
     ],
-    tests: ['worker/lookout'],
+    tests: ['worker/poller'],
   },
   {
     name: 'a full look that takes the place of what is asked for',
@@ -203,19 +215,19 @@ export const CONNECTED: readonly Mutant[] = [
     breaks: 'Shards that came while a look was under way, which did not look at them, wait for the next one.',
     edits: [
       source(
-        'worker/lookout',
+        'worker/discovery/poller',
         '    this.#passOn(heads)\n  }\n\n  /** It has failed',
         '    this.#passOn(heads)\n    this.#nextSurvey = performance.now() + this.#options.poll\n  }\n\n  /** It has failed',
       ),
     ],
-    tests: ['worker/lookout'],
+    tests: ['worker/poller'],
   },
   {
     name: 'a transaction that stays open to its former handler',
     promise: 'P3',
     breaks:
       'What nobody awaited is told as written, and runs in the transaction of another job, which may fail by it.',
-    edits: [source('worker/lent-transaction', 'over = true', 'void 0')],
+    edits: [source('worker/performing/lent-transaction', 'over = true', 'void 0')],
     tests: ['worker/lent-transaction'],
   },
   {
@@ -223,7 +235,7 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P3',
     breaks:
       'A function of the application releases the client it is given, and two handlers write in one transaction.',
-    edits: [source('worker/lent-transaction', 'query, release: keep,', 'query,')],
+    edits: [source('worker/performing/lent-transaction', 'query, release: keep,', 'query,')],
     tests: ['worker/lent-transaction'],
   },
   {
@@ -233,7 +245,7 @@ export const CONNECTED: readonly Mutant[] = [
       'Where a proxy goes on answering for a connection that is silent, its transaction keeps the rows of a completion.',
     edits: [
       source(
-        'worker/pools',
+        'worker/membership/pools',
         'if (isConnectionFailure(error)) this.stranded.add(client)',
         'void [error, client]',
       ),
@@ -269,7 +281,7 @@ export const CONNECTED: readonly Mutant[] = [
       'Where a worker’s host is gone and a proxy goes on answering for it, its transactions keep the rows of completions.',
     edits: [
       source(
-        'worker/transaction',
+        'worker/performing/transaction',
         `set_config('idle_in_transaction_session_timeout', '\${IDLE_TIMEOUT}', true)`,
         'current_setting($$lockstep.round$$)',
       ),

@@ -105,7 +105,7 @@ export const LEASED: readonly Mutant[] = [
     promise: 'P1',
     breaks:
       'What a process took before its lease ended, it begins after it has registered anew, while others have it.',
-    edits: [source('worker/lease', 'processId >= this.#first && this.valid', 'this.valid')],
+    edits: [source('worker/membership/lease', 'processId >= this.#first && this.valid', 'this.valid')],
     tests: ['worker/p1-last-look'],
   },
   {
@@ -114,9 +114,13 @@ export const LEASED: readonly Mutant[] = [
     breaks:
       'A process that stood still tells of a completion that was refused, since it hears of the end of its lease later.',
     edits: [
-      source('worker/settlements', 'piece.uncertain && this.#observer.holds(', 'piece.uncertain && Boolean('),
+      source(
+        'worker/settling/completer',
+        'piece.uncertain && this.#observer.holds(',
+        'piece.uncertain && Boolean(',
+      ),
     ],
-    tests: ['worker/settlements'],
+    tests: ['worker/completer'],
   },
   {
     name: 'the same process on another server',
@@ -124,7 +128,7 @@ export const LEASED: readonly Mutant[] = [
     breaks: 'A failover has lost a completion, and as long as the worker lives nobody works on that id.',
     edits: [
       source(
-        'worker/lease',
+        'worker/membership/lease',
         "message.kind === 'reconnected') this.#options.onReconnected()",
         "message.kind === 'reconnected') return",
       ),

@@ -29,7 +29,7 @@ export const RELEASED: readonly Mutant[] = [
     breaks: 'It goes on claiming with functions that don’t serve it any more, and can store nothing.',
     edits: [
       source(
-        'worker/dealer',
+        'worker/assignment/assigner',
         '    if (seen.release && !servesUs(seen.release)) return onOutdated(seen.release)\n',
         '    void [servesUs, onOutdated]\n',
       ),
@@ -43,7 +43,7 @@ export const RELEASED: readonly Mutant[] = [
       'Where a later release has changed what a comparison reads, it fails for ever, and goes on with functions that don’t serve it.',
     edits: [
       source(
-        'worker/dealer',
+        'worker/assignment/assigner',
         '    if (successor) onOutdated(successor)\n',
         '    void [successor, onOutdated]\n',
       ),
@@ -85,7 +85,7 @@ export const RELEASED: readonly Mutant[] = [
     breaks: 'Nobody serves what is pushed into it until all workers have started again.',
     edits: [
       source(
-        'worker/served-queues',
+        'worker/assignment/served-queues',
         'if (!row || row.queueId === served.queueId) return served',
         'if (row || !row) return served',
       ),
@@ -96,7 +96,9 @@ export const RELEASED: readonly Mutant[] = [
     name: 'a flag for a queue that is gone',
     promise: 'P8',
     breaks: 'Producers of a queue made again wake nobody.',
-    edits: [source('worker/lookout', '      if (this.#flag.isOfOthers) await this.#lowerFlag(0)\n', '')],
+    edits: [
+      source('worker/discovery/poller', '      if (this.#flag.isOfOthers) await this.#lowerFlag(0)\n', ''),
+    ],
     tests: ['worker/remade-queue'],
   },
   {
@@ -128,14 +130,16 @@ export const RELEASED: readonly Mutant[] = [
     promise: 'R8',
     breaks:
       'A definition that names no shards gives a queue more than anybody asked for, as a release changes them.',
-    edits: [source('worker/growth', 'definition?.namedShards ?? shards', 'definition?.shards ?? shards')],
+    edits: [
+      source('worker/assignment/growth', 'definition?.namedShards ?? shards', 'definition?.shards ?? shards'),
+    ],
     tests: ['worker/growth'],
   },
   {
     name: 'a growth without room for its locks',
     promise: 'R8',
     breaks: 'A start that is refused leaves a queue that no worker can serve any more.',
-    edits: [source('worker/growth', 'sum + Math.max(shards, defined)', 'sum + shards')],
+    edits: [source('worker/assignment/growth', 'sum + Math.max(shards, defined)', 'sum + shards')],
     tests: ['worker/lock-room'],
   },
 ]

@@ -6,14 +6,14 @@ export const SETTLED: readonly Mutant[] = [
     name: 'a held outcome forgotten',
     promise: 'P3',
     breaks: 'A round whose row a producer held is never ended, and its id never served again.',
-    edits: [source('worker/settlements', '    this.#kept.add(piece)\n', '')],
+    edits: [source('worker/settling/completer', '    this.#kept.add(piece)\n', '')],
     tests: ['worker/time'],
   },
   {
     name: 'outcomes that only ever skip',
     promise: 'P8',
     breaks: 'An id that is pushed without pause is performed once, and its outcome is never stored.',
-    edits: [source('worker/kept', 'const SKIPS = 2', 'const SKIPS = Number.POSITIVE_INFINITY')],
+    edits: [source('worker/settling/kept', 'const SKIPS = 2', 'const SKIPS = Number.POSITIVE_INFINITY')],
     tests: ['worker/busy-id'],
   },
   {
@@ -21,15 +21,21 @@ export const SETTLED: readonly Mutant[] = [
     promise: 'P7',
     breaks: 'One shard that can’t be claimed keeps a process from claiming anything.',
     edits: [
-      source('worker/exchange', 'asked.length + told.length === 1 || isConnectionFailure(error)', 'true'),
+      source(
+        'worker/settling/batcher',
+        'asked.length + told.length === 1 || isConnectionFailure(error)',
+        'true',
+      ),
     ],
-    tests: ['worker/in-hand'],
+    tests: ['worker/prefetch'],
   },
   {
     name: 'deaths that go with all else',
     promise: 'P7',
     breaks: 'A row of the morgue in somebody’s open transaction holds up all that a worker does.',
-    edits: [source('worker/settlements', `this.#handIn('die', claimant`, `this.#handIn('fail', claimant`)],
+    edits: [
+      source('worker/settling/completer', `this.#handIn('die', claimant`, `this.#handIn('fail', claimant`),
+    ],
     tests: ['worker/p7-deaths'],
   },
   {
@@ -38,25 +44,25 @@ export const SETTLED: readonly Mutant[] = [
     breaks: 'One row of the morgue that stays locked keeps all other deaths of its queue from being stored.',
     edits: [
       source(
-        'worker/kept',
+        'worker/settling/kept',
         `kind === 'die' && !alone && waits === 0`,
         `kind === 'die' && !alone && waits >= 0`,
       ),
     ],
-    tests: ['worker/settlements', 'worker/p7-deaths'],
+    tests: ['worker/completer', 'worker/p7-deaths'],
   },
   {
     name: 'what was refused goes with the others again',
     promise: 'P3',
     breaks: 'One outcome that can’t be stored keeps all others of its process from being stored.',
-    edits: [source('worker/settlements', 'alone: true, skips: 0', 'skips: 0')],
-    tests: ['worker/settlements'],
+    edits: [source('worker/settling/completer', 'alone: true, skips: 0', 'skips: 0')],
+    tests: ['worker/completer'],
   },
   {
     name: 'no word to whom has the shard by now',
     promise: 'P8',
     breaks: 'What fails after its shard has gone to another process waits for the next full look there.',
-    edits: [source('worker/settlements', '    if (others.length > 0) void this.#tell(others)\n', '')],
-    tests: ['worker/settlements'],
+    edits: [source('worker/settling/completer', '    if (others.length > 0) void this.#tell(others)\n', '')],
+    tests: ['worker/completer'],
   },
 ]

@@ -7,7 +7,11 @@ export const WORKED: readonly Mutant[] = [
     promise: 'P3',
     breaks: 'The completion holds even where the handler’s writes are rolled back.',
     edits: [
-      source('worker/transaction', 'queueId: served.queueId, tx: client }', 'queueId: served.queueId }'),
+      source(
+        'worker/performing/transaction',
+        'queueId: served.queueId, tx: client }',
+        'queueId: served.queueId }',
+      ),
     ],
     tests: ['worker/p3-commit', 'worker/transactional'],
   },
@@ -18,7 +22,7 @@ export const WORKED: readonly Mutant[] = [
       'A handler that violates a deferred constraint runs a hundred times a second, and no failure is counted.',
     edits: [
       source(
-        'worker/transaction',
+        'worker/performing/transaction',
         `return step === 'completion' && isRefusedLock(error) ? AGAIN : { kind: 'refused', error }`,
         'return AGAIN',
       ),
@@ -29,7 +33,13 @@ export const WORKED: readonly Mutant[] = [
     name: 'a session that the server ended taken for one that broke',
     promise: 'R6',
     breaks: 'A handler that outlives the server’s time-outs for transactions runs again and again.',
-    edits: [source('worker/transaction', 'if (hasCode(lost, ...TIMED_OUT)) {', 'if (false as boolean) {')],
+    edits: [
+      source(
+        'worker/performing/transaction',
+        'if (hasCode(lost, ...TIMED_OUT)) {',
+        'if (false as boolean) {',
+      ),
+    ],
     tests: ['worker/refused-commit'],
   },
   {
@@ -39,7 +49,7 @@ export const WORKED: readonly Mutant[] = [
       'A statement whose error a handler swallows sends nine innocent jobs to the morgue with the one at fault.',
     edits: [
       source(
-        'worker/transaction',
+        'worker/performing/transaction',
         `    throw new Error(\`the handler left its transaction aborted: \${error.message}\`, { cause: error })`,
         "    throw new Rollback({ kind: 'failed', failed: failAll(performance.rounds, error) })",
       ),
@@ -53,7 +63,7 @@ export const WORKED: readonly Mutant[] = [
       'A handler that gets its backend killed, and swallows what it hears, runs a hundred times a second for ever.',
     edits: [
       source(
-        'worker/batch',
+        'worker/performing/batch',
         'settlements.crashed(claimant, rounds)',
         'settlements.settle(claimant, { completed: [], failed: [], released: rounds }, true)',
       ),
@@ -66,7 +76,7 @@ export const WORKED: readonly Mutant[] = [
     breaks: 'A restart of the server sends payloads that have done nothing wrong to the morgue.',
     edits: [
       source(
-        'worker/transaction',
+        'worker/performing/transaction',
         'throw await reasonFor(client, failed, course, performance)',
         `throw new Rollback({ kind: 'failed', failed })`,
       ),
@@ -84,7 +94,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'one id fails its batch’s commit for all',
     promise: 'R9',
     breaks: 'Jobs that have done nothing wrong fail with one that has, and die with it.',
-    edits: [source('worker/batch', '  else if (rounds.length > 1) return halves(rounds)\n', '')],
+    edits: [source('worker/performing/batch', '  else if (rounds.length > 1) return halves(rounds)\n', '')],
     tests: ['worker/refused-commit'],
   },
   {
@@ -101,7 +111,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'no look at the lease before the handler',
     promise: 'P1',
     breaks: 'A process that stood still for longer than its lease begins a batch that others have by now.',
-    edits: [source('worker/perform', 'if (holdsLease()) return', 'if (true as boolean) return')],
+    edits: [source('worker/performing/perform', 'if (holdsLease()) return', 'if (true as boolean) return')],
     tests: ['worker/p1-last-look'],
   },
   {
@@ -134,21 +144,23 @@ export const WORKED: readonly Mutant[] = [
     name: 'a lost answer shrugged off',
     promise: 'P3',
     breaks: 'What a claim took whose answer was lost stays claimed as long as the process lives.',
-    edits: [source('worker/serving', '    if (isConnectionFailure(error)) await onLostAnswer()\n', '')],
+    edits: [
+      source('worker/performing/executor', '    if (isConnectionFailure(error)) await onLostAnswer()\n', ''),
+    ],
     tests: ['worker/lease'],
   },
   {
     name: 'claims that only ever skip',
     promise: 'P8',
     breaks: 'An id that is pushed without pause is never performed.',
-    edits: [source('worker/lane', 'const PASSES = 2', 'const PASSES = Number.POSITIVE_INFINITY')],
+    edits: [source('worker/schedule/lane', 'const PASSES = 2', 'const PASSES = Number.POSITIVE_INFINITY')],
     tests: ['worker/busy-id'],
   },
   {
     name: 'news during a claim forgotten',
     promise: 'P8',
     breaks: 'A job pushed while a claim is under way waits for the next full look.',
-    edits: [source('worker/lane', '    this.#heard = Math.min(this.#heard, performIn)\n', '')],
+    edits: [source('worker/schedule/lane', '    this.#heard = Math.min(this.#heard, performIn)\n', '')],
     tests: ['worker/timetable'],
   },
   {
@@ -157,7 +169,7 @@ export const WORKED: readonly Mutant[] = [
     breaks: 'What was committed late and what dead processes left is never found.',
     edits: [
       source(
-        'worker/lookout',
+        'worker/discovery/poller',
         'this.#nextSurvey = startedAt + poll',
         'this.#nextSurvey = Number.POSITIVE_INFINITY',
       ),
@@ -170,39 +182,39 @@ export const WORKED: readonly Mutant[] = [
     breaks: 'Who takes the shard passes them over until the slots here come to them.',
     edits: [
       source(
-        'worker/holdings',
+        'worker/assignment/holdings',
         '    for (const shard of held) timetable.remove(shard)\n    onDropped(held)\n',
         '    for (const shard of held) timetable.remove(shard)\n    void onDropped\n',
       ),
     ],
-    tests: ['worker/in-hand'],
+    tests: ['worker/prefetch'],
   },
   {
     name: 'two claims of a lane at once',
     promise: 'P8',
     breaks: 'What the second one brings is due after what the first one has not brought yet.',
-    edits: [source('worker/serving', 'lane.claim ??= ', 'lane.claim = ')],
+    edits: [source('worker/performing/executor', 'lane.claim ??= ', 'lane.claim = ')],
     tests: ['worker/side-by-side'],
   },
   {
     name: 'a claim while something goes back',
     promise: 'P8',
     breaks: 'It passes over what goes back, and brings what is due later.',
-    edits: [source('worker/serving', '    if (lane.returned) await lane.returned\n', '')],
+    edits: [source('worker/performing/executor', '    if (lane.returned) await lane.returned\n', '')],
     tests: ['worker/side-by-side'],
   },
   {
     name: 'what a claim brings while something goes back begins',
     promise: 'P8',
     breaks: 'It is due later than what went back.',
-    edits: [source('worker/serving', 'lane.isAhead || ', '')],
+    edits: [source('worker/performing/executor', 'lane.isAhead || ', '')],
     tests: ['worker/side-by-side'],
   },
   {
     name: 'a portion goes back alone',
     promise: 'P8',
     breaks: 'What is due after it is in hand, and begins first.',
-    edits: [source('worker/lane', 'this.#hand.slice(this.#hand.indexOf(portion))', '[portion]')],
+    edits: [source('worker/schedule/lane', 'this.#hand.slice(this.#hand.indexOf(portion))', '[portion]')],
     tests: ['worker/side-by-side'],
   },
   {
@@ -211,7 +223,7 @@ export const WORKED: readonly Mutant[] = [
     breaks: 'A job waits for the next look while slots sleep.',
     edits: [
       source(
-        'worker/timetable',
+        'worker/schedule/timetable',
         '    if (this.#sleeping.size > 0 && isOpen(lane) && lane.isReady) this.#wakeFor(lane)\n',
         '',
       ),
@@ -222,7 +234,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'looks that start at the cursor',
     promise: 'P8',
     breaks: 'What a longer transaction has pushed waits for the next full look.',
-    edits: [source('worker/lookout', 'cursor: lane.before(span)', 'cursor: lane.cursor')],
+    edits: [source('worker/discovery/poller', 'cursor: lane.before(span)', 'cursor: lane.cursor')],
     tests: ['worker/lateness'],
   },
   {
@@ -231,7 +243,7 @@ export const WORKED: readonly Mutant[] = [
     breaks: 'A row that stays locked is claimed in vain every few milliseconds.',
     edits: [
       source(
-        'worker/lane',
+        'worker/schedule/lane',
         '    if (performIn === this.#passed && now < this.#passedUntil) return false\n',
         '',
       ),
@@ -243,7 +255,11 @@ export const WORKED: readonly Mutant[] = [
     promise: 'R9',
     breaks: 'A queue takes all slots of a process, though its definition allows it fewer.',
     edits: [
-      source('worker/timetable', '  return shard.served.room > 0\n', '  return shard.served.room > -1_000\n'),
+      source(
+        'worker/schedule/timetable',
+        '  return shard.served.room > 0\n',
+        '  return shard.served.room > -1_000\n',
+      ),
     ],
     tests: ['worker/side-by-side', 'worker/timetable'],
   },
@@ -251,7 +267,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'shards served after the lock connection broke',
     promise: 'R12',
     breaks: 'Two processes serve one shard for as long as both live.',
-    edits: [source('worker/holdings', '    timetable.clear()\n', '')],
+    edits: [source('worker/assignment/holdings', '    timetable.clear()\n', '')],
     tests: ['worker/splitter'],
   },
   {
@@ -259,7 +275,11 @@ export const WORKED: readonly Mutant[] = [
     promise: 'R12',
     breaks: 'A process that believes itself locked is alive to nobody, and takes no shard for good.',
     edits: [
-      source('worker/shard-locks', 'if (session && this.#session !== session) throw', 'if (!this) throw'),
+      source(
+        'worker/assignment/shard-locks',
+        'if (session && this.#session !== session) throw',
+        'if (!this) throw',
+      ),
     ],
     tests: ['worker/shard-locks'],
   },
@@ -267,14 +287,16 @@ export const WORKED: readonly Mutant[] = [
     name: 'shards locked in a session that is nobody’s',
     promise: 'R12',
     breaks: 'Where it outlives its process, nobody ends it, and nobody serves the shards.',
-    edits: [source('worker/shard-locks', 'async () => this.#shown', '() => this.#connected()')],
+    edits: [source('worker/assignment/shard-locks', 'async () => this.#shown', '() => this.#connected()')],
     tests: ['worker/shard-locks'],
   },
   {
     name: 'a frozen process keeps its shards',
     promise: 'P8',
     breaks: 'Nobody serves the shards of a process that was stopped.',
-    edits: [source('worker/dealer', '    await this.#frozen.end(seen.outlived, answeredAt)\n', '')],
+    edits: [
+      source('worker/assignment/assigner', '    await this.#frozen.end(seen.outlived, answeredAt)\n', ''),
+    ],
     tests: ['worker/backends', 'processes/pause'],
   },
   {
@@ -283,7 +305,7 @@ export const WORKED: readonly Mutant[] = [
     breaks: 'The next handler of an id starts while the one that took too long still runs.',
     edits: [
       source(
-        'worker/perform',
+        'worker/performing/perform',
         'if (holdsLease()) return queue.perform!(batch, context)',
         `if (holdsLease()) {
         const over = new Promise((resolve) => {
@@ -300,7 +322,11 @@ export const WORKED: readonly Mutant[] = [
     promise: 'R10',
     breaks: 'A poisonous job takes the fleet down for ever, though its crashes are counted.',
     edits: [
-      source('worker/batch', 'payloads.length > 0 && crashes < queue.maxCrashes', 'payloads.length > 0'),
+      source(
+        'worker/performing/batch',
+        'payloads.length > 0 && crashes < queue.maxCrashes',
+        'payloads.length > 0',
+      ),
     ],
     tests: ['processes/kill'],
   },
@@ -309,7 +335,11 @@ export const WORKED: readonly Mutant[] = [
     promise: 'R7',
     breaks: 'A payload runs maxRetryCount + 2 times.',
     edits: [
-      source('worker/outcome', 'retryCount >= queue.maxRetryCount', 'retryCount > queue.maxRetryCount'),
+      source(
+        'worker/settling/outcome',
+        'retryCount >= queue.maxRetryCount',
+        'retryCount > queue.maxRetryCount',
+      ),
     ],
     tests: ['worker/retry'],
   },
@@ -319,7 +349,7 @@ export const WORKED: readonly Mutant[] = [
     breaks: 'By the process’s clock its lease ends after it has by the server’s: it aborts too late.',
     edits: [
       source(
-        'worker/lease-thread',
+        'worker/membership/lease-thread',
         'includes(identity))) renewed(askedAt)',
         'includes(identity))) renewed(monotonicMs())',
       ),
@@ -333,7 +363,7 @@ export const WORKED: readonly Mutant[] = [
       'A process that was stopped for longer than its lease goes on, and begins what others have taken over: all that it asks about its lease says yes.',
     edits: [
       source(
-        'worker/lease-thread',
+        'worker/membership/lease-thread',
         '    if (expected.length === 0) return void (identities.length > 0 && renewIn(0))\n',
         '',
       ),
@@ -346,26 +376,26 @@ export const WORKED: readonly Mutant[] = [
     breaks: 'A handler that becomes slow makes all that was taken with it wait.',
     edits: [
       source(
-        'worker/serving',
+        'worker/performing/executor',
         'setTimeout(() => this.#giveBack(lane, portion), portion.until - performance.now())',
         'undefined',
       ),
     ],
-    tests: ['worker/in-hand'],
+    tests: ['worker/prefetch'],
   },
   {
     name: 'pushes that go together wait together',
     promise: 'P7',
     breaks: 'A row in somebody’s open transaction holds up pushes of other ids.',
     edits: [source('store/push', 'const LONGEST_WAIT = 20', 'const LONGEST_WAIT = 0')],
-    tests: ['enqueue/gathering'],
+    tests: ['enqueue/push-batcher'],
   },
   {
     name: 'a push that is held up counts for ever',
     promise: 'P7',
     breaks: 'Two open transactions elsewhere, and a process can push nothing.',
-    edits: [source('enqueue/gathering', 'setTimeout(over, HELD_UP)', 'undefined')],
-    tests: ['enqueue/gathering'],
+    edits: [source('enqueue/push-batcher', 'setTimeout(over, HELD_UP)', 'undefined')],
+    tests: ['enqueue/push-batcher'],
   },
   {
     name: 'one push refuses those that went with it',
@@ -373,12 +403,12 @@ export const WORKED: readonly Mutant[] = [
     breaks: 'A caller gets the error of another one’s job.',
     edits: [
       source(
-        'enqueue/gathering',
+        'enqueue/push-batcher',
         'if (isConnectionFailure(error)) for (const { reject }',
         'if (error) for (const { reject }',
       ),
     ],
-    tests: ['enqueue/gathering'],
+    tests: ['enqueue/push-batcher'],
   },
   {
     name: 'a batch that ends before its handler',
@@ -399,7 +429,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'a completion in the handler’s encoding',
     promise: 'P3',
     breaks: 'The ids that are completed are those whose bytes look the same: somebody else’s.',
-    edits: [source('worker/transaction', `, set_config('client_encoding', 'UTF8', true)`, '')],
+    edits: [source('worker/performing/transaction', `, set_config('client_encoding', 'UTF8', true)`, '')],
     tests: ['worker/transactional'],
   },
   {

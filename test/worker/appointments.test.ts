@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
-import { Appointments } from '../../src/worker/appointments.ts'
-import { ServedQueue } from '../../src/worker/served-queue.ts'
-import { Shard } from '../../src/worker/shard.ts'
+import { Appointments } from '../../src/worker/schedule/appointments.ts'
+import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
+import { Shard } from '../../src/worker/schedule/shard.ts'
 
 const served = new ServedQueue(defineQueue('to come'), 1)
 const lanes = (count: number) => Array.from({ length: count }, (_, shard) => new Shard(served, shard).lane(0))

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 
-const LAST_WORDS = new URL('../../src/worker/last-words.ts', import.meta.url).href
+const LAST_WORDS = new URL('../../src/worker/membership/last-words.ts', import.meta.url).href
 
 /** A process that runs this, as a module that knows last-words.ts; what it writes is not read before somebody does. */
 function run(code: string) {

@@ -2,9 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
 import type { Round } from '../../src/store/claim.ts'
-import { Lateness } from '../../src/worker/lateness.ts'
-import { ServedQueue } from '../../src/worker/served-queue.ts'
-import { Shard } from '../../src/worker/shard.ts'
+import { Lateness } from '../../src/worker/discovery/lateness.ts'
+import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
+import { Shard } from '../../src/worker/schedule/shard.ts'
 import { next, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { connectionConfig } from '../../src/postgres/connection.ts'
-import { LeaseState } from '../../src/worker/lease-state.ts'
-import type { LeaseMessage, LeaseThreadData } from '../../src/worker/lease-thread.ts'
-import { startThread } from '../../src/worker/start-thread.ts'
+import { LeaseState } from '../../src/worker/membership/lease-state.ts'
+import type { LeaseMessage, LeaseThreadData } from '../../src/worker/membership/lease-thread.ts'
+import { startThread } from '../../src/worker/membership/start-thread.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()

@@ -9,8 +9,8 @@ import { aborted, block, eventually, Gate, next, useWorkshop } from '../support/
 const LEASE = 1_000
 
 const threads: Thread[] = []
-vi.mock('../../src/worker/start-thread.ts', async (original) => {
-  const { startThread } = await original<typeof import('../../src/worker/start-thread.ts')>()
+vi.mock('../../src/worker/membership/start-thread.ts', async (original) => {
+  const { startThread } = await original<typeof import('../../src/worker/membership/start-thread.ts')>()
   return {
     startThread(...what: Parameters<typeof startThread>) {
       const thread = startThread(...what)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Queue } from '../../src/index.ts'
-import { WAITING_AT_ONCE } from '../../src/worker/settlements.ts'
+import { WAITING_AT_ONCE } from '../../src/worker/settling/completer.ts'
 import { Recorder } from '../support/recorder.ts'
 import { pidOf } from '../support/rounds.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { connectionConfig } from '../../src/postgres/connection.ts'
-import { ShardLocks } from '../../src/worker/shard-locks.ts'
+import { ShardLocks } from '../../src/worker/assignment/shard-locks.ts'
 import { Network } from '../support/network.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { allShards, byNode, dynamic, type Queue, type Splitter, type Worker } from '../../src/index.ts'
-import type { Hand, ShardRef } from '../../src/worker/splitter.ts'
+import type { Hand, ShardRef } from '../../src/worker/assignment/splitter.ts'
 import { overlaps } from '../support/checker.ts'
 import { Recorder } from '../support/recorder.ts'
 import { shardsHeld } from '../support/shards.ts'

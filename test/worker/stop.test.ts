@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { attachSignals, Lockstep, type Queue, type Worker } from '../../src/index.ts'
-import { Exchange } from '../../src/worker/exchange.ts'
+import { Exchange } from '../../src/worker/settling/batcher.ts'
 import { Recorder } from '../support/recorder.ts'
 import { aborted, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { defaultRetryIn, defineQueue } from '../../src/index.ts'
 import type { Claim, Round } from '../../src/store/claim.ts'
-import { LONGEST_IN_HAND } from '../../src/worker/appetite.ts'
-import { Bell } from '../../src/worker/bell.ts'
-import type { Lane } from '../../src/worker/lane.ts'
-import { Portion } from '../../src/worker/portion.ts'
-import { ServedQueue } from '../../src/worker/served-queue.ts'
-import { ServerClock } from '../../src/worker/server-clock.ts'
-import { Shard } from '../../src/worker/shard.ts'
-import { Timetable } from '../../src/worker/timetable.ts'
+import { Bell } from '../../src/worker/lifecycle/bell.ts'
+import type { Lane } from '../../src/worker/schedule/lane.ts'
+import { Portion } from '../../src/worker/schedule/portion.ts'
+import { LONGEST_IN_HAND } from '../../src/worker/schedule/prefetch.ts'
+import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
+import { ServerClock } from '../../src/worker/schedule/server-clock.ts'
+import { Shard } from '../../src/worker/schedule/shard.ts'
+import { Timetable } from '../../src/worker/schedule/timetable.ts'
 
 const served = new ServedQueue(defineQueue('timed'), 1)
 const NOTHING: Claim = { rounds: [], head: null, passed: false }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ProcessSight } from '../../src/store/process.ts'
-import { ringOf, untilTurn } from '../../src/worker/watch.ts'
+import { ringOf, untilTurn } from '../../src/worker/assignment/watch.ts'
 
 const HEARTBEAT = 500
 const NOTHING = { own: false, hears: true }

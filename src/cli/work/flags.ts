@@ -1,6 +1,6 @@
 import type { Queue } from '../../queue.ts'
-import { fair, lag, type Scheduler, seq, strict, weighted } from '../../worker/scheduler.ts'
-import { allShards, byNode, dynamic, type Splitter } from '../../worker/splitter.ts'
+import { allShards, byNode, dynamic, type Splitter } from '../../worker/assignment/splitter.ts'
+import { fair, lag, type Scheduler, seq, strict, weighted } from '../../worker/schedule/scheduler.ts'
 import type { ConnectionOptions } from '../connection.ts'
 import { UsageError } from '../failure.ts'
 import { quote } from '../suggest.ts'

@@ -1,7 +1,7 @@
 import { Lockstep } from '../../lockstep.ts'
 import type { Logger } from '../../logger.ts'
 import type { Queue } from '../../queue.ts'
-import { tellLastWordsTo } from '../../worker/last-words.ts'
+import { tellLastWordsTo } from '../../worker/membership/last-words.ts'
 import { attachSignals } from '../../worker/signals.ts'
 import type { Worker } from '../../worker/worker.ts'
 import { checkConnection } from '../connection.ts'

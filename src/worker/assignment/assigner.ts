@@ -1,0 +1,239 @@
+import type { Logger } from '../../logger.ts'
+import type { Database } from '../../postgres/database.ts'
+import { isConnectionFailure } from '../../postgres/failure.ts'
+import { type Release, servesUs, successorOf } from '../../postgres/release.ts'
+import { type Comparison, compare } from '../../store/comparison.ts'
+import type { Head } from '../../store/head.ts'
+import { type QueueRow, rehome } from '../../store/queue.ts'
+import { Loop, type Service } from '../lifecycle/service.ts'
+import { SilentProcesses } from '../maintenance/silent.ts'
+import { FrozenProcesses } from '../maintenance/zombies.ts'
+import type { StrandedSessions } from '../membership/stranded.ts'
+import type { ServerClock } from '../schedule/server-clock.ts'
+import { Holdings, type HoldingsOptions } from './holdings.ts'
+import { News } from './news.ts'
+import type { ServedQueues } from './served-queues.ts'
+import type { ShardRef } from './splitter.ts'
+import { type Ring, ringOf, untilTurn } from './watch.ts'
+
+/** Strays are moved in chunks of this many jobs, one chunk a heartbeat. */
+const REHOME_CHUNK = 500
+
+/** A full look that goes along with a comparison (see Lookout). */
+export interface Surveys {
+  /** The shards to look at, if a look is due: then one of the others follows. */
+  surveyAlong(): readonly ShardRef[]
+  /** `took`: ms that it took with the comparison. */
+  surveyAnswered(heads: readonly Head[], took: number): void
+  surveyFailed(): void
+}
+
+export interface DealerOptions extends Omit<HoldingsOptions, 'onFreed'> {
+  readonly database: Database
+  readonly stranded: StrandedSessions
+  readonly queues: ServedQueues
+  /** ms between comparisons of a process that is alone. */
+  readonly heartbeat: number
+  readonly logger: Logger
+  readonly clock: ServerClock
+  readonly surveys: Surveys
+  /** Whether the lease runs: without one nothing is this process's own. */
+  alive(): boolean
+  /** Whether this process would hear of what others see. */
+  hears(): boolean
+  /**
+   * A former session of this process still has its locks: the connection broke, and the server doesn't know yet.
+   * Somebody new can have the session ended as that of a process which is gone.
+   */
+  onOutlived(): void
+  /** A comparison failed; the next one comes. */
+  onFailure(error: unknown): void
+  /** Shards came or went; so many are held now. */
+  onDealt(shards: number): void
+  /** Processes or queues are not what they were. */
+  onChanged(): void
+  /** Other processes are gone, and what they had in work is free. */
+  onGone(): void
+  /** A later release has migrated the database, and its definitions no longer serve this one. */
+  onOutdated(by: Release): void
+}
+
+/**
+ * Keeps this process's part of the shards: it compares live processes and shards, lets go of what is too much, and
+ * takes what is free and its own. It does so in its turn (see watch.ts), when others tell of a change, and at
+ * each heartbeat where something of its own is pending.
+ */
+export class Dealer implements Service {
+  readonly #options: DealerOptions
+  readonly #loop = new Loop(() => this.#pass())
+  readonly #holdings: Holdings
+  readonly #news: News
+  readonly #frozen: FrozenProcesses
+  readonly #silent: SilentProcesses
+  #ring: Ring = { size: 1, place: -1 }
+  #lockedAs = 0
+  #told = 0
+  #quiet = false
+  #soon = false
+  /** Shards were let go of since the last comparison began. */
+  #freed = false
+  #missing = false
+  #strays = false
+  #failing = false
+
+  constructor(options: DealerOptions) {
+    const { database, logger, heartbeat, onGone } = options
+    this.#options = options
+    this.#news = new News(database, logger)
+    this.#holdings = new Holdings({ ...options, onFreed: () => this.#news.freed() })
+    this.#frozen = new FrozenProcesses(database, logger, heartbeat)
+    this.#silent = new SilentProcesses(database, logger, onGone)
+  }
+
+  /** The first comparison is awaited, so that a start that can't work fails. */
+  async start(): Promise<void> {
+    await this.#deal()
+    await this.#loop.start()
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop.stop()
+  }
+
+  /** Takes nothing new, and lets go of every shard. */
+  async quiet(): Promise<void> {
+    this.#quiet = true
+    await this.#holdings.quiet()
+  }
+
+  /** Something changed: compare now, and where that is under way, once more. */
+  dealSoon(): void {
+    this.#soon = true
+    this.#loop.alarm.ring()
+  }
+
+  /** Another process has seen this state of all. */
+  changed(state: string): void {
+    if (this.#news.hear(state)) this.dealSoon()
+  }
+
+  /** Another process has let go of shards. */
+  freed(): void {
+    this.#freed = true
+    if (this.#missing) this.#loop.alarm.ring()
+  }
+
+  /** The lock connection broke: nothing is ours until it is locked again. */
+  locksLost(): void {
+    this.#lockedAs = 0
+    this.#told = 0
+    this.#holdings.lost()
+    this.dealSoon()
+  }
+
+  async #pass(): Promise<void> {
+    if (!this.#soon && !(this.#freed && this.#missing)) await this.#loop.alarm.wait(this.#pause())
+    if (this.#loop.stopping) return
+    try {
+      await this.#deal()
+      this.#failing = false
+    } catch (error) {
+      this.#failing = true
+      await this.#tell(error)
+    }
+  }
+
+  /** ms until the next comparison, unless something happens. */
+  #pause(): number {
+    const { heartbeat, clock, hears } = this.#options
+    const needs = { own: this.#isPending(), hears: hears() }
+    return Math.min(untilTurn(heartbeat, this.#ring, needs, clock.now() / 1000), this.#silent.next)
+  }
+
+  /** Something that others can't tell this process of. */
+  #isPending(): boolean {
+    const { alive, stranded } = this.#options
+    if (this.#failing || this.#quiet || this.#lockedAs === 0 || !alive()) return true
+    if (this.#missing || this.#strays || this.#news.owed) return true
+    return stranded.pending || this.#frozen.pending
+  }
+
+  /** A later release may have changed what a comparison reads. */
+  async #tell(error: unknown): Promise<void> {
+    const { database, logger, onFailure, onOutdated } = this.#options
+    logger.warn({ error: (error as Error).message }, 'comparing processes and shards failed')
+    onFailure(error)
+    if (isConnectionFailure(error)) return
+    const successor = await successorOf(database).catch(() => undefined)
+    if (successor) onOutdated(successor)
+  }
+
+  async #deal(): Promise<void> {
+    const { stranded, alive, onOutdated } = this.#options
+    this.#soon = false
+    this.#freed = false
+    await stranded.end()
+    const isAlive = alive()
+    if (isAlive) await this.#lockProcess()
+    const seen = await this.#compare()
+    const answeredAt = performance.now()
+    if (seen.release && !servesUs(seen.release)) return onOutdated(seen.release)
+    if (!isAlive) return this.#holdings.letGoOfAll()
+    // Beside it: neither is to wait for the other.
+    const telling = this.#news.see(seen.state).then((isNew) => isNew && this.#options.onChanged())
+    await this.#follow(seen, answeredAt)
+    await telling
+    await this.#frozen.end(seen.outlived, answeredAt)
+  }
+
+  /** A full look that is due goes along: it costs no transaction of its own. */
+  async #compare(): Promise<Comparison> {
+    const { database, queues, surveys, clock, processId } = this.#options
+    const shards = surveys.surveyAlong()
+    const askedAt = performance.now()
+    try {
+      const seen = await compare(database, { names: queues.names, processId: processId(), shards })
+      const answeredAt = performance.now()
+      clock.set(seen.now, askedAt, answeredAt)
+      if (shards.length > 0) surveys.surveyAnswered(seen.heads, answeredAt - askedAt)
+      return seen
+    } catch (error) {
+      if (shards.length > 0) surveys.surveyFailed()
+      throw error
+    }
+  }
+
+  async #follow(seen: Comparison, answeredAt: number): Promise<void> {
+    const { queues, processId } = this.#options
+    const makes = !this.#quiet && queues.lacks(seen.queues)
+    const rows = await queues.compare(seen.queues, makes)
+    const processes = await this.#silent.judge(seen.processes, answeredAt)
+    // What this process has just changed itself it sees, and tells, with the next one.
+    if (makes || processes.length < seen.processes.length) this.#soon = true
+    this.#ring = ringOf(processes, processId())
+    const { changed, missing } = await this.#holdings.deal(queues, rows, processes)
+    this.#missing = missing
+    await this.#tidy(rows)
+    const held = this.#holdings.count
+    if (changed || this.#told !== held) this.#options.onDealt(held)
+    this.#told = held
+  }
+
+  async #lockProcess(): Promise<void> {
+    const { locks, onOutlived } = this.#options
+    const processId = this.#options.processId()
+    if (processId === this.#lockedAs || this.#quiet) return
+    if (!(await locks.lockProcess(processId))) onOutlived()
+    // Noted before anything else is awaited: the connection may break meanwhile, and then it has to be done again.
+    const former = this.#lockedAs
+    this.#lockedAs = processId
+    if (former > 0) await locks.unlockProcess(former)
+  }
+
+  /** What any process may do for all: move jobs out of shards that went. */
+  async #tidy(rows: readonly QueueRow[]): Promise<void> {
+    this.#strays = rows.some(({ strays }) => strays)
+    for (const { queueId, strays } of rows)
+      if (strays) await rehome(this.#options.database, queueId, REHOME_CHUNK)
+  }
+}

@@ -1,0 +1,45 @@
+import type { Logger } from '../../logger.ts'
+import type { Database } from '../../postgres/database.ts'
+import { requireLockRoom } from '../../postgres/lock-room.ts'
+import { growQueue, listQueues } from '../../store/queue.ts'
+import { DEAL, notify } from '../../store/wake.ts'
+import type { ServedQueue } from '../schedule/served-queue.ts'
+
+/**
+ * Grows the queues whose definitions name more shards than they have. One that names fewer is told of, and the row holds:
+ * of an old deployment and a new one, each would undo what the other did. One that names none asks for nothing.
+ * @throws DatabaseError `LOCKSTEP_TOO_MANY_LOCKS` where all shards can't be locked then; nothing has grown
+ */
+export async function growQueues(
+  database: Database,
+  served: readonly ServedQueue[],
+  logger: Logger,
+): Promise<void> {
+  const rows = await listQueues(
+    database,
+    served.map(({ queue }) => queue.name),
+  )
+  const sizes = rows.map(({ queueId, name, shards }) => {
+    const definition = served.find((one) => one.queueId === queueId)?.queue
+    return { queueId, name, shards, defined: definition?.namedShards ?? shards }
+  })
+  const most = sizes.reduce((sum, { shards, defined }) => sum + Math.max(shards, defined), 0)
+  // Of all, each once: for a process alone as for many together. And the process's own, and a flag a queue.
+  await requireLockRoom(database, most + rows.length + 1, logger)
+  let grown = false
+  for (const { queueId, name, shards, defined } of sizes) {
+    if (defined < shards)
+      logger.warn(
+        { queue: name, shards, defined },
+        'the queue has more shards than its definition: see `reshard`',
+      )
+    if (defined <= shards || !(await growQueue(database, queueId, defined))) continue
+    logger.info(
+      { queue: name, was: shards, shards: defined },
+      `the queue grew to its definition's ${defined} shards`,
+    )
+    grown = true
+  }
+  // Who dies before has others find out at their next heartbeat.
+  if (grown) await notify(database, DEAL)
+}

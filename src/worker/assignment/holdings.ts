@@ -1,0 +1,131 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { ProcessSight } from '../../store/process.ts'
+import type { QueueRow } from '../../store/queue.ts'
+import type { ServedQueue } from '../schedule/served-queue.ts'
+import { Shard } from '../schedule/shard.ts'
+import type { Timetable } from '../schedule/timetable.ts'
+import type { ServedQueues } from './served-queues.ts'
+import type { ShardLocks } from './shard-locks.ts'
+import type { ShardRef, Share, Splitter } from './splitter.ts'
+
+export interface HoldingsOptions {
+  readonly timetable: Timetable
+  readonly locks: ShardLocks
+  readonly splitter: Splitter
+  readonly slots: number
+  processId(): number
+  /** These shards are no longer ours: what is in hand of them goes back. */
+  onDropped(shards: readonly Shard[]): void
+  /** Shards were let go of: others may have them. */
+  onFreed(): Promise<void>
+}
+
+/**
+ * The shards this process holds: it lets go of what is too much, and takes what is free and its own. Batches in work of a shard
+ * that goes go on: their rows are claimed, so that whoever takes the shard passes them over.
+ */
+export class Holdings {
+  readonly #options: HoldingsOptions
+  #quiet = false
+
+  constructor(options: HoldingsOptions) {
+    this.#options = options
+  }
+
+  get count(): number {
+    return this.#options.timetable.size
+  }
+
+  /** Nothing is taken any more. */
+  async quiet(): Promise<void> {
+    this.#quiet = true
+    await this.letGoOfAll()
+  }
+
+  /** Takes and lets go as the splitter says. `missing`: it has not all of its part yet. */
+  async deal(
+    queues: ServedQueues,
+    rows: readonly QueueRow[],
+    processes: readonly ProcessSight[],
+  ): Promise<{ changed: boolean; missing: boolean }> {
+    await this.#letGo([...this.#options.timetable.shards].filter(({ served }) => !queues.has(served)))
+    let first = 0
+    let changed = false
+    let missing = 0
+    for (const served of queues) {
+      const row = rows.find(({ queueId }) => queueId === served.queueId)
+      if (!row) continue
+      const share = this.#share(served, row, processes, first)
+      changed = (await this.#giveUp(served, share)) || changed
+      if (!this.#quiet) {
+        changed = (await this.#take(served, share)) || changed
+        missing += Math.max(0, share.quota - this.#of(served).length)
+      }
+      first += row.shards
+    }
+    return { changed, missing: missing > 0 }
+  }
+
+  async letGoOfAll(): Promise<void> {
+    await this.#letGo([...this.#options.timetable.shards])
+  }
+
+  /** The locks are gone. */
+  lost(): void {
+    const { timetable, onDropped } = this.#options
+    const shards = [...timetable.shards]
+    timetable.clear()
+    onDropped(shards)
+  }
+
+  async #letGo(shards: readonly Shard[]): Promise<void> {
+    const { timetable, locks, onDropped, onFreed } = this.#options
+    const held = shards.filter(({ isHeld }) => isHeld)
+    if (held.length === 0) return
+    for (const shard of held) timetable.remove(shard)
+    onDropped(held)
+    await locks
+      .unlockShards(held.map(({ served, shard }) => ({ queueId: served.queueId, shard })))
+      .catch(() => {})
+    await onFreed()
+  }
+
+  #share(served: ServedQueue, row: QueueRow, processes: readonly ProcessSight[], first: number): Share {
+    const { splitter, slots, timetable, processId } = this.#options
+    const { name } = served.queue
+    const sharing = processes.filter((one) => one.connected && !one.quiet && one.queues.includes(name))
+    const rank = sharing.findIndex((one) => one.processId === processId())
+    const same = sharing.every((process) => isDeepStrictEqual(process.queues, sharing[0]!.queues))
+    const { queueId } = served
+    const shards = Array.from({ length: row.shards }, (_, shard) => ({ queueId, shard }))
+    const holds = ({ shard }: ShardRef) => timetable.get(queueId, shard) !== undefined
+    return splitter.share({ shards, first, processes: sharing.length, rank, same, holds }, slots)
+  }
+
+  /** Lets go of what the share has no place for. */
+  async #giveUp(served: ServedQueue, { quota, wanted }: Share): Promise<boolean> {
+    const keep = new Set(wanted.slice(0, quota).map(({ shard }) => shard))
+    const leaving = this.#of(served).filter(({ shard }) => this.#quiet || !keep.has(shard))
+    await this.#letGo(leaving)
+    return leaving.length > 0
+  }
+
+  /** Takes free shards until the share is full. */
+  async #take(served: ServedQueue, { quota, wanted, slotOf }: Share): Promise<boolean> {
+    const { timetable, locks } = this.#options
+    const free = wanted.filter(({ queueId, shard }) => !timetable.get(queueId, shard))
+    let left = quota - this.#of(served).length
+    let changed = false
+    while (left > 0 && free.length > 0) {
+      const locked = await locks.lockShards(free.splice(0, left))
+      for (const ref of locked) timetable.add(new Shard(served, ref.shard, slotOf(ref)))
+      left -= locked.length
+      changed ||= locked.length > 0
+    }
+    return changed
+  }
+
+  #of(served: ServedQueue): Shard[] {
+    return [...this.#options.timetable.shards].filter((shard) => shard.served === served)
+  }
+}

@@ -1,0 +1,178 @@
+import pgListen, { type Subscriber } from 'pg-listen'
+import type { Logger } from '../../logger.ts'
+import { type ConnectionConfig, withSetting } from '../../postgres/connection.ts'
+import { isConnectionFailure, toLockstepError } from '../../postgres/failure.ts'
+import { echo, type Message, parseMessage } from '../../store/wake.ts'
+import { Bell } from '../lifecycle/bell.ts'
+import { Loop, type Service } from '../lifecycle/service.ts'
+
+const RECONNECT_PAUSE = 500
+/**
+ * ms in which nothing was heard, after which the connection is checked: at random between the two, so that of many processes
+ * one asks, and the others hear it too. And how long an answer may take.
+ */
+const [SHORTEST_SILENCE, LONGEST_SILENCE] = [10_000, 20_000]
+const ECHO_TIMEOUT = 3_000
+/**
+ * ms after which the server ends a session that asks nothing: one that was replaced would live on where something on the way
+ * goes on answering for its connection. And after which a session asks something that nobody hears, since it may hear others and
+ * never ask itself.
+ */
+const IDLE_TIMEOUT = 60_000
+const LONGEST_MUTE = IDLE_TIMEOUT / 2
+/** ms that LISTEN may take; on a connection that is half open it is never answered. */
+const LISTEN_TIMEOUT = 5_000
+
+const NOT_LISTENING = 'no wake-up connection: polling'
+
+/**
+ * Hears NOTIFY on a connection of its own. It reconnects for ever, and asks itself something where nothing is heard for a
+ * while: a connection that is half open, or whose LISTEN went missing, is replaced. Meanwhile polling carries on.
+ */
+export class WakeUp implements Service {
+  readonly #config: ConnectionConfig
+  readonly #channel: string
+  readonly #logger: Logger
+  readonly #onMessage: (message: Message) => void
+  readonly #name = `${process.pid}-${Math.random().toString(36).slice(2)}`
+  readonly #echoed = new Bell()
+  readonly #checking = new Loop(() => this.#check())
+  /** Since it was connected. */
+  #heard = false
+  /** When it was connected, or has heard something since; and when it has asked itself something. */
+  #since = 0
+  #askedAt = 0
+  #subscriber: Subscriber | undefined
+
+  constructor(
+    config: ConnectionConfig,
+    channel: string,
+    logger: Logger,
+    onMessage: (message: Message) => void,
+  ) {
+    this.#config = config
+    this.#channel = channel
+    this.#logger = logger
+    this.#onMessage = onMessage
+  }
+
+  /** Whether what others say now would be heard, as far as can be known. */
+  get hears(): boolean {
+    return this.#heard && performance.now() - this.#since < LONGEST_SILENCE + ECHO_TIMEOUT
+  }
+
+  /** Without a connection that hears, the worker polls, and tries again at each check. */
+  async start(): Promise<void> {
+    await this.#listen().catch((error: Error) => {
+      if (!isConnectionFailure(error)) throw toLockstepError(error)
+      this.#logger.warn({ error: error.message }, NOT_LISTENING)
+    })
+    await this.#checking.start()
+  }
+
+  async stop(): Promise<void> {
+    const stopped = this.#checking.stop()
+    this.#echoed.ring()
+    await stopped
+    await this.#close()
+  }
+
+  async #listen(): Promise<void> {
+    const config = {
+      ...withSetting(this.#config, `idle_session_timeout=${IDLE_TIMEOUT}`),
+      query_timeout: LISTEN_TIMEOUT,
+    }
+    const subscriber: Subscriber = pgListen.default(config, {
+      // pg-listen has no way to end its retries but a failure to tell the pause.
+      retryInterval: () => {
+        if (this.#subscriber === subscriber) return RECONNECT_PAUSE
+        throw new Error('closed')
+      },
+      retryLimit: Number.POSITIVE_INFINITY,
+      retryTimeout: Number.POSITIVE_INFINITY,
+      paranoidChecking: false,
+      parse: (text: string) => text,
+      serialize: (text: string) => text,
+    })
+    this.#subscriber = subscriber
+    subscriber.events.on('error', (error) =>
+      this.#logger.debug({ error: error.message }, 'wake-up connection closed'),
+    )
+    subscriber.events.on('reconnect', () => {
+      this.#logger.warn({}, 'the wake-up connection broke: reconnecting')
+      if (this.#subscriber === subscriber) this.#beginAnew()
+    })
+    subscriber.events.on('connected', () => this.#connected(subscriber))
+    // Anybody may say nothing: NOTIFY without a payload.
+    subscriber.notifications.on(this.#channel, (text?: string) => {
+      if (this.#subscriber === subscriber) this.#hear(parseMessage(text ?? ''))
+    })
+    this.#beginAnew()
+    await subscriber.connect()
+    await subscriber.listenTo(this.#channel)
+    this.#connected(subscriber)
+  }
+
+  #beginAnew(): void {
+    this.#heard = false
+    this.#since = performance.now()
+  }
+
+  /** What was said while nobody listened is found by comparing everything once. The first time, it does not listen yet. */
+  #connected(subscriber: Subscriber): void {
+    if (this.#subscriber !== subscriber) return void subscriber.close().catch(() => {})
+    if (subscriber.getSubscribedChannels().length === 0) return
+    this.#ask(subscriber)
+    this.#onMessage({ kind: 'deal' })
+  }
+
+  /** Whatever is heard, from whomever, shows that it hears. */
+  #hear(message: Message): void {
+    this.#heard = true
+    this.#since = performance.now()
+    this.#echoed.ring()
+    if (message.kind !== 'echo') this.#onMessage(message)
+  }
+
+  #ask(subscriber: Subscriber): void {
+    this.#askedAt = performance.now()
+    Promise.resolve(subscriber.notify(this.#channel, echo(this.#name))).catch(() => {})
+  }
+
+  /** An echo would be heard by all. */
+  #murmur(subscriber: Subscriber): void {
+    this.#askedAt = performance.now()
+    const nobodys = `murmur ${this.#name}`
+    const listens = subscriber.getSubscribedChannels().includes(nobodys)
+    const said = listens ? subscriber.unlisten(nobodys) : subscriber.listenTo(nobodys)
+    Promise.resolve(said).catch(() => {})
+  }
+
+  async #check(): Promise<void> {
+    const silence = SHORTEST_SILENCE + Math.random() * (LONGEST_SILENCE - SHORTEST_SILENCE)
+    const [checkAt, murmurAt] = [this.#since + silence, this.#askedAt + LONGEST_MUTE]
+    await this.#checking.alarm.wait(Math.min(checkAt, murmurAt) - performance.now())
+    const subscriber = this.#subscriber
+    if (!subscriber || this.#checking.stopping) return
+    const now = performance.now()
+    if (now >= murmurAt) this.#murmur(subscriber)
+    if (now < this.#since + silence) return
+    const before = this.#since
+    this.#ask(subscriber)
+    // One bell for the answer and for the end: of two that race, the slower would keep the process alive for its time.
+    await this.#echoed.wait(ECHO_TIMEOUT)
+    if (this.#since > before || this.#checking.stopping) return
+    this.#logger.warn({}, 'the wake-up connection is deaf: replacing it')
+    await this.#close()
+    await this.#listen().catch((error: Error) => this.#logger.warn({ error: error.message }, NOT_LISTENING))
+  }
+
+  /** A half-open connection may take its time to close: that is not waited for long. */
+  async #close(): Promise<void> {
+    const closing = this.#subscriber?.close().catch(() => {})
+    this.#subscriber = undefined
+    this.#heard = false
+    await Promise.race([closing, this.#echoed.wait(1_000)])
+    this.#echoed.ring()
+  }
+}

@@ -1,0 +1,190 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parentPort, workerData } from 'node:worker_threads'
+import type pg from 'pg'
+import { type ConnectionConfig, connect } from '../../postgres/connection.ts'
+import { type ProcessInfo, registerProcess, removeProcess, renewLeases } from '../../store/process.ts'
+import { LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
+
+/** What the thread is started with. Times are in ms. */
+export interface LeaseThreadData {
+  readonly config: ConnectionConfig
+  readonly schema: string
+  readonly info: ProcessInfo
+  readonly lease: number
+  /** Kill the process when handlers still run shortly before the end of a lease that could not be renewed. */
+  readonly killAtEnd: boolean
+  /** The memory of the shared LeaseState. */
+  readonly numbers: Float64Array<SharedArrayBuffer>
+  /** How many leases the process has had before. */
+  readonly leases: number
+}
+
+/**
+ * From the thread: there is another identity, under the last of so many `leases`; the lease's connection is another than when it
+ * began, renewing it failed for the first time in a row, it will end, or starting failed.
+ */
+export type LeaseMessage =
+  | { readonly kind: 'registered'; readonly processId: number; readonly leases: number }
+  | { readonly kind: 'reconnected' | 'ending' }
+  | { readonly kind: 'unrenewed' | 'failed'; readonly code: string | undefined; readonly message: string }
+
+/** To the thread. `retire` removes the row of a process no round belongs to any more. */
+export type LeaseCommand =
+  | { readonly kind: 'register' }
+  | { readonly kind: 'retire'; readonly processId: number }
+  | { readonly kind: 'stop' }
+
+const RENEWALS_PER_LEASE = 4
+const RETRY_PAUSE = 250
+/** ms, and no less than a lease: a session that renews nothing has been replaced, or its process stands still. */
+const IDLE_TIMEOUT = 60_000
+/** ms: nothing is lost while a process is not registered, so there is time. */
+const REGISTER_TIMEOUT = 10_000
+const GOODBYE = 1_000
+
+const { config, schema, info, lease, killAtEnd, numbers } = workerData as LeaseThreadData
+const state = new LeaseState(numbers)
+const port = parentPort!
+const renewEvery = lease / RENEWALS_PER_LEASE
+const SETTING = `SET idle_session_timeout = ${Math.max(IDLE_TIMEOUT, lease)}`
+
+let { leases } = workerData as LeaseThreadData
+let client: pg.Client | undefined
+let connecting: Promise<pg.Client> | undefined
+/** The rows to renew: one, but for the time rounds of a former identity are still in work. */
+let identities: number[] = []
+let timer: NodeJS.Timeout | undefined
+let ending: NodeJS.Timeout | undefined
+let killing: NodeJS.Timeout | undefined
+let retired = Promise.resolve()
+/** Since the last renewal one has failed. */
+let failing = false
+
+port.on('message', (command: LeaseCommand) => {
+  if (command.kind === 'register') void register()
+  else if (command.kind === 'retire') retired = retire(command.processId)
+  else void stop()
+})
+
+// Whoever starts it will register. What fails now is told then.
+session(REGISTER_TIMEOUT).catch(() => {})
+
+/** One, however many ask at once. */
+async function session(timeout: number): Promise<pg.Client> {
+  if (client) return client
+  connecting ??= open(timeout).finally(() => {
+    connecting = undefined
+  })
+  return connecting
+}
+
+async function open(timeout: number): Promise<pg.Client> {
+  const limits = { connectionTimeoutMillis: timeout, query_timeout: timeout }
+  const fresh = await connect({ ...config, ...limits }, SETTING)
+  fresh.on('error', () => drop(fresh))
+  fresh.on('end', () => drop(fresh))
+  client = fresh
+  if (identities.length > 0) port.postMessage({ kind: 'reconnected' } satisfies LeaseMessage)
+  return fresh
+}
+
+/** A connection that failed once is not asked again: it may be half open. */
+function drop(broken: pg.Client | undefined): void {
+  if (broken === undefined || client !== broken) return
+  client = undefined
+  broken.end().catch(() => {})
+}
+
+async function register(): Promise<void> {
+  clearTimeout(killing)
+  const askedAt = monotonicMs()
+  try {
+    const processId = await registerProcess(await session(REGISTER_TIMEOUT), schema, info, lease)
+    identities.push(processId)
+    if (identities.length === 1) {
+      leases += 1
+      renewed(askedAt)
+    }
+    port.postMessage({ kind: 'registered', processId, leases } satisfies LeaseMessage)
+  } catch (error) {
+    drop(client)
+    tell('failed', error)
+  }
+}
+
+/** A thread's errors lose their code on the way. */
+function tell(kind: 'unrenewed' | 'failed', error: unknown): void {
+  const { code, message } = error as Error & { code?: string }
+  port.postMessage({ kind, code, message } satisfies LeaseMessage)
+}
+
+async function retire(processId: number): Promise<void> {
+  identities = identities.filter((identity) => identity !== processId)
+  try {
+    await removeProcess(await session(renewEvery), schema, processId)
+  } catch {
+    // Its lease ends by itself.
+    drop(client)
+  }
+}
+
+/** The lease counts from before the question was sent: it ends before it does for anybody who watches it. */
+function renewed(askedAt: number): void {
+  state.setDeadline(leases, askedAt + lease)
+  failing = false
+  clearTimeout(ending)
+  ending = setTimeout(end, askedAt + lease - warningBefore(lease) - monotonicMs())
+  renewIn(renewEvery)
+}
+
+function renewIn(pause: number): void {
+  clearTimeout(timer)
+  timer = setTimeout(renew, pause)
+}
+
+async function renew(): Promise<void> {
+  const askedAt = monotonicMs()
+  const renewing = [...identities]
+  if (renewing.length === 0) return
+  try {
+    const alive = await Promise.race([
+      renewLeases(await session(renewEvery), schema, renewing, lease),
+      late(),
+    ])
+    const expected = renewing.filter((identity) => identities.includes(identity))
+    // While the answer was under way the lease has ended, or they have retired: it says nothing of those that are left.
+    if (expected.length === 0) return void (identities.length > 0 && renewIn(0))
+    if (expected.every((identity) => alive.includes(identity))) renewed(askedAt)
+    else end()
+  } catch (error) {
+    drop(client)
+    if (!failing) tell('unrenewed', error)
+    failing = true
+    renewIn(Math.min(RETRY_PAUSE, renewEvery))
+  }
+}
+
+/** A renewal that takes longer is tried again on a connection that may be better. */
+async function late(): Promise<never> {
+  await sleep(renewEvery, undefined, { ref: false })
+  throw new Error('no answer')
+}
+
+/** The lease will end: no more renewals. Whoever works on, against all signals, is killed before its end. */
+function end(): void {
+  if (identities.length === 0) return
+  identities = []
+  clearTimeout(timer)
+  clearTimeout(ending)
+  port.postMessage({ kind: 'ending' } satisfies LeaseMessage)
+  if (killAtEnd) killing = state.killBeforeEnd(leases, lease)
+}
+
+async function stop(): Promise<void> {
+  identities = []
+  for (const pending of [timer, ending, killing]) clearTimeout(pending)
+  await retired
+  await Promise.race([client?.end().catch(() => {}), sleep(GOODBYE)])
+  // Ends this thread alone, whatever is still under way: a half-open connection never closes.
+  process.exit()
+}

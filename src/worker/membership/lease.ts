@@ -1,0 +1,182 @@
+import type { Worker as Thread } from 'node:worker_threads'
+import type { ConnectionConfig } from '../../postgres/connection.ts'
+import { toLockstepError } from '../../postgres/failure.ts'
+import type { ProcessInfo } from '../../store/process.ts'
+import { LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
+import type { LeaseCommand, LeaseMessage, LeaseThreadData } from './lease-thread.ts'
+import { startThread } from './start-thread.ts'
+
+export interface LeaseOptions {
+  readonly config: ConnectionConfig
+  readonly schema: string
+  readonly info: ProcessInfo
+  /** ms a process is believed alive without a sign of life. */
+  readonly lease: number
+  readonly killAtEnd: boolean
+  /** The lease will end: abort what runs, and `register` again when nothing does. */
+  onEnding(): void
+  /**
+   * Its connection broke, and there is another, maybe to another server: one that took over may lack what was settled last,
+   * and have claims of this process that nobody here knows of. `register` again: they come free with the former identity.
+   */
+  onReconnected(): void
+  /** Renewing it has failed, and is tried again; told once until it succeeds. */
+  onUnrenewed(error: unknown): void
+  /** The thread ended by itself; `onEnding` comes next. */
+  onFailure(error: unknown): void
+}
+
+/**
+ * The process's lease, renewed by a thread of its own with its own connection: a handler that blocks the event
+ * loop doesn't lose it.
+ */
+export class Lease {
+  readonly #options: LeaseOptions
+  readonly #state = new LeaseState()
+  #thread: Thread | undefined
+  #killing: NodeJS.Timeout | undefined
+  #registering: PromiseWithResolvers | undefined
+  #processId = 0
+  /** How many there have been, the one that runs included, as far as the thread has said. */
+  #leases = 0
+  /** The first identity under this one. */
+  #first = 0
+  #ending = false
+
+  constructor(options: LeaseOptions) {
+    this.#options = options
+  }
+
+  /** This process in the table of processes, while its lease runs. */
+  get processId(): number {
+    return this.#processId
+  }
+
+  /** Whether new work may start. False from the moment its end is certain, whatever messages are still to come. */
+  get valid(): boolean {
+    return (
+      !this.#ending &&
+      monotonicMs() < this.#state.deadlineOf(this.#leases) - warningBefore(this.#options.lease)
+    )
+  }
+
+  /** Whether this lease is the one under which this process, as who it was then, has claimed, and runs. */
+  holds(processId: number): boolean {
+    return processId >= this.#first && this.valid
+  }
+
+  /** How many handlers run: who ignores the end of the lease is killed with the process, where that is asked for. */
+  set working(count: number) {
+    this.#state.setWorking(count)
+  }
+
+  /** The thread takes a while to start and to connect. */
+  prepare(): void {
+    this.#thread ??= this.#startThread()
+  }
+
+  /**
+   * A new identity: at the start, after a lease has ended, and when an answer to a claim was lost. What that
+   * claim took belongs to a process nobody knows of, and is free once the former identity has retired.
+   * Starts the thread where none runs. Rejects where the database is out of reach.
+   */
+  async register(): Promise<void> {
+    clearTimeout(this.#killing)
+    const registering = promiseWithResolvers()
+    this.#registering = registering
+    this.prepare()
+    this.#send({ kind: 'register' })
+    await registering.promise
+    this.#ending = false
+  }
+
+  /** Removes an identity no round belongs to any more. */
+  retire(processId: number): void {
+    this.#send({ kind: 'retire', processId })
+  }
+
+  async stop(): Promise<void> {
+    const thread = this.#thread
+    if (!thread) return
+    this.#thread = undefined
+    const exited = new Promise((resolve) => thread.once('exit', resolve))
+    thread.postMessage({ kind: 'stop' } satisfies LeaseCommand)
+    await exited
+  }
+
+  #startThread(): Thread {
+    const { config, schema, info, lease, killAtEnd } = this.#options
+    const { numbers } = this.#state
+    const leases = this.#leases
+    const workerData: LeaseThreadData = { config, schema, info, lease, killAtEnd, numbers, leases }
+    const thread = startThread('lease-thread', workerData)
+    let cause = new Error('the lease thread ended')
+    thread.on('message', (message: LeaseMessage) => this.#hear(message))
+    thread.on('error', (error) => {
+      cause = error
+    })
+    thread.on('exit', () => this.#ended(thread, cause))
+    return thread
+  }
+
+  /** Without it nobody renews the lease, or kills who works beyond its end. The next to register starts another. */
+  #ended(thread: Thread, cause: Error): void {
+    if (this.#thread !== thread) return
+    this.#thread = undefined
+    this.#registering?.reject(cause)
+    if (this.#processId === 0) return
+    this.#options.onFailure(cause)
+    const { lease, killAtEnd } = this.#options
+    if (killAtEnd && !this.#ending) this.#killing = this.#state.killBeforeEnd(this.#leases, lease)
+    this.#end()
+  }
+
+  #end(): void {
+    if (this.#ending) return
+    this.#ending = true
+    this.#options.onEnding()
+  }
+
+  #send(command: LeaseCommand): void {
+    this.#thread?.postMessage(command)
+  }
+
+  #hear(message: LeaseMessage): void {
+    if (message.kind === 'registered') {
+      this.#processId = message.processId
+      if (message.leases !== this.#leases) this.#first = message.processId
+      this.#leases = message.leases
+      this.#registering?.resolve()
+    } else if (message.kind === 'failed') this.#registering?.reject(errorOf(message))
+    else if (message.kind === 'unrenewed') this.#options.onUnrenewed(errorOf(message))
+    else if (message.kind === 'reconnected') this.#options.onReconnected()
+    else this.#end()
+  }
+}
+
+function errorOf({
+  code,
+  message,
+}: {
+  readonly code: string | undefined
+  readonly message: string
+}): unknown {
+  return toLockstepError(Object.assign(new Error(message), { code }))
+}
+
+interface PromiseWithResolvers {
+  readonly promise: Promise<void>
+  resolve(): void
+  reject(error: unknown): void
+}
+
+/** Promise.withResolvers of later Nodes. */
+function promiseWithResolvers(): PromiseWithResolvers {
+  let resolve!: () => void
+  let reject!: (error: unknown) => void
+  const promise = new Promise<void>((onResolve, onReject) => {
+    resolve = onResolve
+    reject = onReject
+  })
+  return { promise, resolve, reject }
+}

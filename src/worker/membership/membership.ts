@@ -1,0 +1,125 @@
+import type { Logger } from '../../logger.ts'
+import { Bell } from '../lifecycle/bell.ts'
+import type { Running } from '../performing/in-flight.ts'
+import { Lease, type LeaseOptions } from './lease.ts'
+
+const RETRY_PAUSE = 500
+
+/**
+ * Who this process is in the table of processes, and which rounds belong to whom it was before.
+ *
+ * It becomes somebody new when its lease has ended: once nothing of the old one runs here any more, since its
+ * ids may be claimed again from then on, by this process too. And when the answer to a claim was lost: rows may
+ * have been claimed that nobody here knows of. They come free when the former identity, which keeps its lease
+ * while its other rounds are in work, retires.
+ */
+export class Identity {
+  readonly #lease: Lease
+  readonly #running: Running
+  readonly #logger: Logger
+  readonly #onFailure: (error: unknown) => void
+  readonly #rounds = new Map<number, number>()
+  readonly #stopped = new Bell()
+  #renewing: Promise<void> | undefined
+  #stopping = false
+
+  constructor(options: Omit<LeaseOptions, 'onUnrenewed'>, running: Running, logger: Logger) {
+    const onUnrenewed = (error: unknown) => this.#failed(error, 'the lease can’t be renewed: trying again')
+    this.#lease = new Lease({ ...options, onUnrenewed })
+    this.#onFailure = options.onFailure
+    this.#running = running
+    this.#logger = logger
+  }
+
+  get processId(): number {
+    return this.#lease.processId
+  }
+
+  /** Whether work may be taken under it. */
+  get valid(): boolean {
+    return this.#renewing === undefined && this.#lease.valid
+  }
+
+  /** Whether its lease runs. */
+  get alive(): boolean {
+    return this.#lease.valid
+  }
+
+  /** Whether the lease runs under which this process, as who it was then, has claimed. Cheap. */
+  holds(processId: number): boolean {
+    return this.#lease.holds(processId)
+  }
+
+  /** How many handlers run, for the lease thread. */
+  set working(count: number) {
+    this.#lease.working = count
+  }
+
+  /** So that `start` takes less time. */
+  prepare(): void {
+    this.#lease.prepare()
+  }
+
+  async start(): Promise<void> {
+    await this.#lease.register()
+  }
+
+  /** Rounds were claimed, or are being. */
+  took(processId: number, count: number): void {
+    this.#rounds.set(processId, (this.#rounds.get(processId) ?? 0) + count)
+  }
+
+  /** Rounds were settled, or lost. */
+  gave(processId: number, count: number): void {
+    const left = (this.#rounds.get(processId) ?? 0) - count
+    this.#rounds.set(processId, left)
+    if (left <= 0) this.#forget(processId)
+  }
+
+  /** Becomes somebody new; resolves when it is. */
+  renew(): Promise<void> {
+    this.#renewing ??= this.#renew().finally(() => {
+      this.#renewing = undefined
+    })
+    return this.#renewing
+  }
+
+  /** The worker stops: it needs no other identity, and does not wait for a database that is away. */
+  settleDown(): void {
+    this.#stopping = true
+    this.#stopped.ring()
+  }
+
+  /** Removes the process: what it still has claimed is free. */
+  async stop(): Promise<void> {
+    this.settleDown()
+    await this.#renewing
+    if (this.processId > 0) this.#lease.retire(this.processId)
+    await this.#lease.stop()
+  }
+
+  async #renew(): Promise<void> {
+    const former = this.processId
+    while (!this.#stopping) {
+      if (!this.#lease.valid) await Promise.race([this.#running.none(), this.#stopped.wait()])
+      try {
+        await this.#lease.register()
+        break
+      } catch (error) {
+        this.#failed(error, 'the process can’t be registered: trying again')
+        await this.#stopped.wait(RETRY_PAUSE)
+      }
+    }
+    if ((this.#rounds.get(former) ?? 0) <= 0) this.#forget(former)
+  }
+
+  #failed(error: unknown, message: string): void {
+    this.#logger.warn({ error: (error as Error).message }, message)
+    this.#onFailure(error)
+  }
+
+  #forget(processId: number): void {
+    this.#rounds.delete(processId)
+    if (processId !== this.processId) this.#lease.retire(processId)
+  }
+}

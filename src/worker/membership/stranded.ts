@@ -1,0 +1,64 @@
+import type { Logger } from '../../logger.ts'
+import type { Database } from '../../postgres/database.ts'
+import { isConnectionFailure } from '../../postgres/failure.ts'
+import { type Backend, backendOf } from '../../postgres/session.ts'
+import { endIdle } from '../../store/process.ts'
+
+/**
+ * Sessions at the server whose connections this process has given up. A connection that went silent tells the server nothing,
+ * and where something on the way goes on answering for us (a proxy, a balancer), the server's session lives on: with the locks of
+ * our shards, or with a transaction that holds rows. So it is ended through another connection.
+ */
+export class StrandedSessions {
+  readonly #database: Database
+  readonly #logger: Logger
+  #backends: Backend[] = []
+  #ending: Promise<void> | undefined
+
+  constructor(database: Database, logger: Logger) {
+    this.#database = database
+    this.#logger = logger
+  }
+
+  /** Some are left to be ended. */
+  get pending(): boolean {
+    return this.#backends.length > 0
+  }
+
+  /** Ends the session of a client that nobody uses any more. One that a pooler shares with others is the pooler's. */
+  add(client: object): void {
+    const backend = backendOf(client)
+    if (!backend) return
+    this.#backends.push(backend)
+    void this.end()
+  }
+
+  /** Tries again for those that are left: at each heartbeat. Resolves when what is under way was answered, too. */
+  async end(): Promise<void> {
+    if (this.#backends.length > 0) {
+      this.#ending ??= this.#end().finally(() => {
+        this.#ending = undefined
+      })
+    }
+    return this.#ending
+  }
+
+  async #end(): Promise<void> {
+    const backends = this.#backends
+    this.#backends = []
+    try {
+      const found = await endIdle(this.#database, backends)
+      this.#backends.push(...found)
+      const pids = found.filter(({ ended }) => ended).map(({ pid }) => pid)
+      if (pids.length > 0)
+        this.#logger.info({ pids }, 'ending the sessions of connections that were given up')
+    } catch (error) {
+      if (isConnectionFailure(error)) this.#backends.push(...backends)
+      else
+        this.#logger.warn(
+          { error: (error as Error).message },
+          'ending the sessions of connections that were given up failed',
+        )
+    }
+  }
+}

@@ -1,0 +1,233 @@
+import { isConnectionFailure } from '../../postgres/failure.ts'
+import { UnderWay } from '../../promises.ts'
+import type { Claim, Round } from '../../store/claim.ts'
+import type { Lane } from '../schedule/lane.ts'
+import { Portion } from '../schedule/portion.ts'
+import type { ServedQueue } from '../schedule/served-queue.ts'
+import type { ServerClock } from '../schedule/server-clock.ts'
+import type { Shard } from '../schedule/shard.ts'
+import type { Exchange } from '../settling/batcher.ts'
+import type { Claimant } from '../settling/completer.ts'
+import { workOff } from './batch.ts'
+import type { Running, RunningBatch } from './in-flight.ts'
+import { Loading, type LoadingOptions } from './loading.ts'
+import { Patience, type PatienceOptions } from './patience.ts'
+import { Abort } from './perform.ts'
+import type { BatchSettings } from './transaction.ts'
+
+/** Who took what is in hand. */
+type Hand = Omit<Claimant, 'startedAt'>
+
+export interface ServingOptions extends Omit<PatienceOptions, 'mayBegin' | 'giveBack'>, LoadingOptions {
+  readonly exchange: Exchange
+  readonly batchSettings: BatchSettings
+  readonly running: Running
+  /** Whether new work may be taken at all. */
+  ready(): boolean
+  readonly clock: ServerClock
+  readonly slots: number
+  /** ms until a lane is tried again whose claim failed. */
+  readonly poll: number
+}
+
+/** What a slot does with a lane: take a batch of what is in hand, or claim, perform it, and have its outcome stored. */
+export class Serving {
+  readonly patience: Patience
+  readonly #options: ServingOptions
+  readonly #loading: Loading
+  readonly #claims = new UnderWay()
+
+  constructor(options: ServingOptions) {
+    this.#options = options
+    this.patience = new Patience({
+      ...options,
+      mayBegin: (lane, processId) => this.#mayBegin(lane, processId),
+      giveBack: (lane, portion) => this.#giveBack(lane, portion),
+    })
+    this.#loading = new Loading(options)
+  }
+
+  async serve(lane: Lane, slot: number): Promise<void> {
+    const portion = lane.hand[0] ?? (await this.#claimed(lane))
+    if (portion) await this.#begin(lane, portion, slot)
+  }
+
+  /** The shard goes, or the worker takes nothing new: what has not begun is free for others. */
+  recall(shards: Iterable<Shard>): void {
+    for (const shard of shards) {
+      for (const lane of shard.lanes.values())
+        for (const portion of [...lane.hand]) this.#giveBack(lane, portion)
+    }
+  }
+
+  /** Resolves when no claim is under way. What they bring once no work may begin goes back. */
+  async claimsEnded(): Promise<void> {
+    await this.#claims.ended()
+  }
+
+  /** What the next claim brings, or the one that is under way. */
+  async #claimed(lane: Lane): Promise<Portion | undefined> {
+    const { timetable } = this.#options
+    lane.claim ??= this.#claims.watch(this.#claim(lane))
+    lane.isAwaited = true
+    timetable.file(lane)
+    await lane.claim
+    lane.isAwaited = false
+    const [portion] = lane.hand
+    // Whoever begins with it tells the others of the rest.
+    if (!portion) timetable.file(lane)
+    return portion
+  }
+
+  /** The claim counts as a round from before it is sent: whom its rows belong to does not retire meanwhile. */
+  async #claim(lane: Lane): Promise<void> {
+    const { identity, clock } = this.#options
+    if (lane.returned) await lane.returned
+    const { processId } = identity
+    lane.claimBegins()
+    identity.took(processId, 1)
+    try {
+      const count = this.#countFor(lane)
+      const taken = await this.#ask(lane, processId, count)
+      lane.claimEnded(taken, clock.now())
+      if (lane.overdue !== undefined) this.patience.waitFor(lane, lane.overdue)
+      if (taken.rounds.length > 0) this.#bring(lane, processId, taken.rounds, count)
+    } catch (error) {
+      await this.#claimFailed(lane, error)
+    } finally {
+      lane.claim = undefined
+      identity.gave(processId, 1)
+    }
+  }
+
+  /** Where handlers are quick and its turn comes soon, the next claim is answered when what is in hand has begun. */
+  #claimAhead(lane: Lane): void {
+    const { timetable, clock } = this.#options
+    if (!lane.shard.served.appetite.isLarge || !lane.isLow(clock.now())) return
+    lane.claim = this.#claims.watch(this.#claim(lane))
+    void lane.claim.then(() => lane.isAwaited || timetable.file(lane))
+  }
+
+  /**
+   * As many as are done in a few milliseconds, or as there are slots that sleep: they begin at once. Of the lanes that have
+   * something due only some are in hand, unless the scheduler goes to and fro: half of the slots perform, while the others'
+   * claims are under way.
+   */
+  #countFor({ shard: { served } }: Lane): number {
+    const { timetable, slots } = this.#options
+    const inHand = Math.max(served.inHand.size + 1, Math.ceil(slots / 2))
+    const lanes = Math.min(timetable.dueLanes + 1, inHand)
+    return served.appetite.jobsFor(lanes, 1 + Math.min(timetable.spareSlots, served.room))
+  }
+
+  #ask({ key, cursor, likely, shard }: Lane, processId: number, count: number): Promise<Claim> {
+    const { queue, appetite } = shard.served
+    const { maxPayloads, maxBytes } = queue
+    const wish = { key, cursor, count, maxPayloads, maxBytes }
+    const jobs = Math.min(count, likely)
+    return this.#options.exchange.claim(processId, wish, { jobs, size: appetite.likelySize(jobs) })
+  }
+
+  async #claimFailed(lane: Lane, error: unknown): Promise<void> {
+    const { clock, logger, events, poll, onLostAnswer } = this.#options
+    const queue = lane.shard.served.queue.name
+    logger.warn({ error: (error as Error).message, queue }, 'claiming failed')
+    events.emit('failure', error)
+    lane.claimFailed(clock.now() + poll * 1000)
+    if (isConnectionFailure(error)) await onLostAnswer()
+  }
+
+  #bring(lane: Lane, processId: number, rounds: readonly Round[], asked: number): void {
+    const { identity, events } = this.#options
+    const queue = lane.shard.served.queue.name
+    identity.took(processId, rounds.length)
+    for (const { rescued, id, crashes } of rounds) if (rescued) events.emit('rescued', { queue, id, crashes })
+    const portion = new Portion(processId, rounds, asked)
+    lane.bring(portion)
+    if (lane.isAhead || !this.#mayBegin(lane, processId)) this.#giveBack(lane, portion)
+    else portion.timer = setTimeout(() => this.#giveBack(lane, portion), portion.until - performance.now())
+  }
+
+  /** What has not begun in time, while handlers run or because they did, is given back. */
+  async #begin(lane: Lane, portion: Portion, slot: number): Promise<void> {
+    const { timetable } = this.#options
+    const { served, shard } = lane.shard
+    // Somebody else may have taken all of it since it was brought.
+    if (portion.isEmpty) return
+    // A timer does not come between handlers that leave the event loop no turn.
+    if (!this.#mayBegin(lane, portion.processId) || performance.now() > portion.until)
+      return this.#giveBack(lane, portion)
+    const taken = lane.take(portion, served.queue.batchSize)
+    this.#claimAhead(lane)
+    timetable.file(lane)
+    const hand = { served, processId: portion.processId, shard, slot }
+    if (taken[0]!.toLoad) await this.#loadAndWorkOff(lane, hand, taken[0]!)
+    else await this.#workOff(lane, hand, taken)
+    this.#ended(portion, served, taken.length)
+  }
+
+  #ended(portion: Portion, { appetite }: ServedQueue, count: number): void {
+    if (!portion.ended(count)) return
+    appetite.satisfied(portion.rounds, portion.asked, portion.took)
+  }
+
+  /** With all that is due after it in hand: that would come first. */
+  #giveBack(lane: Lane, portion: Portion): void {
+    if (portion.isEmpty) return
+    const { served, shard } = lane.shard
+    for (const one of lane.handFrom(portion)) {
+      const rest = one.takeRest()
+      lane.drop(one)
+      this.#release(lane, { served, processId: one.processId, shard, slot: 0 }, rest)
+      this.#ended(one, served, rest.length)
+    }
+    this.#options.timetable.file(lane)
+  }
+
+  async #loadAndWorkOff(lane: Lane, hand: Hand, round: Round): Promise<void> {
+    const claimant = { ...hand, startedAt: performance.now() }
+    const loaded = await this.#loading.load(claimant, round, () => this.#mayBegin(lane, hand.processId))
+    if (loaded) await this.#workOffOrGiveBack(lane, hand, [loaded])
+  }
+
+  async #workOffOrGiveBack(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
+    if (this.#mayBegin(lane, hand.processId)) await this.#workOff(lane, hand, rounds)
+    else this.#release(lane, hand, rounds)
+  }
+
+  /** Meanwhile the worker may have been told to stop, its lease may have ended, or the shard may be gone. */
+  #mayBegin({ shard }: Lane, processId: number): boolean {
+    const { identity, ready } = this.#options
+    return ready() && processId === identity.processId && shard.isHeld
+  }
+
+  #release(lane: Lane, hand: Hand, rounds: readonly Round[]): void {
+    if (rounds.length === 0) return
+    const claimant = { ...hand, startedAt: performance.now() }
+    lane.goesBack(this.#options.settlements.release(claimant, rounds))
+  }
+
+  async #workOff(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
+    const { running, batchSettings, settlements, events, identity } = this.#options
+    const { shard, slot, served } = hand
+    const claimant = { ...hand, startedAt: performance.now() }
+    const batch: RunningBatch = {
+      queue: served.queue,
+      rounds,
+      claimant,
+      abort: new Abort(),
+      describe: this.#options.describe,
+      holdsLease: () => identity.holds(hand.processId),
+    }
+    if (events.listenerCount('started') > 0)
+      events.emit('started', { queue: served.queue.name, shard, slot, ids: rounds.map(({ id }) => id) })
+    running.add(batch)
+    let parts: readonly Round[][]
+    try {
+      parts = await workOff(batchSettings, settlements, claimant, batch)
+    } finally {
+      running.remove(batch)
+    }
+    for (const part of parts) await this.#workOffOrGiveBack(lane, hand, part)
+  }
+}

@@ -1,0 +1,83 @@
+import type { Logger } from '../../logger.ts'
+import type { Database } from '../../postgres/database.ts'
+import { isConnectionFailure } from '../../postgres/failure.ts'
+import type { Round } from '../../store/claim.ts'
+import { loadPayloads } from '../../store/load.ts'
+import type { WorkerEmitter } from '../events.ts'
+import type { Identity } from '../membership/membership.ts'
+import type { Claimant, Settlements } from '../settling/completer.ts'
+import { failure } from '../settling/outcome.ts'
+import type { Describe } from './description.ts'
+
+/** Side by side they would share a slow link, and none come in time. */
+export const LOADS_AT_ONCE = 2
+
+export interface LoadingOptions {
+  readonly database: Database
+  readonly settlements: Settlements
+  readonly identity: Identity
+  readonly describe: Describe
+  readonly events: WorkerEmitter
+  readonly logger: Logger
+  /** The answer to a call was lost. */
+  onLostAnswer(): Promise<void>
+}
+
+/** Brings the payloads of rounds that were too large to come with their claim. */
+export class Loading {
+  readonly #options: LoadingOptions
+  readonly #waiting: (() => void)[] = []
+  #loads = 0
+
+  constructor(options: LoadingOptions) {
+    this.#options = options
+  }
+
+  /**
+   * The round as it may begin, as it is where `mayBegin` has become false; undefined where it has ended otherwise. One that
+   * crashed too often stays as it is, too: to load it may be what it died of.
+   */
+  async load(claimant: Claimant, round: Round, mayBegin: () => boolean): Promise<Round | undefined> {
+    const { queue, queueId } = claimant.served
+    if (round.crashes >= queue.maxCrashes) return round
+    if (this.#loads >= LOADS_AT_ONCE) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    this.#loads += 1
+    try {
+      if (!mayBegin()) return round
+      const { database, settlements } = this.#options
+      const loaded = await loadPayloads(database, claimant.processId, queueId, round, queue)
+      // That the claim is lost, giving it back will tell.
+      if (!loaded) void settlements.release(claimant, [round])
+      return loaded
+    } catch (error) {
+      await this.#failed(claimant, round, error)
+      return undefined
+    } finally {
+      this.#loads -= 1
+      this.#waiting.shift()?.()
+    }
+  }
+
+  /**
+   * Where the answer was lost, it may be lost each time: its bytes may be too many for the link. To give the round back as if
+   * nothing had been would have it claimed and asked for again without an end. So it is left claimed by who this process was,
+   * and comes free with that one: to whoever claims it next, this was a crash, which is counted (R10). Any other error may
+   * come each time, too: it is a failure like a handler's.
+   */
+  async #failed(claimant: Claimant, round: Round, error: unknown): Promise<void> {
+    const { settlements, identity, describe, events, logger, onLostAnswer } = this.#options
+    const { queue } = claimant.served
+    logger.warn(
+      { error: (error as Error).message, queue: queue.name, id: round.id },
+      'loading payloads failed',
+    )
+    events.emit('failure', error)
+    if (!isConnectionFailure(error)) {
+      const failed = [failure(queue, round, error, describe)]
+      settlements.settle(claimant, { completed: [], failed, released: [] })
+      return
+    }
+    identity.gave(claimant.processId, 1)
+    await onLostAnswer()
+  }
+}

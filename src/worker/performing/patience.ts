@@ -1,0 +1,122 @@
+import type { Logger } from '../../logger.ts'
+import type { Database } from '../../postgres/database.ts'
+import { isConnectionFailure } from '../../postgres/failure.ts'
+import { claimWaiting, patiently } from '../../store/patience.ts'
+import { Loop, type Service } from '../lifecycle/service.ts'
+import type { Identity } from '../membership/membership.ts'
+import type { Lane } from '../schedule/lane.ts'
+import { Portion } from '../schedule/portion.ts'
+import type { Timetable } from '../schedule/timetable.ts'
+
+/** ms that a row is waited for at first; then twice as long each time. */
+const FIRST_WAIT = 50
+/** ms between looks whether what was brought may still begin. */
+const CHECK = 50
+
+export interface PatienceOptions {
+  readonly database: Database
+  readonly timetable: Timetable
+  readonly identity: Identity
+  readonly logger: Logger
+  /** ms that a row may be waited for. */
+  readonly lockTimeout: number
+  /** Whether what was claimed of the lane, as who the process was then, may begin. */
+  mayBegin(lane: Lane, processId: number): boolean
+  /** Of a portion, what has not begun. */
+  giveBack(lane: Lane, portion: Portion): void
+  /** The answer to a claim was lost. */
+  onLostAnswer(): Promise<void>
+}
+
+/** A job that claims have passed over, due at `performIn`, and how often it was waited for. */
+interface Overdue {
+  readonly lane: Lane
+  readonly performIn: number
+  waits: number
+}
+
+/**
+ * Claims what all claims pass over, since it is pushed without pause: it waits for the row, for one at a time, while slots
+ * go on. What it brings is the next batch of its lane, and begins when a slot takes that lane.
+ */
+export class Patience implements Service {
+  readonly #options: PatienceOptions
+  readonly #loop = new Loop(() => this.#pass())
+  #overdue: Overdue[] = []
+  /** What was brought for lanes, and has not begun. */
+  readonly #waiting = new Map<Portion, Lane>()
+
+  constructor(options: PatienceOptions) {
+    this.#options = options
+  }
+
+  start(): Promise<void> {
+    return this.#loop.start()
+  }
+
+  /** Gives back what has not begun. */
+  async stop(): Promise<void> {
+    await this.#loop.stop()
+    const { giveBack } = this.#options
+    for (const [portion, lane] of this.#waiting) giveBack(lane, portion)
+  }
+
+  waitFor(lane: Lane, performIn: number): void {
+    if (this.#overdue.some((one) => one.lane === lane && one.performIn === performIn)) return
+    this.#overdue.push({ lane, performIn, waits: 0 })
+    this.#loop.alarm.ring()
+  }
+
+  async #pass(): Promise<void> {
+    const { mayBegin, giveBack } = this.#options
+    for (const [portion, lane] of this.#waiting) {
+      if (!mayBegin(lane, portion.processId)) giveBack(lane, portion)
+      if (portion.isEmpty) this.#waiting.delete(portion)
+    }
+    const overdue = this.#next()
+    if (overdue) await this.#claim(overdue)
+    else await this.#loop.alarm.wait(this.#waiting.size > 0 ? CHECK : undefined)
+  }
+
+  /** The one waited for least: none queues up behind rows that stay locked. */
+  #next(): Overdue | undefined {
+    const { identity, mayBegin } = this.#options
+    this.#overdue = this.#overdue.filter(({ lane }) => mayBegin(lane, identity.processId))
+    const served = new Set(this.#waiting.values())
+    return this.#overdue.filter(({ lane }) => !served.has(lane)).sort((a, b) => a.waits - b.waits)[0]
+  }
+
+  /** The claim counts as a round from before it is sent: whom its row belongs to does not retire meanwhile. */
+  async #claim(overdue: Overdue): Promise<void> {
+    const { database, identity, timetable, logger, lockTimeout, onLostAnswer } = this.#options
+    const { lane, performIn } = overdue
+    const { processId } = identity
+    const { maxPayloads, maxBytes } = lane.shard.served.queue
+    identity.took(processId, 1)
+    try {
+      const timeout = Math.min(FIRST_WAIT * 2 ** overdue.waits, lockTimeout)
+      overdue.waits += 1
+      const passed = { key: lane.key, performIn, maxPayloads, maxBytes }
+      const rounds = await patiently(database, timeout, (tx) => claimWaiting(database, tx, processId, passed))
+      if (!rounds) return
+      this.#forget(overdue)
+      if (rounds.length === 0) return
+      identity.took(processId, rounds.length)
+      const portion = new Portion(processId, rounds, 1, Number.POSITIVE_INFINITY)
+      this.#waiting.set(portion, lane)
+      lane.bringFirst(portion)
+      timetable.file(lane)
+    } catch (error) {
+      // What is due is found again.
+      this.#forget(overdue)
+      logger.warn({ error: (error as Error).message }, 'claiming a job whose row is locked failed')
+      if (isConnectionFailure(error)) await onLostAnswer()
+    } finally {
+      identity.gave(processId, 1)
+    }
+  }
+
+  #forget(overdue: Overdue): void {
+    this.#overdue = this.#overdue.filter((one) => one !== overdue)
+  }
+}

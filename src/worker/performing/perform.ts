@@ -1,0 +1,151 @@
+import type { ClientBase } from 'pg'
+import { describeError, TimeoutError } from '../../errors.ts'
+import type { JobInfo } from '../../job.ts'
+import type { Logger } from '../../logger.ts'
+import type { Queue, TransactionalContext } from '../../queue.ts'
+import type { Round } from '../../store/claim.ts'
+import { runMiddleware, type ServerMiddleware } from '../middleware.ts'
+import type { Describe } from './description.ts'
+
+/** Why a signal is aborted when it is not the handler's fault: what has not ended goes back unchanged. */
+export class GivenBack extends Error {
+  override readonly name = 'GivenBack'
+}
+
+/** Knows its reason without a signal, which is costly to make and which few handlers ask for. */
+export class Abort extends AbortController {
+  reason: unknown
+
+  override abort(reason: Error): void {
+    this.reason ??= reason
+    super.abort(reason)
+  }
+}
+
+/** A batch in work. */
+export interface Performance {
+  readonly queue: Queue
+  readonly rounds: readonly Round[]
+  readonly abort: Abort
+  readonly describe: Describe
+  /** Whether the lease runs under which the rounds were claimed: cheap, and true to this very moment. */
+  holdsLease(): boolean
+}
+
+/**
+ * What a handler is told, with what few ask for made when they do. The getters are properties of its own, so that a copy
+ * (`{ ...context }`) has what they give; and they are the same for all, since an object with other getters than any before
+ * gets a hidden class of its own, which keeps all that they see until the next collection of everything.
+ */
+class Context implements TransactionalContext {
+  static readonly #SIGNAL: PropertyDescriptor & ThisType<Context> = {
+    enumerable: true,
+    get() {
+      return this.#abort.signal
+    },
+  }
+  static readonly #JOBS: PropertyDescriptor & ThisType<Context> = {
+    enumerable: true,
+    get() {
+      this.#jobs ??= new Map(this.#rounds.map((round) => [round.id, infoOf(round)]))
+      return this.#jobs
+    },
+  }
+
+  declare readonly signal: AbortSignal
+  declare readonly jobs: ReadonlyMap<string, JobInfo>
+  readonly logger: Logger
+  readonly tx: ClientBase
+  readonly fail: TransactionalContext['fail']
+  readonly #rounds: readonly Round[]
+  readonly #abort: Abort
+  #jobs: ReadonlyMap<string, JobInfo> | undefined
+
+  constructor(
+    rounds: readonly Round[],
+    abort: Abort,
+    logger: Logger,
+    tx: ClientBase | undefined,
+    fail: TransactionalContext['fail'],
+  ) {
+    this.#rounds = rounds
+    this.#abort = abort
+    this.logger = logger
+    this.tx = tx as ClientBase
+    this.fail = fail
+    Object.defineProperty(this, 'signal', Context.#SIGNAL)
+    Object.defineProperty(this, 'jobs', Context.#JOBS)
+  }
+}
+
+const LATE_FAILURE =
+  'context.fail was called after the batch had ended, and changes nothing: await what calls it'
+
+/** How a batch ended: the error of each failed id; the others succeeded. */
+export type Failed = ReadonlyMap<string, unknown>
+
+/**
+ * Runs the handler, inside its middleware, over a batch. Whatever it throws comes back as the error of every id;
+ * past the timeout it is a failure however it ends (R16).
+ *
+ * The last thing before the handler is a look at the lease, whatever came before: middleware takes its time, a transaction
+ * had to begin, and the process may have been stopped at any point. Others may have the ids by now; then nothing begins and
+ * all of it goes back, whatever middleware makes of it. Between that look and the handler's first line there is nothing
+ * that waits, so only a process stopped right there begins too late.
+ */
+export async function perform(
+  { queue, rounds, abort, holdsLease }: Performance,
+  middleware: readonly ServerMiddleware[],
+  logger: Logger,
+  tx: ClientBase | undefined,
+): Promise<Failed> {
+  const failed = new Map<string, unknown>()
+  const batch = new Map(rounds.map((round) => [round.id, round.payloads]))
+  let over = false
+  const context = new Context(rounds, abort, logger, tx, (id, error) => {
+    if (!batch.has(id)) throw new Error(`context.fail: the batch has no id "${id}"`)
+    // Thrown in what nobody awaits, it would end the process, with all that it has in work.
+    if (over) logger.warn({ queue: queue.name, id, error: describeError(error) }, LATE_FAILURE)
+    failed.set(id, error)
+  })
+  const timeout = startTimeout(queue, abort)
+  let late: GivenBack | undefined
+  try {
+    await runMiddleware(middleware, { queue, batch, context }, () => {
+      if (holdsLease()) return queue.perform!(batch, context)
+      late = new GivenBack('the lease ended before the handler began')
+      abort.abort(late)
+      throw late
+    })
+    if (!timeout.error && !late) return failed
+  } catch (error) {
+    for (const { id } of rounds) if (!failed.has(id)) failed.set(id, timeout.error ?? error)
+    return failed
+  } finally {
+    over = true
+    clearTimeout(timeout.timer)
+  }
+  return new Map(rounds.map(({ id }) => [id, timeout.error ?? late]))
+}
+
+function startTimeout({ timeout }: Queue, abort: Abort) {
+  const started: { error?: TimeoutError; timer?: NodeJS.Timeout } = {}
+  if (timeout !== undefined) {
+    started.timer = setTimeout(() => {
+      started.error = new TimeoutError(timeout)
+      abort.abort(started.error)
+    }, timeout)
+  }
+  return started
+}
+
+function infoOf(round: Round): JobInfo {
+  return {
+    retryCount: round.retryCount,
+    performIn: new Date(round.performIn / 1000),
+    scores: round.scores,
+    error: round.error,
+    crashes: round.crashes,
+    fence: round.fence,
+  }
+}

@@ -1,0 +1,97 @@
+import { describeError, OptionError } from '../../errors.ts'
+import type { Logger } from '../../logger.ts'
+import { show } from '../../options.ts'
+import { ignoreRejection } from '../../promises.ts'
+import { Bell } from '../lifecycle/bell.ts'
+import { Loop, type Service } from '../lifecycle/service.ts'
+import type { DueLane, Lane } from '../schedule/lane.ts'
+import type { Scheduler } from '../schedule/scheduler.ts'
+import type { Timetable } from '../schedule/timetable.ts'
+
+/** ms after which a slot asks again whether it may take work: a lease may be renewed at the last moment. */
+const UNREADY_PAUSE = 250
+/** ms a slot waits where a scheduler takes none of what is due. */
+const DECLINED_PAUSE = 50
+
+export interface SlotOptions {
+  readonly index: number
+  readonly timetable: Timetable
+  readonly scheduler: Scheduler
+  readonly logger: Logger
+  /** Whether new work may be taken at all. */
+  ready(): boolean
+  /** Takes a batch of the lane and works it off. */
+  serve(lane: Lane, slot: number): Promise<void>
+  onIdle(): void
+  /** The scheduler threw, or picked what it was not given. */
+  onFailure(error: unknown): void
+}
+
+/** One unit of concurrency: pick a lane, serve it, again; sleep where nothing is due. */
+export class Slot implements Service {
+  readonly #options: SlotOptions
+  readonly #bell = new Bell()
+  readonly #loop = new Loop(() => this.#pass(), this.#bell)
+  /** Since its last pick the scheduler has failed. */
+  #failing = false
+
+  constructor(options: SlotOptions) {
+    this.#options = options
+  }
+
+  start(): Promise<void> {
+    return this.#loop.start()
+  }
+
+  /** Resolves when the batch in work, if any, has ended. */
+  stop(): Promise<void> {
+    return this.#loop.stop()
+  }
+
+  async #pass(): Promise<void> {
+    const { index, timetable, ready, serve } = this.#options
+    if (!ready()) return this.#rest(UNREADY_PAUSE)
+    const due = timetable.due(index)
+    // A scheduler may empty the list that it is given.
+    const declined = due.length > 0
+    const pick = this.#pick(due)
+    if (!pick) return this.#rest(declined ? DECLINED_PAUSE : undefined)
+    const { served } = pick.of.shard
+    timetable.begins(served)
+    await serve(pick.of, index)
+    timetable.ends(served)
+  }
+
+  /** A scheduler may be the user's: one that throws, or picks what it was not given, declines. */
+  #pick(due: readonly DueLane[]): DueLane | undefined {
+    try {
+      const pick = this.#options.scheduler.pick(due) ?? undefined
+      if (pick === undefined || due.includes(pick)) {
+        this.#failing = false
+        return pick
+      }
+      ignoreRejection(pick)
+      throw new OptionError(
+        `scheduler.pick must return one of the candidates it was given, not a copy, or undefined: not ${show(pick)}`,
+      )
+    } catch (error) {
+      this.#tell(error)
+      return undefined
+    }
+  }
+
+  /** It may fail each time: the log has the first in a row. */
+  #tell(error: unknown): void {
+    const { logger, onFailure } = this.#options
+    if (!this.#failing)
+      logger.error({ error: describeError(error) }, 'the scheduler failed: nothing is taken meanwhile')
+    this.#failing = true
+    onFailure(error)
+  }
+
+  async #rest(pause: number | undefined): Promise<void> {
+    const { index, timetable, onIdle } = this.#options
+    onIdle()
+    await timetable.sleep(index, this.#bell, pause)
+  }
+}

@@ -1,0 +1,75 @@
+import type { Round } from '../../store/claim.ts'
+import { LONGEST_IN_HAND } from './prefetch.ts'
+
+/** What one claim has brought. Slots take batches of it in the order in which its jobs are due. */
+export class Portion {
+  readonly processId: number
+  readonly rounds: readonly Round[]
+  /** How many the claim would have brought. */
+  readonly asked: number
+  /** ms of the monotonic clock. */
+  readonly claimedAt = performance.now()
+  /** Until when batches of it may begin. */
+  readonly until: number
+  /** Goes off then. */
+  timer: NodeJS.Timeout | undefined
+  #begun = 0
+  #wentBack = false
+  #ended = 0
+
+  constructor(processId: number, rounds: readonly Round[], asked: number, longest = LONGEST_IN_HAND) {
+    this.processId = processId
+    this.rounds = rounds
+    this.asked = asked
+    this.until = this.claimedAt + longest
+  }
+
+  get isEmpty(): boolean {
+    return this.#begun === this.rounds.length
+  }
+
+  get isBegun(): boolean {
+    return this.#begun > 0
+  }
+
+  /** Jobs that have not begun. */
+  get size(): number {
+    return this.rounds.length - this.#begun
+  }
+
+  /** When the next job was due; Infinity where none is left. */
+  get performIn(): number {
+    return this.rounds[this.#begun]?.performIn ?? Number.POSITIVE_INFINITY
+  }
+
+  /** The next batch: those that came with the claim, or one that is to be loaded, alone. */
+  take(batchSize: number): readonly Round[] {
+    const from = this.#begun
+    const most = Math.min(from + batchSize, this.rounds.length)
+    let to = Math.min(from + 1, most)
+    while (to < most && !this.rounds[from]!.toLoad && !this.rounds[to]!.toLoad) to += 1
+    this.#begun = to
+    if (this.isEmpty) clearTimeout(this.timer)
+    return from === 0 && this.isEmpty ? this.rounds : this.rounds.slice(from, to)
+  }
+
+  /** ms since the claim; Infinity where a part went back. */
+  get took(): number {
+    return this.#wentBack ? Number.POSITIVE_INFINITY : performance.now() - this.claimedAt
+  }
+
+  /** All that has not begun. */
+  takeRest(): readonly Round[] {
+    const rest = this.rounds.slice(this.#begun)
+    this.#wentBack ||= rest.length > 0
+    this.#begun = this.rounds.length
+    clearTimeout(this.timer)
+    return rest
+  }
+
+  /** So many of its rounds have ended, or went back. Says whether none is left. */
+  ended(count: number): boolean {
+    this.#ended += count
+    return this.#ended === this.rounds.length
+  }
+}

@@ -1,0 +1,224 @@
+import { OptionError } from '../../errors.ts'
+import { show } from '../../options.ts'
+
+/** A lane of a shard with work that is due, free to be taken. */
+export interface Candidate {
+  readonly queue: string
+  readonly shard: number
+  readonly lane: number
+  /** ms since its oldest job became due, above 0. */
+  readonly lag: number
+  /** A claim of it is under way, and nothing is in hand: who picks it waits some milliseconds. Default false. */
+  readonly isClaimed?: boolean
+  /** Some of what a claim has brought of it has begun; the rest goes back where it does not begin soon. Default false. */
+  readonly isBegun?: boolean
+}
+
+/**
+ * Picks what a slot serves next: one of the candidates, the very object, or none. They come in the order of the queues, then by
+ * shard and lane. It is asked before each batch. One that throws picks none.
+ */
+export interface Scheduler {
+  pick<C extends Candidate>(candidates: readonly C[]): C | undefined
+}
+
+/** The default: every queue has its turn, and within a queue every lane, lane n a (n + 1)th as often as lane 0. */
+export function fair(): Scheduler {
+  const queues = new Turns<string>()
+  const lanesOf = new Map<string, Turns<number>>()
+  return {
+    pick(candidates) {
+      const queue = queues.next(candidates, queueOf)
+      if (queue === undefined) return undefined
+      const turns = lanesOf.get(queue) ?? new Turns()
+      lanesOf.set(queue, turns)
+      const lane = turns.next(candidates, laneOf, (candidate) => candidate.queue === queue)!
+      queues.take(queue, 1)
+      turns.take(lane, lane + 1)
+      return bestOf(candidates, queue, lane)
+    },
+  }
+}
+
+/**
+ * Start-time fair queueing (Goyal, Vin and Cheng, 1996). What is picked pays with virtual time, and what has paid least is next.
+ * The clock stands where the last one began: who had nothing due meanwhile comes soon, and has saved up nothing.
+ */
+class Turns<Key> {
+  readonly #finish = new Map<Key, number>()
+  #now = 0
+
+  next<C>(
+    candidates: readonly C[],
+    keyOf: (candidate: C) => Key,
+    takesPart: (candidate: C) => boolean = () => true,
+  ): Key | undefined {
+    let next: Key | undefined
+    let earliest = Number.POSITIVE_INFINITY
+    let last: Key | undefined
+    for (const candidate of candidates) {
+      const key = keyOf(candidate)
+      if (key === last || !takesPart(candidate)) continue
+      last = key
+      const start = this.#startOf(key)
+      if (start >= earliest) continue
+      earliest = start
+      next = key
+    }
+    return next
+  }
+
+  take(key: Key, price: number): void {
+    this.#now = this.#startOf(key)
+    this.#finish.set(key, this.#now + price)
+  }
+
+  #startOf(key: Key): number {
+    return Math.max(this.#finish.get(key) ?? 0, this.#now)
+  }
+}
+
+/** What has waited longest, of all queues: one queue's backlog goes before what came later into others. */
+export function lag(): Scheduler {
+  return {
+    pick(candidates) {
+      const longest = longestWaiting(candidates)
+      return longest && bestOf(candidates, longest.queue, longest.lane)
+    },
+  }
+}
+
+/** Round robin over the shards and their lanes. */
+export function seq(): Scheduler {
+  const ranks = new Map<string, number>()
+  let last = Number.NEGATIVE_INFINITY
+  const rankOf = (queue: string) => {
+    if (!ranks.has(queue)) ranks.set(queue, ranks.size)
+    return ranks.get(queue)!
+  }
+  return {
+    pick<C extends Candidate>(candidates: readonly C[]) {
+      let [first, next]: (C | undefined)[] = []
+      let [firstPlace, nextPlace] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+      let [queue, rank] = ['', 0]
+      for (const candidate of candidates) {
+        // Those of a queue come together, and names are slow to look up.
+        if (candidate.queue !== queue) rank = rankOf(candidate.queue)
+        queue = candidate.queue
+        const place = placeOf(rank, candidate)
+        if (place < firstPlace) [first, firstPlace] = [candidate, place]
+        if (place > last && place < nextPlace) [next, nextPlace] = [candidate, place]
+      }
+      last = next ? nextPlace : firstPlace
+      return next ?? first
+    },
+  }
+}
+
+/** Where it stands in the order of queues, shards and lanes: a shard has 17 bits, a lane 16. */
+function placeOf(rank: number, { shard, lane }: Candidate): number {
+  return (rank * 2 ** 17 + shard) * 2 ** 16 + lane
+}
+
+/** A weight for a queue as a whole, which its lanes share, or for each of its lanes. */
+export type Weights = Readonly<Record<string, number | Readonly<Record<number, number>>>>
+
+/**
+ * Draws queues and lanes by weight, without replacement: weights 6, 3 and 1 come first 60, 30 and 10 % of the
+ * time, and what has nothing due leaves its turns to the others. What is not named weighs 1.
+ * @throws OptionError for a weight that is not above 0
+ */
+export function weighted(weights: Weights): Scheduler {
+  for (const [queue, weight] of Object.entries(weights)) {
+    for (const one of typeof weight === 'object' ? Object.values(weight) : [weight]) {
+      if (Number.isFinite(one) && one > 0) continue
+      throw new OptionError(`weighted: the weight of "${queue}" must be a number above 0, not ${show(one)}`)
+    }
+  }
+  const weightOf = (queue: string, lane: number, lanes: number) => {
+    const weight = Object.hasOwn(weights, queue) ? weights[queue]! : 1
+    return typeof weight === 'object' ? (weight[lane] ?? 1) : weight / lanes
+  }
+  return {
+    pick(candidates) {
+      const classes = [...groups(candidates, queueOf)].flatMap(([queue, members]) => {
+        const lanes = groups(members, laneOf)
+        return [...lanes].map(([lane, own]) => ({ own, weight: weightOf(queue, lane, lanes.size) }))
+      })
+      let ticket = Math.random() * classes.reduce((sum, { weight }) => sum + weight, 0)
+      for (const { own, weight } of classes) {
+        ticket -= weight
+        if (ticket < 0) return bestOf(own, own[0]!.queue, own[0]!.lane)
+      }
+      return longestWaiting(candidates)
+    },
+  }
+}
+
+function groups<C, Key>(candidates: readonly C[], keyOf: (candidate: C) => Key): Map<Key, C[]> {
+  const found = new Map<Key, C[]>()
+  for (const candidate of candidates) {
+    const key = keyOf(candidate)
+    const members = found.get(key)
+    if (members) members.push(candidate)
+    else found.set(key, [candidate])
+  }
+  return found
+}
+
+/** Queues in the order given, those not named last; within a queue the lower lane first. */
+export function strict(queues: readonly string[]): Scheduler {
+  const ranks = new Map(queues.map((queue, place) => [queue, place]))
+  const rank = ({ queue, lane }: Candidate) => (ranks.get(queue) ?? queues.length) * 40_000 + lane
+  return {
+    pick(candidates) {
+      let first = candidates[0]
+      for (const candidate of candidates) {
+        const difference = rank(candidate) - rank(first!)
+        if (difference < 0 || (difference === 0 && candidate.lag > first!.lag)) first = candidate
+      }
+      return first && bestOf(candidates, first.queue, first.lane)
+    },
+  }
+}
+
+function queueOf({ queue }: Candidate): string {
+  return queue
+}
+
+function laneOf({ lane }: Candidate): number {
+  return lane
+}
+
+/**
+ * Of the shards of one queue and lane the one that has waited longest. They are all the same, so what a claim has brought is
+ * begun to its end first, and a shard that is being claimed can wait while another has something.
+ */
+function bestOf<C extends Candidate>(candidates: readonly C[], queue: string, lane: number): C | undefined {
+  let best: C | undefined
+  for (const candidate of candidates) {
+    if (candidate.queue !== queue || candidate.lane !== lane) continue
+    const ahead = best ? readinessOf(candidate) - readinessOf(best) : 1
+    if (ahead > 0 || (ahead === 0 && candidate.lag > best!.lag)) best = candidate
+  }
+  return best
+}
+
+function readinessOf({ isBegun, isClaimed }: Candidate): number {
+  if (isBegun) return 2
+  return isClaimed ? 0 : 1
+}
+
+function longestWaiting<C extends Candidate>(candidates: readonly C[]): C | undefined {
+  let longest = candidates[0]
+  for (const candidate of candidates) if (candidate.lag > longest!.lag) longest = candidate
+  return longest
+}
+
+/** @throws OptionError unless it can pick */
+export function checkScheduler(scheduler: Scheduler): Scheduler {
+  if (typeof scheduler?.pick === 'function') return scheduler
+  throw new OptionError(
+    `scheduler must have a method \`pick\`: use fair(), lag(), seq(), weighted() or strict(), or write one`,
+  )
+}

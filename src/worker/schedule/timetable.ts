@@ -1,0 +1,250 @@
+import type { LaneKey } from '../../store/claim.ts'
+import { type Bell, LONGEST_WAIT } from '../lifecycle/bell.ts'
+import { Appointments } from './appointments.ts'
+import type { DueLane, Instant, Lane } from './lane.ts'
+import type { ServedQueue } from './served-queue.ts'
+import type { ServerClock } from './server-clock.ts'
+import type { Shard } from './shard.ts'
+
+/** Lanes of a queue that are looked for in all of its shards. Of others, those where they have been seen. */
+const MOST_LANES = 16
+
+/**
+ * The shards of this process and when their jobs are due: what slots pick from, and sleep on.
+ *
+ * What is due stands in a list, in the order of the queues, their shards and lanes; what is to come, in a heap. Whatever changes
+ * about a lane wakes one of the slots that sleep, if it is due then. A slot sleeps only where nothing is due that it could take.
+ * So no job waits while a slot sleeps that could take it, and no more slots wake than there is work for.
+ */
+export class Timetable {
+  readonly #clock: ServerClock
+  readonly #shards = new Map<string, Shard>()
+  readonly #due: DueLane[] = []
+  readonly #instant: Instant = { now: 0 }
+  /** Not every slot may pick all that is due. */
+  #isMixed = false
+  readonly #toCome = new Appointments()
+  readonly #sleeping = new Map<number, Bell>()
+  #timer: NodeJS.Timeout | undefined
+  #timerAt = Number.POSITIVE_INFINITY
+
+  constructor(clock: ServerClock) {
+    this.#clock = clock
+  }
+
+  get shards(): Iterable<Shard> {
+    return this.#shards.values()
+  }
+
+  get size(): number {
+    return this.#shards.size
+  }
+
+  get dueLanes(): number {
+    return this.#due.length
+  }
+
+  /** Slots that sleep, for each lane that is due. */
+  get spareSlots(): number {
+    return Math.floor(this.#sleeping.size / Math.max(1, this.#due.length))
+  }
+
+  /** Whether anything is due that may be picked. */
+  get hasDue(): boolean {
+    this.#advance()
+    return this.#due.some(({ of }) => isOpen(of))
+  }
+
+  /** Whether a slot sleeps that could take what is found. */
+  get couldTake(): boolean {
+    if (this.#sleeping.size === 0) return false
+    for (const { served, slot } of this.#shards.values())
+      if (served.room > 0 && (slot === undefined || this.#sleeping.has(slot))) return true
+    return false
+  }
+
+  /** Lanes of which nothing is known that is due: those to look at. */
+  get quietLanes(): Lane[] {
+    return [...this.#shards.values()].flatMap(({ lanes }) =>
+      [...lanes.values()].filter((lane) => !lane.isListed && !lane.claim),
+    )
+  }
+
+  get(queueId: number, shard: number): Shard | undefined {
+    return this.#shards.get(`${queueId}:${shard}`)
+  }
+
+  /** A lane of a shard of ours. One that is new is known in all shards of its queue from now on, where they are not too many. */
+  lane({ queueId, shard, lane }: LaneKey): Lane | undefined {
+    const found = this.get(queueId, shard)
+    const known = found?.served.lanes
+    if (known && !known.has(lane) && known.size < MOST_LANES) {
+      known.add(lane)
+      for (const one of this.#shards.values()) if (one.served === found.served) one.lane(lane)
+    }
+    return found?.lane(lane)
+  }
+
+  add(shard: Shard): void {
+    shard.isHeld = true
+    shard.instant = this.#instant
+    this.#isMixed ||= shard.slot !== undefined || shard.served.queue.concurrency !== undefined
+    this.#shards.set(`${shard.served.queueId}:${shard.shard}`, shard)
+  }
+
+  remove(shard: Shard): void {
+    shard.isHeld = false
+    this.#shards.delete(`${shard.served.queueId}:${shard.shard}`)
+    for (const lane of shard.lanes.values()) this.#strike(lane)
+  }
+
+  clear(): void {
+    for (const shard of [...this.#shards.values()]) this.remove(shard)
+    clearTimeout(this.#timer)
+    this.#timerAt = Number.POSITIVE_INFINITY
+  }
+
+  /** Passes on what a wake-up, a look or a settlement has told. Says whether it was news of a shard of ours. */
+  notice(key: LaneKey, performIn: number): boolean {
+    const found = this.lane(key)
+    if (!found) return false
+    const news = found.notice(performIn)
+    this.file(found)
+    return news
+  }
+
+  /** Passes on what a look has found among what nobody has claimed. */
+  sight(key: LaneKey, performIn: number): void {
+    const found = this.lane(key)
+    if (found?.sight(performIn, this.#clock.now())) this.file(found)
+  }
+
+  /** Something changed about a lane: it goes where it belongs now, and where that is among what is due, a slot wakes. */
+  file(lane: Lane): void {
+    if (!lane.shard.isHeld) return
+    const { head } = lane
+    if (head <= this.#clock.now()) this.#list(lane)
+    else {
+      this.#strike(lane)
+      if (head < Number.POSITIVE_INFINITY) this.#expect(lane, head)
+    }
+  }
+
+  /** What a slot may pick now. */
+  due(slot: number): DueLane[] {
+    // Their lags are of this moment.
+    this.#instant.now = this.#advance()
+    if (!this.#isMixed) return this.#due.slice()
+    return this.#due.filter(({ of: lane }) => isOpen(lane) && (lane.shard.slot ?? slot) === slot)
+  }
+
+  /** Where nothing is due for a slot: until `bell` rings, or for `pause` ms. */
+  async sleep(slot: number, bell: Bell, pause?: number): Promise<void> {
+    this.#sleeping.set(slot, bell)
+    await bell.wait(pause)
+    this.#sleeping.delete(slot)
+  }
+
+  wakeAll(): void {
+    for (const bell of this.#sleeping.values()) bell.ring()
+  }
+
+  /** A slot begins to work on a queue. */
+  begins(served: ServedQueue): void {
+    served.slots += 1
+  }
+
+  /** It ends. Where the queue has a bound, another may begin. */
+  ends(served: ServedQueue): void {
+    served.slots -= 1
+    if (served.room !== 1) return
+    const open = this.#due.find(({ of: lane }) => lane.shard.served === served && lane.isReady)
+    if (open) this.#wakeFor(open.of)
+  }
+
+  #list(lane: Lane): void {
+    this.#toCome.cancel(lane)
+    if (!lane.isListed) {
+      this.#due.splice(this.#placeOf(lane), 0, lane.candidate)
+      lane.isListed = true
+    }
+    // Also where it stood there already: whoever was to wake for it may have found its queue full.
+    if (this.#sleeping.size > 0 && isOpen(lane) && lane.isReady) this.#wakeFor(lane)
+  }
+
+  #strike(lane: Lane): void {
+    this.#toCome.cancel(lane)
+    if (!lane.isListed) return
+    this.#due.splice(this.#placeOf(lane), 1)
+    lane.isListed = false
+  }
+
+  /** Where it stands among what is due, or would. */
+  #placeOf(lane: Lane): number {
+    let [low, high] = [0, this.#due.length]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (inOrder(this.#due[middle]!.of, lane) < 0) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  #expect(lane: Lane, at: number): void {
+    this.#toCome.make(lane, at)
+    if (at < this.#timerAt) this.#setTimer()
+  }
+
+  /** Moves what has become due, and sets the timer for what comes next. Returns when that was. */
+  #advance(): number {
+    const now = this.#clock.now()
+    if (this.#toCome.next > now) return now
+    for (const lane of this.#toCome.due(now)) this.#list(lane)
+    this.#setTimer()
+    return now
+  }
+
+  #setTimer(): void {
+    clearTimeout(this.#timer)
+    this.#timerAt = this.#toCome.next
+    if (this.#timerAt === Number.POSITIVE_INFINITY) return
+    const pause = Math.max(0, Math.ceil((this.#timerAt - this.#clock.now()) / 1000))
+    this.#timer = setTimeout(
+      () => {
+        this.#advance()
+        this.#setTimer()
+      },
+      Math.min(pause, LONGEST_WAIT),
+    )
+  }
+
+  #wakeFor(lane: Lane): void {
+    const slot = this.#sleeperFor(lane)
+    if (slot === undefined) return
+    const bell = this.#sleeping.get(slot)!
+    // So that what comes next wakes another one.
+    this.#sleeping.delete(slot)
+    bell.ring()
+  }
+
+  #sleeperFor({ shard: { slot } }: Lane): number | undefined {
+    if (slot !== undefined) return this.#sleeping.has(slot) ? slot : undefined
+    const [first] = this.#sleeping.keys()
+    return first
+  }
+}
+
+/** Whether its queue has room for another slot. */
+function isOpen({ shard }: Lane): boolean {
+  return shard.served.room > 0
+}
+
+/** By the order of the queues, then by shard and lane. */
+function inOrder(a: Lane, b: Lane): number {
+  return (
+    a.shard.served.place - b.shard.served.place ||
+    a.key.queueId - b.key.queueId ||
+    a.key.shard - b.key.shard ||
+    a.key.lane - b.key.lane
+  )
+}

@@ -1,0 +1,294 @@
+import type { Logger } from '../../logger.ts'
+import type { Database } from '../../postgres/database.ts'
+import { isConnectionFailure } from '../../postgres/failure.ts'
+import type { Round } from '../../store/claim.ts'
+import type { Head } from '../../store/head.ts'
+import { patiently } from '../../store/patience.ts'
+import type { Exception } from '../../store/settle.ts'
+import { tellHeads } from '../../store/wake.ts'
+import { Bell } from '../lifecycle/bell.ts'
+import { Loop, type Service } from '../lifecycle/service.ts'
+import type { ServedQueue } from '../schedule/served-queue.ts'
+import type { Timetable } from '../schedule/timetable.ts'
+import type { Exchange } from './batcher.ts'
+import { Kept } from './kept.ts'
+import type { FailedRound, Outcome } from './outcome.ts'
+import { isTravelling, type Piece, storeIn } from './piece.ts'
+
+/** Whose rounds they are: a slot's batch, begun at `startedAt` ms of the monotonic clock. */
+export interface Claimant {
+  readonly served: ServedQueue
+  readonly processId: number
+  readonly shard: number
+  readonly slot: number
+  readonly startedAt: number
+}
+
+/** Told when something is stored, or was refused. */
+export interface SettlementObserver {
+  /** Whether the lease runs under which this process, as who it was then, has claimed. */
+  holds(processId: number): boolean
+  completed(claimant: Claimant, rounds: readonly Round[]): void
+  failed(claimant: Claimant, failure: FailedRound): void
+  refused(claimant: Claimant, round: Round): void
+  /** Nothing of the round is left to be stored. */
+  ended(claimant: Claimant, rounds: readonly Round[]): void
+}
+
+const NONE: readonly FailedRound[] = []
+
+/** ms from one try to store all that is kept to the next, doubled each time nothing was stored. */
+const SHORTEST_PAUSE = 10
+const LONGEST_PAUSE = 1_000
+/** Rows waited for at once, each on a connection of its own. */
+export const WAITING_AT_ONCE = 3
+/** ms that a row is waited for at first; then twice as long each time. */
+const FIRST_WAIT = 50
+
+/**
+ * Stores how batches ended, while the slots go on: with whatever else goes to the server. What can't be stored now, because a
+ * producer's open transaction holds the row or the database is out of reach, is kept and tried again: all at once, skipping
+ * what is locked. That alone would never store what is pushed without pause. So a row that was skipped twice is waited for
+ * too, alone in a transaction of its own: who waits for one row and holds none can't be part of a deadlock. A few are waited
+ * for side by side, and each not for long, so that rows in transactions left open hold up none of the others.
+ *
+ * Deaths are stored by those who wait, since a row of the morgue can't be skipped: many in one transaction, and where that was
+ * in vain, each alone. Meanwhile they may hold rows of theirs, so that it is the time-out which ends a deadlock. And so goes
+ * alone whatever has failed before: it may be what makes all that goes with it fail.
+ */
+export class Settlements implements Service {
+  /** ms that a row is waited for at most. Below the server's deadlock_timeout. */
+  lockTimeout = FIRST_WAIT
+  readonly #database: Database
+  readonly #exchange: Exchange
+  readonly #timetable: Timetable
+  readonly #logger: Logger
+  readonly #observer: SettlementObserver
+  readonly #stored = new Bell()
+  readonly #loop = new Loop(() => this.#retry())
+  readonly #turn = new Bell()
+  readonly #waiting = Array.from(
+    { length: WAITING_AT_ONCE },
+    () => new Loop(() => this.#waitForNext(), this.#turn),
+  )
+  readonly #kept = new Kept()
+  /** Pieces that are being stored. */
+  #open = 0
+  #pause = SHORTEST_PAUSE
+  #retriedAt = 0
+  /** Pieces that the last retry has tried. */
+  #retried = 0
+
+  constructor(
+    database: Database,
+    exchange: Exchange,
+    timetable: Timetable,
+    logger: Logger,
+    observer: SettlementObserver,
+  ) {
+    this.#database = database
+    this.#exchange = exchange
+    this.#timetable = timetable
+    this.#logger = logger
+    this.#observer = observer
+    exchange.listener = {
+      stored: (pieces, exceptions) => this.#conclude(pieces, exceptions),
+      failed: (pieces, error) => this.#failed(pieces, error),
+    }
+  }
+
+  async start(): Promise<void> {
+    for (const loop of [this.#loop, ...this.#waiting]) await loop.start()
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.#loop, ...this.#waiting].map((loop) => loop.stop()))
+  }
+
+  /** Waits until everything is stored, for `timeout` ms at most. */
+  async drain(timeout: number): Promise<void> {
+    const until = performance.now() + timeout
+    while (this.#kept.size + this.#open > 0 && performance.now() < until)
+      await this.#stored.wait(until - performance.now())
+  }
+
+  /** `uncertain`: it may be stored already, so that a lost claim is no news. */
+  settle(claimant: Claimant, { completed, failed, released }: Outcome, uncertain = false): void {
+    this.#handIn('complete', claimant, completed, { uncertain })
+    this.#handIn('release', claimant, released, { uncertain })
+    if (failed.length === 0) return
+    const dying = failed.filter(({ retryIn }) => retryIn === null)
+    const retried = dying.length === 0 ? failed : failed.filter(({ retryIn }) => retryIn !== null)
+    this.#handIn('die', claimant, dying.map(roundOf), { uncertain, failures: dying })
+    this.#handIn('fail', claimant, retried.map(roundOf), { uncertain, failures: retried })
+  }
+
+  /** They go back unchanged. Resolves when that was tried: by then they wait again, but for those whose rows are locked. */
+  release(claimant: Claimant, rounds: readonly Round[]): Promise<void> {
+    return new Promise((answered) => this.#handIn('release', claimant, rounds, { answered }))
+  }
+
+  /** How they ended is unknown: they go back with a crash counted (R10), unless an end of theirs is stored already. */
+  crashed(claimant: Claimant, rounds: readonly Round[]): void {
+    this.#handIn('crash', claimant, rounds, { uncertain: true })
+  }
+
+  /** What a transaction of the handler's has stored already, with the jobs of it that wait again. */
+  stored(claimant: Claimant, { completed, failed }: Outcome, exceptions: readonly Exception[]): void {
+    this.#notice(exceptions)
+    this.#announce(claimant, completed, failed)
+    this.#observer.ended(claimant, [...completed, ...failed.map(roundOf)])
+  }
+
+  /** The claims are lost with the lease of the process, and of those it was before: what is kept would be refused. */
+  forget(): void {
+    for (const { claimant, rounds } of this.#kept.takeAll()) this.#observer.ended(claimant, rounds)
+  }
+
+  #handIn(
+    kind: Piece['kind'],
+    claimant: Claimant,
+    rounds: readonly Round[],
+    { uncertain = false, failures = NONE, answered }: Partial<Piece>,
+  ): void {
+    if (rounds.length === 0) return
+    const { queueId } = claimant.served
+    const [alone, skips, waits] = [uncertain, 0, 0]
+    this.#begin({ claimant, queueId, kind, rounds, failures, uncertain, alone, skips, waits, answered })
+  }
+
+  #begin(piece: Piece): void {
+    if (isTravelling(piece)) {
+      this.#open += 1
+      this.#exchange.settle(piece)
+    } else {
+      this.#kept.addToWaitFor(piece)
+      this.#turn.ring()
+    }
+  }
+
+  #ended(pieces: readonly Piece[]): void {
+    this.#closed(pieces.length)
+    for (const piece of pieces) piece.answered?.()
+  }
+
+  #closed(count: number): void {
+    this.#open -= count
+    this.#stored.ring()
+  }
+
+  #failed(pieces: readonly Piece[], error: unknown): void {
+    const { message } = error as Error
+    this.#logger.warn({ error: message }, 'storing an outcome failed: it is kept and tried again')
+    const lost = isConnectionFailure(error)
+    for (const piece of pieces)
+      this.#keep({ ...piece, alone: true, skips: 0, uncertain: piece.uncertain || lost })
+    this.#ended(pieces)
+  }
+
+  #conclude(pieces: readonly Piece[], exceptions: readonly Exception[]): void {
+    this.#notice(exceptions)
+    const outcomes = new Map(exceptions.map(({ queueId, id, outcome }) => [`${queueId} ${id}`, outcome]))
+    for (const piece of pieces) {
+      if (outcomes.size === 0) this.#end(piece, piece.rounds, piece.failures)
+      else this.#concludeOne(piece, outcomes)
+    }
+    this.#ended(pieces)
+  }
+
+  #concludeOne(piece: Piece, outcomes: ReadonlyMap<string, Exception['outcome']>): void {
+    const { claimant, queueId, rounds, failures } = piece
+    const outcomeOf = ({ id }: Round) => outcomes.get(`${queueId} ${id}`)
+    // Our own earlier try has ended the claim, if nobody else can have: once the lease is over, somebody may. It is asked here,
+    // after the answer came, and not told of: a process that stood still hears of that later than of this.
+    const uncertain = piece.uncertain && this.#observer.holds(claimant.processId)
+    const isHeld = (round: Round) => outcomeOf(round) === 'held'
+    const isLost = (round: Round) => outcomeOf(round) === 'lost' && !uncertain
+    const isStored = (round: Round) => !isHeld(round) && !isLost(round)
+    for (const round of rounds.filter(isLost)) {
+      this.#observer.refused(claimant, round)
+      this.#observer.ended(claimant, [round])
+    }
+    const stored = failures.filter(({ round }) => isStored(round))
+    this.#end(piece, rounds.filter(isStored), stored)
+    for (const round of rounds.filter(isHeld)) {
+      const mine = failures.filter((failure) => failure.round === round)
+      this.#keep({ ...piece, rounds: [round], failures: mine, skips: piece.skips + 1 })
+    }
+  }
+
+  /** These of its rounds are stored. */
+  #end({ claimant, kind }: Piece, rounds: readonly Round[], failures: readonly FailedRound[]): void {
+    if (rounds.length === 0) return
+    this.#announce(claimant, kind === 'complete' ? rounds : [], failures)
+    this.#observer.ended(claimant, rounds)
+  }
+
+  /** A job that waits again may be due before the cursor. Or its shard is somebody else's by now, who is told. */
+  #notice(exceptions: readonly Exception[]): void {
+    const others: Head[] = []
+    for (const { outcome, queueId, shard, lane, performIn } of exceptions) {
+      if (outcome !== 'again') continue
+      const key = { queueId, shard: shard!, lane: lane! }
+      if (this.#timetable.get(queueId, shard!)) this.#timetable.notice(key, performIn!)
+      else others.push({ ...key, performIn: performIn! })
+    }
+    if (others.length > 0) void this.#tell(others)
+  }
+
+  /** Whoever does not hear of it finds it at the next full look. */
+  async #tell(heads: readonly Head[]): Promise<void> {
+    this.#open += 1
+    await tellHeads(this.#database, heads).catch((error: Error) =>
+      this.#logger.debug({ error: error.message }, 'telling other workers of jobs that wait again failed'),
+    )
+    this.#closed(1)
+  }
+
+  #announce(claimant: Claimant, completed: readonly Round[], failed: readonly FailedRound[]): void {
+    if (completed.length > 0) this.#observer.completed(claimant, completed)
+    for (const failure of failed) this.#observer.failed(claimant, failure)
+  }
+
+  #keep(piece: Piece): void {
+    this.#kept.add(piece)
+    // The first skip is no reason to wait as long as for what has been kept for a while.
+    if (piece.skips === 1) this.#pause = SHORTEST_PAUSE
+    this.#loop.alarm.ring()
+    this.#turn.ring()
+  }
+
+  async #retry(): Promise<void> {
+    const rest = this.#kept.size > 0 ? this.#retriedAt + this.#pause - performance.now() : undefined
+    if (rest === undefined || rest > 0) return this.#loop.alarm.wait(rest)
+    const pieces = this.#kept.takeToTry()
+    this.#pause = pieces.length < this.#retried ? SHORTEST_PAUSE : Math.min(this.#pause * 2, LONGEST_PAUSE)
+    this.#retried = pieces.length
+    this.#retriedAt = performance.now()
+    for (const piece of pieces) this.#begin(piece)
+  }
+
+  #waitedInVain(pieces: readonly Piece[]): void {
+    for (const piece of pieces) this.#keep({ ...piece, waits: piece.waits + 1 })
+    this.#ended(pieces)
+  }
+
+  async #waitForNext(): Promise<void> {
+    const pieces = this.#kept.takeNext()
+    const [first] = pieces
+    if (!first) return this.#turn.wait()
+    this.#open += pieces.length
+    try {
+      const timeout = Math.min(FIRST_WAIT * 2 ** first.waits, this.lockTimeout)
+      const exceptions = await patiently(this.#database, timeout, (tx) => storeIn(this.#database, tx, pieces))
+      if (exceptions) this.#conclude(pieces, exceptions)
+      else this.#waitedInVain(pieces)
+    } catch (error) {
+      this.#failed(pieces, error)
+    }
+  }
+}
+
+function roundOf({ round }: FailedRound): Round {
+  return round
+}

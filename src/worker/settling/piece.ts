@@ -1,0 +1,55 @@
+import type { Database, Queryable } from '../../postgres/database.ts'
+import type { Ended } from '../../store/exchange.ts'
+import { complete, crash, type Exception, fail, release } from '../../store/settle.ts'
+import type { Claimant } from './completer.ts'
+import { type Load, takeLoad } from './load.ts'
+import type { FailedRound } from './outcome.ts'
+
+/** Rounds of one batch that share a fate. */
+export interface Piece extends Omit<Ended, 'kind'> {
+  readonly claimant: Claimant
+  /** `die`: failed, and a payload of each goes to the morgue. */
+  readonly kind: Ended['kind'] | 'die' | 'crash'
+  readonly failures: readonly FailedRound[]
+  /** An earlier try may have been stored though its answer was lost: then a claim that is gone is no news. */
+  readonly uncertain: boolean
+  /** It may be what makes all that goes with it fail; or its id may be in work again, and would be in one call twice. */
+  readonly alone: boolean
+  /** Tries that found the row locked, and left it at that. */
+  readonly skips: number
+  /** Tries that waited for the row in vain. */
+  readonly waits: number
+  /** Called after each try, whatever came of it. */
+  readonly answered: (() => void) | undefined
+}
+
+/** One that goes to the server with whatever else does. */
+export type Travelling = Piece & Ended
+
+/** A death may have to wait for a row of the morgue, and a crash takes several statements. */
+export function isTravelling(piece: Piece): piece is Travelling {
+  return !piece.alone && piece.kind !== 'die' && piece.kind !== 'crash'
+}
+
+/** To tell in one call, with the errors: so many jobs that what a call costs by itself is little for each. */
+const MOST_TOLD: Load = { jobs: 400, size: 1_000_000 }
+
+/** Takes as many of the first as one call may carry; one at least. */
+export function takePieces<P extends Piece>(pieces: P[]): P[] {
+  return takeLoad(pieces, MOST_TOLD, ({ rounds, failures }) => ({
+    jobs: rounds.length,
+    size: failures.reduce((size, { error }) => size + error.length, 0),
+  }))
+}
+
+/** Stores pieces of one kind, process and queue in a transaction that waits for their rows. */
+export function storeIn(database: Database, tx: Queryable, pieces: readonly Piece[]): Promise<Exception[]> {
+  const { kind, claimant, queueId } = pieces[0]!
+  const holder = { processId: claimant.processId, queueId, tx }
+  const rounds = pieces.flatMap((piece) => piece.rounds)
+  if (kind === 'complete') return complete(database, holder, rounds)
+  if (kind === 'release') return release(database, holder, rounds)
+  if (kind === 'crash') return crash(database, holder, rounds)
+  const failures = pieces.flatMap((piece) => piece.failures)
+  return fail(database, holder, failures)
+}

@@ -1,0 +1,53 @@
+import type { Database } from '../../postgres/database.ts'
+import { addCounts, type Count } from '../../store/counter.ts'
+import { Loop, type Service } from '../lifecycle/service.ts'
+
+const FLUSH_EVERY = 5_000
+
+/**
+ * Counts ended rounds in memory and adds them to the table now and then: a process that is killed takes the
+ * counts of its last seconds with it, and no row becomes hot.
+ */
+export class Tally implements Service {
+  readonly #database: Database
+  readonly #loop = new Loop(() => this.#pass())
+  #counts = new Map<number, Count>()
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  start(): Promise<void> {
+    return this.#loop.start()
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop.stop()
+    await this.#flush()
+  }
+
+  add(queueId: number, processed: number, failed: number): void {
+    const before = this.#counts.get(queueId)
+    this.#counts.set(queueId, {
+      queueId,
+      processed: (before?.processed ?? 0) + processed,
+      failed: (before?.failed ?? 0) + failed,
+    })
+  }
+
+  async #pass(): Promise<void> {
+    await this.#loop.alarm.wait(FLUSH_EVERY)
+    if (!this.#loop.stopping) await this.#flush()
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#counts.size === 0) return
+    const counts = this.#counts
+    this.#counts = new Map()
+    try {
+      await addCounts(this.#database, [...counts.values()])
+    } catch {
+      for (const { queueId, processed, failed } of counts.values()) this.add(queueId, processed, failed)
+    }
+  }
+}

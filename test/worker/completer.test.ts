@@ -1,0 +1,166 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { silentLogger } from '../../src/logger.ts'
+import type { Round } from '../../src/store/claim.ts'
+import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
+import { ServerClock } from '../../src/worker/schedule/server-clock.ts'
+import { Shard } from '../../src/worker/schedule/shard.ts'
+import { Timetable } from '../../src/worker/schedule/timetable.ts'
+import { Exchange } from '../../src/worker/settling/batcher.ts'
+import { type Claimant, Settlements } from '../../src/worker/settling/completer.ts'
+import type { Outcome } from '../../src/worker/settling/outcome.ts'
+import { type Board, openStage, type Player, type Stage, until } from '../support/rounds.ts'
+
+let stage: Stage
+
+beforeAll(async () => {
+  stage = await openStage()
+})
+afterAll(() => stage?.close())
+
+afterEach(() => stage.endSessions())
+
+const NOTHING: Outcome = { completed: [], failed: [], released: [] }
+const failure = (round: Round, retryIn: number | null = 3600) => ({
+  round,
+  retryIn,
+  error: `no ${round.id}`,
+  thrown: 'no',
+})
+
+/** What a worker stores outcomes with, and what it tells of that. */
+function settling(holds = true) {
+  const events: string[] = []
+  const ids = (rounds: readonly Round[]) => rounds.map(({ id }) => id)
+  const observer = {
+    holds: () => holds,
+    completed: (_: Claimant, rounds: readonly Round[]) => void events.push(`completed ${ids(rounds)}`),
+    failed: (_: Claimant, { round }: { round: Round }) => void events.push(`failed ${round.id}`),
+    refused: (_: Claimant, { id }: Round) => void events.push(`refused ${id}`),
+    ended: (_: Claimant, rounds: readonly Round[]) => void events.push(`ended ${ids(rounds)}`),
+  }
+  const { database } = stage
+  const timetable = new Timetable(new ServerClock())
+  const settlements = new Settlements(database, new Exchange(database), timetable, silentLogger, observer)
+  return { settlements, timetable, events }
+}
+
+function servedOf({ queue, queueId }: Board): ServedQueue {
+  return new ServedQueue(queue, queueId)
+}
+
+function claimantOf(board: Board, { processId }: Player): Claimant {
+  return { served: servedOf(board), processId, shard: 0, slot: 0, startedAt: 0 }
+}
+
+// The answer to a completion was lost, and when it is asked for again the claim is gone. A process that stood still for longer
+// than its lease asks before it hears that the lease has ended.
+test.each([
+  ['told as stored while the lease runs: nobody else can have ended it', true, 'completed'],
+  ['told as refused once the lease is over: somebody else may have the job', false, 'refused'],
+])(
+  'P6: a claim that is gone, with the answer to its first completion lost, is %s',
+  async (_, holds, told) => {
+    const board = await stage.queue()
+    const player = await board.player()
+    await board.push({ id: 'a' })
+    const round = await player.take()
+    await player.complete(round)
+
+    const { settlements, events } = settling(holds)
+    await settlements.start()
+    settlements.settle(claimantOf(board, player), { ...NOTHING, completed: [round] }, true)
+    await settlements.drain(10_000)
+    await settlements.stop()
+    expect(events).toEqual([`${told} a`, 'ended a'])
+  },
+)
+
+test('P3 R6 R15: one outcome that can’t be stored keeps none of those that go with it from being stored', async () => {
+  const board = await stage.queue()
+  const player = await board.player()
+  await board.push(
+    ...['completed', 'failed', 'released', 'bad'].map((id, n) => ({ id, performIn: new Date(n) })),
+  )
+  const [completed, failed, released, bad] = (await player.claim({ batchSize: 4 })).rounds as Round[]
+  await stage.query(`
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not this one'; END $$;
+    CREATE TRIGGER refuse BEFORE UPDATE ON lockstep.jobs FOR EACH ROW WHEN (old.id = 'bad') EXECUTE FUNCTION refuse()`)
+  const { settlements, events } = settling()
+  await settlements.start()
+  const outcomes: Partial<Outcome>[] = [
+    { completed: [completed!] },
+    { failed: [failure(failed!)] },
+    { failed: [failure(bad!)] },
+    { released: [released!] },
+  ]
+  for (const outcome of outcomes) settlements.settle(claimantOf(board, player), { ...NOTHING, ...outcome })
+  await until(() =>
+    expect(events.toSorted()).toEqual(
+      [
+        'completed completed',
+        'ended completed',
+        'ended failed',
+        'ended released',
+        'failed failed',
+      ].toSorted(),
+    ),
+  )
+  expect(await board.findJob('completed')).toBeUndefined()
+  expect(await board.job('failed')).toMatchObject({ retry_count: 0, error: 'no failed', claimed_by: null })
+  expect(await board.job('released')).toMatchObject({ retry_count: -1, claimed_by: null })
+  expect(await board.job('bad')).toMatchObject({ claimed_by: player.processId })
+
+  await stage.query('DROP TRIGGER refuse ON lockstep.jobs')
+  await settlements.drain(10_000)
+  await settlements.stop()
+  expect(await board.job('bad')).toMatchObject({ retry_count: 0, error: 'no bad', claimed_by: null })
+})
+
+test('R7: deaths that go together are each stored, though the row in the morgue of one is locked', async () => {
+  const board = await stage.queue()
+  const player = await board.player()
+  const ids = Array.from({ length: 20 }, (_, index) => `id ${index}`)
+  await board.push({ id: 'id 7' })
+  await player.fail([await player.take()], null)
+  const tx = await stage.transaction()
+  await tx.query('SELECT FROM lockstep.morgue FOR UPDATE')
+  await board.push(...ids.map((id) => ({ id })))
+  const { settlements, events } = settling()
+  await settlements.start()
+  for (const round of (await player.claim({ batchSize: 20 })).rounds)
+    settlements.settle(claimantOf(board, player), { ...NOTHING, failed: [failure(round, null)] })
+  await until(() => expect(events.filter((event) => event.startsWith('failed'))).toHaveLength(19))
+  expect(await board.job('id 7')).toMatchObject({ claimed_by: player.processId })
+  await tx.query('COMMIT')
+  await settlements.drain(10_000)
+  await settlements.stop()
+  expect(await board.countJobs()).toBe(0)
+  for (const id of ids) expect(await board.dead(id)).toMatchObject([{ error: `no ${id}` }])
+})
+
+test('P8: what waits again in a shard that others have by now is told to them, the first of each lane', async () => {
+  const board = await stage.queue()
+  const player = await board.player()
+  await board.push(...['a', 'b', 'c'].map((id) => ({ id })), { id: 'd', lane: 3, performIn: new Date(5_000) })
+  const { rounds } = await player.claim({ batchSize: 3 })
+  const [d] = (await player.claim({ lane: 3 })).rounds
+  const session = await stage.session()
+  const heard: (string | undefined)[] = []
+  session.on('notification', ({ payload }) => heard.push(payload))
+  await session.query('LISTEN lockstep')
+  const { settlements, timetable } = settling()
+  const claimant = claimantOf(board, player)
+  const [a, b, c] = rounds as [Round, Round, Round]
+  settlements.settle(claimant, { completed: [c], failed: [failure(a), failure(b, 60)], released: [d!] })
+  await settlements.drain(10_000)
+  const due = Math.round((await board.job('b')).performIn * 1000)
+  await until(() => expect(heard).toEqual([`${board.queueId} 0:0:${due} 0:3:5000000`]))
+
+  // Of a shard of our own nobody else need hear.
+  timetable.add(new Shard(servedOf(board), 0, undefined))
+  await board.push({ id: 'e' })
+  settlements.settle(claimant, { ...NOTHING, released: [await player.take()] })
+  await settlements.drain(10_000)
+  await stage.query(`NOTIFY lockstep, 'end'`)
+  await until(() => expect(heard.slice(1)).toEqual(['end']))
+})

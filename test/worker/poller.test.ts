@@ -1,0 +1,109 @@
+import { expect, test } from 'vitest'
+import { connectionConfig } from '../../src/postgres/connection.ts'
+import { Database } from '../../src/postgres/database.ts'
+import { compare } from '../../src/store/comparison.ts'
+import { ServedQueues } from '../../src/worker/assignment/served-queues.ts'
+import { ShardLocks } from '../../src/worker/assignment/shard-locks.ts'
+import { Lookout } from '../../src/worker/discovery/poller.ts'
+import { Bell } from '../../src/worker/lifecycle/bell.ts'
+import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
+import { ServerClock } from '../../src/worker/schedule/server-clock.ts'
+import { Shard } from '../../src/worker/schedule/shard.ts'
+import { Timetable } from '../../src/worker/schedule/timetable.ts'
+import { eventually, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+const POLL = 1_000
+
+/** A lookout that comes to rest, as the only one of its queue. */
+async function resting(hears: () => boolean = () => true) {
+  const queue = shop.queue({ shards: 1, perform() {} })
+  const database = new Database(shop.pool, 'lockstep')
+  const [row] = await shop.sql<{ id: number }>('SELECT lockstep.create_queue($1, 1) AS id', [queue.name])
+  const served = new ServedQueue(queue, row!.id)
+  const clock = new ServerClock()
+  clock.set(Date.now() * 1_000, performance.now(), performance.now())
+  const timetable = new Timetable(clock)
+  timetable.add(new Shard(served, 0))
+  // A slot that never wakes: what is found stays known.
+  const sleep = () => void timetable.sleep(0, new Bell()).then(sleep)
+  sleep()
+  const locks = new ShardLocks(
+    connectionConfig(shop.connectionString, 'locks'),
+    'lockstep',
+    shop.logger,
+    () => {},
+  )
+  await locks.start()
+  shop.later(() => locks.stop())
+  const lookout = new Lookout({
+    database,
+    timetable,
+    locks,
+    logger: shop.logger,
+    queues: new ServedQueues(database, shop.logger, [served]),
+    poll: POLL,
+    hears,
+    processId: () => 1,
+    onFailure: () => {},
+  })
+  await lookout.start()
+  shop.later(() => lookout.stop())
+  await shop.idle(queue)
+  const push = (id: string) =>
+    shop.sql(`SELECT set_config('lockstep.wake', 'off', true), lockstep.enqueue($1, $2)`, [queue.name, id])
+  const knows = () => timetable.hasDue
+  return { lookout, database, push, knows, queue }
+}
+
+test('P8: a full look that is due at rest goes along with a comparison, and what it finds is known', async () => {
+  const { lookout, database, push, knows } = await resting()
+  await push('a')
+  const shards = await eventually(() => {
+    const due = lookout.surveyAlong()
+    expect(due).toHaveLength(1)
+    return due
+  })
+  expect(lookout.surveyAlong()).toEqual([])
+  const { heads } = await compare(database, { names: [], processId: 1, shards })
+  expect(heads).toMatchObject([{ ...shards[0], lane: 0 }])
+  lookout.surveyAnswered(heads, 1)
+  expect(knows()).toBe(true)
+})
+
+test('P8: one that is asked for while another goes along is made, whatever that one answers', async () => {
+  const { lookout, push, knows } = await resting()
+  await eventually(() => expect(lookout.surveyAlong()).toHaveLength(1))
+  await push('a')
+  lookout.surveySoon()
+  lookout.surveyAnswered([], 1)
+  await eventually(() => expect(knows()).toBe(true), POLL / 2)
+})
+
+test('P8: one that goes along in vain is made by itself', async () => {
+  const { lookout, push, knows } = await resting()
+  await eventually(() => expect(lookout.surveyAlong()).toHaveLength(1))
+  await push('a')
+  lookout.surveyFailed()
+  await eventually(() => expect(knows()).toBe(true), POLL / 2)
+})
+
+test('one that took long goes by itself: comparisons must not', async () => {
+  const { lookout } = await resting()
+  await eventually(() => expect(lookout.surveyAlong()).toHaveLength(1))
+  lookout.surveyAnswered([], POLL)
+  const later = performance.now() + 1.5 * POLL
+  await eventually(() => {
+    expect(lookout.surveyAlong()).toEqual([])
+    expect(performance.now()).toBeGreaterThan(later)
+  })
+})
+
+test('P8: where wake-ups are not heard, a worker looks by itself at each poll interval', async () => {
+  const { lookout, push, knows } = await resting(() => false)
+  const rested = performance.now() + 2.5 * POLL
+  await eventually(() => expect(performance.now()).toBeGreaterThan(rested))
+  expect(lookout.surveyAlong()).toEqual([])
+  await push('a')
+  await eventually(() => expect(knows()).toBe(true), 1.5 * POLL)
+})

@@ -1,0 +1,288 @@
+import { describe, expect, test } from 'vitest'
+import { seq } from '../../src/index.ts'
+import { Appetite } from '../../src/worker/schedule/prefetch.ts'
+import { overlaps } from '../support/checker.ts'
+import { Recorder } from '../support/recorder.ts'
+import { block, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+const ids = (count: number) =>
+  Array.from({ length: count }, (_, index) => `id-${String(index).padStart(4, '0')}`)
+const PAST = 1_536_323_288_000
+const jobs = (count: number) => ids(count).map((id, index) => ({ id, performIn: new Date(PAST + index) }))
+
+/** Quick until `slow` comes; then it is told how many jobs are in hand. */
+function growing(slow: string, gate: Gate) {
+  const recorder = new Recorder()
+  const queue = shop.queue({
+    shards: 1,
+    perform: recorder.around(async (batch) => {
+      if (batch.has(slow) && recorder.of(slow).length === 1) await gate.opened
+    }),
+  })
+  const claimed = async () => {
+    const [row] = await shop.sql<{ count: number }>(
+      `SELECT count(*)::int AS count FROM lockstep.jobs j JOIN lockstep.queues q USING (queue_id)
+       WHERE q.name = $1 AND j.claimed_by IS NOT NULL`,
+      [queue.name],
+    )
+    return row!.count
+  }
+  return { recorder, queue, claimed }
+}
+
+describe('jobs in hand', () => {
+  test('R9 P8: each batch has batchSize ids at most, and they come in order, however many were taken', async () => {
+    const batches: string[][] = []
+    const queue = shop.queue({
+      shards: 1,
+      batchSize: 3,
+      perform: (batch) => void batches.push([...batch.keys()]),
+    })
+    await shop.lockstep.enqueue(queue, jobs(400))
+    await shop.work({ queues: [queue], slots: 1 })
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(batches.flat()).toEqual(ids(400))
+    for (const batch of batches) expect(batch.length).toBeLessThanOrEqual(3)
+  })
+
+  test('what has not begun goes back, its numbers unchanged, when a handler becomes slow', async () => {
+    const gate = new Gate()
+    const { recorder, queue, claimed } = growing('id-0100', gate)
+    await shop.lockstep.enqueue(queue, jobs(300))
+    await shop.work({ queues: [queue], slots: 1 })
+    await eventually(() => expect(recorder.of('id-0100')).toHaveLength(1))
+    await eventually(async () => expect(await claimed()).toBe(1))
+    const rows = await shop.sql('SELECT DISTINCT retry_count, crashes, error FROM lockstep.jobs')
+    expect(rows).toEqual([{ retry_count: -1, crashes: 0, error: null }])
+    gate.open()
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(recorder.runs.map(({ id }) => id)).toEqual(ids(300))
+  })
+
+  test('it goes back too where handlers leave the event loop no turn', async () => {
+    const queue = shop.queue({
+      shards: 1,
+      perform(batch) {
+        if ([...batch.keys()].some((id) => id >= 'id-0100')) block(20)
+      },
+    })
+    await shop.lockstep.enqueue(queue, jobs(160))
+    let [longest, turnedAt] = [0, performance.now()]
+    const turn = () => {
+      longest = Math.max(longest, performance.now() - turnedAt)
+      turnedAt = performance.now()
+    }
+    const turns = setInterval(turn, 1)
+    shop.later(() => clearInterval(turns))
+    await shop.work({ queues: [queue], slots: 1 })
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    // Those in hand when they become slow would take more than half a second.
+    expect(longest).toBeLessThan(400)
+  })
+
+  test('R15: what has not begun goes back at stop', async () => {
+    const gate = new Gate()
+    const { recorder, queue, claimed } = growing('id-0100', gate)
+    await shop.lockstep.enqueue(queue, jobs(300))
+    const worker = await shop.work({ queues: [queue], slots: 1 })
+    await eventually(() => expect(recorder.of('id-0100')).toHaveLength(1))
+    const stopped = worker.stop()
+    gate.open()
+    expect(await stopped).toBe(true)
+    expect(await claimed()).toBe(0)
+    expect(recorder.runs.map(({ id }) => id)).toEqual(ids(101))
+    expect(await shop.jobs(queue)).toBe(199)
+  })
+
+  test('P8: what has not begun goes back at once when its shard goes, and begins where that went', async () => {
+    const gate = new Gate()
+    const { recorder, queue } = growing('id-0100', gate)
+    await shop.lockstep.enqueue(queue, jobs(300))
+    const worker = await shop.work({ queues: [queue], slots: 1 })
+    await eventually(() => expect(recorder.of('id-0100')).toHaveLength(1))
+    const other = await shop.work({ queues: [queue], slots: 1 })
+    await worker.quiet()
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(1))
+    expect(recorder.runs.map(({ id }) => id)).toEqual(ids(300))
+    gate.open()
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(recorder.runs).toHaveLength(300)
+    expect(other.report()).toEqual([])
+  })
+
+  test('P1: what has not begun when the lease is lost does not begin', async () => {
+    const gate = new Gate()
+    const { recorder, queue } = growing('id-0100', gate)
+    await shop.lockstep.enqueue(queue, jobs(200))
+    const worker = await shop.work({ queues: [queue], slots: 1, lease: 1_000 })
+    const lost = next(worker, 'leaseLost')
+    await eventually(() => expect(recorder.of('id-0100')).toHaveLength(1))
+    await shop.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [worker.processId])
+    await lost
+    gate.open()
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(overlaps(recorder.runs)).toEqual([])
+    for (const id of ids(200).slice(101)) expect(recorder.of(id)).toHaveLength(1)
+  })
+
+  test('P5: a push into what is in hand is the next round', async () => {
+    const handed: unknown[] = []
+    const queue = shop.queue({
+      shards: 1,
+      async perform(batch) {
+        if (batch.has('id-0100')) await shop.lockstep.enqueue(queue, { id: 'id-0101', payload: 'more' })
+        handed.push(...(batch.get('id-0101') ?? []))
+      },
+    })
+    await shop.lockstep.enqueue(queue, jobs(102))
+    await shop.work({ queues: [queue], slots: 1 })
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    expect(handed).toEqual(['', 'more'])
+  })
+
+  test('R13: a scheduler is asked before each batch, however many were claimed', async () => {
+    const queue = shop.queue({ shards: 2, perform() {} })
+    await shop.lockstep.enqueue(queue, jobs(400))
+    const shards: number[] = []
+    const worker = shop.create({ queues: [queue], slots: 1, scheduler: seq() })
+    worker.on('started', ({ shard }) => shards.push(shard))
+    await worker.start()
+    await eventually(() => expect(shards).toHaveLength(400))
+    const both = shards.slice(
+      0,
+      2 * Math.min(...[0, 1].map((one) => shards.filter((shard) => shard === one).length)),
+    )
+    expect(both.slice(0, 200)).toEqual(both.slice(0, 200).map((_, place) => (place + both[0]!) % 2))
+  })
+
+  test('hardly anything goes back where many shards have a backlog', async () => {
+    await shop.sql(`
+      CREATE SEQUENCE gone_back;
+      CREATE FUNCTION count_back() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('public.gone_back'); RETURN new; END $$;
+      CREATE TRIGGER count_back BEFORE UPDATE ON lockstep.jobs FOR EACH ROW
+        WHEN (old.claimed_by IS NOT NULL AND new.claimed_by IS NULL) EXECUTE FUNCTION count_back()`)
+    shop.later(() => shop.sql('DROP FUNCTION count_back CASCADE'))
+    const queue = shop.queue({ shards: 100, batchSize: 25, perform() {} })
+    await shop.lockstep.enqueue(queue, jobs(20_000))
+    const worker = await shop.work({ queues: [queue], slots: 10 })
+    shop.later(() => worker.stop())
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    const [row] = await shop.sql<{ count: number }>('SELECT last_value::int AS count FROM gone_back')
+    expect(row!.count).toBeLessThan(4_000)
+  })
+
+  test('handlers that are quicker than the server do not run ahead of what is stored', async () => {
+    let [performed, stored, most] = [0, 0, 0]
+    const queue = shop.queue({
+      shards: 10,
+      batchSize: 100,
+      perform(batch) {
+        performed += batch.size
+        most = Math.max(most, performed - stored)
+      },
+    })
+    for (let from = 0; from < 60_000; from += 10_000) {
+      const some = Array.from({ length: 10_000 }, (_, index) => ({ id: String(from + index) }))
+      await shop.lockstep.enqueue(queue, some)
+    }
+    const worker = shop.create({ queues: [queue], slots: 10 })
+    worker.on('completed', (batch) => {
+      stored += batch.ids.length
+    })
+    await worker.start()
+    shop.later(() => worker.stop())
+    await eventually(() => expect(stored).toBe(60_000))
+    expect(most).toBeLessThan(6_000)
+  })
+
+  test('P7: a lane that can’t be claimed does not hold up the others', async () => {
+    await shop.sql(`
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not this one'; END $$;
+      CREATE TRIGGER refuse BEFORE UPDATE ON lockstep.jobs FOR EACH ROW WHEN (old.id = 'unclaimable') EXECUTE FUNCTION refuse()`)
+    shop.later(() => shop.sql('DROP FUNCTION refuse CASCADE'))
+    const bad = shop.queue({ shards: 1, perform() {} })
+    const good = shop.queue({ shards: 1, perform() {} })
+    await shop.lockstep.enqueue(bad, { id: 'unclaimable', performIn: new Date(0) })
+    await shop.lockstep.enqueue(good, jobs(50))
+    const worker = await shop.work({ queues: [bad, good], slots: 4 })
+    // Before the trigger goes: its lock on the table could deadlock with a worker's on the partitions.
+    shop.later(() => worker.stop())
+    await eventually(async () => expect(await shop.jobs(good)).toBe(0))
+    expect(await shop.jobs(bad)).toBe(1)
+  })
+})
+
+describe('an appetite', () => {
+  const rounds = (count: number, size = 10) => Array.from({ length: count }, () => ({ size })) as never
+  /** As much as was asked for came, and ended after so many ms. */
+  const eat = (appetite: Appetite, took: number, size = 10) => {
+    const jobs = appetite.jobsFor(1, 1)
+    appetite.satisfied(rounds(jobs, size), jobs, took)
+    return jobs
+  }
+
+  test('grows while all of it ends quickly, up to a thousand jobs, two hundred of a lane', () => {
+    const appetite = new Appetite(3)
+    const asked = Array.from({ length: 9 }, () => eat(appetite, 3))
+    expect(asked).toEqual([3, 6, 12, 24, 48, 96, 192, 200, 200])
+    for (let turn = 0; turn < 9; turn += 1) eat(appetite, 3)
+    expect([2, 8].map((lanes) => appetite.jobsFor(lanes, 1))).toEqual([200, 125])
+    expect(new Appetite(5_000).jobsFor(1, 1)).toBe(5_000)
+  })
+
+  test('grows by as much as takes 5 ms, eight times at once at most', () => {
+    const appetite = new Appetite(1)
+    expect([1, 0.01, 2.5, 4.9].map((took) => eat(appetite, took))).toEqual([1, 5, 40, 80])
+    expect(appetite.jobsFor(1, 1)).toBe(160)
+  })
+
+  test('is shared by the lanes that have something due, and grows by what came of each', () => {
+    const appetite = new Appetite(1)
+    for (let turn = 0; turn < 6; turn += 1) eat(appetite, 3)
+    expect([1, 4, 10, 1_000].map((lanes) => appetite.jobsFor(lanes, 1))).toEqual([64, 16, 7, 1])
+    appetite.satisfied(rounds(16), 16, 3)
+    expect(appetite.jobsFor(1, 1)).toBe(80)
+  })
+
+  test('is a batch for each slot that could begin at once', () => {
+    expect(new Appetite(3).jobsFor(1, 4)).toBe(12)
+    expect(new Appetite(3).jobsFor(1, 100)).toBe(300)
+    expect(new Appetite(3).jobsFor(5, 1_000)).toBe(200)
+  })
+
+  test('does not grow where there was less than it asked for, and shrinks when handlers are slow', () => {
+    const appetite = new Appetite(1)
+    eat(appetite, 3)
+    appetite.satisfied(rounds(1), 2, 3)
+    expect(eat(appetite, 10)).toBe(2)
+    expect(eat(appetite, 3)).toBe(2)
+    expect(eat(appetite, 30)).toBe(4)
+    expect(eat(appetite, 3)).toBe(2)
+    expect(eat(appetite, 60)).toBe(4)
+    expect(appetite.jobsFor(1, 1)).toBe(1)
+  })
+
+  test('is small for large payloads', () => {
+    const appetite = new Appetite(1)
+    for (let hand = 0; hand < 12; hand += 1) eat(appetite, 1)
+    expect(eat(appetite, 1, 1_000_000)).toBe(200)
+    expect(eat(appetite, 1, 10_000_000)).toBe(2)
+    expect(appetite.jobsFor(1, 1)).toBe(1)
+  })
+
+  test('asks for less than a batch where no more of one would come with an answer', () => {
+    const appetite = new Appetite(100)
+    expect(appetite.batch).toBe(100)
+    appetite.satisfied(rounds(100, 400_000), 100, 100)
+    expect([appetite.batch, appetite.jobsFor(1, 1)]).toEqual([10, 10])
+    const passed = Array.from({ length: 10 }, () => ({ size: 0, toLoad: true }))
+    const come = Array.from({ length: 10 }, () => ({ size: 100_000, toLoad: false }))
+    appetite.satisfied([...come, ...passed] as never, 20, 100)
+    expect(appetite.batch).toBe(41)
+    appetite.satisfied(passed as never, 10, 100)
+    expect(appetite.batch).toBe(1)
+    appetite.satisfied(rounds(1, 10), 1, 100)
+    expect(appetite.batch).toBe(100)
+  })
+})
