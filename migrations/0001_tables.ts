@@ -118,7 +118,7 @@ async function createProcesses(db: Kysely<unknown>): Promise<void> {
     .execute()
 }
 
-/** Counted in the worker and added at its heartbeat: a row a day, far from hot. */
+/** Counted in the worker and added at its comparison: a row a day, far from hot. */
 async function createCounters(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('counters')

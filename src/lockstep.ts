@@ -211,7 +211,7 @@ export class Lockstep {
    * more shards grows the queue again at its start: to shrink it, lower the definition first.
    *
    * A producer that still counted with the old number may commit a job in a shard that is gone even after the
-   * end: workers move such strays at their next heartbeat.
+   * end: workers move such strays at their next comparison.
    */
   reshard(queue: AnyQueue, shards: number, options: ProgressionOptions = {}): Progression {
     return reshard(this.#database, queue, shards, options)

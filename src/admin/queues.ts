@@ -5,7 +5,7 @@ import { show, wholeNumber } from '../options.ts'
 import type { Database } from '../postgres/database.ts'
 import { isQueue, MAX_SHARDS, type Queue } from '../queue.ts'
 import { countStrays, listQueues, type QueueRow, rehome, setPaused, setShards } from '../store/queue.ts'
-import { DEAL, notify } from '../store/wake.ts'
+import { notify, REBALANCE } from '../store/wake.ts'
 import { type Progress, Progression } from './progression.ts'
 import { type ChunkSettings, chunkSettings, type ProgressionOptions } from './walk.ts'
 
@@ -32,13 +32,13 @@ export async function resolveQueue(database: Database, queue: Queue | string): P
 export async function pause(database: Database, queue: Queue | string): Promise<void> {
   const { queueId } = await resolveQueue(database, queue)
   await setPaused(database, queueId, true)
-  await notify(database, DEAL)
+  await notify(database, REBALANCE)
 }
 
 export async function resume(database: Database, queue: Queue | string): Promise<void> {
   const { queueId } = await resolveQueue(database, queue)
   await setPaused(database, queueId, false)
-  await notify(database, DEAL)
+  await notify(database, REBALANCE)
 }
 
 /** Gives a queue another number of shards, and moves the jobs out of those that go. */
@@ -55,7 +55,7 @@ export function reshard(
       settings.signal?.throwIfAborted()
       const { queueId } = await resolveQueue(database, queue)
       await setShards(database, queueId, shards)
-      await notify(database, DEAL)
+      await notify(database, REBALANCE)
       yield* moveStrays(database, queueId, settings)
     })(),
   )

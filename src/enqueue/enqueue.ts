@@ -12,7 +12,7 @@ import type { Joined } from './joined.ts'
 import { Joining } from './joining.ts'
 import { KnownQueues } from './known-queues.ts'
 import { type ClientMiddleware, runMiddleware } from './middleware.ts'
-import { Gathering } from './push-batcher.ts'
+import { PushBatcher } from './push-batcher.ts'
 import { toCallersError } from './refusal.ts'
 import { type EnqueueTransaction, joinTransaction } from './transaction.ts'
 import { requireObject } from './validation.ts'
@@ -37,7 +37,7 @@ export class Enqueuer {
   readonly #database: Database
   readonly #middleware: readonly ClientMiddleware[]
   readonly #queues: KnownQueues
-  readonly #gathering: Gathering
+  readonly #pushBatcher: PushBatcher
   readonly #joining: Joining
   readonly #underWay = new UnderWay()
   #closed = false
@@ -46,7 +46,7 @@ export class Enqueuer {
     this.#database = database
     this.#middleware = middleware
     this.#queues = new KnownQueues(database)
-    this.#gathering = new Gathering(database)
+    this.#pushBatcher = new PushBatcher(database)
     this.#joining = new Joining(database, this.#queues)
   }
 
@@ -111,7 +111,7 @@ export class Enqueuer {
     }
     if (chunks.length > 1) return this.#database.transaction(pushAll)
     const alone = () => this.#storeAlone(pushAll)
-    return this.#gathering.push({ queue: queue.name, jobs: chunks[0]!, alone })
+    return this.#pushBatcher.push({ queue: queue.name, jobs: chunks[0]!, alone })
   }
 
   /** A statement alone is a transaction; only where the database's default is stricter can it meet a conflict. */

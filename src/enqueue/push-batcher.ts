@@ -27,7 +27,7 @@ interface Waiting extends Push {
  * would have queued up for both. Every caller still gets an answer of its own, and where what went together is refused,
  * or waits for a row, each goes alone, so that nobody's error and nobody's open transaction is another one's.
  */
-export class Gathering {
+export class PushBatcher {
   readonly #database: Database
   #waiting: Waiting[] = []
   #underWay = 0

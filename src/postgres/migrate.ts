@@ -105,7 +105,7 @@ async function bringUpToDate(
   for (const { statements } of pending) for (const text of statements) await client.query(text)
   for (const text of await definitions(schema)) await client.query(text)
   await client.query(await noteRelease(schema))
-  // Workers compare at once. A full notification queue would make the commit fail: then their heartbeat has to do.
+  // Workers compare at once. A full notification queue would make the commit fail: then their rebalance interval has to do.
   await client.query(`SELECT pg_notify($1::text, 'deal') WHERE pg_notification_queue_usage() < 0.5`, [schema])
   return pending.map(({ name }) => name)
 }

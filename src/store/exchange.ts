@@ -8,7 +8,7 @@ import {
   type RoundLimits,
   toClaim,
 } from './claim.ts'
-import { cutsOf, type Exception, exceptionOf, type Failure, reasonsOf } from './settle.ts'
+import { cutsOf, type Failure, type Leftover, leftoverOf, reasonsOf } from './settle.ts'
 
 /** In the order in which they are stored. */
 const KINDS = ['complete', 'fail', 'release'] as const
@@ -37,7 +37,7 @@ export const MOST_BYTES = 4 * 1024 * 1024
 
 export interface Exchanged {
   /** Of the rounds that ended, those that were not simply finished: of what failed or was released, all. */
-  readonly exceptions: readonly Exception[]
+  readonly leftovers: readonly Leftover[]
   /** What each wish has brought. */
   readonly claims: readonly Claim[]
 }
@@ -86,7 +86,7 @@ export async function exchange(
   const rows = tx
     ? await database.query<AnswerRow>(text, values, tx, { lists: true })
     : await database.alone<AnswerRow>(text, values, { lists: true })
-  return { exceptions: exceptionsIn(rows), claims: claimsOf(rows, wishes) }
+  return { leftovers: leftoversIn(rows), claims: claimsOf(rows, wishes) }
 }
 
 /** An exception is one column of the answer, which has a row for each payload claimed. */
@@ -132,8 +132,8 @@ function columnsOf(wishes: readonly Wish[]): unknown[] {
   ]
 }
 
-function exceptionsIn(rows: readonly AnswerRow[]): Exception[] {
-  return rows.filter((row) => row[0] !== null).map((row) => exceptionOf(JSON.parse(row[0]!)))
+function leftoversIn(rows: readonly AnswerRow[]): Leftover[] {
+  return rows.filter((row) => row[0] !== null).map((row) => leftoverOf(JSON.parse(row[0]!)))
 }
 
 function claimsOf(rows: readonly AnswerRow[], wishes: readonly Wish[]): Claim[] {

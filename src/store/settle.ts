@@ -6,7 +6,7 @@ import { storable } from './encoding.ts'
  * What became of a round that was not simply finished: it waits `again`; it is still `held`, since a producer's
  * open transaction has its row; or the claim was `lost`.
  */
-export interface Exception {
+export interface Leftover {
   readonly queueId: number
   readonly id: string
   readonly outcome: 'again' | 'held' | 'lost'
@@ -30,7 +30,7 @@ export interface Holder {
   readonly tx?: Queryable
 }
 
-export function complete(database: Database, holder: Holder, rounds: readonly Round[]): Promise<Exception[]> {
+export function complete(database: Database, holder: Holder, rounds: readonly Round[]): Promise<Leftover[]> {
   return settle(database, 'complete', holder, rounds, cutsOf(rounds))
 }
 
@@ -44,7 +44,7 @@ export async function fail(
   database: Database,
   holder: Holder,
   failures: readonly Failure[],
-): Promise<Exception[]> {
+): Promise<Leftover[]> {
   const rounds = failures.map((failure) => failure.round)
   return settle(database, 'fail', holder, rounds, await reasonsOf(database, failures, holder.tx))
 }
@@ -59,7 +59,7 @@ export async function reasonsOf(
   return [[...(await storable(database, errors, on))], failures.map(({ retryIn }) => retryIn)]
 }
 
-export function release(database: Database, holder: Holder, rounds: readonly Round[]): Promise<Exception[]> {
+export function release(database: Database, holder: Holder, rounds: readonly Round[]): Promise<Leftover[]> {
   return settle(database, 'release', holder, rounds, [])
 }
 
@@ -68,7 +68,7 @@ export function release(database: Database, holder: Holder, rounds: readonly Rou
  * are held from before the count until they are free: so it is stored with their release or not at all. A round whose end was
  * stored after all is not held, and counts nothing; nor is one that comes free in between: that one is for the next try.
  */
-export function crash(database: Database, holder: Holder, rounds: readonly Round[]): Promise<Exception[]> {
+export function crash(database: Database, holder: Holder, rounds: readonly Round[]): Promise<Leftover[]> {
   const { queueId, tx } = holder
   const wait = tx !== undefined
   const crashIn = async (client: Queryable) => {
@@ -86,7 +86,7 @@ export function crash(database: Database, holder: Holder, rounds: readonly Round
     )
     const released = await database.call<ExceptionRow>('release', [...ours, wait], client)
     const others = await database.call<ExceptionRow>('unsettled', [...claims, places], client)
-    return [...released, ...others].map(exceptionOf)
+    return [...released, ...others].map(leftoverOf)
   }
   return tx ? crashIn(tx) : database.transaction(crashIn)
 }
@@ -97,10 +97,10 @@ async function settle(
   holder: Holder,
   rounds: readonly Round[],
   columns: readonly (unknown[] | null)[],
-): Promise<Exception[]> {
+): Promise<Leftover[]> {
   const { tx } = holder
   const values = [...claimsOf(holder, rounds), ...columns, tx !== undefined]
-  return (await database.call<ExceptionRow>(name, values, tx)).map(exceptionOf)
+  return (await database.call<ExceptionRow>(name, values, tx)).map(leftoverOf)
 }
 
 /** Whose claims they are, as the functions that hold rows take it. */
@@ -110,12 +110,12 @@ function claimsOf({ processId, queueId }: Holder, rounds: readonly Round[]): unk
 }
 
 /** As complete, fail and release return it. */
-export interface ExceptionRow extends Pick<Exception, 'outcome' | 'shard' | 'lane'> {
+export interface ExceptionRow extends Pick<Leftover, 'outcome' | 'shard' | 'lane'> {
   readonly queue_id: number
   readonly id: string
   readonly perform_in: number | null
 }
 
-export function exceptionOf({ queue_id, id, outcome, shard, lane, perform_in }: ExceptionRow): Exception {
+export function leftoverOf({ queue_id, id, outcome, shard, lane, perform_in }: ExceptionRow): Leftover {
   return { queueId: queue_id, id, outcome, shard, lane, performIn: perform_in }
 }

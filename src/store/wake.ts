@@ -19,14 +19,14 @@ export interface WokenHead {
 }
 
 /** Every worker compares live processes, shards and pauses anew. */
-export const DEAL = 'deal'
+export const REBALANCE = 'deal'
 
-/** Somebody has let go of shards: whoever misses some looks for them. Those of an earlier release compare, as at each DEAL. */
-export const FREED = `${DEAL} freed`
+/** Somebody has let go of shards: whoever misses some looks for them. Those of an earlier release compare, as at each REBALANCE. */
+export const FREED = `${REBALANCE} freed`
 
 /** Somebody has seen another state than before (see Comparison): whoever has not yet seen it compares. */
 export function changed(state: string): string {
-  return `${DEAL} ${state}`
+  return `${REBALANCE} ${state}`
 }
 
 export function echo(from: string): string {
@@ -36,7 +36,7 @@ export function echo(from: string): string {
 /** `queue shard:lane:micros …`; without heads where there were too many for one message. */
 export function parseMessage(text: string): Message {
   const [first = '', ...rest] = text.split(' ')
-  if (first === DEAL) return parseDeal(text, rest[0])
+  if (first === REBALANCE) return parseDeal(text, rest[0])
   if (first === 'echo') return { kind: 'echo', from: rest[0] ?? '' }
   return { kind: 'heads', queueId: Number(first), heads: rest.flatMap(parseHead) }
 }

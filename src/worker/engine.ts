@@ -1,18 +1,18 @@
-import { Dealer, type DealerOptions } from './assignment/assigner.ts'
+import { Assigner, type AssignerOptions } from './assignment/assigner.ts'
 import type { ServedQueues } from './assignment/served-queues.ts'
 import type { ShardLocks } from './assignment/shard-locks.ts'
-import { Lookout, type LookoutOptions } from './discovery/poller.ts'
+import { Poller, type PollerOptions } from './discovery/poller.ts'
 import type { WorkerEmitter } from './events.ts'
-import type { Identity } from './membership/membership.ts'
+import type { Membership } from './membership/membership.ts'
 import type { Pools } from './membership/pools.ts'
 import type { WorkerHome, WorkerSettings } from './options.ts'
 import { describer } from './performing/description.ts'
-import { Serving, type ServingOptions } from './performing/executor.ts'
-import type { Running } from './performing/in-flight.ts'
+import { Executor, type ExecutorOptions } from './performing/executor.ts'
+import type { InFlight } from './performing/in-flight.ts'
 import type { ServerClock } from './schedule/server-clock.ts'
 import type { Timetable } from './schedule/timetable.ts'
-import type { Exchange } from './settling/batcher.ts'
-import type { Settlements } from './settling/completer.ts'
+import type { Batcher } from './settling/batcher.ts'
+import type { Completer } from './settling/completer.ts'
 
 /** What a worker has from its making on, and the parts made at its start are given of it. */
 export interface Parts {
@@ -23,14 +23,14 @@ export interface Parts {
   readonly locks: ShardLocks
   readonly clock: ServerClock
   readonly timetable: Timetable
-  readonly identity: Identity
-  readonly running: Running
-  readonly exchange: Exchange
-  readonly settlements: Settlements
+  readonly membership: Membership
+  readonly inFlight: InFlight
+  readonly batcher: Batcher
+  readonly completer: Completer
 }
 
 /** What most parts need. */
-function commonTo({ home, events, pools, locks, clock, timetable, identity }: Parts) {
+function commonTo({ home, events, pools, locks, clock, timetable, membership }: Parts) {
   return {
     database: pools.own,
     stranded: pools.stranded,
@@ -38,49 +38,56 @@ function commonTo({ home, events, pools, locks, clock, timetable, identity }: Pa
     locks,
     clock,
     timetable,
-    processId: () => identity.processId,
+    processId: () => membership.processId,
     onFailure: (error: unknown) => void events.emit('failure', error),
   }
 }
 
-export function createLookout(
+export function createPoller(
   parts: Parts,
   queues: ServedQueues,
-  hooks: Pick<LookoutOptions, 'hears'>,
-): Lookout {
-  return new Lookout({ ...commonTo(parts), queues, poll: parts.settings.poll, ...hooks })
+  hooks: Pick<PollerOptions, 'hears'>,
+): Poller {
+  return new Poller({ ...commonTo(parts), queues, poll: parts.settings.poll, ...hooks })
 }
 
-export function createDealer(
+export function createAssigner(
   parts: Parts,
   queues: ServedQueues,
   hooks: Pick<
-    DealerOptions,
-    'surveys' | 'hears' | 'onOutlived' | 'onDropped' | 'onDealt' | 'onChanged' | 'onGone' | 'onOutdated'
+    AssignerOptions,
+    | 'fullScans'
+    | 'hears'
+    | 'onOutlived'
+    | 'onDropped'
+    | 'onRebalanced'
+    | 'onChanged'
+    | 'onGone'
+    | 'onOutdated'
   >,
-): Dealer {
-  const { splitter, slots, heartbeat } = parts.settings
-  const alive = () => parts.identity.alive
-  return new Dealer({ ...commonTo(parts), queues, splitter, slots, heartbeat, alive, ...hooks })
+): Assigner {
+  const { splitter, slots, rebalanceInterval } = parts.settings
+  const alive = () => parts.membership.alive
+  return new Assigner({ ...commonTo(parts), queues, splitter, slots, rebalanceInterval, alive, ...hooks })
 }
 
-export function createServing(
+export function createExecutor(
   parts: Parts,
   lockTimeout: number,
-  hooks: Pick<ServingOptions, 'ready' | 'onLostAnswer'>,
-): Serving {
-  const { settings, home, events, pools, exchange, settlements, identity, running } = parts
+  hooks: Pick<ExecutorOptions, 'ready' | 'onLostAnswer'>,
+): Executor {
+  const { settings, home, events, pools, batcher, completer, membership, inFlight } = parts
   const { middleware, poll, slots, formatError } = settings
   const { logger } = home
-  return new Serving({
+  return new Executor({
     ...commonTo(parts),
     lockTimeout,
     batchSettings: { database: pools.handlers, middleware, logger, lockTimeout },
     describe: describer(formatError, logger),
-    exchange,
-    settlements,
-    identity,
-    running,
+    batcher,
+    completer,
+    membership,
+    inFlight,
     events,
     poll,
     slots,

@@ -33,7 +33,7 @@ export interface WorkerEvents {
    */
   outdated: [{ version: string; serial: number }]
   /** Shards came or went. */
-  dealt: [{ shards: number }]
+  rebalanced: [{ shards: number }]
   /** Something went wrong in the background; the worker carries on. */
   failure: [unknown]
 }

@@ -21,7 +21,7 @@ export interface WorkerOptions {
   /** ms between regular full looks; up to six times as long while the worker is at rest and hears wake-ups. Default 1,000. */
   readonly poll?: number
   /** ms between comparisons of processes and shards, at which all processes take turns, each at every tenth at least. Default 500. */
-  readonly heartbeat?: number
+  readonly rebalanceInterval?: number
   /** ms the process is believed alive without a sign of life; its claims stay its own for so long. Default 10,000. */
   readonly lease?: number
   /** ms that running handlers get to finish at `stop()` before their signals are aborted. Default 25,000. */
@@ -50,7 +50,7 @@ export type WorkerSettings = Required<Omit<WorkerOptions, 'formatError'>> & Pick
 
 const DEFAULT_SLOTS = 5
 const DEFAULT_POLL = 1_000
-const DEFAULT_HEARTBEAT = 500
+const DEFAULT_REBALANCE_INTERVAL = 500
 const DEFAULT_LEASE = 10_000
 const DEFAULT_SHUTDOWN_TIMEOUT = 25_000
 const A_DAY = 24 * 3600 * 1000
@@ -62,7 +62,7 @@ const OPTIONS = [
   'splitter',
   'middleware',
   'poll',
-  'heartbeat',
+  'rebalance interval',
   'lease',
   'shutdownTimeout',
   'killOnLeaseEnd',
@@ -81,7 +81,7 @@ export function workerSettings(options: WorkerOptions): WorkerSettings {
     splitter: checkSplitter(options.splitter ?? dynamic()),
     middleware: optionalFunctions(options.middleware, 'worker: middleware'),
     poll: whole('poll', 10, A_DAY, DEFAULT_POLL),
-    heartbeat: whole('heartbeat', 50, 60_000, DEFAULT_HEARTBEAT),
+    rebalanceInterval: whole('rebalanceInterval', 50, 60_000, DEFAULT_REBALANCE_INTERVAL),
     lease: whole('lease', 500, A_DAY, DEFAULT_LEASE),
     shutdownTimeout: whole('shutdownTimeout', 0, A_DAY, DEFAULT_SHUTDOWN_TIMEOUT),
     killOnLeaseEnd: options.killOnLeaseEnd ?? false,

@@ -6,7 +6,7 @@ import type { Worker } from './worker.ts'
 const HURRIED_TIMEOUT = 3_000
 
 /** What signals lead: a Worker. */
-export type SignalledWorker = Pick<Worker, 'stop' | 'quiet' | 'report' | 'giveBack'>
+export type SignalledWorker = Pick<Worker, 'stop' | 'quiet' | 'report' | 'releaseNow'>
 
 type Signal = 'SIGTERM' | 'SIGINT' | 'SIGTSTP' | 'SIGTTIN'
 
@@ -29,7 +29,7 @@ export function attachSignals(
   const stop = async (signal: Signal) => {
     if (stopping) {
       logger.warn({ event: 'stopping', signal }, 'stopping at once')
-      worker.giveBack(HURRIED_TIMEOUT)
+      worker.releaseNow(HURRIED_TIMEOUT)
       process.exit(128 + constants.signals[signal])
     }
     stopping = true
@@ -39,7 +39,7 @@ export function attachSignals(
       return false
     })
     // Nothing may be awaited between giving back and the end of the process.
-    if (!clean) giveBack(worker, logger)
+    if (!clean) releaseAtEnd(worker, logger)
     onStopped(clean)
   }
   const handlers: Record<Signal, () => void> = {
@@ -59,10 +59,10 @@ export function attachSignals(
 }
 
 /** The last thing a worker does whose handlers ignore their signals: the process has to exit right after it. */
-function giveBack(worker: SignalledWorker, logger: Logger): void {
+function releaseAtEnd(worker: SignalledWorker, logger: Logger): void {
   const slots = worker.report()
   logger.error({ event: 'stopping', slots }, 'handlers ignore their signals: giving their jobs back')
-  if (worker.giveBack()) return
+  if (worker.releaseNow()) return
   logger.error({ event: 'stopping' }, 'they could not be given back: they wait until the lease has ended')
 }
 

@@ -1,34 +1,34 @@
 import type { Release } from '../postgres/release.ts'
 import { setQuiet } from '../store/process.ts'
-import { DEAL, type Message, notify } from '../store/wake.ts'
-import type { Dealer } from './assignment/assigner.ts'
+import { type Message, notify, REBALANCE } from '../store/wake.ts'
+import type { Assigner } from './assignment/assigner.ts'
 import type { ServedQueues } from './assignment/served-queues.ts'
 import { ShardLocks } from './assignment/shard-locks.ts'
-import { WakeUp } from './discovery/listener.ts'
-import type { Lookout } from './discovery/poller.ts'
-import { createDealer, createLookout, createServing, type Parts } from './engine.ts'
+import { Listener } from './discovery/listener.ts'
+import type { Poller } from './discovery/poller.ts'
+import { createAssigner, createExecutor, createPoller, type Parts } from './engine.ts'
 import { WorkerEmitter } from './events.ts'
 import { stopAll, together } from './lifecycle/service.ts'
-import { Identity } from './membership/membership.ts'
+import { Membership } from './membership/membership.ts'
 import { Pools } from './membership/pools.ts'
-import { giveBackRounds } from './membership/release-now.ts'
+import { releaseRoundsNow } from './membership/release-now.ts'
 import { type WorkerHome, type WorkerOptions, type WorkerSettings, workerSettings } from './options.ts'
-import type { Serving } from './performing/executor.ts'
-import { Running, type SlotReport } from './performing/in-flight.ts'
-import { GivenBack } from './performing/perform.ts'
+import type { Executor } from './performing/executor.ts'
+import { InFlight, type SlotReport } from './performing/in-flight.ts'
+import { Released } from './performing/perform.ts'
 import { Slot } from './performing/slot.ts'
 import { leaseOptions, prepareDatabase } from './preparation.ts'
 import { ServerClock } from './schedule/server-clock.ts'
 import { Timetable } from './schedule/timetable.ts'
-import { Exchange } from './settling/batcher.ts'
-import { Settlements } from './settling/completer.ts'
+import { Batcher } from './settling/batcher.ts'
+import { Completer } from './settling/completer.ts'
 import { Observer } from './settling/observer.ts'
 import { Tally } from './settling/tally.ts'
 
 /** ms for handlers to end once their signals are aborted, and for outcomes still to be stored. */
 const GRACE = 5_000
 /** ms that giving back at the very end may take: the lease of a process that is gone frees its jobs anyway. */
-const GIVE_BACK_TIMEOUT = 5_000
+const RELEASE_TIMEOUT = 5_000
 
 type State = 'new' | 'running' | 'quiet' | 'stopping' | 'stopped'
 
@@ -38,19 +38,19 @@ export class Worker extends WorkerEmitter {
   readonly #home: WorkerHome
   readonly #clock = new ServerClock()
   readonly #timetable = new Timetable(this.#clock)
-  readonly #running: Running
-  readonly #identity: Identity
+  readonly #inFlight: InFlight
+  readonly #membership: Membership
   readonly #pools: Pools
   readonly #locks: ShardLocks
-  readonly #wakeUp: WakeUp
+  readonly #listener: Listener
   readonly #tally: Tally
-  readonly #exchange: Exchange
-  readonly #settlements: Settlements
+  readonly #batcher: Batcher
+  readonly #completer: Completer
   #served: ServedQueues | undefined
   #slots: readonly Slot[] = []
-  #serving: Serving | undefined
-  #dealer: Dealer | undefined
-  #lookout: Lookout | undefined
+  #executor: Executor | undefined
+  #assigner: Assigner | undefined
+  #poller: Poller | undefined
   #state: State = 'new'
   #started: Promise<void> | undefined
   #stopped: Promise<boolean> | undefined
@@ -61,30 +61,30 @@ export class Worker extends WorkerEmitter {
     this.#settings = workerSettings(options)
     this.#home = home
     const { directConfig, schema, logger } = home
-    this.#running = new Running((count) => {
-      this.#identity.working = count
+    this.#inFlight = new InFlight((count) => {
+      this.#membership.working = count
     })
-    this.#identity = new Identity(
+    this.#membership = new Membership(
       leaseOptions(this.#settings, home, {
         onEnding: () => this.#leaseEnding(),
-        onReconnected: () => this.#becomeSomebodyNew(),
+        onReconnected: () => this.#reregister(),
         onFailure: (error) => this.emit('failure', error),
       }),
-      this.#running,
+      this.#inFlight,
       logger,
     )
     this.#pools = new Pools(this.#settings.slots, home)
     this.#locks = new ShardLocks(directConfig, schema, logger, (session) => this.#locksLost(session))
-    this.#wakeUp = new WakeUp(directConfig, schema, logger, (message) => this.#hear(message))
+    this.#listener = new Listener(directConfig, schema, logger, (message) => this.#hear(message))
     this.#tally = new Tally(this.#pools.own)
-    const observer = new Observer(this, this.#tally, this.#identity)
-    this.#exchange = new Exchange(this.#pools.own)
-    this.#settlements = new Settlements(this.#pools.own, this.#exchange, this.#timetable, logger, observer)
+    const observer = new Observer(this, this.#tally, this.#membership)
+    this.#batcher = new Batcher(this.#pools.own)
+    this.#completer = new Completer(this.#pools.own, this.#batcher, this.#timetable, logger, observer)
   }
 
   /** This worker in the table of processes. */
   get processId(): number {
-    return this.#identity.processId
+    return this.#membership.processId
   }
 
   /**
@@ -103,8 +103,8 @@ export class Worker extends WorkerEmitter {
   async #start(): Promise<void> {
     try {
       // To connect takes a while.
-      this.#identity.prepare()
-      await together([this.#readDatabase(), this.#locks.start(), this.#wakeUp.start()])
+      this.#membership.prepare()
+      await together([this.#readDatabase(), this.#locks.start(), this.#listener.start()])
       await this.#startServices()
     } catch (error) {
       this.#state = 'stopping'
@@ -118,8 +118,8 @@ export class Worker extends WorkerEmitter {
     const { queues } = this.#settings
     const { served, lockTimeout } = await prepareDatabase(this.#pools.own, queues, this.#home.logger)
     this.#served = served
-    this.#settlements.lockTimeout = lockTimeout
-    this.#serving = this.#createServing(lockTimeout)
+    this.#completer.lockTimeout = lockTimeout
+    this.#executor = this.#createExecutor(lockTimeout)
   }
 
   /**
@@ -134,11 +134,11 @@ export class Worker extends WorkerEmitter {
     await this.#letGo()
   }
 
-  /** Where the server does not answer, others find out at their next heartbeat. */
+  /** Where the server does not answer, others find out at their next comparison. */
   async #letGo(): Promise<void> {
     const telling = setQuiet(this.#pools.own, this.processId)
-    const [told] = await Promise.allSettled([telling, this.#dealer?.quiet()])
-    if (told.status === 'fulfilled') await notify(this.#pools.own, DEAL).catch(() => {})
+    const [told] = await Promise.allSettled([telling, this.#assigner?.quiet()])
+    if (told.status === 'fulfilled') await notify(this.#pools.own, REBALANCE).catch(() => {})
   }
 
   /**
@@ -158,16 +158,16 @@ export class Worker extends WorkerEmitter {
    * was done within `timeout` ms. It blocks, so that no handler goes on beside its successor: end the process at
    * once, without awaiting anything.
    */
-  giveBack(timeout = GIVE_BACK_TIMEOUT): boolean {
-    const held = this.#running.held()
+  releaseNow(timeout = RELEASE_TIMEOUT): boolean {
+    const held = this.#inFlight.held()
     if (held.length === 0) return true
     const { config, schema } = this.#home
-    return giveBackRounds({ config, schema, held }, timeout)
+    return releaseRoundsNow({ config, schema, held }, timeout)
   }
 
   /** What every slot is doing, since when. */
   report(): SlotReport[] {
-    return this.#running.report()
+    return this.#inFlight.report()
   }
 
   async #stop(): Promise<boolean> {
@@ -176,12 +176,12 @@ export class Worker extends WorkerEmitter {
     if (this.#state === 'new' || this.#state === 'stopped') return true
     const letGo = this.#state === 'running' ? this.#letGo() : undefined
     this.#state = 'stopping'
-    this.#identity.settleDown()
-    this.#serving?.recall(this.#timetable.shards)
+    this.#membership.settleDown()
+    this.#executor?.recall(this.#timetable.shards)
     const slots = Promise.all(this.#slots.map((slot) => slot.stop()))
-    if (!(await this.#running.none(this.#settings.shutdownTimeout))) {
-      this.#running.abortAll(new GivenBack('the worker stops'))
-      if (!(await this.#running.none(GRACE))) {
+    if (!(await this.#inFlight.none(this.#settings.shutdownTimeout))) {
+      this.#inFlight.abortAll(new Released('the worker stops'))
+      if (!(await this.#inFlight.none(GRACE))) {
         void slots.then(() => this.#stopServices())
         await letGo
         return false
@@ -195,41 +195,41 @@ export class Worker extends WorkerEmitter {
   }
 
   async #startServices(): Promise<void> {
-    await this.#identity.start()
-    this.#lookout = this.#createLookout()
-    this.#dealer = this.#createDealer()
-    const services = [this.#tally, this.#settlements, this.#serving!.patience, this.#lookout, this.#dealer]
+    await this.#membership.start()
+    this.#poller = this.#createPoller()
+    this.#assigner = this.#createAssigner()
+    const services = [this.#tally, this.#completer, this.#executor!.patience, this.#poller, this.#assigner]
     for (const service of services) await service.start()
     this.#slots = Array.from({ length: this.#settings.slots }, (_, index) => this.#createSlot(index))
     for (const slot of this.#slots) await slot.start()
-    await notify(this.#pools.own, DEAL)
+    await notify(this.#pools.own, REBALANCE)
   }
 
   /** The other way round: as long as something may still be stored, the claims stay ours. */
   async #stopServices(): Promise<void> {
-    await Promise.all([this.#serving?.patience.stop(), this.#serving?.claimsEnded()])
-    await this.#settlements.drain(GRACE)
+    await Promise.all([this.#executor?.patience.stop(), this.#executor?.claimsEnded()])
+    await this.#completer.drain(GRACE)
     // Side by side: each waits for a call of its own where the server does not answer.
     const { logger } = this.#home
-    await stopAll([this.#dealer, this.#lookout, this.#settlements], logger)
-    await stopAll([this.#tally, this.#identity], logger)
-    await stopAll([this.#wakeUp, this.#locks], logger)
+    await stopAll([this.#assigner, this.#poller, this.#completer], logger)
+    await stopAll([this.#tally, this.#membership], logger)
+    await stopAll([this.#listener, this.#locks], logger)
     await this.#pools.end()
   }
 
-  async #becomeSomebodyNew(): Promise<void> {
-    await this.#identity.renew()
-    this.#dealer?.dealSoon()
+  async #reregister(): Promise<void> {
+    await this.#membership.renew()
+    this.#assigner?.rebalanceSoon()
     this.#timetable.wakeAll()
   }
 
   #leaseEnding(): void {
     const { processId } = this
     this.#home.logger.warn({ processId }, 'the lease could not be renewed: aborting what runs')
-    this.#running.abortAll(new GivenBack('the lease of this process ends'))
-    this.#settlements.forget()
+    this.#inFlight.abortAll(new Released('the lease of this process ends'))
+    this.#completer.forget()
     this.emit('leaseLost', { processId })
-    if (this.#state === 'running') void this.#becomeSomebodyNew()
+    if (this.#state === 'running') void this.#reregister()
   }
 
   /** What runs may end and be stored: the functions for that stand longer than those that begin something. */
@@ -245,16 +245,16 @@ export class Worker extends WorkerEmitter {
 
   #locksLost(session: object): void {
     this.#pools.stranded.add(session)
-    this.#dealer?.locksLost()
-    this.#lookout?.flagLost()
+    this.#assigner?.locksLost()
+    this.#poller?.flagLost()
   }
 
   #hear(message: Message): void {
-    if (message.kind === 'changed') this.#dealer?.changed(message.state)
-    else if (message.kind === 'freed') this.#dealer?.freed()
+    if (message.kind === 'changed') this.#assigner?.changed(message.state)
+    else if (message.kind === 'freed') this.#assigner?.freed()
     else {
-      if (message.kind === 'deal') this.#dealer?.dealSoon()
-      this.#lookout?.hear(message)
+      if (message.kind === 'deal') this.#assigner?.rebalanceSoon()
+      this.#poller?.hear(message)
     }
   }
 
@@ -265,8 +265,8 @@ export class Worker extends WorkerEmitter {
       scheduler: this.#settings.scheduler,
       logger: this.#home.logger,
       ready: () => this.#ready(),
-      serve: (lane) => this.#serving!.serve(lane, index),
-      onIdle: () => this.#lookout?.slotIdle(),
+      serve: (lane) => this.#executor!.serve(lane, index),
+      onIdle: () => this.#poller?.slotIdle(),
       onFailure: (error) => this.emit('failure', error),
     })
   }
@@ -281,41 +281,41 @@ export class Worker extends WorkerEmitter {
       locks: this.#locks,
       clock: this.#clock,
       timetable: this.#timetable,
-      identity: this.#identity,
-      running: this.#running,
-      exchange: this.#exchange,
-      settlements: this.#settlements,
+      membership: this.#membership,
+      inFlight: this.#inFlight,
+      batcher: this.#batcher,
+      completer: this.#completer,
     }
   }
 
-  #createLookout(): Lookout {
-    return createLookout(this.#parts, this.#served!, { hears: () => this.#wakeUp.hears })
+  #createPoller(): Poller {
+    return createPoller(this.#parts, this.#served!, { hears: () => this.#listener.hears })
   }
 
-  #createDealer(): Dealer {
-    return createDealer(this.#parts, this.#served!, {
-      surveys: this.#lookout!,
-      hears: () => this.#wakeUp.hears,
-      onOutlived: () => void this.#becomeSomebodyNew(),
-      onDropped: (shards) => this.#serving?.recall(shards),
-      onDealt: (shards) => {
-        this.emit('dealt', { shards })
-        this.#lookout?.surveySoon()
+  #createAssigner(): Assigner {
+    return createAssigner(this.#parts, this.#served!, {
+      fullScans: this.#poller!,
+      hears: () => this.#listener.hears,
+      onOutlived: () => void this.#reregister(),
+      onDropped: (shards) => this.#executor?.recall(shards),
+      onRebalanced: (shards) => {
+        this.emit('rebalanced', { shards })
+        this.#poller?.fullScanSoon()
       },
-      onChanged: () => this.#lookout?.surveySoon(),
-      onGone: () => this.#lookout?.surveySoon(),
+      onChanged: () => this.#poller?.fullScanSoon(),
+      onGone: () => this.#poller?.fullScanSoon(),
       onOutdated: (by) => this.#outdated(by),
     })
   }
 
-  #createServing(lockTimeout: number): Serving {
-    return createServing(this.#parts, lockTimeout, {
+  #createExecutor(lockTimeout: number): Executor {
+    return createExecutor(this.#parts, lockTimeout, {
       ready: () => this.#ready(),
-      onLostAnswer: () => this.#becomeSomebodyNew(),
+      onLostAnswer: () => this.#reregister(),
     })
   }
 
   #ready(): boolean {
-    return this.#state === 'running' && this.#identity.valid
+    return this.#state === 'running' && this.#membership.valid
   }
 }

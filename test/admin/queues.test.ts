@@ -37,9 +37,9 @@ describe('R11 pause and resume', () => {
   test('are seen by a running worker: what runs goes on, nothing starts, and then at once', async () => {
     const done: string[] = []
     const queue = shop.queue({ shards: 2, perform: (batch) => void done.push(...batch.keys()) })
-    // Neither a poll nor a heartbeat comes in time: the worker has to be told.
+    // Neither a poll nor a rebalance interval comes in time: the worker has to be told.
     await shop.lockstep.enqueue(queue, { id: 'before' })
-    const worker = await shop.work({ queues: [queue], poll: 60_000, heartbeat: 60_000 })
+    const worker = await shop.work({ queues: [queue], poll: 60_000, rebalanceInterval: 60_000 })
     await until(() => expect(done).toEqual(['before']))
 
     await shop.lockstep.pause(queue)
@@ -155,7 +155,7 @@ describe('R11 reshard', () => {
       { tx: producer },
     )
     await shop.lockstep.reshard(queue, 1)
-    await shop.work({ queues: [queue], heartbeat: 100 })
+    await shop.work({ queues: [queue], rebalanceInterval: 100 })
     await until(() => expect(performed).toEqual(['first']))
     await producer.query('COMMIT')
     await until(() => expect(performed.toSorted()).toEqual(['first', ...names].toSorted()))
@@ -167,7 +167,7 @@ describe('R11 reshard', () => {
       queue,
       Array.from({ length: 2_000 }, (_, n) => ({ id: n, performIn: FUTURE })),
     )
-    await shop.work({ queues: [queue], heartbeat: 50 })
+    await shop.work({ queues: [queue], rebalanceInterval: 50 })
     const { done, total } = await shop.lockstep.reshard(queue, 1, { chunk: 100 })
     expect(done).toBe(total)
     const rows = await shop.sql(

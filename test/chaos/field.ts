@@ -45,7 +45,7 @@ export interface FieldOptions {
   /** ms between transactions of a producer. */
   readonly pause?: number
   /** Of the workers, where they are to be other than a field's. */
-  readonly timing?: Partial<Pick<WorkerOptions, 'lease' | 'heartbeat' | 'poll'>>
+  readonly timing?: Partial<Pick<WorkerOptions, 'lease' | 'rebalanceInterval' | 'poll'>>
 }
 
 /** Where faults happen: a server of its own, hosts with networks, and what everybody did, written down. */

@@ -9,7 +9,7 @@ export interface Recovery {
 }
 
 /** The product's own defaults. */
-const TIMING = { lease: 10_000, heartbeat: 500, poll: 1_000 }
+const TIMING = { lease: 10_000, rebalanceInterval: 500, poll: 1_000 }
 const HELD = 60_000
 
 type Probe = (field: Field) => Promise<Record<string, number>>
@@ -41,7 +41,7 @@ const CASES: readonly Limited[] = [
   },
 ]
 
-/** Each `repeats` times, with the default lease, heartbeat and poll. */
+/** Each `repeats` times, with the default lease, rebalance interval and poll. */
 export async function measureRecovery(repeats: number, tell: (line: string) => void): Promise<Recovery[]> {
   const found: Recovery[] = []
   for (const { workers, limits, measure } of CASES) {

@@ -16,7 +16,7 @@ export interface WorkerOptions {
   readonly lease: number
   readonly slots?: number
   /** ms. */
-  readonly heartbeat?: number
+  readonly rebalanceInterval?: number
   /** ms. */
   readonly poll?: number
 }
@@ -27,7 +27,7 @@ export type WorkerCommand =
   | { readonly kind: 'block'; readonly for: number }
   | { readonly kind: 'ignore'; readonly for: number }
 
-const HEARTBEAT = 250
+const REBALANCE_INTERVAL = 250
 const POLL = 500
 const SLOTS = 3
 const SHUTDOWN = 2_000
@@ -37,7 +37,7 @@ process.on('disconnect', () => process.exit())
 
 async function start(options: WorkerOptions): Promise<void> {
   const { name, log, connectionString, directUrl, lease } = options
-  const { slots = SLOTS, heartbeat = HEARTBEAT, poll = POLL } = options
+  const { slots = SLOTS, rebalanceInterval = REBALANCE_INTERVAL, poll = POLL } = options
   const diary = new Diary(name, log)
   const queues = Object.values(fieldQueues((queue, work) => diary.around(queue, disturbed(work))))
   const lockstep = new Lockstep({
@@ -50,7 +50,7 @@ async function start(options: WorkerOptions): Promise<void> {
     middleware: [diary.asking],
     slots,
     lease,
-    heartbeat,
+    rebalanceInterval,
     poll,
     shutdownTimeout: SHUTDOWN,
     killOnLeaseEnd: true,

@@ -337,10 +337,12 @@ describe('-r', () => {
   it('a fixed splitter deals its share on to the processes, each shard to one', () => {
     const shards = Array.from({ length: 24 }, (_, shard) => ({ queueId: 1, shard }))
     const hand = { shards, first: 0, processes: 1, rank: 0, same: true, holds: () => false }
-    const dealt = [0, 1, 2].map((index) => splitterOf('node:2/1', { index, of: 3 }).share(hand, 1).wanted)
-    expect(dealt.map((share) => share.length)).toEqual([4, 4, 4])
+    const rebalanced = [0, 1, 2].map(
+      (index) => splitterOf('node:2/1', { index, of: 3 }).share(hand, 1).wanted,
+    )
+    expect(rebalanced.map((share) => share.length)).toEqual([4, 4, 4])
     expect(
-      dealt
+      rebalanced
         .flat()
         .map(({ shard }) => shard)
         .toSorted((a, b) => a - b),

@@ -4,7 +4,7 @@ import { deleteDead, listDead, requeueDead } from '../../src/store/dead.ts'
 import { claimWaiting as claimWaitingFor } from '../../src/store/patience.ts'
 import { removeProcess, removeSilent, renewLeases } from '../../src/store/process.ts'
 import { rehome } from '../../src/store/queue.ts'
-import type { Exception } from '../../src/store/settle.ts'
+import type { Leftover } from '../../src/store/settle.ts'
 import { actOnWaiting, type JobAction, lockWaiting } from '../../src/store/waiting.ts'
 import { type Player, shown, through } from '../support/rounds.ts'
 import { HOUR, ID, PAST, push, type Scene } from './scenes.ts'
@@ -83,7 +83,7 @@ export const claimWaiting: Operation = {
   },
 }
 
-function ending(name: string, end: (player: Player, scene: Scene) => Promise<Exception[]>): Operation {
+function ending(name: string, end: (player: Player, scene: Scene) => Promise<Leftover[]>): Operation {
   return {
     name,
     /** Kept by the worker, and stored later. */

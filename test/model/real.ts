@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Round } from '../../src/store/claim.ts'
 import { type FoundJob, findJobs } from '../../src/store/jobs.ts'
-import type { Exception } from '../../src/store/settle.ts'
+import type { Leftover } from '../../src/store/settle.ts'
 import type { Board, Player } from '../support/rounds.ts'
 import { FUTURE, type Pushed } from './words.ts'
 
@@ -151,6 +151,6 @@ export function handed(round: Round): string[] {
   return round.payloads.map((payload, place) => `${payload}[${round.scores[place]}]`)
 }
 
-export function answerFor(exceptions: readonly Exception[], id: string): string | undefined {
-  return exceptions.find((exception) => exception.id === id)?.outcome
+export function answerFor(leftovers: readonly Leftover[], id: string): string | undefined {
+  return leftovers.find((exception) => exception.id === id)?.outcome
 }

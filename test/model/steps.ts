@@ -180,7 +180,7 @@ const completeIn = finish(
     const tx = await player.board.stage.transaction()
     await tx.query('SET LOCAL lock_timeout = 50')
     const answer = await player.completeIn(tx, round).then(
-      (exceptions) => answerFor(exceptions, claim.id),
+      (leftovers) => answerFor(leftovers, claim.id),
       () => 'held',
     )
     const done = commits && answer !== 'held'
@@ -193,12 +193,12 @@ const completeIn = finish(
 
 const fail = finish('fail', fc.boolean(), (later: boolean) => async ({ model, real }, { claim, round }) => {
   const dies = claim.retryCount + 1 >= model.policy.maxRetryCount
-  const exceptions = await real.players[claim.process]!.fail(
+  const leftovers = await real.players[claim.process]!.fail(
     [round],
     dies ? null : later ? 1_000_000_000 : 0,
     'no',
   )
-  return [model.fail(claim, 'no', later), answerFor(exceptions, claim.id)]
+  return [model.fail(claim, 'no', later), answerFor(leftovers, claim.id)]
 })
 
 const release = finish('release', fc.constant(null), () => async ({ model, real }, { claim, round }) => [

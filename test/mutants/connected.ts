@@ -128,7 +128,7 @@ export const CONNECTED: readonly Mutant[] = [
   {
     name: 'a full table of locks filled again and again',
     promise: 'P8',
-    breaks: 'A worker whose shards find no room fails the application’s statements at each heartbeat.',
+    breaks: 'A worker whose shards find no room fails the application’s statements at each comparison.',
     edits: [
       source('worker/assignment/shard-locks', 'performance.now() < this.#full.until', '(false as boolean)'),
     ],
@@ -138,7 +138,7 @@ export const CONNECTED: readonly Mutant[] = [
     name: 'a comparison that nobody makes once more',
     promise: 'P8',
     breaks:
-      'What a worker is told while it compares, such as a later release, it learns at its next heartbeat.',
+      'What a worker is told while it compares, such as a later release, it learns at its next comparison.',
     edits: [source('worker/assignment/assigner', '    this.#soon = true\n', '')],
     tests: ['worker/outdated'],
   },
@@ -159,7 +159,7 @@ export const CONNECTED: readonly Mutant[] = [
   {
     name: 'shards that are let go of in silence',
     promise: 'P8',
-    breaks: 'A process that misses shards finds those of a batch that has ended at its next heartbeat.',
+    breaks: 'A process that misses shards finds those of a batch that has ended at its next comparison.',
     edits: [source('worker/assignment/holdings', '    await onFreed()\n', '    void onFreed\n')],
     tests: ['worker/turns'],
   },
@@ -170,8 +170,8 @@ export const CONNECTED: readonly Mutant[] = [
     edits: [
       source(
         'worker/assignment/watch',
-        'place < 0) return heartbeat\n',
-        'place < 0) return heartbeat\n  if (place > 1) return 1e9\n',
+        'place < 0) return rebalanceInterval\n',
+        'place < 0) return rebalanceInterval\n  if (place > 1) return 1e9\n',
       ),
     ],
     tests: ['worker/watch', 'processes/kill'],
@@ -203,7 +203,7 @@ export const CONNECTED: readonly Mutant[] = [
     edits: [
       source(
         'worker/discovery/poller',
-        '    this.#goesAlong = false\n    this.surveySoon()\n',
+        '    this.#goesAlong = false\n    this.fullScanSoon()\n',
         '    this.#goesAlong = false\n',
       ),
     ],
@@ -217,7 +217,7 @@ export const CONNECTED: readonly Mutant[] = [
       source(
         'worker/discovery/poller',
         '    this.#passOn(heads)\n  }\n\n  /** It has failed',
-        '    this.#passOn(heads)\n    this.#nextSurvey = performance.now() + this.#options.poll\n  }\n\n  /** It has failed',
+        '    this.#passOn(heads)\n    this.#nextFullScan = performance.now() + this.#options.poll\n  }\n\n  /** It has failed',
       ),
     ],
     tests: ['worker/poller'],

@@ -23,7 +23,7 @@ export const SETTLED: readonly Mutant[] = [
     edits: [
       source(
         'worker/settling/batcher',
-        'asked.length + told.length === 1 || isConnectionFailure(error)',
+        'claims.length + outcomes.length === 1 || isConnectionFailure(error)',
         'true',
       ),
     ],

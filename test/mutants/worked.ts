@@ -64,8 +64,8 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source(
         'worker/performing/batch',
-        'settlements.crashed(claimant, rounds)',
-        'settlements.settle(claimant, { completed: [], failed: [], released: rounds }, true)',
+        'completer.crashed(claimant, rounds)',
+        'completer.settle(claimant, { completed: [], failed: [], released: rounds }, true)',
       ),
     ],
     tests: ['worker/lost-connection'],
@@ -134,7 +134,7 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source(
         'worker/worker',
-        `    this.#running.abortAll(new GivenBack('the lease of this process ends'))\n`,
+        `    this.#inFlight.abortAll(new Released('the lease of this process ends'))\n`,
         '',
       ),
     ],
@@ -170,8 +170,8 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source(
         'worker/discovery/poller',
-        'this.#nextSurvey = startedAt + poll',
-        'this.#nextSurvey = Number.POSITIVE_INFINITY',
+        'this.#nextFullScan = startedAt + poll',
+        'this.#nextFullScan = Number.POSITIVE_INFINITY',
       ),
     ],
     tests: ['worker/p3-full-look'],
@@ -295,7 +295,7 @@ export const WORKED: readonly Mutant[] = [
     promise: 'P8',
     breaks: 'Nobody serves the shards of a process that was stopped.',
     edits: [
-      source('worker/assignment/assigner', '    await this.#frozen.end(seen.outlived, answeredAt)\n', ''),
+      source('worker/assignment/assigner', '    await this.#zombies.end(seen.outlived, answeredAt)\n', ''),
     ],
     tests: ['worker/backends', 'processes/pause'],
   },
@@ -350,8 +350,8 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source(
         'worker/membership/lease-thread',
-        'includes(identity))) renewed(askedAt)',
-        'includes(identity))) renewed(monotonicMs())',
+        'includes(membership))) renewed(askedAt)',
+        'includes(membership))) renewed(monotonicMs())',
       ),
     ],
     tests: ['worker/p1-lease'],
@@ -377,7 +377,7 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source(
         'worker/performing/executor',
-        'setTimeout(() => this.#giveBack(lane, portion), portion.until - performance.now())',
+        'setTimeout(() => this.#releasePortion(lane, portion), portion.until - performance.now())',
         'undefined',
       ),
     ],

@@ -37,7 +37,7 @@ test('P1 P3 R10: when a process is killed, its shards go on at once, its claims 
   const claimed = await claimsOf(victim)
   const survivor = await start(queue.name)
   // Up to four: a shard changes hands between batches, and two of the victim's don't end.
-  await survivor.heard<{ shards: number }>('dealt', ({ shards }) => shards >= 2)
+  await survivor.heard<{ shards: number }>('rebalanced', ({ shards }) => shards >= 2)
   const shards = await shardsOf(claimed)
   const others = await waitingIn(await shardsHeld(shop, survivor.processId, queue))
   await eventually(() => expect(done()).toEqual(expect.arrayContaining(others)))
@@ -83,7 +83,7 @@ test('R10: a job that kills its process is failed after maxCrashes; the others o
     processes.fork({
       connectionString: shop.connectionString,
       queue: policy,
-      worker: { slots: 1, lease: 500, heartbeat: 50, poll: 50 },
+      worker: { slots: 1, lease: 500, rebalanceInterval: 50, poll: 50 },
       poison: 'poison',
     })
   for (let crash = 1; crash <= 2; crash += 1) {

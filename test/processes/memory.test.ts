@@ -24,7 +24,7 @@ afterEach(() => processes.end())
 /** `heap` is what its JavaScript may take, in MB; a worker that does nothing takes some thirty of them from source. */
 function start(queue: Queue, heap: number, policy: object = {}): WorkerProcess {
   const { connectionString } = shop
-  const worker = { slots: 2, lease: 1_000, heartbeat: 100, poll: 50 }
+  const worker = { slots: 2, lease: 1_000, rebalanceInterval: 100, poll: 50 }
   const options = { connectionString, queue: { name: queue.name, shards: 1, ...policy }, worker }
   return processes.fork(options, WORKER, heap)
 }

@@ -53,7 +53,7 @@ function start(queue: Queue): Promise<WorkerProcess> {
   return processes.start({
     connectionString: shop.connectionString,
     queue: { name: queue.name, shards: queue.shards, batchSize: 3 },
-    worker: { slots: 3, heartbeat: 100 },
+    worker: { slots: 3, rebalanceInterval: 100 },
     work: 8,
   })
 }
@@ -62,7 +62,7 @@ function start(queue: Queue): Promise<WorkerProcess> {
 async function allShardsServed(workers: readonly WorkerProcess[], shards: number): Promise<void> {
   const shares = [Math.floor(shards / 2), Math.ceil(shards / 2)]
   const held = () =>
-    workers.map((worker) => (worker.of('dealt').at(-1) as { shards: number } | undefined)?.shards ?? 0)
+    workers.map((worker) => (worker.of('rebalanced').at(-1) as { shards: number } | undefined)?.shards ?? 0)
   await eventually(() => expect(held().sort((a, b) => a - b)).toEqual(shares))
 }
 

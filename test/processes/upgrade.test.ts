@@ -41,7 +41,7 @@ function start(release?: NextRelease, options: { gated?: readonly string[] } = {
     {
       connectionString: shop.connectionString,
       queue: { name: queue.name, shards: 6, batchSize: 3 },
-      worker: { slots: 3, heartbeat: 100 },
+      worker: { slots: 3, rebalanceInterval: 100 },
       work: 8,
       ...options,
     },

@@ -24,7 +24,7 @@ function create(logged: string[] = []): Worker {
   office.later(() => lockstep.close())
   const worker = lockstep.createWorker({
     queues: [defineQueue('watched', { perform() {} })],
-    ...{ lease: 1_000, heartbeat: 100, poll: 100, shutdownTimeout: 100 },
+    ...{ lease: 1_000, rebalanceInterval: 100, poll: 100, shutdownTimeout: 100 },
   })
   office.later(() => worker.stop())
   return worker

@@ -44,7 +44,7 @@ test('completes rounds of several queues and claims from several lanes, each wit
   await b.push({ id: 'b1', payload: 1, score: 1 }, { id: 'b1', payload: 2, score: 2 })
 
   const first = await ask(player, [], [wish(a, 2), wish(b, 5)])
-  expect(first.exceptions).toEqual([])
+  expect(first.leftovers).toEqual([])
   const [ofA, ofB] = first.claims
   expect(ofA!.rounds.map(({ id }) => id)).toEqual(['a1', 'a2'])
   expect(ofA!.head).toBe(Math.round((await a.job('a3')).performIn * 1000))
@@ -54,7 +54,7 @@ test('completes rounds of several queues and claims from several lanes, each wit
   // What maxPayloads left is taken in the same call.
   const rounds = [done(b, ...ofB!.rounds), done(a, ...ofA!.rounds)]
   const second = await ask(player, rounds, [wish(b, 5), wish(a, 5)])
-  expect(second.exceptions).toMatchObject([{ id: 'b1', outcome: 'again', queueId: b.queueId }])
+  expect(second.leftovers).toMatchObject([{ id: 'b1', outcome: 'again', queueId: b.queueId }])
   expect(second.claims.map((claim) => claim.rounds.map(({ id }) => id))).toEqual([['b1'], ['a3']])
   expect(second.claims[0]!.rounds[0]!.payloads).toEqual([2])
   expect(await a.countJobs()).toBe(1)
@@ -96,8 +96,8 @@ test('P6 P7: says what is lost and what a producer holds, and does the rest', as
   const tx = await stage.transaction()
   await board.pushIn(tx, { id: 'held', payload: 'more' })
   await stage.query(`UPDATE lockstep.jobs SET claimed_by = $1 WHERE id = 'stolen'`, [other.processId])
-  const { exceptions, claims } = await ask(player, [done(board, ...taken!.rounds)], [wish(board, 5)])
-  expect(outcomes(exceptions)).toEqual(['held held', 'stolen lost'])
+  const { leftovers, claims } = await ask(player, [done(board, ...taken!.rounds)], [wish(board, 5)])
+  expect(outcomes(leftovers)).toEqual(['held held', 'stolen lost'])
   expect(claims[0]!.rounds.map(({ id }) => id)).toEqual(['next'])
   await tx.query('ROLLBACK')
   await stage.endSessions()
@@ -121,7 +121,7 @@ test('R6 R15: stores rounds that ended in any way, of several queues, and claims
   })
   const second = await ask(player, ended, [wish(a, 5), wish(b, 5)])
   for (const [place, board] of [a, b].entries()) {
-    const ours = second.exceptions.filter(({ queueId }) => queueId === board.queueId)
+    const ours = second.leftovers.filter(({ queueId }) => queueId === board.queueId)
     expect(outcomes(ours)).toEqual(['later again', 'now again', 'released again'])
     const { rounds, head } = second.claims[place]!
     expect(rounds.map(({ id, retryCount, error }) => [id, retryCount, error])).toEqual([
@@ -151,12 +151,12 @@ test('P6 P7: of failures and releases, too, it says what is lost and what is hel
       `${kind}-stolen`,
     ])
   }
-  const { exceptions } = await ask(
+  const { leftovers } = await ask(
     player,
     [failed(board, 60, ...of('failed')), released(board, ...of('released'))],
     [],
   )
-  expect(outcomes(exceptions)).toEqual(
+  expect(outcomes(leftovers)).toEqual(
     ['failed', 'released'].flatMap((kind) => [`${kind} again`, `${kind}-held held`, `${kind}-stolen lost`]),
   )
   await tx.query('ROLLBACK')
@@ -175,7 +175,7 @@ test('P3: one transaction: where a claim fails, nothing is completed', async () 
   await expect(ask(player, [done(good, ...taken!.rounds)], [wish(bad, 1)])).rejects.toThrow('not this one')
   expect(await good.job('a')).toMatchObject({ claimed_by: player.processId })
   expect(await good.countPayloads()).toBe(1)
-  expect((await ask(player, [done(good, ...taken!.rounds)], [])).exceptions).toEqual([])
+  expect((await ask(player, [done(good, ...taken!.rounds)], [])).leftovers).toEqual([])
   expect(await good.countJobs()).toBe(0)
 })
 

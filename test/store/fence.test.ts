@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Round } from '../../src/store/claim.ts'
-import type { Exception } from '../../src/store/settle.ts'
+import type { Leftover } from '../../src/store/settle.ts'
 import { type Board, openStage, outcomes, type Player, type Stage } from '../support/rounds.ts'
 
 let stage: Stage
@@ -18,7 +18,7 @@ beforeEach(async () => {
   next = await board.player()
 })
 
-const ENDS: [string, (player: Player, round: Round) => Promise<Exception[]>][] = [
+const ENDS: [string, (player: Player, round: Round) => Promise<Leftover[]>][] = [
   ['complete', (player, round) => player.complete(round)],
   ['fail', (player, round) => player.fail([round], 1_000, 'too late')],
   ['bury', (player, round) => player.fail([round], null, 'too late')],
@@ -35,11 +35,11 @@ async function everything() {
   return { jobs: await rows('jobs'), payloads: await rows('payloads'), morgue: await rows('morgue') }
 }
 
-async function changesNothing(end: () => Promise<Exception[]>): Promise<void> {
+async function changesNothing(end: () => Promise<Leftover[]>): Promise<void> {
   const before = await everything()
-  const exceptions = await end()
-  expect(outcomes(exceptions)).toEqual(['a lost'])
-  expect(exceptions[0]).toMatchObject({ shard: null, lane: null, performIn: null })
+  const leftovers = await end()
+  expect(outcomes(leftovers)).toEqual(['a lost'])
+  expect(leftovers[0]).toMatchObject({ shard: null, lane: null, performIn: null })
   expect(await everything()).toEqual(before)
 }
 

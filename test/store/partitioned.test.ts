@@ -83,7 +83,7 @@ test('P3 a call that completes rounds of two partitions ends each where it lies'
     failures: [],
   })
   const done = [ended(board.queueId, both), ended(other.queueId, others)]
-  expect((await exchange(stage.database, player.processId, done, [])).exceptions).toEqual([])
+  expect((await exchange(stage.database, player.processId, done, [])).leftovers).toEqual([])
   expect([await board.countJobs(), await board.countPayloads()]).toEqual([20, 40])
   expect([await other.countJobs(), await other.countPayloads()]).toEqual([25, 50])
 })

@@ -122,9 +122,9 @@ describe('P7 an end that meets an uncommitted push does not wait', () => {
     })
     await producer.query('COMMIT')
     await keeper.query('SELECT pg_advisory_unlock(4712)')
-    const exceptions = await counted
+    const leftovers = await counted
     await stage.query('DROP TRIGGER stop ON lockstep.jobs; DROP FUNCTION lockstep.stop')
-    expect(outcomes(exceptions)).toEqual(['a again', 'b held'])
+    expect(outcomes(leftovers)).toEqual(['a again', 'b held'])
     expect(await board.job('b')).toMatchObject({ crashes: 0, claimed_by: player.processId })
   })
 
@@ -180,14 +180,14 @@ describe('an end whose snapshot is older than its locks', () => {
   test('P5 sees a push that was committed in between', async () => {
     await board.push({ id: 'a', payload: 'v', score: 1 }, { id: 'b', payload: 'v', score: 1 })
     const { rounds } = await player.claim()
-    const exceptions = await gate.during(
+    const leftovers = await gate.during(
       (session) => player.on(session).complete(...rounds),
       async () => {
         await board.push({ id: 'a', payload: 'v', score: 2, performIn: FUTURE })
         await board.push({ id: 'b', payload: 'w', score: 2, performIn: FUTURE })
       },
     )
-    expect(outcomes(exceptions)).toEqual(['a again', 'b again'])
+    expect(outcomes(leftovers)).toEqual(['a again', 'b again'])
     expect(await board.set('a')).toEqual(['v[2]'])
     expect(await board.set('b')).toEqual(['w[2]'])
     expect(await board.job('a')).toMatchObject({ performIn: FUTURE, claimed_by: null })
@@ -198,14 +198,14 @@ describe('an end whose snapshot is older than its locks', () => {
     const round = await player.take()
     const heir = await board.player()
     let rescued = round
-    const exceptions = await gate.during(
+    const leftovers = await gate.during(
       (session) => player.on(session).complete(round),
       async () => {
         await stage.expire(player.processId)
         rescued = await heir.take()
       },
     )
-    expect(outcomes(exceptions)).toEqual(['a lost'])
+    expect(outcomes(leftovers)).toEqual(['a lost'])
     expect(await board.job('a')).toMatchObject({ claimed_by: heir.processId, fence: rescued.fence })
     expect(await heir.complete(rescued)).toEqual([])
   })
@@ -214,14 +214,14 @@ describe('an end whose snapshot is older than its locks', () => {
     await board.push({ id: 'a', payload: 'v' })
     const round = await player.take()
     const heir = await board.player()
-    const exceptions = await gate.during(
+    const leftovers = await gate.during(
       (session) => player.on(session).fail([round], 1_000),
       async () => {
         await stage.expire(player.processId)
         await heir.release(await heir.take())
       },
     )
-    expect(outcomes(exceptions)).toEqual(['a lost'])
+    expect(outcomes(leftovers)).toEqual(['a lost'])
     expect(await board.job('a')).toMatchObject({ claimed_by: null, retry_count: -1, crashes: 1 })
     await heir.take()
   })
@@ -229,11 +229,11 @@ describe('an end whose snapshot is older than its locks', () => {
   test('R7 P5 a death spares what was pushed in between', async () => {
     await board.push({ id: 'a', payload: 'v', score: 5 })
     const round = await player.take()
-    const exceptions = await gate.during(
+    const leftovers = await gate.during(
       (session) => player.on(session).fail([round], null),
       () => board.push({ id: 'a', payload: 'v', score: 1 }).then(() => {}),
     )
-    expect(outcomes(exceptions)).toEqual(['a again'])
+    expect(outcomes(leftovers)).toEqual(['a again'])
     expect(await board.set('a')).toEqual(['v[1]'])
     expect(await board.dead('a')).toMatchObject([{ payload: 'v', score: 5 }])
   })

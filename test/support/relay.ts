@@ -11,7 +11,7 @@ export class Relay {
   readonly #push: (session: pg.Client) => Promise<unknown>
   readonly #watch: pg.Client
   #sessions: readonly { client: pg.Client; pid: number }[] = []
-  #running = true
+  #inFlight = true
   #done: Promise<void> = Promise.resolve()
 
   /** `push` pushes into the row; `watch` is a session to look on with. */
@@ -28,13 +28,13 @@ export class Relay {
   }
 
   async stop(): Promise<void> {
-    this.#running = false
+    this.#inFlight = false
     await this.#done
   }
 
   async #run(): Promise<void> {
     let holder = 0
-    for (; this.#running; holder = 1 - holder) {
+    for (; this.#inFlight; holder = 1 - holder) {
       const pushed = this.#begin(1 - holder)
       while (!(await this.#waits(1 - holder)));
       await this.#sessions[holder]!.client.query('COMMIT')

@@ -10,7 +10,7 @@ import { exchange } from '../../src/store/exchange.ts'
 import { loadPayloads } from '../../src/store/load.ts'
 import { lookAtProcesses, registerProcess, removeSilent } from '../../src/store/process.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
-import { complete, crash, type Exception, fail, release } from '../../src/store/settle.ts'
+import { complete, crash, fail, type Leftover, release } from '../../src/store/settle.ts'
 import { createDatabase } from './database.ts'
 import { prepareTables, type TableLayout } from './partitions.ts'
 
@@ -260,17 +260,17 @@ export class Player {
     return (await this.load(rounds[0]!))!
   }
 
-  complete(...rounds: Round[]): Promise<Exception[]> {
+  complete(...rounds: Round[]): Promise<Leftover[]> {
     return complete(this.database, this.#holder(), rounds)
   }
 
   /** As a transactional handler does it: waiting for producers that hold a row. */
-  completeIn(tx: pg.Client, ...rounds: Round[]): Promise<Exception[]> {
+  completeIn(tx: pg.Client, ...rounds: Round[]): Promise<Leftover[]> {
     return complete(this.database, { ...this.#holder(), tx }, rounds)
   }
 
   /** Fails rounds; `retryIn` seconds until the next try, null: the lowest payload dies. */
-  fail(rounds: Round[], retryIn: number | null = 0, error = 'failed'): Promise<Exception[]> {
+  fail(rounds: Round[], retryIn: number | null = 0, error = 'failed'): Promise<Leftover[]> {
     return fail(
       this.database,
       this.#holder(),
@@ -278,12 +278,12 @@ export class Player {
     )
   }
 
-  release(...rounds: Round[]): Promise<Exception[]> {
+  release(...rounds: Round[]): Promise<Leftover[]> {
     return release(this.database, this.#holder(), rounds)
   }
 
   /** Gives rounds back of which it is unknown how they ended. */
-  crash(...rounds: Round[]): Promise<Exception[]> {
+  crash(...rounds: Round[]): Promise<Leftover[]> {
     return crash(this.database, this.#holder(), rounds)
   }
 
@@ -300,8 +300,8 @@ export function shown(rounds: readonly Round[]): string[] {
 }
 
 /** `id outcome` of each exception. */
-export function outcomes(exceptions: readonly Exception[]): string[] {
-  return exceptions.map(({ id, outcome }) => `${id} ${outcome}`).sort()
+export function outcomes(leftovers: readonly Leftover[]): string[] {
+  return leftovers.map(({ id, outcome }) => `${id} ${outcome}`).sort()
 }
 
 /** The server's name for a session. Ask while it is idle. */

@@ -26,7 +26,7 @@ export interface WorkerProcessOptions {
   readonly worker?: {
     slots?: number
     lease?: number
-    heartbeat?: number
+    rebalanceInterval?: number
     poll?: number
     killOnLeaseEnd?: boolean
   }
@@ -53,7 +53,7 @@ const OBSERVED = [
   'rescued',
   'refused',
   'leaseLost',
-  'dealt',
+  'rebalanced',
   'outdated',
 ] as const
 const RETRY_IN = 0.05

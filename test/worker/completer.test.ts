@@ -5,8 +5,8 @@ import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
 import { ServerClock } from '../../src/worker/schedule/server-clock.ts'
 import { Shard } from '../../src/worker/schedule/shard.ts'
 import { Timetable } from '../../src/worker/schedule/timetable.ts'
-import { Exchange } from '../../src/worker/settling/batcher.ts'
-import { type Claimant, Settlements } from '../../src/worker/settling/completer.ts'
+import { Batcher } from '../../src/worker/settling/batcher.ts'
+import { type Claimant, Completer } from '../../src/worker/settling/completer.ts'
 import type { Outcome } from '../../src/worker/settling/outcome.ts'
 import { type Board, openStage, type Player, type Stage, until } from '../support/rounds.ts'
 
@@ -40,8 +40,8 @@ function settling(holds = true) {
   }
   const { database } = stage
   const timetable = new Timetable(new ServerClock())
-  const settlements = new Settlements(database, new Exchange(database), timetable, silentLogger, observer)
-  return { settlements, timetable, events }
+  const completer = new Completer(database, new Batcher(database), timetable, silentLogger, observer)
+  return { completer, timetable, events }
 }
 
 function servedOf({ queue, queueId }: Board): ServedQueue {
@@ -66,11 +66,11 @@ test.each([
     const round = await player.take()
     await player.complete(round)
 
-    const { settlements, events } = settling(holds)
-    await settlements.start()
-    settlements.settle(claimantOf(board, player), { ...NOTHING, completed: [round] }, true)
-    await settlements.drain(10_000)
-    await settlements.stop()
+    const { completer, events } = settling(holds)
+    await completer.start()
+    completer.settle(claimantOf(board, player), { ...NOTHING, completed: [round] }, true)
+    await completer.drain(10_000)
+    await completer.stop()
     expect(events).toEqual([`${told} a`, 'ended a'])
   },
 )
@@ -85,15 +85,15 @@ test('P3 R6 R15: one outcome that can’t be stored keeps none of those that go 
   await stage.query(`
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not this one'; END $$;
     CREATE TRIGGER refuse BEFORE UPDATE ON lockstep.jobs FOR EACH ROW WHEN (old.id = 'bad') EXECUTE FUNCTION refuse()`)
-  const { settlements, events } = settling()
-  await settlements.start()
+  const { completer, events } = settling()
+  await completer.start()
   const outcomes: Partial<Outcome>[] = [
     { completed: [completed!] },
     { failed: [failure(failed!)] },
     { failed: [failure(bad!)] },
     { released: [released!] },
   ]
-  for (const outcome of outcomes) settlements.settle(claimantOf(board, player), { ...NOTHING, ...outcome })
+  for (const outcome of outcomes) completer.settle(claimantOf(board, player), { ...NOTHING, ...outcome })
   await until(() =>
     expect(events.toSorted()).toEqual(
       [
@@ -111,8 +111,8 @@ test('P3 R6 R15: one outcome that can’t be stored keeps none of those that go 
   expect(await board.job('bad')).toMatchObject({ claimed_by: player.processId })
 
   await stage.query('DROP TRIGGER refuse ON lockstep.jobs')
-  await settlements.drain(10_000)
-  await settlements.stop()
+  await completer.drain(10_000)
+  await completer.stop()
   expect(await board.job('bad')).toMatchObject({ retry_count: 0, error: 'no bad', claimed_by: null })
 })
 
@@ -125,15 +125,15 @@ test('R7: deaths that go together are each stored, though the row in the morgue 
   const tx = await stage.transaction()
   await tx.query('SELECT FROM lockstep.morgue FOR UPDATE')
   await board.push(...ids.map((id) => ({ id })))
-  const { settlements, events } = settling()
-  await settlements.start()
+  const { completer, events } = settling()
+  await completer.start()
   for (const round of (await player.claim({ batchSize: 20 })).rounds)
-    settlements.settle(claimantOf(board, player), { ...NOTHING, failed: [failure(round, null)] })
+    completer.settle(claimantOf(board, player), { ...NOTHING, failed: [failure(round, null)] })
   await until(() => expect(events.filter((event) => event.startsWith('failed'))).toHaveLength(19))
   expect(await board.job('id 7')).toMatchObject({ claimed_by: player.processId })
   await tx.query('COMMIT')
-  await settlements.drain(10_000)
-  await settlements.stop()
+  await completer.drain(10_000)
+  await completer.stop()
   expect(await board.countJobs()).toBe(0)
   for (const id of ids) expect(await board.dead(id)).toMatchObject([{ error: `no ${id}` }])
 })
@@ -148,19 +148,19 @@ test('P8: what waits again in a shard that others have by now is told to them, t
   const heard: (string | undefined)[] = []
   session.on('notification', ({ payload }) => heard.push(payload))
   await session.query('LISTEN lockstep')
-  const { settlements, timetable } = settling()
+  const { completer, timetable } = settling()
   const claimant = claimantOf(board, player)
   const [a, b, c] = rounds as [Round, Round, Round]
-  settlements.settle(claimant, { completed: [c], failed: [failure(a), failure(b, 60)], released: [d!] })
-  await settlements.drain(10_000)
+  completer.settle(claimant, { completed: [c], failed: [failure(a), failure(b, 60)], released: [d!] })
+  await completer.drain(10_000)
   const due = Math.round((await board.job('b')).performIn * 1000)
   await until(() => expect(heard).toEqual([`${board.queueId} 0:0:${due} 0:3:5000000`]))
 
   // Of a shard of our own nobody else need hear.
   timetable.add(new Shard(servedOf(board), 0, undefined))
   await board.push({ id: 'e' })
-  settlements.settle(claimant, { ...NOTHING, released: [await player.take()] })
-  await settlements.drain(10_000)
+  completer.settle(claimant, { ...NOTHING, released: [await player.take()] })
+  await completer.drain(10_000)
   await stage.query(`NOTIFY lockstep, 'end'`)
   await until(() => expect(heard.slice(1)).toEqual(['end']))
 })

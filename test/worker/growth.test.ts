@@ -47,9 +47,9 @@ describe('a worker whose definition names', () => {
     const queue = shop.queue({ shards: 3, perform() {} })
     await shop.lockstep.enqueue(queue, { id: 'a' })
     const worker = shop.create({ queues: [redefined(queue, 8)] })
-    const dealt = next(worker, 'dealt')
+    const rebalanced = next(worker, 'rebalanced')
     await worker.start()
-    expect(await dealt).toEqual({ shards: 8 })
+    expect(await rebalanced).toEqual({ shards: 8 })
     expect(await rowOf(queue)).toMatchObject({ shards: 8 })
     expect(infos).toEqual([{ queue: queue.name, was: 3, shards: 8 }])
     expect(shop.warnings).toEqual([])
@@ -59,9 +59,9 @@ describe('a worker whose definition names', () => {
     const queue = shop.queue({ shards: 8, perform() {} })
     await shop.lockstep.enqueue(queue, { id: 'a' })
     const worker = shop.create({ queues: [redefined(queue, 3)] })
-    const dealt = next(worker, 'dealt')
+    const rebalanced = next(worker, 'rebalanced')
     await worker.start()
-    expect(await dealt).toEqual({ shards: 8 })
+    expect(await rebalanced).toEqual({ shards: 8 })
     expect(await rowOf(queue)).toMatchObject({ shards: 8 })
     expect(infos).toEqual([])
     expect(shop.warnings).toEqual([
@@ -76,9 +76,9 @@ describe('a worker whose definition names', () => {
     const queue = shop.queue({ shards, perform() {} })
     await shop.lockstep.enqueue(queue, { id: 'a' })
     const worker = shop.create({ queues: [redefined(queue)] })
-    const dealt = next(worker, 'dealt')
+    const rebalanced = next(worker, 'rebalanced')
     await worker.start()
-    expect(await dealt).toEqual({ shards })
+    expect(await rebalanced).toEqual({ shards })
     expect(await rowOf(queue)).toMatchObject({ shards })
     expect([infos, shop.warnings]).toEqual([[], []])
   })
@@ -88,7 +88,7 @@ test('of workers that start at once, one grows the queue, and all share it', asy
   const queue = shop.queue({ shards: 2, perform() {} })
   await shop.lockstep.enqueue(queue, { id: 'a' })
   const workers = await Promise.all(
-    Array.from({ length: 3 }, () => shop.work({ queues: [redefined(queue, 6)], heartbeat: 50 })),
+    Array.from({ length: 3 }, () => shop.work({ queues: [redefined(queue, 6)], rebalanceInterval: 50 })),
   )
   await eventually(async () => {
     const held = await Promise.all(workers.map(({ processId }) => shardsHeld(shop, processId, queue)))
@@ -98,14 +98,14 @@ test('of workers that start at once, one grows the queue, and all share it', asy
   expect(infos).toEqual([{ queue: queue.name, was: 2, shards: 6 }])
 })
 
-test('whoever serves the queue hears that it grew, and does not wait for a heartbeat', async () => {
+test('whoever serves the queue hears that it grew, and does not wait for a rebalance interval', async () => {
   const queue = shop.queue({ shards: 2, perform() {} })
-  const worker = await shop.work({ queues: [queue], heartbeat: 60_000 })
+  const worker = await shop.work({ queues: [queue], rebalanceInterval: 60_000 })
   await shop.idle(queue)
-  const dealt = next(worker, 'dealt')
+  const rebalanced = next(worker, 'rebalanced')
   const served = new ServedQueue(redefined(queue, 7), (await rowOf(queue)).id)
   await growQueues(new Database(shop.pool, 'lockstep'), [served], shop.logger)
-  expect(await dealt).toEqual({ shards: 7 })
+  expect(await rebalanced).toEqual({ shards: 7 })
 })
 
 test('P3: what is pushed by the number before, and committed after, is performed', async () => {
@@ -120,9 +120,9 @@ test('P3: what is pushed by the number before, and committed after, is performed
     { tx: producer },
   )
   const worker = shop.create({ queues: [redefined(queue, 16)] })
-  const dealt = next(worker, 'dealt')
+  const rebalanced = next(worker, 'rebalanced')
   await worker.start()
-  expect(await dealt).toEqual({ shards: 16 })
+  expect(await rebalanced).toEqual({ shards: 16 })
   await producer.query('COMMIT')
   await eventually(() => expect(done.toSorted()).toEqual(IDS.toSorted()))
 })
@@ -153,7 +153,7 @@ test('P1 P2 P3: a queue grows and grows again while producers and workers are at
   const perform = recorder.around(() => new Promise((resolve) => setTimeout(resolve, Math.random() * 3)))
   const queue = shop.queue({ shards: 2, batchSize: 3, perform })
   const work = async (shards: number) => {
-    const worker = shop.create({ queues: [redefined(queue, shards)], slots: 3, heartbeat: 100 })
+    const worker = shop.create({ queues: [redefined(queue, shards)], slots: 3, rebalanceInterval: 100 })
     recorder.hear(worker)
     await worker.start()
     return worker

@@ -213,9 +213,9 @@ test('P1: a claim answered after the process became somebody new holds, and is s
 
   // Its locks gone too, the worker looks at its shards as if they were new.
   await eventually(() => expect(recorder.ids.sort()).toEqual(ids.sort()))
-  const dealt = next(worker, 'dealt')
+  const rebalanced = next(worker, 'rebalanced')
   expect(await terminate(shop, 'lock')).toBe(1)
-  await dealt
+  await rebalanced
   await shop.idle(queue)
   gate.open()
   await eventually(async () => expect(await shop.jobs(queue)).toBe(0))

@@ -46,7 +46,7 @@ function queueOf(shards: number): Queue {
 }
 
 function create(...queues: Queue[]): Worker {
-  const worker = lockstep.createWorker({ queues, slots: 1, heartbeat: 100, shutdownTimeout: 100 })
+  const worker = lockstep.createWorker({ queues, slots: 1, rebalanceInterval: 100, shutdownTimeout: 100 })
   workers.push(worker)
   return worker
 }
@@ -139,8 +139,8 @@ describe('a worker whose shards need more locks than the server has room for', (
     )
     expect(new Set(told)).toEqual(new Set([await failure]))
     expect(Math.max(...most)).toBe(0)
-    const dealt = new Promise((resolve) => worker.once('dealt', resolve))
+    const rebalanced = new Promise((resolve) => worker.once('rebalanced', resolve))
     await lockstep.reshard(queue, 10)
-    expect(await dealt).toEqual({ shards: 10 })
+    expect(await rebalanced).toEqual({ shards: 10 })
   })
 })

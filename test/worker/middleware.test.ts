@@ -185,7 +185,7 @@ test('a listener that throws does so outside the worker: the job is completed, a
     expect(uncaught.errors).toEqual([new Error('listening to a start'), new Error('listening to an end')])
     expect(refused).toEqual([])
   } finally {
-    uncaught.giveBack()
+    uncaught.restore()
   }
 })
 
@@ -197,7 +197,7 @@ function takeUncaught() {
   process.on('uncaughtException', (error) => errors.push(error))
   return {
     errors,
-    giveBack() {
+    restore() {
       process.removeAllListeners('uncaughtException')
       for (const other of others) process.on('uncaughtException', other)
     },

@@ -28,7 +28,12 @@ test('P3: a worker that a later release no longer serves takes nothing new, stor
       return gate.opened
     },
   })
-  const worker = await shop.work({ queues: [queue], slots: 1, heartbeat: 60_000, shutdownTimeout: 60_000 })
+  const worker = await shop.work({
+    queues: [queue],
+    slots: 1,
+    rebalanceInterval: 60_000,
+    shutdownTimeout: 60_000,
+  })
   const started = next(worker, 'started')
   await shop.lockstep.enqueue(queue, { id: 'a' })
   await started
@@ -49,7 +54,7 @@ test('P3: a worker that a later release no longer serves takes nothing new, stor
 test('one that compares just when it is told does so again', async () => {
   const queue = shop.queue({ perform() {} })
   // It looks at other processes once a lease, too.
-  const worker = await shop.work({ queues: [queue], heartbeat: 60_000, lease: 60_000 })
+  const worker = await shop.work({ queues: [queue], rebalanceInterval: 60_000, lease: 60_000 })
   // A job in a shard that went: to move it is the last thing of a comparison.
   await shop.lockstep.enqueue(queue, { id: 'stray', performIn: Date.now() + 3_600_000 })
   const holder = await shop.session()
@@ -73,9 +78,9 @@ async function waiting(): Promise<string[]> {
   return rows.map(({ query }) => query)
 }
 
-test('a worker whose heartbeat alone tells it stops too; one that is still served goes on', async () => {
+test('a worker whose rebalance interval alone tells it stops too; one that is still served goes on', async () => {
   const queue = shop.queue({ perform() {} })
-  const worker = await shop.work({ queues: [queue], heartbeat: 50 })
+  const worker = await shop.work({ queues: [queue], rebalanceInterval: 50 })
   await migratedByLater(SERIAL)
   const completed = next(worker, 'completed')
   await shop.lockstep.enqueue(queue, { id: 'a' })
@@ -90,7 +95,11 @@ test('a worker whose heartbeat alone tells it stops too; one that is still serve
 })
 
 test('a worker whose comparison a later release has made impossible stops, too', async () => {
-  const worker = await shop.work({ queues: [shop.queue({ perform() {} })], heartbeat: 60_000, lease: 60_000 })
+  const worker = await shop.work({
+    queues: [shop.queue({ perform() {} })],
+    rebalanceInterval: 60_000,
+    lease: 60_000,
+  })
   const outdated = next(worker, 'outdated')
   await shop.sql('ALTER TABLE lockstep.queues RENAME COLUMN paused_at TO resting_since')
   await migratedByLater(SERIAL + 1)

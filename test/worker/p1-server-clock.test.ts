@@ -7,7 +7,7 @@ import { next, useWorkshop } from '../support/workshop.ts'
 const shop = useWorkshop()
 
 const LEASE = 1_000
-const HEARTBEAT = 100
+const REBALANCE_INTERVAL = 100
 
 /** A jump of the server's clock, as comparisons with it see it: the ends of all leases jump the other way. */
 async function jump(by: string, until: Promise<unknown>): Promise<void> {
@@ -28,7 +28,7 @@ test.each(['1 hour', '-1 hour'])(
       shards: 1,
       perform: recorder.around(() => new Promise((end) => setTimeout(end, 2.5 * LEASE))),
     })
-    const options = { queues: [queue], lease: LEASE, heartbeat: HEARTBEAT, poll: 50 }
+    const options = { queues: [queue], lease: LEASE, rebalanceInterval: REBALANCE_INTERVAL, poll: 50 }
     const workers = [await shop.work(options), await shop.work(options)]
     const lost: unknown[] = []
     for (const worker of workers) worker.on('leaseLost', (event) => lost.push(event))
@@ -53,7 +53,7 @@ test('P1: a dead process whose lease ends in an hour, by the server’s clock, k
   await shop.sql('UPDATE lockstep.jobs SET claimed_by = $1, claimed_at = clock_timestamp()', [
     dead!.process_id,
   ])
-  const worker = shop.create({ queues: [queue], heartbeat: HEARTBEAT })
+  const worker = shop.create({ queues: [queue], rebalanceInterval: REBALANCE_INTERVAL })
   const rescued = next(worker, 'rescued')
   const startedAt = performance.now()
   await worker.start()

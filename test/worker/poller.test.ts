@@ -4,7 +4,7 @@ import { Database } from '../../src/postgres/database.ts'
 import { compare } from '../../src/store/comparison.ts'
 import { ServedQueues } from '../../src/worker/assignment/served-queues.ts'
 import { ShardLocks } from '../../src/worker/assignment/shard-locks.ts'
-import { Lookout } from '../../src/worker/discovery/poller.ts'
+import { Poller } from '../../src/worker/discovery/poller.ts'
 import { Bell } from '../../src/worker/lifecycle/bell.ts'
 import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
 import { ServerClock } from '../../src/worker/schedule/server-clock.ts'
@@ -15,7 +15,7 @@ import { eventually, useWorkshop } from '../support/workshop.ts'
 const shop = useWorkshop()
 const POLL = 1_000
 
-/** A lookout that comes to rest, as the only one of its queue. */
+/** A poller that comes to rest, as the only one of its queue. */
 async function resting(hears: () => boolean = () => true) {
   const queue = shop.queue({ shards: 1, perform() {} })
   const database = new Database(shop.pool, 'lockstep')
@@ -36,7 +36,7 @@ async function resting(hears: () => boolean = () => true) {
   )
   await locks.start()
   shop.later(() => locks.stop())
-  const lookout = new Lookout({
+  const poller = new Poller({
     database,
     timetable,
     locks,
@@ -47,63 +47,63 @@ async function resting(hears: () => boolean = () => true) {
     processId: () => 1,
     onFailure: () => {},
   })
-  await lookout.start()
-  shop.later(() => lookout.stop())
+  await poller.start()
+  shop.later(() => poller.stop())
   await shop.idle(queue)
   const push = (id: string) =>
     shop.sql(`SELECT set_config('lockstep.wake', 'off', true), lockstep.enqueue($1, $2)`, [queue.name, id])
   const knows = () => timetable.hasDue
-  return { lookout, database, push, knows, queue }
+  return { poller, database, push, knows, queue }
 }
 
 test('P8: a full look that is due at rest goes along with a comparison, and what it finds is known', async () => {
-  const { lookout, database, push, knows } = await resting()
+  const { poller, database, push, knows } = await resting()
   await push('a')
   const shards = await eventually(() => {
-    const due = lookout.surveyAlong()
+    const due = poller.fullScanAlong()
     expect(due).toHaveLength(1)
     return due
   })
-  expect(lookout.surveyAlong()).toEqual([])
+  expect(poller.fullScanAlong()).toEqual([])
   const { heads } = await compare(database, { names: [], processId: 1, shards })
   expect(heads).toMatchObject([{ ...shards[0], lane: 0 }])
-  lookout.surveyAnswered(heads, 1)
+  poller.fullScanAnswered(heads, 1)
   expect(knows()).toBe(true)
 })
 
 test('P8: one that is asked for while another goes along is made, whatever that one answers', async () => {
-  const { lookout, push, knows } = await resting()
-  await eventually(() => expect(lookout.surveyAlong()).toHaveLength(1))
+  const { poller, push, knows } = await resting()
+  await eventually(() => expect(poller.fullScanAlong()).toHaveLength(1))
   await push('a')
-  lookout.surveySoon()
-  lookout.surveyAnswered([], 1)
+  poller.fullScanSoon()
+  poller.fullScanAnswered([], 1)
   await eventually(() => expect(knows()).toBe(true), POLL / 2)
 })
 
 test('P8: one that goes along in vain is made by itself', async () => {
-  const { lookout, push, knows } = await resting()
-  await eventually(() => expect(lookout.surveyAlong()).toHaveLength(1))
+  const { poller, push, knows } = await resting()
+  await eventually(() => expect(poller.fullScanAlong()).toHaveLength(1))
   await push('a')
-  lookout.surveyFailed()
+  poller.fullScanFailed()
   await eventually(() => expect(knows()).toBe(true), POLL / 2)
 })
 
 test('one that took long goes by itself: comparisons must not', async () => {
-  const { lookout } = await resting()
-  await eventually(() => expect(lookout.surveyAlong()).toHaveLength(1))
-  lookout.surveyAnswered([], POLL)
+  const { poller } = await resting()
+  await eventually(() => expect(poller.fullScanAlong()).toHaveLength(1))
+  poller.fullScanAnswered([], POLL)
   const later = performance.now() + 1.5 * POLL
   await eventually(() => {
-    expect(lookout.surveyAlong()).toEqual([])
+    expect(poller.fullScanAlong()).toEqual([])
     expect(performance.now()).toBeGreaterThan(later)
   })
 })
 
 test('P8: where wake-ups are not heard, a worker looks by itself at each poll interval', async () => {
-  const { lookout, push, knows } = await resting(() => false)
+  const { poller, push, knows } = await resting(() => false)
   const rested = performance.now() + 2.5 * POLL
   await eventually(() => expect(performance.now()).toBeGreaterThan(rested))
-  expect(lookout.surveyAlong()).toEqual([])
+  expect(poller.fullScanAlong()).toEqual([])
   await push('a')
   await eventually(() => expect(knows()).toBe(true), 1.5 * POLL)
 })

@@ -51,7 +51,7 @@ describe.skipIf(!hasPgBouncer())('where a pooler’s sessions are SERIALIZABLE b
         levels.push(rows[0].transaction_isolation)
       },
     })
-    const worker = shop.create({ queues: [plain, transactional], poll: 50, heartbeat: 50 }, lockstep)
+    const worker = shop.create({ queues: [plain, transactional], poll: 50, rebalanceInterval: 50 }, lockstep)
     await worker.start()
     for (let round = 0; round < 5; round += 1) {
       const ids = Array.from({ length: 10 }, (_, index) => ({ id: `${round} ${index}` }))

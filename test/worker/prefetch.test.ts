@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { seq } from '../../src/index.ts'
-import { Appetite } from '../../src/worker/schedule/prefetch.ts'
+import { Prefetch } from '../../src/worker/schedule/prefetch.ts'
 import { overlaps } from '../support/checker.ts'
 import { Recorder } from '../support/recorder.ts'
 import { block, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
@@ -213,76 +213,76 @@ describe('jobs in hand', () => {
   })
 })
 
-describe('an appetite', () => {
+describe('an prefetch', () => {
   const rounds = (count: number, size = 10) => Array.from({ length: count }, () => ({ size })) as never
   /** As much as was asked for came, and ended after so many ms. */
-  const eat = (appetite: Appetite, took: number, size = 10) => {
-    const jobs = appetite.jobsFor(1, 1)
-    appetite.satisfied(rounds(jobs, size), jobs, took)
+  const eat = (prefetch: Prefetch, took: number, size = 10) => {
+    const jobs = prefetch.jobsFor(1, 1)
+    prefetch.satisfied(rounds(jobs, size), jobs, took)
     return jobs
   }
 
   test('grows while all of it ends quickly, up to a thousand jobs, two hundred of a lane', () => {
-    const appetite = new Appetite(3)
-    const asked = Array.from({ length: 9 }, () => eat(appetite, 3))
+    const prefetch = new Prefetch(3)
+    const asked = Array.from({ length: 9 }, () => eat(prefetch, 3))
     expect(asked).toEqual([3, 6, 12, 24, 48, 96, 192, 200, 200])
-    for (let turn = 0; turn < 9; turn += 1) eat(appetite, 3)
-    expect([2, 8].map((lanes) => appetite.jobsFor(lanes, 1))).toEqual([200, 125])
-    expect(new Appetite(5_000).jobsFor(1, 1)).toBe(5_000)
+    for (let turn = 0; turn < 9; turn += 1) eat(prefetch, 3)
+    expect([2, 8].map((lanes) => prefetch.jobsFor(lanes, 1))).toEqual([200, 125])
+    expect(new Prefetch(5_000).jobsFor(1, 1)).toBe(5_000)
   })
 
   test('grows by as much as takes 5 ms, eight times at once at most', () => {
-    const appetite = new Appetite(1)
-    expect([1, 0.01, 2.5, 4.9].map((took) => eat(appetite, took))).toEqual([1, 5, 40, 80])
-    expect(appetite.jobsFor(1, 1)).toBe(160)
+    const prefetch = new Prefetch(1)
+    expect([1, 0.01, 2.5, 4.9].map((took) => eat(prefetch, took))).toEqual([1, 5, 40, 80])
+    expect(prefetch.jobsFor(1, 1)).toBe(160)
   })
 
   test('is shared by the lanes that have something due, and grows by what came of each', () => {
-    const appetite = new Appetite(1)
-    for (let turn = 0; turn < 6; turn += 1) eat(appetite, 3)
-    expect([1, 4, 10, 1_000].map((lanes) => appetite.jobsFor(lanes, 1))).toEqual([64, 16, 7, 1])
-    appetite.satisfied(rounds(16), 16, 3)
-    expect(appetite.jobsFor(1, 1)).toBe(80)
+    const prefetch = new Prefetch(1)
+    for (let turn = 0; turn < 6; turn += 1) eat(prefetch, 3)
+    expect([1, 4, 10, 1_000].map((lanes) => prefetch.jobsFor(lanes, 1))).toEqual([64, 16, 7, 1])
+    prefetch.satisfied(rounds(16), 16, 3)
+    expect(prefetch.jobsFor(1, 1)).toBe(80)
   })
 
   test('is a batch for each slot that could begin at once', () => {
-    expect(new Appetite(3).jobsFor(1, 4)).toBe(12)
-    expect(new Appetite(3).jobsFor(1, 100)).toBe(300)
-    expect(new Appetite(3).jobsFor(5, 1_000)).toBe(200)
+    expect(new Prefetch(3).jobsFor(1, 4)).toBe(12)
+    expect(new Prefetch(3).jobsFor(1, 100)).toBe(300)
+    expect(new Prefetch(3).jobsFor(5, 1_000)).toBe(200)
   })
 
   test('does not grow where there was less than it asked for, and shrinks when handlers are slow', () => {
-    const appetite = new Appetite(1)
-    eat(appetite, 3)
-    appetite.satisfied(rounds(1), 2, 3)
-    expect(eat(appetite, 10)).toBe(2)
-    expect(eat(appetite, 3)).toBe(2)
-    expect(eat(appetite, 30)).toBe(4)
-    expect(eat(appetite, 3)).toBe(2)
-    expect(eat(appetite, 60)).toBe(4)
-    expect(appetite.jobsFor(1, 1)).toBe(1)
+    const prefetch = new Prefetch(1)
+    eat(prefetch, 3)
+    prefetch.satisfied(rounds(1), 2, 3)
+    expect(eat(prefetch, 10)).toBe(2)
+    expect(eat(prefetch, 3)).toBe(2)
+    expect(eat(prefetch, 30)).toBe(4)
+    expect(eat(prefetch, 3)).toBe(2)
+    expect(eat(prefetch, 60)).toBe(4)
+    expect(prefetch.jobsFor(1, 1)).toBe(1)
   })
 
   test('is small for large payloads', () => {
-    const appetite = new Appetite(1)
-    for (let hand = 0; hand < 12; hand += 1) eat(appetite, 1)
-    expect(eat(appetite, 1, 1_000_000)).toBe(200)
-    expect(eat(appetite, 1, 10_000_000)).toBe(2)
-    expect(appetite.jobsFor(1, 1)).toBe(1)
+    const prefetch = new Prefetch(1)
+    for (let hand = 0; hand < 12; hand += 1) eat(prefetch, 1)
+    expect(eat(prefetch, 1, 1_000_000)).toBe(200)
+    expect(eat(prefetch, 1, 10_000_000)).toBe(2)
+    expect(prefetch.jobsFor(1, 1)).toBe(1)
   })
 
   test('asks for less than a batch where no more of one would come with an answer', () => {
-    const appetite = new Appetite(100)
-    expect(appetite.batch).toBe(100)
-    appetite.satisfied(rounds(100, 400_000), 100, 100)
-    expect([appetite.batch, appetite.jobsFor(1, 1)]).toEqual([10, 10])
+    const prefetch = new Prefetch(100)
+    expect(prefetch.batch).toBe(100)
+    prefetch.satisfied(rounds(100, 400_000), 100, 100)
+    expect([prefetch.batch, prefetch.jobsFor(1, 1)]).toEqual([10, 10])
     const passed = Array.from({ length: 10 }, () => ({ size: 0, toLoad: true }))
     const come = Array.from({ length: 10 }, () => ({ size: 100_000, toLoad: false }))
-    appetite.satisfied([...come, ...passed] as never, 20, 100)
-    expect(appetite.batch).toBe(41)
-    appetite.satisfied(passed as never, 10, 100)
-    expect(appetite.batch).toBe(1)
-    appetite.satisfied(rounds(1, 10), 1, 100)
-    expect(appetite.batch).toBe(100)
+    prefetch.satisfied([...come, ...passed] as never, 20, 100)
+    expect(prefetch.batch).toBe(41)
+    prefetch.satisfied(passed as never, 10, 100)
+    expect(prefetch.batch).toBe(1)
+    prefetch.satisfied(rounds(1, 10), 1, 100)
+    expect(prefetch.batch).toBe(100)
   })
 })

@@ -29,7 +29,7 @@ const idOf = async (queue: Queue) => {
 test('P8: a queue whose row was deleted and made again is served under its new number, wake-ups included', async () => {
   const done: string[] = []
   const queue = shop.queue({ shards: 4, perform: (batch) => void done.push(...batch.keys()) })
-  await shop.work({ queues: [queue], heartbeat: 50, poll: 60_000 })
+  await shop.work({ queues: [queue], rebalanceInterval: 50, poll: 60_000 })
   await shop.idle(queue)
   const was = await idOf(queue)
   expect(await locked(was)).toBe(4)
@@ -54,12 +54,12 @@ test('a queue whose row was deleted is made again by those who serve it, and by 
   const done: string[] = []
   const queue = shop.queue({ shards: 2, perform: (batch) => void done.push(...batch.keys()) })
   const workers = [
-    await shop.work({ queues: [queue], heartbeat: 50 }),
-    await shop.work({ queues: [queue], heartbeat: 50 }),
+    await shop.work({ queues: [queue], rebalanceInterval: 50 }),
+    await shop.work({ queues: [queue], rebalanceInterval: 50 }),
   ]
-  const dealt = Promise.all(workers.map((worker) => next(worker, 'dealt')))
+  const rebalanced = Promise.all(workers.map((worker) => next(worker, 'rebalanced')))
   await shop.sql('DELETE FROM lockstep.queues WHERE name = $1', [queue.name])
-  await dealt
+  await rebalanced
   expect(await shop.sql('SELECT shards FROM lockstep.queues WHERE name = $1', [queue.name])).toEqual([
     { shards: 2 },
   ])
@@ -71,7 +71,7 @@ test('P3: what is in work when its queue’s row is made again ends as ever', as
   const gate = new Gate()
   const queue = shop.queue({ shards: 1, perform: () => gate.opened })
   const other = defineQueue('beside it', { shards: 1, perform() {} })
-  const worker = await shop.work({ queues: [queue, other], heartbeat: 50 })
+  const worker = await shop.work({ queues: [queue, other], rebalanceInterval: 50 })
   const started = next(worker, 'started')
   await shop.lockstep.enqueue(queue, { id: 'a' })
   await started

@@ -37,7 +37,7 @@ test.each([
   const queue = shop.queue({ perform() {} })
   const url = new URL(shop.connectionString)
   url.search = search
-  const worker = shop.create({ queues: [queue], heartbeat: 3_000, poll: 3_000 }, open(url.href))
+  const worker = shop.create({ queues: [queue], rebalanceInterval: 3_000, poll: 3_000 }, open(url.href))
   await worker.start()
   // The test's own sessions are ended, too.
   const before = await eventually(direct)

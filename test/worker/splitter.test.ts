@@ -158,7 +158,7 @@ describe('R12: dynamic', () => {
     })
     const first = await shop.work({ queues: [queue], slots: 10 })
     const told: number[] = []
-    first.on('dealt', ({ shards }) => told.push(shards))
+    first.on('rebalanced', ({ shards }) => told.push(shards))
     const long = Array.from({ length: 8 }, (_, id) => `long-${id}`)
     await shop.lockstep.enqueue(
       queue,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { attachSignals, Lockstep, type Queue, type Worker } from '../../src/index.ts'
-import { Exchange } from '../../src/worker/settling/batcher.ts'
+import { Batcher } from '../../src/worker/settling/batcher.ts'
 import { Recorder } from '../support/recorder.ts'
 import { aborted, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 
@@ -118,13 +118,13 @@ describe('R15: a worker that is told to be quiet while it starts', () => {
   ])('has no shard once it has started: another one serves them all (%s)', async (_, hush) => {
     const shards = 8
     const queue = shop.queue({ shards, perform() {} })
-    const other = await shop.work({ queues: [queue], heartbeat: 200 })
-    const late = shop.create({ queues: [queue], heartbeat: 200 })
+    const other = await shop.work({ queues: [queue], rebalanceInterval: 200 })
+    const late = shop.create({ queues: [queue], rebalanceInterval: 200 })
     const taken = vi.fn()
     late.on('started', taken)
     let held = shards
-    other.on('dealt', (dealt) => {
-      held = dealt.shards
+    other.on('rebalanced', (rebalanced) => {
+      held = rebalanced.shards
     })
     const starting = late.start()
     const quiet = hush(late)
@@ -198,11 +198,11 @@ test('R15: what a claim brings whose answer comes after the slots have stopped g
     Array.from({ length: 3_000 }, (_, index) => `id-${index}`),
   )
   const worker = shop.create({ queues: [queue], slots: 1 })
-  const { claim } = Exchange.prototype
-  const answers = vi.spyOn(Exchange.prototype, 'claim')
+  const { claim } = Batcher.prototype
+  const answers = vi.spyOn(Batcher.prototype, 'claim')
   shop.later(() => answers.mockRestore())
   const stopped = new Promise<boolean>((resolve) => {
-    answers.mockImplementation(async function (this: Exchange, ...asked) {
+    answers.mockImplementation(async function (this: Batcher, ...asked) {
       const answer = await claim.apply(this, asked)
       if (recorder.runs.length < 500) return answer
       // The slot is in the middle of what is in hand, and stops while this is on its way.

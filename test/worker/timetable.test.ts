@@ -4,7 +4,7 @@ import type { Claim, Round } from '../../src/store/claim.ts'
 import { Bell } from '../../src/worker/lifecycle/bell.ts'
 import type { Lane } from '../../src/worker/schedule/lane.ts'
 import { Portion } from '../../src/worker/schedule/portion.ts'
-import { LONGEST_IN_HAND } from '../../src/worker/schedule/prefetch.ts'
+import { LONGEST_PREFETCHED } from '../../src/worker/schedule/prefetch.ts'
 import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
 import { ServerClock } from '../../src/worker/schedule/server-clock.ts'
 import { Shard } from '../../src/worker/schedule/shard.ts'
@@ -158,9 +158,9 @@ describe('what is in hand of a lane', () => {
     expect([lane.isLow(1_000), lane.candidate.isBegun]).toEqual([false, false])
     lane.take(portion, 2)
     const isLow = lane.isLow(1_000)
-    expect([lane.candidate.isBegun, lane.shard.served.inHand.has(lane)]).toEqual([true, true])
+    expect([lane.candidate.isBegun, lane.shard.served.prefetched.has(lane)]).toEqual([true, true])
     lane.take(portion, 2)
-    expect([lane.hand, lane.candidate.isBegun, lane.shard.served.inHand.has(lane)]).toEqual([
+    expect([lane.hand, lane.candidate.isBegun, lane.shard.served.prefetched.has(lane)]).toEqual([
       [],
       false,
       false,
@@ -171,9 +171,9 @@ describe('what is in hand of a lane', () => {
   test('is claimed ahead, unless its last turn took more than half of the time after which it would have gone back', () => {
     const lane = newLane()
     expect(begin(lane)).toBe(false)
-    vi.advanceTimersByTime(LONGEST_IN_HAND / 2)
+    vi.advanceTimersByTime(LONGEST_PREFETCHED / 2)
     expect(begin(lane)).toBe(true)
-    vi.advanceTimersByTime(LONGEST_IN_HAND / 2 + 1)
+    vi.advanceTimersByTime(LONGEST_PREFETCHED / 2 + 1)
     expect(begin(lane)).toBe(false)
   })
 })

@@ -6,8 +6,8 @@ import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
 const shop = useWorkshop()
 
 /** Its turn, and the end of anybody's lease, do not come within a test. */
-const NEVER: Omit<WorkerOptions, 'queues'> = { heartbeat: 60_000, lease: 600_000 }
-const OFTEN: Omit<WorkerOptions, 'queues'> = { heartbeat: 50, lease: 600_000 }
+const NEVER: Omit<WorkerOptions, 'queues'> = { rebalanceInterval: 60_000, lease: 600_000 }
+const OFTEN: Omit<WorkerOptions, 'queues'> = { rebalanceInterval: 50, lease: 600_000 }
 
 const held = async (queue: Queue, ...workers: readonly Worker[]) =>
   Promise.all(workers.map(async ({ processId }) => (await shardsHeld(shop, processId, queue)).length))

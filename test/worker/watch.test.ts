@@ -2,29 +2,29 @@ import { expect, test } from 'vitest'
 import type { ProcessSight } from '../../src/store/process.ts'
 import { ringOf, untilTurn } from '../../src/worker/assignment/watch.ts'
 
-const HEARTBEAT = 500
+const REBALANCE_INTERVAL = 500
 const NOTHING = { own: false, hears: true }
 /** Some moment of the server's. */
 const NOW = 1_536_323_288_123.4
 
-/** When each process of a ring compares from NOW on, for so many heartbeats, but for those that are dead. */
+/** When each process of a ring compares from NOW on, for so many rebalance intervals, but for those that are dead. */
 function turns(size: number, heartbeats: number, dead: readonly number[] = []): number[] {
   const times: number[] = []
   for (let place = 0; place < size; place += 1) {
     if (dead.includes(place)) continue
     for (let now = NOW; ; ) {
-      now += untilTurn(HEARTBEAT, { size, place }, NOTHING, now)
-      if (now > NOW + heartbeats * HEARTBEAT) break
+      now += untilTurn(REBALANCE_INTERVAL, { size, place }, NOTHING, now)
+      if (now > NOW + heartbeats * REBALANCE_INTERVAL) break
       times.push(now)
     }
   }
   return times.sort((one, other) => one - other)
 }
 
-/** In heartbeats, from NOW to the first turn, and between turns. */
+/** In rebalance intervals, from NOW to the first turn, and between turns. */
 function longestGap(times: readonly number[]): number {
   const gaps = times.map((time, index) => time - (times[index - 1] ?? NOW))
-  return Math.max(...gaps) / HEARTBEAT
+  return Math.max(...gaps) / REBALANCE_INTERVAL
 }
 
 const sight = (processId: number, rest: Partial<ProcessSight> = {}): ProcessSight => ({
@@ -40,12 +40,12 @@ const sight = (processId: number, rest: Partial<ProcessSight> = {}): ProcessSigh
 
 const RINGS = [1, 2, 3, 4, 7, 10, 11, 12, 40]
 
-test.each(RINGS)('of %i processes one compares at least once a heartbeat', (size) => {
+test.each(RINGS)('of %i processes one compares at least once a rebalance interval', (size) => {
   expect(longestGap(turns(size, 50))).toBeLessThanOrEqual(1.1)
 })
 
 test.each(RINGS.slice(1))(
-  'of %i processes one may die, and there is one that compares in two heartbeats',
+  'of %i processes one may die, and there is one that compares in two rebalance intervals',
   (size) => {
     for (let dead = 0; dead < size; dead += 1)
       expect(longestGap(turns(size, 50, [dead]))).toBeLessThanOrEqual(2.1)
@@ -53,7 +53,7 @@ test.each(RINGS.slice(1))(
 )
 
 test.each(RINGS.slice(2))(
-  'of %i processes k may die at once, and one compares in k + 1 heartbeats, or ten',
+  'of %i processes k may die at once, and one compares in k + 1 rebalance intervals, or ten',
   (size) => {
     for (let deaths = 2; deaths < size; deaths += 1) {
       const dead = Array.from({ length: deaths }, (_, place) => place)
@@ -63,7 +63,7 @@ test.each(RINGS.slice(2))(
 )
 
 test.each(RINGS.slice(2))(
-  '%i processes compare together no more often than two, or each every tenth heartbeat',
+  '%i processes compare together no more often than two, or each every tenth rebalance interval',
   (size) => {
     const perHeartbeat = turns(size, 200).length / 200
     expect(perHeartbeat).toBeLessThanOrEqual(Math.max(2, size / 10) + 0.1)
@@ -72,15 +72,15 @@ test.each(RINGS.slice(2))(
 
 test('a timer that is early does not make a process compare twice', () => {
   const ring = { size: 4, place: 2 }
-  const turn = NOW + untilTurn(HEARTBEAT, ring, NOTHING, NOW)
-  expect(untilTurn(HEARTBEAT, ring, NOTHING, turn - 2)).toBeCloseTo(3 * HEARTBEAT + 2)
+  const turn = NOW + untilTurn(REBALANCE_INTERVAL, ring, NOTHING, NOW)
+  expect(untilTurn(REBALANCE_INTERVAL, ring, NOTHING, turn - 2)).toBeCloseTo(3 * REBALANCE_INTERVAL + 2)
 })
 
-test('who has something of its own pending, hears nobody, or is not there, compares at each heartbeat', () => {
+test('who has something of its own pending, hears nobody, or is not there, compares at each comparison', () => {
   const ring = { size: 12, place: 3 }
-  expect(untilTurn(HEARTBEAT, ring, { own: true, hears: true }, NOW)).toBe(HEARTBEAT)
-  expect(untilTurn(HEARTBEAT, ring, { own: false, hears: false }, NOW)).toBe(HEARTBEAT)
-  expect(untilTurn(HEARTBEAT, { size: 12, place: -1 }, NOTHING, NOW)).toBe(HEARTBEAT)
+  expect(untilTurn(REBALANCE_INTERVAL, ring, { own: true, hears: true }, NOW)).toBe(REBALANCE_INTERVAL)
+  expect(untilTurn(REBALANCE_INTERVAL, ring, { own: false, hears: false }, NOW)).toBe(REBALANCE_INTERVAL)
+  expect(untilTurn(REBALANCE_INTERVAL, { size: 12, place: -1 }, NOTHING, NOW)).toBe(REBALANCE_INTERVAL)
 })
 
 test('turns are shared by those that are connected and not quiet', () => {

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { Database } from '../../src/postgres/database.ts'
 import { compare } from '../../src/store/comparison.ts'
-import { FrozenProcesses } from '../../src/worker/maintenance/zombies.ts'
+import { Zombies } from '../../src/worker/maintenance/zombies.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()
-const HEARTBEAT = 500
+const REBALANCE_INTERVAL = 500
 
-test('P8: the session of a process that is gone is ended once it was seen for two heartbeats, whoever looked how often', async () => {
+test('P8: the session of a process that is gone is ended once it was seen for two rebalance intervals, whoever looked how often', async () => {
   const database = new Database(shop.pool, 'lockstep')
   const session = await shop.session()
   await session.query(`SELECT pg_advisory_lock('lockstep.processes'::regclass::oid::integer, 1234567)`)
@@ -15,7 +15,7 @@ test('P8: the session of a process that is gone is ended once it was seen for tw
   const seen = await outlived()
   expect(seen).toMatchObject([{ processId: 1_234_567 }])
 
-  const frozen = new FrozenProcesses(database, shop.logger, HEARTBEAT)
+  const frozen = new Zombies(database, shop.logger, REBALANCE_INTERVAL)
   for (const at of [0, 1, 999]) {
     await frozen.end(seen, at)
     expect(frozen.pending).toBe(true)

@@ -101,7 +101,7 @@ export class Play {
       ended = true
     })
     while (!ended) {
-      await this.#look(feed)
+      await this.#pollDue(feed)
       await Promise.race([gone, this.#pause(LOOK_EVERY)])
     }
     if (!feed.succeeded) throw new Error(`the feed ended with ${feed.ending}`)
@@ -109,11 +109,11 @@ export class Play {
 
   async #drain(feed: Member): Promise<void> {
     const until = performance.now() + DRAIN_TIMEOUT
-    while ((await this.#look(feed)) > 0 && performance.now() < until) await this.#pause(LOOK_EVERY)
+    while ((await this.#pollDue(feed)) > 0 && performance.now() < until) await this.#pause(LOOK_EVERY)
   }
 
   /** Shows how far it is, and returns how many updates wait in the queue. */
-  async #look(feed: Member): Promise<number> {
+  async #pollDue(feed: Member): Promise<number> {
     const { stage, naive, screen, events } = this.#options
     const { applied, waiting } = await countProgress(stage.client, naive)
     screen.show({ sent: sentBy(feed), applied, total: events })

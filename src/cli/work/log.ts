@@ -50,10 +50,10 @@ const SUMMARY_EVERY = 10_000
 /** A line per event worth one, and a summary of the ordinary. Returns what ends it, with a last summary. */
 export function logWorker(worker: Worker, logger: Logger): () => void {
   let shards = -1
-  worker.on('dealt', (event) => {
+  worker.on('rebalanced', (event) => {
     if (event.shards === shards) return
     shards = event.shards
-    logger.info({ event: 'dealt', shards }, `serving ${plural(shards, 'shard')}`)
+    logger.info({ event: 'rebalanced', shards }, `serving ${plural(shards, 'shard')}`)
   })
   worker.on('failed', ({ error, ...event }) =>
     logger.warn({ event: 'failed', ...event, error: describeError(error) }, 'a round failed'),

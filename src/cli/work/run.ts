@@ -98,7 +98,7 @@ function createWorker(lockstep: Lockstep, queues: readonly Queue[], flags: WorkF
 function untilSignal(worker: Worker, starting: Promise<void>, logger: Logger): Promise<number> {
   const once = {
     report: () => worker.report(),
-    giveBack: (timeout?: number) => worker.giveBack(timeout),
+    releaseNow: (timeout?: number) => worker.releaseNow(timeout),
     quiet: () => starting.then(() => worker.quiet()),
     stop: () => starting.then(() => worker.stop()),
   }
@@ -116,7 +116,7 @@ function untilOutdated(worker: Worker, endWatch: () => void): Promise<number> {
     worker.once('outdated', async () => {
       if (await worker.stop()) return resolve(EXIT.outdated)
       // Nothing may be awaited between giving back and the end of the process.
-      worker.giveBack()
+      worker.releaseNow()
       endWatch()
       process.exit(EXIT.outdated)
     })

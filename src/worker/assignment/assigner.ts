@@ -7,7 +7,7 @@ import type { Head } from '../../store/head.ts'
 import { type QueueRow, rehome } from '../../store/queue.ts'
 import { Loop, type Service } from '../lifecycle/service.ts'
 import { SilentProcesses } from '../maintenance/silent.ts'
-import { FrozenProcesses } from '../maintenance/zombies.ts'
+import { Zombies } from '../maintenance/zombies.ts'
 import type { StrandedSessions } from '../membership/stranded.ts'
 import type { ServerClock } from '../schedule/server-clock.ts'
 import { Holdings, type HoldingsOptions } from './holdings.ts'
@@ -16,27 +16,27 @@ import type { ServedQueues } from './served-queues.ts'
 import type { ShardRef } from './splitter.ts'
 import { type Ring, ringOf, untilTurn } from './watch.ts'
 
-/** Strays are moved in chunks of this many jobs, one chunk a heartbeat. */
+/** Strays are moved in chunks of this many jobs, one chunk a rebalance interval. */
 const REHOME_CHUNK = 500
 
-/** A full look that goes along with a comparison (see Lookout). */
-export interface Surveys {
+/** A full look that goes along with a comparison (see Poller). */
+export interface FullScans {
   /** The shards to look at, if a look is due: then one of the others follows. */
-  surveyAlong(): readonly ShardRef[]
+  fullScanAlong(): readonly ShardRef[]
   /** `took`: ms that it took with the comparison. */
-  surveyAnswered(heads: readonly Head[], took: number): void
-  surveyFailed(): void
+  fullScanAnswered(heads: readonly Head[], took: number): void
+  fullScanFailed(): void
 }
 
-export interface DealerOptions extends Omit<HoldingsOptions, 'onFreed'> {
+export interface AssignerOptions extends Omit<HoldingsOptions, 'onFreed'> {
   readonly database: Database
   readonly stranded: StrandedSessions
   readonly queues: ServedQueues
   /** ms between comparisons of a process that is alone. */
-  readonly heartbeat: number
+  readonly rebalanceInterval: number
   readonly logger: Logger
   readonly clock: ServerClock
-  readonly surveys: Surveys
+  readonly fullScans: FullScans
   /** Whether the lease runs: without one nothing is this process's own. */
   alive(): boolean
   /** Whether this process would hear of what others see. */
@@ -49,7 +49,7 @@ export interface DealerOptions extends Omit<HoldingsOptions, 'onFreed'> {
   /** A comparison failed; the next one comes. */
   onFailure(error: unknown): void
   /** Shards came or went; so many are held now. */
-  onDealt(shards: number): void
+  onRebalanced(shards: number): void
   /** Processes or queues are not what they were. */
   onChanged(): void
   /** Other processes are gone, and what they had in work is free. */
@@ -61,14 +61,14 @@ export interface DealerOptions extends Omit<HoldingsOptions, 'onFreed'> {
 /**
  * Keeps this process's part of the shards: it compares live processes and shards, lets go of what is too much, and
  * takes what is free and its own. It does so in its turn (see watch.ts), when others tell of a change, and at
- * each heartbeat where something of its own is pending.
+ * each rebalance interval where something of its own is pending.
  */
-export class Dealer implements Service {
-  readonly #options: DealerOptions
+export class Assigner implements Service {
+  readonly #options: AssignerOptions
   readonly #loop = new Loop(() => this.#pass())
   readonly #holdings: Holdings
   readonly #news: News
-  readonly #frozen: FrozenProcesses
+  readonly #zombies: Zombies
   readonly #silent: SilentProcesses
   #ring: Ring = { size: 1, place: -1 }
   #lockedAs = 0
@@ -81,18 +81,18 @@ export class Dealer implements Service {
   #strays = false
   #failing = false
 
-  constructor(options: DealerOptions) {
-    const { database, logger, heartbeat, onGone } = options
+  constructor(options: AssignerOptions) {
+    const { database, logger, rebalanceInterval, onGone } = options
     this.#options = options
     this.#news = new News(database, logger)
     this.#holdings = new Holdings({ ...options, onFreed: () => this.#news.freed() })
-    this.#frozen = new FrozenProcesses(database, logger, heartbeat)
+    this.#zombies = new Zombies(database, logger, rebalanceInterval)
     this.#silent = new SilentProcesses(database, logger, onGone)
   }
 
   /** The first comparison is awaited, so that a start that can't work fails. */
   async start(): Promise<void> {
-    await this.#deal()
+    await this.#rebalance()
     await this.#loop.start()
   }
 
@@ -107,14 +107,14 @@ export class Dealer implements Service {
   }
 
   /** Something changed: compare now, and where that is under way, once more. */
-  dealSoon(): void {
+  rebalanceSoon(): void {
     this.#soon = true
     this.#loop.alarm.ring()
   }
 
   /** Another process has seen this state of all. */
   changed(state: string): void {
-    if (this.#news.hear(state)) this.dealSoon()
+    if (this.#news.hear(state)) this.rebalanceSoon()
   }
 
   /** Another process has let go of shards. */
@@ -128,14 +128,14 @@ export class Dealer implements Service {
     this.#lockedAs = 0
     this.#told = 0
     this.#holdings.lost()
-    this.dealSoon()
+    this.rebalanceSoon()
   }
 
   async #pass(): Promise<void> {
     if (!this.#soon && !(this.#freed && this.#missing)) await this.#loop.alarm.wait(this.#pause())
     if (this.#loop.stopping) return
     try {
-      await this.#deal()
+      await this.#rebalance()
       this.#failing = false
     } catch (error) {
       this.#failing = true
@@ -145,9 +145,9 @@ export class Dealer implements Service {
 
   /** ms until the next comparison, unless something happens. */
   #pause(): number {
-    const { heartbeat, clock, hears } = this.#options
+    const { rebalanceInterval, clock, hears } = this.#options
     const needs = { own: this.#isPending(), hears: hears() }
-    return Math.min(untilTurn(heartbeat, this.#ring, needs, clock.now() / 1000), this.#silent.next)
+    return Math.min(untilTurn(rebalanceInterval, this.#ring, needs, clock.now() / 1000), this.#silent.next)
   }
 
   /** Something that others can't tell this process of. */
@@ -155,7 +155,7 @@ export class Dealer implements Service {
     const { alive, stranded } = this.#options
     if (this.#failing || this.#quiet || this.#lockedAs === 0 || !alive()) return true
     if (this.#missing || this.#strays || this.#news.owed) return true
-    return stranded.pending || this.#frozen.pending
+    return stranded.pending || this.#zombies.pending
   }
 
   /** A later release may have changed what a comparison reads. */
@@ -168,7 +168,7 @@ export class Dealer implements Service {
     if (successor) onOutdated(successor)
   }
 
-  async #deal(): Promise<void> {
+  async #rebalance(): Promise<void> {
     const { stranded, alive, onOutdated } = this.#options
     this.#soon = false
     this.#freed = false
@@ -183,22 +183,22 @@ export class Dealer implements Service {
     const telling = this.#news.see(seen.state).then((isNew) => isNew && this.#options.onChanged())
     await this.#follow(seen, answeredAt)
     await telling
-    await this.#frozen.end(seen.outlived, answeredAt)
+    await this.#zombies.end(seen.outlived, answeredAt)
   }
 
   /** A full look that is due goes along: it costs no transaction of its own. */
   async #compare(): Promise<Comparison> {
-    const { database, queues, surveys, clock, processId } = this.#options
-    const shards = surveys.surveyAlong()
+    const { database, queues, fullScans, clock, processId } = this.#options
+    const shards = fullScans.fullScanAlong()
     const askedAt = performance.now()
     try {
       const seen = await compare(database, { names: queues.names, processId: processId(), shards })
       const answeredAt = performance.now()
       clock.set(seen.now, askedAt, answeredAt)
-      if (shards.length > 0) surveys.surveyAnswered(seen.heads, answeredAt - askedAt)
+      if (shards.length > 0) fullScans.fullScanAnswered(seen.heads, answeredAt - askedAt)
       return seen
     } catch (error) {
-      if (shards.length > 0) surveys.surveyFailed()
+      if (shards.length > 0) fullScans.fullScanFailed()
       throw error
     }
   }
@@ -215,7 +215,7 @@ export class Dealer implements Service {
     this.#missing = missing
     await this.#tidy(rows)
     const held = this.#holdings.count
-    if (changed || this.#told !== held) this.#options.onDealt(held)
+    if (changed || this.#told !== held) this.#options.onRebalanced(held)
     this.#told = held
   }
 

@@ -2,7 +2,7 @@ import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import { requireLockRoom } from '../../postgres/lock-room.ts'
 import { growQueue, listQueues } from '../../store/queue.ts'
-import { DEAL, notify } from '../../store/wake.ts'
+import { notify, REBALANCE } from '../../store/wake.ts'
 import type { ServedQueue } from '../schedule/served-queue.ts'
 
 /**
@@ -40,6 +40,6 @@ export async function growQueues(
     )
     grown = true
   }
-  // Who dies before has others find out at their next heartbeat.
-  if (grown) await notify(database, DEAL)
+  // Who dies before has others find out at their next comparison.
+  if (grown) await notify(database, REBALANCE)
 }

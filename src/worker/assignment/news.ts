@@ -47,7 +47,7 @@ export class News {
     return isNew
   }
 
-  /** Shards were let go of. Where that can't be told, whoever misses them finds out at his next heartbeat. */
+  /** Shards were let go of. Where that can't be told, whoever misses them finds out at his next comparison. */
   async freed(): Promise<void> {
     await this.#tell(FREED)
   }

@@ -59,7 +59,7 @@ export function byNode(nodes: number, node: number): Splitter {
 
 /**
  * The default: live processes share each queue evenly and take over from each other. Each counts what would be
- * dealt to it if the list went round, keeps what it holds up to that number, and takes free shards for the rest:
+ * rebalanced to it if the list went round, keeps what it holds up to that number, and takes free shards for the rest:
  * when a process joins or leaves, no more shards move than have to. Any free slot serves any of them.
  * Where their lists differ, each queue counts as a list, or some shard would be left to nobody.
  */

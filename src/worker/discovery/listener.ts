@@ -29,7 +29,7 @@ const NOT_LISTENING = 'no wake-up connection: polling'
  * Hears NOTIFY on a connection of its own. It reconnects for ever, and asks itself something where nothing is heard for a
  * while: a connection that is half open, or whose LISTEN went missing, is replaced. Meanwhile polling carries on.
  */
-export class WakeUp implements Service {
+export class Listener implements Service {
   readonly #config: ConnectionConfig
   readonly #channel: string
   readonly #logger: Logger

@@ -2,7 +2,7 @@ import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import { type Head, look, survey } from '../../store/head.ts'
 import type { Message } from '../../store/wake.ts'
-import type { Surveys } from '../assignment/assigner.ts'
+import type { FullScans } from '../assignment/assigner.ts'
 import type { ServedQueues } from '../assignment/served-queues.ts'
 import type { ShardLocks } from '../assignment/shard-locks.ts'
 import type { ShardRef } from '../assignment/splitter.ts'
@@ -27,16 +27,16 @@ const LOOK_RATIO = 2
 /** Where it is slow, the machine is busy, and waiting longer makes no difference. */
 const LONGEST_LOOK_PAUSE = 50
 /** A full look may take one part in so many of the time. */
-const SURVEY_RATIO = 25
+const FULL_SCAN_RATIO = 25
 /** Poll intervals from one full look to the next at most: dead processes' jobs and late commits wait for it. */
-const LONGEST_SURVEY_PAUSE = 5
+const LONGEST_FULL_SCAN_PAUSE = 5
 /**
  * And at most where nothing has happened for long, and wake-ups are heard: twice as many each time. By default one more than
  * there are between the comparisons of a process in a crowd, which bring the look along.
  */
 const LONGEST_REST = 6
 
-export interface LookoutOptions {
+export interface PollerOptions {
   readonly database: Database
   readonly timetable: Timetable
   readonly locks: ShardLocks
@@ -57,15 +57,15 @@ export interface LookoutOptions {
  * could take what they tell of, it lowers the flag, and looks every few milliseconds instead, until it stays quiet or a
  * while has passed. The full look, which finds what cursors have passed, comes at every poll interval, or more rarely
  * where it is slow. A worker at rest does without the cheap one, and has the full one brought along by comparisons (see
- * Dealer): whoever idles costs next to nothing.
+ * Assigner): whoever idles costs next to nothing.
  */
-export class Lookout implements Service, Surveys {
-  readonly #options: LookoutOptions
+export class Poller implements Service, FullScans {
+  readonly #options: PollerOptions
   readonly #loop = new Loop(() => this.#pass())
   readonly #flag: Flag
   readonly #lateness = new Lateness()
   #pause = SHORTEST_PAUSE
-  #nextSurvey = 0
+  #nextFullScan = 0
   #notBefore = 0
   /** ms that the last cheap look took. */
   #lookCost = 0
@@ -76,7 +76,7 @@ export class Lookout implements Service, Surveys {
   #soon: NodeJS.Timeout | undefined
   #couldTake = true
 
-  constructor(options: LookoutOptions) {
+  constructor(options: PollerOptions) {
     this.#options = options
     this.#flag = new Flag(options.locks, options.queues)
   }
@@ -100,8 +100,8 @@ export class Lookout implements Service, Surveys {
   }
 
   /** Shards came, or wake-ups may have been missed: look at everything now. */
-  surveySoon(): void {
-    this.#nextSurvey = 0
+  fullScanSoon(): void {
+    this.#nextFullScan = 0
     this.#loop.alarm.ring()
   }
 
@@ -109,24 +109,24 @@ export class Lookout implements Service, Surveys {
    * A comparison begins: it brings a full look along, if one is due. Whoever asks for one from now on gets another, since this
    * one may have been answered before. Where one was asked for already, the next pass makes it.
    */
-  surveyAlong(): ShardRef[] {
+  fullScanAlong(): ShardRef[] {
     const now = performance.now()
-    if (!this.#rests || !this.#goesAlong || this.#nextSurvey === 0 || now < this.#nextSurvey) return []
-    this.#nextSurvey = now + this.#options.poll
+    if (!this.#rests || !this.#goesAlong || this.#nextFullScan === 0 || now < this.#nextFullScan) return []
+    this.#nextFullScan = now + this.#options.poll
     this.#restLonger()
     return this.#refs
   }
 
   /** It has ended. `took`: ms that it took with the comparison. */
-  surveyAnswered(heads: readonly Head[], took: number): void {
-    this.#goesAlong = took * SURVEY_RATIO <= this.#options.poll
+  fullScanAnswered(heads: readonly Head[], took: number): void {
+    this.#goesAlong = took * FULL_SCAN_RATIO <= this.#options.poll
     this.#passOn(heads)
   }
 
   /** It has failed: another one, by itself. */
-  surveyFailed(): void {
+  fullScanFailed(): void {
     this.#goesAlong = false
-    this.surveySoon()
+    this.fullScanSoon()
   }
 
   /** The connection that held the flag broke. */
@@ -138,7 +138,7 @@ export class Lookout implements Service, Surveys {
   /** Somebody named lanes with earlier jobs, or spoke of changes that only a full look shows. */
   hear(message: Message): void {
     if (message.kind !== 'heads' || message.heads.length === 0) {
-      this.surveySoon()
+      this.fullScanSoon()
       return
     }
     const { queueId } = message
@@ -166,7 +166,8 @@ export class Lookout implements Service, Surveys {
     const rest = Math.min(Math.max(this.#lookCost * LOOK_RATIO, SHORTEST_PAUSE), LONGEST_LOOK_PAUSE)
     this.#notBefore = performance.now() + rest
     // Whoever asked for a survey while this pass was under way rang for nobody.
-    if (!this.#loop.stopping && this.#nextSurvey > 0) await this.#loop.alarm.wait(Math.max(this.#pause, rest))
+    if (!this.#loop.stopping && this.#nextFullScan > 0)
+      await this.#loop.alarm.wait(Math.max(this.#pause, rest))
   }
 
   /** A slot that becomes idle rings. */
@@ -182,8 +183,8 @@ export class Lookout implements Service, Surveys {
   /** Looks, where that can help, and says whether anything is due. */
   async #search(): Promise<boolean> {
     const { timetable } = this.#options
-    if (this.#isTimeForSurvey()) await this.#survey()
-    else if (timetable.couldTake ? !this.#rests : timetable.hasDue) await this.#look()
+    if (this.#isTimeForFullScan()) await this.#fullScan()
+    else if (timetable.couldTake ? !this.#rests : timetable.hasDue) await this.#pollDue()
     return timetable.hasDue
   }
 
@@ -192,9 +193,9 @@ export class Lookout implements Service, Surveys {
     return this.#flag.isRaised && this.#pause >= this.#options.poll && this.#options.hears()
   }
 
-  #isTimeForSurvey(): boolean {
-    const longer = this.#rests && this.#nextSurvey > 0 ? (this.#restPolls - 1) * this.#options.poll : 0
-    return performance.now() >= this.#nextSurvey + longer
+  #isTimeForFullScan(): boolean {
+    const longer = this.#rests && this.#nextFullScan > 0 ? (this.#restPolls - 1) * this.#options.poll : 0
+    return performance.now() >= this.#nextFullScan + longer
   }
 
   #restLonger(): void {
@@ -208,20 +209,20 @@ export class Lookout implements Service, Surveys {
     }))
   }
 
-  async #survey(): Promise<void> {
+  async #fullScan(): Promise<void> {
     const { database, poll, processId } = this.#options
     const startedAt = performance.now()
-    this.#nextSurvey = startedAt + poll
+    this.#nextFullScan = startedAt + poll
     this.#goesAlong = false
     this.#restLonger()
     const shards = this.#refs
     if (shards.length > 0) this.#passOn(await survey(database, processId(), shards))
-    const spaced = Math.min((performance.now() - startedAt) * SURVEY_RATIO, poll * LONGEST_SURVEY_PAUSE)
+    const spaced = Math.min((performance.now() - startedAt) * FULL_SCAN_RATIO, poll * LONGEST_FULL_SCAN_PAUSE)
     this.#goesAlong = spaced <= poll
-    if (this.#nextSurvey > 0) this.#nextSurvey = Math.max(this.#nextSurvey, startedAt + spaced)
+    if (this.#nextFullScan > 0) this.#nextFullScan = Math.max(this.#nextFullScan, startedAt + spaced)
   }
 
-  async #look(): Promise<void> {
+  async #pollDue(): Promise<void> {
     const { database, timetable } = this.#options
     const span = this.#lateness.span(performance.now())
     const lanes = timetable.quietLanes.map((lane) => ({ key: lane.key, cursor: lane.before(span) }))
@@ -256,7 +257,7 @@ export class Lookout implements Service, Surveys {
   async #raiseFlag(): Promise<void> {
     this.#pause = FLAG_PAUSE
     await this.#flag.raise()
-    await this.#survey()
+    await this.#fullScan()
     this.#restPolls = 1
   }
 }

@@ -2,7 +2,7 @@ import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import { endSession, type ProcessSession } from '../../store/process.ts'
 
-/** Heartbeats that a session outlives its process before it is ended. */
+/** Rebalance intervals that a session outlives its process before it is ended. */
 const PATIENCE = 2
 
 interface Seen extends ProcessSession {
@@ -13,24 +13,24 @@ interface Seen extends ProcessSession {
 
 /**
  * A process that was stopped, or whose network was cut, may keep its session and with it its shards for as long
- * as it likes: nobody would serve them. Whoever has seen the session of an ended lease for two heartbeats ends it; what is
+ * as it likes: nobody would serve them. Whoever has seen the session of an ended lease for two rebalance intervals ends it; what is
  * seen once may be a process that is just becoming somebody new, or stops. The one that comes back finds its locks lost.
  */
-export class FrozenProcesses {
+export class Zombies {
   readonly #database: Database
   readonly #logger: Logger
   /** ms. */
   readonly #patience: number
   #seen: readonly Seen[] = []
 
-  /** `heartbeat`: ms. */
-  constructor(database: Database, logger: Logger, heartbeat: number) {
+  /** `rebalanceInterval`: ms. */
+  constructor(database: Database, logger: Logger, rebalanceInterval: number) {
     this.#database = database
     this.#logger = logger
-    this.#patience = PATIENCE * heartbeat
+    this.#patience = PATIENCE * rebalanceInterval
   }
 
-  /** One is seen that may have to be ended at a heartbeat to come. What can't be ended is tried again with each comparison. */
+  /** One is seen that may have to be ended at a comparison to come. What can't be ended is tried again with each comparison. */
   get pending(): boolean {
     return this.#seen.some(({ tried }) => !tried)
   }

@@ -20,7 +20,7 @@ export interface LeaseThreadData {
 }
 
 /**
- * From the thread: there is another identity, under the last of so many `leases`; the lease's connection is another than when it
+ * From the thread: there is another membership, under the last of so many `leases`; the lease's connection is another than when it
  * began, renewing it failed for the first time in a row, it will end, or starting failed.
  */
 export type LeaseMessage =
@@ -51,7 +51,7 @@ const SETTING = `SET idle_session_timeout = ${Math.max(IDLE_TIMEOUT, lease)}`
 let { leases } = workerData as LeaseThreadData
 let client: pg.Client | undefined
 let connecting: Promise<pg.Client> | undefined
-/** The rows to renew: one, but for the time rounds of a former identity are still in work. */
+/** The rows to renew: one, but for the time rounds of a former membership are still in work. */
 let identities: number[] = []
 let timer: NodeJS.Timeout | undefined
 let ending: NodeJS.Timeout | undefined
@@ -119,7 +119,7 @@ function tell(kind: 'unrenewed' | 'failed', error: unknown): void {
 }
 
 async function retire(processId: number): Promise<void> {
-  identities = identities.filter((identity) => identity !== processId)
+  identities = identities.filter((membership) => membership !== processId)
   try {
     await removeProcess(await session(renewEvery), schema, processId)
   } catch {
@@ -151,10 +151,10 @@ async function renew(): Promise<void> {
       renewLeases(await session(renewEvery), schema, renewing, lease),
       late(),
     ])
-    const expected = renewing.filter((identity) => identities.includes(identity))
+    const expected = renewing.filter((membership) => identities.includes(membership))
     // While the answer was under way the lease has ended, or they have retired: it says nothing of those that are left.
     if (expected.length === 0) return void (identities.length > 0 && renewIn(0))
-    if (expected.every((identity) => alive.includes(identity))) renewed(askedAt)
+    if (expected.every((membership) => alive.includes(membership))) renewed(askedAt)
     else end()
   } catch (error) {
     drop(client)

@@ -17,7 +17,7 @@ export interface LeaseOptions {
   onEnding(): void
   /**
    * Its connection broke, and there is another, maybe to another server: one that took over may lack what was settled last,
-   * and have claims of this process that nobody here knows of. `register` again: they come free with the former identity.
+   * and have claims of this process that nobody here knows of. `register` again: they come free with the former membership.
    */
   onReconnected(): void
   /** Renewing it has failed, and is tried again; told once until it succeeds. */
@@ -39,7 +39,7 @@ export class Lease {
   #processId = 0
   /** How many there have been, the one that runs included, as far as the thread has said. */
   #leases = 0
-  /** The first identity under this one. */
+  /** The first membership under this one. */
   #first = 0
   #ending = false
 
@@ -76,8 +76,8 @@ export class Lease {
   }
 
   /**
-   * A new identity: at the start, after a lease has ended, and when an answer to a claim was lost. What that
-   * claim took belongs to a process nobody knows of, and is free once the former identity has retired.
+   * A new membership: at the start, after a lease has ended, and when an answer to a claim was lost. What that
+   * claim took belongs to a process nobody knows of, and is free once the former membership has retired.
    * Starts the thread where none runs. Rejects where the database is out of reach.
    */
   async register(): Promise<void> {
@@ -90,7 +90,7 @@ export class Lease {
     this.#ending = false
   }
 
-  /** Removes an identity no round belongs to any more. */
+  /** Removes an membership no round belongs to any more. */
   retire(processId: number): void {
     this.#send({ kind: 'retire', processId })
   }

@@ -1,6 +1,6 @@
 import type { Logger } from '../../logger.ts'
 import { Bell } from '../lifecycle/bell.ts'
-import type { Running } from '../performing/in-flight.ts'
+import type { InFlight } from '../performing/in-flight.ts'
 import { Lease, type LeaseOptions } from './lease.ts'
 
 const RETRY_PAUSE = 500
@@ -10,12 +10,12 @@ const RETRY_PAUSE = 500
  *
  * It becomes somebody new when its lease has ended: once nothing of the old one runs here any more, since its
  * ids may be claimed again from then on, by this process too. And when the answer to a claim was lost: rows may
- * have been claimed that nobody here knows of. They come free when the former identity, which keeps its lease
+ * have been claimed that nobody here knows of. They come free when the former membership, which keeps its lease
  * while its other rounds are in work, retires.
  */
-export class Identity {
+export class Membership {
   readonly #lease: Lease
-  readonly #running: Running
+  readonly #inFlight: InFlight
   readonly #logger: Logger
   readonly #onFailure: (error: unknown) => void
   readonly #rounds = new Map<number, number>()
@@ -23,11 +23,11 @@ export class Identity {
   #renewing: Promise<void> | undefined
   #stopping = false
 
-  constructor(options: Omit<LeaseOptions, 'onUnrenewed'>, running: Running, logger: Logger) {
+  constructor(options: Omit<LeaseOptions, 'onUnrenewed'>, inFlight: InFlight, logger: Logger) {
     const onUnrenewed = (error: unknown) => this.#failed(error, 'the lease can’t be renewed: trying again')
     this.#lease = new Lease({ ...options, onUnrenewed })
     this.#onFailure = options.onFailure
-    this.#running = running
+    this.#inFlight = inFlight
     this.#logger = logger
   }
 
@@ -84,7 +84,7 @@ export class Identity {
     return this.#renewing
   }
 
-  /** The worker stops: it needs no other identity, and does not wait for a database that is away. */
+  /** The worker stops: it needs no other membership, and does not wait for a database that is away. */
   settleDown(): void {
     this.#stopping = true
     this.#stopped.ring()
@@ -101,7 +101,7 @@ export class Identity {
   async #renew(): Promise<void> {
     const former = this.processId
     while (!this.#stopping) {
-      if (!this.#lease.valid) await Promise.race([this.#running.none(), this.#stopped.wait()])
+      if (!this.#lease.valid) await Promise.race([this.#inFlight.none(), this.#stopped.wait()])
       try {
         await this.#lease.register()
         break

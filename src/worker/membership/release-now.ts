@@ -24,9 +24,9 @@ export interface GiveBackData {
  * This thread stands still meanwhile: from the moment another process may claim an id, its handler here must not
  * take a step (P1). So the process has to end before anything else is awaited.
  */
-export function giveBackRounds(data: Omit<GiveBackData, 'done'>, timeout: number): boolean {
+export function releaseRoundsNow(data: Omit<GiveBackData, 'done'>, timeout: number): boolean {
   const done = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-  const thread = startThread('give-back-thread', { ...data, done } satisfies GiveBackData)
+  const thread = startThread('release-thread', { ...data, done } satisfies GiveBackData)
   thread.on('error', () => {})
   thread.unref()
   Atomics.wait(done, 0, 0, timeout)

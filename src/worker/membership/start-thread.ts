@@ -5,7 +5,7 @@ import { Worker as Thread } from 'node:worker_threads'
  * inherits the flags of its process, and --input-type, which goes with `node -e`, forbids files. From source it needs a
  * loader, too.
  */
-export function startThread(name: 'lease-thread' | 'give-back-thread', workerData: unknown): Thread {
+export function startThread(name: 'lease-thread' | 'release-thread', workerData: unknown): Thread {
   return new Thread(bootstrap(name), { eval: true, workerData, name })
 }
 

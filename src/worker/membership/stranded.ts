@@ -33,7 +33,7 @@ export class StrandedSessions {
     void this.end()
   }
 
-  /** Tries again for those that are left: at each heartbeat. Resolves when what is under way was answered, too. */
+  /** Tries again for those that are left: at each comparison. Resolves when what is under way was answered, too. */
   async end(): Promise<void> {
     if (this.#backends.length > 0) {
       this.#ending ??= this.#end().finally(() => {

@@ -1,6 +1,6 @@
 import { CrashLimitError, EmptyJobError } from '../../errors.ts'
 import type { Round } from '../../store/claim.ts'
-import type { Claimant, Settlements } from '../settling/completer.ts'
+import type { Claimant, Completer } from '../settling/completer.ts'
 import { ended, failAll, failure, type Outcome } from '../settling/outcome.ts'
 import { type Performance, perform } from './perform.ts'
 import { type BatchSettings, transact } from './transaction.ts'
@@ -12,9 +12,9 @@ const NONE: readonly Round[][] = []
  * Works a claimed batch off and hands its outcome in, to be stored. Returns parts of it that are to be performed once more,
  * each by itself: together their transaction could not be committed.
  */
-export async function workOff(
+export async function performBatch(
   settings: BatchSettings,
-  settlements: Settlements,
+  completer: Completer,
   claimant: Claimant,
   performance: Performance,
 ): Promise<readonly Round[][]> {
@@ -23,13 +23,13 @@ export async function workOff(
   const sound = rounds.filter(isSound)
   if (sound.length < rounds.length) {
     const others = rounds.filter((round) => !isSound(round))
-    settlements.settle(claimant, withoutHandler(performance, others))
+    completer.settle(claimant, withoutHandler(performance, others))
   }
   if (sound.length === 0) return NONE
   const ours = sound.length < rounds.length ? { ...performance, rounds: sound } : performance
-  if (queue.transactional) return performInTransaction(settings, settlements, claimant, ours)
+  if (queue.transactional) return performInTransaction(settings, completer, claimant, ours)
   const failed = await perform(ours, settings.middleware, settings.logger, undefined)
-  settlements.settle(claimant, ended(ours, failed))
+  completer.settle(claimant, ended(ours, failed))
   return NONE
 }
 
@@ -56,20 +56,20 @@ function withoutHandler({ queue, describe }: Performance, rounds: readonly Round
  */
 async function performInTransaction(
   settings: BatchSettings,
-  settlements: Settlements,
+  completer: Completer,
   claimant: Claimant,
   performance: Performance,
 ): Promise<readonly Round[][]> {
   const { rounds } = performance
   const ending = await transact(settings, claimant, performance)
-  if (ending.kind === 'stored') settlements.stored(claimant, ending.outcome, ending.exceptions)
-  else if (ending.kind === 'lost') settlements.crashed(claimant, rounds)
-  else if (ending.kind === 'failed') settlements.settle(claimant, ended(performance, ending.failed))
-  else if (ending.kind === 'disowned') settlements.settle(claimant, disowned(performance, ending.ids))
+  if (ending.kind === 'stored') completer.stored(claimant, ending.outcome, ending.leftovers)
+  else if (ending.kind === 'lost') completer.crashed(claimant, rounds)
+  else if (ending.kind === 'failed') completer.settle(claimant, ended(performance, ending.failed))
+  else if (ending.kind === 'disowned') completer.settle(claimant, disowned(performance, ending.ids))
   else if (ending.kind === 'again')
-    settlements.settle(claimant, { completed: [], failed: [], released: rounds }, ending.uncertain)
+    completer.settle(claimant, { completed: [], failed: [], released: rounds }, ending.uncertain)
   else if (rounds.length > 1) return halves(rounds)
-  else settlements.settle(claimant, ended(performance, failAll(rounds, ending.error)))
+  else completer.settle(claimant, ended(performance, failAll(rounds, ending.error)))
   return NONE
 }
 

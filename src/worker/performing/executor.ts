@@ -6,10 +6,10 @@ import { Portion } from '../schedule/portion.ts'
 import type { ServedQueue } from '../schedule/served-queue.ts'
 import type { ServerClock } from '../schedule/server-clock.ts'
 import type { Shard } from '../schedule/shard.ts'
-import type { Exchange } from '../settling/batcher.ts'
+import type { Batcher } from '../settling/batcher.ts'
 import type { Claimant } from '../settling/completer.ts'
-import { workOff } from './batch.ts'
-import type { Running, RunningBatch } from './in-flight.ts'
+import { performBatch } from './batch.ts'
+import type { InFlight, InFlightBatch } from './in-flight.ts'
 import { Loading, type LoadingOptions } from './loading.ts'
 import { Patience, type PatienceOptions } from './patience.ts'
 import { Abort } from './perform.ts'
@@ -18,10 +18,10 @@ import type { BatchSettings } from './transaction.ts'
 /** Who took what is in hand. */
 type Hand = Omit<Claimant, 'startedAt'>
 
-export interface ServingOptions extends Omit<PatienceOptions, 'mayBegin' | 'giveBack'>, LoadingOptions {
-  readonly exchange: Exchange
+export interface ExecutorOptions extends Omit<PatienceOptions, 'mayBegin' | 'release'>, LoadingOptions {
+  readonly batcher: Batcher
   readonly batchSettings: BatchSettings
-  readonly running: Running
+  readonly inFlight: InFlight
   /** Whether new work may be taken at all. */
   ready(): boolean
   readonly clock: ServerClock
@@ -31,18 +31,18 @@ export interface ServingOptions extends Omit<PatienceOptions, 'mayBegin' | 'give
 }
 
 /** What a slot does with a lane: take a batch of what is in hand, or claim, perform it, and have its outcome stored. */
-export class Serving {
+export class Executor {
   readonly patience: Patience
-  readonly #options: ServingOptions
+  readonly #options: ExecutorOptions
   readonly #loading: Loading
   readonly #claims = new UnderWay()
 
-  constructor(options: ServingOptions) {
+  constructor(options: ExecutorOptions) {
     this.#options = options
     this.patience = new Patience({
       ...options,
       mayBegin: (lane, processId) => this.#mayBegin(lane, processId),
-      giveBack: (lane, portion) => this.#giveBack(lane, portion),
+      release: (lane, portion) => this.#releasePortion(lane, portion),
     })
     this.#loading = new Loading(options)
   }
@@ -56,7 +56,7 @@ export class Serving {
   recall(shards: Iterable<Shard>): void {
     for (const shard of shards) {
       for (const lane of shard.lanes.values())
-        for (const portion of [...lane.hand]) this.#giveBack(lane, portion)
+        for (const portion of [...lane.hand]) this.#releasePortion(lane, portion)
     }
   }
 
@@ -81,11 +81,11 @@ export class Serving {
 
   /** The claim counts as a round from before it is sent: whom its rows belong to does not retire meanwhile. */
   async #claim(lane: Lane): Promise<void> {
-    const { identity, clock } = this.#options
+    const { membership, clock } = this.#options
     if (lane.returned) await lane.returned
-    const { processId } = identity
+    const { processId } = membership
     lane.claimBegins()
-    identity.took(processId, 1)
+    membership.took(processId, 1)
     try {
       const count = this.#countFor(lane)
       const taken = await this.#ask(lane, processId, count)
@@ -96,14 +96,14 @@ export class Serving {
       await this.#claimFailed(lane, error)
     } finally {
       lane.claim = undefined
-      identity.gave(processId, 1)
+      membership.gave(processId, 1)
     }
   }
 
   /** Where handlers are quick and its turn comes soon, the next claim is answered when what is in hand has begun. */
   #claimAhead(lane: Lane): void {
     const { timetable, clock } = this.#options
-    if (!lane.shard.served.appetite.isLarge || !lane.isLow(clock.now())) return
+    if (!lane.shard.served.prefetch.isLarge || !lane.isLow(clock.now())) return
     lane.claim = this.#claims.watch(this.#claim(lane))
     void lane.claim.then(() => lane.isAwaited || timetable.file(lane))
   }
@@ -115,17 +115,17 @@ export class Serving {
    */
   #countFor({ shard: { served } }: Lane): number {
     const { timetable, slots } = this.#options
-    const inHand = Math.max(served.inHand.size + 1, Math.ceil(slots / 2))
-    const lanes = Math.min(timetable.dueLanes + 1, inHand)
-    return served.appetite.jobsFor(lanes, 1 + Math.min(timetable.spareSlots, served.room))
+    const prefetched = Math.max(served.prefetched.size + 1, Math.ceil(slots / 2))
+    const lanes = Math.min(timetable.dueLanes + 1, prefetched)
+    return served.prefetch.jobsFor(lanes, 1 + Math.min(timetable.spareSlots, served.room))
   }
 
   #ask({ key, cursor, likely, shard }: Lane, processId: number, count: number): Promise<Claim> {
-    const { queue, appetite } = shard.served
+    const { queue, prefetch } = shard.served
     const { maxPayloads, maxBytes } = queue
     const wish = { key, cursor, count, maxPayloads, maxBytes }
     const jobs = Math.min(count, likely)
-    return this.#options.exchange.claim(processId, wish, { jobs, size: appetite.likelySize(jobs) })
+    return this.#options.batcher.claim(processId, wish, { jobs, size: prefetch.likelySize(jobs) })
   }
 
   async #claimFailed(lane: Lane, error: unknown): Promise<void> {
@@ -138,14 +138,15 @@ export class Serving {
   }
 
   #bring(lane: Lane, processId: number, rounds: readonly Round[], asked: number): void {
-    const { identity, events } = this.#options
+    const { membership, events } = this.#options
     const queue = lane.shard.served.queue.name
-    identity.took(processId, rounds.length)
+    membership.took(processId, rounds.length)
     for (const { rescued, id, crashes } of rounds) if (rescued) events.emit('rescued', { queue, id, crashes })
     const portion = new Portion(processId, rounds, asked)
     lane.bring(portion)
-    if (lane.isAhead || !this.#mayBegin(lane, processId)) this.#giveBack(lane, portion)
-    else portion.timer = setTimeout(() => this.#giveBack(lane, portion), portion.until - performance.now())
+    if (lane.isAhead || !this.#mayBegin(lane, processId)) this.#releasePortion(lane, portion)
+    else
+      portion.timer = setTimeout(() => this.#releasePortion(lane, portion), portion.until - performance.now())
   }
 
   /** What has not begun in time, while handlers run or because they did, is given back. */
@@ -156,23 +157,23 @@ export class Serving {
     if (portion.isEmpty) return
     // A timer does not come between handlers that leave the event loop no turn.
     if (!this.#mayBegin(lane, portion.processId) || performance.now() > portion.until)
-      return this.#giveBack(lane, portion)
+      return this.#releasePortion(lane, portion)
     const taken = lane.take(portion, served.queue.batchSize)
     this.#claimAhead(lane)
     timetable.file(lane)
     const hand = { served, processId: portion.processId, shard, slot }
-    if (taken[0]!.toLoad) await this.#loadAndWorkOff(lane, hand, taken[0]!)
-    else await this.#workOff(lane, hand, taken)
+    if (taken[0]!.toLoad) await this.#loadAndPerform(lane, hand, taken[0]!)
+    else await this.#perform(lane, hand, taken)
     this.#ended(portion, served, taken.length)
   }
 
-  #ended(portion: Portion, { appetite }: ServedQueue, count: number): void {
+  #ended(portion: Portion, { prefetch }: ServedQueue, count: number): void {
     if (!portion.ended(count)) return
-    appetite.satisfied(portion.rounds, portion.asked, portion.took)
+    prefetch.satisfied(portion.rounds, portion.asked, portion.took)
   }
 
   /** With all that is due after it in hand: that would come first. */
-  #giveBack(lane: Lane, portion: Portion): void {
+  #releasePortion(lane: Lane, portion: Portion): void {
     if (portion.isEmpty) return
     const { served, shard } = lane.shard
     for (const one of lane.handFrom(portion)) {
@@ -184,50 +185,50 @@ export class Serving {
     this.#options.timetable.file(lane)
   }
 
-  async #loadAndWorkOff(lane: Lane, hand: Hand, round: Round): Promise<void> {
+  async #loadAndPerform(lane: Lane, hand: Hand, round: Round): Promise<void> {
     const claimant = { ...hand, startedAt: performance.now() }
     const loaded = await this.#loading.load(claimant, round, () => this.#mayBegin(lane, hand.processId))
-    if (loaded) await this.#workOffOrGiveBack(lane, hand, [loaded])
+    if (loaded) await this.#performOrRelease(lane, hand, [loaded])
   }
 
-  async #workOffOrGiveBack(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
-    if (this.#mayBegin(lane, hand.processId)) await this.#workOff(lane, hand, rounds)
+  async #performOrRelease(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
+    if (this.#mayBegin(lane, hand.processId)) await this.#perform(lane, hand, rounds)
     else this.#release(lane, hand, rounds)
   }
 
   /** Meanwhile the worker may have been told to stop, its lease may have ended, or the shard may be gone. */
   #mayBegin({ shard }: Lane, processId: number): boolean {
-    const { identity, ready } = this.#options
-    return ready() && processId === identity.processId && shard.isHeld
+    const { membership, ready } = this.#options
+    return ready() && processId === membership.processId && shard.isHeld
   }
 
   #release(lane: Lane, hand: Hand, rounds: readonly Round[]): void {
     if (rounds.length === 0) return
     const claimant = { ...hand, startedAt: performance.now() }
-    lane.goesBack(this.#options.settlements.release(claimant, rounds))
+    lane.goesBack(this.#options.completer.release(claimant, rounds))
   }
 
-  async #workOff(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
-    const { running, batchSettings, settlements, events, identity } = this.#options
+  async #perform(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
+    const { inFlight, batchSettings, completer, events, membership } = this.#options
     const { shard, slot, served } = hand
     const claimant = { ...hand, startedAt: performance.now() }
-    const batch: RunningBatch = {
+    const batch: InFlightBatch = {
       queue: served.queue,
       rounds,
       claimant,
       abort: new Abort(),
       describe: this.#options.describe,
-      holdsLease: () => identity.holds(hand.processId),
+      holdsLease: () => membership.holds(hand.processId),
     }
     if (events.listenerCount('started') > 0)
       events.emit('started', { queue: served.queue.name, shard, slot, ids: rounds.map(({ id }) => id) })
-    running.add(batch)
+    inFlight.add(batch)
     let parts: readonly Round[][]
     try {
-      parts = await workOff(batchSettings, settlements, claimant, batch)
+      parts = await performBatch(batchSettings, completer, claimant, batch)
     } finally {
-      running.remove(batch)
+      inFlight.remove(batch)
     }
-    for (const part of parts) await this.#workOffOrGiveBack(lane, hand, part)
+    for (const part of parts) await this.#performOrRelease(lane, hand, part)
   }
 }

@@ -13,13 +13,13 @@ export interface SlotReport {
 }
 
 /** A batch in work. */
-export interface RunningBatch extends Performance {
+export interface InFlightBatch extends Performance {
   readonly claimant: Claimant
 }
 
 /** The batches in work in this process. */
-export class Running {
-  readonly #batches = new Set<RunningBatch>()
+export class InFlight {
+  readonly #batches = new Set<InFlightBatch>()
   readonly #ended = new Bell()
   readonly #onChange: (count: number) => void
 
@@ -31,12 +31,12 @@ export class Running {
     return this.#batches.size
   }
 
-  add(batch: RunningBatch): void {
+  add(batch: InFlightBatch): void {
     this.#batches.add(batch)
     this.#onChange(this.count)
   }
 
-  remove(batch: RunningBatch): void {
+  remove(batch: InFlightBatch): void {
     this.#batches.delete(batch)
     this.#onChange(this.count)
     if (this.count === 0) this.#ended.ring()

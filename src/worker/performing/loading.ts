@@ -4,8 +4,8 @@ import { isConnectionFailure } from '../../postgres/failure.ts'
 import type { Round } from '../../store/claim.ts'
 import { loadPayloads } from '../../store/load.ts'
 import type { WorkerEmitter } from '../events.ts'
-import type { Identity } from '../membership/membership.ts'
-import type { Claimant, Settlements } from '../settling/completer.ts'
+import type { Membership } from '../membership/membership.ts'
+import type { Claimant, Completer } from '../settling/completer.ts'
 import { failure } from '../settling/outcome.ts'
 import type { Describe } from './description.ts'
 
@@ -14,8 +14,8 @@ export const LOADS_AT_ONCE = 2
 
 export interface LoadingOptions {
   readonly database: Database
-  readonly settlements: Settlements
-  readonly identity: Identity
+  readonly completer: Completer
+  readonly membership: Membership
   readonly describe: Describe
   readonly events: WorkerEmitter
   readonly logger: Logger
@@ -44,10 +44,10 @@ export class Loading {
     this.#loads += 1
     try {
       if (!mayBegin()) return round
-      const { database, settlements } = this.#options
+      const { database, completer } = this.#options
       const loaded = await loadPayloads(database, claimant.processId, queueId, round, queue)
       // That the claim is lost, giving it back will tell.
-      if (!loaded) void settlements.release(claimant, [round])
+      if (!loaded) void completer.release(claimant, [round])
       return loaded
     } catch (error) {
       await this.#failed(claimant, round, error)
@@ -65,7 +65,7 @@ export class Loading {
    * come each time, too: it is a failure like a handler's.
    */
   async #failed(claimant: Claimant, round: Round, error: unknown): Promise<void> {
-    const { settlements, identity, describe, events, logger, onLostAnswer } = this.#options
+    const { completer, membership, describe, events, logger, onLostAnswer } = this.#options
     const { queue } = claimant.served
     logger.warn(
       { error: (error as Error).message, queue: queue.name, id: round.id },
@@ -74,10 +74,10 @@ export class Loading {
     events.emit('failure', error)
     if (!isConnectionFailure(error)) {
       const failed = [failure(queue, round, error, describe)]
-      settlements.settle(claimant, { completed: [], failed, released: [] })
+      completer.settle(claimant, { completed: [], failed, released: [] })
       return
     }
-    identity.gave(claimant.processId, 1)
+    membership.gave(claimant.processId, 1)
     await onLostAnswer()
   }
 }

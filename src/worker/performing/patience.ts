@@ -3,7 +3,7 @@ import type { Database } from '../../postgres/database.ts'
 import { isConnectionFailure } from '../../postgres/failure.ts'
 import { claimWaiting, patiently } from '../../store/patience.ts'
 import { Loop, type Service } from '../lifecycle/service.ts'
-import type { Identity } from '../membership/membership.ts'
+import type { Membership } from '../membership/membership.ts'
 import type { Lane } from '../schedule/lane.ts'
 import { Portion } from '../schedule/portion.ts'
 import type { Timetable } from '../schedule/timetable.ts'
@@ -16,14 +16,14 @@ const CHECK = 50
 export interface PatienceOptions {
   readonly database: Database
   readonly timetable: Timetable
-  readonly identity: Identity
+  readonly membership: Membership
   readonly logger: Logger
   /** ms that a row may be waited for. */
   readonly lockTimeout: number
   /** Whether what was claimed of the lane, as who the process was then, may begin. */
   mayBegin(lane: Lane, processId: number): boolean
   /** Of a portion, what has not begun. */
-  giveBack(lane: Lane, portion: Portion): void
+  release(lane: Lane, portion: Portion): void
   /** The answer to a claim was lost. */
   onLostAnswer(): Promise<void>
 }
@@ -57,8 +57,8 @@ export class Patience implements Service {
   /** Gives back what has not begun. */
   async stop(): Promise<void> {
     await this.#loop.stop()
-    const { giveBack } = this.#options
-    for (const [portion, lane] of this.#waiting) giveBack(lane, portion)
+    const { release } = this.#options
+    for (const [portion, lane] of this.#waiting) release(lane, portion)
   }
 
   waitFor(lane: Lane, performIn: number): void {
@@ -68,9 +68,9 @@ export class Patience implements Service {
   }
 
   async #pass(): Promise<void> {
-    const { mayBegin, giveBack } = this.#options
+    const { mayBegin, release } = this.#options
     for (const [portion, lane] of this.#waiting) {
-      if (!mayBegin(lane, portion.processId)) giveBack(lane, portion)
+      if (!mayBegin(lane, portion.processId)) release(lane, portion)
       if (portion.isEmpty) this.#waiting.delete(portion)
     }
     const overdue = this.#next()
@@ -80,19 +80,19 @@ export class Patience implements Service {
 
   /** The one waited for least: none queues up behind rows that stay locked. */
   #next(): Overdue | undefined {
-    const { identity, mayBegin } = this.#options
-    this.#overdue = this.#overdue.filter(({ lane }) => mayBegin(lane, identity.processId))
+    const { membership, mayBegin } = this.#options
+    this.#overdue = this.#overdue.filter(({ lane }) => mayBegin(lane, membership.processId))
     const served = new Set(this.#waiting.values())
     return this.#overdue.filter(({ lane }) => !served.has(lane)).sort((a, b) => a.waits - b.waits)[0]
   }
 
   /** The claim counts as a round from before it is sent: whom its row belongs to does not retire meanwhile. */
   async #claim(overdue: Overdue): Promise<void> {
-    const { database, identity, timetable, logger, lockTimeout, onLostAnswer } = this.#options
+    const { database, membership, timetable, logger, lockTimeout, onLostAnswer } = this.#options
     const { lane, performIn } = overdue
-    const { processId } = identity
+    const { processId } = membership
     const { maxPayloads, maxBytes } = lane.shard.served.queue
-    identity.took(processId, 1)
+    membership.took(processId, 1)
     try {
       const timeout = Math.min(FIRST_WAIT * 2 ** overdue.waits, lockTimeout)
       overdue.waits += 1
@@ -101,7 +101,7 @@ export class Patience implements Service {
       if (!rounds) return
       this.#forget(overdue)
       if (rounds.length === 0) return
-      identity.took(processId, rounds.length)
+      membership.took(processId, rounds.length)
       const portion = new Portion(processId, rounds, 1, Number.POSITIVE_INFINITY)
       this.#waiting.set(portion, lane)
       lane.bringFirst(portion)
@@ -112,7 +112,7 @@ export class Patience implements Service {
       logger.warn({ error: (error as Error).message }, 'claiming a job whose row is locked failed')
       if (isConnectionFailure(error)) await onLostAnswer()
     } finally {
-      identity.gave(processId, 1)
+      membership.gave(processId, 1)
     }
   }
 

@@ -8,8 +8,8 @@ import { runMiddleware, type ServerMiddleware } from '../middleware.ts'
 import type { Describe } from './description.ts'
 
 /** Why a signal is aborted when it is not the handler's fault: what has not ended goes back unchanged. */
-export class GivenBack extends Error {
-  override readonly name = 'GivenBack'
+export class Released extends Error {
+  override readonly name = 'Released'
 }
 
 /** Knows its reason without a signal, which is costly to make and which few handlers ask for. */
@@ -109,11 +109,11 @@ export async function perform(
     failed.set(id, error)
   })
   const timeout = startTimeout(queue, abort)
-  let late: GivenBack | undefined
+  let late: Released | undefined
   try {
     await runMiddleware(middleware, { queue, batch, context }, () => {
       if (holdsLease()) return queue.perform!(batch, context)
-      late = new GivenBack('the lease ended before the handler began')
+      late = new Released('the lease ended before the handler began')
       abort.abort(late)
       throw late
     })

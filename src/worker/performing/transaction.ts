@@ -7,7 +7,7 @@ import type { Database } from '../../postgres/database.ts'
 import { hasCode, isConnectionFailure, isRefusedLock, TIMED_OUT } from '../../postgres/failure.ts'
 import { IDLE_TIMEOUT } from '../../postgres/session.ts'
 import type { Round } from '../../store/claim.ts'
-import { complete, type Exception, fail } from '../../store/settle.ts'
+import { complete, fail, type Leftover } from '../../store/settle.ts'
 import type { ServerMiddleware } from '../middleware.ts'
 import type { Claimant } from '../settling/completer.ts'
 import { ended, type FailedRound, failAll, type Outcome } from '../settling/outcome.ts'
@@ -29,7 +29,7 @@ export interface BatchSettings {
  * the end, by what others did or by the handler's own statements.
  */
 export type Ending =
-  | { readonly kind: 'stored'; readonly outcome: Outcome; readonly exceptions: readonly Exception[] }
+  | { readonly kind: 'stored'; readonly outcome: Outcome; readonly leftovers: readonly Leftover[] }
   | { readonly kind: 'failed'; readonly failed: Failed }
   | { readonly kind: 'refused'; readonly error: unknown }
   | { readonly kind: 'lost'; readonly error: unknown }
@@ -108,9 +108,9 @@ async function performIn(
     if (outcome.released.length > 0) throw new Rollback(AGAIN)
     await prepareToStore(settings, client, performance)
     course.step = 'completion'
-    const exceptions = await store(database, client, claimant, outcome)
+    const leftovers = await store(database, client, claimant, outcome)
     course.step = 'commit'
-    return { kind: 'stored', outcome, exceptions }
+    return { kind: 'stored', outcome, leftovers }
   } finally {
     stay()
   }
@@ -244,11 +244,11 @@ async function store(
   client: PoolClient,
   { served, processId }: Claimant,
   { completed, failed }: { completed: readonly Round[]; failed: readonly FailedRound[] },
-): Promise<Exception[]> {
+): Promise<Leftover[]> {
   const holder = { processId, queueId: served.queueId, tx: client }
-  const exceptions = await complete(database, holder, completed)
-  if (failed.length > 0) exceptions.push(...(await fail(database, holder, failed)))
-  const lost = exceptions.filter(({ outcome }) => outcome === 'lost').map(({ id }) => id)
+  const leftovers = await complete(database, holder, completed)
+  if (failed.length > 0) leftovers.push(...(await fail(database, holder, failed)))
+  const lost = leftovers.filter(({ outcome }) => outcome === 'lost').map(({ id }) => id)
   if (lost.length > 0) throw new Rollback({ kind: 'disowned', ids: new Set(lost) })
-  return exceptions
+  return leftovers
 }

@@ -1,11 +1,11 @@
 import type { Claim, Cursor, LaneKey, Round } from '../../store/claim.ts'
 import type { Portion } from './portion.ts'
-import { LONGEST_IN_HAND } from './prefetch.ts'
+import { LONGEST_PREFETCHED } from './prefetch.ts'
 import type { Candidate } from './scheduler.ts'
 import type { Shard } from './shard.ts'
 
 /** ms from a portion's end to the next one's turn, above which it is not claimed ahead: the turn after may come later. */
-const LONGEST_WAIT_AHEAD = LONGEST_IN_HAND / 2
+const LONGEST_WAIT_AHEAD = LONGEST_PREFETCHED / 2
 
 /** ms between tries to get a row that others hold. */
 const MAX_BLOCKED_PAUSE = 200
@@ -224,9 +224,9 @@ export class Lane {
   }
 
   #tellQueue(): void {
-    const { inHand } = this.shard.served
-    if (this.#hand.length > 0) inHand.add(this)
-    else inHand.delete(this)
+    const { prefetched } = this.shard.served
+    if (this.#hand.length > 0) prefetched.add(this)
+    else prefetched.delete(this)
   }
 
   /** At first the cursor goes back for it. Afterwards it may not: a row that stays locked would keep it there. */

@@ -1,5 +1,5 @@
 import type { Round } from '../../store/claim.ts'
-import { LONGEST_IN_HAND } from './prefetch.ts'
+import { LONGEST_PREFETCHED } from './prefetch.ts'
 
 /** What one claim has brought. Slots take batches of it in the order in which its jobs are due. */
 export class Portion {
@@ -17,7 +17,7 @@ export class Portion {
   #wentBack = false
   #ended = 0
 
-  constructor(processId: number, rounds: readonly Round[], asked: number, longest = LONGEST_IN_HAND) {
+  constructor(processId: number, rounds: readonly Round[], asked: number, longest = LONGEST_PREFETCHED) {
     this.processId = processId
     this.rounds = rounds
     this.asked = asked

@@ -2,7 +2,7 @@ import type { Round } from '../../store/claim.ts'
 import { MOST_BYTES } from '../../store/exchange.ts'
 
 /** ms that a job may be in hand before its turn: handlers may become slow. */
-export const LONGEST_IN_HAND = 50
+export const LONGEST_PREFETCHED = 50
 /** ms from a claim to the last end of what it brought, below which more may be in hand: twice as much at least. */
 const QUICK = 5
 /** Times as much at most: what took no time says little of what comes. */
@@ -23,7 +23,7 @@ const MOST_CHARACTERS = 2_000_000
  * Each portion grows or shrinks the whole by its own size. So when all that is in hand was quick, it becomes as much as takes
  * 5 ms at that pace. To double each time would take most of a burst.
  */
-export class Appetite {
+export class Prefetch {
   readonly #batchSize: number
   #batches = 1
   #charactersPerJob = 1
@@ -59,7 +59,7 @@ export class Appetite {
   satisfied(rounds: readonly Round[], asked: number, took: number): void {
     this.#charactersPerJob = charactersPerJob(rounds)
     const batches = rounds.length / this.#batchSize
-    if (took > LONGEST_IN_HAND) this.#batches -= batches
+    if (took > LONGEST_PREFETCHED) this.#batches -= batches
     else if (took > SLOW) this.#batches -= batches / 2
     else if (took < QUICK && rounds.length >= asked) this.#batches += batches * (growthAfter(took) - 1)
     this.#batches = Math.min(Math.max(1, this.#batches), MOST_JOBS)

@@ -1,6 +1,6 @@
 import type { Queue } from '../../queue.ts'
 import type { Lane } from './lane.ts'
-import { Appetite } from './prefetch.ts'
+import { Prefetch } from './prefetch.ts'
 
 /** A queue as this worker serves it: its definition, the number of its row, and what is known of its handler. */
 export class ServedQueue {
@@ -8,11 +8,11 @@ export class ServedQueue {
   readonly queueId: number
   /** Its place in the order of definition. */
   readonly place: number
-  readonly appetite: Appetite
+  readonly prefetch: Prefetch
   /** Those seen in any shard, 0 before it was: a lane that is new to one shard may come in each. */
   readonly lanes = new Set([0])
   /** Lanes of which something is in hand. */
-  readonly inHand = new Set<Lane>()
+  readonly prefetched = new Set<Lane>()
   /** Slots that are at work on it. */
   slots = 0
 
@@ -20,7 +20,7 @@ export class ServedQueue {
     this.queue = queue
     this.queueId = queueId
     this.place = place
-    this.appetite = new Appetite(queue.batchSize)
+    this.prefetch = new Prefetch(queue.batchSize)
   }
 
   /** Slots that may come to work on it; Infinity where the queue sets no bound. */

@@ -2,7 +2,7 @@ import type { Database } from '../../postgres/database.ts'
 import { isConnectionFailure } from '../../postgres/failure.ts'
 import type { Claim } from '../../store/claim.ts'
 import { type Exchanged, exchange, MOST_BYTES, type Wish } from '../../store/exchange.ts'
-import type { Exception } from '../../store/settle.ts'
+import type { Leftover } from '../../store/settle.ts'
 import { type Load, takeLoad } from './load.ts'
 import { type Travelling, takePieces } from './piece.ts'
 
@@ -16,35 +16,35 @@ const MOST_CLAIMED: Load = { jobs: 400, size: MOST_BYTES }
 
 /** Hears what became of the outcomes of one call. */
 export interface OutcomeListener {
-  stored(pieces: readonly Travelling[], exceptions: readonly Exception[]): void
+  stored(pieces: readonly Travelling[], leftovers: readonly Leftover[]): void
   /** It is unknown whether anything was stored where the connection failed; else nothing was. */
   failed(pieces: readonly Travelling[], error: unknown): void
 }
 
-interface Asked {
+interface PendingClaim {
   readonly wish: Wish
-  /** What may come of it. */
+  /** What it may bring. */
   readonly likely: Load
   resolve(claim: Claim): void
   reject(error: unknown): void
 }
 
-/** What one call carries. */
-interface Parcel {
-  readonly asked: Asked[]
-  readonly told: Travelling[]
+/** What waits for a call, or goes with one. */
+interface Pending {
+  readonly claims: PendingClaim[]
+  readonly outcomes: Travelling[]
 }
 
 /**
  * Takes the slots' claims and outcomes to the server together: whatever gathers while calls are under way goes
  * with the next one, in one round trip and one commit. So the busier a process, the less a job costs it.
  */
-export class Exchange {
+export class Batcher {
   /** Of all that is settled. */
   listener: OutcomeListener | undefined
   readonly #database: Database
   /** By process id: a claim of somebody new doesn't go with outcomes of whom it was before. */
-  readonly #waiting = new Map<number, Parcel>()
+  readonly #waiting = new Map<number, Pending>()
   #calls = 0
   #sending = false
 
@@ -55,23 +55,23 @@ export class Exchange {
   /** Rejects where it is unknown whether anything was claimed. */
   claim(processId: number, wish: Wish, likely: Load): Promise<Claim> {
     return new Promise((resolve, reject) => {
-      this.#parcel(processId).asked.push({ wish, likely, resolve, reject })
+      this.#pendingOf(processId).claims.push({ wish, likely, resolve, reject })
     })
   }
 
   /** The listener hears how that went. */
   settle(piece: Travelling): void {
-    this.#parcel(piece.claimant.processId).told.push(piece)
+    this.#pendingOf(piece.claimant.processId).outcomes.push(piece)
   }
 
-  #parcel(processId: number): Parcel {
-    let parcel = this.#waiting.get(processId)
-    if (!parcel) {
-      parcel = { asked: [], told: [] }
-      this.#waiting.set(processId, parcel)
+  #pendingOf(processId: number): Pending {
+    let pending = this.#waiting.get(processId)
+    if (!pending) {
+      pending = { claims: [], outcomes: [] }
+      this.#waiting.set(processId, pending)
     }
     this.#sendSoon()
-    return parcel
+    return pending
   }
 
   /** After all that is said in this turn of the event loop. */
@@ -80,48 +80,48 @@ export class Exchange {
     this.#sending = true
     setImmediate(() => {
       this.#sending = false
-      for (const [processId, parcel] of this.#waiting) {
+      for (const [processId, pending] of this.#waiting) {
         while (this.#calls < MAX_CALLS && this.#waiting.has(processId)) {
-          void this.#send(processId, this.#part(processId, parcel))
+          void this.#send(processId, this.#part(processId, pending))
         }
       }
     })
   }
 
   /** As much as one call may carry. Nothing is claimed while outcomes are left: where handlers are quick they would pile up. */
-  #part(processId: number, { asked, told }: Parcel): Parcel {
-    const part: Parcel = { told: takePieces(told), asked: [] }
-    if (told.length === 0) part.asked.push(...takeLoad(asked, MOST_CLAIMED, ({ likely }) => likely))
-    if (told.length + asked.length === 0) this.#waiting.delete(processId)
+  #part(processId: number, { claims, outcomes }: Pending): Pending {
+    const part: Pending = { outcomes: takePieces(outcomes), claims: [] }
+    if (outcomes.length === 0) part.claims.push(...takeLoad(claims, MOST_CLAIMED, ({ likely }) => likely))
+    if (outcomes.length + claims.length === 0) this.#waiting.delete(processId)
     return part
   }
 
-  async #send(processId: number, parcel: Parcel): Promise<void> {
-    const { asked, told } = parcel
+  async #send(processId: number, pending: Pending): Promise<void> {
+    const { claims, outcomes } = pending
     this.#calls += 1
-    const wishes = asked.map(({ wish }) => wish)
-    await exchange(this.#database, processId, told, wishes).then(
-      (answer) => this.#answered(parcel, answer),
-      (error) => this.#failed(processId, parcel, error),
+    const wishes = claims.map(({ wish }) => wish)
+    await exchange(this.#database, processId, outcomes, wishes).then(
+      (answer) => this.#answered(pending, answer),
+      (error) => this.#failed(processId, pending, error),
     )
     this.#calls -= 1
     this.#sendSoon()
   }
 
-  #answered({ asked, told }: Parcel, { exceptions, claims }: Exchanged): void {
-    for (const [index, { resolve }] of asked.entries()) resolve(claims[index]!)
-    if (told.length > 0) this.listener?.stored(told, exceptions)
+  #answered({ claims, outcomes }: Pending, { leftovers, claims: answers }: Exchanged): void {
+    for (const [index, { resolve }] of claims.entries()) resolve(answers[index]!)
+    if (outcomes.length > 0) this.listener?.stored(outcomes, leftovers)
   }
 
-  async #failed(processId: number, { asked, told }: Parcel, error: unknown): Promise<void> {
-    if (told.length > 0) this.listener?.failed(told, error)
+  async #failed(processId: number, { claims, outcomes }: Pending, error: unknown): Promise<void> {
+    if (outcomes.length > 0) this.listener?.failed(outcomes, error)
     // One lane that can't be claimed must not keep the others from it.
-    if (asked.length + told.length === 1 || isConnectionFailure(error)) {
-      for (const { reject } of asked) reject(error)
-    } else for (const one of asked) await this.#askAlone(processId, one)
+    if (claims.length + outcomes.length === 1 || isConnectionFailure(error)) {
+      for (const { reject } of claims) reject(error)
+    } else for (const claim of claims) await this.#claimAlone(processId, claim)
   }
 
-  async #askAlone(processId: number, { wish, resolve, reject }: Asked): Promise<void> {
+  async #claimAlone(processId: number, { wish, resolve, reject }: PendingClaim): Promise<void> {
     await exchange(this.#database, processId, [], [wish]).then(({ claims }) => resolve(claims[0]!), reject)
   }
 }

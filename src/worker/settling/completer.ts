@@ -4,13 +4,13 @@ import { isConnectionFailure } from '../../postgres/failure.ts'
 import type { Round } from '../../store/claim.ts'
 import type { Head } from '../../store/head.ts'
 import { patiently } from '../../store/patience.ts'
-import type { Exception } from '../../store/settle.ts'
+import type { Leftover } from '../../store/settle.ts'
 import { tellHeads } from '../../store/wake.ts'
 import { Bell } from '../lifecycle/bell.ts'
 import { Loop, type Service } from '../lifecycle/service.ts'
 import type { ServedQueue } from '../schedule/served-queue.ts'
 import type { Timetable } from '../schedule/timetable.ts'
-import type { Exchange } from './batcher.ts'
+import type { Batcher } from './batcher.ts'
 import { Kept } from './kept.ts'
 import type { FailedRound, Outcome } from './outcome.ts'
 import { isTravelling, type Piece, storeIn } from './piece.ts'
@@ -25,7 +25,7 @@ export interface Claimant {
 }
 
 /** Told when something is stored, or was refused. */
-export interface SettlementObserver {
+export interface CompletionObserver {
   /** Whether the lease runs under which this process, as who it was then, has claimed. */
   holds(processId: number): boolean
   completed(claimant: Claimant, rounds: readonly Round[]): void
@@ -56,14 +56,14 @@ const FIRST_WAIT = 50
  * in vain, each alone. Meanwhile they may hold rows of theirs, so that it is the time-out which ends a deadlock. And so goes
  * alone whatever has failed before: it may be what makes all that goes with it fail.
  */
-export class Settlements implements Service {
+export class Completer implements Service {
   /** ms that a row is waited for at most. Below the server's deadlock_timeout. */
   lockTimeout = FIRST_WAIT
   readonly #database: Database
-  readonly #exchange: Exchange
+  readonly #batcher: Batcher
   readonly #timetable: Timetable
   readonly #logger: Logger
-  readonly #observer: SettlementObserver
+  readonly #observer: CompletionObserver
   readonly #stored = new Bell()
   readonly #loop = new Loop(() => this.#retry())
   readonly #turn = new Bell()
@@ -81,18 +81,18 @@ export class Settlements implements Service {
 
   constructor(
     database: Database,
-    exchange: Exchange,
+    batcher: Batcher,
     timetable: Timetable,
     logger: Logger,
-    observer: SettlementObserver,
+    observer: CompletionObserver,
   ) {
     this.#database = database
-    this.#exchange = exchange
+    this.#batcher = batcher
     this.#timetable = timetable
     this.#logger = logger
     this.#observer = observer
-    exchange.listener = {
-      stored: (pieces, exceptions) => this.#conclude(pieces, exceptions),
+    batcher.listener = {
+      stored: (pieces, leftovers) => this.#conclude(pieces, leftovers),
       failed: (pieces, error) => this.#failed(pieces, error),
     }
   }
@@ -134,8 +134,8 @@ export class Settlements implements Service {
   }
 
   /** What a transaction of the handler's has stored already, with the jobs of it that wait again. */
-  stored(claimant: Claimant, { completed, failed }: Outcome, exceptions: readonly Exception[]): void {
-    this.#notice(exceptions)
+  stored(claimant: Claimant, { completed, failed }: Outcome, leftovers: readonly Leftover[]): void {
+    this.#notice(leftovers)
     this.#announce(claimant, completed, failed)
     this.#observer.ended(claimant, [...completed, ...failed.map(roundOf)])
   }
@@ -160,7 +160,7 @@ export class Settlements implements Service {
   #begin(piece: Piece): void {
     if (isTravelling(piece)) {
       this.#open += 1
-      this.#exchange.settle(piece)
+      this.#batcher.settle(piece)
     } else {
       this.#kept.addToWaitFor(piece)
       this.#turn.ring()
@@ -186,9 +186,9 @@ export class Settlements implements Service {
     this.#ended(pieces)
   }
 
-  #conclude(pieces: readonly Piece[], exceptions: readonly Exception[]): void {
-    this.#notice(exceptions)
-    const outcomes = new Map(exceptions.map(({ queueId, id, outcome }) => [`${queueId} ${id}`, outcome]))
+  #conclude(pieces: readonly Piece[], leftovers: readonly Leftover[]): void {
+    this.#notice(leftovers)
+    const outcomes = new Map(leftovers.map(({ queueId, id, outcome }) => [`${queueId} ${id}`, outcome]))
     for (const piece of pieces) {
       if (outcomes.size === 0) this.#end(piece, piece.rounds, piece.failures)
       else this.#concludeOne(piece, outcomes)
@@ -196,7 +196,7 @@ export class Settlements implements Service {
     this.#ended(pieces)
   }
 
-  #concludeOne(piece: Piece, outcomes: ReadonlyMap<string, Exception['outcome']>): void {
+  #concludeOne(piece: Piece, outcomes: ReadonlyMap<string, Leftover['outcome']>): void {
     const { claimant, queueId, rounds, failures } = piece
     const outcomeOf = ({ id }: Round) => outcomes.get(`${queueId} ${id}`)
     // Our own earlier try has ended the claim, if nobody else can have: once the lease is over, somebody may. It is asked here,
@@ -225,9 +225,9 @@ export class Settlements implements Service {
   }
 
   /** A job that waits again may be due before the cursor. Or its shard is somebody else's by now, who is told. */
-  #notice(exceptions: readonly Exception[]): void {
+  #notice(leftovers: readonly Leftover[]): void {
     const others: Head[] = []
-    for (const { outcome, queueId, shard, lane, performIn } of exceptions) {
+    for (const { outcome, queueId, shard, lane, performIn } of leftovers) {
       if (outcome !== 'again') continue
       const key = { queueId, shard: shard!, lane: lane! }
       if (this.#timetable.get(queueId, shard!)) this.#timetable.notice(key, performIn!)
@@ -280,8 +280,8 @@ export class Settlements implements Service {
     this.#open += pieces.length
     try {
       const timeout = Math.min(FIRST_WAIT * 2 ** first.waits, this.lockTimeout)
-      const exceptions = await patiently(this.#database, timeout, (tx) => storeIn(this.#database, tx, pieces))
-      if (exceptions) this.#conclude(pieces, exceptions)
+      const leftovers = await patiently(this.#database, timeout, (tx) => storeIn(this.#database, tx, pieces))
+      if (leftovers) this.#conclude(pieces, leftovers)
       else this.#waitedInVain(pieces)
     } catch (error) {
       this.#failed(pieces, error)

@@ -1,24 +1,24 @@
 import type { Round } from '../../store/claim.ts'
 import type { WorkerEmitter } from '../events.ts'
-import type { Identity } from '../membership/membership.ts'
-import type { Claimant, SettlementObserver } from './completer.ts'
+import type { Membership } from '../membership/membership.ts'
+import type { Claimant, CompletionObserver } from './completer.ts'
 import type { FailedRound } from './outcome.ts'
 import type { Tally } from './tally.ts'
 
 /** Turns what was stored into events and counts. */
-export class Observer implements SettlementObserver {
+export class Observer implements CompletionObserver {
   readonly #events: WorkerEmitter
   readonly #tally: Tally
-  readonly #identity: Identity
+  readonly #membership: Membership
 
-  constructor(events: WorkerEmitter, tally: Tally, identity: Identity) {
+  constructor(events: WorkerEmitter, tally: Tally, membership: Membership) {
     this.#events = events
     this.#tally = tally
-    this.#identity = identity
+    this.#membership = membership
   }
 
   holds(processId: number): boolean {
-    return this.#identity.holds(processId)
+    return this.#membership.holds(processId)
   }
 
   completed({ served, shard, slot, startedAt }: Claimant, rounds: readonly Round[]): void {
@@ -48,6 +48,6 @@ export class Observer implements SettlementObserver {
   }
 
   ended({ processId }: Claimant, rounds: readonly Round[]): void {
-    this.#identity.gave(processId, rounds.length)
+    this.#membership.gave(processId, rounds.length)
   }
 }

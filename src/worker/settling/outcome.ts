@@ -4,7 +4,7 @@ import { defaultRetryIn } from '../../retry.ts'
 import type { Round } from '../../store/claim.ts'
 import type { Failure } from '../../store/settle.ts'
 import type { Describe } from '../performing/description.ts'
-import { type Failed, GivenBack, type Performance } from '../performing/perform.ts'
+import { type Failed, type Performance, Released } from '../performing/perform.ts'
 
 /** A failed round as it is stored, with what was thrown. */
 export interface FailedRound extends Failure {
@@ -32,7 +32,7 @@ function outcomeOf({ queue, rounds, describe }: Performance, failed: Failed): Ou
 /** R15: what did not succeed after its signal was aborted for our sake has not failed. */
 export function ended(performance: Performance, failed: Failed): Outcome {
   const outcome = outcomeOf(performance, failed)
-  if (!(performance.abort.reason instanceof GivenBack)) return outcome
+  if (!(performance.abort.reason instanceof Released)) return outcome
   return { completed: outcome.completed, failed: [], released: outcome.failed.map(({ round }) => round) }
 }
 

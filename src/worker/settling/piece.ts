@@ -1,6 +1,6 @@
 import type { Database, Queryable } from '../../postgres/database.ts'
 import type { Ended } from '../../store/exchange.ts'
-import { complete, crash, type Exception, fail, release } from '../../store/settle.ts'
+import { complete, crash, fail, type Leftover, release } from '../../store/settle.ts'
 import type { Claimant } from './completer.ts'
 import { type Load, takeLoad } from './load.ts'
 import type { FailedRound } from './outcome.ts'
@@ -43,7 +43,7 @@ export function takePieces<P extends Piece>(pieces: P[]): P[] {
 }
 
 /** Stores pieces of one kind, process and queue in a transaction that waits for their rows. */
-export function storeIn(database: Database, tx: Queryable, pieces: readonly Piece[]): Promise<Exception[]> {
+export function storeIn(database: Database, tx: Queryable, pieces: readonly Piece[]): Promise<Leftover[]> {
   const { kind, claimant, queueId } = pieces[0]!
   const holder = { processId: claimant.processId, queueId, tx }
   const rounds = pieces.flatMap((piece) => piece.rounds)

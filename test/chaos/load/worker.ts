@@ -36,7 +36,7 @@ async function start({ connectionString }: LoadWorkerOptions): Promise<void> {
   const lockstep = new Lockstep({ connectionString, logger: silentLogger })
   const queues = [...loadQueues(countingHandler).values()]
   const worker = lockstep.createWorker({ queues, slots: SLOTS, killOnLeaseEnd: true })
-  worker.on('dealt', ({ shards }) => {
+  worker.on('rebalanced', ({ shards }) => {
     held = shards
   })
   process.on('message', (message) => {
