@@ -12,6 +12,8 @@ export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
   await createMorgue(db)
   await createProcesses(db)
   await createCounters(db)
+  await createRelease(db)
+  await createTimeline(db)
 }
 
 /** Both without a cache: a cached block would hand an earlier number to a later claim or push. */
@@ -72,7 +74,6 @@ async function createPayloads(db: Kysely<unknown>, schema: string): Promise<void
     )
     .addColumn('score', 'double precision', (column) => column.notNull())
     .addColumn('queue_id', 'integer', (column) => column.notNull())
-    .addColumn('shard', 'integer', (column) => column.notNull())
     .addColumn('job_id', sql`text collate "C"`, (column) => column.notNull())
     .addColumn('digest', 'bytea', (column) => column.notNull())
     .addColumn('payload', 'jsonb', (column) => column.notNull())
@@ -101,7 +102,11 @@ async function createMorgue(db: Kysely<unknown>): Promise<void> {
     .execute()
 }
 
-/** A row per worker process. Its lease is renewed every few seconds, so its page keeps room for HOT updates. */
+/**
+ * A row per worker process. A lease ends when its renewals are seen to stand still, by the clock of who sees it: each is told
+ * from those before, and the lease's length (ms) stands beside it. It is renewed every few seconds, so that the row's page keeps
+ * room for HOT updates.
+ */
 async function createProcesses(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('processes')
@@ -114,11 +119,13 @@ async function createProcesses(db: Kysely<unknown>): Promise<void> {
     .addColumn('started_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`clock_timestamp()`))
     .addColumn('expires_at', 'timestamptz', (column) => column.notNull())
     .addColumn('quiet', 'boolean', (column) => column.notNull().defaultTo(false))
+    .addColumn('renewal', 'uuid', (column) => column.notNull().defaultTo(sql`gen_random_uuid()`))
+    .addColumn('lease', 'integer', (column) => column.notNull().defaultTo(60_000))
     .modifyEnd(sql`with (fillfactor = 20)`)
     .execute()
 }
 
-/** Counted in the worker and added at its comparison: a row a day, far from hot. */
+/** Counted in the worker and added every few seconds: a row a day, far from hot. */
 async function createCounters(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('counters')
@@ -128,6 +135,30 @@ async function createCounters(db: Kysely<unknown>): Promise<void> {
     .addColumn('day', 'date', (column) => column.notNull())
     .addPrimaryKeyConstraint('counters_pkey', ['queue_id', 'day'])
     .modifyEnd(sql`with (fillfactor = 50)`)
+    .execute()
+}
+
+/** One row: whose definitions the database has, and for whom. `made` is a digest of what stands there. */
+async function createRelease(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('release')
+    .addColumn('only_row', 'boolean', (column) => column.primaryKey().defaultTo(true).check(sql`only_row`))
+    .addColumn('serial', 'integer', (column) => column.notNull())
+    .addColumn('oldest_served', 'integer', (column) => column.notNull())
+    .addColumn('hash', 'text', (column) => column.notNull())
+    .addColumn('made', 'text', (column) => column.notNull())
+    .addColumn('version', 'text', (column) => column.notNull())
+    .addColumn('migrated_at', 'timestamptz', (column) => column.notNull())
+    .execute()
+}
+
+/** One row: which server's numbers the sequences have given out so far. */
+async function createTimeline(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('timeline')
+    .addColumn('only_row', 'boolean', (column) => column.primaryKey().defaultTo(true).check(sql`only_row`))
+    .addColumn('system', 'bigint', (column) => column.notNull())
+    .addColumn('timeline', 'integer', (column) => column.notNull())
     .execute()
 }
 

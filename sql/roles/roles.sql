@@ -36,8 +36,8 @@ FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON FUNCTION
   @schema@.bury_lowest, @schema@.check_jobs, @schema@.claim, @schema@.complete, @schema@.create_queue,
   @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue, @schema@.enqueue_many, @schema@.fail,
-  @schema@.from_micros, @schema@.grow_queue, @schema@.head_of, @schema@.hold, @schema@.hold_waiting, @schema@.is_gone,
-  @schema@.is_waited_for, @schema@.kill, @schema@.load_payloads, @schema@.look, @schema@.measured_digest, @schema@.micros,
+  @schema@.from_micros, @schema@.grow_queue, @schema@.wake_token, @schema@.lock_rounds, @schema@.lock_waiting, @schema@.is_gone,
+  @schema@.has_listener, @schema@.kill, @schema@.load_payloads, @schema@.look, @schema@.measured_digest, @schema@.micros,
   @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of,
   @schema@.push_many, @schema@.pushed_digest, @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.requeue,
   @schema@.require_read_committed, @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake,
@@ -63,7 +63,7 @@ TO @producer@;
 -- queues anything else.
 GRANT EXECUTE ON FUNCTION
   @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.fail,
-  @schema@.from_micros, @schema@.grow_queue, @schema@.head_of, @schema@.hold, @schema@.is_gone, @schema@.load_payloads, @schema@.look,
+  @schema@.from_micros, @schema@.grow_queue, @schema@.wake_token, @schema@.lock_rounds, @schema@.is_gone, @schema@.load_payloads, @schema@.look,
   @schema@.micros, @schema@.note_timeline, @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round,
   @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of,
   @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake

@@ -55,38 +55,33 @@ function recorder(statements: string[]): Kysely<unknown> {
 }
 
 /**
- * Functions, each after those it uses: SQL-language bodies are checked when they are made; PL/pgSQL bodies are not,
- * so their order is free. Views come last: they are locked until the end of the transaction.
+ * What a function that looks rows up one by one sets for its planner: each is found by an index, whatever an ANALYZE at the
+ * wrong moment has told of the tables (docs/performance.md), by one plan for all calls. A file that adds more to it says why.
  */
-const DEFINED_FIRST = [
-  'micros',
-  'from_micros',
-  'shard_of',
-  'digest_of',
-  'measured_digest',
-  'pushed_digest',
-  'head_of',
-  'payloads_of',
-  'unsettled',
+const LOOKUPS = [
+  'plan_cache_mode = force_generic_plan',
+  'jit = off',
+  'enable_seqscan = off',
+  'enable_bitmapscan = off',
+  'enable_hashjoin = off',
+  'enable_mergejoin = off',
 ]
+const lookups = LOOKUPS.map((setting) => `SET ${setting}`).join(' ')
 
-/** The functions and views of this release, in an order in which they can be made. */
+/**
+ * The functions and views of this release, in the order of their folders and names. In that order they can be made: bodies
+ * in SQL are checked when they are made, and so come after what they use; those in PL/pgSQL are not. Views come last: they
+ * are locked until the end of the transaction.
+ */
 export async function definitions(schema: string): Promise<string[]> {
-  const values = { schema: quoteIdentifier(schema), channel: `'${schema}'` }
-  const files = await Promise.all(
-    (await listSqlFiles()).map(async (file) => ({ file, text: await readSql(file, values) })),
-  )
-  return files.toSorted((a, b) => rank(a) - rank(b)).map(({ text }) => text)
-}
-
-function rank({ file, text }: { file: string; text: string }): number {
-  if (/^CREATE OR REPLACE VIEW /m.test(text)) return DEFINED_FIRST.length + 2
-  return DEFINED_FIRST.indexOf(file.slice(0, -4)) + 1 || DEFINED_FIRST.length + 1
+  const values = { schema: quoteIdentifier(schema), channel: `'${schema}'`, lookups }
+  const files = await listSqlFiles()
+  return Promise.all(files.map((file) => readSql(file, values)))
 }
 
 /** Of all that a migration makes, whatever the schema is called. Names of migrations are enough: they never change. */
 export async function hashOfDefinitions(): Promise<string> {
   const hash = createHash('sha256').update(Object.keys(migrations).join('\n'))
-  for (const file of await listSqlFiles()) hash.update(`\n${file}\n`).update(await readSql(file, {}))
+  for (const file of await listSqlFiles()) hash.update(`\n${file}\n`).update(await readSql(file, { lookups }))
   return hash.digest('hex')
 }

@@ -2,9 +2,13 @@ import { readdir, readFile } from 'node:fs/promises'
 
 const FOLDER = new URL('../../sql/', import.meta.url)
 
-/** What stands in `sql/` itself, not in its folders. */
+/** What a migration makes, in the order of the folders: what lies in `roles` grants, and is for the owner to run. */
 export async function listSqlFiles(): Promise<string[]> {
-  return (await readdir(FOLDER)).filter((file) => file.endsWith('.sql')).sort()
+  const files = await readdir(FOLDER, { recursive: true })
+  return files
+    .map((file) => file.replaceAll('\\', '/'))
+    .filter((file) => /^\d-.*\.sql$/.test(file))
+    .sort()
 }
 
 /** The text of a file in `sql/`, with a value for each `@place@`. In one pass: values may hold what looks like one. */

@@ -48,7 +48,7 @@ export async function lockWaiting(
   let query = matchingWaiting(database, queueId, filter).where('e.id', '<=', last).select('e.id')
   if (after !== undefined) query = query.where('e.id', '>', after)
   const seen = (await run(database, query.orderBy('e.id').limit(limit), tx)).map(({ id }) => id)
-  const held = await database.call<HeldRow>('hold_waiting', [queueId, seen, null], tx)
+  const held = await database.call<HeldRow>('lock_waiting', [queueId, seen, null], tx)
   return { seen, entries: await matchingHeld(database, tx, queueId, filter, held) }
 }
 

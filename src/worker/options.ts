@@ -62,7 +62,7 @@ const OPTIONS = [
   'splitter',
   'middleware',
   'poll',
-  'rebalance interval',
+  'rebalanceInterval',
   'lease',
   'shutdownTimeout',
   'killOnLeaseEnd',

@@ -176,7 +176,7 @@ function untilOneWaits(board: Board): Promise<void> {
   return until(async () => {
     const rows = await board.stage.query(
       `SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0
-         AND state = 'active' AND query ~ 'hold_waiting' AND clock_timestamp() > query_start + interval '350 ms'`,
+         AND state = 'active' AND query ~ 'lock_waiting' AND clock_timestamp() > query_start + interval '350 ms'`,
     )
     expect(rows).toHaveLength(1)
   })

@@ -33,7 +33,7 @@ export const CLASSIC: readonly Mutant[] = [
     promise: 'P6',
     breaks:
       'A round that was given back ends the next one of the same process, whose payloads nobody has seen.',
-    edits: [sql('hold', 'AND j.fence = r.fence AND j.claimed_by', 'AND j.claimed_by', 2)],
+    edits: [sql('lock_rounds', 'AND j.fence = r.fence AND j.claimed_by', 'AND j.claimed_by', 2)],
     tests: ['store/fence'],
   },
   {

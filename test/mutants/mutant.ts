@@ -1,3 +1,6 @@
+import { readdirSync } from 'node:fs'
+import { basename } from 'node:path'
+
 /** A change of the protocol that a test has to notice. */
 export interface Mutant {
   readonly name: string
@@ -19,8 +22,12 @@ export interface Edit {
   readonly times?: number
 }
 
+const SQL_FILES = readdirSync(new URL('../../sql/', import.meta.url), { recursive: true, encoding: 'utf8' })
+
+/** Of what a file in one of the folders of `sql/` defines. */
 export function sql(name: string, from: string, to: string, times = 1): Edit {
-  return { file: `sql/${name}.sql`, from, to, times }
+  const file = SQL_FILES.find((one) => basename(one) === `${name}.sql`)
+  return { file: `sql/${file}`, from, to, times }
 }
 
 export function source(name: string, from: string, to: string): Edit {

@@ -55,7 +55,7 @@ export const STORED: readonly Mutant[] = [
     name: 'a completion that waits for producers',
     promise: 'P7',
     breaks: 'A producer that pushes into a job in work and stays open holds up its slot.',
-    edits: [sql('hold', '  IF _wait THEN\n', '  IF true THEN\n')],
+    edits: [sql('lock_rounds', '  IF _wait THEN\n', '  IF true THEN\n')],
     tests: ['store/settle-interleaving'],
   },
   {
@@ -226,14 +226,14 @@ export const STORED: readonly Mutant[] = [
     name: 'pushes that wake nobody',
     promise: 'P8',
     breaks: 'A job waits for the next poll while all slots sleep.',
-    edits: [sql('is_waited_for', 'RETURN NOT CASE', 'RETURN CASE WHEN true THEN false')],
+    edits: [sql('has_listener', 'RETURN NOT CASE', 'RETURN CASE WHEN true THEN false')],
     tests: ['store/wake'],
   },
   {
     name: 'pushes that always notify',
     promise: 'P7',
     breaks: 'Commits queue up behind each other though no worker waits to be told.',
-    edits: [sql('is_waited_for', 'RETURN NOT CASE', 'RETURN CASE WHEN true THEN true')],
+    edits: [sql('has_listener', 'RETURN NOT CASE', 'RETURN CASE WHEN true THEN true')],
     tests: ['store/wake'],
   },
   {

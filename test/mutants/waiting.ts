@@ -7,8 +7,8 @@ export const WAITING: readonly Mutant[] = [
     promise: 'P1',
     breaks: 'A job is taken from under its handler, and another handler may start beside it.',
     edits: [
-      sql('hold_waiting', 'AND (j.next_perform_in IS NOT NULL OR NOT EXISTS (', 'AND (true OR NOT EXISTS ('),
-      sql('hold_waiting', 'ELSE @schema@.is_gone(h.claimed_by) END', 'ELSE true END'),
+      sql('lock_waiting', 'AND (j.next_perform_in IS NOT NULL OR NOT EXISTS (', 'AND (true OR NOT EXISTS ('),
+      sql('lock_waiting', 'ELSE @schema@.is_gone(h.claimed_by) END', 'ELSE true END'),
     ],
     tests: ['admin/p1-in-work'],
   },
@@ -17,7 +17,7 @@ export const WAITING: readonly Mutant[] = [
     promise: 'P1',
     breaks:
       'Who removes what a hanging handler holds up ends its claim, and another handler may start beside it.',
-    edits: [sql('hold_waiting', 'CASE WHEN NOT w.whole THEN h.fence END', 'NULL::bigint')],
+    edits: [sql('lock_waiting', 'CASE WHEN NOT w.whole THEN h.fence END', 'NULL::bigint')],
     tests: ['admin/next-round'],
   },
   {

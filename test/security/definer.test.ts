@@ -125,7 +125,9 @@ describe('what runs with the owner’s rights', () => {
     await office.lockstep('owner', 'migrated').migrate()
     await client.query(await migrationSql('printed'))
     for (const schema of ['migrated', 'printed']) {
-      const { rows } = await client.query(`SELECT ${schema}.head_of(1, 2::smallint, to_timestamp(3)) AS head`)
+      const { rows } = await client.query(
+        `SELECT ${schema}.wake_token(1, 2::smallint, to_timestamp(3)) AS head`,
+      )
       expect(rows).toEqual([{ head: '1:2:3000000' }])
     }
     expect(sprung).toHaveLength(1)

@@ -24,7 +24,7 @@ describe('each role can do nothing else', () => {
     ].map((name) => `EXECUTE ${name}`),
     worker: [
       ...['bury_lowest', 'claim', 'complete', 'create_queue', 'fail', 'from_micros', 'grow_queue'],
-      ...['head_of', 'hold'],
+      ...['wake_token', 'lock_rounds'],
       ...[
         'is_gone',
         'load_payloads',

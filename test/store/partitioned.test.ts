@@ -108,7 +108,9 @@ test('P3 a call that claims jobs of two partitions takes each where it lies', as
 
 test('P3 no statement finds a row of a partitioned table by its ctid alone', () => {
   const folder = new URL('../../sql/', import.meta.url)
-  const files = readdirSync(folder).filter((file) => file.endsWith('.sql'))
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.sql'),
+  )
   const alone = files.flatMap((file) =>
     statementsOf(readFileSync(new URL(file, folder), 'utf8'))
       .filter(findsByCtid)

@@ -24,7 +24,7 @@ export class NextRelease {
     const serial = SERIAL + 1
     for (const edit of [...numbered(serial, servesThis ? undefined : serial), ...EDITS]) this.#copy.edit(edit)
     this.#write('migrations/9001_next.ts', MIGRATION)
-    this.#write('sql/complete_noted.sql', completeNoted())
+    this.#write('sql/3-rounds/complete_noted.sql', completeNoted())
   }
 
   /** Of a module, as `fork` takes it. */
@@ -64,18 +64,18 @@ const EDITS: readonly Edit[] = [
     to: "import type { Kysely } from 'kysely'\nimport * as next from './9001_next.ts'\n",
   },
   { file: 'migrations/index.ts', from: ' = {\n', to: " = {\n  '9001_next': next,\n" },
-  { file: 'sql/process_list.sql', from: ' AS overdue\n', to: ' AS overdue, true AS noted\n' },
+  { file: 'sql/5-views/process_list.sql', from: ' AS overdue\n', to: ' AS overdue, true AS noted\n' },
   source('store/exchange', `.\${kind}(`, `.\${kind === 'complete' ? 'complete_noted' : kind}(`),
   source('store/exchange', ', false) c`', `, false\${kind === 'complete' ? ", 'noted'" : ''}) c\``),
 ]
 
 /** With a parameter more, under a name of its own: what calls the old form would not know which is meant. */
 function completeNoted(): string {
-  const text = readFileSync(new URL('../../sql/complete.sql', import.meta.url), 'utf8')
+  const text = readFileSync(new URL('../../sql/3-rounds/complete.sql', import.meta.url), 'utf8')
   const edited = text
     .replace('@schema@.complete(', '@schema@.complete_noted(')
     .replace('  _wait boolean\n', '  _wait boolean,\n  _note text\n')
   if (!edited.includes('_note text'))
-    throw new Error('sql/complete.sql has changed: move what is edited here')
+    throw new Error('sql/3-rounds/complete.sql has changed: move what is edited here')
   return edited
 }

@@ -67,5 +67,5 @@ test('P1: nothing in sql/ but a view for people names the end of a lease', () =>
   const naming = readdirSync('sql', { recursive: true, encoding: 'utf8' }).filter(
     (file) => file.endsWith('.sql') && /expires_at/.test(readFileSync(`sql/${file}`, 'utf8')),
   )
-  expect(naming.sort()).toEqual(['process_list.sql', 'roles/roles.sql'])
+  expect(naming.sort()).toEqual(['5-views/process_list.sql', 'roles/roles.sql'])
 })

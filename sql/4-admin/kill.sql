@@ -4,7 +4,7 @@
 -- error is the job's last one; a next round has had none. (Otherwise as delete_jobs.)
 CREATE OR REPLACE FUNCTION @schema@.kill(_queue_id integer, _ids text[], _next boolean[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+@lookups@
 AS $$
 DECLARE
   _held text[];
@@ -16,7 +16,7 @@ BEGIN
   SELECT array_agg(h.id), array_agg(h.fence),
     array_agg(h.id) FILTER (WHERE h.fence IS NULL), array_agg(h.id) FILTER (WHERE h.fence IS NOT NULL), clock_timestamp()
   INTO _held, _fences, _jobs, _rounds, _died_at
-  FROM @schema@.hold_waiting(_queue_id, _ids, _next) h;
+  FROM @schema@.lock_waiting(_queue_id, _ids, _next) h;
 
   WITH gone AS (
     DELETE FROM @schema@.payloads p

@@ -1,7 +1,7 @@
 -- Makes waiting jobs due now, and of jobs in work what waits behind the round (R11). Returns how many that were. Such a
 -- round starts when the one in work ends, whose end tells the worker of it: there is nobody to wake.
 -- A job that a dead process left becomes an ordinary waiting one, its crash counted: a look from a cursor sees
--- only rows that nobody has claimed. (For `_next` see hold_waiting.)
+-- only rows that nobody has claimed. (For `_next` see lock_waiting.)
 CREATE OR REPLACE FUNCTION @schema@.perform_now(_queue_id integer, _ids text[], _next boolean[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
@@ -13,7 +13,7 @@ DECLARE
 BEGIN
   SELECT array_agg(h.id) FILTER (WHERE h.fence IS NULL), array_agg(h.id) FILTER (WHERE h.fence IS NOT NULL)
   INTO _jobs, _rounds
-  FROM @schema@.hold_waiting(_queue_id, _ids, _next) h;
+  FROM @schema@.lock_waiting(_queue_id, _ids, _next) h;
 
   WITH due AS (
     UPDATE @schema@.jobs j SET
@@ -24,7 +24,7 @@ BEGIN
   ), heads AS (
     SELECT d.shard, d.lane, min(d.perform_in) AS perform_in FROM due d GROUP BY d.shard, d.lane
   )
-  SELECT array_agg(@schema@.head_of(h.shard, h.lane, h.perform_in)) INTO _heads FROM heads h;
+  SELECT array_agg(@schema@.wake_token(h.shard, h.lane, h.perform_in)) INTO _heads FROM heads h;
   UPDATE @schema@.jobs j SET next_perform_in = clock_timestamp()
   WHERE j.queue_id = _queue_id AND j.id = ANY (_rounds);
   IF _heads IS NOT NULL THEN

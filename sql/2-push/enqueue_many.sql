@@ -15,7 +15,7 @@ CREATE OR REPLACE FUNCTION @schema@.enqueue_many(
 ) RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off SET enable_incremental_sort = off
+@lookups@ SET enable_sort = off SET enable_incremental_sort = off
 AS $$
 DECLARE
   _queue_id integer;
@@ -30,8 +30,8 @@ BEGIN
   END IF;
   PERFORM @schema@.check_jobs(_ids, _payloads, _scores, _perform_ins, _lanes);
   _fence := @schema@.push_many(_queue_id, _shards, _ids, _payloads, _scores, _perform_ins, _lanes);
-  IF @schema@.is_waited_for(_queue_id) THEN
-    SELECT array_agg(@schema@.head_of(h.shard, h.lane, h.perform_in)) INTO _heads
+  IF @schema@.has_listener(_queue_id) THEN
+    SELECT array_agg(@schema@.wake_token(h.shard, h.lane, h.perform_in)) INTO _heads
     FROM (
       SELECT j.shard, j.lane, min(j.perform_in) AS perform_in
       FROM unnest(_ids) AS i(id) CROSS JOIN LATERAL (

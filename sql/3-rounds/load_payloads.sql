@@ -14,7 +14,7 @@ CREATE OR REPLACE FUNCTION @schema@.load_payloads(
 ) RETURNS TABLE (payload text, score text, seq bigint, cut boolean, lost boolean)
 LANGUAGE plpgsql
 SET extra_float_digits = 1
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off
+@lookups@ SET enable_sort = off
 AS $$
 BEGIN
   PERFORM @schema@.require_read_committed();

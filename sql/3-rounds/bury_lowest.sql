@@ -12,7 +12,7 @@ CREATE OR REPLACE FUNCTION @schema@.bury_lowest(
   _dying integer[]
 ) RETURNS TABLE (queue_id integer, id text, outcome text, shard integer, lane smallint, perform_in bigint)
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off SET enable_incremental_sort = off
+@lookups@ SET enable_sort = off SET enable_incremental_sort = off
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -71,7 +71,7 @@ CREATE OR REPLACE FUNCTION @schema@.claim(
 )
 LANGUAGE plpgsql
 SET extra_float_digits = 1
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off
+@lookups@ SET enable_sort = off
 AS $$
 DECLARE
   _now constant timestamptz := clock_timestamp();

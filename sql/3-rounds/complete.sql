@@ -16,7 +16,7 @@ CREATE OR REPLACE FUNCTION @schema@.complete(
   _wait boolean
 ) RETURNS TABLE (queue_id integer, id text, outcome text, shard integer, lane smallint, perform_in bigint)
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+@lookups@
 AS $$
 DECLARE
   _places integer[];
@@ -33,7 +33,7 @@ BEGIN
     array_agg(h.place) FILTER (WHERE h.again OR _cut_seqs[h.place] IS NOT NULL),
     array_agg(h.tid) FILTER (WHERE h.again OR _cut_seqs[h.place] IS NOT NULL)
   INTO _places, _last, _last_tids, _more, _more_tids
-  FROM @schema@.hold(_queue_ids, _process_id, _ids, _fences, _wait) h;
+  FROM @schema@.lock_rounds(_queue_ids, _process_id, _ids, _fences, _wait) h;
 
   SELECT array_agg(r.queue_id), array_agg(g.tid) INTO _owners, _tids
   FROM unnest(_queue_ids, _ids, _fences, _cut_scores, _cut_seqs)

@@ -12,7 +12,7 @@ CREATE OR REPLACE FUNCTION @schema@.fail(
   _wait boolean
 ) RETURNS TABLE (queue_id integer, id text, outcome text, shard integer, lane smallint, perform_in bigint)
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+@lookups@
 AS $$
 DECLARE
   _places integer[];
@@ -21,7 +21,7 @@ DECLARE
 BEGIN
   SELECT array_agg(h.place), array_agg(h.tid), array_agg(h.place) FILTER (WHERE _retry_ins[h.place] IS NULL)
   INTO _places, _tids, _dying
-  FROM @schema@.hold(_queue_ids, _process_id, _ids, _fences, _wait) h;
+  FROM @schema@.lock_rounds(_queue_ids, _process_id, _ids, _fences, _wait) h;
 
   RETURN QUERY
   UPDATE @schema@.jobs j SET

@@ -1,10 +1,10 @@
 -- Deletes waiting jobs with their payloads, and of jobs in work what waits behind the round (R11). Returns how many that
--- were. Nothing follows such a round then, which its completion reads from the row. (For `_next` see hold_waiting.)
+-- were. Nothing follows such a round then, which its completion reads from the row. (For `_next` see lock_waiting.)
 --
 -- The payloads go by their ctids: nobody moves those of a job whose row is locked. (For OFFSET 0 see claim.)
 CREATE OR REPLACE FUNCTION @schema@.delete_jobs(_queue_id integer, _ids text[], _next boolean[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+@lookups@
 AS $$
 DECLARE
   _held text[];
@@ -15,7 +15,7 @@ BEGIN
   SELECT array_agg(h.id), array_agg(h.fence),
     array_agg(h.id) FILTER (WHERE h.fence IS NULL), array_agg(h.id) FILTER (WHERE h.fence IS NOT NULL)
   INTO _held, _fences, _jobs, _rounds
-  FROM @schema@.hold_waiting(_queue_id, _ids, _next) h;
+  FROM @schema@.lock_waiting(_queue_id, _ids, _next) h;
 
   DELETE FROM @schema@.payloads p
   USING unnest(_held, _fences) AS h(id, fence) CROSS JOIN LATERAL (

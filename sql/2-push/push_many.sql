@@ -21,7 +21,7 @@ CREATE OR REPLACE FUNCTION @schema@.push_many(
   _lanes smallint[]
 ) RETURNS bigint
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off SET enable_incremental_sort = off
+@lookups@ SET enable_sort = off SET enable_incremental_sort = off
 AS $$
 DECLARE
   _fence constant pg_catalog.int8 := nextval('@schema@.fences');

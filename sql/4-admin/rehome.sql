@@ -5,7 +5,7 @@
 -- which looks cheap while there are many, would have the whole queue read for the last one.
 CREATE OR REPLACE FUNCTION @schema@.rehome(_queue_id integer, _limit integer) RETURNS integer
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off
+@lookups@ SET enable_sort = off
 AS $$
 DECLARE
   _shard_count integer;
@@ -27,7 +27,7 @@ BEGIN
     SELECT m.shard, m.lane, min(m.perform_in) AS perform_in FROM moved m GROUP BY m.shard, m.lane
   )
   SELECT (SELECT count(*) FROM moved m),
-    (SELECT array_agg(@schema@.head_of(h.shard, h.lane, h.perform_in)) FROM heads h)
+    (SELECT array_agg(@schema@.wake_token(h.shard, h.lane, h.perform_in)) FROM heads h)
   INTO _moved, _heads;
   IF _heads IS NOT NULL THEN
     PERFORM @schema@.wake(_queue_id, _heads);

@@ -3,7 +3,7 @@
 -- A waiting process holds this advisory lock shared; if the exclusive lock can be had, nobody waits. It is given back
 -- in the same expression: nothing can interrupt the session between the two, and no producer holds it long enough to
 -- make a worker wait. A producer that finds another one testing sends a wake-up too many: harmless.
-CREATE OR REPLACE FUNCTION @schema@.is_waited_for(_queue_id integer) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.has_listener(_queue_id integer) RETURNS boolean
 LANGUAGE sql
 RETURN NOT CASE
   WHEN pg_try_advisory_lock('@schema@.queues'::regclass::oid::integer, _queue_id)

@@ -12,7 +12,7 @@
 -- (For OFFSET 0 see claim.)
 CREATE OR REPLACE FUNCTION @schema@.requeue(_queue_id integer, _job_ids text[], _digests bytea[]) RETURNS integer
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+@lookups@
 AS $$
 DECLARE
   _moved integer;
@@ -61,7 +61,7 @@ BEGIN
   WHERE j.queue_id = _queue_id AND j.id = ANY (_job_ids) AND j.claimed_by IS NULL
     AND NOT EXISTS (SELECT FROM @schema@.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id);
 
-  SELECT array_agg(@schema@.head_of(h.shard, h.lane, h.perform_in)) INTO _heads
+  SELECT array_agg(@schema@.wake_token(h.shard, h.lane, h.perform_in)) INTO _heads
   FROM (
     SELECT j.shard, j.lane, min(j.perform_in) AS perform_in FROM @schema@.jobs j
     WHERE j.queue_id = _queue_id AND j.id = ANY (_risen) AND j.claimed_by IS NULL

@@ -20,7 +20,7 @@ CREATE OR REPLACE FUNCTION @schema@.enqueue(
 ) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off SET enable_incremental_sort = off
+@lookups@ SET enable_sort = off SET enable_incremental_sort = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -63,8 +63,8 @@ BEGIN
       _queue_id, _new, coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
       _id, coalesce(_digest, @schema@.digest_of(coalesce(_payload, '""'))), coalesce(_payload, '""')
     );
-    IF @schema@.is_waited_for(_queue_id) THEN
-      PERFORM @schema@.wake(_queue_id, ARRAY[@schema@.head_of(_shard, coalesce(_lane, 0)::smallint, _due)]);
+    IF @schema@.has_listener(_queue_id) THEN
+      PERFORM @schema@.wake(_queue_id, ARRAY[@schema@.wake_token(_shard, coalesce(_lane, 0)::smallint, _due)]);
     END IF;
     RETURN;
   END IF;

@@ -4,7 +4,7 @@
 -- lock_timeout. A crash of the server must not forget how a round ended, whatever the default is, or the handler has set:
 -- the row would be claimed again, by a process that lives and knows nothing of it, until that ends. Nobody can move a
 -- locked row: until the transaction ends, its ctid finds it. (How it looks for rows: see claim.)
-CREATE OR REPLACE FUNCTION @schema@.hold(
+CREATE OR REPLACE FUNCTION @schema@.lock_rounds(
   _queue_ids integer[],
   _process_id integer,
   _ids text[],
@@ -12,7 +12,7 @@ CREATE OR REPLACE FUNCTION @schema@.hold(
   _wait boolean
 ) RETURNS TABLE (place integer, tid tid, again boolean)
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off SET enable_incremental_sort = off
+@lookups@ SET enable_sort = off SET enable_incremental_sort = off
 AS $$
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN

@@ -11,10 +11,10 @@
 --
 -- `_next` says of each id which of the two its caller has seen, under locks it still has; NULL takes what there is. A
 -- next round stays what it is when its process dies between the two: the payloads from its fence on.
-CREATE OR REPLACE FUNCTION @schema@.hold_waiting(_queue_id integer, _ids text[], _next boolean[])
+CREATE OR REPLACE FUNCTION @schema@.lock_waiting(_queue_id integer, _ids text[], _next boolean[])
 RETURNS TABLE (id text, fence bigint)
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+@lookups@
 AS $$
 BEGIN
   PERFORM @schema@.require_read_committed();

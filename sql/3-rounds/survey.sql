@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION @schema@.survey(
   _shards integer[]
 ) RETURNS TABLE (queue_id integer, shard integer, lane smallint, perform_in bigint)
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off
+@lookups@ SET enable_sort = off
 AS $$
 BEGIN
   RETURN QUERY

@@ -7,14 +7,14 @@ CREATE OR REPLACE FUNCTION @schema@.release(
   _wait boolean
 ) RETURNS TABLE (queue_id integer, id text, outcome text, shard integer, lane smallint, perform_in bigint)
 LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+@lookups@
 AS $$
 DECLARE
   _places integer[];
   _tids tid[];
 BEGIN
   SELECT array_agg(h.place), array_agg(h.tid) INTO _places, _tids
-  FROM @schema@.hold(_queue_ids, _process_id, _ids, _fences, _wait) h;
+  FROM @schema@.lock_rounds(_queue_ids, _process_id, _ids, _fences, _wait) h;
   RETURN QUERY
   UPDATE @schema@.jobs j SET next_perform_in = NULL, claimed_by = NULL, claimed_at = NULL
   FROM unnest(_places, _tids) AS r(place, tid)
