@@ -30,11 +30,19 @@ export {
   type TransactionalQueueOptions,
 } from './queue.ts'
 export { defaultRetryIn } from './retry.ts'
-export type { FoundJob, JobFilter } from './store/jobs.ts'
-export type { DeadFilter, DeadPayload } from './store/morgue.ts'
+export type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'
+export type { DeadFilter, DeadPayload, DeadSort } from './store/morgue.ts'
 export type { Found, Page, Range } from './store/page.ts'
 export type { ProcessRow, QueueStats } from './store/stats.ts'
-export { allShards, byNode, dynamic, type Splitter } from './worker/assignment/splitter.ts'
+export {
+  allShards,
+  byNode,
+  dynamic,
+  type Hand,
+  type ShardRef,
+  type Share,
+  type Splitter,
+} from './worker/assignment/splitter.ts'
 export type { BatchEvent, WorkerEvents } from './worker/events.ts'
 export type { PerformCall, ServerMiddleware } from './worker/middleware.ts'
 export type { WorkerOptions } from './worker/options.ts'

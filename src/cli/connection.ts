@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import type { Lockstep } from '../lockstep.ts'
+import type { Lockstep } from '../index.ts'
 import type { Database } from '../postgres/database.ts'
 import { checkSchemaName, DEFAULT_SCHEMA } from '../postgres/schema-name.ts'
 import { keepSecret, UsageError } from './failure.ts'

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander'
-import { DEFAULT_SHARDS, defineQueue, MAX_SHARDS } from '../queue.ts'
+import { defineQueue } from '../index.ts'
+import { DEFAULT_SHARDS, MAX_SHARDS } from '../queue.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { ENQUEUE_HELP } from './enqueue/help.ts'
 import { delimiterOption, type InputFlags, inputOf } from './enqueue/input.ts'

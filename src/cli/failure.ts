@@ -1,4 +1,4 @@
-import { LockstepError } from '../errors.ts'
+import { LockstepError } from '../index.ts'
 import { EXIT } from './exit.ts'
 import { Interrupted } from './interruption.ts'
 import { legible } from './output.ts'

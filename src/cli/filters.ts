@@ -1,7 +1,5 @@
 import { type Command, Option } from 'commander'
-import type { JobFilter } from '../store/jobs.ts'
-import type { DeadFilter } from '../store/morgue.ts'
-import type { Range } from '../store/page.ts'
+import type { DeadFilter, JobFilter, Range } from '../index.ts'
 import { UsageError } from './failure.ts'
 import { collect, numberOption, timeOption, wholeNumberOption } from './numbers.ts'
 

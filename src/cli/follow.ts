@@ -1,4 +1,4 @@
-import type { Progress, Progression } from '../admin/progression.ts'
+import type { Progress, Progression } from '../index.ts'
 import { Interrupted, onInterruption } from './interruption.ts'
 import { count, plural, write, writeJson } from './output.ts'
 import { startProgress } from './progress.ts'

@@ -1,5 +1,5 @@
 import { constants } from 'node:os'
-import { LockstepError } from '../errors.ts'
+import { LockstepError } from '../index.ts'
 
 /** What ends a command from outside: Ctrl-C, a time-out or a supervisor, a terminal that is closed. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

@@ -1,8 +1,5 @@
 import { type Command, Option } from 'commander'
-import type { Progression } from '../admin/progression.ts'
-import type { ProgressionOptions } from '../admin/walk.ts'
-import type { Lockstep } from '../lockstep.ts'
-import type { FoundJob, JobFilter, JobSort } from '../store/jobs.ts'
+import type { FoundJob, JobFilter, JobSort, Lockstep, Progression, ProgressionOptions } from '../index.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import {
   type JobFilterFlags,

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { MigrationReport } from '../postgres/migrate.ts'
+import type { MigrationReport } from '../index.ts'
 import { checkSchemaName } from '../postgres/schema-name.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { printable, write, writeJson } from './output.ts'

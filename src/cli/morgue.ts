@@ -1,8 +1,12 @@
 import type { Command } from 'commander'
-import type { Progression } from '../admin/progression.ts'
-import type { ProgressionOptions } from '../admin/walk.ts'
-import type { Lockstep } from '../lockstep.ts'
-import type { DeadFilter, DeadPayload, DeadSort } from '../store/morgue.ts'
+import type {
+  DeadFilter,
+  DeadPayload,
+  DeadSort,
+  Lockstep,
+  Progression,
+  ProgressionOptions,
+} from '../index.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import {
   type DeadFilterFlags,

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Lockstep } from '../lockstep.ts'
+import type { Lockstep } from '../index.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { write, writeJson } from './output.ts'
 import { quote } from './suggest.ts'

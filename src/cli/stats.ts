@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Stats } from '../admin/stats.ts'
+import type { Stats } from '../index.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { count, duration, excerpt, table, write, writeJson } from './output.ts'
 

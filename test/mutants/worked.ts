@@ -336,7 +336,7 @@ export const WORKED: readonly Mutant[] = [
     breaks: 'A payload runs maxRetryCount + 2 times.',
     edits: [
       source(
-        'worker/settling/outcome',
+        'worker/performing/ending',
         'retryCount >= queue.maxRetryCount',
         'retryCount > queue.maxRetryCount',
       ),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { describeError } from '../../src/errors.ts'
-import { failure } from '../../src/worker/settling/outcome.ts'
+import { failure } from '../../src/worker/performing/ending.ts'
 import { type Board, openStage, outcomes, type Player, type Stage } from '../support/rounds.ts'
 
 const PAST = 1_536_323_288_000

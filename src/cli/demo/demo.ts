@@ -1,4 +1,4 @@
-import { Lockstep } from '../../lockstep.ts'
+import { Lockstep } from '../../index.ts'
 import type { Member } from './crew.ts'
 import { Play } from './play.ts'
 import { report } from './report.ts'

@@ -1,7 +1,12 @@
 import type { ClientBase } from 'pg'
-import { Lockstep } from '../../lockstep.ts'
-import type { Logger } from '../../logger.ts'
-import { type Batch, defineQueue, type Queue, type TransactionalContext } from '../../queue.ts'
+import {
+  type Batch,
+  defineQueue,
+  Lockstep,
+  type Logger,
+  type Queue,
+  type TransactionalContext,
+} from '../../index.ts'
 import { applyUpdates } from './apply.ts'
 import type { Duty } from './duty.ts'
 import type { Update } from './feed.ts'

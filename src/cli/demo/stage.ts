@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { DatabaseError } from '../../errors.ts'
+import { DatabaseError } from '../../index.ts'
 import { startEmbeddedPostgres } from '../../postgres/embedded.ts'
 import { toLockstepError } from '../../postgres/failure.ts'
 import { createShop, QUEUE_SCHEMA, SHOP_SCHEMA } from './shop.ts'

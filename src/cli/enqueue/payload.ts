@@ -1,5 +1,5 @@
 import { requireSize } from '../../enqueue/validation.ts'
-import { JobError } from '../../errors.ts'
+import { JobError } from '../../index.ts'
 import type { PushedJob } from '../../store/push.ts'
 import { excerpt } from '../output.ts'
 import { compact, hasNumbersToKeep, memberOf, numberBeyondJsonb } from './json-text.ts'

@@ -1,5 +1,5 @@
 import { toPushedJob } from '../../enqueue/validation.ts'
-import { JobError } from '../../errors.ts'
+import { JobError } from '../../index.ts'
 import type { PushedJob } from '../../store/push.ts'
 import { DataError } from '../failure.ts'
 import { quote } from '../suggest.ts'

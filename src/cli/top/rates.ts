@@ -1,4 +1,4 @@
-import type { QueueStats } from '../../store/stats.ts'
+import type { QueueStats } from '../../index.ts'
 
 /** ms; longer than the time between two additions to the counts, so that rates don't jump. */
 const WINDOW = 10_000

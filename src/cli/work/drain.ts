@@ -1,7 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import type { Lockstep } from '../../lockstep.ts'
-import type { Logger } from '../../logger.ts'
-import type { Worker } from '../../worker/worker.ts'
+import type { Lockstep, Logger, Worker } from '../../index.ts'
 
 const PAUSE = 200
 

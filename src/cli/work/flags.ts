@@ -1,6 +1,16 @@
-import type { Queue } from '../../queue.ts'
-import { allShards, byNode, dynamic, type Splitter } from '../../worker/assignment/splitter.ts'
-import { fair, lag, type Scheduler, seq, strict, weighted } from '../../worker/schedule/scheduler.ts'
+import {
+  allShards,
+  byNode,
+  dynamic,
+  fair,
+  lag,
+  type Queue,
+  type Scheduler,
+  type Splitter,
+  seq,
+  strict,
+  weighted,
+} from '../../index.ts'
 import type { ConnectionOptions } from '../connection.ts'
 import { UsageError } from '../failure.ts'
 import { quote } from '../suggest.ts'

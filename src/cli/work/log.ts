@@ -1,8 +1,7 @@
 import { inspect } from 'node:util'
 import pino from 'pino'
 import { describeError } from '../../errors.ts'
-import type { Logger } from '../../logger.ts'
-import type { Worker } from '../../worker/worker.ts'
+import type { Logger, Worker } from '../../index.ts'
 import { colorsFor, duration, escapeJson, excerpt, plural, printable } from '../output.ts'
 
 /** Whether the log is JSON lines. */

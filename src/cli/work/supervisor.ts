@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { constants } from 'node:os'
-import type { Logger } from '../../logger.ts'
+import type { Logger } from '../../index.ts'
 import { EXIT } from '../exit.ts'
 import type { Rank } from './flags.ts'
 

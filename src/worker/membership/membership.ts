@@ -1,21 +1,26 @@
 import type { Logger } from '../../logger.ts'
 import { Bell } from '../lifecycle/bell.ts'
-import type { InFlight } from '../performing/in-flight.ts'
 import { Lease, type LeaseOptions } from './lease.ts'
 
 const RETRY_PAUSE = 500
+
+/** Handlers that run. */
+interface Handlers {
+  /** Resolves when none is left. */
+  none(): Promise<boolean>
+}
 
 /**
  * Who this process is in the table of processes, and which rounds belong to whom it was before.
  *
  * It becomes somebody new when its lease has ended: once nothing of the old one runs here any more, since its
  * ids may be claimed again from then on, by this process too. And when the answer to a claim was lost: rows may
- * have been claimed that nobody here knows of. They come free when the former membership, which keeps its lease
+ * have been claimed that nobody here knows of. They come free when the former process, which keeps its lease
  * while its other rounds are in work, retires.
  */
 export class Membership {
   readonly #lease: Lease
-  readonly #inFlight: InFlight
+  readonly #handlers: Handlers
   readonly #logger: Logger
   readonly #onFailure: (error: unknown) => void
   readonly #rounds = new Map<number, number>()
@@ -23,11 +28,11 @@ export class Membership {
   #renewing: Promise<void> | undefined
   #stopping = false
 
-  constructor(options: Omit<LeaseOptions, 'onUnrenewed'>, inFlight: InFlight, logger: Logger) {
+  constructor(options: Omit<LeaseOptions, 'onUnrenewed'>, handlers: Handlers, logger: Logger) {
     const onUnrenewed = (error: unknown) => this.#failed(error, 'the lease can’t be renewed: trying again')
     this.#lease = new Lease({ ...options, onUnrenewed })
     this.#onFailure = options.onFailure
-    this.#inFlight = inFlight
+    this.#handlers = handlers
     this.#logger = logger
   }
 
@@ -101,7 +106,7 @@ export class Membership {
   async #renew(): Promise<void> {
     const former = this.processId
     while (!this.#stopping) {
-      if (!this.#lease.valid) await Promise.race([this.#inFlight.none(), this.#stopped.wait()])
+      if (!this.#lease.valid) await Promise.race([this.#handlers.none(), this.#stopped.wait()])
       try {
         await this.#lease.register()
         break

@@ -1,7 +1,8 @@
 import { CrashLimitError, EmptyJobError } from '../../errors.ts'
 import type { Round } from '../../store/claim.ts'
 import type { Claimant, Completer } from '../settling/completer.ts'
-import { ended, failAll, failure, type Outcome } from '../settling/outcome.ts'
+import type { Outcome } from '../settling/outcome.ts'
+import { ended, failAll, failure } from './ending.ts'
 import { type Performance, perform } from './perform.ts'
 import { type BatchSettings, transact } from './transaction.ts'
 

@@ -1,7 +1,9 @@
 import { boundText, describeError } from '../../errors.ts'
 import type { Logger } from '../../logger.ts'
 import { ignoreRejection } from '../../promises.ts'
-import type { WorkerOptions } from '../options.ts'
+
+/** A user's own: what is stored of an error. */
+export type FormatError = (error: unknown) => string
 
 /** What is stored of an error. */
 export type Describe = (error: unknown) => string
@@ -10,7 +12,7 @@ export type Describe = (error: unknown) => string
  * `formatError` is there to keep something out of the database. So where it fails, no text of the error's is stored or
  * logged, nor of its own: that may be made of the same. The failure itself is stored all the same.
  */
-export function describer(formatError: WorkerOptions['formatError'], logger: Logger): Describe {
+export function describer(formatError: FormatError | undefined, logger: Logger): Describe {
   if (!formatError) return describeError
   return (error) => {
     let problem = 'it returned no text'

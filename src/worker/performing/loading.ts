@@ -6,8 +6,8 @@ import { loadPayloads } from '../../store/load.ts'
 import type { WorkerEmitter } from '../events.ts'
 import type { Membership } from '../membership/membership.ts'
 import type { Claimant, Completer } from '../settling/completer.ts'
-import { failure } from '../settling/outcome.ts'
 import type { Describe } from './description.ts'
+import { failure } from './ending.ts'
 
 /** Side by side they would share a slow link, and none come in time. */
 export const LOADS_AT_ONCE = 2

@@ -1,11 +1,11 @@
-import type { Database } from '../../postgres/database.ts'
-import { isConnectionFailure } from '../../postgres/failure.ts'
-import { openDatabase } from '../../postgres/open-database.ts'
-import type { WorkerHome } from '../options.ts'
-import { LOADS_AT_ONCE } from '../performing/loading.ts'
-import { MAX_CALLS } from '../settling/batcher.ts'
-import { WAITING_AT_ONCE } from '../settling/completer.ts'
-import { StrandedSessions } from './stranded.ts'
+import type { Database } from '../postgres/database.ts'
+import { isConnectionFailure } from '../postgres/failure.ts'
+import { openDatabase } from '../postgres/open-database.ts'
+import { StrandedSessions } from './membership/stranded.ts'
+import type { WorkerHome } from './options.ts'
+import { LOADS_AT_ONCE } from './performing/loading.ts'
+import { MAX_CALLS } from './settling/batcher.ts'
+import { WAITING_AT_ONCE } from './settling/completer.ts'
 
 /** ms a call to the database may take before its connection counts as broken. */
 const CALL_TIMEOUT = 10_000

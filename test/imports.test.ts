@@ -1,0 +1,123 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { expect, test } from 'vitest'
+
+/** The floors of the house, the lowest first: imports go down, or stay in their room. */
+const FLOORS: readonly (readonly string[])[] = [
+  ['vocabulary'],
+  ['postgres'],
+  ['store'],
+  ['enqueue', 'admin', 'worker'],
+  ['lockstep'],
+  ['index'],
+  ['cli'],
+]
+
+/** Those of the worker. What its rooms share with the user (events, middleware) lies below them. */
+const ROOMS: readonly (readonly string[])[] = [
+  ['events', 'middleware'],
+  ['lifecycle'],
+  ['schedule', 'maintenance', 'membership'],
+  ['settling'],
+  ['performing'],
+  ['assignment'],
+  ['discovery'],
+  ['worker'],
+]
+
+/** What a face takes from below the public face, since that offers it to nobody else. */
+const PAST_THE_FACE: readonly string[] = [
+  // A file larger than memory is pushed in transactions of many calls, and counted.
+  'cli/enqueue/payload > enqueue/validation',
+  'cli/enqueue/payload > store/push',
+  'cli/enqueue/row > enqueue/validation',
+  'cli/enqueue/row > store/push',
+  'cli/enqueue/run > store/push',
+  'cli/enqueue/store > enqueue/chunks',
+  'cli/enqueue/store > enqueue/refusal',
+  'cli/enqueue/store > postgres/database',
+  'cli/enqueue/store > postgres/failure',
+  'cli/enqueue/store > store/counting',
+  'cli/enqueue/store > store/push',
+  'cli/enqueue/store > store/queue',
+  'cli/connection > lockstep',
+  'cli/connection > postgres/connection',
+  'cli/connection > postgres/database',
+  // Names are checked before anything connects; SQL is printed, and goes nowhere.
+  'cli/connection > postgres/schema-name',
+  'cli/migrate > postgres/migrate',
+  'cli/migrate > postgres/schema-name',
+  'cli/roles > postgres/roles',
+  'cli/roles > postgres/schema-name',
+  // A process that does nothing but work.
+  'cli/work/run > worker/membership/last-words',
+  // The demo brings a server of its own, and a naive queue to compare with.
+  'cli/demo/naive > postgres/failure',
+  'cli/demo/stage > postgres/embedded',
+  'cli/demo/stage > postgres/failure',
+]
+
+const FACES = new Set(['cli'])
+
+interface Import {
+  readonly from: string
+  readonly to: string
+}
+
+const imports = importsOf('src')
+
+function importsOf(folder: string): Import[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .flatMap((file) => {
+      const text = readFileSync(join(folder, file), 'utf8')
+      const paths = [...text.matchAll(/(?:from|import)\s*\(?'(\.[^']+)\.ts'/g)].map((match) => match[1]!)
+      return paths.map((path) => ({ from: file.slice(0, -3), to: normalize(join(dirname(file), path)) }))
+    })
+    .filter(({ to }) => !to.startsWith('..'))
+}
+
+function wingOf(file: string): string {
+  if (file === 'lockstep' || file === 'index') return file
+  return file.includes('/') ? file.split('/')[0]! : 'vocabulary'
+}
+
+function roomOf(file: string): string {
+  const [, room, more] = file.split('/')
+  return more !== undefined || room === 'events' || room === 'middleware' ? room! : 'worker'
+}
+
+const floorIn = (floors: readonly (readonly string[])[], room: string) =>
+  floors.findIndex((floor) => floor.includes(room))
+
+/** Whether it goes up, or into another room of the same floor. */
+function isAgainst(floors: readonly (readonly string[])[], from: string, to: string): boolean {
+  return from !== to && floorIn(floors, to) >= floorIn(floors, from)
+}
+
+const shown = ({ from, to }: Import) => `${from} > ${to}`
+
+test('every file lies in a room that has a floor', () => {
+  const files = imports.flatMap(({ from, to }) => [from, to])
+  expect(files.filter((file) => floorIn(FLOORS, wingOf(file)) < 0)).toEqual([])
+  const worker = files.filter((file) => wingOf(file) === 'worker')
+  expect(worker.filter((file) => floorIn(ROOMS, roomOf(file)) < 0)).toEqual([])
+})
+
+test('imports go from faces down to the vocabulary, and never from one wing into another', () => {
+  const against = imports.filter(({ from, to }) => isAgainst(FLOORS, wingOf(from), wingOf(to)))
+  expect(against.map(shown)).toEqual([])
+})
+
+test('the worker’s rooms import downwards', () => {
+  const inside = imports.filter(({ from, to }) => wingOf(from) === 'worker' && wingOf(to) === 'worker')
+  expect(inside.length).toBeGreaterThan(100)
+  const against = inside.filter(({ from, to }) => isAgainst(ROOMS, roomOf(from), roomOf(to)))
+  expect(against.map(shown)).toEqual([])
+})
+
+test('faces call the public face; what goes past it is listed, with its reason', () => {
+  const below = new Set(['enqueue', 'admin', 'worker', 'store', 'postgres', 'lockstep'])
+  const past = imports.filter(({ from, to }) => FACES.has(wingOf(from)) && below.has(wingOf(to)))
+  expect([...new Set(past.map(shown))].sort()).toEqual([...PAST_THE_FACE].sort())
+})
