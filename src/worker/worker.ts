@@ -177,7 +177,7 @@ export class Worker extends WorkerEmitter {
     const letGo = this.#state === 'running' ? this.#letGo() : undefined
     this.#state = 'stopping'
     this.#membership.settleDown()
-    this.#executor?.recall(this.#timetable.shards)
+    void this.#executor?.recall(this.#timetable.shards)
     const slots = Promise.all(this.#slots.map((slot) => slot.stop()))
     if (!(await this.#inFlight.none(this.#settings.shutdownTimeout))) {
       this.#inFlight.abortAll(new Released('the worker stops'))
@@ -297,7 +297,7 @@ export class Worker extends WorkerEmitter {
       fullScans: this.#poller!,
       hears: () => this.#listener.hears,
       onOutlived: () => void this.#reregister(),
-      onDropped: (shards) => this.#executor?.recall(shards),
+      onDropped: (shards) => this.#executor!.recall(shards),
       onRebalanced: (shards) => {
         this.emit('rebalanced', { shards })
         this.#poller?.fullScanSoon()

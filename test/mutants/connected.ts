@@ -245,7 +245,7 @@ export const CONNECTED: readonly Mutant[] = [
       'Where a proxy goes on answering for a connection that is silent, its transaction keeps the rows of a completion.',
     edits: [
       source(
-        'worker/membership/pools',
+        'worker/pools',
         'if (isConnectionFailure(error)) this.stranded.add(client)',
         'void [error, client]',
       ),

@@ -180,13 +180,14 @@ export const WORKED: readonly Mutant[] = [
     name: 'jobs kept in hand of a shard that goes',
     promise: 'P8',
     breaks: 'Who takes the shard passes them over until the slots here come to them.',
-    edits: [
-      source(
-        'worker/assignment/holdings',
-        '    for (const shard of held) timetable.remove(shard)\n    onDropped(held)\n',
-        '    for (const shard of held) timetable.remove(shard)\n    void onDropped\n',
-      ),
-    ],
+    edits: [source('worker/assignment/holdings', 'await onDropped(held)', 'void onDropped')],
+    tests: ['worker/prefetch'],
+  },
+  {
+    name: 'a shard that goes before what was in hand of it waits again',
+    promise: 'P8',
+    breaks: 'Who takes the shard begins hundreds of jobs that are due later than those.',
+    edits: [source('worker/assignment/holdings', 'await onDropped(held)', 'void onDropped(held)')],
     tests: ['worker/prefetch'],
   },
   {
@@ -200,7 +201,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'a claim while something goes back',
     promise: 'P8',
     breaks: 'It passes over what goes back, and brings what is due later.',
-    edits: [source('worker/performing/executor', '    if (lane.returned) await lane.returned\n', '')],
+    edits: [source('worker/performing/executor', '      while (lane.returned) await lane.returned\n', '')],
     tests: ['worker/side-by-side'],
   },
   {

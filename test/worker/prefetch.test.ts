@@ -111,6 +111,28 @@ describe('jobs in hand', () => {
     expect(other.report()).toEqual([])
   })
 
+  test('P8: a shard goes once what was in hand of it waits again: nobody begins what is due later', async () => {
+    await shop.sql(`
+      CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.005); RETURN new; END $$;
+      CREATE TRIGGER dawdle BEFORE UPDATE ON lockstep.jobs FOR EACH ROW
+        WHEN (old.claimed_by IS NOT NULL AND new.claimed_by IS NULL) EXECUTE FUNCTION dawdle()`)
+    shop.later(() => shop.sql('DROP FUNCTION dawdle CASCADE'))
+    const gate = new Gate()
+    const { recorder, queue } = growing('id-0100', gate)
+    await shop.lockstep.enqueue(queue, jobs(600))
+    const worker = await shop.work({ queues: [queue], slots: 1 })
+    const other = await shop.work({ queues: [queue], slots: 1 })
+    shop.later(() => other.stop())
+    await eventually(() => expect(recorder.of('id-0100')).toHaveLength(1))
+    await worker.quiet()
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(1), 20_000)
+    expect(recorder.runs.map(({ id }) => id)).toEqual(ids(600))
+    gate.open()
+    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    await worker.stop()
+    await other.stop()
+  }, 40_000)
+
   test('P1: what has not begun when the lease is lost does not begin', async () => {
     const gate = new Gate()
     const { recorder, queue } = growing('id-0100', gate)

@@ -14,8 +14,8 @@ export interface HoldingsOptions {
   readonly splitter: Splitter
   readonly slots: number
   processId(): number
-  /** These shards are no longer ours: what is in hand of them goes back. */
-  onDropped(shards: readonly Shard[]): void
+  /** These shards are no longer ours: what is in hand of them goes back. Resolves when it waits again. */
+  onDropped(shards: readonly Shard[]): Promise<void>
   /** Shards were let go of: others may have them. */
   onFreed(): Promise<void>
 }
@@ -75,7 +75,7 @@ export class Holdings {
     const { timetable, onDropped } = this.#options
     const shards = [...timetable.shards]
     timetable.clear()
-    onDropped(shards)
+    void onDropped(shards)
   }
 
   async #letGo(shards: readonly Shard[]): Promise<void> {
@@ -83,7 +83,8 @@ export class Holdings {
     const held = shards.filter(({ isHeld }) => isHeld)
     if (held.length === 0) return
     for (const shard of held) timetable.remove(shard)
-    onDropped(held)
+    // Before others may have them: they would begin what is due after that.
+    await onDropped(held)
     await locks
       .unlockShards(held.map(({ served, shard }) => ({ queueId: served.queueId, shard })))
       .catch(() => {})

@@ -52,12 +52,14 @@ export class Executor {
     if (portion) await this.#begin(lane, portion, slot)
   }
 
-  /** The shard goes, or the worker takes nothing new: what has not begun is free for others. */
-  recall(shards: Iterable<Shard>): void {
-    for (const shard of shards) {
-      for (const lane of shard.lanes.values())
-        for (const portion of [...lane.hand]) this.#releasePortion(lane, portion)
-    }
+  /**
+   * The shard goes, or the worker takes nothing new: what has not begun is free for others. Resolves when all of it waits
+   * again, with what claims under way bring: whoever has the shard before that begins what is due later.
+   */
+  async recall(shards: Iterable<Shard>): Promise<void> {
+    const lanes = [...shards].flatMap((shard) => [...shard.lanes.values()])
+    for (const lane of lanes) for (const portion of [...lane.hand]) this.#releasePortion(lane, portion)
+    await Promise.all(lanes.map((lane) => lane.waitsAgain()))
   }
 
   /** Resolves when no claim is under way. What they bring once no work may begin goes back. */
@@ -82,7 +84,14 @@ export class Executor {
   /** The claim counts as a round from before it is sent: whom its rows belong to does not retire meanwhile. */
   async #claim(lane: Lane): Promise<void> {
     const { membership, clock } = this.#options
-    if (lane.returned) await lane.returned
+    if (lane.returned) {
+      // More may go back meanwhile.
+      while (lane.returned) await lane.returned
+      if (!this.#mayBegin(lane, membership.processId)) {
+        lane.claim = undefined
+        return
+      }
+    }
     const { processId } = membership
     lane.claimBegins()
     membership.took(processId, 1)

@@ -216,6 +216,11 @@ export class Lane {
     this.isAhead = true
   }
 
+  /** Resolves when no claim is under way and nothing goes back. Where a row is locked, that it goes back was tried. */
+  async waitsAgain(): Promise<void> {
+    while (this.claim || this.returned) await (this.claim ?? this.returned)
+  }
+
   /** Takes what has been begun or given back out of the hand. */
   drop(portion: Portion): void {
     const place = this.#hand.indexOf(portion)
