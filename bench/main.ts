@@ -23,7 +23,7 @@ const USAGE = `npm run bench -- [case …] [options]
   --out <file>       appends these lines to a file
   --from <file>      prints what such a file says, and measures nothing
   --chart <file>     draws it as an SVG
-  --markdown         prints the tables of README and docs/performance.md instead
+  --markdown         prints the tables of docs/performance.md instead
 
 Needs nothing, or DATABASE_URL: a superuser's, for a server on which databases are created and dropped. BullMQ runs on
 Redis too where there is a redis-server.

@@ -59,7 +59,7 @@ const DAILY = [
 const ON_POSTGRES = [LOCKSTEP, ...POSTGRES_PEERS] as const
 const ANYWHERE = [...ON_POSTGRES, ...REDIS_PEERS] as const
 
-/** The tables of the README and of docs/performance.md. */
+/** The tables of docs/performance.md. */
 export function markdownOf(summary: Summary): string {
   const tables = [ratesOf, timesOf, dailyOf, goalsOf, costsOf].map((of) => of(summary))
   return tables.filter((table) => table !== '').join('\n\n')

@@ -12,7 +12,7 @@ export function addWork(program: Command): void {
   const command = program
     .command('work')
     .summary('work queues off')
-    .description('Works off the queues that a module defines, until it is told to stop.')
+    .description('Performs the jobs of the queues that a module defines, until it is told to stop.')
     .requiredOption('-r, --require <module>', 'module that exports queues; may be repeated', collect)
     .option('--queues <names>', 'serve these only, separated by commas')
     .option('--slots <n>', 'jobs at a time in each process (default: 5)', wholeNumberOption(1, 1_000))

@@ -15,7 +15,7 @@ type Signal = 'SIGTERM' | 'SIGINT' | 'SIGTSTP' | 'SIGTTIN'
  * SIGTTIN logs what every slot is doing, since when.
  *
  * `onStopped` is told when a signal has stopped it, and whether every handler ended; by default the process exits
- * with 1 where one did not, after its jobs were given back, and is left to end by itself otherwise.
+ * with 1 where one did not, after its jobs were released, and is left to end by itself otherwise.
  * Returns what takes the signals back.
  */
 export function attachSignals(
@@ -63,7 +63,7 @@ function releaseAtEnd(worker: SignalledWorker, logger: Logger): void {
   const slots = worker.report()
   logger.error({ event: 'stopping', slots }, 'handlers ignore their signals: giving their jobs back')
   if (worker.releaseNow()) return
-  logger.error({ event: 'stopping' }, 'they could not be given back: they wait until the lease has ended')
+  logger.error({ event: 'stopping' }, 'they could not be released: they wait until the lease has ended')
 }
 
 function logSlots(worker: SignalledWorker, logger: Logger): void {

@@ -32,7 +32,7 @@ const RELEASE_TIMEOUT = 5_000
 
 type State = 'new' | 'running' | 'quiet' | 'stopping' | 'stopped'
 
-/** Works off queues in this process. Made by `lockstep.createWorker()`. */
+/** Performs the jobs of queues in this process. Made by `lockstep.createWorker()`. */
 export class Worker extends WorkerEmitter {
   readonly #settings: WorkerSettings
   readonly #home: WorkerHome
@@ -143,7 +143,7 @@ export class Worker extends WorkerEmitter {
 
   /**
    * Takes nothing new and lets running handlers finish. After `shutdownTimeout` their signals are aborted and what
-   * has not ended is given back, its numbers unchanged.
+   * has not ended is released, its numbers unchanged.
    *
    * Resolves to false where a handler ignores its signal. Its jobs stay claimed until it ends, or until the lease
    * does after this process has: two handlers of one id would be worse. A handler that awaits it waits for itself.
@@ -154,7 +154,7 @@ export class Worker extends WorkerEmitter {
   }
 
   /**
-   * Gives back what still runs after `stop()` resolved to false, its numbers unchanged, and returns whether that
+   * Releases what still runs after `stop()` resolved to false, its numbers unchanged, and returns whether that
    * was done within `timeout` ms. It blocks, so that no handler goes on beside its successor: end the process at
    * once, without awaiting anything.
    */

@@ -53,7 +53,7 @@ export async function runWorker(
 const PART_OF_SHARDS =
   'this node serves a part of the shards: the queues are drained once all nodes have done theirs'
 
-/** Codes by which the worker ends with jobs in work: those have been given back, or the worker has said what becomes of them. */
+/** Codes by which the worker ends with jobs in work: those have been released, or the worker has said what becomes of them. */
 const OWN_CODES: readonly number[] = [EXIT.failed, EXIT.interrupted, EXIT.terminated]
 
 /**

@@ -43,7 +43,7 @@ export interface AssignerOptions extends Omit<HoldingsOptions, 'onFreed'> {
   hears(): boolean
   /**
    * A former session of this process still has its locks: the connection broke, and the server doesn't know yet.
-   * Somebody new can have the session ended as that of a process which is gone.
+   * A process that registers anew can have the session ended as that of a process which is gone.
    */
   onOutlived(): void
   /** A comparison failed; the next one comes. */

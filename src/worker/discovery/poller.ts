@@ -165,7 +165,7 @@ export class Poller implements Service, FullScans {
     }
     const rest = Math.min(Math.max(this.#lookCost * LOOK_RATIO, SHORTEST_PAUSE), LONGEST_LOOK_PAUSE)
     this.#notBefore = performance.now() + rest
-    // Whoever asked for a survey while this pass was under way rang for nobody.
+    // Whoever asked for a full scan while this pass was under way rang for nobody.
     if (!this.#loop.stopping && this.#nextFullScan > 0)
       await this.#loop.alarm.wait(Math.max(this.#pause, rest))
   }

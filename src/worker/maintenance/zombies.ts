@@ -14,7 +14,7 @@ interface Seen extends ProcessSession {
 /**
  * A process that was stopped, or whose network was cut, may keep its session and with it its shards for as long
  * as it likes: nobody would serve them. Whoever has seen the session of an ended lease for two rebalance intervals ends it; what is
- * seen once may be a process that is just becoming somebody new, or stops. The one that comes back finds its locks lost.
+ * seen once may be a process that is just registering anew, or stops. The one that comes back finds its locks lost.
  */
 export class Zombies {
   readonly #database: Database

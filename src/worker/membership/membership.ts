@@ -13,7 +13,7 @@ interface Handlers {
 /**
  * Who this process is in the table of processes, and which rounds belong to whom it was before.
  *
- * It becomes somebody new when its lease has ended: once nothing of the old one runs here any more, since its
+ * It registers anew when its lease has ended: once nothing of the old one runs here any more, since its
  * ids may be claimed again from then on, by this process too. And when the answer to a claim was lost: rows may
  * have been claimed that nobody here knows of. They come free when the former process, which keeps its lease
  * while its other rounds are in work, retires.
@@ -81,7 +81,7 @@ export class Membership {
     if (left <= 0) this.#forget(processId)
   }
 
-  /** Becomes somebody new; resolves when it is. */
+  /** Registers anew; resolves when it has. */
   renew(): Promise<void> {
     this.#renewing ??= this.#renew().finally(() => {
       this.#renewing = undefined

@@ -14,7 +14,7 @@ export interface GiveBackData {
   readonly config: ConnectionConfig
   readonly schema: string
   readonly held: readonly HeldRounds[]
-  /** Set and notified at the end: 1 when all is given back, else 2. */
+  /** Set and notified at the end: 1 when all is released, else 2. */
   readonly done: Int32Array<SharedArrayBuffer>
 }
 

@@ -10,7 +10,7 @@ import { type BatchSettings, transact } from './transaction.ts'
 const NONE: readonly Round[][] = []
 
 /**
- * Works a claimed batch off and hands its outcome in, to be stored. Returns parts of it that are to be performed once more,
+ * Performs a claimed batch and hands its outcome in, to be stored. Returns parts of it that are to be performed once more,
  * each by itself: together their transaction could not be committed.
  */
 export async function performBatch(
@@ -47,12 +47,12 @@ function withoutHandler({ queue, describe }: Performance, rounds: readonly Round
 
 /**
  * The handler's writes and the completion in one transaction: exactly once. Where nothing can be stored, because
- * a producer's open transaction holds the row, the round is given back and performed again; it has not failed. Where the
+ * a producer's open transaction holds the row, the round is released and performed again; it has not failed. Where the
  * server refuses it for any other reason, it has, like one whose handler threw: it may be so for ever. Of several ids one
  * may be at fault; halves of them, halved again, find it, and the others need not fail with it.
  *
  * Where its connection was lost, the rounds are as those of a process that died with them (R10). The process lives, so it
- * says so itself. Were they left to be found claimed by somebody who is gone, this process would have to become somebody new,
+ * says so itself. Were they left to be found claimed by somebody who is gone, this process would have to register anew,
  * and they would wait for the end of whatever else it has in work.
  */
 async function performInTransaction(

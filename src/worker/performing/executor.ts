@@ -158,7 +158,7 @@ export class Executor {
       portion.timer = setTimeout(() => this.#releasePortion(lane, portion), portion.until - performance.now())
   }
 
-  /** What has not begun in time, while handlers run or because they did, is given back. */
+  /** What has not begun in time, while handlers run or because they did, is released. */
   async #begin(lane: Lane, portion: Portion, slot: number): Promise<void> {
     const { timetable } = this.#options
     const { served, shard } = lane.shard

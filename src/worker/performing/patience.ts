@@ -54,7 +54,7 @@ export class Patience implements Service {
     return this.#loop.start()
   }
 
-  /** Gives back what has not begun. */
+  /** Releases what has not begun. */
   async stop(): Promise<void> {
     await this.#loop.stop()
     const { release } = this.#options

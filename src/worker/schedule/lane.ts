@@ -221,7 +221,7 @@ export class Lane {
     while (this.claim || this.returned) await (this.claim ?? this.returned)
   }
 
-  /** Takes what has been begun or given back out of the hand. */
+  /** Takes out what has been begun or released. */
   drop(portion: Portion): void {
     const place = this.#hand.indexOf(portion)
     if (place >= 0) this.#hand.splice(place, 1)

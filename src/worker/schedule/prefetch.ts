@@ -7,7 +7,7 @@ export const LONGEST_PREFETCHED = 50
 const QUICK = 5
 /** Times as much at most: what took no time says little of what comes. */
 const STEEPEST = 8
-/** ms after which it is to be half as much; where jobs had to be given back, one batch. */
+/** ms after which it is to be half as much; where jobs had to be released, one batch. */
 const SLOW = 20
 const MOST_JOBS = 1_000
 /** Of one lane, however few have something due, unless slots sleep: while one claim gathers all, they would have nothing. */

@@ -43,7 +43,7 @@ export class Batcher {
   /** Of all that is settled. */
   listener: OutcomeListener | undefined
   readonly #database: Database
-  /** By process id: a claim of somebody new doesn't go with outcomes of whom it was before. */
+  /** By process id: a claim under a new registration doesn't go with outcomes of the one before. */
   readonly #waiting = new Map<number, Pending>()
   #calls = 0
   #sending = false
