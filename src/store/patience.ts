@@ -3,6 +3,20 @@ import { isRefusedLock } from '../postgres/failure.ts'
 import type { LaneKey, Round, RoundLimits } from './claim.ts'
 import { exchange } from './exchange.ts'
 
+/** ms */
+const MAX_LOCK_TIMEOUT = 500
+
+/**
+ * ms a completion in a handler's transaction waits for a producer's. Below the server's deadlock_timeout: in a
+ * deadlock it is always we who give way, never the application.
+ */
+export async function readLockTimeout(database: Database): Promise<number> {
+  const [row] = await database.query<{ timeout: number }>(
+    "SELECT extract(epoch FROM current_setting('deadlock_timeout')::interval)::float8 * 1000 AS timeout",
+  )
+  return Math.max(1, Math.min(MAX_LOCK_TIMEOUT, Math.floor(row!.timeout / 2)))
+}
+
 /** A job that claims pass over, since its row is locked whenever they come: due at `performIn`, microseconds since 1970. */
 export interface Passed extends RoundLimits {
   readonly key: LaneKey

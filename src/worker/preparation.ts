@@ -6,6 +6,7 @@ import { requireMigrated } from '../postgres/release.ts'
 import { requireWorkerRights } from '../postgres/rights.ts'
 import { requireSequences } from '../postgres/sequences.ts'
 import type { Queue } from '../queue.ts'
+import { readLockTimeout } from '../store/patience.ts'
 import { ensureQueue } from '../store/queue.ts'
 import { VERSION } from '../version.ts'
 import { growQueues } from './assignment/growth.ts'
@@ -13,8 +14,6 @@ import { ServedQueues } from './assignment/served-queues.ts'
 import type { LeaseOptions } from './membership/lease.ts'
 import type { WorkerHome, WorkerSettings } from './options.ts'
 import { ServedQueue } from './schedule/served-queue.ts'
-
-const MAX_LOCK_TIMEOUT = 500
 
 /** What a worker knows of the database from its start on. */
 export interface Readings {
@@ -52,17 +51,6 @@ async function serveQueues(
   }
   await growQueues(database, served, logger)
   return new ServedQueues(database, logger, served)
-}
-
-/**
- * ms a completion in a handler's transaction waits for a producer's. Below the server's deadlock_timeout: in a
- * deadlock it is always we who give way, never the application.
- */
-async function readLockTimeout(database: Database): Promise<number> {
-  const [row] = await database.query<{ timeout: number }>(
-    "SELECT extract(epoch FROM current_setting('deadlock_timeout')::interval)::float8 * 1000 AS timeout",
-  )
-  return Math.max(1, Math.min(MAX_LOCK_TIMEOUT, Math.floor(row!.timeout / 2)))
 }
 
 /** What the process tells of itself, and how it keeps its lease. */

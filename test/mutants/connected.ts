@@ -281,7 +281,7 @@ export const CONNECTED: readonly Mutant[] = [
       'Where a worker’s host is gone and a proxy goes on answering for it, its transactions keep the rows of completions.',
     edits: [
       source(
-        'worker/performing/transaction',
+        'store/handler-transaction',
         `set_config('idle_in_transaction_session_timeout', '\${IDLE_TIMEOUT}', true)`,
         'current_setting($$lockstep.round$$)',
       ),

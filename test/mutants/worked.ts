@@ -430,7 +430,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'a completion in the handler’s encoding',
     promise: 'P3',
     breaks: 'The ids that are completed are those whose bytes look the same: somebody else’s.',
-    edits: [source('worker/performing/transaction', `, set_config('client_encoding', 'UTF8', true)`, '')],
+    edits: [source('store/handler-transaction', `, set_config('client_encoding', 'UTF8', true)`, '')],
     tests: ['worker/transactional'],
   },
   {

@@ -5,8 +5,8 @@ import type { PoolClient } from 'pg'
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import { hasCode, isConnectionFailure, isRefusedLock, TIMED_OUT } from '../../postgres/failure.ts'
-import { IDLE_TIMEOUT } from '../../postgres/session.ts'
 import type { Round } from '../../store/claim.ts'
+import { beginRound, COMMIT_ROUND, readyToComplete } from '../../store/handler-transaction.ts'
 import { complete, fail, type Leftover } from '../../store/settle.ts'
 import type { ServerMiddleware } from '../middleware.ts'
 import type { Claimant } from '../settling/completer.ts'
@@ -39,10 +39,7 @@ export type Ending =
 
 const AGAIN: Ending = { kind: 'again', uncertain: false }
 
-/** What a COMMIT checks may wait as long as the application says: time-outs of ours are for the completion alone. */
-const COMMIT = 'SET LOCAL lock_timeout TO DEFAULT; SET LOCAL statement_timeout TO DEFAULT; COMMIT'
-
-/** What it says then, or when somebody or a crash ends the session: known by its code, since words have a language. */
+/** What a server says, or when somebody or a crash ends the session: known by its code, since words have a language. */
 const LAST_WORDS = /^(25P0[34]|57P0)/
 
 /** Thrown to roll back. */
@@ -70,14 +67,13 @@ export async function transact(
 ): Promise<Ending> {
   const course: Course = { step: 'begin', lost: undefined }
   let ignore = () => {}
-  // Gone with the transaction it was set in: so it shows whether the handler has ended that one by itself.
-  const begin = `SET LOCAL lockstep.round = '${nameOf(performance)}'`
+  const begin = beginRound(nameOf(performance))
   const work = (client: PoolClient) => {
     ignore = hearEnd(client, course)
     return performIn(client, settings, claimant, performance, course)
   }
   try {
-    return await settings.database.transaction(work, { begin, commit: COMMIT, lends: true })
+    return await settings.database.transaction(work, { begin, commit: COMMIT_ROUND, lends: true })
   } catch (error) {
     if (error instanceof Rollback) return error.ending
     const ending = endingOf(error, course, performance)
@@ -227,14 +223,11 @@ async function prepareToStore(
   client: PoolClient,
   performance: Performance,
 ): Promise<void> {
-  const text = `SELECT current_setting('lockstep.round', true) AS round,
-    set_config('lock_timeout', '${lockTimeout}', true), set_config('statement_timeout', '0', true),
-    set_config('idle_in_transaction_session_timeout', '${IDLE_TIMEOUT}', true), set_config('client_encoding', 'UTF8', true)`
-  const rows = await database.query<{ round: string | null }>(text, [], client).catch((error: Error) => {
+  const round = await readyToComplete(database, client, lockTimeout).catch((error: Error) => {
     if (isConnectionFailure(error)) throw error
     throw new Error(`the handler left its transaction aborted: ${error.message}`, { cause: error })
   })
-  if (rows[0]!.round === nameOf(performance)) return
+  if (round === nameOf(performance)) return
   const error = new Error('the handler ended its transaction itself: leave COMMIT and ROLLBACK to the worker')
   throw new Rollback({ kind: 'failed', failed: failAll(performance.rounds, error) })
 }
