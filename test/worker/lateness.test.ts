@@ -5,7 +5,7 @@ import type { Round } from '../../src/store/claim.ts'
 import { Lateness } from '../../src/worker/discovery/lateness.ts'
 import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
 import { Shard } from '../../src/worker/schedule/shard.ts'
-import { next, useWorkshop } from '../support/workshop.ts'
+import { eventually, next, useWorkshop } from '../support/workshop.ts'
 
 const shop = useWorkshop()
 
@@ -92,11 +92,13 @@ test('P8: what commits some time after its push, which nobody was told of, is fo
        FROM lockstep.queues, generate_series(1, 40) n WHERE name = $1`,
       [queue.name],
     )
-    const traffic = setInterval(
-      () => void shop.lockstep.enqueue(queue, { id: `d ${Math.random()}` }).catch(() => {}),
-      5,
-    )
+    const sent: Promise<unknown>[] = []
+    const push = () => sent.push(shop.lockstep.enqueue(queue, { id: `d ${Math.random()}` }))
+    const traffic = setInterval(push, 5)
     await Promise.race([late, pause(1_000)]).finally(() => clearInterval(traffic))
+    // One that is heard of only in the next turn would have the worker look for it, and find that turn's on its way.
+    await Promise.all(sent)
+    await eventually(async () => expect(await shop.jobs(queue)).toBeLessThanOrEqual(turn + 1))
   }
   await late
 })
