@@ -76,7 +76,7 @@ test('P8: what commits some time after its push, which nobody was told of, is fo
   const producer = await shop.session()
   // Looks start 250 ms before the cursor, and a slow machine takes as long until the next one. Without that start none of the
   // tries finds it: three jobs pushed later have been claimed each time.
-  for (let turn = 0; !isFound && turn < 10; turn += 1) {
+  for (let turn = 0; !isFound && turn < 3; turn += 1) {
     await producer.query('BEGIN')
     await producer.query('SET LOCAL lockstep.wake = off')
     await producer.query('SELECT lockstep.enqueue($1, $2)', [queue.name, `late ${turn}`])
@@ -100,5 +100,6 @@ test('P8: what commits some time after its push, which nobody was told of, is fo
     await Promise.all(sent)
     await eventually(async () => expect(await shop.jobs(queue)).toBeLessThanOrEqual(turn + 1))
   }
-  await late
+  // Within five seconds of the first try: then a full look comes, since the worker has looked by itself for so long.
+  expect(isFound).toBe(true)
 })
