@@ -56,7 +56,7 @@ function recorder(statements: string[]): Kysely<unknown> {
 
 /**
  * What a function that looks rows up one by one sets for its planner: each is found by an index, whatever an ANALYZE at the
- * wrong moment has told of the tables (docs/performance.md), by one plan for all calls. A file that adds more to it says why.
+ * wrong moment has told of the tables (docs/performance.md), by one plan for all calls. Some files add more to it.
  */
 const LOOKUPS = [
   'plan_cache_mode = force_generic_plan',
