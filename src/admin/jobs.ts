@@ -1,8 +1,7 @@
 import type { Database } from '../postgres/database.ts'
 import type { Queue } from '../queue.ts'
-import { type FoundJob, findJobs, type JobFilter, type JobSort } from '../store/jobs.ts'
+import type { FoundJob, JobAction, JobFilter, JobSort } from '../store/jobs.ts'
 import type { Found, Page } from '../store/page.ts'
-import { actOnWaiting, countWaiting, type JobAction, lockWaiting } from '../store/waiting.ts'
 import { removeDeadProcesses } from './dead-processes.ts'
 import { checkJobFilter, fullPage, PAGE_KEYS, requireValues } from './filter.ts'
 import { Progression } from './progression.ts'
@@ -12,6 +11,9 @@ import { chunkSettings, type ProgressionOptions, walk } from './walk.ts'
 /** At most: one in work, and one that waits. */
 const ENTRIES_OF_AN_ID = 2
 const SORTS: readonly JobSort[] = ['id', 'performIn', 'retryCount']
+
+/** When it is needed: it loads Kysely, which producers and workers do without. */
+const loadStore = () => import('../store/jobs.ts')
 
 /** A page of the entries that match, waiting or in work. By `performIn` by default; of `ids` all by default. */
 export async function find(
@@ -27,7 +29,7 @@ export async function find(
     'find',
     filter.ids && filter.ids.length * ENTRIES_OF_AN_ID,
   )
-  const { queueId } = await resolveQueue(database, queue)
+  const [{ queueId }, { findJobs }] = await Promise.all([resolveQueue(database, queue), loadStore()])
   return findJobs(database, queueId, filter, page)
 }
 
@@ -51,6 +53,7 @@ export function act(
   return new Progression(
     (async function* () {
       const { queueId, name } = await resolveQueue(database, queue)
+      const { actOnWaiting, countWaiting, lockWaiting } = await loadStore()
       settings.signal?.throwIfAborted()
       // What a dead process had in work is due already.
       if (action !== 'perform_now') await removeDeadProcesses(database, name, settings.signal)

@@ -1,7 +1,6 @@
 import type { Database } from '../postgres/database.ts'
 import type { Queue } from '../queue.ts'
-import { countDead, type DeadKey, deleteDead, listDead, requeueDead } from '../store/dead.ts'
-import { type DeadFilter, type DeadPayload, type DeadSort, findDead } from '../store/morgue.ts'
+import type { DeadFilter, DeadKey, DeadPayload, DeadSort } from '../store/morgue.ts'
 import type { Found, Page } from '../store/page.ts'
 import { checkDeadFilter, fullPage, PAGE_KEYS, requireValues } from './filter.ts'
 import { Progression } from './progression.ts'
@@ -9,6 +8,11 @@ import { resolveQueue } from './queues.ts'
 import { chunkSettings, type ProgressionOptions, type Walk, walk } from './walk.ts'
 
 const SORTS: readonly DeadSort[] = ['id', 'diedAt', 'score']
+
+type Store = typeof import('../store/morgue.ts')
+
+/** When it is needed: it loads Kysely, which producers and workers do without. */
+const loadStore = (): Promise<Store> => import('../store/morgue.ts')
 
 /** A page of the dead payloads that match. By `diedAt` by default. */
 export async function findInMorgue(
@@ -18,7 +22,7 @@ export async function findInMorgue(
 ): Promise<Found<DeadPayload>> {
   checkDeadFilter(filter, 'findDead', PAGE_KEYS)
   const page = fullPage(filter, SORTS, 'diedAt', 'findDead')
-  const { queueId } = await resolveQueue(database, queue)
+  const [{ queueId }, { findDead }] = await Promise.all([resolveQueue(database, queue), loadStore()])
   return findDead(database, queueId, filter, page)
 }
 
@@ -29,12 +33,12 @@ export function requeueFromMorgue(
   filter: DeadFilter,
   options: ProgressionOptions,
 ): Progression {
-  return walkMorgue('requeue', database, queue, filter, options, (queueId) => ({
-    count: () => countDead(database, queueId, filter),
+  return walkMorgue('requeue', database, queue, filter, options, (store, queueId) => ({
+    count: () => store.countDead(database, queueId, filter),
     // Not locked when listed: a death locks the job first, and so must we.
     async step(tx, after, lastId, limit) {
-      const seen = await listDead(database, tx, queueId, filter, { after, lastId, limit }, false)
-      return { seen, done: await requeueDead(database, tx, queueId, seen) }
+      const seen = await store.listDead(database, tx, queueId, filter, { after, lastId, limit }, false)
+      return { seen, done: await store.requeueDead(database, tx, queueId, seen) }
     },
   }))
 }
@@ -46,11 +50,11 @@ export function deleteFromMorgue(
   filter: DeadFilter,
   options: ProgressionOptions,
 ): Progression {
-  return walkMorgue('deleteDead', database, queue, filter, options, (queueId) => ({
-    count: () => countDead(database, queueId, filter),
+  return walkMorgue('deleteDead', database, queue, filter, options, (store, queueId) => ({
+    count: () => store.countDead(database, queueId, filter),
     async step(tx, after, lastId, limit) {
-      const seen = await listDead(database, tx, queueId, filter, { after, lastId, limit }, true)
-      await deleteDead(database, tx, queueId, seen)
+      const seen = await store.listDead(database, tx, queueId, filter, { after, lastId, limit }, true)
+      await store.deleteDead(database, tx, queueId, seen)
       return { seen, done: seen.length }
     },
   }))
@@ -62,7 +66,7 @@ function walkMorgue(
   queue: Queue | string,
   filter: DeadFilter,
   options: ProgressionOptions,
-  walkOf: (queueId: number) => Walk<DeadKey, string>,
+  walkOf: (store: Store, queueId: number) => Walk<DeadKey, string>,
 ): Progression {
   checkDeadFilter(filter, name)
   requireValues(filter, name)
@@ -70,7 +74,7 @@ function walkMorgue(
   return new Progression(
     (async function* () {
       const { queueId } = await resolveQueue(database, queue)
-      yield* walk(database, walkOf(queueId), settings)
+      yield* walk(database, walkOf(await loadStore(), queueId), settings)
     })(),
   )
 }

@@ -1,4 +1,5 @@
-import { CompiledQuery, type Kysely, type Transaction } from 'kysely'
+import { randomUUID } from 'node:crypto'
+import type { CompiledQuery, Kysely, Transaction } from 'kysely'
 import type pg from 'pg'
 import { LockstepError } from '../errors.ts'
 import { show } from '../options.ts'
@@ -72,12 +73,18 @@ function joinKysely(tx: KyselyInstance, given: string): Joined {
   }
   const query = async (text: string, values: readonly unknown[] = []) => {
     try {
-      return await tx.executeQuery(CompiledQuery.raw(text, [...values]))
+      return await tx.executeQuery(compiled(text, values))
     } catch (error) {
       throw hasEnded(error) ? notInTransaction(given, error) : error
     }
   }
   return new Joined(given, query)
+}
+
+/** As Kysely compiles raw SQL: to load it for that would cost every producer, and it may be another version's. */
+function compiled(text: string, values: readonly unknown[]): CompiledQuery {
+  const query = { kind: 'RawNode', sqlFragments: [text], parameters: [] } as const
+  return { sql: text, parameters: [...values], query, queryId: { queryId: randomUUID() } }
 }
 
 /** As a `pg` client has it. */

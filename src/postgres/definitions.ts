@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely'
 import { migrations } from '../../migrations/index.ts'
 import { quoteIdentifier } from './schema-name.ts'
 import { listSqlFiles, readSql } from './sql-file.ts'
@@ -15,13 +14,14 @@ export async function pendingMigrations(
   schema: string,
   applied: readonly string[] = [],
 ): Promise<MigrationStatements[]> {
+  const missing = Object.entries(migrations).filter(([name]) => !applied.includes(name))
+  if (missing.length === 0) return []
+  // Only now: it loads Kysely, which producers and workers do without.
+  const { record } = await import('./recorder.ts')
   const pending: MigrationStatements[] = []
-  for (const [name, migration] of Object.entries(migrations)) {
-    if (applied.includes(name)) continue
-    const statements: string[] = []
-    await migration.up(recorder(statements).withSchema(schema), schema)
+  for (const [name, load] of missing) {
     const noted = `insert into ${migrationTable(schema)} values ('${name}', to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))`
-    pending.push({ name, statements: [...statements, noted] })
+    pending.push({ name, statements: [...(await record(await load(), schema)), noted] })
   }
   return pending
 }
@@ -36,22 +36,6 @@ export function groundStatements(schema: string): string[] {
 
 export function migrationTable(schema: string): string {
   return `${quoteIdentifier(schema)}.migrations`
-}
-
-/** Statements go into the list, and nowhere else. */
-function recorder(statements: string[]): Kysely<unknown> {
-  return new Kysely({
-    dialect: {
-      createAdapter: () => new PostgresAdapter(),
-      createDriver: () => new DummyDriver(),
-      createIntrospector: (inner) => new PostgresIntrospector(inner),
-      createQueryCompiler: () => new PostgresQueryCompiler(),
-    },
-    log: ({ query }) => {
-      if (query.parameters.length > 0) throw new Error(`a migration can have no parameters: ${query.sql}`)
-      statements.push(query.sql)
-    },
-  })
 }
 
 /**

@@ -1,6 +1,4 @@
-import { sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
-import { run, tables } from './tables.ts'
 
 /** How a queue stands. `dead` counts payloads; `processed` and `failed` rounds since the queue was made. */
 export interface QueueStats {
@@ -49,21 +47,18 @@ export interface ProcessRow {
 
 /** A row per queue, by name. */
 export function readQueueStats(database: Database): Promise<QueueStats[]> {
-  const query = tables(database)
-    .selectFrom('queue_stats as s')
-    .select(['s.queue', 's.shards', 's.paused_at as pausedAt', 's.waiting', 's.due', 's.fresh', 's.retrying'])
-    .select(['s.working', 's.dead', 's.processed', 's.failed'])
-    .select(sql<number>`(extract(epoch from s.lag) * 1000)::double precision`.as('lag'))
-    .orderBy('s.queue')
-  return run(database, query)
+  return database.query(
+    `SELECT s.queue, s.shards, s.paused_at AS "pausedAt", s.waiting, s.due, s.fresh, s.retrying, s.working, s.dead,
+       (extract(epoch FROM s.lag) * 1000)::double precision AS lag, s.processed, s.failed
+     FROM ${database.prefix}.queue_stats s ORDER BY s.queue`,
+  )
 }
 
 /** A row per process, by its number. */
 export function listProcesses(database: Database): Promise<ProcessRow[]> {
-  const query = tables(database)
-    .selectFrom('process_list as p')
-    .select(['p.process_id as processId', 'p.host', 'p.pid', 'p.version', 'p.queues', 'p.slots'])
-    .select(['p.started_at as startedAt', 'p.expires_at as expiresAt', 'p.quiet', 'p.working', 'p.overdue'])
-    .orderBy('p.process_id')
-  return run(database, query)
+  return database.query(
+    `SELECT p.process_id AS "processId", p.host, p.pid, p.version, p.queues, p.slots, p.started_at AS "startedAt",
+       p.expires_at AS "expiresAt", p.quiet, p.working, p.overdue
+     FROM ${database.prefix}.process_list p ORDER BY p.process_id`,
+  )
 }

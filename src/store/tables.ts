@@ -31,44 +31,11 @@ export interface ProcessesTable {
   expires_at: Date
 }
 
-/** A view: a row per queue. */
-export interface QueueStatsView {
-  queue: string
-  shards: number
-  paused_at: Date | null
-  waiting: number
-  due: number
-  fresh: number
-  retrying: number
-  working: number
-  dead: number
-  lag: unknown
-  processed: number
-  failed: number
-}
-
-/** A view: a row per worker process. */
-export interface ProcessListView {
-  process_id: number
-  host: string
-  pid: number
-  version: string
-  queues: string[]
-  slots: number
-  started_at: Date
-  expires_at: Date
-  quiet: boolean
-  working: number
-  overdue: boolean
-}
-
 /** What is asked in ways only the caller knows; fixed statements need no builder. */
 export interface Tables {
   jobs: JobsTable
   morgue: MorgueTable
   processes: ProcessesTable
-  queue_stats: QueueStatsView
-  process_list: ProcessListView
 }
 
 /** Builds statements on the tables of this schema; `run` runs them. */

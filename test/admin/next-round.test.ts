@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { FoundJob, JobFilter, Page } from '../../src/index.ts'
 import type { Round } from '../../src/store/claim.ts'
 import type { JobSort } from '../../src/store/jobs.ts'
-import { actOnWaiting, lockWaiting } from '../../src/store/waiting.ts'
+import { actOnWaiting, lockWaiting } from '../../src/store/jobs.ts'
 import { type Board, openStage, type Player, type Stage, shown, until } from '../support/rounds.ts'
 
 const FUTURE = Date.parse('2040-01-01T00:00:00Z')

@@ -1,11 +1,11 @@
 import type pg from 'pg'
 import type { Round } from '../../src/store/claim.ts'
-import { deleteDead, listDead, requeueDead } from '../../src/store/dead.ts'
+import { actOnWaiting, type JobAction, lockWaiting } from '../../src/store/jobs.ts'
+import { deleteDead, listDead, requeueDead } from '../../src/store/morgue.ts'
 import { claimWaiting as claimWaitingFor } from '../../src/store/patience.ts'
 import { removeProcess, removeSilent, renewLeases } from '../../src/store/process.ts'
 import { rehome } from '../../src/store/queue.ts'
 import type { Leftover } from '../../src/store/settle.ts'
-import { actOnWaiting, type JobAction, lockWaiting } from '../../src/store/waiting.ts'
 import { type Player, shown, through } from '../support/rounds.ts'
 import { HOUR, ID, PAST, push, type Scene } from './scenes.ts'
 

@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import type { Round } from '../../src/store/claim.ts'
+import { actOnWaiting } from '../../src/store/jobs.ts'
 import { push as store } from '../../src/store/push.ts'
 import { setShards } from '../../src/store/queue.ts'
-import { actOnWaiting } from '../../src/store/waiting.ts'
 import { type Board, Player, type Stage } from '../support/rounds.ts'
 
 /** The job everything is about. */

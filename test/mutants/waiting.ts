@@ -60,9 +60,9 @@ export const WAITING: readonly Mutant[] = [
     breaks: 'What was waited for is deleted, though it is something else by now.',
     edits: [
       source(
-        'store/waiting',
-        '.where(({ and }) => and(conditionsOf(filter)))',
-        '.where(({ and }) => and(conditionsOf({})))',
+        'store/jobs',
+        ".selectFrom(entries.as('e'))\n    .where(({ and }) => and(conditionsOf(filter)))",
+        ".selectFrom(entries.as('e'))\n    .where(({ and }) => and(conditionsOf({})))",
       ),
     ],
     tests: ['admin/next-round', 'admin/jobs'],
@@ -71,7 +71,7 @@ export const WAITING: readonly Mutant[] = [
     name: 'an entry that changes between the look and the deed',
     promise: 'R11',
     breaks: 'Who meant what was pushed meanwhile deletes a round that its process has just left.',
-    edits: [source('store/waiting', 'entries.map(({ next }) => next)', 'null')],
+    edits: [source('store/jobs', 'entries.map(({ next }) => next)', 'null')],
     tests: ['admin/next-round'],
   },
   {

@@ -105,7 +105,7 @@ describe('a worker’s start', () => {
     })
     await migrate(database)
     const known = migrations as Record<string, unknown>
-    known['9998_to_come'] = { up: async () => {} }
+    known['9998_to_come'] = async () => ({ up: async () => {} })
     undo.push(async () => delete known['9998_to_come'])
     await expect(requireMigrated(database)).rejects.toMatchObject({
       code: 'LOCKSTEP_SCHEMA_OLD',

@@ -26,6 +26,16 @@ const closed = performance.now()
 process.on('exit', () => console.log(Math.round(performance.now() - closed)))
 `
 
+/** Refuses Kysely to whoever imports it. */
+const WITHOUT_KYSELY = `data:text/javascript,${encodeURIComponent(`
+import { register } from 'node:module'
+const hooks = \`export async function resolve(specifier, context, next) {
+  if (specifier === 'kysely') throw new Error('Kysely was loaded by ' + context.parentURL)
+  return next(specifier, context)
+}\`
+register('data:text/javascript,' + encodeURIComponent(hooks))
+`)}`
+
 const shop = useWorkshop()
 const root = join(import.meta.dirname, '../..')
 let built: string
@@ -72,5 +82,10 @@ describe('in a program given with `node --input-type=module -e`', () => {
     expect(ended).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(/^\d+\n$/)
     expect(Number(stdout)).toBeLessThan(700)
+  })
+
+  test('producers and workers do without Kysely', async () => {
+    const { stdout, ...ended } = await run('bare', join(built, 'src/index.js'), ['--import', WITHOUT_KYSELY])
+    expect(ended).toEqual({ code: 0, stderr: '' })
   })
 })

@@ -60,10 +60,9 @@ export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
 const EDITS: readonly Edit[] = [
   {
     file: 'migrations/index.ts',
-    from: "import type { Kysely } from 'kysely'\n",
-    to: "import type { Kysely } from 'kysely'\nimport * as next from './9001_next.ts'\n",
+    from: ' = {\n',
+    to: " = {\n  '9001_next': () => import('./9001_next.ts'),\n",
   },
-  { file: 'migrations/index.ts', from: ' = {\n', to: " = {\n  '9001_next': next,\n" },
   { file: 'sql/5-views/process_list.sql', from: ' AS overdue\n', to: ' AS overdue, true AS noted\n' },
   source('store/exchange', `.\${kind}(`, `.\${kind === 'complete' ? 'complete_noted' : kind}(`),
   source('store/exchange', ', false) c`', `, false\${kind === 'complete' ? ", 'noted'" : ''}) c\``),
