@@ -17,7 +17,8 @@ const FLOORS: readonly (readonly string[])[] = [
 const ROOMS: readonly (readonly string[])[] = [
   ['events', 'middleware'],
   ['lifecycle'],
-  ['schedule', 'maintenance', 'membership'],
+  ['maintenance', 'membership'],
+  ['schedule'],
   ['settling'],
   ['performing'],
   ['assignment'],

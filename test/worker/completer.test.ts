@@ -49,7 +49,7 @@ function servedOf({ queue, queueId }: Board): ServedQueue {
 }
 
 function claimantOf(board: Board, { processId }: Player): Claimant {
-  return { served: servedOf(board), processId, shard: 0, slot: 0, startedAt: 0 }
+  return { served: servedOf(board), processId, release() {}, shard: 0, slot: 0, startedAt: 0 }
 }
 
 // The answer to a completion was lost, and when it is asked for again the claim is gone. A process that stood still for longer

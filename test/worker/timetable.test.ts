@@ -21,6 +21,8 @@ function newLane(): Lane {
   return new Shard(served, 0).lane(0)
 }
 
+const RETENTION = { processId: 1, release() {} }
+
 describe('P7: the cursor of a lane', () => {
   test('stands behind what was taken last', () => {
     const lane = newLane()
@@ -129,7 +131,7 @@ describe('P8: a job that claims pass over', () => {
   test('makes its lane due when it was brought, before what is in hand, until it is taken', () => {
     const lane = newLane()
     const rounds = (performIn: number) => taken(performIn, 'b', null).rounds
-    const [hand, first] = [new Portion(1, rounds(200), 1), new Portion(1, rounds(100), 1)]
+    const [hand, first] = [new Portion(RETENTION, rounds(200), 1), new Portion(RETENTION, rounds(100), 1)]
     lane.bring(hand)
     lane.bringFirst(first)
     expect(lane.head).toBe(100)
@@ -153,7 +155,7 @@ describe('what is in hand of a lane', () => {
   function begin(lane: Lane): boolean {
     lane.claimBegins()
     lane.claimEnded({ rounds, head: 500, passed: false }, 1_000)
-    const portion = new Portion(1, rounds, 4)
+    const portion = new Portion(RETENTION, rounds, 4)
     lane.bring(portion)
     expect([lane.isLow(1_000), lane.candidate.isBegun]).toEqual([false, false])
     lane.take(portion, 2)
@@ -183,14 +185,14 @@ describe('a portion', () => {
   const ids = (batch: readonly Round[]) => batch.map(({ id }) => id).join(' ')
 
   test('R9: gives batches in order, and what is to be loaded alone', () => {
-    const portion = new Portion(1, rounds('a', 'b', 'c', 'L1', 'L2', 'd'), 6)
+    const portion = new Portion(RETENTION, rounds('a', 'b', 'c', 'L1', 'L2', 'd'), 6)
     const batches = Array.from({ length: 5 }, () => ids(portion.take(2)))
     expect(batches).toEqual(['a b', 'c', 'L1', 'L2', 'd'])
     expect(portion.isEmpty).toBe(true)
   })
 
   test('has ended when all of it has, begun or given back', () => {
-    const portion = new Portion(1, rounds('a', 'b', 'c'), 3)
+    const portion = new Portion(RETENTION, rounds('a', 'b', 'c'), 3)
     const batch = portion.take(1)
     expect(ids(portion.takeRest())).toBe('b c')
     expect(portion.ended(2)).toBe(false)
@@ -271,7 +273,7 @@ describe('a timetable', () => {
     begin(lane(0), true)
     timetable.file(lane(0))
     expect(timetable.due(0)).toEqual([])
-    lane(0).bringFirst(new Portion(1, taken(3, 'a', null).rounds, 1))
+    lane(0).bringFirst(new Portion(RETENTION, taken(3, 'a', null).rounds, 1))
     timetable.file(lane(0))
     expect(timetable.due(0)).toHaveLength(1)
   })
@@ -284,7 +286,7 @@ describe('a timetable', () => {
     for (const shard of [0, 1]) timetable.file(lane(shard))
     expect(timetable.due(1)).toMatchObject([{ shard: 0, isClaimed: true }])
     expect(await woken()).toEqual([])
-    lane(0).bring(new Portion(1, taken(3, 'a', null).rounds, 1))
+    lane(0).bring(new Portion(RETENTION, taken(3, 'a', null).rounds, 1))
     timetable.file(lane(0))
     expect(timetable.due(1)).toMatchObject([{ shard: 0, isClaimed: false }])
     expect(await woken()).toEqual([0])

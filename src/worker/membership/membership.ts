@@ -4,6 +4,13 @@ import { Lease, type LeaseOptions } from './lease.ts'
 
 const RETRY_PAUSE = 500
 
+/** Keeps the row of a process for as long as rounds belong to it. */
+export interface Retention {
+  readonly processId: number
+  /** So many of its rounds were settled, or lost. Default 1. */
+  release(rounds?: number): void
+}
+
 /** Handlers that run. */
 interface Handlers {
   /** Resolves when none is left. */
@@ -69,14 +76,17 @@ export class Membership {
     await this.#lease.register()
   }
 
-  /** Rounds were claimed, or are being. */
-  took(processId: number, count: number): void {
-    this.#rounds.set(processId, (this.#rounds.get(processId) ?? 0) + count)
+  /**
+   * So many rounds were claimed by this process, as who it is or was then: until all are released, its row stays. A claim
+   * counts as a round from before it is sent.
+   */
+  retain(rounds = 1, processId = this.processId): Retention {
+    this.#rounds.set(processId, (this.#rounds.get(processId) ?? 0) + rounds)
+    return { processId, release: (ended = 1) => this.#release(processId, ended) }
   }
 
-  /** Rounds were settled, or lost. */
-  gave(processId: number, count: number): void {
-    const left = (this.#rounds.get(processId) ?? 0) - count
+  #release(processId: number, rounds: number): void {
+    const left = (this.#rounds.get(processId) ?? 0) - rounds
     this.#rounds.set(processId, left)
     if (left <= 0) this.#forget(processId)
   }

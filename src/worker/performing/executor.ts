@@ -81,7 +81,6 @@ export class Executor {
     return portion
   }
 
-  /** The claim counts as a round from before it is sent: whom its rows belong to does not retire meanwhile. */
   async #claim(lane: Lane): Promise<void> {
     const { membership, clock } = this.#options
     if (lane.returned) {
@@ -92,9 +91,9 @@ export class Executor {
         return
       }
     }
-    const { processId } = membership
+    const call = membership.retain()
+    const { processId } = call
     lane.claimBegins()
-    membership.took(processId, 1)
     try {
       const count = this.#countFor(lane)
       const taken = await this.#ask(lane, processId, count)
@@ -105,7 +104,7 @@ export class Executor {
       await this.#claimFailed(lane, error)
     } finally {
       lane.claim = undefined
-      membership.gave(processId, 1)
+      call.release()
     }
   }
 
@@ -149,9 +148,8 @@ export class Executor {
   #bring(lane: Lane, processId: number, rounds: readonly Round[], asked: number): void {
     const { membership, events } = this.#options
     const queue = lane.shard.served.queue.name
-    membership.took(processId, rounds.length)
     for (const { rescued, id, crashes } of rounds) if (rescued) events.emit('rescued', { queue, id, crashes })
-    const portion = new Portion(processId, rounds, asked)
+    const portion = new Portion(membership.retain(rounds.length, processId), rounds, asked)
     lane.bring(portion)
     if (lane.isAhead || !this.#mayBegin(lane, processId)) this.#releasePortion(lane, portion)
     else
@@ -165,12 +163,12 @@ export class Executor {
     // Somebody else may have taken all of it since it was brought.
     if (portion.isEmpty) return
     // A timer does not come between handlers that leave the event loop no turn.
-    if (!this.#mayBegin(lane, portion.processId) || performance.now() > portion.until)
+    if (!this.#mayBegin(lane, portion.retention.processId) || performance.now() > portion.until)
       return this.#releasePortion(lane, portion)
     const taken = lane.take(portion, served.queue.batchSize)
     this.#claimAhead(lane)
     timetable.file(lane)
-    const hand = { served, processId: portion.processId, shard, slot }
+    const hand = { ...portion.retention, served, shard, slot }
     if (taken[0]!.toLoad) await this.#loadAndPerform(lane, hand, taken[0]!)
     else await this.#perform(lane, hand, taken)
     this.#ended(portion, served, taken.length)
@@ -188,7 +186,7 @@ export class Executor {
     for (const one of lane.handFrom(portion)) {
       const rest = one.takeRest()
       lane.drop(one)
-      this.#release(lane, { served, processId: one.processId, shard, slot: 0 }, rest)
+      this.#release(lane, { ...one.retention, served, shard, slot: 0 }, rest)
       this.#ended(one, served, rest.length)
     }
     this.#options.timetable.file(lane)

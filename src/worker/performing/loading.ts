@@ -4,7 +4,6 @@ import { isConnectionFailure } from '../../postgres/failure.ts'
 import type { Round } from '../../store/claim.ts'
 import { loadPayloads } from '../../store/load.ts'
 import type { WorkerEmitter } from '../events.ts'
-import type { Membership } from '../membership/membership.ts'
 import type { Claimant, Completer } from '../settling/completer.ts'
 import type { Describe } from './description.ts'
 import { failure } from './ending.ts'
@@ -15,7 +14,6 @@ export const LOADS_AT_ONCE = 2
 export interface LoadingOptions {
   readonly database: Database
   readonly completer: Completer
-  readonly membership: Membership
   readonly describe: Describe
   readonly events: WorkerEmitter
   readonly logger: Logger
@@ -65,7 +63,7 @@ export class Loading {
    * come each time, too: it is a failure like a handler's.
    */
   async #failed(claimant: Claimant, round: Round, error: unknown): Promise<void> {
-    const { completer, membership, describe, events, logger, onLostAnswer } = this.#options
+    const { completer, describe, events, logger, onLostAnswer } = this.#options
     const { queue } = claimant.served
     logger.warn(
       { error: (error as Error).message, queue: queue.name, id: round.id },
@@ -77,7 +75,7 @@ export class Loading {
       completer.settle(claimant, { completed: [], failed, released: [] })
       return
     }
-    membership.gave(claimant.processId, 1)
+    claimant.release()
     await onLostAnswer()
   }
 }

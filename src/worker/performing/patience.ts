@@ -70,7 +70,7 @@ export class Patience implements Service {
   async #pass(): Promise<void> {
     const { mayBegin, release } = this.#options
     for (const [portion, lane] of this.#waiting) {
-      if (!mayBegin(lane, portion.processId)) release(lane, portion)
+      if (!mayBegin(lane, portion.retention.processId)) release(lane, portion)
       if (portion.isEmpty) this.#waiting.delete(portion)
     }
     const overdue = this.#next()
@@ -86,13 +86,12 @@ export class Patience implements Service {
     return this.#overdue.filter(({ lane }) => !served.has(lane)).sort((a, b) => a.waits - b.waits)[0]
   }
 
-  /** The claim counts as a round from before it is sent: whom its row belongs to does not retire meanwhile. */
   async #claim(overdue: Overdue): Promise<void> {
     const { database, membership, timetable, logger, lockTimeout, onLostAnswer } = this.#options
     const { lane, performIn } = overdue
-    const { processId } = membership
+    const call = membership.retain()
+    const { processId } = call
     const { maxPayloads, maxBytes } = lane.shard.served.queue
-    membership.took(processId, 1)
     try {
       const timeout = Math.min(FIRST_WAIT * 2 ** overdue.waits, lockTimeout)
       overdue.waits += 1
@@ -101,8 +100,8 @@ export class Patience implements Service {
       if (!rounds) return
       this.#forget(overdue)
       if (rounds.length === 0) return
-      membership.took(processId, rounds.length)
-      const portion = new Portion(processId, rounds, 1, Number.POSITIVE_INFINITY)
+      const retention = membership.retain(rounds.length, processId)
+      const portion = new Portion(retention, rounds, 1, Number.POSITIVE_INFINITY)
       this.#waiting.set(portion, lane)
       lane.bringFirst(portion)
       timetable.file(lane)
@@ -112,7 +111,7 @@ export class Patience implements Service {
       logger.warn({ error: (error as Error).message }, 'claiming a job whose row is locked failed')
       if (isConnectionFailure(error)) await onLostAnswer()
     } finally {
-      membership.gave(processId, 1)
+      call.release()
     }
   }
 

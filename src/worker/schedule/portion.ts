@@ -1,9 +1,11 @@
 import type { Round } from '../../store/claim.ts'
+import type { Retention } from '../membership/membership.ts'
 import { LONGEST_PREFETCHED } from './prefetch.ts'
 
 /** What one claim has brought. Slots take batches of it in the order in which its jobs are due. */
 export class Portion {
-  readonly processId: number
+  /** Of its rounds. */
+  readonly retention: Retention
   readonly rounds: readonly Round[]
   /** How many the claim would have brought. */
   readonly asked: number
@@ -17,8 +19,8 @@ export class Portion {
   #wentBack = false
   #ended = 0
 
-  constructor(processId: number, rounds: readonly Round[], asked: number, longest = LONGEST_PREFETCHED) {
-    this.processId = processId
+  constructor(retention: Retention, rounds: readonly Round[], asked: number, longest = LONGEST_PREFETCHED) {
+    this.retention = retention
     this.rounds = rounds
     this.asked = asked
     this.until = this.claimedAt + longest

@@ -8,6 +8,7 @@ import type { Leftover } from '../../store/settle.ts'
 import { tellHeads } from '../../store/wake.ts'
 import { Bell } from '../lifecycle/bell.ts'
 import { Loop, type Service } from '../lifecycle/service.ts'
+import type { Retention } from '../membership/membership.ts'
 import type { ServedQueue } from '../schedule/served-queue.ts'
 import type { Timetable } from '../schedule/timetable.ts'
 import type { Batcher } from './batcher.ts'
@@ -16,9 +17,8 @@ import type { FailedRound, Outcome } from './outcome.ts'
 import { isTravelling, type Piece, storeIn } from './piece.ts'
 
 /** Whose rounds they are: a slot's batch, begun at `startedAt` ms of the monotonic clock. */
-export interface Claimant {
+export interface Claimant extends Retention {
   readonly served: ServedQueue
-  readonly processId: number
   readonly shard: number
   readonly slot: number
   readonly startedAt: number

@@ -47,7 +47,7 @@ export class Observer implements CompletionObserver {
     this.#events.emit('refused', { queue: served.queue.name, id })
   }
 
-  ended({ processId }: Claimant, rounds: readonly Round[]): void {
-    this.#membership.gave(processId, rounds.length)
+  ended(claimant: Claimant, rounds: readonly Round[]): void {
+    claimant.release(rounds.length)
   }
 }
