@@ -126,7 +126,7 @@ export async function removeSilent(
 
 /**
  * Ends sessions, but for those that are in the middle of a statement: that may still take effect, as whoever asked for it finds
- * when he asks again. Returns those that were there. Rights as of `endSession`.
+ * when he asks again. Returns those that were there. Rights as of `endOutlived`.
  */
 export function endIdle(
   database: Database,
@@ -151,9 +151,17 @@ export interface ProcessSession {
 }
 
 /**
+ * Ends a session that outlives its process still: its number may be another session's by now.
+ *
  * Needs the same role as the session's, or `pg_signal_backend`. The type says which function is meant: an extension may have
  * brought another one of that name, as Citus does for numbers of sessions on all its nodes.
  */
-export async function endSession(database: Database, pid: number): Promise<void> {
-  await database.query('SELECT pg_catalog.pg_terminate_backend($1::integer)', [pid])
+export async function endOutlived(database: Database, { pid, processId }: ProcessSession): Promise<void> {
+  const { prefix } = database
+  await database.query(
+    `WITH locked AS MATERIALIZED (${lockedText(prefix)})
+     SELECT pg_catalog.pg_terminate_backend(o.pid::integer) FROM (${outlivedText(prefix)}) o
+     WHERE o.pid = $1::integer AND o."processId" = $2::bigint`,
+    [pid, processId],
+  )
 }

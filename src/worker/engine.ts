@@ -3,6 +3,10 @@ import type { ServedQueues } from './assignment/served-queues.ts'
 import type { ShardLocks } from './assignment/shard-locks.ts'
 import { Poller, type PollerOptions } from './discovery/poller.ts'
 import type { WorkerEmitter } from './events.ts'
+import { Maintainer } from './maintenance/maintainer.ts'
+import { Strays } from './maintenance/strays.ts'
+import { Sweeping } from './maintenance/sweeping.ts'
+import { Zombies } from './maintenance/zombies.ts'
 import type { Membership } from './membership/membership.ts'
 import type { WorkerHome, WorkerSettings } from './options.ts'
 import { describer } from './performing/description.ts'
@@ -51,24 +55,45 @@ export function createPoller(
   return new Poller({ ...commonTo(parts), queues, poll: parts.settings.poll, ...hooks })
 }
 
+/** What every worker does for all: a new kind goes into this list. */
+export function createMaintainer(
+  parts: Parts,
+  hooks: { readonly onGone: () => void; readonly onRemoved: () => void },
+): Maintainer {
+  const { database, logger, onFailure } = commonTo(parts)
+  const { rebalanceInterval } = parts.settings
+  const all = [
+    new Sweeping({ logger, rebalanceInterval, ...hooks }),
+    new Zombies(logger, rebalanceInterval),
+    new Strays(rebalanceInterval),
+  ]
+  return new Maintainer({ database, logger, all, onFailure })
+}
+
 export function createAssigner(
   parts: Parts,
   queues: ServedQueues,
+  maintainer: Maintainer,
   hooks: Pick<
     AssignerOptions,
-    | 'fullScans'
-    | 'hears'
-    | 'onOutlived'
-    | 'onDropped'
-    | 'onRebalanced'
-    | 'onChanged'
-    | 'onGone'
-    | 'onOutdated'
+    'fullScans' | 'hears' | 'onOutlived' | 'onDropped' | 'onRebalanced' | 'onChanged' | 'onOutdated'
   >,
 ): Assigner {
   const { splitter, slots, rebalanceInterval } = parts.settings
-  const alive = () => parts.membership.alive
-  return new Assigner({ ...commonTo(parts), queues, splitter, slots, rebalanceInterval, alive, ...hooks })
+  return new Assigner({
+    ...commonTo(parts),
+    queues,
+    splitter,
+    slots,
+    rebalanceInterval,
+    alive: () => parts.membership.alive,
+    nextSight: () => maintainer.nextSight,
+    onCompared(seen, askedAt, answeredAt) {
+      parts.clock.set(seen.now, askedAt, answeredAt)
+      maintainer.see(seen, answeredAt)
+    },
+    ...hooks,
+  })
 }
 
 export function createExecutor(

@@ -9,8 +9,8 @@ import { WAITING_AT_ONCE } from './settling/completer.ts'
 
 /** ms a call to the database may take before its connection counts as broken. */
 const CALL_TIMEOUT = 10_000
-/** Calls at once for looking, settling, counting and comparing shards. */
-const OTHER_CALLS = 3
+/** Calls at once for looking, settling, counting, comparing shards, and maintenance with its lock. */
+const OTHER_CALLS = 5
 /** One claim waits at a time. */
 const WAITING_CLAIMS = 1
 

@@ -6,9 +6,10 @@ import type { ServedQueues } from './assignment/served-queues.ts'
 import { ShardLocks } from './assignment/shard-locks.ts'
 import { Listener } from './discovery/listener.ts'
 import type { Poller } from './discovery/poller.ts'
-import { createAssigner, createExecutor, createPoller, type Parts } from './engine.ts'
+import { createAssigner, createExecutor, createMaintainer, createPoller, type Parts } from './engine.ts'
 import { WorkerEmitter } from './events.ts'
 import { stopAll, together } from './lifecycle/service.ts'
+import type { Maintainer } from './maintenance/maintainer.ts'
 import { Membership } from './membership/membership.ts'
 import { releaseRoundsNow } from './membership/release-now.ts'
 import { type WorkerHome, type WorkerOptions, type WorkerSettings, workerSettings } from './options.ts'
@@ -50,6 +51,7 @@ export class Worker extends WorkerEmitter {
   #slots: readonly Slot[] = []
   #executor: Executor | undefined
   #assigner: Assigner | undefined
+  #maintainer: Maintainer | undefined
   #poller: Poller | undefined
   #state: State = 'new'
   #started: Promise<void> | undefined
@@ -197,9 +199,10 @@ export class Worker extends WorkerEmitter {
   async #startServices(): Promise<void> {
     await this.#membership.start()
     this.#poller = this.#createPoller()
+    this.#maintainer = this.#createMaintainer()
     this.#assigner = this.#createAssigner()
-    const services = [this.#tally, this.#completer, this.#executor!.patience, this.#poller, this.#assigner]
-    for (const service of services) await service.start()
+    const own = [this.#tally, this.#completer, this.#executor!.patience, this.#poller]
+    for (const service of [...own, this.#assigner, this.#maintainer]) await service.start()
     this.#slots = Array.from({ length: this.#settings.slots }, (_, index) => this.#createSlot(index))
     for (const slot of this.#slots) await slot.start()
     await notify(this.#pools.own, REBALANCE)
@@ -211,7 +214,7 @@ export class Worker extends WorkerEmitter {
     await this.#completer.drain(GRACE)
     // Side by side: each waits for a call of its own where the server does not answer.
     const { logger } = this.#home
-    await stopAll([this.#assigner, this.#poller, this.#completer], logger)
+    await stopAll([this.#assigner, this.#maintainer, this.#poller, this.#completer], logger)
     await stopAll([this.#tally, this.#membership], logger)
     await stopAll([this.#listener, this.#locks], logger)
     await this.#pools.end()
@@ -292,8 +295,15 @@ export class Worker extends WorkerEmitter {
     return createPoller(this.#parts, this.#served!, { hears: () => this.#listener.hears })
   }
 
+  #createMaintainer(): Maintainer {
+    return createMaintainer(this.#parts, {
+      onGone: () => this.#poller?.fullScanSoon(),
+      onRemoved: () => this.#assigner?.rebalanceSoon(),
+    })
+  }
+
   #createAssigner(): Assigner {
-    return createAssigner(this.#parts, this.#served!, {
+    return createAssigner(this.#parts, this.#served!, this.#maintainer!, {
       fullScans: this.#poller!,
       hears: () => this.#listener.hears,
       onOutlived: () => void this.#reregister(),
@@ -303,7 +313,6 @@ export class Worker extends WorkerEmitter {
         this.#poller?.fullScanSoon()
       },
       onChanged: () => this.#poller?.fullScanSoon(),
-      onGone: () => this.#poller?.fullScanSoon(),
       onOutdated: (by) => this.#outdated(by),
     })
   }

@@ -114,7 +114,11 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P8',
     breaks: 'With Citus installed the sessions of frozen processes are never ended: they keep their shards.',
     edits: [
-      source('store/process', 'pg_catalog.pg_terminate_backend($1::integer)', 'pg_terminate_backend($1)'),
+      source(
+        'store/process',
+        'pg_catalog.pg_terminate_backend(o.pid::integer)',
+        'pg_terminate_backend(o.pid::bigint)',
+      ),
     ],
     tests: ['postgres/citus'],
   },
@@ -190,11 +194,26 @@ export const CONNECTED: readonly Mutant[] = [
     edits: [
       source(
         'worker/maintenance/zombies',
-        'tried: at - since >= this.#patience',
-        'tried: this.#patience > 0',
+        'over: at - since >= PATIENCE * this.#rebalanceInterval',
+        'over: true',
       ),
     ],
     tests: ['worker/zombies'],
+  },
+  {
+    name: 'a session that is ended by its number alone',
+    promise: 'P8',
+    breaks:
+      'A number that has become another session’s since: the application loses a connection that is in use.',
+    edits: [source('store/process', ' AND o."processId" = $2::bigint', ' OR $2::bigint IS NULL')],
+    tests: ['worker/zombies'],
+  },
+  {
+    name: 'maintenance that all processes do at once',
+    promise: 'P7',
+    breaks: 'Each of a crowd of processes does what one of them does already.',
+    edits: [source('store/maintenance', 'row!.locked ? work() : undefined', 'row ? work() : undefined')],
+    tests: ['worker/maintenance'],
   },
   {
     name: 'a full look that is lost with its comparison',

@@ -295,9 +295,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'a frozen process keeps its shards',
     promise: 'P8',
     breaks: 'Nobody serves the shards of a process that was stopped.',
-    edits: [
-      source('worker/assignment/assigner', '    await this.#zombies.end(seen.outlived, answeredAt)\n', ''),
-    ],
+    edits: [source('worker/engine', '    new Zombies(logger, rebalanceInterval),\n', '')],
     tests: ['worker/backends', 'processes/pause'],
   },
   {

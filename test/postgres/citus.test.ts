@@ -2,7 +2,7 @@ import pg from 'pg'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { defineQueue, Lockstep } from '../../src/index.ts'
 import { Database } from '../../src/postgres/database.ts'
-import { endSession } from '../../src/store/process.ts'
+import { endOutlived } from '../../src/store/process.ts'
 import { notify } from '../../src/store/wake.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { poolOn } from '../support/rounds.ts'
@@ -52,14 +52,17 @@ test('with Citus merely installed, or with others’ tables distributed, everyth
 })
 
 test('with Citus merely installed, the session of a frozen process is ended', async () => {
+  await lockstep.migrate()
   await installCitus()
   const frozen = new pg.Client(server.connectionString)
   frozen.on('error', () => {})
   await frozen.connect()
   const ended = new Promise((resolve) => frozen.once('end', resolve))
-  const { rows } = await frozen.query('SELECT pg_backend_pid() AS pid')
+  const { rows } = await frozen.query(
+    `SELECT pg_backend_pid() AS pid, pg_advisory_lock('lockstep.processes'::regclass::oid::integer, 1234567)`,
+  )
   const database = new Database(pool, 'lockstep')
-  await endSession(database, rows[0].pid)
+  await endOutlived(database, { pid: rows[0].pid, processId: 1_234_567 })
   await ended
   await notify(database, 'deal')
 })

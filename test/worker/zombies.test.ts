@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { Database } from '../../src/postgres/database.ts'
 import { compare } from '../../src/store/comparison.ts'
+import { endOutlived } from '../../src/store/process.ts'
 import { Zombies } from '../../src/worker/maintenance/zombies.ts'
 import { eventually, useWorkshop } from '../support/workshop.ts'
 
@@ -11,22 +12,35 @@ test('P8: the session of a process that is gone is ended once it was seen for tw
   const database = new Database(shop.pool, 'lockstep')
   const session = await shop.session()
   await session.query(`SELECT pg_advisory_lock('lockstep.processes'::regclass::oid::integer, 1234567)`)
-  const outlived = async () => (await compare(database, { names: [], processId: 0, shards: [] })).outlived
-  const seen = await outlived()
-  expect(seen).toMatchObject([{ processId: 1_234_567 }])
+  const look = () => compare(database, { names: [], processId: 0, shards: [] })
+  const seen = await look()
+  const gone = { ...seen, outlived: [] }
+  expect(seen.outlived).toMatchObject([{ processId: 1_234_567 }])
 
-  const frozen = new Zombies(database, shop.logger, REBALANCE_INTERVAL)
+  const zombies = new Zombies(shop.logger, REBALANCE_INTERVAL)
   for (const at of [0, 1, 999]) {
-    await frozen.end(seen, at)
-    expect(frozen.pending).toBe(true)
+    zombies.see(seen, at)
+    expect([zombies.isDue(), zombies.nextSight()]).toEqual([false, REBALANCE_INTERVAL])
   }
   // That was one which has stopped, and here is another.
-  await frozen.end([], 1_000)
-  expect(frozen.pending).toBe(false)
-  await frozen.end(seen, 1_001)
-  expect(await outlived()).toEqual(seen)
+  zombies.see(gone, 1_000)
+  expect([zombies.isDue(), zombies.nextSight()]).toEqual([false, Number.POSITIVE_INFINITY])
+  zombies.see(seen, 1_001)
+  expect(zombies.isDue()).toBe(false)
 
-  await frozen.end(seen, 2_001)
-  expect(frozen.pending).toBe(false)
-  await eventually(async () => expect(await outlived()).toEqual([]))
+  zombies.see(seen, 2_001)
+  expect([zombies.isDue(), zombies.nextSight()]).toEqual([true, Number.POSITIVE_INFINITY])
+  await zombies.run(database)
+  expect(zombies.isDue()).toBe(false)
+  await eventually(async () => expect((await look()).outlived).toEqual([]))
+})
+
+test('a session that has become another’s since it was seen is left alone', async () => {
+  const database = new Database(shop.pool, 'lockstep')
+  const session = await shop.session()
+  const { rows } = await session.query('SELECT pg_backend_pid() AS pid')
+  await endOutlived(database, { pid: rows[0].pid, processId: 1_234_567 })
+  await session.query(`SELECT pg_advisory_lock('lockstep.processes'::regclass::oid::integer, 7654321)`)
+  await endOutlived(database, { pid: rows[0].pid, processId: 1_234_567 })
+  await session.query('SELECT 1')
 })

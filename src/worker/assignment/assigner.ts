@@ -4,10 +4,7 @@ import { isConnectionFailure } from '../../postgres/failure.ts'
 import { type Release, servesUs, successorOf } from '../../postgres/release.ts'
 import { type Comparison, compare } from '../../store/comparison.ts'
 import type { Head } from '../../store/head.ts'
-import { type QueueRow, rehome } from '../../store/queue.ts'
 import { Loop, type Service } from '../lifecycle/service.ts'
-import { SilentProcesses } from '../maintenance/silent.ts'
-import { Zombies } from '../maintenance/zombies.ts'
 import type { StrandedSessions } from '../membership/stranded.ts'
 import type { ServerClock } from '../schedule/server-clock.ts'
 import { Holdings, type HoldingsOptions } from './holdings.ts'
@@ -15,9 +12,6 @@ import { News } from './news.ts'
 import type { ServedQueues } from './served-queues.ts'
 import type { ShardRef } from './splitter.ts'
 import { type Ring, ringOf, untilTurn } from './watch.ts'
-
-/** Strays are moved in chunks of this many jobs, one chunk a rebalance interval. */
-const REHOME_CHUNK = 500
 
 /** A full look that goes along with a comparison (see Poller). */
 export interface FullScans {
@@ -52,8 +46,13 @@ export interface AssignerOptions extends Omit<HoldingsOptions, 'onFreed'> {
   onRebalanced(shards: number): void
   /** Processes or queues are not what they were. */
   onChanged(): void
-  /** Other processes are gone, and what they had in work is free. */
-  onGone(): void
+  /**
+   * What a comparison has shown, asked for and answered at these ms of the monotonic clock. Not told of while the lease has
+   * ended.
+   */
+  onCompared(seen: Comparison, askedAt: number, answeredAt: number): void
+  /** ms until somebody else needs a comparison. */
+  nextSight(): number
   /** A later release has migrated the database, and its definitions no longer serve this one. */
   onOutdated(by: Release): void
 }
@@ -68,8 +67,6 @@ export class Assigner implements Service {
   readonly #loop = new Loop(() => this.#pass())
   readonly #holdings: Holdings
   readonly #news: News
-  readonly #zombies: Zombies
-  readonly #silent: SilentProcesses
   #ring: Ring = { size: 1, place: -1 }
   #lockedAs = 0
   #told = 0
@@ -78,16 +75,13 @@ export class Assigner implements Service {
   /** Shards were let go of since the last comparison began. */
   #freed = false
   #missing = false
-  #strays = false
   #failing = false
 
   constructor(options: AssignerOptions) {
-    const { database, logger, rebalanceInterval, onGone } = options
+    const { database, logger } = options
     this.#options = options
     this.#news = new News(database, logger)
     this.#holdings = new Holdings({ ...options, onFreed: () => this.#news.freed() })
-    this.#zombies = new Zombies(database, logger, rebalanceInterval)
-    this.#silent = new SilentProcesses(database, logger, onGone)
   }
 
   /** The first comparison is awaited, so that a start that can't work fails. */
@@ -145,17 +139,16 @@ export class Assigner implements Service {
 
   /** ms until the next comparison, unless something happens. */
   #pause(): number {
-    const { rebalanceInterval, clock, hears } = this.#options
+    const { rebalanceInterval, clock, hears, nextSight } = this.#options
     const needs = { own: this.#isPending(), hears: hears() }
-    return Math.min(untilTurn(rebalanceInterval, this.#ring, needs, clock.now() / 1000), this.#silent.next)
+    return Math.min(untilTurn(rebalanceInterval, this.#ring, needs, clock.now() / 1000), nextSight())
   }
 
   /** Something that others can't tell this process of. */
   #isPending(): boolean {
     const { alive, stranded } = this.#options
     if (this.#failing || this.#quiet || this.#lockedAs === 0 || !alive()) return true
-    if (this.#missing || this.#strays || this.#news.owed) return true
-    return stranded.pending || this.#zombies.pending
+    return this.#missing || this.#news.owed || stranded.pending
   }
 
   /** A later release may have changed what a comparison reads. */
@@ -175,45 +168,41 @@ export class Assigner implements Service {
     await stranded.end()
     const isAlive = alive()
     if (isAlive) await this.#lockProcess()
-    const seen = await this.#compare()
-    const answeredAt = performance.now()
+    const { seen, askedAt, answeredAt } = await this.#compare()
     if (seen.release && !servesUs(seen.release)) return onOutdated(seen.release)
     if (!isAlive) return this.#holdings.letGoOfAll()
+    this.#options.onCompared(seen, askedAt, answeredAt)
     // Beside it: neither is to wait for the other.
     const telling = this.#news.see(seen.state).then((isNew) => isNew && this.#options.onChanged())
-    await this.#follow(seen, answeredAt)
+    await this.#follow(seen)
     await telling
-    await this.#zombies.end(seen.outlived, answeredAt)
   }
 
   /** A full look that is due goes along: it costs no transaction of its own. */
-  async #compare(): Promise<Comparison> {
-    const { database, queues, fullScans, clock, processId } = this.#options
+  async #compare(): Promise<{ seen: Comparison; askedAt: number; answeredAt: number }> {
+    const { database, queues, fullScans, processId } = this.#options
     const shards = fullScans.fullScanAlong()
     const askedAt = performance.now()
     try {
       const seen = await compare(database, { names: queues.names, processId: processId(), shards })
       const answeredAt = performance.now()
-      clock.set(seen.now, askedAt, answeredAt)
       if (shards.length > 0) fullScans.fullScanAnswered(seen.heads, answeredAt - askedAt)
-      return seen
+      return { seen, askedAt, answeredAt }
     } catch (error) {
       if (shards.length > 0) fullScans.fullScanFailed()
       throw error
     }
   }
 
-  async #follow(seen: Comparison, answeredAt: number): Promise<void> {
+  async #follow(seen: Comparison): Promise<void> {
     const { queues, processId } = this.#options
     const makes = !this.#quiet && queues.lacks(seen.queues)
     const rows = await queues.compare(seen.queues, makes)
-    const processes = await this.#silent.judge(seen.processes, answeredAt)
     // What this process has just changed itself it sees, and tells, with the next one.
-    if (makes || processes.length < seen.processes.length) this.#soon = true
-    this.#ring = ringOf(processes, processId())
-    const { changed, missing } = await this.#holdings.deal(queues, rows, processes)
+    if (makes) this.#soon = true
+    this.#ring = ringOf(seen.processes, processId())
+    const { changed, missing } = await this.#holdings.deal(queues, rows, seen.processes)
     this.#missing = missing
-    await this.#tidy(rows)
     const held = this.#holdings.count
     if (changed || this.#told !== held) this.#options.onRebalanced(held)
     this.#told = held
@@ -228,12 +217,5 @@ export class Assigner implements Service {
     const former = this.#lockedAs
     this.#lockedAs = processId
     if (former > 0) await locks.unlockProcess(former)
-  }
-
-  /** What any process may do for all: move jobs out of shards that went. */
-  async #tidy(rows: readonly QueueRow[]): Promise<void> {
-    this.#strays = rows.some(({ strays }) => strays)
-    for (const { queueId, strays } of rows)
-      if (strays) await rehome(this.#options.database, queueId, REHOME_CHUNK)
   }
 }

@@ -1,41 +1,59 @@
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
-import { type ProcessSight, removeSilent } from '../../store/process.ts'
+import type { Comparison } from '../../store/comparison.ts'
+import { removeSilent } from '../../store/process.ts'
 import { Silence } from '../../store/silence.ts'
+import type { Maintenance } from './maintenance.ts'
+
+export interface SweepingOptions {
+  readonly logger: Logger
+  /** ms between comparisons. */
+  readonly rebalanceInterval: number
+  /** Some are gone since the comparison before, whoever has removed them, and what they had in work is free. */
+  onGone(): void
+  /** This process has removed some: the next comparison is another. */
+  onRemoved(): void
+}
 
 /**
- * Removes processes that were silent for their leases, by its own monotonic clock: so ends a lease, and nothing else ends
- * it. This process's own former rows are no exception.
+ * Removes processes that were silent for their leases, by this process's own monotonic clock: so ends a lease, and nothing else
+ * ends it. This process's own former rows are no exception.
  */
-export class SilentProcesses {
-  readonly #database: Database
-  readonly #logger: Logger
-  readonly #onGone: () => void
+export class Sweeping implements Maintenance {
+  readonly name = 'sweeping'
+  readonly every: number
+  readonly #options: SweepingOptions
   readonly #silence = new Silence()
+  #over: { processId: number; renewal: string }[] = []
 
-  /** `onGone`: some are gone since the last look, whoever has removed them, and what they had in work is free. */
-  constructor(database: Database, logger: Logger, onGone: () => void) {
-    this.#database = database
-    this.#logger = logger
-    this.#onGone = onGone
+  constructor(options: SweepingOptions) {
+    this.#options = options
+    this.every = options.rebalanceInterval / 2
   }
 
-  /** ms until the next look that can matter. */
-  get next(): number {
+  see({ processes }: Comparison, at: number): void {
+    if (this.#silence.note(processes, at) > 0) this.#options.onGone()
+    this.#over = this.#silence.over(at)
+  }
+
+  isDue(): boolean {
+    return this.#over.length > 0
+  }
+
+  /** When the next lease may be over. */
+  nextSight(): number {
     return this.#silence.next(performance.now())
   }
 
-  /** Those that are left, of what a look has shown whose answer was here at `at`, on this process's monotonic clock. */
-  async judge(sights: readonly ProcessSight[], at: number): Promise<readonly ProcessSight[]> {
-    const gone = this.#silence.note(sights, at)
-    const over = this.#silence.over(at)
-    const removed = over.length > 0 ? await removeSilent(this.#database, over) : []
-    if (removed.length > 0)
-      this.#logger.warn(
-        { processIds: removed },
-        'processes were silent for their leases: what they had is free',
-      )
-    if (gone + removed.length > 0) this.#onGone()
-    return removed.length > 0 ? sights.filter(({ processId }) => !removed.includes(processId)) : sights
+  /** One that has renewed its lease since stays: that is looked at in the same statement. */
+  async run(database: Database): Promise<object | undefined> {
+    const over = this.#over
+    this.#over = []
+    const processIds = await removeSilent(database, over)
+    if (processIds.length === 0) return undefined
+    const { logger, onRemoved } = this.#options
+    logger.warn({ processIds }, 'processes were silent for their leases: what they had is free')
+    onRemoved()
+    return { processIds }
   }
 }

@@ -1,6 +1,8 @@
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
-import { endSession, type ProcessSession } from '../../store/process.ts'
+import type { Comparison } from '../../store/comparison.ts'
+import { endOutlived, type ProcessSession } from '../../store/process.ts'
+import type { Maintenance } from './maintenance.ts'
 
 /** Rebalance intervals that a session outlives its process before it is ended. */
 const PATIENCE = 2
@@ -8,7 +10,8 @@ const PATIENCE = 2
 interface Seen extends ProcessSession {
   /** ms of this process's monotonic clock. */
   readonly since: number
-  readonly tried: boolean
+  /** It was seen for long enough. */
+  readonly over: boolean
 }
 
 /**
@@ -16,44 +19,56 @@ interface Seen extends ProcessSession {
  * as it likes: nobody would serve them. Whoever has seen the session of an ended lease for two rebalance intervals ends it; what is
  * seen once may be a process that is just registering anew, or stops. The one that comes back finds its locks lost.
  */
-export class Zombies {
-  readonly #database: Database
+export class Zombies implements Maintenance {
+  readonly name = 'zombies'
+  readonly every: number
   readonly #logger: Logger
   /** ms. */
-  readonly #patience: number
+  readonly #rebalanceInterval: number
   #seen: readonly Seen[] = []
+  #untried = false
 
   /** `rebalanceInterval`: ms. */
-  constructor(database: Database, logger: Logger, rebalanceInterval: number) {
-    this.#database = database
+  constructor(logger: Logger, rebalanceInterval: number) {
     this.#logger = logger
-    this.#patience = PATIENCE * rebalanceInterval
+    this.#rebalanceInterval = rebalanceInterval
+    this.every = rebalanceInterval / 2
   }
 
-  /** One is seen that may have to be ended at a comparison to come. What can't be ended is tried again with each comparison. */
-  get pending(): boolean {
-    return this.#seen.some(({ tried }) => !tried)
-  }
-
-  /** Ends those that were seen for long enough, of those that a comparison has shown whose answer was here at `at`. */
-  async end(sessions: readonly ProcessSession[], at: number): Promise<void> {
-    const seen = sessions.map((session): Seen => {
+  see({ outlived }: Comparison, at: number): void {
+    this.#seen = outlived.map((session): Seen => {
       const last = this.#seen.find(
         ({ pid, processId }) => pid === session.pid && processId === session.processId,
       )
       const since = last?.since ?? at
-      return { ...session, since, tried: at - since >= this.#patience }
+      return { ...session, since, over: at - since >= PATIENCE * this.#rebalanceInterval }
     })
-    this.#seen = seen
-    for (const { pid, processId, tried } of seen) if (tried) await this.#end(pid, processId)
+    this.#untried = this.#seen.some(({ over }) => over)
   }
 
-  async #end(pid: number, processId: number): Promise<void> {
+  isDue(): boolean {
+    return this.#untried
+  }
+
+  /** What can't be ended is tried again whenever a comparison shows it, and none is made for that. */
+  nextSight(): number {
+    return this.#seen.some(({ over }) => !over) ? this.#rebalanceInterval : Number.POSITIVE_INFINITY
+  }
+
+  async run(database: Database): Promise<object> {
+    this.#untried = false
+    const sessions = this.#seen.filter(({ over }) => over)
+    for (const session of sessions) await this.#end(database, session)
+    return { pids: sessions.map(({ pid }) => pid) }
+  }
+
+  async #end(database: Database, session: ProcessSession): Promise<void> {
+    const { pid, processId } = session
     this.#logger.warn(
       { processId, pid },
       'a process outlived its lease: ending the session that has its shards',
     )
-    await endSession(this.#database, pid).catch((error: Error) =>
+    await endOutlived(database, session).catch((error: Error) =>
       this.#logger.warn({ error: error.message, pid }, 'ending the session failed'),
     )
   }

@@ -1,0 +1,90 @@
+import type { Logger } from '../../logger.ts'
+import type { Database } from '../../postgres/database.ts'
+import type { Comparison } from '../../store/comparison.ts'
+import { runAlone } from '../../store/maintenance.ts'
+import { Loop, type Service } from '../lifecycle/service.ts'
+import type { Maintenance } from './maintenance.ts'
+
+export interface MaintainerOptions {
+  readonly database: Database
+  readonly logger: Logger
+  readonly all: readonly Maintenance[]
+  /** A run failed; the next one comes. */
+  onFailure(error: unknown): void
+}
+
+/** Does the maintenance, each at its time or when a comparison has shown that there is something to do. */
+export class Maintainer implements Service {
+  readonly #options: MaintainerOptions
+  readonly #loop = new Loop(() => this.#pass())
+  /** ms of the monotonic clock. Processes that start together begin apart. */
+  readonly #next: Map<Maintenance, number>
+  readonly #failing = new Set<Maintenance>()
+
+  constructor(options: MaintainerOptions) {
+    this.#options = options
+    const now = performance.now()
+    this.#next = new Map(options.all.map((one) => [one, one.see ? now : now + Math.random() * one.every]))
+  }
+
+  start(): Promise<void> {
+    return this.#loop.start()
+  }
+
+  stop(): Promise<void> {
+    return this.#loop.stop()
+  }
+
+  /** What a comparison has shown. */
+  see(seen: Comparison, at: number): void {
+    for (const one of this.#options.all) one.see?.(seen, at)
+    this.#loop.alarm.ring()
+  }
+
+  /** ms until another comparison is needed. */
+  get nextSight(): number {
+    return Math.min(...this.#options.all.map((one) => one.nextSight?.() ?? Number.POSITIVE_INFINITY))
+  }
+
+  async #pass(): Promise<void> {
+    const left = this.#left()
+    if (left > 0) await this.#loop.alarm.wait(left)
+    for (const [one, next] of this.#next) {
+      if (this.#loop.stopping) return
+      if (isDue(one) && next <= performance.now()) await this.#run(one)
+    }
+  }
+
+  /** ms until the next run. */
+  #left(): number {
+    const due = [...this.#next].filter(([one]) => isDue(one)).map(([, next]) => next)
+    return Math.min(...due) - performance.now()
+  }
+
+  async #run(one: Maintenance): Promise<void> {
+    const { database, logger } = this.#options
+    const startedAt = performance.now()
+    try {
+      const done = await runAlone(database, one.name, () => one.run(database))
+      const duration = Math.round(performance.now() - startedAt)
+      if (done) logger.info({ maintenance: one.name, ...done, duration }, 'maintenance done')
+      this.#failing.delete(one)
+    } catch (error) {
+      this.#tell(one, error)
+    }
+    this.#next.set(one, performance.now() + one.every)
+  }
+
+  /** It may fail each time: the log has the first in a row. */
+  #tell(one: Maintenance, error: unknown): void {
+    const { logger, onFailure } = this.#options
+    if (!this.#failing.has(one))
+      logger.warn({ maintenance: one.name, error: (error as Error).message }, 'maintenance failed')
+    this.#failing.add(one)
+    onFailure(error)
+  }
+}
+
+function isDue(one: Maintenance): boolean {
+  return one.isDue?.() ?? true
+}

@@ -1,0 +1,24 @@
+import type { Database } from '../../postgres/database.ts'
+import type { Comparison } from '../../store/comparison.ts'
+
+/**
+ * Periodic work that one live process at a time does for all. Every worker has all of it: who dies leaves it to the others, and
+ * a lock keeps two of them from doing the same at once.
+ */
+export interface Maintenance {
+  /** Names it in the log, and its lock. */
+  readonly name: string
+  /** ms from the end of one run to the next. */
+  readonly every: number
+  /**
+   * What was done, as fields for the log; undefined where there was nothing to do. It takes a part that is done within a second
+   * or so: the lock does not last for ever, and the next run comes.
+   */
+  run(database: Database): Promise<object | undefined>
+  /** What a comparison has shown whose answer was here at `at` (ms of the monotonic clock). */
+  see?(seen: Comparison, at: number): void
+  /** Whether there is something to do. Who knows it without asking the server costs nothing until then. Default true. */
+  isDue?(): boolean
+  /** ms until it needs another comparison; Infinity where it needs none. */
+  nextSight?(): number
+}
