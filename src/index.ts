@@ -14,6 +14,14 @@ export {
   OptionError,
   TimeoutError,
 } from './errors.ts'
+export type {
+  Instrumentation,
+  Moments,
+  ObservedBatch,
+  ObservedRound,
+  SpanEnd,
+  Spans,
+} from './instrumentation.ts'
 export type { JobInfo, NewJob } from './job.ts'
 export { Lockstep, type LockstepOptions } from './lockstep.ts'
 export type { Logger } from './logger.ts'

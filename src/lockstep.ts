@@ -10,6 +10,8 @@ import type { ProgressionOptions } from './admin/walk.ts'
 import { type EnqueueOptions, Enqueuer } from './enqueue/enqueue.ts'
 import type { ClientMiddleware } from './enqueue/middleware.ts'
 import { OptionError } from './errors.ts'
+import { checkInstrumentation, type Instrumentation } from './instrumentation.ts'
+import { Instruments } from './instruments.ts'
 import type { NewJob } from './job.ts'
 import { consoleLogger, type Logger, unfailing } from './logger.ts'
 import { optionalFunctions, rejectUnknownOptions } from './options.ts'
@@ -47,9 +49,11 @@ export interface LockstepOptions {
   readonly logger?: Logger
   /** Around every enqueue, the first outermost. Default none. */
   readonly middleware?: readonly ClientMiddleware[]
+  /** Hear of what this object and its workers do, for metrics and traces. Default none. */
+  readonly instrumentation?: readonly Instrumentation[]
 }
 
-const OPTIONS = ['connectionString', 'pool', 'schema', 'directUrl', 'logger', 'middleware']
+const OPTIONS = ['connectionString', 'pool', 'schema', 'directUrl', 'logger', 'middleware', 'instrumentation']
 const APPLICATION_NAME = 'pg-lockstep'
 /** ms between looks at who still waits for a connection. */
 const CLOSING_PAUSE = 5
@@ -63,6 +67,7 @@ export class Lockstep {
   readonly #config: ConnectionConfig
   readonly #directConfig: ConnectionConfig
   readonly #logger: Logger
+  readonly #instrumentation: readonly Instrumentation[]
   readonly #ownPool: boolean
   readonly #underWay = new UnderWay()
   #closing: Promise<void> | undefined
@@ -80,11 +85,13 @@ export class Lockstep {
       schema = DEFAULT_SCHEMA,
       logger = consoleLogger,
       middleware,
+      instrumentation,
     } = options
     if ((connectionString === undefined) === (pool === undefined)) {
       throw new OptionError('Lockstep: give either `connectionString` or `pool`')
     }
     this.#logger = unfailing(logger)
+    this.#instrumentation = checkInstrumentation(instrumentation)
     this.#ownPool = pool === undefined
     this.#config = pool
       ? connectionConfigOf(pool, APPLICATION_NAME)
@@ -95,7 +102,11 @@ export class Lockstep {
       pool ?? createPool({ ...this.#config, allowExitOnIdle: true }, this.#logger),
       checkSchemaName(schema),
     )
-    this.#enqueuer = new Enqueuer(this.#database, optionalFunctions(middleware, 'Lockstep: middleware'))
+    this.#enqueuer = new Enqueuer(
+      this.#database,
+      optionalFunctions(middleware, 'Lockstep: middleware'),
+      new Instruments(this.#instrumentation, this.#logger),
+    )
   }
 
   /**
@@ -129,6 +140,7 @@ export class Lockstep {
       directConfig: this.#directConfig,
       schema: this.#database.schema,
       logger: this.#logger,
+      instrumentation: this.#instrumentation,
     })
   }
 

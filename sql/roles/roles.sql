@@ -28,7 +28,8 @@ $roles$;
 REVOKE ALL ON SCHEMA @schema@ FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.counters,
-  @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.process_list
+  @schema@.minute_counters, @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes,
+  @schema@.process_list
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON SEQUENCE
   @schema@.fences, @schema@.pushes, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq
@@ -81,11 +82,12 @@ ON TABLE @schema@.morgue TO @worker@;
 GRANT SELECT, DELETE, INSERT (host, pid, version, slots, queues, lease, expires_at), UPDATE (renewal, expires_at, quiet)
 ON TABLE @schema@.processes TO @worker@;
 GRANT SELECT, INSERT, UPDATE (processed, failed) ON TABLE @schema@.counters TO @worker@;
+GRANT SELECT, INSERT, UPDATE (processed, failed), DELETE ON TABLE @schema@.minute_counters TO @worker@;
 
 -- A viewer sees everything of queues and jobs, payloads among it: `lockstep stats`, `top`, `jobs find`, `morgue list`,
 -- and the views.
 GRANT EXECUTE ON FUNCTION @schema@.payloads_from, @schema@.payloads_of TO @viewer@;
 GRANT SELECT ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.waiting,
-  @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.process_list
+  @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes, @schema@.process_list
 TO @viewer@;

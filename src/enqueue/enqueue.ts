@@ -1,4 +1,5 @@
 import { LockstepError, OptionError } from '../errors.ts'
+import type { Instruments } from '../instruments.ts'
 import type { NewJob } from '../job.ts'
 import { rejectUnknownOptions, show } from '../options.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
@@ -36,15 +37,17 @@ const CLOSED = 'enqueue was called after close(): create another Lockstep, or cl
 export class Enqueuer {
   readonly #database: Database
   readonly #middleware: readonly ClientMiddleware[]
+  readonly #instruments: Instruments
   readonly #queues: KnownQueues
   readonly #pushBatcher: PushBatcher
   readonly #joining: Joining
   readonly #underWay = new UnderWay()
   #closed = false
 
-  constructor(database: Database, middleware: readonly ClientMiddleware[]) {
+  constructor(database: Database, middleware: readonly ClientMiddleware[], instruments: Instruments) {
     this.#database = database
     this.#middleware = middleware
+    this.#instruments = instruments
     this.#queues = new KnownQueues(database)
     this.#pushBatcher = new PushBatcher(database)
     this.#joining = new Joining(database, this.#queues)
@@ -77,6 +80,12 @@ export class Enqueuer {
     const into = target(queue, options)
     const given = toArray(jobs)
     given.forEach(requireObject)
+    const call = { queue: queue.name, jobs: given.length, tx: into.tx !== undefined }
+    const store = () => this.#storeAll(queue as Queue, given, into)
+    return this.#instruments.watch('enqueue', call, store, (stored) => ({ stored }))
+  }
+
+  async #storeAll(queue: Queue, given: readonly NewJob[], into: Target): Promise<number> {
     let stored = 0
     let begun = false
     // What a middleware hands on counts: it may give jobs their id.
@@ -86,7 +95,7 @@ export class Enqueuer {
       await this.#store(into, call)
       stored += call.jobs.length
     }
-    const storing = runMiddleware(this.#middleware, queue as Queue, given, store)
+    const storing = runMiddleware(this.#middleware, queue, given, store)
     // A middleware waits for something first.
     if (!begun) into.tx?.bind()
     await storing

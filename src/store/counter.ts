@@ -7,13 +7,24 @@ export interface Count {
   readonly failed: number
 }
 
-/** Adds what a process has counted: in queue order, so that two processes can't deadlock. */
+/**
+ * Adds what a process has counted, by day and by minute: each in queue order, and one table before the other, so that two
+ * processes can't deadlock.
+ */
 export async function addCounts(database: Database, counts: readonly Count[]): Promise<void> {
+  const { prefix } = database
   await database.query(
-    `INSERT INTO ${database.prefix}.counters AS c (queue_id, day, processed, failed)
-     SELECT n.queue_id, current_date, n.processed, n.failed
-     FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) AS n(queue_id, processed, failed) ORDER BY n.queue_id
-     ON CONFLICT (queue_id, day) DO UPDATE SET
+    `WITH n AS MATERIALIZED (
+       SELECT n.* FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) AS n(queue_id, processed, failed) ORDER BY n.queue_id
+     ), days AS (
+       INSERT INTO ${prefix}.counters AS c (queue_id, day, processed, failed)
+       SELECT n.queue_id, current_date, n.processed, n.failed FROM n
+       ON CONFLICT (queue_id, day) DO UPDATE SET
+         processed = c.processed + excluded.processed, failed = c.failed + excluded.failed
+     )
+     INSERT INTO ${prefix}.minute_counters AS c (queue_id, minute, processed, failed)
+     SELECT n.queue_id, date_trunc('minute', clock_timestamp()), n.processed, n.failed FROM n
+     ON CONFLICT (queue_id, minute) DO UPDATE SET
        processed = c.processed + excluded.processed, failed = c.failed + excluded.failed`,
     [
       counts.map((count) => count.queueId),
@@ -21,4 +32,14 @@ export async function addCounts(database: Database, counts: readonly Count[]): P
       counts.map((count) => count.failed),
     ],
   )
+}
+
+/** Deletes counts by minute that are a day old, and returns how many. */
+export async function trimMinutes(database: Database): Promise<number> {
+  const [row] = await database.query<{ trimmed: number }>(
+    `WITH gone AS (
+       DELETE FROM ${database.prefix}.minute_counters WHERE minute < clock_timestamp() - interval '1 day' RETURNING 1
+     ) SELECT count(*) AS trimmed FROM gone`,
+  )
+  return row!.trimmed
 }

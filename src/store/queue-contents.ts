@@ -64,6 +64,6 @@ export async function lockQueues(database: Database, on: Queryable): Promise<voi
 
 /** The row of a queue, with all that has its number. */
 export async function deleteQueueRow(database: Database, queueId: number, on: Queryable): Promise<void> {
-  for (const table of ['payloads', 'jobs', 'morgue', 'counters', 'queues'])
+  for (const table of ['payloads', 'jobs', 'morgue', 'counters', 'minute_counters', 'queues'])
     await database.query(`DELETE FROM ${database.prefix}.${table} WHERE queue_id = $1`, [queueId], on)
 }

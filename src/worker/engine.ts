@@ -1,121 +1,273 @@
-import { Assigner, type AssignerOptions } from './assignment/assigner.ts'
+import { Instruments } from '../instruments.ts'
+import type { Release } from '../postgres/release.ts'
+import { setQuiet } from '../store/process.ts'
+import { type Message, notify, REBALANCE } from '../store/wake.ts'
+import { Assigner } from './assignment/assigner.ts'
 import type { ServedQueues } from './assignment/served-queues.ts'
-import type { ShardLocks } from './assignment/shard-locks.ts'
-import { Poller, type PollerOptions } from './discovery/poller.ts'
-import type { WorkerEmitter } from './events.ts'
+import { ShardLocks } from './assignment/shard-locks.ts'
+import { Listener } from './discovery/listener.ts'
+import { Poller } from './discovery/poller.ts'
+import { eventsOf, type WorkerEmitter } from './events.ts'
+import { stopAll, together } from './lifecycle/service.ts'
+import { allMaintenance } from './maintenance/all.ts'
 import { Maintainer } from './maintenance/maintainer.ts'
-import { Strays } from './maintenance/strays.ts'
-import { Sweeping } from './maintenance/sweeping.ts'
-import { Zombies } from './maintenance/zombies.ts'
-import type { Membership } from './membership/membership.ts'
+import { Membership } from './membership/membership.ts'
 import type { WorkerHome, WorkerSettings } from './options.ts'
 import { describer } from './performing/description.ts'
-import { Executor, type ExecutorOptions } from './performing/executor.ts'
-import type { InFlight } from './performing/in-flight.ts'
-import type { Pools } from './pools.ts'
-import type { ServerClock } from './schedule/server-clock.ts'
-import type { Timetable } from './schedule/timetable.ts'
-import type { Batcher } from './settling/batcher.ts'
-import type { Completer } from './settling/completer.ts'
+import { Executor } from './performing/executor.ts'
+import { InFlight } from './performing/in-flight.ts'
+import { Released } from './performing/perform.ts'
+import { Slot } from './performing/slot.ts'
+import { Pools } from './pools.ts'
+import { leaseOptions, prepareDatabase } from './preparation.ts'
+import { ServerClock } from './schedule/server-clock.ts'
+import { Timetable } from './schedule/timetable.ts'
+import { Batcher } from './settling/batcher.ts'
+import { Completer } from './settling/completer.ts'
+import { Observer } from './settling/observer.ts'
+import { Tally } from './settling/tally.ts'
 
-/** What a worker has from its making on, and the parts made at its start are given of it. */
-export interface Parts {
+/** ms for outcomes still to be stored at the end. */
+const STORING_TIMEOUT = 5_000
+
+export interface EngineOptions {
   readonly settings: WorkerSettings
   readonly home: WorkerHome
   readonly events: WorkerEmitter
-  readonly pools: Pools
-  readonly locks: ShardLocks
-  readonly clock: ServerClock
-  readonly timetable: Timetable
-  readonly membership: Membership
+  /** Whether new work may be taken. */
+  isRunning(): boolean
+  /** A later release has migrated the database, and its definitions no longer serve this one. */
+  onOutdated(by: Release): void
+}
+
+/** What was made of what the database has, at the start. */
+interface Running {
+  readonly executor: Executor
+  readonly poller: Poller
+  readonly maintainer: Maintainer
+  readonly assigner: Assigner
+}
+
+/** The parts of a worker: it makes them of each other, starts and stops them, and passes on what they tell. */
+export class Engine {
   readonly inFlight: InFlight
-  readonly batcher: Batcher
-  readonly completer: Completer
-}
+  readonly membership: Membership
+  readonly #options: EngineOptions
+  readonly #instruments: Instruments
+  readonly #clock = new ServerClock()
+  readonly #timetable = new Timetable(this.#clock)
+  readonly #pools: Pools
+  readonly #locks: ShardLocks
+  readonly #listener: Listener
+  readonly #tally: Tally
+  readonly #batcher: Batcher
+  readonly #completer: Completer
+  #running: Partial<Running> = {}
+  #slots: readonly Slot[] = []
 
-/** What most parts need. */
-function commonTo({ home, events, pools, locks, clock, timetable, membership }: Parts) {
-  return {
-    database: pools.own,
-    stranded: pools.stranded,
-    logger: home.logger,
-    locks,
-    clock,
-    timetable,
-    processId: () => membership.processId,
-    onFailure: (error: unknown) => void events.emit('failure', error),
+  constructor(options: EngineOptions) {
+    const { settings, home, events } = options
+    const { directConfig, schema, logger, instrumentation } = home
+    this.#options = options
+    this.#instruments = new Instruments([eventsOf(events), ...instrumentation], logger)
+    this.inFlight = new InFlight((count) => {
+      this.membership.working = count
+    })
+    const lease = leaseOptions(settings, home, {
+      onEnding: () => this.#leaseEnding(),
+      onReconnected: () => this.#reregister(),
+      onRenewed: (processId, duration) => this.#instruments.tell('renew', { processId, duration }),
+      onFailure: (error) => events.emit('failure', error),
+    })
+    this.membership = new Membership(lease, this.inFlight, logger)
+    this.#pools = new Pools(settings.slots, home)
+    this.#locks = new ShardLocks(directConfig, schema, logger, (session) => this.#locksLost(session))
+    this.#listener = new Listener(directConfig, schema, logger, (message) => this.#hear(message))
+    this.#tally = new Tally(this.#pools.own)
+    const observer = new Observer(this.#instruments, this.#tally, this.membership)
+    this.#batcher = new Batcher(this.#pools.own)
+    this.#completer = new Completer(this.#pools.own, this.#batcher, this.#timetable, logger, observer)
   }
-}
 
-export function createPoller(
-  parts: Parts,
-  queues: ServedQueues,
-  hooks: Pick<PollerOptions, 'hears'>,
-): Poller {
-  return new Poller({ ...commonTo(parts), queues, poll: parts.settings.poll, ...hooks })
-}
+  /** Where it fails, `stop` ends what has started. */
+  async start(): Promise<void> {
+    const { settings, home } = this.#options
+    // To connect takes a while.
+    this.membership.prepare()
+    const reading = prepareDatabase(this.#pools.own, settings.queues, home.logger)
+    await together([reading, this.#locks.start(), this.#listener.start()])
+    const { served, lockTimeout } = await reading
+    this.#completer.lockTimeout = lockTimeout
+    await this.membership.start()
+    const executor = this.#createExecutor(lockTimeout)
+    const poller = this.#createPoller(served)
+    const maintainer = this.#createMaintainer()
+    const assigner = this.#createAssigner(served, { executor, poller, maintainer })
+    this.#running = { executor, poller, maintainer, assigner }
+    const own = [this.#tally, this.#completer, executor.patience, poller]
+    for (const service of [...own, assigner, maintainer]) await service.start()
+    this.#slots = Array.from({ length: settings.slots }, (_, index) => this.#createSlot(index, executor))
+    for (const slot of this.#slots) await slot.start()
+    await notify(this.#pools.own, REBALANCE)
+  }
 
-/** What every worker does for all: a new kind goes into this list. */
-export function createMaintainer(
-  parts: Parts,
-  hooks: { readonly onGone: () => void; readonly onRemoved: () => void },
-): Maintainer {
-  const { database, logger, onFailure } = commonTo(parts)
-  const { rebalanceInterval } = parts.settings
-  const all = [
-    new Sweeping({ logger, rebalanceInterval, ...hooks }),
-    new Zombies(logger, rebalanceInterval),
-    new Strays(rebalanceInterval),
-  ]
-  return new Maintainer({ database, logger, all, onFailure })
-}
+  /** Lets others have the shards. Where the server does not answer, they find out at their next comparison. */
+  async letGo(): Promise<void> {
+    const telling = setQuiet(this.#pools.own, this.membership.processId)
+    const [told] = await Promise.allSettled([telling, this.#running.assigner?.quiet()])
+    if (told.status === 'fulfilled') await notify(this.#pools.own, REBALANCE).catch(() => {})
+  }
 
-export function createAssigner(
-  parts: Parts,
-  queues: ServedQueues,
-  maintainer: Maintainer,
-  hooks: Pick<
-    AssignerOptions,
-    'fullScans' | 'hears' | 'onOutlived' | 'onDropped' | 'onRebalanced' | 'onChanged' | 'onOutdated'
-  >,
-): Assigner {
-  const { splitter, slots, rebalanceInterval } = parts.settings
-  return new Assigner({
-    ...commonTo(parts),
-    queues,
-    splitter,
-    slots,
-    rebalanceInterval,
-    alive: () => parts.membership.alive,
-    nextSight: () => maintainer.nextSight,
-    onCompared(seen, askedAt, answeredAt) {
-      parts.clock.set(seen.now, askedAt, answeredAt)
-      maintainer.see(seen, answeredAt)
-    },
-    ...hooks,
-  })
-}
+  /** Begins nothing more; resolves when what runs has ended. */
+  async settleDown(): Promise<void> {
+    this.membership.settleDown()
+    void this.#running.executor?.recall(this.#timetable.shards)
+    await Promise.all(this.#slots.map((slot) => slot.stop()))
+  }
 
-export function createExecutor(
-  parts: Parts,
-  lockTimeout: number,
-  hooks: Pick<ExecutorOptions, 'ready' | 'onLostAnswer'>,
-): Executor {
-  const { settings, home, events, pools, batcher, completer, membership, inFlight } = parts
-  const { middleware, poll, slots, formatError } = settings
-  const { logger } = home
-  return new Executor({
-    ...commonTo(parts),
-    lockTimeout,
-    batchSettings: { database: pools.handlers, middleware, logger, lockTimeout },
-    describe: describer(formatError, logger),
-    batcher,
-    completer,
-    membership,
-    inFlight,
-    events,
-    poll,
-    slots,
-    ...hooks,
-  })
+  /** The other way round: as long as something may still be stored, the claims stay ours. */
+  async stop(): Promise<void> {
+    const { executor, assigner, maintainer, poller } = this.#running
+    const { logger } = this.#options.home
+    await Promise.all([executor?.patience.stop(), executor?.claimsEnded()])
+    await this.#completer.drain(STORING_TIMEOUT)
+    // Side by side: each waits for a call of its own where the server does not answer.
+    await stopAll([assigner, maintainer, poller, this.#completer], logger)
+    await stopAll([this.#tally, this.membership], logger)
+    await stopAll([this.#listener, this.#locks], logger)
+    await this.#pools.end()
+  }
+
+  async #reregister(): Promise<void> {
+    await this.membership.renew()
+    this.#running.assigner?.rebalanceSoon()
+    this.#timetable.wakeAll()
+  }
+
+  #leaseEnding(): void {
+    const { home, events, isRunning } = this.#options
+    const { processId } = this.membership
+    home.logger.warn({ processId }, 'the lease could not be renewed: aborting what runs')
+    this.inFlight.abortAll(new Released('the lease of this process ends'))
+    this.#completer.forget()
+    events.emit('leaseLost', { processId })
+    if (isRunning()) void this.#reregister()
+  }
+
+  #locksLost(session: object): void {
+    this.#pools.stranded.add(session)
+    this.#running.assigner?.locksLost()
+    this.#running.poller?.flagLost()
+  }
+
+  #hear(message: Message): void {
+    const { assigner, poller } = this.#running
+    if (message.kind === 'changed') assigner?.changed(message.state)
+    else if (message.kind === 'freed') assigner?.freed()
+    else {
+      if (message.kind === 'deal') assigner?.rebalanceSoon()
+      poller?.hear(message)
+    }
+  }
+
+  #ready(): boolean {
+    return this.#options.isRunning() && this.membership.valid
+  }
+
+  /** What most parts need. */
+  get #common() {
+    const { home, events } = this.#options
+    return {
+      database: this.#pools.own,
+      stranded: this.#pools.stranded,
+      logger: home.logger,
+      instruments: this.#instruments,
+      locks: this.#locks,
+      clock: this.#clock,
+      timetable: this.#timetable,
+      processId: () => this.membership.processId,
+      hears: () => this.#listener.hears,
+      onFailure: (error: unknown) => void events.emit('failure', error),
+    }
+  }
+
+  #createExecutor(lockTimeout: number): Executor {
+    const { settings, home } = this.#options
+    const { middleware, poll, slots, formatError } = settings
+    const { logger } = home
+    const instruments = this.#instruments
+    return new Executor({
+      ...this.#common,
+      lockTimeout,
+      batchSettings: { database: this.#pools.handlers, middleware, logger, instruments, lockTimeout },
+      describe: describer(formatError, logger),
+      batcher: this.#batcher,
+      completer: this.#completer,
+      membership: this.membership,
+      inFlight: this.inFlight,
+      poll,
+      slots,
+      ready: () => this.#ready(),
+      onLostAnswer: () => this.#reregister(),
+    })
+  }
+
+  #createPoller(queues: ServedQueues): Poller {
+    return new Poller({ ...this.#common, queues, poll: this.#options.settings.poll })
+  }
+
+  #createMaintainer(): Maintainer {
+    const { logger } = this.#options.home
+    const { rebalanceInterval } = this.#options.settings
+    const all = allMaintenance({
+      logger,
+      rebalanceInterval,
+      onGone: () => this.#running.poller?.fullScanSoon(),
+      onRemoved: () => this.#running.assigner?.rebalanceSoon(),
+    })
+    return new Maintainer({ ...this.#common, all })
+  }
+
+  #createAssigner(
+    queues: ServedQueues,
+    { executor, poller, maintainer }: Omit<Running, 'assigner'>,
+  ): Assigner {
+    const { settings, events, onOutdated } = this.#options
+    const { splitter, slots, rebalanceInterval } = settings
+    return new Assigner({
+      ...this.#common,
+      queues,
+      splitter,
+      slots,
+      rebalanceInterval,
+      fullScans: poller,
+      alive: () => this.membership.alive,
+      nextSight: () => maintainer.nextSight,
+      onCompared: (seen, askedAt, answeredAt) => {
+        this.#clock.set(seen.now, askedAt, answeredAt)
+        maintainer.see(seen, answeredAt)
+      },
+      onOutlived: () => void this.#reregister(),
+      onDropped: (shards) => executor.recall(shards),
+      onRebalanced: (shards) => {
+        events.emit('rebalanced', { shards })
+        poller.fullScanSoon()
+      },
+      onChanged: () => poller.fullScanSoon(),
+      onOutdated,
+    })
+  }
+
+  #createSlot(index: number, executor: Executor): Slot {
+    const { home, settings } = this.#options
+    return new Slot({
+      ...this.#common,
+      index,
+      scheduler: settings.scheduler,
+      logger: home.logger,
+      ready: () => this.#ready(),
+      serve: (lane) => executor.serve(lane, index),
+      onIdle: () => this.#running.poller?.slotIdle(),
+    })
+  }
 }

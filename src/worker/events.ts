@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events'
+import type { Instrumentation, ObservedBatch } from '../instrumentation.ts'
 
 /** What every event of a batch tells. Durations are in ms. */
 export interface BatchEvent {
@@ -50,4 +51,35 @@ export class WorkerEmitter extends EventEmitter<WorkerEvents> {
       return true
     }
   }
+}
+
+/** The events of operations. Where nobody listens to one of every batch, it is not heard of. */
+export function eventsOf(worker: WorkerEmitter): Instrumentation {
+  return {
+    get perform() {
+      if (worker.listenerCount('started') === 0) return undefined
+      return (batch: ObservedBatch) => void worker.emit('started', batchEvent(batch))
+    },
+    get complete() {
+      if (worker.listenerCount('completed') === 0) return undefined
+      return (batch: ObservedBatch & { readonly duration: number }) =>
+        void worker.emit('completed', { ...batchEvent(batch), duration: batch.duration })
+    },
+    fail({ queue, round: { id, retryCount }, error, retryIn }) {
+      worker.emit('failed', { queue, id, error, retryCount: retryCount + 1, retryIn })
+    },
+    die({ queue, round: { id }, payload, error }) {
+      worker.emit('died', { queue, id, payload, error })
+    },
+    rescue({ queue, round: { id, crashes } }) {
+      worker.emit('rescued', { queue, id, crashes })
+    },
+    refuse({ queue, round: { id } }) {
+      worker.emit('refused', { queue, id })
+    },
+  }
+}
+
+function batchEvent({ queue, shard, slot, rounds }: ObservedBatch): BatchEvent {
+  return { queue, shard, slot, ids: rounds.map(({ id }) => id) }
 }

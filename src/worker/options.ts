@@ -1,4 +1,5 @@
 import { LockstepError, OptionError } from '../errors.ts'
+import type { Instrumentation } from '../instrumentation.ts'
 import type { Logger } from '../logger.ts'
 import { optionalFunction, optionalFunctions, rejectUnknownOptions, show, wholeNumber } from '../options.ts'
 import type { ConnectionConfig } from '../postgres/connection.ts'
@@ -43,6 +44,7 @@ export interface WorkerHome {
   readonly directConfig: ConnectionConfig
   readonly schema: string
   readonly logger: Logger
+  readonly instrumentation: readonly Instrumentation[]
 }
 
 /** Every default filled in. */

@@ -57,7 +57,7 @@ async function serveQueues(
 export function leaseOptions(
   { slots, queues, lease, killOnLeaseEnd }: WorkerSettings,
   { directConfig, schema }: WorkerHome,
-  told: Pick<LeaseOptions, 'onEnding' | 'onFailure' | 'onReconnected'>,
+  told: Pick<LeaseOptions, 'onEnding' | 'onFailure' | 'onReconnected' | 'onRenewed'>,
 ): Omit<LeaseOptions, 'onUnrenewed'> {
   const names = queues.map(({ name }) => name)
   const info = { host: hostname(), pid: process.pid, version: VERSION, slots, queues: names }

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { defineQueue, OptionError, type Progress } from '../../src/index.ts'
+import { addCounts } from '../../src/store/counter.ts'
 import { deleteQueueRow, lockQueues } from '../../src/store/queue-contents.ts'
 import { type Board, openStage, pidOf, type Stage, untilBlocked } from '../support/rounds.ts'
 
@@ -19,7 +20,7 @@ const rowOf = ({ queueId }: Board) =>
 /** Rows with the queue's number in any table. */
 async function left({ queueId }: Board): Promise<number> {
   let left = 0
-  for (const table of ['queues', 'jobs', 'payloads', 'morgue', 'counters'])
+  for (const table of ['queues', 'jobs', 'payloads', 'morgue', 'counters', 'minute_counters'])
     left += (await stage.query(`SELECT FROM lockstep.${table} WHERE queue_id = $1`, [queueId])).length
   return left
 }
@@ -32,7 +33,7 @@ async function bury(board: Board, count: number): Promise<void> {
 describe('deleting a queue', () => {
   test('that is empty takes its row and its counts', async () => {
     const board = await stage.queue()
-    await stage.query('INSERT INTO lockstep.counters VALUES (1, 1, $1, current_date)', [board.queueId])
+    await addCounts(stage.database, [{ queueId: board.queueId, processed: 1, failed: 1 }])
     expect(await stage.lockstep.deleteQueue(board.queue)).toEqual({ done: 0, total: 0 })
     expect(await left(board)).toBe(0)
     await expect(stage.lockstep.deleteQueue(board.queue)).rejects.toMatchObject({

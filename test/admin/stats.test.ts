@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { addCounts } from '../../src/store/counter.ts'
+import { trimming } from '../../src/worker/maintenance/trimming.ts'
 import { openStage, type Stage } from '../support/rounds.ts'
 
 let stage: Stage
@@ -10,6 +11,8 @@ beforeAll(async () => {
 afterAll(() => stage?.close())
 
 const MINUTE = 60_000
+
+type Minute = { processed: string; failed: string }
 
 test('R11 stats of nothing are nothing', async () => {
   const { queues, total } = await stage.lockstep.stats()
@@ -116,6 +119,30 @@ test('R11 stats per queue and in total are those of a population made by hand', 
     processed: 116,
     failed: 10,
   })
+})
+
+test('counts by minute are there beside those by day, and are trimmed after a day', async () => {
+  const board = await stage.queue()
+  const { name } = board.queue
+  const count = { queueId: board.queueId, processed: 3, failed: 1 }
+  await addCounts(stage.database, [count])
+  await addCounts(stage.database, [count])
+  const minutes = () =>
+    stage.query<Minute>(
+      'SELECT processed, failed FROM lockstep.queue_minutes WHERE queue = $1 ORDER BY minute',
+      [name],
+    )
+  const sum = (rows: readonly Minute[]) =>
+    rows.reduce((total, row) => [total[0]! + Number(row.processed), total[1]! + Number(row.failed)], [0, 0])
+  expect(sum(await minutes())).toEqual([6, 2])
+  await stage.query(
+    `INSERT INTO lockstep.minute_counters (queue_id, minute, processed, failed)
+     SELECT $1, date_trunc('minute', now()) - n * interval '1 minute', 100, 0 FROM unnest('{1430,1442,9999}'::int[]) AS n`,
+    [board.queueId],
+  )
+  expect(await trimming.run(stage.database)).toEqual({ minutes: 2 })
+  expect(await trimming.run(stage.database)).toBeUndefined()
+  expect(sum(await minutes())).toEqual([106, 2])
 })
 
 test('R11 processes are those that nobody has removed, with what they have in work', async () => {

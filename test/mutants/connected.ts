@@ -276,7 +276,7 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P8',
     breaks:
       'Where a proxy goes on answering for a lock connection that is silent, its session keeps shards that nobody serves.',
-    edits: [source('worker/worker', 'this.#pools.stranded.add(session)', 'void session')],
+    edits: [source('worker/engine', 'this.#pools.stranded.add(session)', 'void session')],
     tests: ['worker/stranded'],
   },
   {

@@ -30,8 +30,8 @@ export const RELEASED: readonly Mutant[] = [
     edits: [
       source(
         'worker/assignment/assigner',
-        '    if (seen.release && !servesUs(seen.release)) return onOutdated(seen.release)\n',
-        '    void [servesUs, onOutdated]\n',
+        'if (seen.release && !servesUs(seen.release)) {',
+        'if (seen.release && !servesUs(seen.release) && !onOutdated) {',
       ),
     ],
     tests: ['worker/outdated'],

@@ -133,8 +133,8 @@ export const WORKED: readonly Mutant[] = [
     breaks: 'Handlers are not told that others may have their ids.',
     edits: [
       source(
-        'worker/worker',
-        `    this.#inFlight.abortAll(new Released('the lease of this process ends'))\n`,
+        'worker/engine',
+        `    this.inFlight.abortAll(new Released('the lease of this process ends'))\n`,
         '',
       ),
     ],
@@ -295,7 +295,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'a frozen process keeps its shards',
     promise: 'P8',
     breaks: 'Nobody serves the shards of a process that was stopped.',
-    edits: [source('worker/engine', '    new Zombies(logger, rebalanceInterval),\n', '')],
+    edits: [source('worker/maintenance/all', '    new Zombies(logger, rebalanceInterval),\n', '')],
     tests: ['worker/backends', 'processes/pause'],
   },
   {
@@ -349,8 +349,8 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source(
         'worker/membership/lease-thread',
-        'includes(membership))) renewed(askedAt)',
-        'includes(membership))) renewed(monotonicMs())',
+        'return end()\n    renewed(askedAt)',
+        'return end()\n    renewed(monotonicMs())',
       ),
     ],
     tests: ['worker/p1-lease'],

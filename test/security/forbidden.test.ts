@@ -44,15 +44,18 @@ describe('each role can do nothing else', () => {
       .map((name) => `EXECUTE ${name}`)
       .concat([
         'DELETE jobs',
+        'DELETE minute_counters',
         'DELETE payloads',
         'DELETE processes',
         'INSERT counters',
+        'INSERT minute_counters',
         'INSERT morgue',
         'INSERT processes',
         'NEXTVAL fences',
         'SELECT counters',
         'SELECT jobs',
         'SELECT migrations',
+        'SELECT minute_counters',
         'SELECT payloads',
         'SELECT processes',
         'SELECT processes_process_id_seq',
@@ -68,6 +71,8 @@ describe('each role can do nothing else', () => {
         ),
         'UPDATE jobs.retry_count',
         'UPDATE jobs.shard',
+        'UPDATE minute_counters.failed',
+        'UPDATE minute_counters.processed',
         ...['died_at', 'error', 'score'].map((column) => `UPDATE morgue.${column}`),
         'UPDATE processes.expires_at',
         'UPDATE processes.quiet',
@@ -76,7 +81,8 @@ describe('each role can do nothing else', () => {
     viewer: [
       'EXECUTE payloads_from',
       'EXECUTE payloads_of',
-      ...['dead', 'jobs', 'morgue', 'payloads', 'process_list', 'processes', 'queue_stats', 'queues'],
+      ...['dead', 'jobs', 'morgue', 'payloads', 'process_list', 'processes', 'queue_minutes'],
+      ...['queue_stats', 'queues'],
       ...['waiting', 'working'],
     ].map((what) => (what.includes(' ') ? what : `SELECT ${what}`)),
   }
@@ -180,7 +186,8 @@ describe('each role can do nothing else', () => {
     const codes = await attempts('owner', onViews)
     return deeds.filter(({ what }) => !NOT_OF_A_VIEW.includes(codes.get(what) ?? ''))
   }
-  const WRITES_A_VIEW = /^(INSERT|UPDATE|DELETE) (waiting|working|dead|queue_stats|process_list)\b/
+  const WRITES_A_VIEW =
+    /^(INSERT|UPDATE|DELETE) (waiting|working|dead|queue_stats|queue_minutes|process_list)\b/
   const NOT_OF_A_VIEW = ['55000', '0A000', '428C9']
 
   test.each(Object.keys(MAY))('%s', async (name) => {

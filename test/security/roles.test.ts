@@ -159,7 +159,7 @@ describe('each role does its work', () => {
     expect(await viewer.find(queue)).toMatchObject({ items: [{ payloads: [{ payload: 'q' }] }] })
     expect(await viewer.processes()).toMatchObject([{ queues: [queue.name] }])
     const pool = office.session('viewer')
-    for (const view of ['waiting', 'working', 'dead', 'queue_stats', 'process_list'])
+    for (const view of ['waiting', 'working', 'dead', 'queue_stats', 'queue_minutes', 'process_list'])
       await pool.query(`SELECT * FROM ${prefix}.${view}`)
   })
 

@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest'
+import { Instruments } from '../../src/instruments.ts'
 import { Database } from '../../src/postgres/database.ts'
 import type { Comparison } from '../../src/store/comparison.ts'
 import { Bell } from '../../src/worker/lifecycle/bell.ts'
@@ -13,7 +14,9 @@ function maintainerOf(...all: Maintenance[]): { maintainer: Maintainer; failures
   const failures: unknown[] = []
   const database = new Database(shop.pool, 'lockstep')
   const onFailure = (error: unknown) => void failures.push(error)
-  return { maintainer: new Maintainer({ database, logger: shop.logger, all, onFailure }), failures }
+  const { logger } = shop
+  const instruments = new Instruments([], logger)
+  return { maintainer: new Maintainer({ database, logger, instruments, all, onFailure }), failures }
 }
 
 test('of all processes one at a time does the same', async () => {

@@ -112,7 +112,8 @@ async function ended(client: object): Promise<boolean> {
 
 test('a session that is in the middle of a statement ends after it', async () => {
   const config = { connectionString: shop.connectionString }
-  const pools = new Pools(1, { config, directConfig: config, schema: 'lockstep', logger: shop.logger })
+  const home = { config, directConfig: config, schema: 'lockstep', logger: shop.logger, instrumentation: [] }
+  const pools = new Pools(1, home)
   shop.later(() => pools.end())
   await shop.sql('CREATE TABLE written (id int)')
   const client = await open()

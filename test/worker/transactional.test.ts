@@ -1,5 +1,5 @@
 import { beforeAll, expect, test, vi } from 'vitest'
-import { type Batch, defineQueue, TimeoutError } from '../../src/index.ts'
+import { type Batch, defineQueue, type Instrumentation, Lockstep, TimeoutError } from '../../src/index.ts'
 import { Recorder } from '../support/recorder.ts'
 import {
   aborted,
@@ -242,12 +242,23 @@ test('a connection that goes silent holds a round no longer than its statements 
 }, 60_000)
 
 test('P1: a transaction that begins after the lease has ended is not for the handler', async () => {
-  const { network, lockstep } = await shop.distant()
+  const { network } = await shop.distant()
   const performed: string[] = []
   const queue = shop.transactional({ perform: () => void performed.push('the slow') })
+  // Once, before it asks the server to begin.
+  let silence = () => network.silence()
+  const instrument: Instrumentation = {
+    claim:
+      () =>
+      ({ rounds }) => {
+        if (rounds?.length) silence()
+      },
+  }
+  const { logger } = shop
+  const { connectionString } = network
+  const lockstep = new Lockstep({ connectionString, logger, instrumentation: [instrument] })
+  shop.later(() => lockstep.close())
   const slow = shop.create({ queues: [queue], lease: 1_000 }, lockstep)
-  // Before it asks the server to begin.
-  slow.on('started', () => network.silence())
   await slow.start()
   const lost = next(slow, 'leaseLost')
   await shop.lockstep.enqueue(queue, { id: 'a' })
@@ -256,7 +267,7 @@ test('P1: a transaction that begins after the lease has ended is not for the han
   const worker = shop.create({ queues: [other] })
   await Promise.all([next(worker, 'completed'), worker.start()])
   const again = next(slow, 'completed')
-  slow.removeAllListeners('started')
+  silence = () => {}
   network.restore()
   await worker.stop()
   await shop.lockstep.enqueue(queue, { id: 'b' })

@@ -1,3 +1,4 @@
+import type { Instruments } from '../../instruments.ts'
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import { isConnectionFailure } from '../../postgres/failure.ts'
@@ -29,6 +30,7 @@ export interface AssignerOptions extends Omit<HoldingsOptions, 'onFreed'> {
   /** ms between comparisons of a process that is alone. */
   readonly rebalanceInterval: number
   readonly logger: Logger
+  readonly instruments: Instruments
   readonly clock: ServerClock
   readonly fullScans: FullScans
   /** Whether the lease runs: without one nothing is this process's own. */
@@ -162,6 +164,17 @@ export class Assigner implements Service {
   }
 
   async #rebalance(): Promise<void> {
+    const { instruments, processId } = this.#options
+    await instruments.watch(
+      'rebalance',
+      { processId: processId() },
+      () => this.#compareAndFollow(),
+      (changed) => ({ shards: this.#holdings.count, changed }),
+    )
+  }
+
+  /** Says whether shards came or went. */
+  async #compareAndFollow(): Promise<boolean> {
     const { stranded, alive, onOutdated } = this.#options
     this.#soon = false
     this.#freed = false
@@ -169,13 +182,17 @@ export class Assigner implements Service {
     const isAlive = alive()
     if (isAlive) await this.#lockProcess()
     const { seen, askedAt, answeredAt } = await this.#compare()
-    if (seen.release && !servesUs(seen.release)) return onOutdated(seen.release)
+    if (seen.release && !servesUs(seen.release)) {
+      onOutdated(seen.release)
+      return false
+    }
     if (!isAlive) return this.#holdings.letGoOfAll()
     this.#options.onCompared(seen, askedAt, answeredAt)
     // Beside it: neither is to wait for the other.
     const telling = this.#news.see(seen.state).then((isNew) => isNew && this.#options.onChanged())
-    await this.#follow(seen)
+    const changed = await this.#follow(seen)
     await telling
+    return changed
   }
 
   /** A full look that is due goes along: it costs no transaction of its own. */
@@ -194,7 +211,7 @@ export class Assigner implements Service {
     }
   }
 
-  async #follow(seen: Comparison): Promise<void> {
+  async #follow(seen: Comparison): Promise<boolean> {
     const { queues, processId } = this.#options
     const makes = !this.#quiet && queues.lacks(seen.queues)
     const rows = await queues.compare(seen.queues, makes)
@@ -206,6 +223,7 @@ export class Assigner implements Service {
     const held = this.#holdings.count
     if (changed || this.#told !== held) this.#options.onRebalanced(held)
     this.#told = held
+    return changed
   }
 
   async #lockProcess(): Promise<void> {

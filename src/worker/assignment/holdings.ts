@@ -66,8 +66,11 @@ export class Holdings {
     return { changed, missing: missing > 0 }
   }
 
-  async letGoOfAll(): Promise<void> {
+  /** Says whether there were any. */
+  async letGoOfAll(): Promise<boolean> {
+    const { count } = this
     await this.#letGo([...this.#options.timetable.shards])
+    return count > 0
   }
 
   /** The locks are gone. */

@@ -40,7 +40,7 @@ export class Loop implements Service {
 }
 
 /** Fails with the first in the list that failed, but not before all have ended: what still starts can't be stopped. */
-export async function together(all: readonly Promise<void>[]): Promise<void> {
+export async function together(all: readonly Promise<unknown>[]): Promise<void> {
   for (const result of await Promise.allSettled(all)) if (result.status === 'rejected') throw result.reason
 }
 

@@ -1,3 +1,4 @@
+import type { Instruments } from '../../instruments.ts'
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import type { Comparison } from '../../store/comparison.ts'
@@ -8,6 +9,7 @@ import type { Maintenance } from './maintenance.ts'
 export interface MaintainerOptions {
   readonly database: Database
   readonly logger: Logger
+  readonly instruments: Instruments
   readonly all: readonly Maintenance[]
   /** A run failed; the next one comes. */
   onFailure(error: unknown): void
@@ -62,12 +64,14 @@ export class Maintainer implements Service {
   }
 
   async #run(one: Maintenance): Promise<void> {
-    const { database, logger } = this.#options
+    const { database, logger, instruments } = this.#options
+    const { name } = one
     const startedAt = performance.now()
     try {
-      const done = await runAlone(database, one.name, () => one.run(database))
+      const work = () => runAlone(database, name, () => one.run(database))
+      const done = await instruments.watch('maintain', { name }, work, (done) => ({ done }))
       const duration = Math.round(performance.now() - startedAt)
-      if (done) logger.info({ maintenance: one.name, ...done, duration }, 'maintenance done')
+      if (done) logger.info({ maintenance: name, ...done, duration }, 'maintenance done')
       this.#failing.delete(one)
     } catch (error) {
       this.#tell(one, error)

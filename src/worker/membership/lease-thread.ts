@@ -20,11 +20,13 @@ export interface LeaseThreadData {
 }
 
 /**
- * From the thread: there is another membership, under the last of so many `leases`; the lease's connection is another than when it
+ * From the thread: there is another membership, under the last of so many `leases`; the lease was renewed, which took
+ * `duration` ms; its connection is another than when it
  * began, renewing it failed for the first time in a row, it will end, or starting failed.
  */
 export type LeaseMessage =
   | { readonly kind: 'registered'; readonly processId: number; readonly leases: number }
+  | { readonly kind: 'renewed'; readonly processId: number; readonly duration: number }
   | { readonly kind: 'reconnected' | 'ending' }
   | { readonly kind: 'unrenewed' | 'failed'; readonly code: string | undefined; readonly message: string }
 
@@ -154,8 +156,10 @@ async function renew(): Promise<void> {
     const expected = renewing.filter((membership) => identities.includes(membership))
     // While the answer was under way the lease has ended, or they have retired: it says nothing of those that are left.
     if (expected.length === 0) return void (identities.length > 0 && renewIn(0))
-    if (expected.every((membership) => alive.includes(membership))) renewed(askedAt)
-    else end()
+    if (!expected.every((membership) => alive.includes(membership))) return end()
+    renewed(askedAt)
+    const processId = Math.max(...expected)
+    port.postMessage({ kind: 'renewed', processId, duration: monotonicMs() - askedAt } satisfies LeaseMessage)
   } catch (error) {
     drop(client)
     if (!failing) tell('unrenewed', error)

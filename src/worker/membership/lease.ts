@@ -20,6 +20,8 @@ export interface LeaseOptions {
    * and have claims of this process that nobody here knows of. `register` again: they come free with the former membership.
    */
   onReconnected(): void
+  /** `duration`: ms that it took. */
+  onRenewed(processId: number, duration: number): void
   /** Renewing it has failed, and is tried again; told once until it succeeds. */
   onUnrenewed(error: unknown): void
   /** The thread ended by itself; `onEnding` comes next. */
@@ -148,6 +150,7 @@ export class Lease {
       this.#leases = message.leases
       this.#registering?.resolve()
     } else if (message.kind === 'failed') this.#registering?.reject(errorOf(message))
+    else if (message.kind === 'renewed') this.#options.onRenewed(message.processId, message.duration)
     else if (message.kind === 'unrenewed') this.#options.onUnrenewed(errorOf(message))
     else if (message.kind === 'reconnected') this.#options.onReconnected()
     else this.#end()

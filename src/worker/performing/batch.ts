@@ -29,7 +29,7 @@ export async function performBatch(
   if (sound.length === 0) return NONE
   const ours = sound.length < rounds.length ? { ...performance, rounds: sound } : performance
   if (queue.transactional) return performInTransaction(settings, completer, claimant, ours)
-  const failed = await perform(ours, settings.middleware, settings.logger, undefined)
+  const failed = await perform(ours, claimant, settings, undefined)
   completer.settle(claimant, ended(ours, failed))
   return NONE
 }

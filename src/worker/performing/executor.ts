@@ -1,3 +1,4 @@
+import type { Instruments } from '../../instruments.ts'
 import { isConnectionFailure } from '../../postgres/failure.ts'
 import { UnderWay } from '../../promises.ts'
 import type { Claim, Round } from '../../store/claim.ts'
@@ -8,6 +9,7 @@ import type { ServerClock } from '../schedule/server-clock.ts'
 import type { Shard } from '../schedule/shard.ts'
 import type { Batcher } from '../settling/batcher.ts'
 import type { Claimant } from '../settling/completer.ts'
+import { claimOf, observedClaim, observedRound } from '../settling/observed.ts'
 import { performBatch } from './batch.ts'
 import type { InFlight, InFlightBatch } from './in-flight.ts'
 import { Loading, type LoadingOptions } from './loading.ts'
@@ -25,6 +27,7 @@ export interface ExecutorOptions extends Omit<PatienceOptions, 'mayBegin' | 'rel
   /** Whether new work may be taken at all. */
   ready(): boolean
   readonly clock: ServerClock
+  readonly instruments: Instruments
   readonly slots: number
   /** ms until a lane is tried again whose claim failed. */
   readonly poll: number
@@ -128,27 +131,31 @@ export class Executor {
     return served.prefetch.jobsFor(lanes, 1 + Math.min(timetable.spareSlots, served.room))
   }
 
-  #ask({ key, cursor, likely, shard }: Lane, processId: number, count: number): Promise<Claim> {
+  #ask(lane: Lane, processId: number, count: number): Promise<Claim> {
+    const { batcher, instruments } = this.#options
+    const { key, cursor, likely, shard } = lane
     const { queue, prefetch } = shard.served
     const { maxPayloads, maxBytes } = queue
     const wish = { key, cursor, count, maxPayloads, maxBytes }
     const jobs = Math.min(count, likely)
-    return this.#options.batcher.claim(processId, wish, { jobs, size: prefetch.likelySize(jobs) })
+    const claim = () => batcher.claim(processId, wish, { jobs, size: prefetch.likelySize(jobs) })
+    return instruments.watch('claim', claimOf(lane, processId, count), claim, observedClaim)
   }
 
   async #claimFailed(lane: Lane, error: unknown): Promise<void> {
-    const { clock, logger, events, poll, onLostAnswer } = this.#options
+    const { clock, logger, onFailure, poll, onLostAnswer } = this.#options
     const queue = lane.shard.served.queue.name
     logger.warn({ error: (error as Error).message, queue }, 'claiming failed')
-    events.emit('failure', error)
+    onFailure(error)
     lane.claimFailed(clock.now() + poll * 1000)
     if (isConnectionFailure(error)) await onLostAnswer()
   }
 
   #bring(lane: Lane, processId: number, rounds: readonly Round[], asked: number): void {
-    const { membership, events } = this.#options
+    const { membership, instruments } = this.#options
     const queue = lane.shard.served.queue.name
-    for (const { rescued, id, crashes } of rounds) if (rescued) events.emit('rescued', { queue, id, crashes })
+    for (const round of rounds)
+      if (round.rescued) instruments.tell('rescue', { queue, round: observedRound(round) })
     const portion = new Portion(membership.retain(rounds.length, processId), rounds, asked)
     lane.bring(portion)
     if (lane.isAhead || !this.#mayBegin(lane, processId)) this.#releasePortion(lane, portion)
@@ -216,8 +223,8 @@ export class Executor {
   }
 
   async #perform(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
-    const { inFlight, batchSettings, completer, events, membership } = this.#options
-    const { shard, slot, served } = hand
+    const { inFlight, batchSettings, completer, membership } = this.#options
+    const { served } = hand
     const claimant = { ...hand, startedAt: performance.now() }
     const batch: InFlightBatch = {
       queue: served.queue,
@@ -227,8 +234,6 @@ export class Executor {
       describe: this.#options.describe,
       holdsLease: () => membership.holds(hand.processId),
     }
-    if (events.listenerCount('started') > 0)
-      events.emit('started', { queue: served.queue.name, shard, slot, ids: rounds.map(({ id }) => id) })
     inFlight.add(batch)
     let parts: readonly Round[][]
     try {

@@ -3,7 +3,6 @@ import type { Database } from '../../postgres/database.ts'
 import { isConnectionFailure } from '../../postgres/failure.ts'
 import type { Round } from '../../store/claim.ts'
 import { loadPayloads } from '../../store/load.ts'
-import type { WorkerEmitter } from '../events.ts'
 import type { Claimant, Completer } from '../settling/completer.ts'
 import type { Describe } from './description.ts'
 import { failure } from './ending.ts'
@@ -15,8 +14,8 @@ export interface LoadingOptions {
   readonly database: Database
   readonly completer: Completer
   readonly describe: Describe
-  readonly events: WorkerEmitter
   readonly logger: Logger
+  onFailure(error: unknown): void
   /** The answer to a call was lost. */
   onLostAnswer(): Promise<void>
 }
@@ -63,13 +62,13 @@ export class Loading {
    * come each time, too: it is a failure like a handler's.
    */
   async #failed(claimant: Claimant, round: Round, error: unknown): Promise<void> {
-    const { completer, describe, events, logger, onLostAnswer } = this.#options
+    const { completer, describe, logger, onFailure, onLostAnswer } = this.#options
     const { queue } = claimant.served
     logger.warn(
       { error: (error as Error).message, queue: queue.name, id: round.id },
       'loading payloads failed',
     )
-    events.emit('failure', error)
+    onFailure(error)
     if (!isConnectionFailure(error)) {
       const failed = [failure(queue, round, error, describe)]
       completer.settle(claimant, { completed: [], failed, released: [] })

@@ -1,12 +1,15 @@
+import type { Instruments } from '../../instruments.ts'
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import { isConnectionFailure } from '../../postgres/failure.ts'
+import type { Round } from '../../store/claim.ts'
 import { claimWaiting, patiently } from '../../store/patience.ts'
 import { Loop, type Service } from '../lifecycle/service.ts'
 import type { Membership } from '../membership/membership.ts'
 import type { Lane } from '../schedule/lane.ts'
 import { Portion } from '../schedule/portion.ts'
 import type { Timetable } from '../schedule/timetable.ts'
+import { claimOf, observedClaim, observedRound } from '../settling/observed.ts'
 
 /** ms that a row is waited for at first; then twice as long each time. */
 const FIRST_WAIT = 50
@@ -17,6 +20,7 @@ export interface PatienceOptions {
   readonly database: Database
   readonly timetable: Timetable
   readonly membership: Membership
+  readonly instruments: Instruments
   readonly logger: Logger
   /** ms that a row may be waited for. */
   readonly lockTimeout: number
@@ -87,19 +91,18 @@ export class Patience implements Service {
   }
 
   async #claim(overdue: Overdue): Promise<void> {
-    const { database, membership, timetable, logger, lockTimeout, onLostAnswer } = this.#options
-    const { lane, performIn } = overdue
+    const { membership, instruments, timetable, logger, onLostAnswer } = this.#options
+    const { lane } = overdue
     const call = membership.retain()
     const { processId } = call
-    const { maxPayloads, maxBytes } = lane.shard.served.queue
     try {
-      const timeout = Math.min(FIRST_WAIT * 2 ** overdue.waits, lockTimeout)
-      overdue.waits += 1
-      const passed = { key: lane.key, performIn, maxPayloads, maxBytes }
-      const rounds = await patiently(database, timeout, (tx) => claimWaiting(database, tx, processId, passed))
+      const rounds = await this.#ask(overdue, processId)
       if (!rounds) return
       this.#forget(overdue)
       if (rounds.length === 0) return
+      const queue = lane.shard.served.queue.name
+      for (const round of rounds)
+        if (round.rescued) instruments.tell('rescue', { queue, round: observedRound(round) })
       const retention = membership.retain(rounds.length, processId)
       const portion = new Portion(retention, rounds, 1, Number.POSITIVE_INFINITY)
       this.#waiting.set(portion, lane)
@@ -113,6 +116,20 @@ export class Patience implements Service {
     } finally {
       call.release()
     }
+  }
+
+  /** Undefined where its row was not to be had in time. */
+  #ask(overdue: Overdue, processId: number): Promise<readonly Round[] | undefined> {
+    const { database, lockTimeout, instruments } = this.#options
+    const { lane, performIn } = overdue
+    const { maxPayloads, maxBytes } = lane.shard.served.queue
+    const timeout = Math.min(FIRST_WAIT * 2 ** overdue.waits, lockTimeout)
+    overdue.waits += 1
+    const passed = { key: lane.key, performIn, maxPayloads, maxBytes }
+    const claim = () => patiently(database, timeout, (tx) => claimWaiting(database, tx, processId, passed))
+    return instruments.watch('claim', claimOf(lane, processId, 1), claim, (rounds = []) =>
+      observedClaim({ rounds }),
+    )
   }
 
   #forget(overdue: Overdue): void {

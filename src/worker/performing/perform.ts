@@ -1,10 +1,13 @@
 import type { ClientBase } from 'pg'
 import { describeError, TimeoutError } from '../../errors.ts'
+import type { Instruments } from '../../instruments.ts'
 import type { JobInfo } from '../../job.ts'
 import type { Logger } from '../../logger.ts'
 import type { Queue, TransactionalContext } from '../../queue.ts'
 import type { Round } from '../../store/claim.ts'
 import { runMiddleware, type ServerMiddleware } from '../middleware.ts'
+import type { Claimant } from '../settling/completer.ts'
+import { observed } from '../settling/observed.ts'
 import type { Describe } from './description.ts'
 
 /** Why a signal is aborted when it is not the handler's fault: what has not ended goes back unchanged. */
@@ -81,6 +84,12 @@ class Context implements TransactionalContext {
 const LATE_FAILURE =
   'context.fail was called after the batch had ended, and changes nothing: await what calls it'
 
+export interface PerformSettings {
+  readonly middleware: readonly ServerMiddleware[]
+  readonly logger: Logger
+  readonly instruments: Instruments
+}
+
 /** How a batch ended: the error of each failed id; the others succeeded. */
 export type Failed = ReadonlyMap<string, unknown>
 
@@ -93,10 +102,9 @@ export type Failed = ReadonlyMap<string, unknown>
  * all of it goes back, whatever middleware makes of it. Between that look and the handler's first line there is nothing
  * that waits, so only a process stopped right there begins too late.
  */
-export async function perform(
+async function run(
   { queue, rounds, abort, holdsLease }: Performance,
-  middleware: readonly ServerMiddleware[],
-  logger: Logger,
+  { middleware, logger }: PerformSettings,
   tx: ClientBase | undefined,
 ): Promise<Failed> {
   const failed = new Map<string, unknown>()
@@ -126,6 +134,19 @@ export async function perform(
     clearTimeout(timeout.timer)
   }
   return new Map(rounds.map(({ id }) => [id, timeout.error ?? late]))
+}
+
+/** As `run`, and instruments hear of it. */
+export function perform(
+  performance: Performance,
+  claimant: Claimant,
+  settings: PerformSettings,
+  tx: ClientBase | undefined,
+): Promise<Failed> {
+  const { instruments } = settings
+  if (!instruments.hears('perform')) return run(performance, settings, tx)
+  const work = () => run(performance, settings, tx)
+  return instruments.watch('perform', observed(claimant, performance.rounds), work, (failed) => ({ failed }))
 }
 
 function startTimeout({ timeout }: Queue, abort: Abort) {

@@ -8,18 +8,15 @@ import { hasCode, isConnectionFailure, isRefusedLock, TIMED_OUT } from '../../po
 import type { Round } from '../../store/claim.ts'
 import { beginRound, COMMIT_ROUND, readyToComplete } from '../../store/handler-transaction.ts'
 import { complete, fail, type Leftover } from '../../store/settle.ts'
-import type { ServerMiddleware } from '../middleware.ts'
 import type { Claimant } from '../settling/completer.ts'
 import type { FailedRound, Outcome } from '../settling/outcome.ts'
 import { ended, failAll } from './ending.ts'
 import { lend } from './lent-transaction.ts'
-import { type Failed, type Performance, perform } from './perform.ts'
+import { type Failed, type Performance, type PerformSettings, perform } from './perform.ts'
 
-export interface BatchSettings {
+export interface BatchSettings extends PerformSettings {
   /** On a pool for handlers' transactions alone. */
   readonly database: Database
-  readonly middleware: readonly ServerMiddleware[]
-  readonly logger: Logger
   /** ms a completion in a handler's transaction waits for a producer's at most. */
   readonly lockTimeout: number
 }
@@ -92,14 +89,14 @@ async function performIn(
   performance: Performance,
   course: Course,
 ): Promise<Ending> {
-  const { database, logger, middleware } = settings
+  const { database } = settings
   const stay = endWithSignal(client, performance.abort.signal)
   try {
     // The lease may have ended while the server was asked to begin: others may have the ids by now.
     if (performance.abort.signal.aborted) throw new Rollback(AGAIN)
     course.step = 'handler'
     const lent = lend(client)
-    const failed = await perform(performance, middleware, logger, lent.tx).finally(lent.end)
+    const failed = await perform(performance, claimant, settings, lent.tx).finally(lent.end)
     const outcome = ended(performance, failed)
     if (outcome.completed.length === 0) throw await reasonFor(client, failed, course, performance)
     if (outcome.released.length > 0) throw new Rollback(AGAIN)

@@ -1,18 +1,19 @@
+import type { Instruments } from '../../instruments.ts'
 import type { Round } from '../../store/claim.ts'
-import type { WorkerEmitter } from '../events.ts'
 import type { Membership } from '../membership/membership.ts'
 import type { Claimant, CompletionObserver } from './completer.ts'
+import { observed, observedRound } from './observed.ts'
 import type { FailedRound } from './outcome.ts'
 import type { Tally } from './tally.ts'
 
-/** Turns what was stored into events and counts. */
+/** Counts what was stored, and tells of it. */
 export class Observer implements CompletionObserver {
-  readonly #events: WorkerEmitter
+  readonly #instruments: Instruments
   readonly #tally: Tally
   readonly #membership: Membership
 
-  constructor(events: WorkerEmitter, tally: Tally, membership: Membership) {
-    this.#events = events
+  constructor(instruments: Instruments, tally: Tally, membership: Membership) {
+    this.#instruments = instruments
     this.#tally = tally
     this.#membership = membership
   }
@@ -21,30 +22,23 @@ export class Observer implements CompletionObserver {
     return this.#membership.holds(processId)
   }
 
-  completed({ served, shard, slot, startedAt }: Claimant, rounds: readonly Round[]): void {
+  completed(claimant: Claimant, rounds: readonly Round[]): void {
+    const { served, startedAt } = claimant
     this.#tally.add(served.queueId, rounds.length, 0)
-    // Nobody pays for news that nobody hears.
-    if (this.#events.listenerCount('completed') === 0) return
-    const ids = rounds.map(({ id }) => id)
-    this.#events.emit('completed', {
-      queue: served.queue.name,
-      shard,
-      slot,
-      ids,
-      duration: performance.now() - startedAt,
-    })
+    if (!this.#instruments.hears('complete')) return
+    const duration = performance.now() - startedAt
+    this.#instruments.tell('complete', { ...observed(claimant, rounds), duration })
   }
 
   failed({ served }: Claimant, { round, thrown, retryIn }: FailedRound): void {
     this.#tally.add(served.queueId, 0, 1)
-    const queue = served.queue.name
-    const { id } = round
-    this.#events.emit('failed', { queue, id, error: thrown, retryCount: round.retryCount + 1, retryIn })
-    if (retryIn === null) this.#events.emit('died', { queue, id, payload: round.payloads[0], error: thrown })
+    const failure = { queue: served.queue.name, round: observedRound(round), error: thrown }
+    this.#instruments.tell('fail', { ...failure, retryIn })
+    if (retryIn === null) this.#instruments.tell('die', { ...failure, payload: round.payloads[0] })
   }
 
-  refused({ served }: Claimant, { id }: Round): void {
-    this.#events.emit('refused', { queue: served.queue.name, id })
+  refused({ served }: Claimant, round: Round): void {
+    this.#instruments.tell('refuse', { queue: served.queue.name, round: observedRound(round) })
   }
 
   ended(claimant: Claimant, rounds: readonly Round[]): void {

@@ -1,0 +1,16 @@
+import type { Maintenance } from './maintenance.ts'
+import { Strays } from './strays.ts'
+import { Sweeping, type SweepingOptions } from './sweeping.ts'
+import { trimming } from './trimming.ts'
+import { Zombies } from './zombies.ts'
+
+/** All that a worker does for all: a new kind goes into this list. */
+export function allMaintenance(options: SweepingOptions): readonly Maintenance[] {
+  const { logger, rebalanceInterval } = options
+  return [
+    new Sweeping(options),
+    new Zombies(logger, rebalanceInterval),
+    new Strays(rebalanceInterval),
+    trimming,
+  ]
+}

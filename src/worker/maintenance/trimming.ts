@@ -1,0 +1,16 @@
+import type { Database } from '../../postgres/database.ts'
+import { trimMinutes } from '../../store/counter.ts'
+import type { Maintenance } from './maintenance.ts'
+
+/** ms. */
+const TEN_MINUTES = 600_000
+
+/** Deletes what is kept for a while: counts by minute. */
+export const trimming: Maintenance = {
+  name: 'trimming',
+  every: TEN_MINUTES,
+  async run(database: Database) {
+    const minutes = await trimMinutes(database)
+    return minutes > 0 ? { minutes } : undefined
+  },
+}

@@ -1,0 +1,164 @@
+import { expect, test } from 'vitest'
+import {
+  type Instrumentation,
+  Lockstep,
+  type ObservedRound,
+  OptionError,
+  type Spans,
+} from '../../src/index.ts'
+import { eventually, useWorkshop } from '../support/workshop.ts'
+
+const shop = useWorkshop()
+
+/** Hears of everything, and writes it down: spans as they end, with what they began with. */
+function recorder() {
+  const heard: { kind: string; begun: object; end: Record<string, unknown> }[] = []
+  const span = (kind: keyof Spans) => (begun: object) => (end: object) =>
+    void heard.push({ kind, begun, end: end as Record<string, unknown> })
+  const moment = (kind: string) => (told: object) => void heard.push({ kind, begun: told, end: {} })
+  const instrument = {
+    ...Object.fromEntries(
+      (['enqueue', 'claim', 'perform', 'rebalance', 'maintain'] as const).map((kind) => [kind, span(kind)]),
+    ),
+    ...Object.fromEntries(
+      ['renew', 'complete', 'fail', 'die', 'rescue', 'refuse'].map((kind) => [kind, moment(kind)]),
+    ),
+  } as Instrumentation
+  return { instrument, of: (kind: string) => heard.filter((one) => one.kind === kind) }
+}
+
+function lockstepWith(...instrumentation: Instrumentation[]): Lockstep {
+  const { connectionString, logger } = shop
+  const lockstep = new Lockstep({ connectionString, logger, instrumentation })
+  shop.later(() => lockstep.close())
+  return lockstep
+}
+
+test('an instrument hears of a job from its push to its end, by one fence, and of no payload that lives', async () => {
+  const { instrument, of } = recorder()
+  const lockstep = lockstepWith(instrument)
+  const queue = shop.queue({
+    maxRetryCount: 1,
+    perform: (batch) => {
+      if (batch.has('bad')) throw new Error('bad')
+    },
+  })
+  const worker = shop.create({ queues: [queue] }, lockstep)
+  await worker.start()
+  await lockstep.enqueue(queue, [{ id: 'good', payload: 'secret' }])
+  await lockstep.enqueue(queue, [{ id: 'bad', payload: 'dies' }])
+  await eventually(() => expect(of('die')).toHaveLength(1))
+  await eventually(() => expect(of('complete')).toHaveLength(1))
+
+  const isAbout = (id: string) => (rounds: unknown) =>
+    (rounds as ObservedRound[]).some((round) => round.id === id)
+  const [pushed] = of('enqueue')
+  expect(pushed!.begun).toEqual({ queue: queue.name, jobs: 1, tx: false })
+  expect(pushed!.end).toEqual({ stored: 1, duration: expect.any(Number) })
+  const claimed = of('claim').find(({ end }) => isAbout('good')(end.rounds))!
+  const [{ fence }] = (claimed.end.rounds as ObservedRound[]).filter(({ id }) => id === 'good') as [
+    ObservedRound,
+  ]
+  const round = { id: 'good', fence, retryCount: -1, crashes: 0 }
+  const { processId } = worker
+  expect(claimed.begun).toMatchObject({ processId, queue: queue.name, lane: 0 })
+  expect(claimed.end.rounds).toContainEqual(round)
+  const batch = {
+    processId,
+    queue: queue.name,
+    shard: expect.any(Number),
+    slot: expect.any(Number),
+    rounds: [round],
+  }
+  const performed = of('perform').filter(({ begun }) =>
+    isAbout('good')((begun as { rounds: unknown }).rounds),
+  )
+  expect(performed).toEqual([
+    { kind: 'perform', begun: batch, end: { failed: new Map(), duration: expect.any(Number) } },
+  ])
+  expect(of('complete').map(({ begun }) => begun)).toEqual([{ ...batch, duration: expect.any(Number) }])
+
+  expect(of('fail').map(({ begun }) => begun)).toMatchObject([
+    { queue: queue.name, round: { id: 'bad', retryCount: -1 }, error: { message: 'bad' }, retryIn: 0.02 },
+    { queue: queue.name, round: { id: 'bad', retryCount: 0 }, error: { message: 'bad' }, retryIn: null },
+  ])
+  const failed = of('perform').find(({ begun }) => isAbout('bad')((begun as { rounds: unknown }).rounds))!
+  expect(failed.end.failed).toEqual(new Map([['bad', new Error('bad')]]))
+  expect(of('die').map(({ begun }) => begun)).toMatchObject([{ queue: queue.name, payload: 'dies' }])
+  expect(of('rebalance')[0]).toMatchObject({ begun: { processId }, end: { shards: 16, changed: true } })
+  expect(JSON.stringify(of('claim').concat(of('perform'), of('complete')))).not.toContain('secret')
+})
+
+test('a push that fails ends with its error, and one in a transaction is told as such', async () => {
+  const { instrument, of } = recorder()
+  const lockstep = lockstepWith(instrument)
+  const queue = shop.queue({})
+  await expect(lockstep.enqueue(queue, { id: '' })).rejects.toThrow()
+  const tx = await shop.session()
+  await tx.query('BEGIN')
+  await lockstep.enqueue(queue, [{ id: 'a' }, { id: 'b' }], { tx })
+  await tx.query('ROLLBACK')
+  expect(of('enqueue')).toMatchObject([
+    { begun: { jobs: 1, tx: false }, end: { error: { code: 'LOCKSTEP_BAD_JOB' } } },
+    { begun: { jobs: 2, tx: true }, end: { stored: 2 } },
+  ])
+  expect(of('enqueue')[0]!.end).not.toHaveProperty('stored')
+})
+
+test('leases that are renewed, and maintenance, are heard of', async () => {
+  const { instrument, of } = recorder()
+  const worker = shop.create({ queues: [shop.queue({ perform() {} })], lease: 500 }, lockstepWith(instrument))
+  await shop.sql(
+    `INSERT INTO lockstep.processes (host, pid, version, slots, queues, lease, expires_at)
+     VALUES ('gone', 1, '1', 1, '{}', 500, now())`,
+  )
+  await worker.start()
+  const { processId } = worker
+  await eventually(() => expect(of('renew')[0]?.begun).toEqual({ processId, duration: expect.any(Number) }))
+  await eventually(() =>
+    expect(of('maintain')).toContainEqual({
+      kind: 'maintain',
+      begun: { name: 'sweeping' },
+      end: { done: { processIds: [expect.any(Number)] }, duration: expect.any(Number) },
+    }),
+  )
+})
+
+test('what an instrument throws, now or later, is logged once and changes nothing', async () => {
+  const failing: Instrumentation = {
+    enqueue() {
+      throw new Error('enqueue')
+    },
+    perform: () => () => {
+      throw new Error('perform')
+    },
+    // A function without a type may be async.
+    complete: (async () => {
+      throw new Error('complete')
+    }) as unknown as () => void,
+  }
+  const { instrument, of } = recorder()
+  const lockstep = lockstepWith(failing, instrument)
+  const queue = shop.queue({ perform() {} })
+  await shop.create({ queues: [queue] }, lockstep).start()
+  for (const id of ['a', 'b', 'c']) await lockstep.enqueue(queue, { id })
+  await eventually(() => expect(of('complete').length).toBeGreaterThan(0))
+  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  const told = shop.warnings.filter(({ message }) => message === 'instrumentation failed')
+  expect(told.map(({ fields }) => fields)).toMatchObject([
+    { instrumentation: 'enqueue', error: expect.stringContaining('enqueue') },
+    { instrumentation: 'perform', error: expect.stringContaining('perform') },
+  ])
+})
+
+test.each([
+  [[{ performed() {} }], /unknown option `performed`, did you mean `perform`/],
+  [[{ claim: true }], /instrumentation\[0\].claim must be a function, not true/],
+  [[undefined], /instrumentation\[0\] must be an object of functions, not undefined/],
+  [{ claim() {} }, /instrumentation must be a list/],
+])('instruments that would hear of nothing are refused: %o', (instrumentation, message) => {
+  const { connectionString } = shop
+  const create = () => new Lockstep({ connectionString, instrumentation: instrumentation as never })
+  expect(create).toThrow(OptionError)
+  expect(create).toThrow(message)
+})
