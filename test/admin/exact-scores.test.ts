@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { expect, test } from 'vitest'
 import { Lockstep } from '../../src/index.ts'
-import { openStage } from '../support/rounds.ts'
+import { openStore } from '../support/store-environment.ts'
 import { FUTURE } from './bury.ts'
 
 /** Above 2^50 neighbours differ in the 16th digit, and fractions have up to 17. */
@@ -18,14 +18,14 @@ const PAYLOADS = SCORES.map((_, place) => place)
 
 /** A database whose sessions write doubles with few digits, and an application's pool on it. */
 async function open(digits: number) {
-  const stage = await openStage()
-  const database = new URL(stage.connectionString).pathname.slice(1)
-  await stage.query(`ALTER DATABASE ${database} SET extra_float_digits = ${digits}`)
-  const pool = new pg.Pool({ connectionString: stage.connectionString, max: 1 })
+  const env = await openStore()
+  const database = new URL(env.connectionString).pathname.slice(1)
+  await env.query(`ALTER DATABASE ${database} SET extra_float_digits = ${digits}`)
+  const pool = new pg.Pool({ connectionString: env.connectionString, max: 1 })
   const { rows } = await pool.query('SHOW extra_float_digits')
   expect(rows).toEqual([{ extra_float_digits: String(digits) }])
   const lockstep = new Lockstep({ pool })
-  const { queue } = await stage.queue()
+  const { queue } = await env.queue()
   await lockstep.enqueue(
     queue,
     SCORES.map((score, payload) => ({ id: 'a', payload, score, performIn: new Date(FUTURE) })),
@@ -33,7 +33,7 @@ async function open(digits: number) {
   const close = async () => {
     await lockstep.close()
     await pool.end()
-    await stage.close()
+    await env.close()
   }
   const waiting = async () => (await lockstep.find(queue)).items.flatMap(({ payloads }) => payloads)
   const dead = async () => (await lockstep.findDead(queue, { by: 'score' })).items.map(({ score }) => score)

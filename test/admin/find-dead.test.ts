@@ -1,41 +1,44 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type DeadFilter, OptionError, type Page } from '../../src/index.ts'
 import type { DeadSort } from '../../src/store/morgue.ts'
-import { type Board, openStage, type Stage } from '../support/rounds.ts'
+import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 import { bury } from './bury.ts'
 
-let stage: Stage
+let env: StoreEnvironment
 
 beforeAll(async () => {
-  stage = await openStage()
+  env = await openStore()
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 
 describe('R11 finding in the morgue', () => {
-  let board: Board
+  let testQueue: TestQueue
 
   beforeAll(async () => {
-    board = await stage.queue()
+    testQueue = await env.queue()
     const ids = ['a', 'B', 'é', '𝄞', '\uffee']
-    await bury(board, ...Array.from({ length: 50 }, (_, n) => ({ id: ids[n % 5]!, payload: n, score: n })))
+    await bury(
+      testQueue,
+      ...Array.from({ length: 50 }, (_, n) => ({ id: ids[n % 5]!, payload: n, score: n })),
+    )
     // Ties down to the microsecond, scores that a decimal fraction can't hold, and one far beyond a double's reach.
-    await stage.query(
+    await env.query(
       `UPDATE lockstep.morgue SET
          died_at = timestamptz '2030-01-01 00:00:00.000999Z' + (score::integer % 6) * interval '1 microsecond'
            + (score = 13)::integer * interval '7000 years',
          score = CASE score::integer % 5 WHEN 0 THEN 0.1::float8 + 0.2::float8 WHEN 1 THEN 0.3 WHEN 2 THEN -1e300
            WHEN 3 THEN 5e-324 ELSE score END
        WHERE queue_id = $1`,
-      [board.queueId],
+      [testQueue.queueId],
     )
   })
 
   const COLUMNS = { id: 'job_id, digest', diedAt: 'died_at, job_id, digest', score: 'score, job_id, digest' }
 
   async function sorted(by: DeadSort): Promise<string[]> {
-    const rows = await stage.query<{ key: string }>(
+    const rows = await env.query<{ key: string }>(
       `SELECT job_id || encode(digest, 'hex') AS key FROM lockstep.morgue WHERE queue_id = $1 ORDER BY ${COLUMNS[by]}`,
-      [board.queueId],
+      [testQueue.queueId],
     )
     return rows.map(({ key }) => key)
   }
@@ -44,7 +47,7 @@ describe('R11 finding in the morgue', () => {
     const keys: string[] = []
     let after: string | undefined
     do {
-      const { items, next } = await stage.lockstep.findDead(board.queue, { ...page, after })
+      const { items, next } = await env.lockstep.findDead(testQueue.queue, { ...page, after })
       keys.push(...items.map(({ id, digest }) => id + digest))
       after = next
     } while (after !== undefined)
@@ -63,15 +66,15 @@ describe('R11 finding in the morgue', () => {
   }
 
   test('is by diedAt, ascending, unless told otherwise', async () => {
-    const { items } = await stage.lockstep.findDead(board.queue.name)
+    const { items } = await env.lockstep.findDead(testQueue.queue.name)
     expect(items.map(({ id, digest }) => id + digest)).toEqual(await sorted('diedAt'))
   })
 
   test('filters by id, time, score and digest, both ends of a range belonging to it', async () => {
-    const { items } = await stage.lockstep.findDead(board.queue)
+    const { items } = await env.lockstep.findDead(testQueue.queue)
     const one = items[20]!
     const count = async (filter: DeadFilter) =>
-      (await stage.lockstep.findDead(board.queue, filter)).items.length
+      (await env.lockstep.findDead(testQueue.queue, filter)).items.length
     expect(await count({ ids: ['a', 'missing'] })).toBe(10)
     expect(await count({ id: { from: 'B', to: 'a' } })).toBe(20)
     expect(await count({ score: { from: 0.3, to: 0.1 + 0.2 } })).toBe(20)
@@ -82,7 +85,7 @@ describe('R11 finding in the morgue', () => {
     expect(await count({ digests: [one.digest.toUpperCase(), 'ab'.repeat(32)] })).toBe(1)
     expect(await count({ digests: [] })).toBe(0)
     expect(
-      (await stage.lockstep.findDead(board.queue, { ids: [one.id], digests: [one.digest] })).items,
+      (await env.lockstep.findDead(testQueue.queue, { ids: [one.id], digests: [one.digest] })).items,
     ).toEqual([one])
   })
 
@@ -97,7 +100,7 @@ describe('R11 finding in the morgue', () => {
     ],
     [{ after: Buffer.from('["id","a","0"]').toString('base64url'), by: 'id' }, 'after must be'],
   ])('%j is refused', async (filter, message) => {
-    const finding = stage.lockstep.findDead(board.queue, filter as DeadFilter)
+    const finding = env.lockstep.findDead(testQueue.queue, filter as DeadFilter)
     await expect(finding).rejects.toThrow(OptionError)
     await expect(finding).rejects.toThrow(message)
   })

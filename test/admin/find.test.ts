@@ -1,21 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type FoundJob, type JobFilter, OptionError, type Page } from '../../src/index.ts'
 import type { JobSort } from '../../src/store/jobs.ts'
-import { type Board, openStage, type Stage } from '../support/rounds.ts'
+import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 
 const BASE = Date.parse('2030-01-01T00:00:00Z')
 
-let stage: Stage
-let board: Board
+let env: StoreEnvironment
+let testQueue: TestQueue
 
 beforeAll(async () => {
-  stage = await openStage()
-  board = await populate(stage)
+  env = await openStore()
+  testQueue = await populate(env)
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 
 /** 60 jobs whose order by time, id and retry count differs, with ties down to the microsecond and beyond it. */
-async function populate(on: Stage): Promise<Board> {
+async function populate(on: StoreEnvironment): Promise<TestQueue> {
   const made = await on.queue({ shards: 3 })
   await made.push(
     ...Array.from({ length: 60 }, (_, n) => ({
@@ -38,9 +38,9 @@ const COLUMNS = { id: 'id', performIn: 'perform_in, id', retryCount: 'retry_coun
 
 /** What one statement without pages says, in ascending order. */
 async function sorted(by: JobSort, where = 'true'): Promise<string[]> {
-  const rows = await stage.query<{ id: string }>(
+  const rows = await env.query<{ id: string }>(
     `SELECT id FROM lockstep.jobs WHERE queue_id = $1 AND ${where} ORDER BY ${COLUMNS[by]}`,
-    [board.queueId],
+    [testQueue.queueId],
   )
   return rows.map(({ id }) => id)
 }
@@ -51,7 +51,7 @@ async function turn(filter: JobFilter & Page<JobSort>) {
   const sizes: number[] = []
   let after: string | undefined
   do {
-    const { items, next } = await stage.lockstep.find(board.queue, { ...filter, after })
+    const { items, next } = await env.lockstep.find(testQueue.queue, { ...filter, after })
     ids.push(...items.map(({ id }) => id))
     sizes.push(items.length)
     after = next
@@ -60,7 +60,7 @@ async function turn(filter: JobFilter & Page<JobSort>) {
 }
 
 async function idsOf(filter: JobFilter): Promise<string[]> {
-  const { items } = await stage.lockstep.find(board.queue, { ...filter, by: 'id' })
+  const { items } = await env.lockstep.find(testQueue.queue, { ...filter, by: 'id' })
   return items.map(({ id }) => id)
 }
 
@@ -78,8 +78,8 @@ describe('R11 pages', () => {
   }
 
   test('lead back where the direction is turned round', async () => {
-    const { items, next } = await stage.lockstep.find(board.queue, { limit: 10 })
-    const back = await stage.lockstep.find(board.queue, { after: next, direction: 'desc', limit: 100 })
+    const { items, next } = await env.lockstep.find(testQueue.queue, { limit: 10 })
+    const back = await env.lockstep.find(testQueue.queue, { after: next, direction: 'desc', limit: 100 })
     expect(back.items.map(({ id }) => id)).toEqual(
       items
         .slice(0, -1)
@@ -94,11 +94,11 @@ describe('R11 pages', () => {
   })
 
   test('are by performIn, ascending, a hundred at a time unless told otherwise', async () => {
-    const many = await stage.queue()
+    const many = await env.queue()
     await many.push(...Array.from({ length: 120 }, (_, n) => ({ id: n, performIn: BASE - n })))
-    const { items, next } = await stage.lockstep.find(many.queue.name)
+    const { items, next } = await env.lockstep.find(many.queue.name)
     expect(items.map(({ id }) => id)).toEqual(Array.from({ length: 100 }, (_, n) => String(119 - n)))
-    expect((await stage.lockstep.find(many.queue, { after: next })).items).toHaveLength(20)
+    expect((await env.lockstep.find(many.queue, { after: next })).items).toHaveLength(20)
   })
 
   test.each([
@@ -116,7 +116,7 @@ describe('R11 pages', () => {
     [Buffer.from('{"by":"id"}').toString('base64url'), 'id'],
     [Buffer.from('["id",7]').toString('base64url'), 'id'],
   ] as const)('refuse the cursor %j for a page by %s', async (after, by) => {
-    await expect(stage.lockstep.find(board.queue, { after, by })).rejects.toThrow(
+    await expect(env.lockstep.find(testQueue.queue, { after, by })).rejects.toThrow(
       new OptionError(`after must be the \`next\` of an earlier page sorted by \`${by}\``),
     )
   })
@@ -144,7 +144,7 @@ describe('R11 filters', () => {
   })
 
   test('a Date stands for its millisecond, so that what is shown can be found', async () => {
-    const { items } = await stage.lockstep.find(board.queue)
+    const { items } = await env.lockstep.find(testQueue.queue)
     for (const { id, performIn } of [items[0]!, items[20]!, items.at(-1)!]) {
       expect(await idsOf({ performIn: { from: performIn, to: performIn } })).toContain(id)
     }
@@ -181,7 +181,7 @@ describe('R11 filters', () => {
     [{ limit: 1_001 }, 'find: limit must be a whole number from 1 to 1000, not 1001'],
     [null, 'find takes a filter, {} for all, not null'],
   ])('%j is refused', async (filter, message) => {
-    await expect(stage.lockstep.find(board.queue, filter as JobFilter)).rejects.toThrow(
+    await expect(env.lockstep.find(testQueue.queue, filter as JobFilter)).rejects.toThrow(
       new OptionError(message),
     )
   })
@@ -189,7 +189,7 @@ describe('R11 filters', () => {
 
 describe('R11 a found job', () => {
   test('shows its numbers and its payloads by score, equal ones folded', async () => {
-    const one = await stage.queue({ shards: 5 })
+    const one = await env.queue({ shards: 5 })
     const performIn = new Date(BASE)
     await one.push(
       { id: 'a', payload: { n: 1 }, score: 2, performIn, lane: 3 },
@@ -197,7 +197,7 @@ describe('R11 a found job', () => {
       { id: 'a', payload: { n: 1 }, score: 9 },
     )
     const { shard } = await one.job('a')
-    const { items, next } = await stage.lockstep.find(one.queue)
+    const { items, next } = await env.lockstep.find(one.queue)
     expect(next).toBeUndefined()
     expect(items).toEqual<FoundJob[]>([
       {
@@ -219,28 +219,28 @@ describe('R11 a found job', () => {
   })
 
   test('is in work as long as its process lives, with the payloads of this round; then it waits', async () => {
-    const one = await stage.queue()
+    const one = await env.queue()
     await one.push(
       { id: 'a', payload: 'first', score: 1 },
       { id: 'b', payload: 'other', score: 1, performIn: BASE },
     )
-    const player = await one.player()
-    await player.take()
+    const claimer = await one.claimer()
+    await claimer.take()
     await one.push({ id: 'a', payload: 'later', score: 0 })
 
-    const working = await stage.lockstep.find(one.queue, { state: 'working' })
+    const working = await env.lockstep.find(one.queue, { state: 'working' })
     expect(working.items).toMatchObject([
       { id: 'a', state: 'working', payloads: [{ payload: 'first', score: 1 }] },
     ])
     expect(working.items[0]!.claimedAt!.getTime()).toBeGreaterThan(Date.now() - 60_000)
-    const waiting = await stage.lockstep.find(one.queue, { state: 'waiting' })
+    const waiting = await env.lockstep.find(one.queue, { state: 'waiting' })
     expect(waiting.items).toMatchObject([
       { id: 'a', state: 'waiting', claimedAt: null, payloads: [{ payload: 'later', score: 0 }] },
       { id: 'b', state: 'waiting', claimedAt: null },
     ])
 
-    await stage.expire(player.processId)
-    const { items } = await stage.lockstep.find(one.queue, { state: 'waiting', by: 'id' })
+    await env.expire(claimer.processId)
+    const { items } = await env.lockstep.find(one.queue, { state: 'waiting', by: 'id' })
     expect(items).toMatchObject([
       {
         id: 'a',
@@ -257,11 +257,11 @@ describe('R11 a found job', () => {
 
 describe('R11 a queue', () => {
   test('that does not exist is named with the nearest one', async () => {
-    await expect(stage.lockstep.find('queue1')).rejects.toMatchObject({
+    await expect(env.lockstep.find('queue1')).rejects.toMatchObject({
       code: 'LOCKSTEP_UNKNOWN_QUEUE',
       message: 'queue "queue1" does not exist: did you mean "queue 1"?',
     })
-    await expect(stage.lockstep.find('something else')).rejects.toThrow(/does not exist: there are queue 1, /)
-    await expect(stage.lockstep.pause(7 as never)).rejects.toThrow(OptionError)
+    await expect(env.lockstep.find('something else')).rejects.toThrow(/does not exist: there are queue 1, /)
+    await expect(env.lockstep.pause(7 as never)).rejects.toThrow(OptionError)
   })
 })

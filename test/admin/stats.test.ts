@@ -1,21 +1,21 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { addCounts } from '../../src/store/counter.ts'
 import { trimming } from '../../src/worker/maintenance/trimming.ts'
-import { openStage, type Stage } from '../support/rounds.ts'
+import { openStore, type StoreEnvironment } from '../support/store-environment.ts'
 
-let stage: Stage
+let env: StoreEnvironment
 
 beforeAll(async () => {
-  stage = await openStage()
+  env = await openStore()
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 
 const MINUTE = 60_000
 
 type Minute = { processed: string; failed: string }
 
 test('R11 stats of nothing are nothing', async () => {
-  const { queues, total } = await stage.lockstep.stats()
+  const { queues, total } = await env.lockstep.stats()
   expect(queues).toEqual([])
   expect(total).toEqual({
     waiting: 0,
@@ -31,16 +31,16 @@ test('R11 stats of nothing are nothing', async () => {
 })
 
 test('R11 stats per queue and in total are those of a population made by hand', async () => {
-  const orders = await stage.queue({ shards: 4 })
-  const mails = await stage.queue({ shards: 1 })
-  const idle = await stage.queue({ shards: 2 })
+  const orders = await env.queue({ shards: 4 })
+  const mails = await env.queue({ shards: 1 })
+  const idle = await env.queue({ shards: 2 })
   const now = Date.now()
 
   // Orders: 2 dead payloads; 2 retrying, of which 1 is due; 3 fresh, of which 2 are due.
   await orders.push({ id: 'dead', payload: 1 }, { id: 'dead', payload: 2 })
-  await stage.lockstep.kill(orders.queue, {})
+  await env.lockstep.kill(orders.queue, {})
   await orders.push({ id: 'r1', performIn: now - 2 * MINUTE }, { id: 'r2', performIn: now + MINUTE })
-  await stage.query('UPDATE lockstep.jobs SET retry_count = 0 WHERE queue_id = $1', [orders.queueId])
+  await env.query('UPDATE lockstep.jobs SET retry_count = 0 WHERE queue_id = $1', [orders.queueId])
   await orders.push(
     { id: 'f1', performIn: now - 5 * MINUTE },
     { id: 'f2', performIn: now - MINUTE },
@@ -48,24 +48,24 @@ test('R11 stats per queue and in total are those of a population made by hand', 
   )
   // Mails: 1 in work since long ago, 1 left by a dead process, 1 due later.
   await mails.push({ id: 'w', performIn: now - 60 * MINUTE })
-  const player = await mails.player()
-  await player.take()
+  const claimer = await mails.claimer()
+  await claimer.take()
   await mails.push({ id: 'left', performIn: now - 3 * MINUTE })
-  const dead = await mails.player()
+  const dead = await mails.claimer()
   await dead.take()
-  await stage.expire(dead.processId)
+  await env.expire(dead.processId)
   await mails.push({ id: 'later', performIn: now + MINUTE })
-  await stage.query(
+  await env.query(
     `INSERT INTO lockstep.counters (queue_id, day, processed, failed) VALUES ($1, current_date - 1, 100, 7)`,
     [mails.queueId],
   )
-  await addCounts(stage.database, [
+  await addCounts(env.database, [
     { queueId: orders.queueId, processed: 5, failed: 1 },
     { queueId: mails.queueId, processed: 11, failed: 2 },
   ])
-  await stage.lockstep.pause(mails.queue)
+  await env.lockstep.pause(mails.queue)
 
-  const { queues, total } = await stage.lockstep.stats()
+  const { queues, total } = await env.lockstep.stats()
   const lags = queues.map(({ lag }) => Math.round(lag / MINUTE))
   expect(lags).toEqual([5, 3, 0])
   expect(queues.map(({ lag, pausedAt, ...rest }) => rest)).toEqual([
@@ -122,44 +122,44 @@ test('R11 stats per queue and in total are those of a population made by hand', 
 })
 
 test('counts by minute are there beside those by day, and are trimmed after a day', async () => {
-  const board = await stage.queue()
-  const { name } = board.queue
-  const count = { queueId: board.queueId, processed: 3, failed: 1 }
-  await addCounts(stage.database, [count])
-  await addCounts(stage.database, [count])
+  const testQueue = await env.queue()
+  const { name } = testQueue.queue
+  const count = { queueId: testQueue.queueId, processed: 3, failed: 1 }
+  await addCounts(env.database, [count])
+  await addCounts(env.database, [count])
   const minutes = () =>
-    stage.query<Minute>(
+    env.query<Minute>(
       'SELECT processed, failed FROM lockstep.queue_minutes WHERE queue = $1 ORDER BY minute',
       [name],
     )
   const sum = (rows: readonly Minute[]) =>
     rows.reduce((total, row) => [total[0]! + Number(row.processed), total[1]! + Number(row.failed)], [0, 0])
   expect(sum(await minutes())).toEqual([6, 2])
-  await stage.query(
+  await env.query(
     `INSERT INTO lockstep.minute_counters (queue_id, minute, processed, failed)
      SELECT $1, date_trunc('minute', now()) - n * interval '1 minute', 100, 0 FROM unnest('{1430,1442,9999}'::int[]) AS n`,
-    [board.queueId],
+    [testQueue.queueId],
   )
-  expect(await trimming.run(stage.database)).toEqual({ minutes: 2 })
-  expect(await trimming.run(stage.database)).toBeUndefined()
+  expect(await trimming.run(env.database)).toEqual({ minutes: 2 })
+  expect(await trimming.run(env.database)).toBeUndefined()
   expect(sum(await minutes())).toEqual([106, 2])
 })
 
 test('R11 processes are those that nobody has removed, with what they have in work', async () => {
-  const board = await stage.queue({ batchSize: 3 })
-  await board.push({ id: 'a' }, { id: 'b' })
-  const player = await board.player()
-  await player.claim()
-  const gone = await board.player()
-  await stage.expire(gone.processId)
+  const testQueue = await env.queue({ batchSize: 3 })
+  await testQueue.push({ id: 'a' }, { id: 'b' })
+  const claimer = await testQueue.claimer()
+  await claimer.claim()
+  const gone = await testQueue.claimer()
+  await env.expire(gone.processId)
 
-  const processes = await stage.lockstep.processes()
+  const processes = await env.lockstep.processes()
   const numbers = processes.map(({ processId }) => processId)
   expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
   expect(numbers).not.toContain(gone.processId)
-  const { startedAt, expiresAt, ...row } = processes.find(({ processId }) => processId === player.processId)!
+  const { startedAt, expiresAt, ...row } = processes.find(({ processId }) => processId === claimer.processId)!
   expect(row).toEqual({
-    processId: player.processId,
+    processId: claimer.processId,
     host: 'here',
     pid: 1,
     version: '0',

@@ -1,6 +1,6 @@
 import type { Chance } from './chance.ts'
+import type { Cluster } from './cluster.ts'
 import type { Fault } from './fault.ts'
-import type { Field } from './field.ts'
 
 /** Faults that were injected side by side. */
 export interface Blow {
@@ -13,15 +13,15 @@ export interface Blow {
 }
 
 /** Injects faults side by side and waits until everything goes on. */
-export async function strike(field: Field, chance: Chance, faults: readonly Fault[]): Promise<Blow> {
+export async function strike(cluster: Cluster, chance: Chance, faults: readonly Fault[]): Promise<Blow> {
   const from = process.hrtime.bigint()
-  const results = await Promise.allSettled(faults.map((fault) => fault.inject(field, chance)))
+  const results = await Promise.allSettled(faults.map((fault) => fault.inject(cluster, chance)))
   const broken = results.findIndex(({ status }) => status === 'rejected')
   if (broken >= 0) {
     const { reason } = results[broken] as PromiseRejectedResult
     throw new Error(`${faults[broken]!.name}: ${reason.message}`, { cause: reason })
   }
-  const recovery = await field.probe()
+  const recovery = await cluster.probe()
   return { faults, from, to: process.hrtime.bigint(), recovery }
 }
 

@@ -11,7 +11,7 @@ interface Message {
   readonly event: string
 }
 
-/** A process of the field: forked from a module, told its options, and heard when it is ready. */
+/** A process of the cluster: forked from a module, told its options, and heard when it is ready. */
 export class Child<Options extends object> {
   readonly name: string
   readonly startedAt = process.hrtime.bigint()

@@ -1,12 +1,12 @@
 import type { Chance } from './chance.ts'
-import type { Field } from './field.ts'
+import type { Cluster } from './cluster.ts'
 
-/** Something that goes wrong in a field, and is over when `inject` resolves; what it broke may still be down then. */
+/** Something that goes wrong in a cluster, and is over when `inject` resolves; what it broke may still be down then. */
 export interface Fault {
   readonly name: string
   /** How often it is drawn, compared with others. */
   readonly weight: number
   /** Whether this machine has what it takes. Default: it has. */
   possible?(): boolean
-  inject(field: Field, chance: Chance): Promise<void>
+  inject(cluster: Cluster, chance: Chance): Promise<void>
 }

@@ -1,6 +1,6 @@
-import type { Field } from './field.ts'
+import type { Cluster } from './cluster.ts'
 
-/** A role with the field's password. */
+/** A role with the cluster's password. */
 export const POOLED = 'pooled'
 
 /** Parts of statements fail while the disk is full; the trigger stands behind the product's own work, so all undo. */
@@ -39,7 +39,7 @@ const REFUSAL = `
 `
 
 /** Its sessions have another isolation than the queue's, and an application and a worker share them behind a pooler. */
-function pooledUser({ server }: Field): string {
+function pooledUser({ server }: Cluster): string {
   const { password } = new URL(server.connectionString)
   return `
     CREATE ROLE ${POOLED} SUPERUSER LOGIN PASSWORD '${password}';
@@ -47,26 +47,26 @@ function pooledUser({ server }: Field): string {
   `
 }
 
-/** The schema, the queues, and what the field writes beside them. */
-export async function prepareGround(field: Field): Promise<void> {
-  await field.lockstep.migrate()
-  for (const { name, shards } of Object.values(field.queues)) {
-    await field.sql('SELECT lockstep.create_queue($1, $2)', [name, shards])
+/** The schema, the queues, and what the cluster writes beside them. */
+export async function prepareGround(cluster: Cluster): Promise<void> {
+  await cluster.lockstep.migrate()
+  for (const { name, shards } of Object.values(cluster.queues)) {
+    await cluster.sql('SELECT lockstep.create_queue($1, $2)', [name, shards])
   }
-  await field.sql(DOMAIN)
-  await field.sql(REFUSAL)
-  await field.sql(pooledUser(field))
-  await field.sql(FULL_DISK)
-  await shrinkNotifyQueue(field)
+  await cluster.sql(DOMAIN)
+  await cluster.sql(REFUSAL)
+  await cluster.sql(pooledUser(cluster))
+  await cluster.sql(FULL_DISK)
+  await shrinkNotifyQueue(cluster)
 }
 
 /** Its usual size, 8 GB, is more than a test wants to fill; before Postgres 17 it can't be told. */
-async function shrinkNotifyQueue(field: Field): Promise<void> {
-  const [row] = await field.sql<{ known: boolean }>(
+async function shrinkNotifyQueue(cluster: Cluster): Promise<void> {
+  const [row] = await cluster.sql<{ known: boolean }>(
     `SELECT current_setting('max_notify_queue_pages', true) IS NOT NULL AS known`,
   )
   if (!row!.known) return
-  await field.sql('ALTER SYSTEM SET max_notify_queue_pages = 64')
-  await field.server.restart()
-  field.smallNotifyQueue = true
+  await cluster.sql('ALTER SYSTEM SET max_notify_queue_pages = 64')
+  await cluster.server.restart()
+  cluster.smallNotifyQueue = true
 }

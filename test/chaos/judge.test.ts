@@ -1,26 +1,27 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Field, SMALL } from './field.ts'
+import { Cluster, SMALL } from './cluster.ts'
 import { complaints, judge } from './judge.ts'
 import { readTruth } from './truth.ts'
 
 const DEADLINE = 120_000
 
-let field: Field
+let cluster: Cluster
 
 beforeAll(async () => {
-  field = await Field.open({ workers: 2, producers: 1, scale: SMALL })
+  cluster = await Cluster.open({ workers: 2, producers: 1, scale: SMALL })
 }, DEADLINE)
-afterAll(() => field?.close())
+afterAll(() => cluster?.close())
 
-/** What a field with a fault of its own, planted in the product or beside it, shows. */
+/** What a cluster with a fault of its own, planted in the product or beside it, shows. */
 test('the judge sees what was lost, applied twice, never pushed, and left behind', async () => {
-  await field.probe()
-  const truth = await field.settle()
-  expect(complaints(judge(field, truth))).toEqual([])
+  await cluster.probe()
+  const truth = await cluster.settle()
+  expect(complaints(judge(cluster, truth))).toEqual([])
 
   const [first] = truth.sent.filter(({ queue }) => queue === 'exact')
   const stranger = { queue: 'plain', id: 'nobody', n: 1 }
-  const told = (change: Partial<typeof truth>) => complaints(judge(field, { ...truth, ...change })).join('\n')
+  const told = (change: Partial<typeof truth>) =>
+    complaints(judge(cluster, { ...truth, ...change })).join('\n')
   expect(told({ sent: [...truth.sent, { ...stranger, at: 1n }] })).toContain('lost: nobody')
   expect(told({ sent: truth.sent.slice(1) })).toContain('was never pushed')
   expect(told({ acknowledged: [...truth.acknowledged, stranger] })).toContain('acknowledged, not stored')
@@ -33,10 +34,10 @@ test('the judge sees what was lost, applied twice, never pushed, and left behind
 
 test('the judge sees a process that an error ended which nobody caught', async () => {
   const planted = 'process.on("SIGUSR2", () => { throw new Error("planted") })'
-  const { connectionString } = field.server
-  const worker = field.createWorker(connectionString, {}, ['--import', `data:text/javascript,${planted}`])
+  const { connectionString } = cluster.server
+  const worker = cluster.createWorker(connectionString, {}, ['--import', `data:text/javascript,${planted}`])
   await worker.ready()
   worker.signal('SIGUSR2')
   await worker.ended
-  expect(complaints(judge(field, await readTruth(field))).join('\n')).toContain('planted')
+  expect(complaints(judge(cluster, await readTruth(cluster))).join('\n')).toContain('planted')
 })

@@ -13,7 +13,7 @@ import {
   vanished,
 } from '../support/checker.ts'
 import { type Run, read, runsOf } from '../support/handler-log.ts'
-import { type Field, LEASE } from './field.ts'
+import { type Cluster, LEASE } from './cluster.ts'
 import { FILLED, POISON_CRASHES } from './queues.ts'
 import type { Item, Truth } from './truth.ts'
 
@@ -40,14 +40,14 @@ const NS_PER_MS = 1_000_000n
 const order = (payload: unknown) => payload as number
 
 /** Compares what handlers did with what was pushed. */
-export function judge(field: Field, truth: Truth): Verdict {
-  const entries = read(field.log)
+export function judge(cluster: Cluster, truth: Truth): Verdict {
+  const entries = read(cluster.log)
   const runs = runsOf(entries)
   const deaths = new Map(
-    field.allWorkers.flatMap(({ name, endedAt }) => (endedAt ? [[name, endedAt] as const] : [])),
+    cluster.allWorkers.flatMap(({ name, endedAt }) => (endedAt ? [[name, endedAt] as const] : [])),
   )
-  const fates: Fates = { deaths, freezes: field.freezes, lease: BigInt(LEASE) * NS_PER_MS }
-  const queues = Object.keys(field.queues).map((name) => runs.filter(({ queue }) => queue === name))
+  const fates: Fates = { deaths, freezes: cluster.freezes, lease: BigInt(LEASE) * NS_PER_MS }
+  const queues = Object.keys(cluster.queues).map((name) => runs.filter(({ queue }) => queue === name))
   const filled = FILLED.map((name) => ({ name, runs: runs.filter(({ queue }) => queue === name) }))
   const each = <T>(check: (runs: readonly Run[]) => T[]) => queues.flatMap(check)
   const instants = each((some) => beganAtStop(some, fates))
@@ -68,8 +68,8 @@ export function judge(field: Field, truth: Truth): Verdict {
         .map(({ queue, id, what }) => `${queue} ${id}: ${what}`),
       ...(runs.length === 0 ? ['no handler ran'] : []),
       ...judgeTruth(truth),
-      ...judgePoison(truth, field, runs),
-      ...[...field.allWorkers, ...field.allProducers].flatMap(({ name, failure }) =>
+      ...judgePoison(truth, cluster, runs),
+      ...[...cluster.allWorkers, ...cluster.allProducers].flatMap(({ name, failure }) =>
         failure ? [`${name} ended with an error nobody caught: ${failure}`] : [],
       ),
       ...entries
@@ -140,7 +140,7 @@ function backwards(applied: readonly Item[]): string[] {
 }
 
 /** Each has killed no more processes than it may, and lies in the morgue; nothing else does. */
-function judgePoison({ dead }: Truth, { poisoned }: Field, runs: readonly Run[]): string[] {
+function judgePoison({ dead }: Truth, { poisoned }: Cluster, runs: readonly Run[]): string[] {
   const found = dead.filter(({ id }) => !poisoned.has(id)).map(({ id }) => `${id} died`)
   const buried = new Set(dead.map(({ id }) => id))
   for (const id of poisoned) {

@@ -1,9 +1,9 @@
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Logger } from '../../src/index.ts'
-import type { Workshop } from '../support/workshop.ts'
+import type { WorkerEnvironment } from '../support/worker-environment.ts'
 
-/** What the library says in a process of the field, a line of JSON each, beside the log of handlers. */
+/** What the library says in a process of the cluster, a line of JSON each, beside the log of handlers. */
 export function loggerBeside(log: string, name: string): Logger {
   const file = join(dirname(log), 'library.log')
   const say = (level: string) => (fields: object, message: string) =>
@@ -22,7 +22,7 @@ const STATE = {
 }
 
 /** Writes down how the database stands, where work does not go on. */
-export async function writeState(on: Pick<Workshop, 'sql'>, file: string): Promise<void> {
+export async function writeState(on: Pick<WorkerEnvironment, 'sql'>, file: string): Promise<void> {
   const state: Record<string, unknown> = { at: new Date() }
   for (const [name, text] of Object.entries(STATE)) state[name] = await on.sql(text)
   writeFileSync(file, JSON.stringify(state, null, 1))

@@ -2,7 +2,7 @@ import { appendFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { Lockstep } from '../../src/index.ts'
-import { FILLED, fieldQueues } from './queues.ts'
+import { clusterQueues, FILLED } from './queues.ts'
 
 /** What a producer process is told to be. Everything survives JSON. */
 export interface ProducerOptions {
@@ -55,7 +55,7 @@ async function produce(options: ProducerOptions): Promise<void> {
  */
 class Producer {
   readonly #options: ProducerOptions
-  readonly #queues = fieldQueues()
+  readonly #queues = clusterQueues()
   readonly #lockstep: Lockstep
   readonly #direct: pg.Pool
   #last = new Map<string, number>()

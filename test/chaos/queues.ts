@@ -34,7 +34,7 @@ const FAILING = 0.01
 const retryIn = () => 0.05
 
 /** The queues with handlers that are wrapped by `around`. */
-export function fieldQueues(around: (queue: string, work: Work) => Work = (_, work) => work): FieldQueues {
+export function clusterQueues(around: (queue: string, work: Work) => Work = (_, work) => work): FieldQueues {
   return {
     plain: defineQueue<Numbered>('plain', {
       shards: SHARDS,

@@ -1,4 +1,4 @@
-import { Field, SMALL } from './field.ts'
+import { Cluster, SMALL } from './cluster.ts'
 
 /** How long it takes until work goes on after something broke. */
 export interface Recovery {
@@ -12,7 +12,7 @@ export interface Recovery {
 const TIMING = { lease: 10_000, rebalanceInterval: 500, poll: 1_000 }
 const HELD = 60_000
 
-type Probe = (field: Field) => Promise<Record<string, number>>
+type Probe = (cluster: Cluster) => Promise<Record<string, number>>
 
 interface Limited {
   readonly workers: number
@@ -47,17 +47,17 @@ export async function measureRecovery(repeats: number, tell: (line: string) => v
   for (const { workers, limits, measure } of CASES) {
     const took: Record<string, number>[] = []
     for (let repeat = 0; repeat < repeats; repeat += 1) {
-      const field = await Field.open({ workers, producers: 0, scale: SMALL, timing: TIMING })
+      const cluster = await Cluster.open({ workers, producers: 0, scale: SMALL, timing: TIMING })
       try {
-        await field.probe()
-        took.push(await measure(field))
+        await cluster.probe()
+        took.push(await measure(cluster))
         tell(
           Object.entries(took.at(-1)!)
             .map(([what, ms]) => `${what}: ${Math.round(ms)} ms`)
             .join('; '),
         )
       } finally {
-        await field.close()
+        await cluster.close()
       }
     }
     for (const [what, limit] of Object.entries(limits)) {
@@ -67,32 +67,32 @@ export async function measureRecovery(repeats: number, tell: (line: string) => v
   return found
 }
 
-async function kill(field: Field): Promise<Record<string, number>> {
-  const [victim] = field.workers.posts
+async function kill(cluster: Cluster): Promise<Record<string, number>> {
+  const [victim] = cluster.workers.posts
   for (let slot = 0; slot < 3; slot += 1) victim!.child.tell({ kind: 'ignore', for: HELD })
   const busy = Array.from({ length: 200 }, (_, index) => `busy-${index}`)
-  await field.push(busy, 1)
-  const claimed = await claimsThatStay(field)
+  await cluster.push(busy, 1)
+  const claimed = await claimsThatStay(cluster)
   const at = performance.now()
   // For good: a process that comes again would help.
-  await field.workers.leave(victim!, 'kill')
-  const others = field.probe()
+  await cluster.workers.leave(victim!, 'kill')
+  const others = cluster.probe()
   await done(
-    field,
+    cluster,
     busy.filter((id) => !claimed.includes(id)),
   )
   const first = performance.now() - at
   await others
-  await done(field, claimed)
+  await done(cluster, claimed)
   const [one, two] = Object.keys(CASES[0]!.limits)
   return { [one!]: first, [two!]: performance.now() - at }
 }
 
 /** Those the victim holds, once all else is done but what waits in its shards. */
-async function claimsThatStay(field: Field): Promise<string[]> {
+async function claimsThatStay(cluster: Cluster): Promise<string[]> {
   let last: string[] = []
-  await field.until('three claims stay', async () => {
-    const rows = await field.sql<{ id: string }>(
+  await cluster.until('three claims stay', async () => {
+    const rows = await cluster.sql<{ id: string }>(
       `SELECT id FROM lockstep.jobs WHERE claimed_at < clock_timestamp() - interval '300 ms' ORDER BY id`,
     )
     last = rows.map(({ id }) => id)
@@ -101,21 +101,21 @@ async function claimsThatStay(field: Field): Promise<string[]> {
   return last
 }
 
-function done(field: Field, ids: readonly string[]): Promise<void> {
-  return field.until('worked off', async () => {
-    const rows = await field.sql('SELECT FROM lockstep.jobs WHERE id = ANY ($1) LIMIT 1', [ids])
+function done(cluster: Cluster, ids: readonly string[]): Promise<void> {
+  return cluster.until('worked off', async () => {
+    const rows = await cluster.sql('SELECT FROM lockstep.jobs WHERE id = ANY ($1) LIMIT 1', [ids])
     return rows.length === 0
   })
 }
 
-async function crash(field: Field): Promise<Record<string, number>> {
-  await field.restartServer('immediate')
-  const took = await field.probe()
+async function crash(cluster: Cluster): Promise<Record<string, number>> {
+  await cluster.restartServer('immediate')
+  const took = await cluster.probe()
   return { [Object.keys(CASES[1]!.limits)[0]!]: took }
 }
 
-async function strand(field: Field): Promise<Record<string, number>> {
-  field.workers.posts[0]!.network.strand()
-  const took = await field.probe()
+async function strand(cluster: Cluster): Promise<Record<string, number>> {
+  cluster.workers.posts[0]!.network.strand()
+  const took = await cluster.probe()
   return { [Object.keys(CASES[2]!.limits)[0]!]: took }
 }

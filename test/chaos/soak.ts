@@ -3,9 +3,9 @@ import { parseArgs } from 'node:util'
 import { startProgress } from '../../src/cli/progress.ts'
 import { type Blow, draw, strike } from './battle.ts'
 import { Chance } from './chance.ts'
+import { Cluster, LARGE } from './cluster.ts'
 import type { Fault } from './fault.ts'
 import { FAULTS } from './faults.ts'
-import { Field, LARGE } from './field.ts'
 import { complaints, judge } from './judge.ts'
 import { endure, isWell } from './load/load.ts'
 import { measureRecovery } from './recovery.ts'
@@ -75,18 +75,18 @@ async function bear(duration: number): Promise<number> {
 }
 
 async function soak(duration: number, chance: Chance, faults: readonly Fault[]): Promise<number> {
-  const field = await Field.open({ workers: WORKERS, producers: PRODUCERS, scale: LARGE })
+  const cluster = await Cluster.open({ workers: WORKERS, producers: PRODUCERS, scale: LARGE })
   let unbroken = false
   try {
-    const { blows, broken } = await fight(field, duration, chance, faults)
+    const { blows, broken } = await fight(cluster, duration, chance, faults)
     if (broken) console.error(broken)
-    const verdict = judge(field, await field.settle())
+    const verdict = judge(cluster, await cluster.settle())
     console.log(drawReport(blows, faults, verdict))
     console.log(drawSummary(blows, verdict, duration / 1000))
     unbroken = !broken && complaints(verdict).length === 0
     return unbroken ? 0 : 1
   } finally {
-    const logs = await field.close({ keepsLogs: !unbroken })
+    const logs = await cluster.close({ keepsLogs: !unbroken })
     if (logs)
       console.log(`What handlers did, what was pushed and what the library said is written down in ${logs}`)
   }
@@ -100,7 +100,7 @@ interface Fight {
 
 /** Each fault once, alone; then as chance has it, until time is up. A snapshot is held all the while. */
 async function fight(
-  field: Field,
+  cluster: Cluster,
   duration: number,
   chance: Chance,
   faults: readonly Fault[],
@@ -109,11 +109,11 @@ async function fight(
   const progress = startProgress({ label: 'soak', noun: 'faults', total: duration })
   const blows: Blow[] = []
   const upcoming = faults.map((fault) => [fault])
-  field.holdSnapshot()
+  cluster.holdSnapshot()
   try {
-    await field.probe()
+    await cluster.probe()
     while (performance.now() < until) {
-      blows.push(await strike(field, chance, upcoming.shift() ?? draw(chance, faults)))
+      blows.push(await strike(cluster, chance, upcoming.shift() ?? draw(chance, faults)))
       progress.update(duration - (until - performance.now()), count(blows))
     }
     return { blows, broken: undefined }

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import type { Field } from './field.ts'
+import type { Cluster } from './cluster.ts'
 
 /** A payload, by the queue and id it was pushed to and its number. */
 export interface Item {
@@ -21,20 +21,20 @@ export interface Truth {
   readonly leftovers: { readonly jobs: number; readonly payloads: number }
 }
 
-export async function readTruth(field: Field): Promise<Truth> {
-  const [left] = await field.sql<Truth['leftovers']>(
+export async function readTruth(cluster: Cluster): Promise<Truth> {
+  const [left] = await cluster.sql<Truth['leftovers']>(
     'SELECT (SELECT count(*)::int FROM lockstep.jobs) AS jobs, (SELECT count(*)::int FROM lockstep.payloads) AS payloads',
   )
-  const sent = await field.sql<Record<string, string>>('SELECT * FROM sent ORDER BY queue, id, n')
-  const applied = await field.sql<Record<string, string>>(
+  const sent = await cluster.sql<Record<string, string>>('SELECT * FROM sent ORDER BY queue, id, n')
+  const applied = await cluster.sql<Record<string, string>>(
     `SELECT 'exact' AS queue, id, n FROM applied ORDER BY position`,
   )
-  const dead = await field.sql<Record<string, string>>(
+  const dead = await cluster.sql<Record<string, string>>(
     'SELECT q.name AS queue, job_id AS id, payload::text AS n FROM lockstep.morgue JOIN lockstep.queues q USING (queue_id)',
   )
   return {
     sent: sent.map((row) => ({ ...itemOf(row), at: BigInt(row.at!) })),
-    acknowledged: readAcknowledged(field.acks),
+    acknowledged: readAcknowledged(cluster.acks),
     applied: applied.map(itemOf),
     dead: dead.map(itemOf),
     leftovers: left!,

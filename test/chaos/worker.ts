@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Lockstep } from '../../src/index.ts'
 import { Diary } from '../support/diary.ts'
 import { loggerBeside } from './log.ts'
-import { fieldQueues, type Work } from './queues.ts'
+import { clusterQueues, type Work } from './queues.ts'
 
 /** What a worker process is told to be. Everything survives JSON. */
 export interface WorkerOptions {
@@ -39,7 +39,7 @@ async function start(options: WorkerOptions): Promise<void> {
   const { name, log, connectionString, directUrl, lease } = options
   const { slots = SLOTS, rebalanceInterval = REBALANCE_INTERVAL, poll = POLL } = options
   const diary = new Diary(name, log)
-  const queues = Object.values(fieldQueues((queue, work) => diary.around(queue, disturbed(work))))
+  const queues = Object.values(clusterQueues((queue, work) => diary.around(queue, disturbed(work))))
   const lockstep = new Lockstep({
     connectionString,
     ...(directUrl && { directUrl }),

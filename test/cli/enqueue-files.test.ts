@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { runHere } from '../security/in-process.ts'
-import { eventually, useWorkshop } from '../support/workshop.ts'
+import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { Command, lockstep } from './command.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -19,12 +19,12 @@ vi.mock('../../src/cli/progress.ts', () => ({
   },
 }))
 
-const shop = useWorkshop()
+const workers = useWorkers()
 let env: NodeJS.ProcessEnv
 let folder: string
 
 beforeAll(async () => {
-  env = { DATABASE_URL: shop.connectionString }
+  env = { DATABASE_URL: workers.connectionString }
   folder = await mkdtemp(join(tmpdir(), 'lockstep-cli-'))
 })
 beforeEach(() => {
@@ -47,7 +47,7 @@ const enqueue = (...args: string[]) => runHere(['enqueue', ...args, '--id', 'id'
 
 /** The payloads of a queue, in the order in which they came. */
 async function stored(queue: string): Promise<string[]> {
-  const found = await shop.sql<{ n: string }>(
+  const found = await workers.sql<{ n: string }>(
     `SELECT payload->>'n' AS n FROM lockstep.payloads JOIN lockstep.queues USING (queue_id)
      WHERE name = $1 ORDER BY seq`,
     [queue],
@@ -83,11 +83,11 @@ describe('--shuffle', () => {
       const name = `ended by ${signal}`
       const path = await file('interrupted.csv', rows(2_100).join('\n'))
       const args = ['enqueue', name, path, '--id', 'id', '--shuffle']
-      const blocker = await shop.session()
+      const blocker = await workers.session()
       await blocker.query('BEGIN; LOCK TABLE lockstep.jobs IN SHARE MODE')
       const command = new Command(args, { env })
       const waits = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'lockstep.jobs'::regclass"
-      await eventually(async () => expect(await shop.sql(waits)).toHaveLength(1), 60_000)
+      await eventually(async () => expect(await workers.sql(waits)).toHaveLength(1), 60_000)
       command.child.kill(signal)
       await blocker.query('ROLLBACK')
       const { code, stderr } = await command.ended
@@ -237,11 +237,11 @@ describe('R2: merged rows are told', () => {
   })
 
   test('unless the server does not count', async () => {
-    const [{ name }] = (await shop.sql<{ name: string }>('SELECT current_database() AS name')) as [
+    const [{ name }] = (await workers.sql<{ name: string }>('SELECT current_database() AS name')) as [
       { name: string },
     ]
-    await shop.sql(`ALTER DATABASE ${name} SET track_counts = off`)
-    shop.later(() => shop.sql(`ALTER DATABASE ${name} RESET track_counts`))
+    await workers.sql(`ALTER DATABASE ${name} SET track_counts = off`)
+    workers.later(() => workers.sql(`ALTER DATABASE ${name} RESET track_counts`))
     const { stdout } = await enqueue('uncounted', await file('doubled.csv', doubled), '--json')
     expect(JSON.parse(stdout)).toMatchObject({ rows: 3, stored: 3, merged: null })
   })

@@ -5,11 +5,11 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { compact, hasNumbersToKeep, memberOf } from '../../src/cli/enqueue/json-text.ts'
 import { runHere } from '../security/in-process.ts'
-import { useWorkshop } from '../support/workshop.ts'
+import { useWorkers } from '../support/worker-environment.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-const shop = useWorkshop()
+const env = useWorkers()
 let folder: string
 let queues = 0
 
@@ -24,9 +24,9 @@ async function pushed(name: string, text: string, ...args: string[]) {
   await writeFile(path, text)
   const queue = `numbers ${++queues}`
   const ended = await runHere(['enqueue', queue, path, '--id', 'id', ...args], {
-    DATABASE_URL: shop.connectionString,
+    DATABASE_URL: env.connectionString,
   })
-  const rows = await shop.sql<{ text: string }>(
+  const rows = await env.sql<{ text: string }>(
     `SELECT payload::text AS text FROM lockstep.payloads JOIN lockstep.queues USING (queue_id)
      WHERE name = $1 ORDER BY seq`,
     [queue],

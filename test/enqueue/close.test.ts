@@ -1,9 +1,9 @@
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { defineQueue, Lockstep } from '../../src/index.ts'
-import { useWorkshop } from '../support/workshop.ts'
+import { useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 const CLOSED = { name: 'LockstepError', code: 'LOCKSTEP_CLOSED' }
 
 const bulk = (call: number) => Array.from({ length: 1_500 }, (_, index) => ({ id: `${call}-${index}` }))
@@ -11,34 +11,34 @@ const bulk = (call: number) => Array.from({ length: 1_500 }, (_, index) => ({ id
 describe('close()', () => {
   test('P2: what was pushed before is stored, though it waited for a connection', async () => {
     const queue = defineQueue('closing')
-    const lockstep = new Lockstep({ connectionString: shop.connectionString, logger: shop.logger })
+    const lockstep = new Lockstep({ connectionString: env.connectionString, logger: env.logger })
     const calls = Array.from({ length: 30 }, (_, call) => lockstep.enqueue(queue, bulk(call)))
     const found = lockstep.stats()
     await Promise.all([lockstep.close(), lockstep.close()])
     expect(await Promise.all(calls)).toEqual(calls.map(() => 1_500))
     expect((await found).queues).toBeDefined()
-    expect(await shop.jobs(queue)).toBe(calls.length * 1_500)
+    expect(await env.jobs(queue)).toBe(calls.length * 1_500)
   })
 
   test('what is pushed afterwards is refused, and stored nowhere', async () => {
     const queue = defineQueue('closed')
-    const pool = new pg.Pool({ connectionString: shop.connectionString, max: 1 })
-    shop.later(() => pool.end())
-    for (const options of [{ pool }, { connectionString: shop.connectionString }]) {
-      const lockstep = new Lockstep({ ...options, logger: shop.logger })
+    const pool = new pg.Pool({ connectionString: env.connectionString, max: 1 })
+    env.later(() => pool.end())
+    for (const options of [{ pool }, { connectionString: env.connectionString }]) {
+      const lockstep = new Lockstep({ ...options, logger: env.logger })
       await lockstep.enqueue(queue, { id: 'before' })
       const closing = lockstep.close()
       await expect(lockstep.enqueue(queue, { id: 'after' })).rejects.toMatchObject(CLOSED)
       await closing
       await expect(lockstep.enqueue(queue, { id: 'after' })).rejects.toMatchObject(CLOSED)
     }
-    expect(await shop.jobs(queue)).toBe(1)
+    expect(await env.jobs(queue)).toBe(1)
   })
 
   test('waits for what administers, and stops what works in chunks between two of them', async () => {
     const queue = defineQueue('administered')
-    await shop.lockstep.enqueue(queue, bulk(0))
-    const lockstep = new Lockstep({ connectionString: shop.connectionString, logger: shop.logger })
+    await env.lockstep.enqueue(queue, bulk(0))
+    const lockstep = new Lockstep({ connectionString: env.connectionString, logger: env.logger })
     const killing = lockstep.kill(queue, {})
     const killed = killing.then(
       () => true,
@@ -48,15 +48,15 @@ describe('close()', () => {
     await lockstep.close()
     await Promise.all(calls)
     await killed
-    const [counts] = (await shop.lockstep.stats()).queues.filter(({ queue: name }) => name === queue.name)
+    const [counts] = (await env.lockstep.stats()).queues.filter(({ queue: name }) => name === queue.name)
     expect(counts!.waiting + counts!.dead).toBe(bulk(0).length)
     expect(counts!.pausedAt).not.toBeNull()
   })
 
   test('waits for calls over a pool that was given, so that it can be ended next', async () => {
     const queue = defineQueue('given')
-    const pool = new pg.Pool({ connectionString: shop.connectionString, max: 1 })
-    const lockstep = new Lockstep({ pool, logger: shop.logger })
+    const pool = new pg.Pool({ connectionString: env.connectionString, max: 1 })
+    const lockstep = new Lockstep({ pool, logger: env.logger })
     const calls = Array.from({ length: 5 }, (_, call) => lockstep.enqueue(queue, bulk(call)))
     await lockstep.close()
     await pool.end()
@@ -65,8 +65,8 @@ describe('close()', () => {
 })
 
 test('a pool that has ended, or has no connection left, is told by its code', async () => {
-  const pool = new pg.Pool({ connectionString: shop.connectionString, max: 1, connectionTimeoutMillis: 50 })
-  const lockstep = new Lockstep({ pool, logger: shop.logger })
+  const pool = new pg.Pool({ connectionString: env.connectionString, max: 1, connectionTimeoutMillis: 50 })
+  const lockstep = new Lockstep({ pool, logger: env.logger })
   const held = await pool.connect()
   const lacking = { name: 'DatabaseError', code: 'LOCKSTEP_CONNECTION', message: /connection of the pool/ }
   await expect(lockstep.stats()).rejects.toMatchObject({

@@ -1,26 +1,26 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Board, openStage, type Stage } from '../support/rounds.ts'
+import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 
-let stage: Stage
-let board: Board
+let env: StoreEnvironment
+let testQueue: TestQueue
 
 beforeAll(async () => {
-  stage = await openStage()
+  env = await openStore()
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 beforeEach(async () => {
-  board = await stage.queue({ batchSize: 10 })
+  testQueue = await env.queue({ batchSize: 10 })
 })
-afterEach(() => stage.endSessions())
+afterEach(() => env.endSessions())
 
 describe('R1 the defaults', () => {
   test('are an empty text, the time, and lane 0', async () => {
     const before = Date.now()
-    await board.push({ id: 'a' })
+    await testQueue.push({ id: 'a' })
     const after = Date.now() + 1
-    const job = await board.job('a')
+    const job = await testQueue.job('a')
     expect(job).toMatchObject({ lane: 0, retry_count: -1, crashes: 0, error: null })
-    const round = await (await board.player()).take()
+    const round = await (await testQueue.claimer()).take()
     expect(round.payloads).toEqual([''])
     for (const time of [job.performIn, round.scores[0]!]) {
       expect(time).toBeGreaterThanOrEqual(before)
@@ -29,14 +29,14 @@ describe('R1 the defaults', () => {
   })
 
   test('are of the moment, not of the transaction’s start', async () => {
-    const tx = await stage.transaction()
+    const tx = await env.transaction()
     const { rows } = await tx.query('SELECT extract(epoch FROM now())::float8 * 1000 AS start')
-    await board.pushIn(tx, { id: 'a' })
-    await board.pushIn(tx, { id: 'b' })
-    await board.pushIn(tx, { id: 'a', payload: 2 })
+    await testQueue.pushIn(tx, { id: 'a' })
+    await testQueue.pushIn(tx, { id: 'b' })
+    await testQueue.pushIn(tx, { id: 'a', payload: 2 })
     await tx.query('COMMIT')
 
-    const { rounds } = await (await board.player()).claim()
+    const { rounds } = await (await testQueue.claimer()).claim()
     const [a, b] = rounds
     expect(a!.performIn).toBeGreaterThan(rows[0].start * 1000)
     expect(b!.performIn).toBeGreaterThan(a!.performIn)
@@ -48,9 +48,9 @@ describe('R1 the defaults', () => {
 
   test('stand in for undefined and null', async () => {
     const nothing = { payload: undefined, score: undefined, performIn: undefined, lane: undefined }
-    await board.push({ id: 'a', ...nothing })
-    await board.push({ id: 'b', score: null, performIn: null, lane: null } as never)
-    const { rounds } = await (await board.player()).claim()
+    await testQueue.push({ id: 'a', ...nothing })
+    await testQueue.push({ id: 'b', score: null, performIn: null, lane: null } as never)
+    const { rounds } = await (await testQueue.claimer()).claim()
     expect(rounds.map(({ id, payloads }) => [id, payloads])).toEqual([
       ['a', ['']],
       ['b', ['']],
@@ -58,8 +58,8 @@ describe('R1 the defaults', () => {
   })
 
   test('null is a payload of its own', async () => {
-    await board.push({ id: 'a', payload: null })
-    expect((await (await board.player()).take()).payloads).toEqual([null])
+    await testQueue.push({ id: 'a', payload: null })
+    expect((await (await testQueue.claimer()).take()).payloads).toEqual([null])
   })
 })
 
@@ -76,13 +76,13 @@ describe('R1 what is given', () => {
     ['the word NULL', 'NULL', 'NULL'],
     ['characters beyond the basic plane', '😀', '😀'],
   ])('an id is text, and numbers become it: %s', async (_name, id, stored) => {
-    await board.push({ id, payload: 'v', score: 1 })
-    expect(await board.set(stored)).toEqual(['v[1]'])
+    await testQueue.push({ id, payload: 'v', score: 1 })
+    expect(await testQueue.set(stored)).toEqual(['v[1]'])
   })
 
   test('a number and its text are one id', async () => {
-    await board.push({ id: 7, payload: 'v', score: 1 }, { id: '7', payload: 'w', score: 2 })
-    expect(await board.set('7')).toEqual(['v[1]', 'w[2]'])
+    await testQueue.push({ id: 7, payload: 'v', score: 1 }, { id: '7', payload: 'w', score: 2 })
+    expect(await testQueue.set('7')).toEqual(['v[1]', 'w[2]'])
   })
 
   test.each<[string, number | Date, number]>([
@@ -93,8 +93,8 @@ describe('R1 what is given', () => {
     ['a Date', new Date(1_536_323_288_123), 1_536_323_288_123],
     ['a Date before 1970', new Date(-1), -1],
   ])('a score is kept as it is: %s', async (_name, score, stored) => {
-    await board.push({ id: 'a', score })
-    expect((await (await board.player()).take()).scores).toEqual([stored])
+    await testQueue.push({ id: 'a', score })
+    expect((await (await testQueue.claimer()).take()).scores).toEqual([stored])
   })
 
   test.each<[string, number | Date]>([
@@ -103,29 +103,29 @@ describe('R1 what is given', () => {
     ['long ago', -62_135_596_800_000],
     ['far off', 253_402_300_799_999],
   ])('performIn is kept to the millisecond: %s', async (_name, performIn) => {
-    await board.push({ id: 'a', performIn })
-    expect((await board.job('a')).performIn).toBe(Number(performIn))
+    await testQueue.push({ id: 'a', performIn })
+    expect((await testQueue.job('a')).performIn).toBe(Number(performIn))
   })
 
   test('one job, an array, a set or a generator, and nothing at all', async () => {
-    const { lockstep } = stage
-    expect(await lockstep.enqueue(board.queue, { id: 'one' })).toBe(1)
-    expect(await lockstep.enqueue(board.queue, [])).toBe(0)
-    expect(await lockstep.enqueue(board.queue, new Set([{ id: 'set' }]))).toBe(1)
+    const { lockstep } = env
+    expect(await lockstep.enqueue(testQueue.queue, { id: 'one' })).toBe(1)
+    expect(await lockstep.enqueue(testQueue.queue, [])).toBe(0)
+    expect(await lockstep.enqueue(testQueue.queue, new Set([{ id: 'set' }]))).toBe(1)
     function* jobs() {
       yield { id: 'a' }
       yield { id: 'b' }
     }
-    expect(await lockstep.enqueue(board.queue, jobs())).toBe(2)
-    expect(await board.countJobs()).toBe(4)
+    expect(await lockstep.enqueue(testQueue.queue, jobs())).toBe(2)
+    expect(await testQueue.countJobs()).toBe(4)
   })
 
   test('a queue is made at its first use, with its shards, and those stay', async () => {
-    const { lockstep } = stage
-    const queue = { ...board.queue, name: 'made by a push', shards: 7 }
+    const { lockstep } = env
+    const queue = { ...testQueue.queue, name: 'made by a push', shards: 7 }
     await lockstep.enqueue(queue, { id: 'a' })
-    await stage.lockstepAnew().enqueue({ ...queue, shards: 9 }, { id: 'b' })
-    const rows = await stage.query('SELECT shards FROM lockstep.queues WHERE name = $1', [queue.name])
+    await env.lockstepAnew().enqueue({ ...queue, shards: 9 }, { id: 'b' })
+    const rows = await env.query('SELECT shards FROM lockstep.queues WHERE name = $1', [queue.name])
     expect(rows).toEqual([{ shards: 7 }])
   })
 })

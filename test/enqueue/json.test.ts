@@ -1,26 +1,31 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { JobError } from '../../src/errors.ts'
-import { type Board, openStage, type Player, type Stage } from '../support/rounds.ts'
+import {
+  type Claimer,
+  openStore,
+  type StoreEnvironment,
+  type TestQueue,
+} from '../support/store-environment.ts'
 
 const RUNS = 150
 
-let stage: Stage
-let board: Board
-let player: Player
+let env: StoreEnvironment
+let testQueue: TestQueue
+let claimer: Claimer
 
 beforeAll(async () => {
-  stage = await openStage()
-  board = await stage.queue()
-  player = await board.player()
+  env = await openStore()
+  testQueue = await env.queue()
+  claimer = await testQueue.claimer()
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 
 /** As a handler gets it. */
 async function handedOver(payload: unknown): Promise<unknown> {
-  await board.push({ id: 'a', payload })
-  const round = await player.take()
-  await player.complete(round)
+  await testQueue.push({ id: 'a', payload })
+  const round = await claimer.take()
+  await claimer.complete(round)
   expect(round.payloads).toHaveLength(1)
   return round.payloads[0]
 }
@@ -86,13 +91,13 @@ test('R2 payloads are equal when their values are', async () => {
   }
   await fc.assert(
     fc.asyncProperty(storable, storable, async (one, other) => {
-      await board.push(
+      await testQueue.push(
         { id: 'b', payload: one },
         { id: 'b', payload: other },
         { id: 'b', payload: shuffled(one) },
       )
-      const round = await player.take()
-      await player.complete(round)
+      const round = await claimer.take()
+      await claimer.complete(round)
       expect(round.payloads).toHaveLength(same(one, other) ? 1 : 2)
     }),
     { numRuns: RUNS },
@@ -103,10 +108,10 @@ test('R1 any id of up to 1,024 bytes is that id', async () => {
   const ids = fc.string({ unit: 'binary', minLength: 1, maxLength: 256 }).filter((id) => !id.includes('\0'))
   await fc.assert(
     fc.asyncProperty(ids, async (id) => {
-      await board.push({ id })
-      const round = await player.take()
+      await testQueue.push({ id })
+      const round = await claimer.take()
       expect(round.id).toBe(id)
-      expect(await player.complete(round)).toEqual([])
+      expect(await claimer.complete(round)).toEqual([])
     }),
     { numRuns: RUNS },
   )
@@ -119,9 +124,9 @@ test('R9 any scores are handed over in their order', async () => {
   })
   await fc.assert(
     fc.asyncProperty(scores, async (given) => {
-      await board.push(...given.map((score, payload) => ({ id: 'c', payload, score })))
-      const round = await player.take()
-      await player.complete(round)
+      await testQueue.push(...given.map((score, payload) => ({ id: 'c', payload, score })))
+      const round = await claimer.take()
+      await claimer.complete(round)
       const order = given
         .map((score, payload) => ({ score: score + 0, payload }))
         .sort((a, b) => a.score - b.score)

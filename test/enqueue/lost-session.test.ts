@@ -1,9 +1,9 @@
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
-import { useWorkshop } from '../support/workshop.ts'
+import { useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 const queue = defineQueue('lost')
 const LOST = {
   name: 'DatabaseError',
@@ -19,32 +19,32 @@ async function settingsOf(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
-const push = (tx: pg.ClientBase) => shop.lockstep.enqueue(queue, { id: 'a' }, { tx })
+const push = (tx: pg.ClientBase) => env.lockstep.enqueue(queue, { id: 'a' }, { tx })
 
 describe('a push in a transaction whose session the server ended tells that, by its code', () => {
   test('at a time-out between two statements', async () => {
-    const first = await shop.session()
+    const first = await env.session()
     for (const setting of await settingsOf(first)) {
-      const tx = await shop.session()
+      const tx = await env.session()
       const ended = new Promise((resolve) => tx.once('end', resolve))
       await tx.query(`BEGIN; SET LOCAL ${setting} = 20`)
       await ended
       await expect(push(tx), setting).rejects.toMatchObject(LOST)
     }
-    expect(await shop.jobs(queue)).toBe(0)
+    expect(await env.jobs(queue)).toBe(0)
   })
 
   test('while it is under way, at a time-out or by hand', async () => {
-    await shop.lockstep.enqueue(queue, { id: 'a' })
-    const holder = await shop.session()
+    await env.lockstep.enqueue(queue, { id: 'a' })
+    const holder = await env.session()
     await holder.query('BEGIN; SELECT FROM lockstep.jobs FOR UPDATE')
     const ends = (await settingsOf(holder)).includes('transaction_timeout') ? ['time-out', 'hand'] : ['hand']
     for (const end of ends) {
-      const tx = await shop.session()
+      const tx = await env.session()
       const { rows } = await tx.query('SELECT pg_backend_pid() AS pid')
       await tx.query(`BEGIN; ${end === 'time-out' ? 'SET LOCAL transaction_timeout = 300' : ''}`)
       const pushed = push(tx).catch((error) => error)
-      if (end === 'hand') await shop.sql('SELECT pg_terminate_backend($1)', [rows[0].pid])
+      if (end === 'hand') await env.sql('SELECT pg_terminate_backend($1)', [rows[0].pid])
       expect(await pushed, end).toMatchObject(LOST)
     }
     await holder.query('ROLLBACK')
@@ -58,13 +58,13 @@ test('a push into a queue that was deleted says what to do, in a transaction and
       'queue "gone" was deleted, or created after the transaction began; try it again: a transaction of yours from its beginning, once it is rolled back',
   }
   const gone = defineQueue('gone')
-  await shop.lockstep.enqueue(gone, { id: 'a' })
-  const tx = await shop.session()
+  await env.lockstep.enqueue(gone, { id: 'a' })
+  const tx = await env.session()
   for (const options of [{}, { tx }]) {
-    await shop.lockstep.deleteQueue(gone, { withJobs: true })
+    await env.lockstep.deleteQueue(gone, { withJobs: true })
     await tx.query('BEGIN')
-    await expect(shop.lockstep.enqueue(gone, { id: 'a' }, options)).rejects.toMatchObject(refusal)
+    await expect(env.lockstep.enqueue(gone, { id: 'a' }, options)).rejects.toMatchObject(refusal)
     await tx.query('ROLLBACK')
-    await shop.lockstep.enqueue(gone, { id: 'a' })
+    await env.lockstep.enqueue(gone, { id: 'a' })
   }
 })

@@ -4,18 +4,18 @@ import type { ClientMiddleware } from '../../src/enqueue/middleware.ts'
 import { JobError, OptionError } from '../../src/errors.ts'
 import type { NewJob } from '../../src/job.ts'
 import { Lockstep } from '../../src/lockstep.ts'
-import { type Board, openStage, type Stage } from '../support/rounds.ts'
-import { eventually } from '../support/workshop.ts'
+import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
+import { eventually } from '../support/worker-environment.ts'
 
-let stage: Stage
-let board: Board
+let env: StoreEnvironment
+let testQueue: TestQueue
 
 beforeAll(async () => {
-  stage = await openStage()
+  env = await openStore()
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 beforeEach(async () => {
-  board = await stage.queue()
+  testQueue = await env.queue()
 })
 
 const A: NewJob = { id: 'a', payload: 'v', score: 1 }
@@ -26,71 +26,71 @@ describe('R14 a client middleware', () => {
     const seen: string[] = []
     const named = (name: string): ClientMiddleware => {
       return async ({ queue, jobs }, next) => {
-        seen.push(`${name} ${queue.name === board.queue.name} ${await board.countJobs()}`)
+        seen.push(`${name} ${queue.name === testQueue.queue.name} ${await testQueue.countJobs()}`)
         await next(jobs)
-        seen.push(`${name} ${await board.countJobs()}`)
+        seen.push(`${name} ${await testQueue.countJobs()}`)
       }
     }
-    const lockstep = stage.lockstepAnew(named('m1'), named('m2'))
-    expect(await lockstep.enqueue(board.queue, [A, B])).toBe(2)
+    const lockstep = env.lockstepAnew(named('m1'), named('m2'))
+    expect(await lockstep.enqueue(testQueue.queue, [A, B])).toBe(2)
     expect(seen).toEqual(['m1 true 0', 'm2 true 0', 'm2 2', 'm1 2'])
   })
 
   test('changes jobs', async () => {
-    const lockstep = stage.lockstepAnew(({ jobs }, next) =>
+    const lockstep = env.lockstepAnew(({ jobs }, next) =>
       next(jobs.map((job) => ({ ...job, payload: 'w', lane: 3 }))),
     )
-    expect(await lockstep.enqueue(board.queue, [A, B])).toBe(2)
-    expect(await board.set('b')).toEqual(['w[1]'])
-    expect(await board.job('b')).toMatchObject({ lane: 3 })
+    expect(await lockstep.enqueue(testQueue.queue, [A, B])).toBe(2)
+    expect(await testQueue.set('b')).toEqual(['w[1]'])
+    expect(await testQueue.job('b')).toMatchObject({ lane: 3 })
   })
 
   test('changes them in place too', async () => {
-    const lockstep = stage.lockstepAnew(async ({ jobs }, next) => {
+    const lockstep = env.lockstepAnew(async ({ jobs }, next) => {
       for (const job of jobs) (job.payload as unknown[]).push('traced')
       await next(jobs)
     })
-    await lockstep.enqueue(board.queue, { id: 'a', payload: ['v'] as unknown[], score: 1 })
-    expect((await (await board.player()).take()).payloads).toEqual([['v', 'traced']])
+    await lockstep.enqueue(testQueue.queue, { id: 'a', payload: ['v'] as unknown[], score: 1 })
+    expect((await (await testQueue.claimer()).take()).payloads).toEqual([['v', 'traced']])
   })
 
   test('adds and drops jobs', async () => {
-    const lockstep = stage.lockstepAnew(({ jobs }, next) =>
+    const lockstep = env.lockstepAnew(({ jobs }, next) =>
       next([...jobs.filter(({ id }) => id !== 'a'), { id: 'c' }]),
     )
-    expect(await lockstep.enqueue(board.queue, [A, B])).toBe(2)
+    expect(await lockstep.enqueue(testQueue.queue, [A, B])).toBe(2)
     expect(
-      await Promise.all(['a', 'b', 'c'].map(async (id) => (await board.findJob(id)) !== undefined)),
+      await Promise.all(['a', 'b', 'c'].map(async (id) => (await testQueue.findJob(id)) !== undefined)),
     ).toEqual([false, true, true])
   })
 
   test('that drops all, or does not call next, stores nothing', async () => {
-    expect(await stage.lockstepAnew((_call, next) => next([])).enqueue(board.queue, A)).toBe(0)
-    expect(await stage.lockstepAnew(() => {}).enqueue(board.queue, A)).toBe(0)
-    expect(await board.countJobs()).toBe(0)
+    expect(await env.lockstepAnew((_call, next) => next([])).enqueue(testQueue.queue, A)).toBe(0)
+    expect(await env.lockstepAnew(() => {}).enqueue(testQueue.queue, A)).toBe(0)
+    expect(await testQueue.countJobs()).toBe(0)
   })
 
   test('that throws stores nothing before next, and what it stored after', async () => {
-    const before = stage.lockstepAnew(() => {
+    const before = env.lockstepAnew(() => {
       throw new Error('not today')
     })
-    await expect(before.enqueue(board.queue, A)).rejects.toThrow('not today')
-    expect(await board.countJobs()).toBe(0)
-    const after = stage.lockstepAnew(async ({ jobs }, next) => {
+    await expect(before.enqueue(testQueue.queue, A)).rejects.toThrow('not today')
+    expect(await testQueue.countJobs()).toBe(0)
+    const after = env.lockstepAnew(async ({ jobs }, next) => {
       await next(jobs)
       throw new Error('too late')
     })
-    await expect(after.enqueue(board.queue, A)).rejects.toThrow('too late')
-    expect(await board.countJobs()).toBe(1)
+    await expect(after.enqueue(testQueue.queue, A)).rejects.toThrow('too late')
+    expect(await testQueue.countJobs()).toBe(1)
   })
 
   test('that does not await next: enqueue ends with it', async () => {
-    const lockstep = stage.lockstepAnew(({ jobs }, next) => void next(jobs))
-    expect(await lockstep.enqueue(board.queue, [A, B])).toBe(2)
-    const failing = stage.lockstepAnew(({ jobs }, next) => {
+    const lockstep = env.lockstepAnew(({ jobs }, next) => void next(jobs))
+    expect(await lockstep.enqueue(testQueue.queue, [A, B])).toBe(2)
+    const failing = env.lockstepAnew(({ jobs }, next) => {
       next([...jobs, { ...A, lane: -1 }]).catch(() => {})
     })
-    await expect(failing.enqueue(board.queue, A)).rejects.toThrow(JobError)
+    await expect(failing.enqueue(testQueue.queue, A)).rejects.toThrow(JobError)
   })
 
   test('that does not await next: what goes wrong there is the error of enqueue, and no process ends of it', async () => {
@@ -100,26 +100,26 @@ describe('R14 a client middleware', () => {
       await sleep(5)
     }
     for (const middleware of [(_call, next) => void next(bad), waits] satisfies ClientMiddleware[]) {
-      const pushed = stage.lockstepAnew(middleware).enqueue(board.queue, A)
+      const pushed = env.lockstepAnew(middleware).enqueue(testQueue.queue, A)
       await expect(pushed).rejects.toThrow(JobError)
     }
-    expect(await board.countJobs()).toBe(0)
+    expect(await testQueue.countJobs()).toBe(0)
   })
 
   test('that calls next after its enqueue has ended is refused', async () => {
     const late: unknown[] = []
-    const lockstep = stage.lockstepAnew(({ jobs }, next) => {
+    const lockstep = env.lockstepAnew(({ jobs }, next) => {
       setTimeout(() => next(jobs).catch((error) => late.push(error)), 20)
     })
-    expect(await lockstep.enqueue(board.queue, A)).toBe(0)
+    expect(await lockstep.enqueue(testQueue.queue, A)).toBe(0)
     await eventually(() => expect(late).toHaveLength(1))
     expect(late[0]).toMatchObject({ code: 'LOCKSTEP_CLOSED' })
-    expect(await board.countJobs()).toBe(0)
+    expect(await testQueue.countJobs()).toBe(0)
   })
 
   test.each([undefined, null, A])('that gives next %j, which is no list, is told so', async (given) => {
-    const lockstep = stage.lockstepAnew((_call, next) => next(given as unknown as NewJob[]))
-    await expect(lockstep.enqueue(board.queue, B)).rejects.toThrow(OptionError)
+    const lockstep = env.lockstepAnew((_call, next) => next(given as unknown as NewJob[]))
+    await expect(lockstep.enqueue(testQueue.queue, B)).rejects.toThrow(OptionError)
   })
 
   test.each([() => {}, [42], 'all'])('that is none is refused', (middleware) => {
@@ -129,17 +129,17 @@ describe('R14 a client middleware', () => {
   })
 
   test('R1 gives jobs their id, and mends what could not be stored', async () => {
-    const lockstep = stage.lockstepAnew(({ jobs }, next) =>
+    const lockstep = env.lockstepAnew(({ jobs }, next) =>
       next(jobs.map(({ id: _, lane: __, ...job }) => ({ ...job, id: `by ${job.payload}` }))),
     )
     const jobs = [{ payload: 'a' }, { id: '', payload: 'b' }, { id: 'c', payload: 'c', lane: -1 }]
-    expect(await lockstep.enqueue(board.queue, jobs as NewJob[])).toBe(3)
-    for (const payload of ['a', 'b', 'c']) expect(await board.set(`by ${payload}`)).toHaveLength(1)
+    expect(await lockstep.enqueue(testQueue.queue, jobs as NewJob[])).toBe(3)
+    for (const payload of ['a', 'b', 'c']) expect(await testQueue.set(`by ${payload}`)).toHaveLength(1)
   })
 
   test('R1 sees jobs alone: what is none is the caller’s error', async () => {
-    const lockstep = stage.lockstepAnew(({ jobs }, next) => next(jobs.filter(({ id }) => id !== 'a')))
-    const pushed = lockstep.enqueue(board.queue, [A, null as unknown as NewJob])
+    const lockstep = env.lockstepAnew(({ jobs }, next) => next(jobs.filter(({ id }) => id !== 'a')))
+    const pushed = lockstep.enqueue(testQueue.queue, [A, null as unknown as NewJob])
     await expect(pushed).rejects.toMatchObject({ index: 1, field: 'id' })
   })
 
@@ -158,43 +158,43 @@ describe('R14 a client middleware', () => {
     ['that makes jobs', (_call, next) => next([A, B, A, { ...bad }]), [A], 3],
   ])('R1 %s: an error names the caller’s own index where the job is the caller’s', async (_name, ...rest) => {
     const [middleware, jobs, index] = rest
-    const lockstep = stage.lockstepAnew(middleware)
-    await expect(lockstep.enqueue(board.queue, jobs)).rejects.toMatchObject({
+    const lockstep = env.lockstepAnew(middleware)
+    await expect(lockstep.enqueue(testQueue.queue, jobs)).rejects.toMatchObject({
       index,
       field: 'lane',
       message: `jobs[${index}].lane must be a whole number from 0 to 32767, not -1`,
     })
-    expect(await board.countJobs()).toBe(0)
+    expect(await testQueue.countJobs()).toBe(0)
   })
 
   test('R1 that drops jobs: what the server refuses has the caller’s own index too', async () => {
-    const lockstep = stage.lockstepAnew(({ jobs }, next) => next(jobs.slice(1)))
+    const lockstep = env.lockstepAnew(({ jobs }, next) => next(jobs.slice(1)))
     // Short as JavaScript writes it, and four times as long as jsonb does.
     const long = { id: 'long', payload: Array(900_000).fill(1e21) }
-    await expect(lockstep.enqueue(board.queue, [A, B, long])).rejects.toMatchObject({
+    await expect(lockstep.enqueue(testQueue.queue, [A, B, long])).rejects.toMatchObject({
       index: 2,
       field: 'payload',
     })
-    expect(await board.countJobs()).toBe(0)
+    expect(await testQueue.countJobs()).toBe(0)
   })
 
   test('R1 that makes a bad job gets the error', async () => {
     const caught: unknown[] = []
-    const lockstep = stage.lockstepAnew(async ({ jobs }, next) => {
+    const lockstep = env.lockstepAnew(async ({ jobs }, next) => {
       await next([...jobs, { ...A, lane: -1 }]).catch((error) => caught.push(error))
     })
-    expect(await lockstep.enqueue(board.queue, [A, B])).toBe(0)
+    expect(await lockstep.enqueue(testQueue.queue, [A, B])).toBe(0)
     expect(caught).toEqual([expect.any(JobError)])
     expect(caught[0]).toMatchObject({ index: 2, field: 'lane' })
-    expect(await board.countJobs()).toBe(0)
+    expect(await testQueue.countJobs()).toBe(0)
   })
 
   test('P4 stores in the caller’s transaction', async () => {
-    const lockstep = stage.lockstepAnew(({ jobs }, next) => next(jobs))
-    const tx = await stage.transaction()
-    await lockstep.enqueue(board.queue, A, { tx })
+    const lockstep = env.lockstepAnew(({ jobs }, next) => next(jobs))
+    const tx = await env.transaction()
+    await lockstep.enqueue(testQueue.queue, A, { tx })
     await tx.query('ROLLBACK')
-    await stage.endSessions()
-    expect(await board.countJobs()).toBe(0)
+    await env.endSessions()
+    expect(await testQueue.countJobs()).toBe(0)
   })
 })

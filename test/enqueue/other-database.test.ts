@@ -10,21 +10,21 @@ import { Lockstep } from '../../src/lockstep.ts'
 import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
 import { createDatabase, execute } from '../support/database.ts'
-import { Board, openStage, poolOn, type Stage } from '../support/rounds.ts'
+import { openStore, poolOn, type StoreEnvironment, TestQueue } from '../support/store-environment.ts'
 
 /** One statement's worth, and more. */
 const COUNTS = [1, 2_500]
 
-let home: Stage
-let board: Board
+let home: StoreEnvironment
+let testQueue: TestQueue
 const undo: (() => unknown)[] = []
 
 beforeAll(async () => {
-  home = await openStage()
+  home = await openStore()
 })
 afterAll(() => home?.close())
 beforeEach(async () => {
-  board = await home.queue()
+  testQueue = await home.queue()
 })
 afterEach(async () => {
   for (const step of undo.splice(0).reverse()) await step()
@@ -33,7 +33,7 @@ afterEach(async () => {
 
 const jobs = (count: number): NewJob[] => Array.from({ length: count }, (_, i) => ({ id: `${i}` }))
 const enqueue = (count: number, tx: EnqueueTransaction, lockstep = home.lockstep) =>
-  lockstep.enqueue(board.queue, jobs(count), { tx })
+  lockstep.enqueue(testQueue.queue, jobs(count), { tx })
 
 /** A client in a transaction there, and what it is to other libraries. */
 async function transactions(connectionString: string): Promise<EnqueueTransaction[]> {
@@ -58,17 +58,17 @@ async function areRefused(count: number, connectionString: string, message: RegE
     })
     if ('query' in tx) await tx.query('COMMIT')
   }
-  expect(await board.countJobs()).toBe(0)
+  expect(await testQueue.countJobs()).toBe(0)
 }
 
-async function numberOf(stage: Stage): Promise<string> {
-  const [row] = await stage.query<{ number: string }>('SELECT lockstep.installation() AS number')
+async function numberOf(env: StoreEnvironment): Promise<string> {
+  const [row] = await env.query<{ number: string }>('SELECT lockstep.installation() AS number')
   return row!.number
 }
 
 /** As a database that was restored from another one has it. */
-async function takeNumber(stage: Stage, number: string): Promise<void> {
-  await stage.query(`CREATE OR REPLACE FUNCTION lockstep.installation() RETURNS uuid
+async function takeNumber(env: StoreEnvironment, number: string): Promise<void> {
+  await env.query(`CREATE OR REPLACE FUNCTION lockstep.installation() RETURNS uuid
     LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN '${number}'::uuid`)
 }
 
@@ -85,7 +85,7 @@ describe.each(COUNTS)('P4 %i jobs are not pushed in a transaction of another dat
   })
 
   test('which has an older schema', async () => {
-    const other = await openStage()
+    const other = await openStore()
     undo.push(() => other.close())
     for (const name of [
       'enqueue_in_transaction',
@@ -97,10 +97,14 @@ describe.each(COUNTS)('P4 %i jobs are not pushed in a transaction of another dat
   })
 
   test.each(['which has the same schema and queue', 'which is a copy'])('%s', async (what) => {
-    const other = await openStage()
+    const other = await openStore()
     undo.push(() => other.close())
     if (what === 'which is a copy') await takeNumber(other, await numberOf(home))
-    const twin = new Board(other, board.queue, await ensureQueue(other.database, board.queue.name, 1))
+    const twin = new TestQueue(
+      other,
+      testQueue.queue,
+      await ensureQueue(other.database, testQueue.queue.name, 1),
+    )
     const problem = `the transaction is in database "${nameIn(other.connectionString)}" on [\\d.]+:\\d+, not in that of its Lockstep`
     const end = `, "${nameIn(home.connectionString)}" on [\\d.]+:\\d+: ${advice}$`
     await areRefused(count, other.connectionString, new RegExp(`^${problem}${end}`))
@@ -113,13 +117,13 @@ describe('P4 a database that is the same', () => {
     const before = await numberOf(home)
     await home.lockstep.migrate()
     expect(await numberOf(home)).toBe(before)
-    const other = await openStage()
+    const other = await openStore()
     undo.push(() => other.close())
     expect(await numberOf(other)).not.toBe(before)
   })
 
   test('but was restored meanwhile costs a rollback, and no more', async () => {
-    const other = await openStage()
+    const other = await openStore()
     undo.push(() => other.close())
     const lockstep = other.lockstepAnew()
     const before = await other.transaction()
@@ -138,7 +142,7 @@ describe('P4 a database that is the same', () => {
   })
 
   test('but has no schema any more says what to do', async () => {
-    const other = await openStage()
+    const other = await openStore()
     undo.push(() => other.close())
     const lockstep = other.lockstepAnew()
     const tx = await other.transaction()
@@ -172,7 +176,7 @@ describe('another server', () => {
   })
 
   test.each(COUNTS)('P4 gets none of %i jobs, though it has a database of the same name', async (count) => {
-    await execute(connectionString, `SELECT lockstep.create_queue('${board.queue.name}', 1)`)
+    await execute(connectionString, `SELECT lockstep.create_queue('${testQueue.queue.name}', 1)`)
     await areRefused(
       count,
       connectionString,

@@ -4,14 +4,14 @@ import type { NewJob } from '../../src/job.ts'
 import { Lockstep } from '../../src/lockstep.ts'
 import { defineQueue, type Queue } from '../../src/queue.ts'
 import { Network } from '../support/network.ts'
-import { type Board, openStage, poolOn, type Stage } from '../support/rounds.ts'
-import { Gate } from '../support/workshop.ts'
+import { openStore, poolOn, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
+import { Gate } from '../support/worker-environment.ts'
 
 /** More than one statement's worth. */
 const MANY = 2_500
 
-let stage: Stage
-let board: Board
+let env: StoreEnvironment
+let testQueue: TestQueue
 /** Of the application's, with one client, so that whoever asks next is lent what was released last. */
 let pool: pg.Pool
 let lockstep: Lockstep
@@ -20,14 +20,14 @@ let middleware: (() => Promise<void>) | undefined
 let names = 0
 
 beforeAll(async () => {
-  stage = await openStage()
+  env = await openStore()
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 beforeEach(async () => {
-  board = await stage.queue()
-  pool = poolOn(stage.connectionString, { max: 1 })
+  testQueue = await env.queue()
+  pool = poolOn(env.connectionString, { max: 1 })
   lockstep = new Lockstep({
-    connectionString: stage.connectionString,
+    connectionString: env.connectionString,
     middleware: [
       async ({ jobs }, next) => {
         if (middleware) await middleware()
@@ -53,7 +53,7 @@ function newQueue(): Queue {
 async function warm(): Promise<void> {
   const client = await pool.connect()
   await client.query('BEGIN')
-  await lockstep.enqueue(board.queue, { id: 'x' }, { tx: client })
+  await lockstep.enqueue(testQueue.queue, { id: 'x' }, { tx: client })
   await client.query('ROLLBACK')
   client.release()
 }
@@ -64,13 +64,13 @@ test.each(['ROLLBACK', 'COMMIT'])(
     await warm()
     const client = await pool.connect()
     await client.query('BEGIN')
-    const pushing = lockstep.enqueue(board.queue, { id: 'early' }, { tx: client })
+    const pushing = lockstep.enqueue(testQueue.queue, { id: 'early' }, { tx: client })
     const sent = [end, 'BEGIN'].map((text) => client.query(text))
     await Promise.all([pushing, ...sent])
     await client.query(end === 'ROLLBACK' ? 'COMMIT' : 'ROLLBACK')
     client.release()
-    expect(await board.countJobs()).toBe(end === 'ROLLBACK' ? 0 : 1)
-    await stage.query('DELETE FROM lockstep.payloads; DELETE FROM lockstep.jobs')
+    expect(await testQueue.countJobs()).toBe(end === 'ROLLBACK' ? 0 : 1)
+    await env.query('DELETE FROM lockstep.payloads; DELETE FROM lockstep.jobs')
   },
 )
 
@@ -83,9 +83,9 @@ const isRefused = {
 describe('P4: a push whose caller did not wait for it before his ROLLBACK', () => {
   test.each([
     ['is into a new queue', () => newQueue(), 5],
-    ['is the first one with `tx`', () => board.queue, 1],
-    ['is of several statements', () => warm().then(() => board.queue), MANY],
-    ['has a middleware that waits', () => warm().then(() => board.queue), 1],
+    ['is the first one with `tx`', () => testQueue.queue, 1],
+    ['is of several statements', () => warm().then(() => testQueue.queue), MANY],
+    ['has a middleware that waits', () => warm().then(() => testQueue.queue), 1],
   ])('and which %s is no part of the next transaction, nor aborts it', async (what, prepare, count) => {
     const queue = await prepare()
     const gate = new Gate()
@@ -105,7 +105,7 @@ describe('P4: a push whose caller did not wait for it before his ROLLBACK', () =
     await next.query('COMMIT')
     next.release()
     expect(rows).toEqual([{ kept: true }])
-    expect(await stage.query('SELECT count(*)::int AS count FROM lockstep.jobs')).toEqual([{ count: 0 }])
+    expect(await env.query('SELECT count(*)::int AS count FROM lockstep.jobs')).toEqual([{ count: 0 }])
   })
 })
 
@@ -115,7 +115,7 @@ test.each(['COMMIT', 'COMMIT; BEGIN'])(
     await warm()
     const client = await pool.connect()
     await client.query('BEGIN')
-    const pushed = lockstep.enqueue(board.queue, jobs(MANY), { tx: client })
+    const pushed = lockstep.enqueue(testQueue.queue, jobs(MANY), { tx: client })
     pushed.catch(() => {})
     // Its first statement is under way.
     await new Promise(setImmediate)
@@ -128,32 +128,32 @@ test.each(['COMMIT', 'COMMIT; BEGIN'])(
 )
 
 test('P4: a client whose driver returns rows in another way is pushed through all the same', async () => {
-  const client = await stage.transaction()
+  const client = await env.transaction()
   const query = async (text: string, values?: unknown[]) => (await client.query(text, values)).rows as never
   const queue = newQueue()
   expect(await lockstep.enqueue(queue, jobs(MANY), { tx: { query } })).toBe(MANY)
   await client.query('COMMIT')
-  const [row] = await stage.query('SELECT count(*)::int AS count FROM lockstep.jobs')
+  const [row] = await env.query('SELECT count(*)::int AS count FROM lockstep.jobs')
   expect(row).toEqual({ count: MANY })
-  await stage.query('DELETE FROM lockstep.payloads; DELETE FROM lockstep.jobs')
+  await env.query('DELETE FROM lockstep.payloads; DELETE FROM lockstep.jobs')
 })
 
 // As behind a pooler whose connections to the server are all in transactions like the caller's.
 test('P4: a push in a transaction waits for no other connection that is not to be had', async () => {
-  const network = await Network.to(stage.connectionString)
+  const network = await Network.to(env.connectionString)
   const far = new Lockstep({ connectionString: network.connectionString })
   network.silence()
   const queue = newQueue()
-  const client = await stage.transaction()
+  const client = await env.transaction()
   expect(await far.enqueue(queue, jobs(3), { tx: client })).toBe(3)
   expect(await far.enqueue(queue, { id: 'another' }, { tx: client })).toBe(1)
   await client.query('ROLLBACK')
   // Created in the transaction, it is gone with it.
-  expect(await stage.query('SELECT FROM lockstep.queues WHERE name = $1', [queue.name])).toEqual([])
+  expect(await env.query('SELECT FROM lockstep.queues WHERE name = $1', [queue.name])).toEqual([])
 
   network.restore()
   await vi.waitUntil(async () => {
-    const rows = await stage.query('SELECT FROM lockstep.queues WHERE name = $1', [queue.name])
+    const rows = await env.query('SELECT FROM lockstep.queues WHERE name = $1', [queue.name])
     return rows.length > 0
   })
   await far.close()

@@ -1,9 +1,9 @@
 import pg from 'pg'
 import { expect, test } from 'vitest'
 import { defineQueue, Lockstep } from '../../src/index.ts'
-import { useWorkshop } from '../support/workshop.ts'
+import { useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 const queue = defineQueue('produced')
 
 /** What is set in the one session of a pool, and left in it. */
@@ -18,10 +18,10 @@ async function stateOf(pool: pg.Pool): Promise<unknown> {
 }
 
 test('producing, administering and migrating change nothing in the sessions of the application’s pool', async () => {
-  const pool = new pg.Pool({ connectionString: shop.connectionString, max: 1 })
-  shop.later(() => pool.end())
+  const pool = new pg.Pool({ connectionString: env.connectionString, max: 1 })
+  env.later(() => pool.end())
   const before = await stateOf(pool)
-  const lockstep = new Lockstep({ pool, logger: shop.logger, schema: 'anew' })
+  const lockstep = new Lockstep({ pool, logger: env.logger, schema: 'anew' })
   const all = async () => {
     await lockstep.migrate()
     await lockstep.enqueue(queue, { id: 'a' })

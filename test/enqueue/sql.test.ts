@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { toLockstepError } from '../../src/postgres/failure.ts'
-import { type Board, openStage, type Stage, shown } from '../support/rounds.ts'
+import { openStore, type StoreEnvironment, shown, type TestQueue } from '../support/store-environment.ts'
 
-let stage: Stage
-let board: Board
+let env: StoreEnvironment
+let testQueue: TestQueue
 
 beforeAll(async () => {
-  stage = await openStage()
+  env = await openStore()
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 beforeEach(async () => {
-  board = await stage.queue({ batchSize: 10 })
+  testQueue = await env.queue({ batchSize: 10 })
 })
 
 /** `SELECT lockstep.enqueue('queue …', …)` with these arguments as they stand. */
-const enqueue = (args: string) => stage.query(`SELECT lockstep.enqueue('${board.queue.name}', ${args})`)
+const enqueue = (args: string) => env.query(`SELECT lockstep.enqueue('${testQueue.queue.name}', ${args})`)
 
 describe('R1 enqueue from SQL', () => {
   test('takes what JavaScript takes, with the same defaults', async () => {
@@ -24,9 +24,9 @@ describe('R1 enqueue from SQL', () => {
       `id => 'c', payload => '1', score => -2.5, perform_in => '2018-09-07 12:28:08+00', lane => 3`,
     )
     await enqueue(`'d', NULL, NULL, NULL, NULL`)
-    expect(await board.job('c')).toMatchObject({ lane: 3, performIn: 1_536_323_288_000 })
-    expect(await board.set('c')).toEqual(['1[-2.5]'])
-    const { rounds } = await (await board.player()).claim()
+    expect(await testQueue.job('c')).toMatchObject({ lane: 3, performIn: 1_536_323_288_000 })
+    expect(await testQueue.set('c')).toEqual(['1[-2.5]'])
+    const { rounds } = await (await testQueue.claimer()).claim()
     expect(rounds.map(({ id, payloads }) => [id, payloads])).toEqual([
       ['a', [{ status: 'paid' }]],
       ['b', ['']],
@@ -35,12 +35,12 @@ describe('R1 enqueue from SQL', () => {
   })
 
   test('is of the moment, not of the transaction’s start', async () => {
-    await stage.query(`DO $$ BEGIN
-      PERFORM lockstep.enqueue('${board.queue.name}', 'b', '1');
-      PERFORM lockstep.enqueue('${board.queue.name}', 'a', '1');
-      PERFORM lockstep.enqueue('${board.queue.name}', 'b', '2');
+    await env.query(`DO $$ BEGIN
+      PERFORM lockstep.enqueue('${testQueue.queue.name}', 'b', '1');
+      PERFORM lockstep.enqueue('${testQueue.queue.name}', 'a', '1');
+      PERFORM lockstep.enqueue('${testQueue.queue.name}', 'b', '2');
     END $$`)
-    const { rounds } = await (await board.player()).claim()
+    const { rounds } = await (await testQueue.claimer()).claim()
     expect(rounds.map(({ id }) => id)).toEqual(['b', 'a'])
     const [first, last] = rounds[0]!.scores
     expect(first).toBeLessThan(rounds[1]!.scores[0]!)
@@ -48,14 +48,14 @@ describe('R1 enqueue from SQL', () => {
   })
 
   test('P4 exists when its transaction commits', async () => {
-    const tx = await stage.transaction()
-    await tx.query(`SELECT lockstep.enqueue($1, 'a', '1', 1)`, [board.queue.name])
-    expect(await board.countJobs()).toBe(0)
+    const tx = await env.transaction()
+    await tx.query(`SELECT lockstep.enqueue($1, 'a', '1', 1)`, [testQueue.queue.name])
+    expect(await testQueue.countJobs()).toBe(0)
     await tx.query('ROLLBACK; BEGIN')
-    await tx.query(`SELECT lockstep.enqueue($1, 'a', '2', 2)`, [board.queue.name])
+    await tx.query(`SELECT lockstep.enqueue($1, 'a', '2', 2)`, [testQueue.queue.name])
     await tx.query('COMMIT')
-    await stage.endSessions()
-    expect(shown([await (await board.player()).take()])).toEqual(['a: 2[2]'])
+    await env.endSessions()
+    expect(shown([await (await testQueue.claimer()).take()])).toEqual(['a: 2[2]'])
   })
 
   test.each([
@@ -89,7 +89,7 @@ describe('R1 enqueue from SQL', () => {
       code: 'LOCKSTEP_BAD_JOB',
       message: expect.stringContaining(`jobs[0].${problem}`),
     })
-    expect(await board.countJobs()).toBe(0)
+    expect(await testQueue.countJobs()).toBe(0)
   })
 
   test.each([
@@ -98,17 +98,17 @@ describe('R1 enqueue from SQL', () => {
     ['as many as go into 12 MiB', `('[' || repeat('1e131071,', 95) || '1]')::jsonb`],
   ])('takes what may be a payload within the limit, written out: %s', async (_name, payload) => {
     await enqueue(`'a', ${payload}`)
-    expect(await stage.query(`SELECT FROM lockstep.payloads WHERE payload = ${payload}`)).toHaveLength(1)
+    expect(await env.query(`SELECT FROM lockstep.payloads WHERE payload = ${payload}`)).toHaveLength(1)
   })
 
   test('rejects a payload beyond the limit that comes compressed from a table', async () => {
-    await stage.query('CREATE TABLE documents AS SELECT to_jsonb(repeat($1, 20000000)) AS body', ['x'])
-    const sizes = await stage.query('SELECT pg_column_size(body) < 1000000 AS small FROM documents')
+    await env.query('CREATE TABLE documents AS SELECT to_jsonb(repeat($1, 20000000)) AS body', ['x'])
+    const sizes = await env.query('SELECT pg_column_size(body) < 1000000 AS small FROM documents')
     expect(sizes).toEqual([{ small: true }])
     await expect(
-      stage.query(`SELECT lockstep.enqueue($1, 'a', body) FROM documents`, [board.queue.name]),
+      env.query(`SELECT lockstep.enqueue($1, 'a', body) FROM documents`, [testQueue.queue.name]),
     ).rejects.toThrow('jobs[0].payload must be at most 8 MiB')
-    expect(await board.countJobs()).toBe(0)
+    expect(await testQueue.countJobs()).toBe(0)
   })
 
   test('rejects a payload of more text than Postgres can make', { timeout: 120_000 }, async () => {
@@ -124,43 +124,47 @@ describe('R1 enqueue from SQL', () => {
 
 describe('R1 enqueue_many from SQL', () => {
   const many = (ids: (string | null)[], lanes: number[] = []) =>
-    stage.query('SELECT lockstep.enqueue_many($1, $2, NULL, NULL, NULL, $3)', [board.queue.name, ids, lanes])
+    env.query('SELECT lockstep.enqueue_many($1, $2, NULL, NULL, NULL, $3)', [
+      testQueue.queue.name,
+      ids,
+      lanes,
+    ])
 
   test('stores nothing of a call with a bad job, and names its index', async () => {
     await expect(many(['a', 'b', '', null])).rejects.toThrow('jobs[2].id is required')
     await expect(many(['b', 'a'], [0, -1])).rejects.toThrow('jobs[1].lane')
-    expect(await board.countJobs()).toBe(0)
+    expect(await testQueue.countJobs()).toBe(0)
   })
 
   test('measures payloads by the text they unfold to, whether their ids are new or there', async () => {
     const large = `[${'1e131071,'.repeat(100)}1]`
     const push = (ids: string[], payloads: string[]) =>
-      stage.query('SELECT lockstep.enqueue_many($1, $2, $3::jsonb[], NULL, NULL, NULL)', [
-        board.queue.name,
+      env.query('SELECT lockstep.enqueue_many($1, $2, $3::jsonb[], NULL, NULL, NULL)', [
+        testQueue.queue.name,
         ids,
         payloads,
       ])
     const refusal =
       'jobs[2].payload must be at most 8 MiB, or 12 MiB with its numbers written out: store large data elsewhere'
     await expect(push(['a', 'b', 'c', 'd'], ['1', '2', large, '4'])).rejects.toThrow(refusal)
-    expect(await board.countJobs()).toBe(0)
+    expect(await testQueue.countJobs()).toBe(0)
     await push(['a', 'c'], ['1', '1e131071'])
     await expect(push(['d', 'a', 'c'], ['4', '2', large])).rejects.toThrow(refusal)
     expect(
-      await stage.query('SELECT FROM lockstep.payloads WHERE queue_id = $1', [board.queueId]),
+      await env.query('SELECT FROM lockstep.payloads WHERE queue_id = $1', [testQueue.queueId]),
     ).toHaveLength(2)
   })
 
   test('returns how many were given, and takes defaults for what is short', async () => {
     expect(await many(['b', 'a', 'b'], [4])).toEqual([{ enqueue_many: 3 }])
-    expect(await board.job('b')).toMatchObject({ lane: 4 })
-    expect(await board.job('a')).toMatchObject({ lane: 0 })
+    expect(await testQueue.job('b')).toMatchObject({ lane: 4 })
+    expect(await testQueue.job('a')).toMatchObject({ lane: 0 })
   })
 })
 
 describe('R1 a queue that is unknown', () => {
   test('is a clear error', async () => {
-    const error = await stage.query(`SELECT lockstep.enqueue('ordesr', 'a')`).catch((e) => e)
+    const error = await env.query(`SELECT lockstep.enqueue('ordesr', 'a')`).catch((e) => e)
     expect(error).toMatchObject({
       name: 'DatabaseError',
       code: 'LOCKSTEP_UNKNOWN_QUEUE',
@@ -172,18 +176,18 @@ describe('R1 a queue that is unknown', () => {
   })
 
   test.each(['', 'x'.repeat(300), null])('is an error too where its name is no name: %s', async (name) => {
-    await expect(stage.query(`SELECT lockstep.enqueue($1, 'a')`, [name])).rejects.toMatchObject({
+    await expect(env.query(`SELECT lockstep.enqueue($1, 'a')`, [name])).rejects.toMatchObject({
       code: 'LOCKSTEP_UNKNOWN_QUEUE',
     })
   })
 
   test('can be created from SQL, once, with a name and shards in their bounds', async () => {
     const create = async (name: string, shards: number) =>
-      (await stage.query<{ id: number }>('SELECT lockstep.create_queue($1, $2) AS id', [name, shards]))[0]!.id
+      (await env.query<{ id: number }>('SELECT lockstep.create_queue($1, $2) AS id', [name, shards]))[0]!.id
     const ids = await Promise.all(Array.from({ length: 8 }, () => create('from SQL', 3)))
     expect(new Set(ids).size).toBe(1)
     expect(await create('from SQL', 4)).toBe(ids[0])
-    await stage.query(`SELECT lockstep.enqueue('from SQL', 'a')`)
+    await env.query(`SELECT lockstep.enqueue('from SQL', 'a')`)
     for (const [name, shards] of [
       ['', 1],
       ['é'.repeat(128), 1],

@@ -5,45 +5,45 @@ import type { EnqueueTransaction } from '../../src/enqueue/transaction.ts'
 import type { NewJob } from '../../src/job.ts'
 import { Lockstep } from '../../src/lockstep.ts'
 import { freePort } from '../../src/postgres/embedded.ts'
-import { type Board, openStage, poolOn, type Stage } from '../support/rounds.ts'
+import { openStore, poolOn, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 
 /** One statement's worth, and more. */
 const COUNTS = [1, 2_500]
 
-let stage: Stage
-let board: Board
+let env: StoreEnvironment
+let testQueue: TestQueue
 /** Of the application's; one connection, which whoever is first gets. */
 let pool: pg.Pool
 let db: Kysely<unknown>
 const undo: (() => unknown)[] = []
 
 beforeAll(async () => {
-  stage = await openStage()
-  pool = poolOn(stage.connectionString, { max: 1 })
+  env = await openStore()
+  pool = poolOn(env.connectionString, { max: 1 })
   db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
 })
 afterAll(async () => {
   await db?.destroy()
-  await stage?.close()
+  await env?.close()
 })
 beforeEach(async () => {
-  board = await stage.queue()
+  testQueue = await env.queue()
 })
 afterEach(async () => {
   for (const step of undo.splice(0).reverse()) await step()
-  await stage.endSessions()
+  await env.endSessions()
 })
 
 const jobs = (count: number): NewJob[] => Array.from({ length: count }, (_, i) => ({ id: `${i}` }))
 const enqueue = (count: number, tx: unknown) =>
-  stage.lockstep.enqueue(board.queue, jobs(count), { tx: tx as EnqueueTransaction })
+  env.lockstep.enqueue(testQueue.queue, jobs(count), { tx: tx as EnqueueTransaction })
 
 async function isRefused(pushed: Promise<unknown>, message: RegExp): Promise<void> {
   await expect(pushed).rejects.toMatchObject({
     code: 'LOCKSTEP_BAD_TRANSACTION',
     message: expect.stringMatching(message),
   })
-  expect(await board.countJobs()).toBe(0)
+  expect(await testQueue.countJobs()).toBe(0)
 }
 
 /** Anything that only has `query`, as an adapter to another library is. */
@@ -68,7 +68,7 @@ describe.each(COUNTS)('P4 %i jobs are not pushed as a part of what is in no tran
       enqueue(count, undefined),
       /^`tx` is undefined: pass the transaction, or leave the key out/,
     )
-    expect(await stage.lockstep.enqueue(board.queue, jobs(count), {})).toBe(count)
+    expect(await env.lockstep.enqueue(testQueue.queue, jobs(count), {})).toBe(count)
   })
 
   test('a pool', async () => {
@@ -78,8 +78,8 @@ describe.each(COUNTS)('P4 %i jobs are not pushed as a part of what is in no tran
   test('a client that was never connected, or could not be', async () => {
     const problem = /^`tx` is a pg client that is not connected: await its connect\(\) first/
     const port = await freePort()
-    const client = new pg.Client({ connectionString: stage.connectionString, host: '127.0.0.1', port })
-    await isRefused(enqueue(count, new pg.Client(stage.connectionString)), problem)
+    const client = new pg.Client({ connectionString: env.connectionString, host: '127.0.0.1', port })
+    await isRefused(enqueue(count, new pg.Client(env.connectionString)), problem)
     const unreached = new pg.Client({ host: '127.0.0.1', port })
     unreached.on('error', () => {})
     await expect(unreached.connect()).rejects.toThrow('ECONNREFUSED')
@@ -88,7 +88,7 @@ describe.each(COUNTS)('P4 %i jobs are not pushed as a part of what is in no tran
   })
 
   test('a client that was ended', async () => {
-    const tx = await stage.transaction()
+    const tx = await env.transaction()
     await tx.end()
     await isRefused(enqueue(count, tx), /^`tx` is a pg client that has been ended/)
   })
@@ -98,7 +98,7 @@ describe.each(COUNTS)('P4 %i jobs are not pushed as a part of what is in no tran
     ['has committed it', ['BEGIN', 'COMMIT']],
     ['has rolled it back', ['BEGIN', 'SELECT 1 / 0', 'ROLLBACK']],
   ])('a client that %s', async (_name, statements) => {
-    const tx = await stage.session()
+    const tx = await env.session()
     for (const text of statements) await tx.query(text).catch(() => {})
     await isRefused(enqueue(count, tx), /^`tx` is a pg client that is in no transaction: .* BEGIN on it/)
   })
@@ -120,7 +120,7 @@ describe.each(COUNTS)('P4 %i jobs are not pushed as a part of what is in no tran
     ['has committed it', ['BEGIN', 'COMMIT']],
     ['has rolled it back', ['BEGIN', 'CREATE TEMPORARY TABLE mine ()', 'ROLLBACK']],
   ])('another library’s, which %s', async (_name, statements) => {
-    const client = await stage.session()
+    const client = await env.session()
     for (const text of statements) await client.query(text)
     await isRefused(enqueue(count, adapted(client)), /^`tx`, an object, is in no transaction/)
     await isRefused(enqueue(count, new DataSource()), /^`tx`, a DataSource, is in no transaction/)
@@ -155,7 +155,7 @@ describe.each(COUNTS)('P4 %i jobs are not pushed as a part of what is in no tran
 
   test('a transaction that is READ ONLY', async () => {
     for (const begin of ['BEGIN READ ONLY', 'BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE']) {
-      const tx = await stage.transaction(begin)
+      const tx = await env.transaction(begin)
       await isRefused(enqueue(count, tx), /the transaction is READ ONLY; Begin it with: BEGIN READ WRITE/)
     }
     const pushed = db
@@ -168,9 +168,9 @@ describe.each(COUNTS)('P4 %i jobs are not pushed as a part of what is in no tran
 
 describe.each(COUNTS)('P4 %i jobs are pushed as a part of', (count) => {
   const isPartOf = async (tx: { query(text: string): Promise<unknown> }) => {
-    expect(await board.countJobs()).toBe(0)
+    expect(await testQueue.countJobs()).toBe(0)
     await tx.query('COMMIT')
-    expect(await board.countJobs()).toBe(count)
+    expect(await testQueue.countJobs()).toBe(count)
   }
 
   test.each([
@@ -186,13 +186,13 @@ describe.each(COUNTS)('P4 %i jobs are pushed as a part of', (count) => {
       await tx.query(begin)
       expect(await enqueue(count, wrap(tx))).toBe(count)
       await isPartOf(tx)
-      await stage.query('DELETE FROM lockstep.jobs')
+      await env.query('DELETE FROM lockstep.jobs')
       undo.splice(0).map((step) => step())
     }
   })
 
   test('a transaction whose BEGIN was not awaited', async () => {
-    const tx = await stage.session()
+    const tx = await env.session()
     const begun = tx.query('BEGIN')
     expect(await enqueue(count, tx)).toBe(count)
     await begun
@@ -200,7 +200,7 @@ describe.each(COUNTS)('P4 %i jobs are pushed as a part of', (count) => {
   })
 
   test('a client’s that is still connecting', async () => {
-    const tx = new pg.Client(stage.connectionString)
+    const tx = new pg.Client(env.connectionString)
     undo.push(() => tx.end())
     const [connected, begun] = [tx.connect(), tx.query('BEGIN')]
     expect(await enqueue(count, tx)).toBe(count)
@@ -209,7 +209,7 @@ describe.each(COUNTS)('P4 %i jobs are pushed as a part of', (count) => {
   })
 
   test('a transaction of a library that puts each statement into a savepoint', async () => {
-    const client = await stage.transaction()
+    const client = await env.transaction()
     const query = async (text: string, values?: unknown[]) => {
       await client.query('SAVEPOINT driver')
       const result = await client.query(text, values)
@@ -223,37 +223,37 @@ describe.each(COUNTS)('P4 %i jobs are pushed as a part of', (count) => {
   })
 
   test('a transaction of a client that names and prepares its statements', async () => {
-    const client = await stage.transaction()
+    const client = await env.transaction()
     const query = (text: string, values?: unknown[]) =>
       values?.length ? client.query({ name: text.slice(0, 60), text, values }) : client.query(text)
     expect(await enqueue(count, { query })).toBe(count)
-    expect(await stage.lockstep.enqueue(board.queue, jobs(count), { tx: { query } })).toBe(count)
+    expect(await env.lockstep.enqueue(testQueue.queue, jobs(count), { tx: { query } })).toBe(count)
     await client.query('COMMIT')
-    expect(await board.countPayloads()).toBe(count)
+    expect(await testQueue.countPayloads()).toBe(count)
     await isRefused(
-      enqueue(count, { query }).finally(() => stage.query('DELETE FROM lockstep.jobs')),
+      enqueue(count, { query }).finally(() => env.query('DELETE FROM lockstep.jobs')),
       /no transaction/,
     )
   })
 
   test('a Kysely transaction, also in a savepoint', async () => {
     await db.transaction().execute((tx) => enqueue(count, tx))
-    expect(await board.countJobs()).toBe(count)
+    expect(await testQueue.countJobs()).toBe(count)
     const tx = await db.startTransaction().execute()
     const inner = await tx.savepoint('mine').execute()
-    await stage.lockstep.enqueue(board.queue, { id: 'undone' }, { tx: inner })
+    await env.lockstep.enqueue(testQueue.queue, { id: 'undone' }, { tx: inner })
     await inner.rollbackToSavepoint('mine').execute()
-    await stage.lockstep.enqueue(board.queue, { id: 'kept' }, { tx })
+    await env.lockstep.enqueue(testQueue.queue, { id: 'kept' }, { tx })
     await tx.commit().execute()
-    expect(await board.countJobs()).toBe(count + 1)
+    expect(await testQueue.countJobs()).toBe(count + 1)
   })
 
   test('a transaction that is the first to use its queue', async () => {
-    const queue = { ...board.queue, name: `new ${count}` }
-    const tx = await stage.transaction()
-    expect(await stage.lockstepAnew().enqueue(queue, jobs(count), { tx })).toBe(count)
+    const queue = { ...testQueue.queue, name: `new ${count}` }
+    const tx = await env.transaction()
+    expect(await env.lockstepAnew().enqueue(queue, jobs(count), { tx })).toBe(count)
     await tx.query('COMMIT')
-    const rows = await stage.query('SELECT FROM lockstep.waiting WHERE queue = $1', [queue.name])
+    const rows = await env.query('SELECT FROM lockstep.waiting WHERE queue = $1', [queue.name])
     expect(rows).toHaveLength(count)
   })
 })
@@ -261,7 +261,7 @@ describe.each(COUNTS)('P4 %i jobs are pushed as a part of', (count) => {
 test.each(COUNTS)(
   'P4 %i jobs: whether there is a transaction is known in any language of the server',
   async (count) => {
-    const other = await openStage()
+    const other = await openStore()
     undo.push(() => other.close())
     // What is expected in English is not what the server says, as on one that speaks another language.
     const bodies = await other.query<{ text: string }>(
@@ -271,7 +271,7 @@ test.each(COUNTS)(
     expect(bodies).toHaveLength(2)
     for (const { text } of bodies)
       await other.query(text.replaceAll('invalid transaction termination', 'ungültiges Transaktionsende'))
-    const push = (tx: pg.Client) => other.lockstep.enqueue(board.queue, jobs(count), { tx: adapted(tx) })
+    const push = (tx: pg.Client) => other.lockstep.enqueue(testQueue.queue, jobs(count), { tx: adapted(tx) })
     await expect(push(await other.session())).rejects.toMatchObject({ code: 'LOCKSTEP_BAD_TRANSACTION' })
     expect(await other.query('SELECT FROM lockstep.jobs')).toEqual([])
     expect(await push(await other.transaction())).toBe(count)
@@ -279,30 +279,30 @@ test.each(COUNTS)(
 )
 
 test('a push in a transaction asks the server once', async () => {
-  const client = await stage.transaction()
+  const client = await env.transaction()
   const statements: string[] = []
   const query = (text: string, values?: unknown[]) => {
     statements.push(text)
     return client.query(text, values)
   }
   // Where its own database is, and whether the queue is there, it asks another once.
-  await stage.lockstep.enqueue(board.queue, { id: 'first' }, { tx: client })
-  await stage.lockstep.enqueue(board.queue, jobs(1), { tx: { query } })
-  await stage.lockstep.enqueue(board.queue, jobs(1_000), { tx: { query } })
+  await env.lockstep.enqueue(testQueue.queue, { id: 'first' }, { tx: client })
+  await env.lockstep.enqueue(testQueue.queue, jobs(1), { tx: { query } })
+  await env.lockstep.enqueue(testQueue.queue, jobs(1_000), { tx: { query } })
   expect(statements).toHaveLength(2)
 })
 
 describe('P4 a queue that is new, where the pool has no connection to spare,', () => {
   test('is not created outside of a transaction either', async () => {
-    const own = poolOn(stage.connectionString, { max: 1 })
+    const own = poolOn(env.connectionString, { max: 1 })
     const client = await own.connect()
     undo.push(
       () => own.end(),
       () => client.release(),
     )
     const lockstep = new Lockstep({ pool: own })
-    const pushed = lockstep.enqueue({ ...board.queue, name: 'never' }, jobs(1), { tx: adapted(client) })
+    const pushed = lockstep.enqueue({ ...testQueue.queue, name: 'never' }, jobs(1), { tx: adapted(client) })
     await expect(pushed).rejects.toMatchObject({ code: 'LOCKSTEP_BAD_TRANSACTION' })
-    expect(await stage.query(`SELECT FROM lockstep.queues WHERE name = 'never'`)).toEqual([])
+    expect(await env.query(`SELECT FROM lockstep.queues WHERE name = 'never'`)).toEqual([])
   })
 })

@@ -2,33 +2,33 @@ import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Queue } from '../../src/index.ts'
 import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
-import { eventually, Workshop } from '../support/workshop.ts'
+import { eventually, WorkerEnvironment } from '../support/worker-environment.ts'
 
-const shop = new Workshop()
+const env = new WorkerEnvironment()
 let server: EmbeddedServer
 let performed: string[] = []
 
 beforeAll(async () => {
   server = await startEmbeddedPostgres({ settings: { fsync: 'off', max_prepared_transactions: '5' } })
-  await shop.open({ connectionString: server.connectionString, drop: async () => {} })
+  await env.open({ connectionString: server.connectionString, drop: async () => {} })
 })
 afterEach(async () => {
-  await shop.tidy()
+  await env.tidy()
   performed = []
 })
 afterAll(async () => {
-  await shop.close()
+  await env.close()
   await server?.stop()
 })
 
 const recording = () =>
-  shop.queue({ batchSize: 10_000, perform: (batch) => void performed.push(...batch.keys()) })
+  env.queue({ batchSize: 10_000, perform: (batch) => void performed.push(...batch.keys()) })
 
 /** A queue whose worker waits to be told. */
 async function idle(poll = 50): Promise<Queue> {
   const queue = recording()
-  await shop.work({ queues: [queue], poll })
-  await shop.idle(queue)
+  await env.work({ queues: [queue], poll })
+  await env.idle(queue)
   return queue
 }
 
@@ -47,11 +47,11 @@ const inSql = (name: string) => async (tx: pg.Client, queue: Queue, count: numbe
 describe('P4 a transaction that is to be prepared (two-phase commit)', () => {
   test.each([1, 2_500])('can’t be where a worker idles: it would be told of %i jobs', async (count) => {
     const queue = await idle(60_000)
-    const tx = await shop.session()
+    const tx = await env.session()
     await tx.query('BEGIN')
-    await shop.lockstep.enqueue(queue, jobs(count), { tx })
+    await env.lockstep.enqueue(queue, jobs(count), { tx })
     await expect(tx.query(`PREPARE TRANSACTION 'told'`)).rejects.toThrow(refused)
-    expect(await shop.jobs(queue)).toBe(0)
+    expect(await env.jobs(queue)).toBe(0)
   })
 
   test.each([
@@ -61,47 +61,47 @@ describe('P4 a transaction that is to be prepared (two-phase commit)', () => {
     ['enqueue_many in SQL, after SET LOCAL lockstep.wake', 1_000, inSql('enqueue_many')],
   ])('can be with %s, and %i jobs are performed once it commits', async (_name, count, push) => {
     const queue = await idle()
-    const tx = await shop.session()
+    const tx = await env.session()
     await tx.query('BEGIN')
     await push(tx, queue, count)
     await tx.query(`PREPARE TRANSACTION 'quiet'`)
-    expect(await shop.jobs(queue)).toBe(0)
+    expect(await env.jobs(queue)).toBe(0)
     expect(performed).toEqual([])
-    await shop.sql(`COMMIT PREPARED 'quiet'`)
+    await env.sql(`COMMIT PREPARED 'quiet'`)
     await eventually(() => expect(performed).toHaveLength(count))
   })
 
   test('leaves nothing when it is rolled back', async () => {
     const queue = await idle()
-    const tx = await shop.session()
+    const tx = await env.session()
     await tx.query('BEGIN')
     await withoutWake(tx, queue, 3)
     await tx.query(`PREPARE TRANSACTION 'undone'`)
-    await shop.sql(`ROLLBACK PREPARED 'undone'`)
-    expect(await shop.jobs(queue)).toBe(0)
+    await env.sql(`ROLLBACK PREPARED 'undone'`)
+    expect(await env.jobs(queue)).toBe(0)
   })
 
   test('can be where no worker idles: the look for one leaves no lock behind', async () => {
     const queue = recording()
-    const tx = await shop.session()
+    const tx = await env.session()
     await tx.query('BEGIN')
-    await shop.lockstep.enqueue(queue, jobs(1), { tx })
-    await shop.lockstep.enqueue(queue, jobs(2_500), { tx })
+    await env.lockstep.enqueue(queue, jobs(1), { tx })
+    await env.lockstep.enqueue(queue, jobs(2_500), { tx })
     await tx.query(`PREPARE TRANSACTION 'unheard'`)
-    await shop.sql(`COMMIT PREPARED 'unheard'`)
-    expect(await shop.jobs(queue)).toBe(2_500)
+    await env.sql(`COMMIT PREPARED 'unheard'`)
+    expect(await env.jobs(queue)).toBe(2_500)
   })
 })
 
 async function withoutWake(tx: pg.Client, queue: Queue, count: number): Promise<void> {
-  await shop.lockstep.enqueue(queue, jobs(count), { tx, wake: false })
+  await env.lockstep.enqueue(queue, jobs(count), { tx, wake: false })
 }
 
 test.each([
   [{ wake: false }, '`wake: false` needs `tx`'],
   [{ wake: 0 }, 'wake must be true or false, not 0'],
 ])('%j is no option of enqueue without a transaction', async (options, message) => {
-  const pushed = shop.lockstep.enqueue(recording(), { id: 'a' }, options as never)
+  const pushed = env.lockstep.enqueue(recording(), { id: 'a' }, options as never)
   await expect(pushed).rejects.toMatchObject({
     code: 'LOCKSTEP_BAD_OPTION',
     message: expect.stringContaining(message),

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { JobError } from '../../src/errors.ts'
-import { type Board, openStage, type Stage } from '../support/rounds.ts'
+import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 
-let stage: Stage
-let board: Board
+let env: StoreEnvironment
+let testQueue: TestQueue
 
 beforeAll(async () => {
-  stage = await openStage()
+  env = await openStore()
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 beforeEach(async () => {
-  board = await stage.queue()
+  testQueue = await env.queue()
 })
 
 const circular: { self?: unknown } = {}
@@ -58,53 +58,53 @@ const BAD: [string, string, object, RegExp][] = [
 describe('R1 a bad job is rejected by index and field, and nothing of its call is stored', () => {
   test.each(BAD)('%s', async (name, field, bad, problem) => {
     const job = field === 'id' ? bad : { id: 'bad', ...bad }
-    const error = await board.push({ id: 'a' }, { id: 'b' }, job as never, { id: 'c' }).catch((e) => e)
+    const error = await testQueue.push({ id: 'a' }, { id: 'b' }, job as never, { id: 'c' }).catch((e) => e)
     expect(error, name).toBeInstanceOf(JobError)
     expect(error).toMatchObject({ code: 'LOCKSTEP_BAD_JOB', index: 2, field })
     expect(error.message).toMatch(
       new RegExp(`^jobs\\[2\\]\\.${field} ${problem.source.replace(/^/, '.*')}`, 's'),
     )
     expect(error.message.length).toBeLessThan(250)
-    expect(await board.countJobs()).toBe(0)
+    expect(await testQueue.countJobs()).toBe(0)
   })
 
   test.each([[null], [undefined], ['text'], [7]])('a job that is no object: %s', async (job) => {
-    await expect(board.push({ id: 'a' }, job as never)).rejects.toThrow(
+    await expect(testQueue.push({ id: 'a' }, job as never)).rejects.toThrow(
       'jobs[1].id is missing: a job is an object',
     )
-    await expect(stage.lockstep.enqueue(board.queue, job as never)).rejects.toThrow('jobs[0].id is missing')
-    expect(await board.countJobs()).toBe(0)
+    await expect(env.lockstep.enqueue(testQueue.queue, job as never)).rejects.toThrow('jobs[0].id is missing')
+    expect(await testQueue.countJobs()).toBe(0)
   })
 
   test('the first of several', async () => {
     const jobs = [{ id: 'a' }, { id: '', lane: -1 }, { id: '' }]
-    await expect(board.push(...jobs)).rejects.toMatchObject({ index: 1, field: 'id' })
+    await expect(testQueue.push(...jobs)).rejects.toMatchObject({ index: 1, field: 'id' })
   })
 
   test('what only the server finds out: the index is the caller’s, though jobs are sent in another order', async () => {
-    const [row] = await stage.query<{ text: string }>(
+    const [row] = await env.query<{ text: string }>(
       `SELECT pg_get_functiondef('lockstep.problem_of'::regproc) AS text`,
     )
     const refusal = `WHEN _id = 'A refused' THEN 'perform_in is not to its liking' WHEN (_lane`
-    await stage.query(row!.text.replace('WHEN (_lane', refusal))
+    await env.query(row!.text.replace('WHEN (_lane', refusal))
     const jobs = [{ id: 'b' }, { id: 'c' }, { id: 'A refused' }, { id: 'A' }]
-    const error = await board.push(...jobs).catch((e) => e)
+    const error = await testQueue.push(...jobs).catch((e) => e)
     expect(error).toBeInstanceOf(JobError)
     expect(error).toMatchObject({
       index: 2,
       field: 'performIn',
       message: 'jobs[2].performIn is not to its liking',
     })
-    expect(await board.countJobs()).toBe(0)
+    expect(await testQueue.countJobs()).toBe(0)
   })
 
   test('numbers that unfold beyond the limit, which the server finds out too', async () => {
     const payload = new Array(45_000).fill(1e300)
     expect(JSON.stringify(payload).length).toBeLessThan(400_000)
     const pushes = [
-      board.push({ id: 'b' }, { id: 'a', payload }),
-      board.push({ id: 'a', payload }),
-      board.push({ id: 'c' }),
+      testQueue.push({ id: 'b' }, { id: 'a', payload }),
+      testQueue.push({ id: 'a', payload }),
+      testQueue.push({ id: 'c' }),
     ]
     const limit = /must be at most 8 MiB, or 12 MiB with its numbers written out: store large data elsewhere/
     expect(await Promise.allSettled(pushes)).toMatchObject([
@@ -126,13 +126,13 @@ describe('R1 a bad job is rejected by index and field, and nothing of its call i
       },
       { status: 'fulfilled' },
     ])
-    expect(await board.countJobs()).toBe(1)
+    expect(await testQueue.countJobs()).toBe(1)
   })
 
   test('an unknown option, and what is no queue', async () => {
-    const { lockstep } = stage
+    const { lockstep } = env
     const options = { transaction: 1 } as never
-    await expect(lockstep.enqueue(board.queue, { id: 'a' }, options)).rejects.toMatchObject({
+    await expect(lockstep.enqueue(testQueue.queue, { id: 'a' }, options)).rejects.toMatchObject({
       code: 'LOCKSTEP_BAD_OPTION',
       message: 'enqueue: unknown option `transaction`, known are tx, wake',
     })
@@ -156,7 +156,7 @@ describe('R1 what looks bad and is fine', () => {
     ['a million small numbers: more than 8 MiB as jsonb', new Array(1_000_000).fill(0)],
     ['numbers that unfold to 12 MB', new Array(40_000).fill(1e300)],
   ])('%s', async (_name, payload) => {
-    await board.push({ id: 'a', payload })
-    expect((await (await board.player()).take()).payloads).toEqual([payload])
+    await testQueue.push({ id: 'a', payload })
+    expect((await (await testQueue.claimer()).take()).payloads).toEqual([payload])
   })
 })

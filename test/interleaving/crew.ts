@@ -1,4 +1,4 @@
-import type { Stage } from '../support/rounds.ts'
+import type { StoreEnvironment } from '../support/store-environment.ts'
 import type { Decision } from './schedules.ts'
 import { Keeper, Stepper, type Work } from './stepper.ts'
 
@@ -22,18 +22,18 @@ export interface Way {
 /** Sessions of which one at a time goes a step. */
 export class Crew {
   readonly #steppers: readonly Stepper[]
-  readonly #stage: Stage
+  readonly #env: StoreEnvironment
 
-  private constructor(stage: Stage, steppers: readonly Stepper[]) {
-    this.#stage = stage
+  private constructor(env: StoreEnvironment, steppers: readonly Stepper[]) {
+    this.#env = env
     this.#steppers = steppers
   }
 
-  static async open(stage: Stage, size: number): Promise<Crew> {
-    const keeper = new Keeper(await stage.session())
+  static async open(env: StoreEnvironment, size: number): Promise<Crew> {
+    const keeper = new Keeper(await env.session())
     const steppers: Stepper[] = []
-    for (const name of ['A', 'B', 'C'].slice(0, size)) steppers.push(await Stepper.open(stage, name, keeper))
-    return new Crew(stage, steppers)
+    for (const name of ['A', 'B', 'C'].slice(0, size)) steppers.push(await Stepper.open(env, name, keeper))
+    return new Crew(env, steppers)
   }
 
   /** Whose turn it is says `beginning`; after that each goes on until it has ended or waits for another. */
@@ -79,7 +79,7 @@ export class Crew {
   }
 
   async #wait(pids: readonly number[]): Promise<boolean> {
-    const [row] = await this.#stage.query<{ waiting: number }>('SELECT lockstep.waiting($1)', [pids])
+    const [row] = await this.#env.query<{ waiting: number }>('SELECT lockstep.waiting($1)', [pids])
     return row!.waiting === pids.length
   }
 }

@@ -4,7 +4,7 @@ import { actOnWaiting, type JobAction } from '../../src/store/jobs.ts'
 import { listDead, requeueDead } from '../../src/store/morgue.ts'
 import { push as store } from '../../src/store/push.ts'
 import { complete, fail } from '../../src/store/settle.ts'
-import type { Board, Player } from '../support/rounds.ts'
+import type { Claimer, TestQueue } from '../support/store-environment.ts'
 import { bounds, type Ground, openGround } from './ground.ts'
 import { type Operation, pushNew } from './operations.ts'
 import { PAST, push, type Scene } from './scenes.ts'
@@ -21,33 +21,33 @@ afterAll(() => ground?.close())
 /** Something done to several ids, in the order given. */
 interface Bulk {
   readonly name: string
-  act(board: Board, session: pg.Client, ids: readonly string[], player: Player): Promise<unknown>
+  act(testQueue: TestQueue, session: pg.Client, ids: readonly string[], claimer: Claimer): Promise<unknown>
 }
 
 const pushing: Bulk = {
   name: 'a push',
-  act: ({ stage, queue }, session, ids) => {
+  act: ({ env, queue }, session, ids) => {
     const jobs = ids.map((id) => ({ id, payload: '"n"', score: 1, performIn: new Date(PAST), lane: 0 }))
-    return store(stage.database, queue.name, jobs, session)
+    return store(env.database, queue.name, jobs, session)
   },
 }
 
 const requeueing: Bulk = {
   name: 'a requeue',
-  async act({ stage, queueId }, session, ids) {
+  async act({ env, queueId }, session, ids) {
     const span = { after: undefined, lastId: 'z', limit: 10 }
-    const dead = await listDead(stage.database, session, queueId, {}, span, false)
+    const dead = await listDead(env.database, session, queueId, {}, span, false)
     const ordered = ids.flatMap((id) => dead.filter((key) => key.id === id))
-    return requeueDead(stage.database, session, queueId, ordered)
+    return requeueDead(env.database, session, queueId, ordered)
   },
 }
 
 function acting(name: string, action: JobAction, next: boolean): Bulk {
   return {
     name,
-    act({ stage, queueId }, session, ids) {
+    act({ env, queueId }, session, ids) {
       const entries = ids.map((id) => ({ id, next }))
-      return actOnWaiting(stage.database, session, action, queueId, entries)
+      return actOnWaiting(env.database, session, action, queueId, entries)
     },
   }
 }
@@ -55,13 +55,13 @@ function acting(name: string, action: JobAction, next: boolean): Bulk {
 function ending(name: string, end: typeof complete): Bulk {
   return {
     name,
-    act: async (board, session, ids, { processId }) => {
-      const rows = await board.stage.query<{ id: string; fence: number }>(
+    act: async (testQueue, session, ids, { processId }) => {
+      const rows = await testQueue.env.query<{ id: string; fence: number }>(
         'SELECT id, fence FROM lockstep.jobs WHERE queue_id = $1',
-        [board.queueId],
+        [testQueue.queueId],
       )
       const rounds = ids.map((id) => ({ ...rows.find((row) => row.id === id)!, cut: undefined }) as never)
-      return end(board.stage.database, { processId, queueId: board.queueId, tx: session }, rounds)
+      return end(testQueue.env.database, { processId, queueId: testQueue.queueId, tx: session }, rounds)
     },
   }
 }
@@ -100,19 +100,20 @@ const PAIRS = BULKS.flatMap(([state, bulks]) =>
  */
 describe('P4 the same ids in opposite order can’t deadlock', () => {
   test.each(PAIRS)('%s and %s of ids that are %s', async (_one, _other, state, one, other) => {
-    const { theatre, crews } = ground
-    const { board, players } = await theatre.set({ name: '' })
-    await pushing.act(board, theatre.stage.database.pool as never, IDS, players.P)
-    if (state.startsWith('in work')) expect((await players.P.claim({ batchSize: 3 })).rounds).toHaveLength(3)
+    const { sceneBuilder, crews } = ground
+    const { testQueue, claimers } = await sceneBuilder.set({ name: '' })
+    await pushing.act(testQueue, sceneBuilder.env.database.pool as never, IDS, claimers.P)
+    if (state.startsWith('in work')) expect((await claimers.P.claim({ batchSize: 3 })).rounds).toHaveLength(3)
     if (state.endsWith('pushed again'))
-      await pushing.act(board, theatre.stage.database.pool as never, IDS, players.P)
-    if (state === 'dead') await ACTS[2]!.act(board, theatre.stage.database.pool as never, IDS, players.P)
+      await pushing.act(testQueue, sceneBuilder.env.database.pool as never, IDS, claimers.P)
+    if (state === 'dead')
+      await ACTS[2]!.act(testQueue, sceneBuilder.env.database.pool as never, IDS, claimers.P)
 
     const orders = [IDS, IDS.toReversed()]
     const parts = [one, other].map(({ act }, place) => ({
-      work: async (session: pg.Client) => `${await act(board, session, orders[place]!, players.P)}`,
+      work: async (session: pg.Client) => `${await act(testQueue, session, orders[place]!, claimers.P)}`,
     }))
-    const middle = { work: (session: pg.Client) => push(board, 'middle', 1, session, 'm').then(() => '') }
+    const middle = { work: (session: pg.Client) => push(testQueue, 'middle', 1, session, 'm').then(() => '') }
     const { steps, answers } = await crews[0]!.play([...parts, middle], [2, 0])
     expect(steps).toEqual(expect.arrayContaining(['A waits', 'B waits']))
     expect(answers.filter((answer) => answer.startsWith('fails'))).toEqual([])
@@ -127,17 +128,17 @@ describe('P7 in a deadlock with the application', () => {
     name: 'the application’s transaction',
     async act(scene, session) {
       await pushNew.act(scene, session)
-      await push(scene.board, 'n', 1, session, 'b')
+      await push(scene.testQueue, 'n', 1, session, 'b')
       return 'committed'
     },
   }
   const handler: Operation = {
     name: 'the handler’s transaction',
     triedAgainAfter: /^fails: .*lock timeout/,
-    async act({ board, players, round }: Scene, session) {
+    async act({ testQueue, claimers, round }: Scene, session) {
       await session.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT}`)
-      await push(board, 'h', 2, session, 'b')
-      const [exception] = await players.P.completeIn(session, round!)
+      await push(testQueue, 'h', 2, session, 'b')
+      const [exception] = await claimers.P.completeIn(session, round!)
       return exception?.outcome ?? 'gone'
     },
   }
@@ -150,7 +151,7 @@ describe('P7 in a deadlock with the application', () => {
     }
     // What is told of a schedule ends before anybody waits, so that no timeout can upset it.
     expect(
-      await judge(ground.theatre, ground.crews, opposite, { ...bounds(100), switches: 1 }),
+      await judge(ground.sceneBuilder, ground.crews, opposite, { ...bounds(100), switches: 1 }),
     ).toBeGreaterThan(8)
   })
 })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openStage, type Stage } from '../support/rounds.ts'
+import { openStore, type StoreEnvironment } from '../support/store-environment.ts'
 import { gatedQuery, installGates } from './gates.ts'
 import { statementsOf } from './statements.ts'
 
@@ -34,14 +34,14 @@ describe('a body is split into its statements', () => {
 })
 
 describe('the protocol', () => {
-  let stage: Stage
+  let env: StoreEnvironment
   beforeAll(async () => {
-    stage = await openStage()
+    env = await openStore()
   })
-  afterAll(() => stage?.close())
+  afterAll(() => env?.close())
 
   test('has a gate before each statement, and in each that locks rows', async () => {
-    const gates = await installGates(stage)
+    const gates = await installGates(env)
     for (const [name, places] of Object.entries({
       enqueue: ['1', '2', '3', '3 locks', '4'],
       enqueue_many: ['1'],

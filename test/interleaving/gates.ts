@@ -1,4 +1,4 @@
-import type { Stage } from '../support/rounds.ts'
+import type { StoreEnvironment } from '../support/store-environment.ts'
 import { endOfConditions, type Statement, statementsOf } from './statements.ts'
 
 /** The functions that move rows, and those that lock rows for them. */
@@ -62,17 +62,17 @@ const GATE = `
  * there between the statement's snapshot and its locks. Under READ COMMITTED that is all that other sessions can
  * come between. Sessions that did not ask to be stopped pass. Returns the names of the gates.
  */
-export async function installGates(stage: Stage): Promise<string[]> {
-  await stage.query(GATE)
+export async function installGates(env: StoreEnvironment): Promise<string[]> {
+  await env.query(GATE)
   const gates: string[] = []
   for (const name of PROTOCOL) {
-    const [row] = await stage.query<{ text: string; body: string }>(
+    const [row] = await env.query<{ text: string; body: string }>(
       `SELECT pg_get_functiondef(oid) AS text, prosrc AS body FROM pg_proc
        WHERE pronamespace = 'lockstep'::regnamespace AND proname = $1`,
       [name],
     )
     const gated = gatedBody(name, row!.body, gates)
-    await stage.query(row!.text.replace(row!.body, () => gated))
+    await env.query(row!.text.replace(row!.body, () => gated))
   }
   return gates
 }

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openStage } from '../support/rounds.ts'
+import { openStore } from '../support/store-environment.ts'
 import { Crew } from './crew.ts'
 import { installGates } from './gates.ts'
-import { Theatre } from './scenes.ts'
+import { SceneBuilder } from './scenes.ts'
 import { installState } from './state.ts'
 import { type Case, judge } from './verdict.ts'
 
@@ -13,20 +13,20 @@ const TIMEOUT = ALL ? 1_800_000 : 60_000
 
 /** A database whose protocol can be held anywhere, with crews that play beside each other. */
 export interface Ground {
-  readonly theatre: Theatre
+  readonly sceneBuilder: SceneBuilder
   readonly crews: readonly Crew[]
   close(): Promise<void>
 }
 
 /** `sessions` are those of one crew. */
 export async function openGround(crews: number, sessions: number): Promise<Ground> {
-  const stage = await openStage()
-  await installGates(stage)
-  await installState(stage)
-  const theatre = await Theatre.open(stage)
+  const env = await openStore()
+  await installGates(env)
+  await installState(env)
+  const sceneBuilder = await SceneBuilder.open(env)
   const opened: Crew[] = []
-  for (let crew = 0; crew < crews; crew += 1) opened.push(await Crew.open(stage, sessions))
-  return { theatre, crews: opened, close: () => stage.close() }
+  for (let crew = 0; crew < crews; crew += 1) opened.push(await Crew.open(env, sessions))
+  return { sceneBuilder, crews: opened, close: () => env.close() }
 }
 
 /**
@@ -57,7 +57,7 @@ export function testEach(cases: readonly Case[], { crews, sessions, schedules, a
   test.each(cases.map((one) => [one.title, one] as const))(
     '%s: each interleaving ends like one after the other',
     async (_title, one) => {
-      const count = await judge(ground.theatre, ground.crews, one, bounds(schedules))
+      const count = await judge(ground.sceneBuilder, ground.crews, one, bounds(schedules))
       expect(count).toBeGreaterThanOrEqual(atLeast)
     },
     TIMEOUT,

@@ -6,7 +6,7 @@ import { claimWaiting as claimWaitingFor } from '../../src/store/patience.ts'
 import { removeProcess, removeSilent, renewLeases } from '../../src/store/process.ts'
 import { rehome } from '../../src/store/queue.ts'
 import type { Leftover } from '../../src/store/settle.ts'
-import { type Player, shown, through } from '../support/rounds.ts'
+import { type Claimer, shown, through } from '../support/store-environment.ts'
 import { HOUR, ID, PAST, push, type Scene } from './scenes.ts'
 
 /** One thing that somebody does, as the product does it. */
@@ -28,8 +28,8 @@ function pushing(name: string, payload: string, score: number, times = 1, end?: 
   return {
     name,
     end,
-    async act({ board }, session) {
-      await push(board, payload, score, session, ID, times)
+    async act({ testQueue }, session) {
+      await push(testQueue, payload, score, session, ID, times)
       return 'pushed'
     },
   }
@@ -55,7 +55,7 @@ function claiming(name: string, who: 'P' | 'Q' | 'R', inOldShard = false): Opera
     /** It passes over what is locked. The next look finds it. */
     triedAgainAfter: /^nothing$/,
     async act(scene, session) {
-      const { rounds } = await scene.players[who].on(session).claim({ shard: inOldShard ? scene.shard : 0 })
+      const { rounds } = await scene.claimers[who].on(session).claim({ shard: inOldShard ? scene.shard : 0 })
       const [round] = rounds
       if (!round) return 'nothing'
       const { retryCount, crashes, rescued, error } = round
@@ -75,48 +75,48 @@ export const claimWaiting: Operation = {
   /** Nobody is to be had, or not yet: it is for what claims have passed over, and they go on. */
   triedAgainAfter: /^nothing$/,
   async act(scene, session) {
-    const { board, players } = scene
-    const key = { queueId: board.queueId, shard: 0, lane: 0 }
+    const { testQueue, claimers } = scene
+    const key = { queueId: testQueue.queueId, shard: 0, lane: 0 }
     const passed = { key, performIn: PAST * 1_000, maxPayloads: undefined, maxBytes: 1_000 }
-    const [round] = await claimWaitingFor(board.stage.database, session, players.Q.processId, passed)
+    const [round] = await claimWaitingFor(testQueue.env.database, session, claimers.Q.processId, passed)
     return round ? taken(scene, round) : 'nothing'
   },
 }
 
-function ending(name: string, end: (player: Player, scene: Scene) => Promise<Leftover[]>): Operation {
+function ending(name: string, end: (claimer: Claimer, scene: Scene) => Promise<Leftover[]>): Operation {
   return {
     name,
     /** Kept by the worker, and stored later. */
     triedAgainAfter: /^held$/,
     async act(scene, session) {
-      const [exception] = await end(scene.players.P.on(session), scene)
+      const [exception] = await end(scene.claimers.P.on(session), scene)
       return exception?.outcome ?? 'gone'
     },
   }
 }
 
-export const complete = ending('a completion', (player, { round }) => player.complete(round!))
+export const complete = ending('a completion', (claimer, { round }) => claimer.complete(round!))
 /** By a worker that did not get the answer to the first. */
 export const completeAgain: Operation = { ...complete, name: 'the completion sent again' }
 export const completeWaiting: Operation = {
   name: 'a handler’s completion',
-  async act({ players, round }, session) {
-    const [exception] = await players.P.completeIn(session, round!)
+  async act({ claimers, round }, session) {
+    const [exception] = await claimers.P.completeIn(session, round!)
     return exception?.outcome ?? 'gone'
   },
 }
-export const fail = ending('a failure', (player, { round }) => player.fail([round!], -60))
-export const die = ending('a death', (player, { round }) => player.fail([round!], null))
-export const release = ending('a release', (player, { round }) => player.release(round!))
+export const fail = ending('a failure', (claimer, { round }) => claimer.fail([round!], -60))
+export const die = ending('a death', (claimer, { round }) => claimer.fail([round!], null))
+export const release = ending('a release', (claimer, { round }) => claimer.release(round!))
 
 /** One transaction of a walk over waiting jobs. */
 function acting(name: string, action: JobAction): Operation {
   return {
     name,
-    async act({ board: { stage, queueId } }, session) {
+    async act({ testQueue: { env, queueId } }, session) {
       const span = { after: undefined, last: ID, limit: 10 }
-      const { entries } = await lockWaiting(stage.database, session, queueId, { ids: [ID] }, span)
-      return `${await actOnWaiting(stage.database, session, action, queueId, entries)}`
+      const { entries } = await lockWaiting(env.database, session, queueId, { ids: [ID] }, span)
+      return `${await actOnWaiting(env.database, session, action, queueId, entries)}`
     },
   }
 }
@@ -129,17 +129,17 @@ const WHOLE_MORGUE = { after: undefined, lastId: ID, limit: 10 }
 
 export const requeue: Operation = {
   name: 'a requeue',
-  async act({ board: { stage, queueId } }, session) {
-    const dead = await listDead(stage.database, session, queueId, {}, WHOLE_MORGUE, false)
-    return `${await requeueDead(stage.database, session, queueId, dead)}`
+  async act({ testQueue: { env, queueId } }, session) {
+    const dead = await listDead(env.database, session, queueId, {}, WHOLE_MORGUE, false)
+    return `${await requeueDead(env.database, session, queueId, dead)}`
   },
 }
 
 export const deleteFromMorgue: Operation = {
   name: 'a delete from the morgue',
-  async act({ board: { stage, queueId } }, session) {
-    const dead = await listDead(stage.database, session, queueId, {}, WHOLE_MORGUE, true)
-    await deleteDead(stage.database, session, queueId, dead)
+  async act({ testQueue: { env, queueId } }, session) {
+    const dead = await listDead(env.database, session, queueId, {}, WHOLE_MORGUE, true)
+    await deleteDead(env.database, session, queueId, dead)
     return `${dead.length}`
   },
 }
@@ -148,15 +148,15 @@ export const reshard: Operation = {
   name: 'a move to another shard',
   /** It passes over what is locked, and the workers call it until nothing is left. */
   triedAgainAfter: /^0$/,
-  async act({ board: { stage, queueId } }, session) {
-    return `${await rehome(through(session, stage.database), queueId, 10)}`
+  async act({ testQueue: { env, queueId } }, session) {
+    return `${await rehome(through(session, env.database), queueId, 10)}`
   },
 }
 
 export const renew: Operation = {
   name: 'a renewal',
-  async act({ board: { stage }, players }, session) {
-    const renewed = await renewLeases(session, stage.database.schema, [players.P.processId], HOUR)
+  async act({ testQueue: { env }, claimers }, session) {
+    const renewed = await renewLeases(session, env.database.schema, [claimers.P.processId], HOUR)
     return renewed.length ? 'alive' : 'too late'
   },
 }
@@ -164,17 +164,17 @@ export const renew: Operation = {
 /** By one who saw it as it registered, and for its lease since then. */
 export const removal: Operation = {
   name: 'its removal as a silent one',
-  async act({ board: { stage }, players, renewal }, session) {
-    const seen = [{ processId: players.P.processId, renewal: renewal! }]
-    const removed = await removeSilent(through(session, stage.database), seen)
+  async act({ testQueue: { env }, claimers, renewal }, session) {
+    const seen = [{ processId: claimers.P.processId, renewal: renewal! }]
+    const removed = await removeSilent(through(session, env.database), seen)
     return removed.length ? 'removed' : 'heard of, or gone'
   },
 }
 
 export const leave: Operation = {
   name: 'a process’s farewell',
-  async act({ board: { stage }, players }, session) {
-    await removeProcess(session, stage.database.schema, players.P.processId)
+  async act({ testQueue: { env }, claimers }, session) {
+    await removeProcess(session, env.database.schema, claimers.P.processId)
     return 'left'
   },
 }
@@ -186,7 +186,7 @@ export const round: Operation = {
   name: 'another round',
   triedAgainAfter: /^nothing$/,
   async act(scene, session) {
-    const { R } = scene.players
+    const { R } = scene.claimers
     const [round] = (await R.on(session).claim()).rounds
     if (!round) return 'nothing'
     await session.query('COMMIT')

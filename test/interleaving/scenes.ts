@@ -3,7 +3,7 @@ import type { Round } from '../../src/store/claim.ts'
 import { actOnWaiting } from '../../src/store/jobs.ts'
 import { push as store } from '../../src/store/push.ts'
 import { setShards } from '../../src/store/queue.ts'
-import { type Board, Player, type Stage } from '../support/rounds.ts'
+import { Claimer, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 
 /** The job everything is about. */
 export const ID = 'a'
@@ -31,9 +31,9 @@ export interface Setting {
 
 /** A setting come true, in a queue of its own. */
 export interface Scene {
-  readonly board: Board
+  readonly testQueue: TestQueue
   /** P has the job in work, where somebody has; Q and R come and claim. */
-  readonly players: Readonly<Record<'P' | 'Q' | 'R', Player>>
+  readonly claimers: Readonly<Record<'P' | 'Q' | 'R', Claimer>>
   /** What P has. */
   readonly round: Round | undefined
   /** Where the job stands. */
@@ -50,45 +50,45 @@ interface Elsewhere {
 }
 
 /** Sets scenes, with the processes that outlive them. */
-export class Theatre {
-  readonly stage: Stage
+export class SceneBuilder {
+  readonly env: StoreEnvironment
   readonly #lasting: readonly number[]
   /** A number of shards with which the job is not in the first, and where it is then. */
   readonly #elsewhere: Elsewhere
 
-  private constructor(stage: Stage, lasting: readonly number[], elsewhere: Elsewhere) {
-    this.stage = stage
+  private constructor(env: StoreEnvironment, lasting: readonly number[], elsewhere: Elsewhere) {
+    this.env = env
     this.#lasting = lasting
     this.#elsewhere = elsewhere
   }
 
-  static async open(stage: Stage): Promise<Theatre> {
-    const lasting = [await stage.process(LEASE), await stage.process(LEASE), await stage.process(LEASE)]
-    const [row] = await stage.query<{ shards: number; shard: number }>(
+  static async open(env: StoreEnvironment): Promise<SceneBuilder> {
+    const lasting = [await env.process(LEASE), await env.process(LEASE), await env.process(LEASE)]
+    const [row] = await env.query<{ shards: number; shard: number }>(
       `SELECT n AS shards, lockstep.shard_of($1, n) AS shard FROM generate_series(2, 100) n
        WHERE lockstep.shard_of($1, n) > 0 ORDER BY n LIMIT 1`,
       [ID],
     )
-    return new Theatre(stage, lasting, row!)
+    return new SceneBuilder(env, lasting, row!)
   }
 
   async set({ job, mortal, next, dead, stray }: Setting): Promise<Scene> {
-    const { database } = this.stage
-    const board = await this.stage.queue({ shards: stray ? this.#elsewhere.shards : 1 })
+    const { database } = this.env
+    const testQueue = await this.env.queue({ shards: stray ? this.#elsewhere.shards : 1 })
     const [p, q, r] = this.#lasting
-    const player = (processId: number) => new Player(board, processId, database)
-    const P = player(job === 'left' || mortal ? await this.#mortal() : p!)
+    const claimer = (processId: number) => new Claimer(testQueue, processId, database)
+    const P = claimer(job === 'left' || mortal ? await this.#mortal() : p!)
     const shard = stray ? this.#elsewhere.shard : 0
-    if (dead) await bury(board)
-    if (job) await push(board, 'v', 1)
+    if (dead) await bury(testQueue)
+    if (job) await push(testQueue, 'v', 1)
     const { rounds } = job && job !== 'waiting' ? await P.claim({ shard }) : { rounds: [] }
     if (rounds.length === 0 && job && job !== 'waiting') throw new Error('nothing was there to claim')
-    if (next) await push(board, 'w', 3)
-    if (job === 'left') await this.stage.expire(P.processId)
-    if (stray) await setShards(database, board.queueId, 1)
+    if (next) await push(testQueue, 'w', 3)
+    if (job === 'left') await this.env.expire(P.processId)
+    if (stray) await setShards(database, testQueue.queueId, 1)
     return {
-      board,
-      players: { P, Q: player(q!), R: player(r!) },
+      testQueue,
+      claimers: { P, Q: claimer(q!), R: claimer(r!) },
       round: rounds[0],
       shard,
       renewal: mortal ? await this.#renewalOf(P.processId) : undefined,
@@ -97,11 +97,11 @@ export class Theatre {
   }
 
   #mortal(): Promise<number> {
-    return this.stage.process(HOUR)
+    return this.env.process(HOUR)
   }
 
   async #renewalOf(processId: number): Promise<string> {
-    const [row] = await this.stage.query<{ renewal: string }>(
+    const [row] = await this.env.query<{ renewal: string }>(
       'SELECT renewal FROM lockstep.processes WHERE process_id = $1',
       [processId],
     )
@@ -111,7 +111,7 @@ export class Theatre {
 
 /** Pushes a payload of the job, through a transaction where one is given. */
 export function push(
-  { stage, queue }: Board,
+  { env, queue }: TestQueue,
   payload: string,
   score: number,
   tx?: pg.Client,
@@ -119,12 +119,12 @@ export function push(
   times = 1,
 ): Promise<void> {
   const job = { id, payload: JSON.stringify(payload), score, performIn: new Date(PAST), lane: 0 }
-  return store(stage.database, queue.name, Array(times).fill(job), tx)
+  return store(env.database, queue.name, Array(times).fill(job), tx)
 }
 
-async function bury(board: Board): Promise<void> {
-  const { database } = board.stage
-  await push(board, 'v', 2)
-  await push(board, 'd', 5)
-  await actOnWaiting(database, database.pool, 'kill', board.queueId, [{ id: ID, next: false }])
+async function bury(testQueue: TestQueue): Promise<void> {
+  const { database } = testQueue.env
+  await push(testQueue, 'v', 2)
+  await push(testQueue, 'd', 5)
+  await actOnWaiting(database, database.pool, 'kill', testQueue.queueId, [{ id: ID, next: false }])
 }

@@ -6,7 +6,10 @@ export interface Decision {
 }
 
 /** Plays a schedule that begins as told, and then switches no more than it has to. */
-export type Play<T> = (beginning: readonly number[], player: number) => Promise<T & { decisions: Decision[] }>
+export type Play<T> = (
+  beginning: readonly number[],
+  claimer: number,
+) => Promise<T & { decisions: Decision[] }>
 
 export interface Bounds {
   /** How often a session may be interrupted that could have gone on. */
@@ -14,7 +17,7 @@ export interface Bounds {
   /** How many schedules are enough: of those with two switches and more, some then, evenly spread. */
   readonly schedules: number
   /** How many are played at the same time. */
-  readonly players: number
+  readonly claimers: number
 }
 
 /**
@@ -27,7 +30,7 @@ export async function explore<T>(play: Play<T>, bounds: Bounds): Promise<T[][]> 
   let left = bounds.schedules
   const played: T[][] = []
   for (let switches = 0; switches <= bounds.switches && todo.length > 0; switches += 1) {
-    const [done, next] = await playAll(play, switches > 1 ? spread(todo, left) : todo, bounds.players)
+    const [done, next] = await playAll(play, switches > 1 ? spread(todo, left) : todo, bounds.claimers)
     played.push(done)
     left = Math.max(left - done.length, 0)
     todo = next
@@ -36,18 +39,18 @@ export async function explore<T>(play: Play<T>, bounds: Bounds): Promise<T[][]> 
 }
 
 /** Those that begin as told, those of them that branch off without a switch, and where the others begin. */
-async function playAll<T>(play: Play<T>, todo: number[][], players: number): Promise<[T[], number[][]]> {
+async function playAll<T>(play: Play<T>, todo: number[][], claimers: number): Promise<[T[], number[][]]> {
   const done: T[] = []
   const next: number[][] = []
-  const playOn = async (player: number) => {
+  const playOn = async (claimer: number) => {
     for (let beginning = todo.shift(); beginning; beginning = todo.shift()) {
-      const way = await play(beginning, player)
+      const way = await play(beginning, claimer)
       done.push(way)
       for (const { interrupts, turned } of turnings(way.decisions, beginning.length))
         (interrupts ? next : todo).push(turned)
     }
   }
-  await Promise.all(Array.from({ length: players }, (_, player) => playOn(player)))
+  await Promise.all(Array.from({ length: claimers }, (_, claimer) => playOn(claimer)))
   return [done, next]
 }
 

@@ -1,22 +1,22 @@
-import type { Stage } from '../support/rounds.ts'
+import type { StoreEnvironment } from '../support/store-environment.ts'
 import { ID, type Scene } from './scenes.ts'
 
 /**
  * Everything there is of the scene's job, as text: what is equal is written equally. Times are what they were
  * given as, fences and rows of equal payloads are left out: they are what rounds are made of, not what they are.
  */
-export async function stateOf({ board, players }: Scene): Promise<string> {
-  const named = Object.entries(players)
-  const [row] = await board.stage.query<{ state: string }>(
+export async function stateOf({ testQueue, claimers }: Scene): Promise<string> {
+  const named = Object.entries(claimers)
+  const [row] = await testQueue.env.query<{ state: string }>(
     'SELECT lockstep.state_of($1, $2, $3, $4) AS state',
-    [board.queueId, ID, named.map(([, { processId }]) => processId), named.map(([name]) => name)],
+    [testQueue.queueId, ID, named.map(([, { processId }]) => processId), named.map(([name]) => name)],
   )
   return row!.state
 }
 
 /** A function, so that it is planned once and not at each of thousands of schedules. */
-export async function installState(stage: Stage): Promise<void> {
-  await stage.query(`
+export async function installState(env: StoreEnvironment): Promise<void> {
+  await env.query(`
     CREATE FUNCTION lockstep.state_of(_queue_id integer, _id text, _processes integer[], _names text[])
     RETURNS text LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
     BEGIN

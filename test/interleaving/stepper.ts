@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { pidOf, type Stage } from '../support/rounds.ts'
+import { pidOf, type StoreEnvironment } from '../support/store-environment.ts'
 import { gatedQuery } from './gates.ts'
 
 /** Keys of one session, so many that they never reach the next one's. */
@@ -64,8 +64,8 @@ export class Stepper {
   }
 
   /** `keeper` holds the keys of its gates. */
-  static async open(stage: Stage, name: string, keeper: Keeper): Promise<Stepper> {
-    const client = await stage.session()
+  static async open(env: StoreEnvironment, name: string, keeper: Keeper): Promise<Stepper> {
+    const client = await env.session()
     const stepper = new Stepper(name, client, keeper, await pidOf(client))
     await keeper.hold(stepper.#key)
     return stepper

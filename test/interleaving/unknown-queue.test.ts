@@ -2,22 +2,22 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
 import { push } from '../../src/store/push.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
-import { Board, openStage, type Stage, shown, through } from '../support/rounds.ts'
+import { openStore, type StoreEnvironment, shown, TestQueue, through } from '../support/store-environment.ts'
 import { installGates } from './gates.ts'
 import { Keeper, Stepper } from './stepper.ts'
 
-let stage: Stage
+let env: StoreEnvironment
 beforeAll(async () => {
-  stage = await openStage()
-  await installGates(stage)
+  env = await openStore()
+  await installGates(env)
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 
 test('P1 a push that finds no queue, and then one with its job in it, is not lost', async () => {
-  const pusher = await Stepper.open(stage, 'P', new Keeper(await stage.session()))
+  const pusher = await Stepper.open(env, 'P', new Keeper(await env.session()))
   const job = { id: 'a', payload: '"w"', score: 2, performIn: null, lane: 0 }
   await pusher.begin(async (session) => {
-    await push(through(session, stage.database), 'to come', [job], session)
+    await push(through(session, env.database), 'to come', [job], session)
     return 'pushed'
   })
   const goOnTo = async (place: string) => {
@@ -29,11 +29,11 @@ test('P1 a push that finds no queue, and then one with its job in it, is not los
   }
   await goOnTo('enqueue 3')
   const queue = defineQueue('to come', { shards: 1 })
-  const board = new Board(stage, queue, await ensureQueue(stage.database, queue.name, queue.shards))
-  await board.push({ id: 'a', payload: 'v', score: 1 })
+  const testQueue = new TestQueue(env, queue, await ensureQueue(env.database, queue.name, queue.shards))
+  await testQueue.push({ id: 'a', payload: 'v', score: 1 })
   await goOnTo('enqueue 4')
 
-  const worker = await board.player()
+  const worker = await testQueue.claimer()
   const { rounds } = await worker.claim()
   while (!pusher.ended) {
     pusher.step()

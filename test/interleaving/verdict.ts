@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { expect } from 'vitest'
 import type { Crew } from './crew.ts'
 import type { Operation } from './operations.ts'
-import type { Scene, Setting, Theatre } from './scenes.ts'
+import type { Scene, SceneBuilder, Setting } from './scenes.ts'
 import { type Bounds, explore } from './schedules.ts'
 import { stateOf } from './state.ts'
 
@@ -32,21 +32,21 @@ const SHOWN = 3
  * @throws AssertionError with schedules that ended otherwise
  */
 export async function judge(
-  theatre: Theatre,
+  sceneBuilder: SceneBuilder,
   crews: readonly Crew[],
   { setting, operations }: Case,
-  bounds: Omit<Bounds, 'players'>,
+  bounds: Omit<Bounds, 'claimers'>,
 ): Promise<number> {
-  const play = async (beginning: readonly number[], player: number) => {
-    const scene = await theatre.set(setting)
+  const play = async (beginning: readonly number[], claimer: number) => {
+    const scene = await sceneBuilder.set(setting)
     const parts = operations.map(({ act, end }) => ({
       work: (session: pg.Client) => act(scene, session),
       end,
     }))
-    const { decisions, steps, answers } = await crews[player]!.play(parts, beginning)
+    const { decisions, steps, answers } = await crews[claimer]!.play(parts, beginning)
     return { decisions, steps, outcome: await conclude(scene, operations, answers) }
   }
-  const [serial, ...interleaved] = await explore<Ending>(play, { ...bounds, players: crews.length })
+  const [serial, ...interleaved] = await explore<Ending>(play, { ...bounds, claimers: crews.length })
   const allowed = new Set(serial!.map(({ outcome }) => outcome))
   const all = [serial!, ...interleaved].flat()
   const wrong = all.filter(({ outcome }) => !allowed.has(outcome) || NEVER.test(outcome))
@@ -65,7 +65,7 @@ async function conclude(scene: Scene, operations: readonly Operation[], answers:
 
 /** Through a session that is held nowhere. */
 function alone(scene: Scene, { act }: Operation): Promise<string> {
-  return scene.board.stage.database.transaction((session) => act(scene, session as unknown as pg.Client))
+  return scene.testQueue.env.database.transaction((session) => act(scene, session as unknown as pg.Client))
 }
 
 function refuse(wrong: readonly Ending[], count: number, allowed: ReadonlySet<string>): void {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, test } from 'vitest'
-import { openStage, type Stage } from '../support/rounds.ts'
+import { openStore, type StoreEnvironment } from '../support/store-environment.ts'
 import { Model } from './model.ts'
 import { Real } from './real.ts'
 import { sequences } from './steps.ts'
@@ -15,12 +15,12 @@ const { LOCKSTEP_MODEL_RUNS = '60', LOCKSTEP_MODEL_SEED, LOCKSTEP_MODEL_PATH } =
 const RUNS = Number(LOCKSTEP_MODEL_RUNS)
 const PROCESSES = 2
 
-let stage: Stage
+let env: StoreEnvironment
 
 beforeAll(async () => {
-  stage = await openStage()
+  env = await openStore()
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 
 const policies: fc.Arbitrary<Policy> = fc.record({
   batchSize: fc.integer({ min: 1, max: 3 }),
@@ -35,13 +35,13 @@ test(
   async () => {
     await fc.assert(
       fc.asyncProperty(policies, fc.integer({ min: 1, max: 2 }), sequences, async (policy, shards, steps) => {
-        const board = await stage.queue({ ...policy, shards })
-        const world = new World(new Model(policy), new Real(board), shards)
+        const testQueue = await env.queue({ ...policy, shards })
+        const world = new World(new Model(policy), new Real(testQueue), shards)
         for (let process = 0; process < PROCESSES; process += 1) await world.join()
         try {
           await fc.asyncModelRun(() => ({ model: world, real: world }), steps)
         } finally {
-          await stage.endSessions()
+          await env.endSessions()
         }
       }),
       {

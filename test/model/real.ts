@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Round } from '../../src/store/claim.ts'
 import { type FoundJob, findJobs } from '../../src/store/jobs.ts'
 import type { Leftover } from '../../src/store/settle.ts'
-import type { Board, Player } from '../support/rounds.ts'
+import type { Claimer, TestQueue } from '../support/store-environment.ts'
 import { FUTURE, type Pushed } from './words.ts'
 
 /** Tick 0, in seconds since 1970; a tick is a second. */
@@ -26,27 +26,27 @@ export interface RealJob {
   readonly next: readonly string[]
 }
 
-/** The product: a queue on a board, processes, and sessions with a transaction open. */
+/** The product: a queue, processes, and sessions with a transaction open. */
 export class Real {
-  readonly board: Board
-  readonly players: Player[] = []
+  readonly testQueue: TestQueue
+  readonly claimers: Claimer[] = []
   readonly open = new Map<number, pg.Client>()
 
-  constructor(board: Board) {
-    this.board = board
+  constructor(testQueue: TestQueue) {
+    this.testQueue = testQueue
   }
 
   async join(): Promise<void> {
-    this.players.push(await this.board.player())
+    this.claimers.push(await this.testQueue.claimer())
   }
 
   async pushIn(pushes: readonly Pushed[], tx?: pg.Client): Promise<void> {
     const jobs = pushes.map((push) => ({ ...push, performIn: momentOf(push.performIn) }))
-    await (tx ? this.board.pushIn(tx, ...jobs) : this.board.push(...jobs))
+    await (tx ? this.testQueue.pushIn(tx, ...jobs) : this.testQueue.push(...jobs))
   }
 
   async begin(place: number): Promise<pg.Client> {
-    const session = await this.board.stage.transaction()
+    const session = await this.testQueue.env.transaction()
     this.open.set(place, session)
     return session
   }
@@ -58,8 +58,8 @@ export class Real {
 
   /** Every job, with times in ticks, and the rows that should not be. */
   async jobs(): Promise<RealJob[]> {
-    const { stage, queueId } = this.board
-    return stage.query<RealJob>(
+    const { env, queueId } = this.testQueue
+    return env.query<RealJob>(
       `SELECT j.id, j.shard, j.lane, j.retry_count AS "retryCount", j.crashes, j.error, j.claimed_by AS "claimedBy",
          extract(epoch FROM j.perform_in)::float8 - $2 AS "performIn",
          extract(epoch FROM j.next_perform_in)::float8 - $2 AS "nextPerformIn",
@@ -72,15 +72,15 @@ export class Real {
 
   /** What waits and what is in work, as `find` shows it. */
   async entries(): Promise<FoundJob[]> {
-    const { stage, queueId } = this.board
+    const { env, queueId } = this.testQueue
     const page = { by: 'id', direction: 'asc', after: undefined, limit: 100 } as const
-    return (await findJobs(stage.database, queueId, {}, page)).items
+    return (await findJobs(env.database, queueId, {}, page)).items
   }
 
   /** The same as the view for people has it, and as they are counted. */
   async counts(): Promise<{ view: number; waiting: number; fresh: number; working: number }> {
-    const { stage, queue } = this.board
-    const [row] = await stage.query<{ view: number; waiting: number; fresh: number; working: number }>(
+    const { env, queue } = this.testQueue
+    const [row] = await env.query<{ view: number; waiting: number; fresh: number; working: number }>(
       `SELECT s.waiting, s.fresh, s.working, (SELECT count(*) FROM lockstep.waiting w WHERE w.queue = s.queue) AS view
        FROM lockstep.queue_stats s WHERE s.queue = $1`,
       [queue.name],
@@ -90,36 +90,36 @@ export class Real {
 
   /** Payload rows whose job is gone. */
   async strays(): Promise<unknown[]> {
-    return this.board.stage.query(
+    return this.testQueue.env.query(
       `SELECT p.* FROM lockstep.payloads p LEFT JOIN lockstep.jobs j ON j.queue_id = p.queue_id AND j.id = p.job_id
        WHERE p.queue_id = $1 AND j.id IS NULL`,
-      [this.board.queueId],
+      [this.testQueue.queueId],
     )
   }
 
   async dead(): Promise<string[]> {
-    const rows = await this.board.stage.query<{ line: string }>(
+    const rows = await this.testQueue.env.query<{ line: string }>(
       `SELECT format('%s: %s[%s] %s', job_id, payload #>> '{}', score, error) AS line
        FROM lockstep.morgue WHERE queue_id = $1`,
-      [this.board.queueId],
+      [this.testQueue.queueId],
     )
     return rows.map(({ line }) => line).sort()
   }
 
   /** Gives what was to happen "now" the tick the model has given it, so that all later order is certain. */
   async settle(id: string, column: 'perform_in' | 'next_perform_in', tick: number): Promise<void> {
-    await this.board.stage.query(
+    await this.testQueue.env.query(
       `UPDATE lockstep.jobs SET ${column} = to_timestamp($3) WHERE queue_id = $1 AND id = $2`,
-      [this.board.queueId, id, BEGINNING + tick],
+      [this.testQueue.queueId, id, BEGINNING + tick],
     )
   }
 
   async passTime(): Promise<void> {
     for (const column of ['perform_in', 'next_perform_in']) {
-      await this.board.stage.query(
+      await this.testQueue.env.query(
         `UPDATE lockstep.jobs SET ${column} = ${column} - $3 * interval '1 second'
          WHERE queue_id = $1 AND ${column} >= to_timestamp($2)`,
-        [this.board.queueId, BEGINNING + FUTURE, FUTURE],
+        [this.testQueue.queueId, BEGINNING + FUTURE, FUTURE],
       )
     }
   }

@@ -124,10 +124,10 @@ const claim = step('claim', fc.record({ process: small, place: places }), (of) =
     const process = someProcess(world, of.process)
     const { lane, shard } = somewhere(world, of.place)
     const expected = model.claim(process, lane, (id) => shardOf.get(id) === shard)
-    const { rounds } = await real.players[process]!.claim({ lane, shard })
+    const { rounds } = await real.claimers[process]!.claim({ lane, shard })
     expect(rounds.map(({ id }) => id)).toEqual(expected.map(({ id }) => id))
     for (const [place, claimed] of expected.entries()) {
-      const round = (await real.players[process]!.load(rounds[place]!))!
+      const round = (await real.claimers[process]!.load(rounds[place]!))!
       const taken = model.asTaken(claimed, round.payloads)
       const { retryCount, crashes, rescued, error, cut } = taken
       expect(round).toMatchObject({ retryCount, crashes, rescued, error })
@@ -167,7 +167,7 @@ function finish(
 
 const complete = finish('complete', fc.constant(null), () => async ({ model, real }, { claim, round }) => [
   model.complete(claim),
-  answerFor(await real.players[claim.process]!.complete(round), claim.id),
+  answerFor(await real.claimers[claim.process]!.complete(round), claim.id),
 ])
 
 const completeIn = finish(
@@ -176,10 +176,10 @@ const completeIn = finish(
   (commits: boolean) => async (world, held) => {
     const { model, real } = world
     const { claim, round } = held
-    const player = real.players[claim.process]!
-    const tx = await player.board.stage.transaction()
+    const claimer = real.claimers[claim.process]!
+    const tx = await claimer.testQueue.env.transaction()
     await tx.query('SET LOCAL lock_timeout = 50')
-    const answer = await player.completeIn(tx, round).then(
+    const answer = await claimer.completeIn(tx, round).then(
       (leftovers) => answerFor(leftovers, claim.id),
       () => 'held',
     )
@@ -193,7 +193,7 @@ const completeIn = finish(
 
 const fail = finish('fail', fc.boolean(), (later: boolean) => async ({ model, real }, { claim, round }) => {
   const dies = claim.retryCount + 1 >= model.policy.maxRetryCount
-  const leftovers = await real.players[claim.process]!.fail(
+  const leftovers = await real.claimers[claim.process]!.fail(
     [round],
     dies ? null : later ? 1_000_000_000 : 0,
     'no',
@@ -203,18 +203,18 @@ const fail = finish('fail', fc.boolean(), (later: boolean) => async ({ model, re
 
 const release = finish('release', fc.constant(null), () => async ({ model, real }, { claim, round }) => [
   model.release(claim),
-  answerFor(await real.players[claim.process]!.release(round), claim.id),
+  answerFor(await real.claimers[claim.process]!.release(round), claim.id),
 ])
 
 /** Its lease ends; another process comes. */
 const die = step('die', small, (which) => ({
-  possible: (world) => world.real.players.length < 16 && (which === 0 || busyProcesses(world).length > 0),
+  possible: (world) => world.real.claimers.length < 16 && (which === 0 || busyProcesses(world).length > 0),
   async act(world) {
     const { model, real } = world
     const busy = busyProcesses(world)
     const process = which === 0 ? someProcess(world, 1) : busy[which % busy.length]!
     model.alive[process] = false
-    await real.board.stage.expire(real.players[process]!.processId)
+    await real.testQueue.env.expire(real.claimers[process]!.processId)
     await world.join()
   },
 }))
@@ -228,7 +228,7 @@ function busyProcesses({ model }: World): number[] {
 const requeue = step('requeue', someIds, (ids) => ({
   possible: (world) => unlocked(world, IDS),
   async act({ model, real }) {
-    const { done } = await real.board.stage.lockstep.requeue(real.board.queue, { ids })
+    const { done } = await real.testQueue.env.lockstep.requeue(real.testQueue.queue, { ids })
     expect(done).toBe(model.requeue(ids))
   },
 }))
@@ -250,7 +250,7 @@ const act = step(
       const ids =
         place > 1 && behind(world).length > 0 ? [behind(world)[place % behind(world).length]!] : some
       const filter = Object.keys(retryCount).length > 0 ? { ids, retryCount } : { ids }
-      const { done } = await real.board.stage.lockstep[name](real.board.queue, filter)
+      const { done } = await real.testQueue.env.lockstep[name](real.testQueue.queue, filter)
       expect(done).toBe(model[name](ids, retryCount))
     },
   }),
@@ -264,7 +264,7 @@ const reshard = step('reshard', fc.integer({ min: 1, max: 4 }), (shards) => ({
   possible: ({ model }) => model.open.size === 0,
   async act(world) {
     world.shards = shards
-    await world.real.board.stage.lockstep.reshard(world.real.board.queue, shards)
+    await world.real.testQueue.env.lockstep.reshard(world.real.testQueue.queue, shards)
   },
 }))
 

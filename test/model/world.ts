@@ -71,7 +71,7 @@ export class World {
   async #compareJob(row: RealJob, job: Job): Promise<void> {
     const { id, lane, retryCount, crashes, error } = job
     expect(row).toMatchObject({ id, lane, retryCount, crashes, error })
-    expect(row.claimedBy).toBe(job.claim ? this.real.players[job.claim.process]!.processId : null)
+    expect(row.claimedBy).toBe(job.claim ? this.real.claimers[job.claim.process]!.processId : null)
     expect(row.shard).toBeLessThan(this.shards)
     this.shardOf.set(id, row.shard)
     expectOrder(row.set, job.set)

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { eventually, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 test('a pushed job is performed, and nothing of it is left', async () => {
-  const queue = shop.queue({ perform() {} })
-  const worker = await shop.work({ queues: [queue] })
+  const queue = env.queue({ perform() {} })
+  const worker = await env.work({ queues: [queue] })
   const completed = next(worker, 'completed')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await completed
-  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
 })

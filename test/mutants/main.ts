@@ -4,8 +4,8 @@ import { Command } from 'commander'
 import pc from 'picocolors'
 import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { CLASSIC } from './classic.ts'
-import { type Examination, Laboratory } from './laboratory.ts'
 import type { Mutant } from './mutant.ts'
+import { type Examination, MutantRunner } from './mutant-runner.ts'
 import { MUTANTS } from './mutants.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -46,33 +46,33 @@ async function run(mutants: readonly Mutant[]): Promise<Result[] | undefined> {
     process.once(signal, () => interrupted.abort())
   const { signal } = interrupted
   const server = await startEmbeddedPostgres({ settings: { fsync: 'off', full_page_writes: 'off' } })
-  const laboratory = new Laboratory({ root: ROOT, serverUrl: server.connectionString, signal })
+  const runner = new MutantRunner({ root: ROOT, serverUrl: server.connectionString, signal })
   try {
-    await requireSoundTests(laboratory, mutants)
+    await requireSoundTests(runner, mutants)
     const results: Result[] = []
-    for (const mutant of mutants) results.push(await examine(laboratory, mutant))
+    for (const mutant of mutants) results.push(await examine(runner, mutant))
     return results
   } catch (error) {
     if (!signal.aborted) throw error
     console.error('\ninterrupted')
     return undefined
   } finally {
-    laboratory.close()
+    runner.close()
     await server.stop()
   }
 }
 
-async function requireSoundTests(laboratory: Laboratory, mutants: readonly Mutant[]): Promise<void> {
+async function requireSoundTests(runner: MutantRunner, mutants: readonly Mutant[]): Promise<void> {
   const startedAt = performance.now()
-  const { passed, failed, reason } = await laboratory.control(mutants)
+  const { passed, failed, reason } = await runner.control(mutants)
   if (failed) throw new Error(`without any mutant a test fails: ${failed}\n${reason}`)
   console.log(`${passed} tests pass without a mutant, in ${secondsSince(startedAt)} s`)
 }
 
-async function examine(laboratory: Laboratory, mutant: Mutant): Promise<Result> {
+async function examine(runner: MutantRunner, mutant: Mutant): Promise<Result> {
   const startedAt = performance.now()
   process.stdout.write(`${mutant.name} … `)
-  const examination = await laboratory.examine(mutant)
+  const examination = await runner.examine(mutant)
   const { verdict, reason } = examination
   const paint = verdict === 'noticed' ? pc.green : pc.red
   console.log(`${paint(verdict)} ${pc.dim(reason?.slice(0, 160) ?? '')}`)

@@ -5,7 +5,7 @@ import { Database } from '../../src/postgres/database.ts'
 import { endOutlived } from '../../src/store/process.ts'
 import { notify } from '../../src/store/wake.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
-import { poolOn } from '../support/rounds.ts'
+import { poolOn } from '../support/store-environment.ts'
 
 let server: TestDatabase
 let pool: pg.Pool

@@ -9,7 +9,7 @@ import { registerProcess } from '../../src/store/process.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
 import { complete } from '../../src/store/settle.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
-import { poolOn } from '../support/rounds.ts'
+import { poolOn } from '../support/store-environment.ts'
 
 const ALL = Object.keys(migrations)
 const NOTHING = { applied: [], defined: false, raised: [] }

@@ -1,19 +1,19 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { defineQueue, type Worker } from '../../src/index.ts'
-import { type Board, openStage, type Stage, until } from '../support/rounds.ts'
+import { openStore, type StoreEnvironment, type TestQueue, until } from '../support/store-environment.ts'
 
-let stage: Stage
-let board: Board
+let env: StoreEnvironment
+let testQueue: TestQueue
 
 beforeAll(async () => {
-  stage = await openStage()
-  board = await stage.queue()
+  env = await openStore()
+  testQueue = await env.queue()
 })
 beforeEach(async () => {
-  await stage.query('TRUNCATE lockstep.jobs, lockstep.payloads, lockstep.processes')
-  await stage.lockstep.migrate()
+  await env.query('TRUNCATE lockstep.jobs, lockstep.payloads, lockstep.processes')
+  await env.lockstep.migrate()
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 
 /** Sequences with a number in a row of theirs, and what puts it there; `margin` is how far above it they are set. */
 const SEQUENCES: readonly [
@@ -37,32 +37,32 @@ const SEQUENCES: readonly [
 ]
 
 const job = async (column: string, value: number) => {
-  await board.push({ id: 'a' })
-  await stage.query(`UPDATE lockstep.jobs SET ${column} = $1`, [value])
+  await testQueue.push({ id: 'a' })
+  await env.query(`UPDATE lockstep.jobs SET ${column} = $1`, [value])
 }
 const payload = async (column: string, value: number) => {
-  await board.push({ id: 'a' })
-  await stage.query(`UPDATE lockstep.payloads SET ${column} = $1`, [value])
+  await testQueue.push({ id: 'a' })
+  await env.query(`UPDATE lockstep.payloads SET ${column} = $1`, [value])
 }
 const queue = (id: number) =>
-  stage.query(
+  env.query(
     `INSERT INTO lockstep.queues (queue_id, name, shards) OVERRIDING SYSTEM VALUE VALUES ($1, $2, 1)`,
     [id, `restored ${id}`],
   )
 const process = (id: number) =>
-  stage.query(
+  env.query(
     `INSERT INTO lockstep.processes (process_id, host, pid, version, slots, queues, expires_at) OVERRIDING SYSTEM VALUE
      VALUES ($1, 'gone', 1, '0', 1, '{}', now())`,
     [id],
   )
 
 async function standsAt(sequence: string): Promise<number> {
-  const [row] = await stage.query<{ last: number }>(`SELECT last_value AS last FROM ${sequence}`)
+  const [row] = await env.query<{ last: number }>(`SELECT last_value AS last FROM ${sequence}`)
   return row!.last
 }
 
 function worker(): Worker {
-  return stage.lockstep.createWorker({ queues: [defineQueue('worked', { perform() {} })] })
+  return env.lockstep.createWorker({ queues: [defineQueue('worked', { perform() {} })] })
 }
 
 describe.each(SEQUENCES)('P3 the sequence %s behind %s', (sequence, _, put, margin) => {
@@ -81,17 +81,17 @@ describe.each(SEQUENCES)('P3 the sequence %s behind %s', (sequence, _, put, marg
     })
     const cure = `SELECT setval('${sequence}', ${to});`
     expect(refusal.message).toContain(`Run \`lockstep migrate\`, or ${cure}`)
-    expect(await stage.query('SELECT FROM lockstep.processes WHERE host <> $1', ['gone'])).toEqual([])
+    expect(await env.query('SELECT FROM lockstep.processes WHERE host <> $1', ['gone'])).toEqual([])
 
-    expect((await stage.lockstep.migrate()).raised).toEqual([{ sequence, from: drawn, to }])
+    expect((await env.lockstep.migrate()).raised).toEqual([{ sequence, from: drawn, to }])
     expect(await standsAt(sequence)).toBe(to)
-    expect((await stage.lockstep.migrate()).raised).toEqual([])
+    expect((await env.lockstep.migrate()).raised).toEqual([])
     const started = worker()
     await started.start()
     await started.stop()
 
-    await stage.query(`SELECT setval('${sequence}', $1)`, [drawn])
-    await stage.query(cure)
+    await env.query(`SELECT setval('${sequence}', $1)`, [drawn])
+    await env.query(cure)
     const again = worker()
     await again.start()
     await again.stop()
@@ -99,17 +99,17 @@ describe.each(SEQUENCES)('P3 the sequence %s behind %s', (sequence, _, put, marg
 })
 
 test('P3: jobs that were restored without the sequences are handed over with all their payloads', async () => {
-  await board.push(...Array.from({ length: 500 }, (_, n) => ({ id: `id ${n}`, payload: n })))
-  await stage.query(`SELECT setval('lockstep.fences', 1, false), setval('lockstep.pushes', 1, false)`)
+  await testQueue.push(...Array.from({ length: 500 }, (_, n) => ({ id: `id ${n}`, payload: n })))
+  await env.query(`SELECT setval('lockstep.fences', 1, false), setval('lockstep.pushes', 1, false)`)
   const handed: unknown[] = []
-  const queue = defineQueue(board.queue.name, {
+  const queue = defineQueue(testQueue.queue.name, {
     perform: (batch) => void handed.push(...[...batch.values()].flat()),
   })
-  await expect(stage.lockstep.createWorker({ queues: [queue] }).start()).rejects.toMatchObject({
+  await expect(env.lockstep.createWorker({ queues: [queue] }).start()).rejects.toMatchObject({
     code: 'LOCKSTEP_SEQUENCE_BEHIND',
   })
-  await stage.lockstep.migrate()
-  const started = stage.lockstep.createWorker({ queues: [queue] })
+  await env.lockstep.migrate()
+  const started = env.lockstep.createWorker({ queues: [queue] })
   await started.start()
   await until(() => expect(handed).toHaveLength(500))
   await started.stop()
@@ -117,9 +117,9 @@ test('P3: jobs that were restored without the sequences are handed over with all
 
 describe('P3 a sequence that was never drawn from', () => {
   const SEQUENCE = 'lockstep.queues_queue_id_seq'
-  let fresh: Stage
+  let fresh: StoreEnvironment
   beforeEach(async () => {
-    fresh = await openStage()
+    fresh = await openStore()
     return () => fresh.close()
   })
   const serve = async () => {
@@ -158,14 +158,14 @@ describe('P3 a sequence that was never drawn from', () => {
 })
 
 test('P3: one row of a large table that no sample may show is found where every row is read', async () => {
-  await stage.query(
+  await env.query(
     `INSERT INTO lockstep.jobs (queue_id, shard, perform_in, id, fence)
      SELECT $1, 0, now(), 'order ' || n, 1 FROM generate_series(1, 40000) AS n`,
-    [board.queueId],
+    [testQueue.queueId],
   )
   const number = (await standsAt('lockstep.processes_process_id_seq')) + 10
-  await stage.query(`UPDATE lockstep.jobs SET claimed_by = $1 WHERE id = 'order 20000'`, [number])
-  expect((await stage.lockstep.migrate({ everyRow: true })).raised).toMatchObject([
+  await env.query(`UPDATE lockstep.jobs SET claimed_by = $1 WHERE id = 'order 20000'`, [number])
+  expect((await env.lockstep.migrate({ everyRow: true })).raised).toMatchObject([
     { sequence: 'lockstep.processes_process_id_seq', to: number + 1_000 },
   ])
 })

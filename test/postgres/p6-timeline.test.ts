@@ -3,7 +3,7 @@ import { appendFile, chown, rm, stat, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
-import { type Board, openStage, Stage } from '../support/rounds.ts'
+import { openStore, StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
@@ -12,28 +12,28 @@ const EPOCH = 2 ** 32
 const MANY = 40
 
 /** Fences of so many claims, one after the other. */
-async function fences(board: Board, count: number): Promise<number[]> {
-  const player = await board.player()
-  await board.push(...Array.from({ length: count }, () => ({ id: `${Math.random()}` })))
+async function fences(testQueue: TestQueue, count: number): Promise<number[]> {
+  const claimer = await testQueue.claimer()
+  await testQueue.push(...Array.from({ length: count }, () => ({ id: `${Math.random()}` })))
   const drawn: number[] = []
   for (let n = 0; n < count; n += 1) {
-    const round = await player.take()
+    const round = await claimer.take()
     drawn.push(round.fence)
-    await player.complete(round)
+    await claimer.complete(round)
   }
   return drawn
 }
 
 describe('P6 fences after a failover to a replica that lacked what was written last', () => {
   let server: EmbeddedServer
-  let stage: Stage
+  let env: StoreEnvironment
   beforeAll(async () => {
     server = await startEmbeddedPostgres({ settings: { fsync: 'off' } })
-    stage = new Stage(server.connectionString, 'lockstep', async () => {})
-    await stage.lockstep.migrate()
+    env = new StoreEnvironment(server.connectionString, 'lockstep', async () => {})
+    await env.lockstep.migrate()
   })
   afterAll(async () => {
-    await stage?.close()
+    await env?.close()
     await server?.stop()
   })
 
@@ -61,20 +61,20 @@ describe('P6 fences after a failover to a replica that lacked what was written l
   }
 
   test('lie above all that were given out before, and so do the numbers of processes, each time', async () => {
-    const board = await stage.queue()
-    let highest = Math.max(...(await fences(board, 1)))
+    const testQueue = await env.queue()
+    let highest = Math.max(...(await fences(testQueue, 1)))
     for (const epoch of [1, 2]) {
       const promote = await replica()
-      await fences(board, MANY)
-      const process = await stage.process()
-      highest = Math.max(highest, ...(await fences(board, 1)))
+      await fences(testQueue, MANY)
+      const process = await env.process()
+      highest = Math.max(highest, ...(await fences(testQueue, 1)))
       await promote()
-      const [{ last }] = (await stage.query('SELECT last_value AS last FROM lockstep.fences')) as [
+      const [{ last }] = (await env.query('SELECT last_value AS last FROM lockstep.fences')) as [
         { last: number },
       ]
       expect(last).toBeLessThan(highest)
-      expect(await stage.process()).toBeGreaterThan(process)
-      const [fence, next] = await fences(board, 2)
+      expect(await env.process()).toBeGreaterThan(process)
+      const [fence, next] = await fences(testQueue, 2)
       expect(fence).toBeGreaterThan(highest)
       expect(fence).toBeGreaterThanOrEqual(epoch * EPOCH)
       expect(next! - fence!).toBeLessThan(MANY)
@@ -83,55 +83,53 @@ describe('P6 fences after a failover to a replica that lacked what was written l
 })
 
 describe('P6 the timeline', () => {
-  let stage: Stage
-  let board: Board
+  let env: StoreEnvironment
+  let testQueue: TestQueue
   beforeAll(async () => {
-    stage = await openStage()
+    env = await openStore()
   })
-  afterAll(() => stage?.close())
+  afterAll(() => env?.close())
   beforeEach(async () => {
-    board = await stage.queue()
-    await stage.endSessions()
+    testQueue = await env.queue()
+    await env.endSessions()
   })
 
   const epoch = async () => {
-    const [row] = await stage.query<{ epoch: number }>(
-      'SELECT last_value >> 32 AS epoch FROM lockstep.fences',
-    )
+    const [row] = await env.query<{ epoch: number }>('SELECT last_value >> 32 AS epoch FROM lockstep.fences')
     return row!.epoch
   }
-  const pretend = (change: string) => stage.query(`UPDATE lockstep.timeline SET ${change}`)
+  const pretend = (change: string) => env.query(`UPDATE lockstep.timeline SET ${change}`)
 
   test('is noted by whoever registers first, and lifts nothing', async () => {
-    await stage.query('DELETE FROM lockstep.timeline')
+    await env.query('DELETE FROM lockstep.timeline')
     const before = await epoch()
-    await stage.process()
-    expect(await stage.query('SELECT FROM lockstep.timeline')).toHaveLength(1)
+    await env.process()
+    expect(await env.query('SELECT FROM lockstep.timeline')).toHaveLength(1)
     expect(await epoch()).toBe(before)
   })
 
   test('is asked before the first claim of a session, also by workers that were registered before', async () => {
-    const player = await board.player()
-    await board.push({ id: 'a' }, { id: 'b' })
-    const session = await stage.session()
+    const claimer = await testQueue.claimer()
+    await testQueue.push({ id: 'a' }, { id: 'b' })
+    const session = await env.session()
     await pretend('timeline = timeline - 1')
     const before = await epoch()
-    const round = await player.on(session).take()
+    const round = await claimer.on(session).take()
     expect(round.fence).toBeGreaterThan((before + 1) * EPOCH)
     // Of a session that has asked no more is asked: its server's timeline stays.
     await pretend('timeline = timeline - 1')
-    expect((await player.on(session).take()).fence).toBeLessThan(round.fence + MANY)
+    expect((await claimer.on(session).take()).fence).toBeLessThan(round.fence + MANY)
   })
 
   test('lifts once, whoever asks at the same time: nobody draws a lower fence meanwhile', async () => {
     await pretend('system = 1')
     const before = await epoch()
-    const players = await Promise.all(Array.from({ length: 5 }, () => board.player()))
+    const claimers = await Promise.all(Array.from({ length: 5 }, () => testQueue.claimer()))
     await pretend('system = 1')
-    await board.push(...players.map((_, n) => ({ id: `${n}` })))
-    const sessions = await Promise.all(players.map(() => stage.session()))
+    await testQueue.push(...claimers.map((_, n) => ({ id: `${n}` })))
+    const sessions = await Promise.all(claimers.map(() => env.session()))
     const claims = await Promise.all(
-      players.map((player, n) => player.on(sessions[n]!).claim({ batchSize: 1 })),
+      claimers.map((claimer, n) => claimer.on(sessions[n]!).claim({ batchSize: 1 })),
     )
     for (const { rounds } of claims)
       for (const { fence } of rounds) expect(fence).toBeGreaterThan((before + 2) * EPOCH)
@@ -141,7 +139,7 @@ describe('P6 the timeline', () => {
   test('further on by three lifts by three: two that came between are lost with what they noted', async () => {
     await pretend('timeline = timeline - 3')
     const before = await epoch()
-    await stage.process()
+    await env.process()
     expect(await epoch()).toBe(before + 3)
   })
 })

@@ -2,7 +2,7 @@ import pg from 'pg'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Lockstep } from '../../src/index.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
-import { poolOn, until } from '../support/rounds.ts'
+import { poolOn, until } from '../support/store-environment.ts'
 
 let server: TestDatabase
 let pool: pg.Pool

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { useWorkshop } from '../support/workshop.ts'
+import { useWorkers } from '../support/worker-environment.ts'
 
 // Processes start slowly where others want the same processor.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -36,7 +36,7 @@ const hooks = \`export async function resolve(specifier, context, next) {
 register('data:text/javascript,' + encodeURIComponent(hooks))
 `)}`
 
-const shop = useWorkshop()
+const env = useWorkers()
 const root = join(import.meta.dirname, '../..')
 let built: string
 
@@ -54,7 +54,7 @@ async function run(queue: string, library: string, flags: readonly string[] = []
   const child = spawn(process.execPath, [...flags, '--input-type=module', '-e', PROGRAM], {
     env: {
       ...process.env,
-      DATABASE_URL: shop.connectionString,
+      DATABASE_URL: env.connectionString,
       LOCKSTEP: pathToFileURL(library).href,
       QUEUE: queue,
     },

@@ -3,8 +3,8 @@ import { defineQueue } from '../../src/index.ts'
 import { lost, overlaps } from '../support/checker.ts'
 import { type Run, readRuns } from '../support/handler-log.ts'
 import { shardsHeld } from '../support/shards.ts'
+import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
-import { eventually, useWorkshop } from '../support/workshop.ts'
 
 // Processes start slowly where others want the same processor.
 vi.setConfig({ testTimeout: 120_000 })
@@ -13,7 +13,7 @@ const LEASE = 4_000
 /** Without a lease to wait for: what a slow machine takes to notice, deal and claim. */
 const SOON = 3_000
 
-const shop = useWorkshop()
+const env = useWorkers()
 let processes: WorkerProcesses
 let queues = 0
 
@@ -29,7 +29,7 @@ const returned = (run: Run) => run.returned
 test('P1 P3 R10: when a process is killed, its shards go on at once, its claims when its lease has ended', async () => {
   const queue = defineQueue(`killed ${queues}`, { shards: 8 })
   const ids = Array.from({ length: 64 }, (_, index) => `id-${index}`)
-  await shop.lockstep.enqueue(
+  await env.lockstep.enqueue(
     queue,
     ids.map((id, index) => ({ id, payload: id, performIn: index })),
   )
@@ -39,11 +39,11 @@ test('P1 P3 R10: when a process is killed, its shards go on at once, its claims 
   // Up to four: a shard changes hands between batches, and two of the victim's don't end.
   await survivor.heard<{ shards: number }>('rebalanced', ({ shards }) => shards >= 2)
   const shards = await shardsOf(claimed)
-  const others = await waitingIn(await shardsHeld(shop, survivor.processId, queue))
+  const others = await waitingIn(await shardsHeld(env, survivor.processId, queue))
   await eventually(() => expect(done()).toEqual(expect.arrayContaining(others)))
 
   await victim.kill()
-  const [{ left }] = (await shop.sql<{ left: number }>(
+  const [{ left }] = (await env.sql<{ left: number }>(
     `SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 * 1000 AS left
      FROM lockstep.processes WHERE process_id = $1`,
     [victim.processId],
@@ -64,7 +64,7 @@ test('P1 P3 R10: when a process is killed, its shards go on at once, its claims 
 test('P8: when all processes but one are killed at once, that one has their shards in its turn', async () => {
   const queue = defineQueue(`left alone ${queues}`, { shards: 8 })
   const all = await Promise.all([start(queue.name), start(queue.name), start(queue.name)])
-  const held = async (one: WorkerProcess) => (await shardsHeld(shop, one.processId, queue)).length
+  const held = async (one: WorkerProcess) => (await shardsHeld(env, one.processId, queue)).length
   await eventually(async () => expect((await Promise.all(all.map(held))).toSorted()).toEqual([2, 3, 3]))
   const [last, ...victims] = all.toSorted((one, other) => other.processId - one.processId)
   await Promise.all(victims.map((victim) => victim.kill()))
@@ -74,14 +74,14 @@ test('P8: when all processes but one are killed at once, that one has their shar
 test('R10: a job that kills its process is failed after maxCrashes; the others of its batch are performed', async () => {
   const queue = defineQueue(`poisoned ${queues}`, { shards: 1 })
   const ids = ['a', 'b', 'poison', 'c', 'd']
-  await shop.lockstep.enqueue(
+  await env.lockstep.enqueue(
     queue,
     ids.map((id, index) => ({ id, payload: id, performIn: index })),
   )
   const policy = { name: queue.name, shards: 1, batchSize: 5, maxCrashes: 2, maxRetryCount: 0 }
   const next = () =>
     processes.fork({
-      connectionString: shop.connectionString,
+      connectionString: env.connectionString,
       queue: policy,
       worker: { slots: 1, lease: 500, rebalanceInterval: 50, poll: 50 },
       poison: 'poison',
@@ -92,9 +92,9 @@ test('R10: a job that kills its process is failed after maxCrashes; the others o
   const last = next()
   const failed = await last.heard<{ id: string }>('failed')
   expect(failed.id).toBe('poison')
-  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
 
-  const [dead, ...none] = await shop.sql<{ job_id: string; error: string }>(
+  const [dead, ...none] = await env.sql<{ job_id: string; error: string }>(
     'SELECT m.job_id, m.error FROM lockstep.morgue m JOIN lockstep.queues q USING (queue_id) WHERE q.name = $1',
     [queue.name],
   )
@@ -110,7 +110,7 @@ test('R10: a job that kills its process is failed after maxCrashes; the others o
 
 function start(name: string): Promise<WorkerProcess> {
   return processes.start({
-    connectionString: shop.connectionString,
+    connectionString: env.connectionString,
     queue: { name, shards: 8 },
     worker: { slots: 2, lease: LEASE },
   })
@@ -118,7 +118,7 @@ function start(name: string): Promise<WorkerProcess> {
 
 function startGated(name: string, gated: readonly string[]): Promise<WorkerProcess> {
   return processes.start({
-    connectionString: shop.connectionString,
+    connectionString: env.connectionString,
     queue: { name, shards: 8 },
     worker: { slots: 2, lease: LEASE },
     gated,
@@ -135,7 +135,7 @@ const done = () => [
 
 async function claimsOf(victim: WorkerProcess): Promise<string[]> {
   const claims = () =>
-    shop.sql<{ id: string }>('SELECT id FROM lockstep.jobs WHERE claimed_by = $1', [victim.processId])
+    env.sql<{ id: string }>('SELECT id FROM lockstep.jobs WHERE claimed_by = $1', [victim.processId])
   return eventually(async () => {
     const rows = await claims()
     expect(rows).toHaveLength(2)
@@ -144,7 +144,7 @@ async function claimsOf(victim: WorkerProcess): Promise<string[]> {
 }
 
 async function shardsOf(ids: readonly string[]): Promise<number[]> {
-  const rows = await shop.sql<{ shard: number }>(
+  const rows = await env.sql<{ shard: number }>(
     'SELECT DISTINCT shard FROM lockstep.jobs WHERE id = ANY ($1)',
     [ids],
   )
@@ -152,7 +152,7 @@ async function shardsOf(ids: readonly string[]): Promise<number[]> {
 }
 
 async function waitingIn(shards: readonly number[]): Promise<string[]> {
-  const rows = await shop.sql<{ id: string }>(
+  const rows = await env.sql<{ id: string }>(
     'SELECT id FROM lockstep.jobs WHERE shard = ANY ($1) AND claimed_by IS NULL',
     [shards],
   )

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { defineQueue, type Queue } from '../../src/index.ts'
 import type { Performed } from '../support/heavy-worker.ts'
+import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
-import { eventually, useWorkshop } from '../support/workshop.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
 
@@ -11,7 +11,7 @@ const KB = 1_024
 const PAST = 1_536_323_288_000
 const PATIENCE = 120_000
 
-const shop = useWorkshop()
+const env = useWorkers()
 let processes: WorkerProcesses
 let queues = 0
 
@@ -23,7 +23,7 @@ afterEach(() => processes.end())
 
 /** `heap` is what its JavaScript may take, in MB; a worker that does nothing takes some thirty of them from source. */
 function start(queue: Queue, heap: number, policy: object = {}): WorkerProcess {
-  const { connectionString } = shop
+  const { connectionString } = env
   const worker = { slots: 2, lease: 1_000, rebalanceInterval: 100, poll: 50 }
   const options = { connectionString, queue: { name: queue.name, shards: 1, ...policy }, worker }
   return processes.fork(options, WORKER, heap)
@@ -39,7 +39,7 @@ async function push(
   jobs: { id: string; payload: unknown; score?: number; performIn?: number }[],
 ) {
   for (let from = 0; from < jobs.length; from += 20)
-    await shop.lockstep.enqueue(queue, jobs.slice(from, from + 20))
+    await env.lockstep.enqueue(queue, jobs.slice(from, from + 20))
 }
 
 describe('a worker process with a small heap', () => {
@@ -58,7 +58,7 @@ describe('a worker process with a small heap', () => {
     }))
     await push(queue, [...huge, ...others])
     const worker = start(queue, 90)
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0), PATIENCE)
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0), PATIENCE)
     expect(worker.endedAt).toBeUndefined()
     const all = performed(worker)
     const rounds = all.filter(({ id }) => id === 'huge')
@@ -89,12 +89,12 @@ describe('a worker process with a small heap', () => {
     for (let crash = 1; crash <= policy.maxCrashes; crash += 1) {
       all.push(start(queue, 60, policy))
       await all.at(-1)!.ended()
-      expect(await shop.job(queue, 'monster')).toMatchObject({ crashes: crash - 1 })
+      expect(await env.job(queue, 'monster')).toMatchObject({ crashes: crash - 1 })
     }
     all.push(start(queue, 60, policy))
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0), PATIENCE)
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0), PATIENCE)
     expect(all.at(-1)!.endedAt).toBeUndefined()
-    const dead = await shop.sql<{ id: string; error: string }>(
+    const dead = await env.sql<{ id: string; error: string }>(
       'SELECT id, error FROM lockstep.dead WHERE queue = $1',
       [queue.name],
     )
@@ -111,7 +111,7 @@ describe('a worker process with a small heap', () => {
     }))
     await push(queue, jobs)
     const worker = start(queue, 160, { batchSize: 1_000 })
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0), PATIENCE)
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0), PATIENCE)
     expect(worker.endedAt).toBeUndefined()
     expect(new Set(performed(worker).map(({ id }) => id)).size).toBe(jobs.length)
     expect(performed(worker)).toHaveLength(jobs.length)

@@ -2,15 +2,15 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
 import { lost } from '../support/checker.ts'
 import { readRuns } from '../support/handler-log.ts'
+import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { WorkerProcesses } from '../support/worker-processes.ts'
-import { eventually, useWorkshop } from '../support/workshop.ts'
 
 // Processes start slowly where others want the same processor.
 vi.setConfig({ testTimeout: 120_000 })
 
 const LEASE = 1_000
 
-const shop = useWorkshop()
+const env = useWorkers()
 let processes: WorkerProcesses
 
 beforeEach(() => {
@@ -20,9 +20,9 @@ afterEach(() => processes.end())
 
 test('P1 P6: a process that was stopped for longer than its lease and goes on is refused, and works on', async () => {
   const queue = defineQueue('stopped', { shards: 3 })
-  await shop.lockstep.enqueue(queue, { id: 'long', payload: 'long' })
+  await env.lockstep.enqueue(queue, { id: 'long', payload: 'long' })
   const options = {
-    connectionString: shop.connectionString,
+    connectionString: env.connectionString,
     queue: { name: queue.name, shards: 3 },
     worker: { slots: 2, lease: LEASE },
   }
@@ -34,7 +34,7 @@ test('P1 P6: a process that was stopped for longer than its lease and goes on is
   stopped.signal('SIGSTOP')
   const ended = leaseEnd(former)
   const ids = Array.from({ length: 30 }, (_, index) => `id-${index}`)
-  await shop.lockstep.enqueue(
+  await env.lockstep.enqueue(
     queue,
     ids.map((id) => ({ id, payload: id })),
   )
@@ -56,28 +56,28 @@ test('P1 P6: a process that was stopped for longer than its lease and goes on is
   await eventually(async () => {
     const more = Array.from({ length: 10 }, () => `id-${Math.random()}`)
     ids.push(...more)
-    await shop.lockstep.enqueue(
+    await env.lockstep.enqueue(
       queue,
       more.map((id) => ({ id, payload: id })),
     )
     expect(stopped.of('completed')).not.toEqual([])
   })
-  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   expect(lost(runs(), new Map(ids.map((id) => [id, [id]])))).toEqual([])
   expect(doneBy(new RegExp(`^${stopped.name}$`)).length).toBeGreaterThan(1)
 })
 
 test('P1: one that works on is killed while the lease it could not renew still runs', async () => {
   const queue = defineQueue('unheeding', { shards: 1 })
-  await shop.lockstep.enqueue(queue, { id: 'deaf' })
+  await env.lockstep.enqueue(queue, { id: 'deaf' })
   const deaf = await processes.start({
-    connectionString: shop.connectionString,
+    connectionString: env.connectionString,
     queue: { name: queue.name, shards: 1 },
     worker: { slots: 1, lease: 2 * LEASE, killOnLeaseEnd: true },
     gated: ['deaf'],
   })
   await deaf.heard('started')
-  const blocker = await shop.session()
+  const blocker = await env.session()
   await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
   const ends = await leaseEnd(deaf.processId)
   await deaf.ended()
@@ -88,25 +88,25 @@ test('P1: one that works on is killed while the lease it could not renew still r
 
 test('P1: a process of its own that works on at the end of a lost lease is killed by then', async () => {
   const queue = defineQueue('killed', { shards: 1 })
-  await shop.lockstep.enqueue(queue, { id: 'deaf' })
+  await env.lockstep.enqueue(queue, { id: 'deaf' })
   const options = {
-    connectionString: shop.connectionString,
+    connectionString: env.connectionString,
     queue: { name: queue.name, shards: 1 },
     worker: { slots: 1, lease: LEASE, killOnLeaseEnd: true },
   }
   const deaf = await processes.start({ ...options, gated: ['deaf'] })
   await deaf.heard('started')
   const ends = await leaseEnd(deaf.processId)
-  await shop.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [deaf.processId])
+  await env.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [deaf.processId])
   await deaf.ended()
   expect(deaf.child.signalCode).toBe('SIGKILL')
   expect(deaf.endedAt! - ends).toBeLessThan(BigInt(LEASE) * 1_000_000n)
 
   const idle = await processes.start(options)
   await idle.heard('completed')
-  await shop.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [idle.processId])
+  await env.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [idle.processId])
   await idle.heard('leaseLost')
-  await shop.lockstep.enqueue(queue, { id: 'next' })
+  await env.lockstep.enqueue(queue, { id: 'next' })
   await idle.heard<{ ids: string[] }>('completed', ({ ids }) => ids.includes('next'))
 })
 
@@ -119,7 +119,7 @@ const doneBy = (name: RegExp) =>
 /** When the lease ends that nobody renews any more, on the clock of the log. */
 async function leaseEnd(processId: number): Promise<bigint> {
   const before = process.hrtime.bigint()
-  const [row] = await shop.sql<{ left: number }>(
+  const [row] = await env.sql<{ left: number }>(
     `SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 * 1000 AS left
      FROM lockstep.processes WHERE process_id = $1`,
     [processId],

@@ -4,8 +4,8 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { defineQueue, type NewJob } from '../../src/index.ts'
 import { inversions, overlaps } from '../support/checker.ts'
 import { readRuns } from '../support/handler-log.ts'
+import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
-import { eventually, useWorkshop } from '../support/workshop.ts'
 
 // Processes start slowly where others want the same processor.
 vi.setConfig({ testTimeout: 120_000 })
@@ -20,12 +20,12 @@ interface Event {
   readonly row: Readonly<Record<string, string>>
 }
 
-const shop = useWorkshop()
+const env = useWorkers()
 let processes: WorkerProcesses | undefined
 
 afterEach(async () => {
   await processes?.end()
-  await shop.sql('DROP TABLE IF EXISTS applied')
+  await env.sql('DROP TABLE IF EXISTS applied')
 })
 
 /** A real log of events: each case is a job's id, its events are the payloads, their time the score. */
@@ -69,7 +69,7 @@ let queues = 0
 async function prepare() {
   processes = new WorkerProcesses()
   queues += 1
-  await shop.sql('CREATE TABLE applied (position bigserial, id text, payload jsonb)')
+  await env.sql('CREATE TABLE applied (position bigserial, id text, payload jsonb)')
   return { jobs: shuffled(readEvents()), name: `receipt ${queues}` }
 }
 
@@ -95,14 +95,14 @@ async function produce(name: string, jobs: readonly NewJob[]): Promise<void> {
     jobs.slice(i * 60, i * 60 + 60),
   )
   const producer = async () => {
-    for (let chunk = chunks.pop(); chunk; chunk = chunks.pop()) await shop.lockstep.enqueue(queue, chunk)
+    for (let chunk = chunks.pop(); chunk; chunk = chunks.pop()) await env.lockstep.enqueue(queue, chunk)
   }
   await Promise.all(Array.from({ length: PRODUCERS }, producer))
 }
 
 function startThree(name: string): Promise<WorkerProcess[]> {
   const options = {
-    connectionString: shop.connectionString,
+    connectionString: env.connectionString,
     queue: { name, shards: 5, batchSize: 4, transactional: true },
     worker: { slots: 3, lease: LEASE },
     work: 12,
@@ -119,21 +119,21 @@ async function kill(victim: WorkerProcess, events: number): Promise<void> {
 }
 
 async function countApplied(): Promise<number> {
-  const [row] = await shop.sql<{ count: number }>('SELECT count(*)::int AS count FROM applied')
+  const [row] = await env.sql<{ count: number }>('SELECT count(*)::int AS count FROM applied')
   return row!.count
 }
 
 async function expectAllApplied(name: string, jobs: readonly NewJob[]): Promise<void> {
   const queue = defineQueue(name)
-  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
-  const applied = await shop.sql<{ id: string; payload: unknown }>('SELECT id, payload FROM applied')
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
+  const applied = await env.sql<{ id: string; payload: unknown }>('SELECT id, payload FROM applied')
   const sorted = (all: readonly { id: string | number; payload?: unknown }[]) =>
     all.map(({ id, payload }) => `${id} ${(payload as Event).row['concept:instance']}`).sort()
   expect(sorted(applied)).toEqual(sorted(jobs))
 }
 
 function casesOutOfOrder(): Promise<unknown[]> {
-  return shop.sql(`
+  return env.sql(`
     SELECT id FROM (
       SELECT id, (payload->>'time')::bigint < lag((payload->>'time')::bigint) OVER (PARTITION BY id ORDER BY position) AS late
       FROM applied

@@ -3,8 +3,8 @@ import { defineQueue, type Queue } from '../../src/index.ts'
 import { inversions, lost, overlaps, repeats } from '../support/checker.ts'
 import { readRuns } from '../support/handler-log.ts'
 import { Producer } from '../support/producer.ts'
+import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
-import { eventually, useWorkshop } from '../support/workshop.ts'
 
 // Processes start slowly where others want the same processor.
 vi.setConfig({ testTimeout: 120_000 })
@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 120_000 })
 const IDS = 40
 const ORDER = (payload: unknown) => payload as number
 
-const shop = useWorkshop()
+const env = useWorkers()
 let processes: WorkerProcesses
 
 beforeEach(() => {
@@ -23,21 +23,21 @@ afterEach(() => processes.end())
 test('P1 P2 P3: from 5 shards to 24 and to 3 while producers and workers run', async () => {
   const queue = defineQueue('resharded', { shards: 5 })
   const workers = await Promise.all([start(queue), start(queue)])
-  const producer = new Producer(shop, queue, IDS)
+  const producer = new Producer(env, queue, IDS)
   await allShardsServed(workers, 5)
 
-  await shop.lockstep.reshard(queue, 24)
+  await env.lockstep.reshard(queue, 24)
   await allShardsServed(workers, 24)
   await someMoreRuns()
 
-  await shop.lockstep.reshard(queue, 3)
+  await env.lockstep.reshard(queue, 3)
   // What a producer still stored by the old number is moved by the workers.
   await eventually(async () => expect(await strays()).toEqual([]))
   await allShardsServed(workers, 3)
   await someMoreRuns()
 
   await producer.end()
-  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   expect(new Set(runs().map(({ process }) => process)).size).toBe(2)
   expect(lost(runs(), producer.pushed)).toEqual([])
   expect(repeats(runs())).toEqual([])
@@ -45,13 +45,13 @@ test('P1 P2 P3: from 5 shards to 24 and to 3 while producers and workers run', a
   expect(inversions(runs(), ORDER)).toEqual([])
 })
 
-const strays = () => shop.sql('SELECT id FROM lockstep.jobs WHERE shard >= 3')
+const strays = () => env.sql('SELECT id FROM lockstep.jobs WHERE shard >= 3')
 
 const runs = () => readRuns(processes.log)
 
 function start(queue: Queue): Promise<WorkerProcess> {
   return processes.start({
-    connectionString: shop.connectionString,
+    connectionString: env.connectionString,
     queue: { name: queue.name, shards: queue.shards, batchSize: 3 },
     worker: { slots: 3, rebalanceInterval: 100 },
     work: 8,

@@ -8,8 +8,8 @@ import { createDatabase } from '../support/database.ts'
 import { readRuns } from '../support/handler-log.ts'
 import { NextRelease } from '../support/next-release.ts'
 import { Producer } from '../support/producer.ts'
+import { eventually, WorkerEnvironment } from '../support/worker-environment.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
-import { eventually, Workshop } from '../support/workshop.ts'
 
 // Processes start slowly where others want the same processor.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
@@ -19,18 +19,18 @@ const IDS = 40
 const DEADLINE = 60_000
 const ORDER = (payload: unknown) => payload as number
 
-let shop: Workshop
+let env: WorkerEnvironment
 let processes: WorkerProcesses
 
 beforeEach(async () => {
-  shop = new Workshop()
-  await shop.open(await createDatabase())
+  env = new WorkerEnvironment()
+  await env.open(await createDatabase())
   processes = new WorkerProcesses()
 })
 afterEach(async () => {
   await processes.end()
-  await shop.tidy()
-  await shop.close()
+  await env.tidy()
+  await env.close()
 })
 
 const runs = () => readRuns(processes.log)
@@ -39,7 +39,7 @@ const queue = defineQueue('rolled', { shards: 6 })
 function start(release?: NextRelease, options: { gated?: readonly string[] } = {}): Promise<WorkerProcess> {
   return processes.start(
     {
-      connectionString: shop.connectionString,
+      connectionString: env.connectionString,
       queue: { name: queue.name, shards: 6, batchSize: 3 },
       worker: { slots: 3, rebalanceInterval: 100 },
       work: 8,
@@ -50,9 +50,9 @@ function start(release?: NextRelease, options: { gated?: readonly string[] } = {
 }
 
 async function migrateWith(release: NextRelease): Promise<unknown> {
-  const env = { DATABASE_URL: shop.connectionString }
+  const variables = { DATABASE_URL: env.connectionString }
   const { code, stdout, stderr } = await command(['migrate', '--json'], {
-    env,
+    env: variables,
     main: release.url('src/cli/main.ts'),
   })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -68,7 +68,7 @@ async function moreRunsOf(worker: WorkerProcess): Promise<void> {
 
 async function accountFor(producer: Producer, worked: Queue): Promise<void> {
   await producer.end()
-  await eventually(async () => expect(await shop.jobs(worked)).toBe(0), DEADLINE)
+  await eventually(async () => expect(await env.jobs(worked)).toBe(0), DEADLINE)
   expect(lost(runs(), producer.pushed)).toEqual([])
   expect(repeats(runs())).toEqual([])
   expect(overlaps(runs(), processes)).toEqual([])
@@ -86,7 +86,7 @@ describe('a next release that serves this one', () => {
 
   test('P1 P2 P3: is rolled out beside it under load: nothing is lost, nothing is done twice', async () => {
     const old = await Promise.all([start(), start()])
-    const producer = new Producer(shop, queue, IDS)
+    const producer = new Producer(env, queue, IDS)
     await moreRunsOf(old[0]!)
 
     expect(await migrateWith(next)).toMatchObject({ applied: ['9001_next'], defined: true, raised: [] })
@@ -95,7 +95,7 @@ describe('a next release that serves this one', () => {
     const first = await start(next)
     await Promise.all([moreRunsOf(first), moreRunsOf(old[0]!)])
     // A process of this release that starts again meanwhile, and calls migrate() as it does.
-    expect(await shop.lockstep.migrate()).toEqual({
+    expect(await env.lockstep.migrate()).toEqual({
       applied: [],
       defined: false,
       newer: { serial: SERIAL + 1, version: VERSION },
@@ -104,7 +104,7 @@ describe('a next release that serves this one', () => {
     await old[0]!.stop()
     const again = await start()
     await moreRunsOf(again)
-    expect(await shop.sql('SELECT DISTINCT noted FROM lockstep.process_list')).toEqual([{ noted: true }])
+    expect(await env.sql('SELECT DISTINCT noted FROM lockstep.process_list')).toEqual([{ noted: true }])
 
     await Promise.all([old[1]!.stop(), again.stop()])
     await moreRunsOf(first)
@@ -122,9 +122,9 @@ describe('a next release that does not serve this one', () => {
 
   test('P1 P2 P3: its migration stops workers of this one, with their rounds stored', async () => {
     const old = await start(undefined, { gated: ['in work'] })
-    const producer = new Producer(shop, queue, IDS)
+    const producer = new Producer(env, queue, IDS)
     await moreRunsOf(old)
-    await shop.lockstep.enqueue(queue, { id: 'in work', payload: 1, score: 1 })
+    await env.lockstep.enqueue(queue, { id: 'in work', payload: 1, score: 1 })
     await old.heard<{ ids: string[] }>('started', ({ ids }) => ids.includes('in work'))
 
     await migrateWith(next)
@@ -136,9 +136,9 @@ describe('a next release that does not serve this one', () => {
     expect(runs().filter(({ accepted }) => !accepted)).toEqual([])
 
     const refused = { code: 'LOCKSTEP_SCHEMA_NEW', message: expect.stringContaining('upgrade it') }
-    await expect(shop.lockstep.migrate()).rejects.toMatchObject(refused)
+    await expect(env.lockstep.migrate()).rejects.toMatchObject(refused)
     await expect(
-      shop.create({ queues: [defineQueue('other', { perform() {} })] }).start(),
+      env.create({ queues: [defineQueue('other', { perform() {} })] }).start(),
     ).rejects.toMatchObject(refused)
     await moreRunsOf(await start(next))
     await accountFor(producer, queue)

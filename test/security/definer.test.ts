@@ -3,13 +3,13 @@ import { describe, expect, test } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
 import { migrationSql } from '../../src/postgres/migrate.ts'
 import { quoteIdentifier } from '../../src/postgres/schema-name.ts'
-import { prefix, useOffice } from './office.ts'
+import { prefix, useRoles } from './role-environment.ts'
 
-const office = useOffice()
+const env = useRoles()
 
 describe('what runs with the owner’s rights', () => {
   test('is enqueue, enqueue_many, create_queue, grow_queue and note_timeline alone, with a pinned search_path', async () => {
-    const rows = await office.logins.asAdmin(
+    const rows = await env.logins.asAdmin(
       `SELECT proname, proconfig[1] AS path FROM pg_proc WHERE pronamespace = $1::regnamespace AND prosecdef ORDER BY 1`,
       [prefix],
     )
@@ -32,17 +32,17 @@ describe('what runs with the owner’s rights', () => {
 
   /** A session that may set traps, and what they told. */
   async function trapper(name: string): Promise<{ client: pg.PoolClient; sprung: string[] }> {
-    const client = await office.session(name).connect()
-    office.later(() => client.release())
+    const client = await env.session(name).connect()
+    env.later(() => client.release())
     const sprung: string[] = []
     client.on('notice', ({ message }) => message!.startsWith('sprung') && sprung.push(message!))
     return { client, sprung }
   }
 
   test('uses no function, operator or table of the caller’s', async () => {
-    const evil = quoteIdentifier(office.logins.role('evil'))
-    const me = quoteIdentifier(office.logins.role('producer'))
-    await office.logins.asAdmin(`CREATE SCHEMA ${evil} AUTHORIZATION ${me}`)
+    const evil = quoteIdentifier(env.logins.role('evil'))
+    const me = quoteIdentifier(env.logins.role('producer'))
+    await env.logins.asAdmin(`CREATE SCHEMA ${evil} AUTHORIZATION ${me}`)
     const { client, sprung } = await trapper('producer')
     await client.query(`
       GRANT USAGE ON SCHEMA ${evil} TO PUBLIC;
@@ -59,7 +59,7 @@ describe('what runs with the owner’s rights', () => {
       CREATE TEMPORARY TABLE jobs (id text);
       SET search_path = ${evil}, pg_temp, pg_catalog`)
     await client.query(`SELECT 1 || ' ', 'a'::text = 'b'::text, clock_timestamp(), octet_length('a'::text)`)
-    expect(sprung).toEqual(Array(4).fill(`sprung by ${office.logins.role('producer')}`))
+    expect(sprung).toEqual(Array(4).fill(`sprung by ${env.logins.role('producer')}`))
 
     await client.query(`SELECT ${prefix}.create_queue('trapped', 3)`)
     await client.query(
@@ -67,7 +67,7 @@ describe('what runs with the owner’s rights', () => {
     )
     await client.query(`SELECT ${prefix}.enqueue('trapped', 'a', '{"b": 1}')`)
     expect(sprung).toHaveLength(4)
-    const { items } = await office.lockstep('viewer').find('trapped', { by: 'id' })
+    const { items } = await env.lockstep('viewer').find('trapped', { by: 'id' })
     expect(items.map(({ id, payloads }) => [id, payloads.length])).toEqual([
       ['a', 2],
       ['b', 1],
@@ -78,22 +78,20 @@ describe('what runs with the owner’s rights', () => {
     const { client, sprung } = await trapper('both')
     const names = ['wake', 'check_jobs', 'problem_of', 'push_many']
     const inner = `FUNCTION ${names.map((name) => `${prefix}.${name}`).join(', ')}`
-    await office
+    await env
       .session('owner')
-      .query(`GRANT EXECUTE ON ${inner} TO ${quoteIdentifier(office.logins.role('both'))}`)
-    office.later(() =>
-      office
-        .session('owner')
-        .query(`REVOKE ALL ON ${inner} FROM ${quoteIdentifier(office.logins.role('both'))}`),
+      .query(`GRANT EXECUTE ON ${inner} TO ${quoteIdentifier(env.logins.role('both'))}`)
+    env.later(() =>
+      env.session('owner').query(`REVOKE ALL ON ${inner} FROM ${quoteIdentifier(env.logins.role('both'))}`),
     )
-    await office.lockstep('producer').enqueue(defineQueue('typed'), { id: 'a' })
+    await env.lockstep('producer').enqueue(defineQueue('typed'), { id: 'a' })
     await client.query(`
       CREATE TEMPORARY TABLE nothing ();
       ${trap('pg_temp')}
       CREATE DOMAIN pg_temp.text AS pg_catalog.text CHECK (pg_temp.spring());
       CREATE DOMAIN pg_temp.record AS pg_catalog.text CHECK (pg_temp.spring())`)
     await client.query(`SELECT 'x'::text`)
-    expect(sprung).toEqual([`sprung by ${office.logins.role('both')}`])
+    expect(sprung).toEqual([`sprung by ${env.logins.role('both')}`])
     // Compiles them for the session; the last one can't do more.
     await client.query(`SELECT ${prefix}.wake(1, '{a}')`)
     await client.query(`SELECT ${prefix}.check_jobs('{a}', '{1}', '{1}', '{now}', '{0}')`)
@@ -109,12 +107,12 @@ describe('what runs with the owner’s rights', () => {
   })
 
   test('is bound to nothing that stands on its owner’s search_path when it migrates', async () => {
-    const evil = quoteIdentifier(office.logins.role('bait'))
-    const me = quoteIdentifier(office.logins.role('owner'))
-    await office.logins.asAdmin(
+    const evil = quoteIdentifier(env.logins.role('bait'))
+    const me = quoteIdentifier(env.logins.role('owner'))
+    await env.logins.asAdmin(
       `CREATE SCHEMA ${evil} AUTHORIZATION ${me}; ALTER ROLE ${me} SET search_path = ${evil}`,
     )
-    office.later(() => office.logins.asAdmin(`ALTER ROLE ${me} RESET search_path`))
+    env.later(() => env.logins.asAdmin(`ALTER ROLE ${me} RESET search_path`))
     const { client, sprung } = await trapper('owner')
     await client.query(`
       ${trap(evil)}
@@ -122,7 +120,7 @@ describe('what runs with the owner’s rights', () => {
       CREATE OPERATOR ${evil}.|| (FUNCTION = ${evil}.glue, LEFTARG = integer, RIGHTARG = text)`)
     await client.query(`SELECT 1 || ':'`)
     expect(sprung).toHaveLength(1)
-    await office.lockstep('owner', 'migrated').migrate()
+    await env.lockstep('owner', 'migrated').migrate()
     await client.query(await migrationSql('printed'))
     for (const schema of ['migrated', 'printed']) {
       const { rows } = await client.query(
@@ -135,26 +133,26 @@ describe('what runs with the owner’s rights', () => {
   })
 
   test('is nobody’s but the owner’s after a migration, and an earlier release’s functions are replaced', async () => {
-    const pool = office.session('owner')
+    const pool = env.session('owner')
     await pool.query(`
       ALTER FUNCTION ${prefix}.enqueue_many SECURITY INVOKER RESET search_path;
       ALTER FUNCTION ${prefix}.create_queue SECURITY INVOKER RESET search_path;
       GRANT EXECUTE ON FUNCTION ${prefix}.enqueue_many, ${prefix}.create_queue TO PUBLIC`)
-    await office.lockstep('owner').migrate()
-    await office.lockstep('producer').enqueue(defineQueue('after an upgrade'), { id: 'a' })
-    await office.logins.asAdmin(
-      `GRANT USAGE ON SCHEMA ${prefix} TO ${quoteIdentifier(office.logins.role('stranger'))}`,
+    await env.lockstep('owner').migrate()
+    await env.lockstep('producer').enqueue(defineQueue('after an upgrade'), { id: 'a' })
+    await env.logins.asAdmin(
+      `GRANT USAGE ON SCHEMA ${prefix} TO ${quoteIdentifier(env.logins.role('stranger'))}`,
     )
-    office.later(() =>
-      office.logins.asAdmin(
-        `REVOKE USAGE ON SCHEMA ${prefix} FROM ${quoteIdentifier(office.logins.role('stranger'))}`,
+    env.later(() =>
+      env.logins.asAdmin(
+        `REVOKE USAGE ON SCHEMA ${prefix} FROM ${quoteIdentifier(env.logins.role('stranger'))}`,
       ),
     )
     for (const call of [
       `enqueue_many('after an upgrade', '{a}', '{1}', '{1}', '{now}', '{0}')`,
       `create_queue('mine')`,
     ])
-      await expect(office.session('stranger').query(`SELECT ${prefix}.${call}`)).rejects.toMatchObject({
+      await expect(env.session('stranger').query(`SELECT ${prefix}.${call}`)).rejects.toMatchObject({
         code: '42501',
       })
   })

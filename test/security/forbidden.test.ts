@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { prefix, useOffice } from './office.ts'
+import { prefix, useRoles } from './role-environment.ts'
 
-const office = useOffice()
+const env = useRoles()
 
 /** What somebody might do to an object, and the statement that tries. */
 interface Deed {
@@ -89,13 +89,13 @@ describe('each role can do nothing else', () => {
 
   /** Everything that stands in the schema, as the catalog has it: what comes later can't be forgotten. */
   async function all(): Promise<Deed[]> {
-    const relations = await office.logins.asAdmin<{ name: string; kind: string; columns: string[] }>(
+    const relations = await env.logins.asAdmin<{ name: string; kind: string; columns: string[] }>(
       `SELECT c.relname AS name, c.relkind AS kind, array_agg(a.attname::text) AS columns
        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
        WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S') GROUP BY c.oid`,
       [prefix],
     )
-    const functions = await office.logins.asAdmin<{ name: string; verb: string; types: string[] }>(
+    const functions = await env.logins.asAdmin<{ name: string; verb: string; types: string[] }>(
       `SELECT p.proname AS name, CASE p.prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT * FROM' END AS verb, ARRAY(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) AS t) AS types
        FROM pg_proc p WHERE p.pronamespace = $1::regnamespace`,
       [prefix],
@@ -160,7 +160,7 @@ describe('each role can do nothing else', () => {
 
   /** SQLSTATE of each, tried by `name` and taken back; `DONE!` where it worked. */
   async function attempts(name: string, deeds: readonly Deed[]): Promise<Map<string, string>> {
-    const client = await office.session(name).connect()
+    const client = await env.session(name).connect()
     try {
       await client.query(`CREATE FUNCTION pg_temp.attempt(_text text) RETURNS text LANGUAGE plpgsql AS $$
         BEGIN
@@ -199,7 +199,7 @@ describe('each role can do nothing else', () => {
   })
 
   test('nobody may hand on what was granted, and everybody has nothing', async () => {
-    const grantable = await office.logins.asAdmin(
+    const grantable = await env.logins.asAdmin(
       `SELECT c.relname FROM pg_class c, aclexplode(c.relacl) a
        WHERE c.relnamespace = $1::regnamespace AND a.is_grantable AND a.grantee <> c.relowner
        UNION ALL SELECT p.proname FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a

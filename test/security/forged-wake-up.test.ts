@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { parseMessage } from '../../src/store/wake.ts'
-import { next, useWorkshop } from '../support/workshop.ts'
+import { next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 describe('a forged wake-up, which anybody who may connect can send', () => {
   const FORGED = (queueId: number) => [
@@ -31,28 +31,28 @@ describe('a forged wake-up, which anybody who may connect can send', () => {
   ]
 
   test('disturbs no worker', async () => {
-    const queue = shop.queue({ shards: 1, perform() {} })
+    const queue = env.queue({ shards: 1, perform() {} })
     const failures: unknown[] = []
-    const worker = shop.create({ queues: [queue], poll: 60_000 })
+    const worker = env.create({ queues: [queue], poll: 60_000 })
     worker.on('failure', (error) => failures.push(error))
     await worker.start()
     // With a cursor that a forged time lies before.
     const before = next(worker, 'completed')
-    await shop.lockstep.enqueue(queue, { id: 'before' })
+    await env.lockstep.enqueue(queue, { id: 'before' })
     await before
-    await shop.idle(queue)
-    const [row] = await shop.sql<{ queue_id: number }>(
+    await env.idle(queue)
+    const [row] = await env.sql<{ queue_id: number }>(
       'SELECT queue_id FROM lockstep.queues WHERE name = $1',
       [queue.name],
     )
     for (const message of FORGED(row!.queue_id)) {
       const done = next(worker, 'completed')
-      await shop.sql(`SELECT pg_notify('lockstep', $1)`, [message])
-      await shop.lockstep.enqueue(queue, { id: 'a' })
+      await env.sql(`SELECT pg_notify('lockstep', $1)`, [message])
+      await env.lockstep.enqueue(queue, { id: 'a' })
       await done
     }
     expect(failures).toEqual([])
-    expect(shop.warnings).toEqual([])
+    expect(env.warnings).toEqual([])
   })
 
   test('says nothing that no push could say', () => {

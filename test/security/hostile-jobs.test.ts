@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { eventually, useWorkshop } from '../support/workshop.ts'
+import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { HOSTILE } from './hostile.ts'
 
 const LATER = new Date('2999-01-01')
-const shop = useWorkshop()
+const env = useWorkers()
 
 /** The tables are there, and nothing is in them but what belongs there. */
 async function tables(): Promise<unknown> {
-  const [row] = await shop.sql(
+  const [row] = await env.sql(
     `SELECT (SELECT count(*)::int FROM lockstep.jobs) AS jobs,
        (SELECT count(*)::int FROM lockstep.payloads) AS payloads,
        (SELECT count(*)::int FROM lockstep.morgue) AS morgue`,
@@ -15,7 +15,7 @@ async function tables(): Promise<unknown> {
   return row
 }
 
-afterEach(() => shop.sql('TRUNCATE lockstep.jobs, lockstep.payloads, lockstep.morgue'))
+afterEach(() => env.sql('TRUNCATE lockstep.jobs, lockstep.payloads, lockstep.morgue'))
 
 describe('hostile text in a job', () => {
   const payloadOf = (text: string) => ({
@@ -25,27 +25,27 @@ describe('hostile text in a job', () => {
 
   test('comes to the handler as it was pushed, by enqueue or from SQL, as id and payload', async () => {
     const handed = new Map<string, unknown>()
-    const queue = shop.queue({
+    const queue = env.queue({
       batchSize: 100,
       perform(batch) {
         for (const [id, payloads] of batch) handed.set(id, payloads)
       },
     })
-    await shop.lockstep.enqueue(
+    await env.lockstep.enqueue(
       queue,
       HOSTILE.map((id) => ({ id, payload: payloadOf(id), score: 1 })),
     )
     for (const text of HOSTILE)
-      await shop.sql('SELECT lockstep.enqueue($1, $2, $3, 2)', [queue.name, text, JSON.stringify(text)])
-    await shop.work({ queues: [queue] })
+      await env.sql('SELECT lockstep.enqueue($1, $2, $3, 2)', [queue.name, text, JSON.stringify(text)])
+    await env.work({ queues: [queue] })
     await eventually(() => expect(handed.size).toBe(HOSTILE.length))
     for (const text of HOSTILE) expect(handed.get(text)).toEqual([payloadOf(text), text])
     await eventually(async () => expect(await tables()).toEqual({ jobs: 0, payloads: 0, morgue: 0 }))
   })
 
   test('is found, killed, requeued and deleted by its id alone', async () => {
-    const queue = shop.queue({})
-    const library = shop.lockstep
+    const queue = env.queue({})
+    const library = env.lockstep
     await library.enqueue(
       queue,
       HOSTILE.map((id) => ({ id, payload: payloadOf(id), performIn: LATER })),
@@ -64,15 +64,15 @@ describe('hostile text in a job', () => {
   })
 
   test('leads from page to page, in bytewise order', async () => {
-    const queue = shop.queue({})
-    await shop.lockstep.enqueue(
+    const queue = env.queue({})
+    await env.lockstep.enqueue(
       queue,
       HOSTILE.map((id) => ({ id, performIn: LATER })),
     )
     const seen: string[] = []
     let after: string | undefined
     do {
-      const page = await shop.lockstep.find(queue, { by: 'id', limit: 1, after })
+      const page = await env.lockstep.find(queue, { by: 'id', limit: 1, after })
       seen.push(...page.items.map(({ id }) => id))
       after = page.next
     } while (after)
@@ -92,13 +92,13 @@ describe('hostile text in a job', () => {
     ['a lane that is text', { id: 'a', lane: '0' }],
     ['an unknown field', { id: 'a', 'x\u001b[2J': 1 }],
   ])('is refused by name: %s', async (_, job) => {
-    const push = shop.lockstep.enqueue(shop.queue({}), [{ id: 'fine' }, job as never])
+    const push = env.lockstep.enqueue(env.queue({}), [{ id: 'fine' }, job as never])
     await expect(push).rejects.toMatchObject({ code: 'LOCKSTEP_BAD_JOB', index: 1 })
     expect(await tables()).toEqual({ jobs: 0, payloads: 0, morgue: 0 })
   })
 
   test.each(['\u0000', 'a\u0000b'])('is refused where a filter could not be asked for: %j', async (id) => {
-    await expect(shop.lockstep.find(shop.queue({}), { ids: [id] })).rejects.toThrow(/without \\u0000/)
+    await expect(env.lockstep.find(env.queue({}), { ids: [id] })).rejects.toThrow(/without \\u0000/)
   })
 
   test.each([
@@ -108,10 +108,10 @@ describe('hostile text in a job', () => {
     [Buffer.from(JSON.stringify(['performIn', '1; SELECT 1', 'a'])).toString('base64url')],
     [Buffer.from(JSON.stringify(['performIn', '9'.repeat(19), 'a'])).toString('base64url')],
   ])('is no cursor: %s', async (after) => {
-    const queue = shop.queue({})
-    await shop.lockstep.enqueue(queue, { id: 'a', performIn: LATER })
+    const queue = env.queue({})
+    await env.lockstep.enqueue(queue, { id: 'a', performIn: LATER })
     for (const by of ['id', 'performIn'] as const)
-      await expect(shop.lockstep.find(queue, { by, after })).rejects.toThrow(/^after must be/)
+      await expect(env.lockstep.find(queue, { by, after })).rejects.toThrow(/^after must be/)
   })
 })
 
@@ -155,17 +155,17 @@ describe('a hostile error', () => {
         throw thrown
       }
       const retryIn = () => 1000
-      return [shop.queue({ perform, retryIn }), shop.transactional({ perform, retryIn })].map((queue) => ({
+      return [env.queue({ perform, retryIn }), env.transactional({ perform, retryIn })].map((queue) => ({
         queue,
         what,
         stored,
       }))
     })
-    for (const { queue } of queues) await shop.lockstep.enqueue(queue, { id: 'a' })
-    await shop.work({ queues: queues.map(({ queue }) => queue), slots: 5 })
+    for (const { queue } of queues) await env.lockstep.enqueue(queue, { id: 'a' })
+    await env.work({ queues: queues.map(({ queue }) => queue), slots: 5 })
     for (const { queue, what, stored } of queues)
       await eventually(async () => {
-        const [job] = (await shop.lockstep.find(queue)).items
+        const [job] = (await env.lockstep.find(queue)).items
         expect(job, what).toMatchObject({
           retryCount: 0,
           state: 'waiting',

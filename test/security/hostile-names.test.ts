@@ -4,10 +4,10 @@ import { defineQueue, Lockstep, type Queue, weighted } from '../../src/index.ts'
 import { DEFAULT_ROLES, rolesSql } from '../../src/postgres/roles.ts'
 import { quoteIdentifier } from '../../src/postgres/schema-name.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
-import { eventually, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, next, useWorkers } from '../support/worker-environment.ts'
 import { HOSTILE } from './hostile.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 describe('a hostile name of a queue', () => {
   test('goes everywhere a name goes', async () => {
@@ -16,22 +16,22 @@ describe('a hostile name of a queue', () => {
       defineQueue(name, { shards: 2, perform: (batch) => void handed.push(name, ...batch.keys()) }),
     )
     for (const queue of queues) {
-      await shop.lockstep.enqueue(queue, { id: 'a' })
-      await shop.sql(`SELECT lockstep.enqueue($1, 'a', '1')`, [queue.name])
-      await shop.lockstep.pause(queue.name)
-      await shop.lockstep.reshard(queue.name, 1)
+      await env.lockstep.enqueue(queue, { id: 'a' })
+      await env.sql(`SELECT lockstep.enqueue($1, 'a', '1')`, [queue.name])
+      await env.lockstep.pause(queue.name)
+      await env.lockstep.reshard(queue.name, 1)
     }
-    const stats = await shop.lockstep.stats()
+    const stats = await env.lockstep.stats()
     const paused = stats.queues.filter(({ queue }) => HOSTILE.includes(queue))
     expect(paused).toHaveLength(HOSTILE.length)
     for (const { pausedAt, shards } of paused) expect([pausedAt, shards]).toEqual([expect.any(Date), 1])
     const scheduler = weighted({ constructor: 1 } as never)
-    await shop.work({ queues, scheduler, slots: 4 })
-    for (const { name } of queues) await shop.lockstep.resume(name)
+    await env.work({ queues, scheduler, slots: 4 })
+    for (const { name } of queues) await env.lockstep.resume(name)
     await eventually(() =>
       expect(handed.toSorted()).toEqual([...HOSTILE, ...HOSTILE.map(() => 'a')].toSorted()),
     )
-    expect(await shop.lockstep.processes()).toMatchObject([{ queues: HOSTILE }])
+    expect(await env.lockstep.processes()).toMatchObject([{ queues: HOSTILE }])
   })
 
   test('that Postgres can’t hold is refused', () => {
@@ -68,11 +68,11 @@ describe('a hostile name of the schema', () => {
   })
 
   test.each(NAMES)('that is let pass works from migration to completion: %j', async (schema) => {
-    const library = new Lockstep({ connectionString: database.connectionString, schema, logger: shop.logger })
+    const library = new Lockstep({ connectionString: database.connectionString, schema, logger: env.logger })
     opened.push(library)
     await library.migrate()
     const queue: Queue = defineQueue('orders', { perform() {} })
-    const worker = shop.create({ queues: [queue], poll: 60_000 }, library)
+    const worker = env.create({ queues: [queue], poll: 60_000 }, library)
     await worker.start()
     const done = next(worker, 'completed')
     await library.enqueue(queue, { id: 'a' })
@@ -89,6 +89,6 @@ describe('a hostile name of the schema', () => {
     )
     await client.end()
     expect(rows).toEqual([{ nspname: schema }])
-    expect(shop.warnings).toEqual([])
+    expect(env.warnings).toEqual([])
   })
 })

@@ -5,13 +5,13 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createLogger } from '../../src/cli/work/log.ts'
 import { defineQueue } from '../../src/index.ts'
 import { Command, type Ended, fixture } from '../cli/command.ts'
-import { useWorkshop } from '../support/workshop.ts'
+import { useWorkers } from '../support/worker-environment.ts'
 import { HOSTILE, RAW } from './hostile.ts'
 import { runHere } from './in-process.ts'
 
 const LATER = new Date('2999-01-01')
-const shop = useWorkshop()
-afterEach(() => shop.sql('TRUNCATE lockstep.jobs, lockstep.payloads, lockstep.morgue'))
+const env = useWorkers()
+afterEach(() => env.sql('TRUNCATE lockstep.jobs, lockstep.payloads, lockstep.morgue'))
 
 describe('what a person sees', () => {
   const EVIL = 'evil\u001b[2J\u009b\u202e\n"; DROP'
@@ -19,27 +19,27 @@ describe('what a person sees', () => {
   async function runAll(commands: readonly string[][]) {
     const ended: (Ended & { args: string[] })[] = []
     for (const args of commands)
-      ended.push({ args, ...(await runHere(args, { DATABASE_URL: shop.connectionString })) })
+      ended.push({ args, ...(await runHere(args, { DATABASE_URL: env.connectionString })) })
     return ended
   }
 
   test('holds no raw control character, and the JSON gives everything back', async () => {
-    const library = shop.lockstep
+    const library = env.lockstep
     const queue = defineQueue(EVIL, { shards: 1 })
     await library.enqueue(
       queue,
       HOSTILE.map((id) => ({ id, payload: id, score: 1, performIn: LATER })),
     )
     await library.kill(queue, { id: { from: 'a' } })
-    await shop.sql('UPDATE lockstep.morgue SET error = $1', [HOSTILE.join(' ')])
-    await shop.sql('UPDATE lockstep.jobs SET error = $1', [`\r${HOSTILE.join(' ')}`])
-    await shop.sql(
+    await env.sql('UPDATE lockstep.morgue SET error = $1', [HOSTILE.join(' ')])
+    await env.sql('UPDATE lockstep.jobs SET error = $1', [`\r${HOSTILE.join(' ')}`])
+    await env.sql(
       `INSERT INTO lockstep.processes (host, pid, version, slots, queues, expires_at)
        VALUES ($1, 1, '0', 1, $2, clock_timestamp() + interval '1 minute')`,
       [EVIL, [EVIL]],
     )
     const file = join(await mkdtemp(join(tmpdir(), 'hostile-')), `${EVIL.replaceAll('/', '')}.csv`)
-    shop.later(() => rm(dirname(file), { recursive: true }))
+    env.later(() => rm(dirname(file), { recursive: true }))
     await writeFile(file, `id,__proto__,constructor,"${EVIL.replaceAll('"', '""')}"\n=1+1,b,c,d\n`)
     const stated = await runAll([
       ['stats'],
@@ -89,17 +89,17 @@ describe('what a person sees', () => {
         [EVIL, 'd'],
       ]),
     )
-    await shop.sql('DELETE FROM lockstep.processes')
+    await env.sql('DELETE FROM lockstep.processes')
   })
 
   test('in the log is a line of JSON for each event', async () => {
     const queue = defineQueue('failing')
-    await shop.lockstep.enqueue(
+    await env.lockstep.enqueue(
       queue,
       HOSTILE.map((id) => ({ id })),
     )
     const work = new Command(['work', '-r', fixture('failing.ts'), '--drain'], {
-      env: { DATABASE_URL: shop.connectionString },
+      env: { DATABASE_URL: env.connectionString },
     })
     const { code, stdout } = await work.ended
     expect(code).toBe(0)

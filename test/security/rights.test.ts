@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { defineQueue, Lockstep, type Worker } from '../../src/index.ts'
 import { Database } from '../../src/postgres/database.ts'
 import { type Right, requireWorkerRights, workerRights } from '../../src/postgres/rights.ts'
-import { prefix, SCHEMA, useOffice } from './office.ts'
+import { prefix, SCHEMA, useRoles } from './role-environment.ts'
 
-const office = useOffice()
-const role = () => `"${office.logins.role('may work')}"`
+const env = useRoles()
+const role = () => `"${env.logins.role('may work')}"`
 
 /** GRANT … TO, or REVOKE … FROM, the role for workers. */
 function statement(verb: 'GRANT' | 'REVOKE', { kind, name, privilege, column }: Right): string {
@@ -14,24 +14,24 @@ function statement(verb: 'GRANT' | 'REVOKE', { kind, name, privilege, column }: 
 }
 
 async function asOwner(text: string): Promise<void> {
-  await office.session('owner').query(text)
+  await env.session('owner').query(text)
 }
 
 function create(logged: string[] = []): Worker {
   const note = (_: object, message: string) => void logged.push(message)
   const logger = { debug() {}, info() {}, warn: note, error: note }
-  const lockstep = new Lockstep({ connectionString: office.logins.url('worker'), schema: SCHEMA, logger })
-  office.later(() => lockstep.close())
+  const lockstep = new Lockstep({ connectionString: env.logins.url('worker'), schema: SCHEMA, logger })
+  env.later(() => lockstep.close())
   const worker = lockstep.createWorker({
     queues: [defineQueue('watched', { perform() {} })],
     ...{ lease: 1_000, rebalanceInterval: 100, poll: 100, shutdownTimeout: 100 },
   })
-  office.later(() => worker.stop())
+  env.later(() => worker.stop())
   return worker
 }
 
 test('the rights a worker asks for are those that `lockstep roles` gave its role, each one', async () => {
-  const inCatalog = await office.logins.asAdmin(
+  const inCatalog = await env.logins.asAdmin(
     `SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, c.relname::text AS name, a.privilege_type AS privilege, NULL AS column
      FROM pg_class c, aclexplode(c.relacl) a WHERE c.relnamespace = $1::regnamespace AND a.grantee = $2::regrole
      UNION ALL
@@ -45,11 +45,11 @@ test('the rights a worker asks for are those that `lockstep roles` gave its role
   )
   const text = (right: unknown) => JSON.stringify(right)
   expect((await workerRights()).map(text).sort()).toEqual(inCatalog.map(text).sort())
-  await requireWorkerRights(new Database(office.session('worker'), SCHEMA))
+  await requireWorkerRights(new Database(env.session('worker'), SCHEMA))
 })
 
 test('each that is missing is named, with what to do', async () => {
-  const database = new Database(office.session('worker'), SCHEMA)
+  const database = new Database(env.session('worker'), SCHEMA)
   for (const right of await workerRights()) {
     await asOwner(statement('REVOKE', right))
     const { kind, name, privilege, column } = right
@@ -66,13 +66,13 @@ test('each that is missing is named, with what to do', async () => {
 test('a worker without one does not start, and keeps no shard from others', async () => {
   const claim: Right = { kind: 'FUNCTION', name: 'claim', privilege: 'EXECUTE', column: null }
   await asOwner(statement('REVOKE', claim))
-  office.later(() => asOwner(statement('GRANT', claim)))
+  env.later(() => asOwner(statement('GRANT', claim)))
   await expect(create().start()).rejects.toMatchObject({ code: 'LOCKSTEP_PERMISSION' })
-  const held = await office.logins.asAdmin(
+  const held = await env.logins.asAdmin(
     `SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = '${prefix}.jobs'::regclass`,
   )
   expect(held).toEqual([])
-  expect(await office.logins.asAdmin(`SELECT FROM ${prefix}.processes`)).toEqual([])
+  expect(await env.logins.asAdmin(`SELECT FROM ${prefix}.processes`)).toEqual([])
 })
 
 test.each<[string, Right, RegExp]>([
@@ -98,8 +98,8 @@ test.each<[string, Right, RegExp]>([
   await worker.start()
   const failure = new Promise<unknown>((resolve) => worker.once('failure', resolve))
   await asOwner(statement('REVOKE', right))
-  office.later(() => asOwner(statement('GRANT', right)))
-  await office.lockstep('producer').enqueue(defineQueue('watched'), { id: right.name })
+  env.later(() => asOwner(statement('GRANT', right)))
+  await env.lockstep('producer').enqueue(defineQueue('watched'), { id: right.name })
   expect(await failure).toMatchObject({
     code: 'LOCKSTEP_PERMISSION',
     message: expect.stringContaining('lockstep roles'),

@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest'
 import { DEFAULT_ROLES, rolesSql } from '../../src/postgres/roles.ts'
 import { quoteIdentifier } from '../../src/postgres/schema-name.ts'
 import { runHere } from './in-process.ts'
-import { prefix, SCHEMA, useOffice } from './office.ts'
+import { prefix, SCHEMA, useRoles } from './role-environment.ts'
 
-const office = useOffice()
+const env = useRoles()
 
 describe('the SQL of the roles', () => {
   const state = () =>
-    office.logins.asAdmin(
+    env.logins.asAdmin(
       `SELECT relname AS name, relacl::text[] AS acl FROM pg_class WHERE relnamespace = $1::regnamespace
        UNION ALL SELECT proname, proacl::text[] FROM pg_proc WHERE pronamespace = $1::regnamespace
        UNION ALL SELECT nspname, nspacl::text[] FROM pg_namespace WHERE oid = $1::regnamespace
@@ -20,24 +20,24 @@ describe('the SQL of the roles', () => {
 
   test('changes nothing when it is run again, also after another migration, and takes back what is too much', async () => {
     const before = await state()
-    await office.session('owner').query(office.sql)
-    await office.lockstep('owner').migrate()
+    await env.session('owner').query(env.sql)
+    await env.lockstep('owner').migrate()
     expect(await state()).toEqual(before)
-    const viewer = quoteIdentifier(office.logins.role('may look'))
-    await office.session('owner').query(`
+    const viewer = quoteIdentifier(env.logins.role('may look'))
+    await env.session('owner').query(`
       GRANT ALL ON ${prefix}.jobs, ${prefix}.dead, ${prefix}.migrations TO ${viewer};
       GRANT ALL ON SCHEMA ${prefix} TO ${viewer}; GRANT ALL ON SEQUENCE ${prefix}.pushes TO ${viewer};
       GRANT EXECUTE ON FUNCTION ${prefix}.kill TO PUBLIC; GRANT UPDATE (shards) ON ${prefix}.queues TO ${viewer}`)
-    await office.session('owner').query(office.sql)
+    await env.session('owner').query(env.sql)
     expect(await state()).toEqual(before)
   })
 
   test('takes any name, quoted', async () => {
-    const names = [`o'neil "x"; --`, '$$ \\ %I', '@schema@'].map((name) => office.logins.role(name))
+    const names = [`o'neil "x"; --`, '$$ \\ %I', '@schema@'].map((name) => env.logins.role(name))
     const [producer, worker, viewer] = names as [string, string, string]
     const text = await rolesSql(SCHEMA, { producer, worker, viewer })
-    await office.session('owner').query(text)
-    const rows = await office.logins.asAdmin(
+    await env.session('owner').query(text)
+    const rows = await env.logins.asAdmin(
       `SELECT rolname, has_function_privilege(oid, $2::regproc, 'EXECUTE') AS may FROM pg_roles WHERE rolname = ANY ($1)`,
       [names, `${prefix}.enqueue_many`],
     )

@@ -2,11 +2,11 @@ import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { defineQueue, type Queue, type Worker } from '../../src/index.ts'
 import { lockstep as command, fixture } from '../cli/command.ts'
-import { eventually } from '../support/workshop.ts'
+import { eventually } from '../support/worker-environment.ts'
 import { ROWS, runHere } from './in-process.ts'
-import { prefix, SCHEMA, useOffice } from './office.ts'
+import { prefix, SCHEMA, useRoles } from './role-environment.ts'
 
-const office = useOffice()
+const env = useRoles()
 
 describe('each role does its work', () => {
   let queues = 0
@@ -16,14 +16,14 @@ describe('each role does its work', () => {
   }
 
   async function work(...queues: Queue[]): Promise<Worker> {
-    const worker = office.lockstep('worker').createWorker({ queues, shutdownTimeout: 100, poll: 100 })
-    office.later(() => worker.stop())
+    const worker = env.lockstep('worker').createWorker({ queues, shutdownTimeout: 100, poll: 100 })
+    env.later(() => worker.stop())
     await worker.start()
     return worker
   }
 
   const counts = async ({ name }: Queue) => {
-    const { queues } = await office.lockstep('viewer').stats()
+    const { queues } = await env.lockstep('viewer').stats()
     const { waiting, working, dead } = queues.find(({ queue }) => queue === name)!
     return { waiting, working, dead }
   }
@@ -38,11 +38,11 @@ describe('each role does its work', () => {
         if (batch.has('dies') || handed.length === 1) throw new Error('not this time')
       },
     })
-    const producer = office.lockstep('producer')
+    const producer = env.lockstep('producer')
     await producer.enqueue(queue, [{ id: 'retried', payload: 1 }])
     await work(queue)
     await eventually(() => expect(handed).toEqual(Array(2).fill(['retried', 1])))
-    const client = await office.session('producer').connect()
+    const client = await env.session('producer').connect()
     await client.query('BEGIN')
     await producer.enqueue(queue, { id: 'in a transaction', payload: 2 }, { tx: client })
     await client.query('COMMIT')
@@ -68,7 +68,7 @@ describe('each role does its work', () => {
         if (begun === 1) await new Promise((_, reject) => signal.addEventListener('abort', reject))
       },
     })
-    await office.lockstep('producer').enqueue(queue, { id: 'a' })
+    await env.lockstep('producer').enqueue(queue, { id: 'a' })
     const first = await work(queue)
     await eventually(() => expect(begun).toBe(1))
     expect(await first.stop()).toBe(true)
@@ -83,13 +83,13 @@ describe('each role does its work', () => {
     const queue = defineQueue(name(), { shards: 8 })
     const later = new Date('2999-01-01')
     const ids = Array.from({ length: 30 }, (_, index) => `later ${index}`)
-    await office
+    await env
       .lockstep('producer')
       .enqueue(queue, [
         ...ids.map((id) => ({ id, performIn: later })),
         { id: 'left by the dead', performIn: later },
       ])
-    const pool = office.session('owner')
+    const pool = env.session('owner')
     const { rows } = await pool.query(
       `INSERT INTO ${prefix}.processes (host, pid, version, slots, queues, lease, expires_at)
        SELECT 'gone', 1, '0', 1, '{}', 500, clock_timestamp() FROM generate_series(1, 2)
@@ -114,11 +114,11 @@ describe('each role does its work', () => {
 
   test('a worker grows a queue to its definition, and can do nothing else to its row; a producer can’t', async () => {
     const queue = defineQueue(name(), { shards: 2, perform() {} })
-    await office.lockstep('producer').enqueue(queue, { id: 'a' })
+    await env.lockstep('producer').enqueue(queue, { id: 'a' })
     await work(defineQueue(queue.name, { shards: 9, perform() {} }))
     const row = async () =>
       (
-        await office
+        await env
           .session('owner')
           .query(`SELECT queue_id AS id, shards FROM ${prefix}.queues WHERE name = $1`, [queue.name])
       ).rows[0]
@@ -126,50 +126,50 @@ describe('each role does its work', () => {
     expect(shards).toBe(9)
     const refused = { code: '42501' }
     const grow = `SELECT ${prefix}.grow_queue($1, 12)`
-    await expect(office.session('producer').query(grow, [id])).rejects.toMatchObject(refused)
+    await expect(env.session('producer').query(grow, [id])).rejects.toMatchObject(refused)
     const shrink = `UPDATE ${prefix}.queues SET shards = 1 WHERE queue_id = $1`
-    await expect(office.session('worker').query(shrink, [id])).rejects.toMatchObject(refused)
+    await expect(env.session('worker').query(shrink, [id])).rejects.toMatchObject(refused)
     expect(await row()).toEqual({ id, shards: 9 })
   })
 
   test('a worker ends sessions of its own role, and no other', async () => {
     const pid = async (of: pg.Pool) => (await of.query('SELECT pg_backend_pid() AS pid')).rows[0].pid
-    const own = office.session('worker')
-    const killer = office.session('worker')
+    const own = env.session('worker')
+    const killer = env.session('worker')
     const end = async (of: pg.Pool) => killer.query('SELECT pg_terminate_backend($1)', [await pid(of)])
     const before = await pid(own)
     await end(own)
     await eventually(async () => expect(await pid(own)).not.toBe(before))
-    await expect(end(office.session('producer'))).rejects.toMatchObject({ code: '42501' })
+    await expect(end(env.session('producer'))).rejects.toMatchObject({ code: '42501' })
   })
 
   test('a viewer sees queues, jobs, payloads, the dead and processes', async () => {
     const queue = defineQueue(name(), { maxRetryCount: 0, perform: () => Promise.reject(new Error('no')) })
-    await office.lockstep('producer').enqueue(queue, { id: 'dies', payload: 'p' })
+    await env.lockstep('producer').enqueue(queue, { id: 'dies', payload: 'p' })
     await work(queue)
-    const viewer = office.lockstep('viewer')
+    const viewer = env.lockstep('viewer')
     await eventually(async () =>
       expect(await viewer.findDead(queue)).toMatchObject({ items: [{ id: 'dies', payload: 'p' }] }),
     )
-    await office.lockstep('producer').enqueue(queue, {
+    await env.lockstep('producer').enqueue(queue, {
       id: 'waits',
       payload: 'q',
       performIn: new Date('2999-01-01'),
     })
     expect(await viewer.find(queue)).toMatchObject({ items: [{ payloads: [{ payload: 'q' }] }] })
     expect(await viewer.processes()).toMatchObject([{ queues: [queue.name] }])
-    const pool = office.session('viewer')
+    const pool = env.session('viewer')
     for (const view of ['waiting', 'working', 'dead', 'queue_stats', 'queue_minutes', 'process_list'])
       await pool.query(`SELECT * FROM ${prefix}.${view}`)
   })
 
   test('the commands do too', async () => {
     const as = (who: string, ...args: string[]) =>
-      runHere([...args, '--schema', SCHEMA], { DATABASE_URL: office.logins.url(who) })
+      runHere([...args, '--schema', SCHEMA], { DATABASE_URL: env.logins.url(who) })
     expect(await as('producer', 'enqueue', 'zebra', ROWS, '--id', 'id')).toMatchObject({ code: 0 })
     const work = ['work', '-r', fixture('several.ts'), '--drain', '--schema', SCHEMA]
-    const env = { DATABASE_URL: office.logins.url('worker') }
-    expect(await command(work, { env })).toMatchObject({ code: 0 })
+    const variables = { DATABASE_URL: env.logins.url('worker') }
+    expect(await command(work, { env: variables })).toMatchObject({ code: 0 })
     for (const args of [['stats'], ['top', '--once'], ['jobs', 'find', 'zebra'], ['morgue', 'list', 'zebra']])
       expect(await as('viewer', ...args)).toMatchObject({ code: 0, stderr: '' })
     const { code, stderr } = await as('viewer', 'pause', 'zebra')

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createProgram } from '../../src/cli/program.ts'
 import { defineQueue, Lockstep, type Logger } from '../../src/index.ts'
 import { Command, fixture } from '../cli/command.ts'
-import { eventually, next } from '../support/workshop.ts'
+import { eventually, next } from '../support/worker-environment.ts'
 import { ROWS, runHere } from './in-process.ts'
 import { Logins } from './logins.ts'
 

@@ -1,41 +1,41 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Claim } from '../../src/store/claim.ts'
 import {
-  type Board,
-  openStage,
-  type Player,
+  type Claimer,
+  openStore,
   pidOf,
-  type Stage,
+  type StoreEnvironment,
   shown,
+  type TestQueue,
   untilBlocked,
-} from '../support/rounds.ts'
+} from '../support/store-environment.ts'
 import { Gate } from './gate.ts'
 
 const PAST = 1_536_323_288_000
 
-let stage: Stage
+let env: StoreEnvironment
 let gate: Gate
-let board: Board
-let slow: Player
-let quick: Player
+let testQueue: TestQueue
+let slow: Claimer
+let quick: Claimer
 
 beforeAll(async () => {
-  stage = await openStage()
-  gate = new Gate(stage)
+  env = await openStore()
+  gate = new Gate(env)
   await gate.install()
   await gate.gateClaims()
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 
 /** `slow` meets the gate at a job of a live process, which is due before `a`. */
 beforeEach(async () => {
-  board = await stage.queue({ batchSize: 10 })
-  slow = await board.player()
-  quick = await board.player()
-  await board.push({ id: 'gate', performIn: PAST })
-  await (await board.player()).take()
+  testQueue = await env.queue({ batchSize: 10 })
+  slow = await testQueue.claimer()
+  quick = await testQueue.claimer()
+  await testQueue.push({ id: 'gate', performIn: PAST })
+  await (await testQueue.claimer()).take()
 })
-afterEach(() => stage.endSessions())
+afterEach(() => env.endSessions())
 
 /** What `slow` claims when `act` happens between its locking statement's snapshot and its first lock. */
 function claimDuring(act: () => Promise<void>): Promise<Claim> {
@@ -44,21 +44,21 @@ function claimDuring(act: () => Promise<void>): Promise<Claim> {
 
 describe('a claim whose snapshot is older than its locks', () => {
   test('P3 hands over a payload that was committed in between', async () => {
-    await board.push({ id: 'a', payload: 'v', score: 1, performIn: PAST + 1 })
+    await testQueue.push({ id: 'a', payload: 'v', score: 1, performIn: PAST + 1 })
     const { rounds } = await claimDuring(async () => {
-      await board.push({ id: 'a', payload: 'w', score: 2 })
+      await testQueue.push({ id: 'a', payload: 'w', score: 2 })
     })
     expect(shown(rounds)).toEqual(['a: v[1] w[2]'])
     expect(await slow.complete(...rounds)).toEqual([])
-    expect(await board.countPayloads('a')).toBe(0)
+    expect(await testQueue.countPayloads('a')).toBe(0)
   })
 
   test('P3 draws its fence after the lock: above that of every payload pushed in between', async () => {
-    await board.push({ id: 'a', payload: 'v', score: 1, performIn: PAST + 1 })
+    await testQueue.push({ id: 'a', payload: 'v', score: 1, performIn: PAST + 1 })
     let lastFence = 0
     const { rounds } = await claimDuring(async () => {
       const round = await quick.take()
-      await board.push({ id: 'a', payload: 'w', score: 2, performIn: PAST + 2 })
+      await testQueue.push({ id: 'a', payload: 'w', score: 2, performIn: PAST + 2 })
       await quick.complete(round)
       lastFence = round.fence
     })
@@ -67,58 +67,58 @@ describe('a claim whose snapshot is older than its locks', () => {
     // The row as it is now, not as the snapshot showed it.
     expect(rounds[0]).toMatchObject({ performIn: (PAST + 2) * 1000, retryCount: -1, crashes: 0 })
     expect(await slow.complete(...rounds)).toEqual([])
-    expect(await board.countPayloads('a')).toBe(0)
+    expect(await testQueue.countPayloads('a')).toBe(0)
   })
 
   test('takes the numbers of the newest version of the row', async () => {
-    await board.push({ id: 'a', payload: 'v', score: 1, performIn: PAST + 1 })
+    await testQueue.push({ id: 'a', payload: 'v', score: 1, performIn: PAST + 1 })
     const { rounds } = await claimDuring(async () => {
       await quick.fail([await quick.take()], 0, 'in between')
-      await stage.query(
+      await env.query(
         `UPDATE lockstep.jobs SET perform_in = perform_in - interval '1 hour' WHERE queue_id = $1 AND id = 'a'`,
-        [board.queueId],
+        [testQueue.queueId],
       )
     })
     expect(rounds).toMatchObject([{ id: 'a', retryCount: 0, error: 'in between', rescued: false }])
   })
 
   test('P1 leaves a job that somebody else has taken in between', async () => {
-    await board.push({ id: 'a', performIn: PAST + 1 }, { id: 'b', performIn: PAST + 2 })
+    await testQueue.push({ id: 'a', performIn: PAST + 1 }, { id: 'b', performIn: PAST + 2 })
     const { rounds } = await claimDuring(async () => {
       expect((await quick.take()).id).toBe('a')
     })
     expect(rounds.map(({ id }) => id)).toEqual(['b'])
-    expect(await board.job('a')).toMatchObject({ claimed_by: quick.processId })
+    expect(await testQueue.job('a')).toMatchObject({ claimed_by: quick.processId })
   })
 
   test('leaves a job that was finished, and one that was put off in between', async () => {
-    await board.push({ id: 'a', performIn: PAST + 1 }, { id: 'b', performIn: PAST + 2 })
+    await testQueue.push({ id: 'a', performIn: PAST + 1 }, { id: 'b', performIn: PAST + 2 })
     const { rounds } = await claimDuring(async () => {
       const [a, b] = (await quick.claim()).rounds
       await quick.complete(a!)
       await quick.fail([b!], 1_000)
     })
     expect(rounds).toEqual([])
-    expect(await board.job('b')).toMatchObject({ claimed_by: null, retry_count: 0 })
+    expect(await testQueue.job('b')).toMatchObject({ claimed_by: null, retry_count: 0 })
   })
 
   test('P1 leaves a job of a dead process that somebody else has rescued in between', async () => {
-    const dying = await board.player()
-    await board.push({ id: 'a', performIn: PAST + 1 })
+    const dying = await testQueue.claimer()
+    await testQueue.push({ id: 'a', performIn: PAST + 1 })
     await dying.take()
-    await stage.expire(dying.processId)
+    await env.expire(dying.processId)
     const { rounds } = await claimDuring(async () => {
       expect(await quick.take()).toMatchObject({ id: 'a', crashes: 1 })
     })
     expect(rounds).toEqual([])
-    expect(await board.job('a')).toMatchObject({ claimed_by: quick.processId, crashes: 1 })
+    expect(await testQueue.job('a')).toMatchObject({ claimed_by: quick.processId, crashes: 1 })
   })
 
   test('takes, as an ordinary one, a job that was rescued and given back in between', async () => {
-    const dying = await board.player()
-    await board.push({ id: 'a', performIn: PAST + 1 })
+    const dying = await testQueue.claimer()
+    await testQueue.push({ id: 'a', performIn: PAST + 1 })
     await dying.take()
-    await stage.expire(dying.processId)
+    await env.expire(dying.processId)
     const { rounds } = await claimDuring(async () => {
       await quick.release(await quick.take())
     })
@@ -128,8 +128,8 @@ describe('a claim whose snapshot is older than its locks', () => {
 
 describe('two claims at the same time', () => {
   test('P1 P7 never take the same job, nor wait for each other', async () => {
-    await board.push(...['a', 'b', 'c', 'd'].map((id) => ({ id, performIn: PAST + 1 })))
-    const open = await stage.transaction()
+    await testQueue.push(...['a', 'b', 'c', 'd'].map((id) => ({ id, performIn: PAST + 1 })))
+    const open = await env.transaction()
     const first = await quick.on(open).claim({ batchSize: 2 })
     expect(first.rounds.map(({ id }) => id)).toEqual(['a', 'b'])
     expect((await slow.claim()).rounds.map(({ id }) => id)).toEqual(['c', 'd'])
@@ -137,11 +137,11 @@ describe('two claims at the same time', () => {
   })
 
   test('P1 a rescue waits for nobody and is not done twice', async () => {
-    const dying = await board.player()
-    await board.push({ id: 'a', performIn: PAST + 1 }, { id: 'b', performIn: PAST + 1 })
+    const dying = await testQueue.claimer()
+    await testQueue.push({ id: 'a', performIn: PAST + 1 }, { id: 'b', performIn: PAST + 1 })
     await dying.claim()
-    await stage.expire(dying.processId)
-    const open = await stage.transaction()
+    await env.expire(dying.processId)
+    const open = await env.transaction()
     expect((await quick.on(open).claim()).rounds).toMatchObject([{ id: 'a', rescued: true }])
     expect((await slow.claim()).rounds).toEqual([])
     await open.query('COMMIT')
@@ -151,13 +151,13 @@ describe('two claims at the same time', () => {
 
 describe('a push that meets a claim', () => {
   test('P5 waits for it, and is of the next round', async () => {
-    await board.push({ id: 'a', payload: 'v', score: 1, performIn: PAST + 1 })
-    const open = await stage.transaction()
+    await testQueue.push({ id: 'a', payload: 'v', score: 1, performIn: PAST + 1 })
+    const open = await env.transaction()
     const [round] = (await quick.on(open).claim()).rounds
-    const producer = await stage.session()
+    const producer = await env.session()
     const pid = await pidOf(producer)
-    const pushed = board.pushOn(producer, { id: 'a', payload: 'v', score: 2 })
-    await untilBlocked(stage, pid)
+    const pushed = testQueue.pushOn(producer, { id: 'a', payload: 'v', score: 2 })
+    await untilBlocked(env, pid)
     await open.query('COMMIT')
     await pushed
 
@@ -167,31 +167,31 @@ describe('a push that meets a claim', () => {
   })
 
   test('P3 into a waiting job is in no later round when the claim was rolled back', async () => {
-    await board.push({ id: 'a', payload: 'v', score: 1, performIn: PAST + 1 })
-    const open = await stage.transaction()
+    await testQueue.push({ id: 'a', payload: 'v', score: 1, performIn: PAST + 1 })
+    const open = await env.transaction()
     await quick.on(open).claim()
-    const producer = await stage.session()
+    const producer = await env.session()
     const pid = await pidOf(producer)
-    const pushed = board.pushOn(producer, { id: 'a', payload: 'w', score: 2 })
-    await untilBlocked(stage, pid)
+    const pushed = testQueue.pushOn(producer, { id: 'a', payload: 'w', score: 2 })
+    await untilBlocked(env, pid)
     await open.query('ROLLBACK')
     await pushed
 
-    expect(await board.job('a')).toMatchObject({ claimed_by: null, nextPerformIn: null })
+    expect(await testQueue.job('a')).toMatchObject({ claimed_by: null, nextPerformIn: null })
     expect(shown([await slow.take()])).toEqual(['a: v[1] w[2]'])
   })
 })
 
 describe('fences', () => {
   test('P6 of one id only grow, whoever claims, and are never given twice', async () => {
-    await board.push({ id: 'a', performIn: PAST + 1 }, { id: 'b', performIn: PAST + 1 })
+    await testQueue.push({ id: 'a', performIn: PAST + 1 }, { id: 'b', performIn: PAST + 1 })
     const fences: Record<string, number[]> = { a: [], b: [] }
     for (let n = 0; n < 20; n += 1) {
-      const player = n % 2 ? quick : slow
-      const { rounds } = await player.claim()
+      const claimer = n % 2 ? quick : slow
+      const { rounds } = await claimer.claim()
       expect(rounds).toHaveLength(2)
       for (const { id, fence } of rounds) fences[id]!.push(fence)
-      await player.release(...rounds)
+      await claimer.release(...rounds)
     }
     for (const given of Object.values(fences)) {
       expect(given).toEqual(given.toSorted((x, y) => x - y))

@@ -12,8 +12,8 @@ import { requireMigrated } from '../../src/postgres/release.ts'
 import { prepareSession } from '../../src/postgres/session.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { Network } from '../support/network.ts'
-import { poolOn } from '../support/rounds.ts'
-import { eventually } from '../support/workshop.ts'
+import { poolOn } from '../support/store-environment.ts'
+import { eventually } from '../support/worker-environment.ts'
 
 let server: TestDatabase
 const undo: (() => Promise<unknown>)[] = []

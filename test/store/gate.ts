@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { pidOf, type Stage, untilBlocked } from '../support/rounds.ts'
+import { pidOf, type StoreEnvironment, untilBlocked } from '../support/store-environment.ts'
 
 const GATE = 4_711
 
@@ -9,14 +9,14 @@ const GATE = 4_711
  * put the gate into a copy of the function under test; sessions that did not ask for it pass.
  */
 export class Gate {
-  readonly #stage: Stage
+  readonly #env: StoreEnvironment
 
-  constructor(stage: Stage) {
-    this.#stage = stage
+  constructor(env: StoreEnvironment) {
+    this.#env = env
   }
 
   async install(): Promise<void> {
-    await this.#stage.query(`
+    await this.#env.query(`
       CREATE FUNCTION lockstep.gate() RETURNS boolean LANGUAGE plpgsql AS $$
       BEGIN
         IF current_setting('test.gate', true) = 'on' THEN
@@ -42,26 +42,26 @@ export class Gate {
 
   /** Runs `act` while `statement`, which `start` sends through a gated session, stands at the gate. */
   async during<T>(start: (session: pg.Client) => Promise<T>, act: () => Promise<void>): Promise<T> {
-    const [keeper, session] = [await this.#stage.session(), await this.#stage.session()]
+    const [keeper, session] = [await this.#env.session(), await this.#env.session()]
     await keeper.query(`SELECT pg_advisory_lock(${GATE})`)
     await session.query(`SET test.gate = 'on'`)
     const pid = await pidOf(session)
     const result = start(session)
     result.catch(() => {})
-    await untilBlocked(this.#stage, pid)
+    await untilBlocked(this.#env, pid)
     await act()
     await keeper.query(`SELECT pg_advisory_unlock(${GATE})`)
     return result
   }
 
   async #edit(name: string, where: RegExp, put: string): Promise<void> {
-    const [row] = await this.#stage.query<{ text: string }>(
+    const [row] = await this.#env.query<{ text: string }>(
       `SELECT pg_get_functiondef(oid) AS text FROM pg_proc
        WHERE pronamespace = 'lockstep'::regnamespace AND proname = $1`,
       [name],
     )
     const gated = row!.text.replace(where, put)
     if (gated === row!.text) throw new Error(`${name} has no place for the gate`)
-    await this.#stage.query(gated)
+    await this.#env.query(gated)
   }
 }

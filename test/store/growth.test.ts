@@ -1,19 +1,26 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { growQueue, setShards } from '../../src/store/queue.ts'
-import { type Board, openStage, pidOf, type Stage, through, untilBlocked } from '../support/rounds.ts'
+import {
+  openStore,
+  pidOf,
+  type StoreEnvironment,
+  type TestQueue,
+  through,
+  untilBlocked,
+} from '../support/store-environment.ts'
 
-let stage: Stage
+let env: StoreEnvironment
 
 beforeAll(async () => {
-  stage = await openStage()
+  env = await openStore()
 })
-afterAll(() => stage?.close())
-afterEach(() => stage.endSessions())
+afterAll(() => env?.close())
+afterEach(() => env.endSessions())
 
-const grow = ({ queueId }: Board, shards: number) => growQueue(stage.database, queueId, shards)
+const grow = ({ queueId }: TestQueue, shards: number) => growQueue(env.database, queueId, shards)
 
-async function shardsOf({ queueId }: Board): Promise<number> {
-  const [row] = await stage.query<{ shards: number }>(
+async function shardsOf({ queueId }: TestQueue): Promise<number> {
+  const [row] = await env.query<{ shards: number }>(
     'SELECT shards FROM lockstep.queues WHERE queue_id = $1',
     [queueId],
   )
@@ -22,26 +29,26 @@ async function shardsOf({ queueId }: Board): Promise<number> {
 
 describe('a queue', () => {
   test('grows once, and never shrinks', async () => {
-    const board = await stage.queue({ shards: 3 })
-    expect(await grow(board, 8)).toBe(true)
-    expect(await grow(board, 8)).toBe(false)
-    expect(await grow(board, 2)).toBe(false)
-    expect(await shardsOf(board)).toBe(8)
+    const testQueue = await env.queue({ shards: 3 })
+    expect(await grow(testQueue, 8)).toBe(true)
+    expect(await grow(testQueue, 8)).toBe(false)
+    expect(await grow(testQueue, 2)).toBe(false)
+    expect(await shardsOf(testQueue)).toBe(8)
   })
 
   test('has 16,384 shards at most', async () => {
-    const board = await stage.queue({ shards: 3 })
-    await expect(grow(board, 16_385)).rejects.toMatchObject({ code: '23514' })
-    expect(await shardsOf(board)).toBe(3)
+    const testQueue = await env.queue({ shards: 3 })
+    await expect(grow(testQueue, 16_385)).rejects.toMatchObject({ code: '23514' })
+    expect(await shardsOf(testQueue)).toBe(3)
   })
 
   test('that was deleted meanwhile does not grow, nor does the one that has its name now', async () => {
-    const board = await stage.queue({ shards: 3 })
-    await stage.query('DELETE FROM lockstep.queues WHERE queue_id = $1', [board.queueId])
-    await stage.query('SELECT lockstep.create_queue($1, 3)', [board.queue.name])
-    expect(await grow(board, 8)).toBe(false)
+    const testQueue = await env.queue({ shards: 3 })
+    await env.query('DELETE FROM lockstep.queues WHERE queue_id = $1', [testQueue.queueId])
+    await env.query('SELECT lockstep.create_queue($1, 3)', [testQueue.queue.name])
+    expect(await grow(testQueue, 8)).toBe(false)
     expect(
-      await stage.query('SELECT shards FROM lockstep.queues WHERE name = $1', [board.queue.name]),
+      await env.query('SELECT shards FROM lockstep.queues WHERE name = $1', [testQueue.queue.name]),
     ).toEqual([{ shards: 3 }])
   })
 })
@@ -49,10 +56,10 @@ describe('a queue', () => {
 describe('what somebody else is about to commit counts', () => {
   /** A queue of so many shards, and one who has given it others but not yet committed that. */
   async function changing(before: number, after: number) {
-    const board = await stage.queue({ shards: before })
-    const other = await stage.transaction()
-    await setShards(through(other, stage.database), board.queueId, after)
-    return { board, other }
+    const testQueue = await env.queue({ shards: before })
+    const other = await env.transaction()
+    await setShards(through(other, env.database), testQueue.queueId, after)
+    return { testQueue, other }
   }
 
   test.each([
@@ -61,20 +68,20 @@ describe('what somebody else is about to commit counts', () => {
     ['a worker that grows it less', 5, true],
     ['a reshard to fewer', 2, true],
   ])('%s', async (_, meanwhile, grew) => {
-    const { board, other } = await changing(3, meanwhile)
-    const session = await stage.session()
+    const { testQueue, other } = await changing(3, meanwhile)
+    const session = await env.session()
     const pid = await pidOf(session)
-    const growing = growQueue(through(session, stage.database), board.queueId, 8)
-    await untilBlocked(stage, pid)
+    const growing = growQueue(through(session, env.database), testQueue.queueId, 8)
+    await untilBlocked(env, pid)
     await other.query('COMMIT')
     expect(await growing).toBe(grew)
-    expect(await shardsOf(board)).toBe(Math.max(meanwhile, 8))
+    expect(await shardsOf(testQueue)).toBe(Math.max(meanwhile, 8))
   })
 
   test('but a reshard from more to fewer comes after it: that is not waited for', async () => {
-    const { board, other } = await changing(12, 2)
-    expect(await grow(board, 8)).toBe(false)
+    const { testQueue, other } = await changing(12, 2)
+    expect(await grow(testQueue, 8)).toBe(false)
     await other.query('COMMIT')
-    expect(await shardsOf(board)).toBe(2)
+    expect(await shardsOf(testQueue)).toBe(2)
   })
 })

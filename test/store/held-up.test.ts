@@ -2,35 +2,41 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Cursor, Round } from '../../src/store/claim.ts'
 import { lockShared } from '../../src/store/lock.ts'
-import { openStage, outcomes, type Player, type Stage, until } from '../support/rounds.ts'
+import {
+  type Claimer,
+  openStore,
+  outcomes,
+  type StoreEnvironment,
+  until,
+} from '../support/store-environment.ts'
 
 const PAST = 1_536_323_288_000
 const FUTURE = 4_102_444_800_000
 
-let stage: Stage
+let env: StoreEnvironment
 
 beforeAll(async () => {
   // Statistics of one table and its indexes are looked at here.
-  stage = await openStage('lockstep', 'plain')
+  env = await openStore('lockstep', 'plain')
 })
-afterAll(() => stage?.close())
-afterEach(() => stage.endSessions())
+afterAll(() => env?.close())
+afterEach(() => env.endSessions())
 
 describe('P7 an open transaction elsewhere', () => {
   test('a claim skips the rows that a producer’s holds and takes the others', async () => {
-    const board = await stage.queue({ batchSize: 3 })
-    const player = await board.player()
-    await board.push(
+    const testQueue = await env.queue({ batchSize: 3 })
+    const claimer = await testQueue.claimer()
+    await testQueue.push(
       ...['a', 'b', 'c', 'd', 'e'].map((id) => ({ id, payload: 'v', score: 1, performIn: PAST })),
     )
-    const producer = await stage.transaction()
-    await board.pushIn(producer, { id: 'a', payload: 'w', score: 2 }, { id: 'c', payload: 'w', score: 2 })
+    const producer = await env.transaction()
+    await testQueue.pushIn(producer, { id: 'a', payload: 'w', score: 2 }, { id: 'c', payload: 'w', score: 2 })
 
-    const first = await player.claim()
+    const first = await claimer.claim()
     expect(first.rounds.map(({ id }) => id)).toEqual(['b', 'd', 'e'])
-    expect((await player.claim()).rounds).toEqual([])
+    expect((await claimer.claim()).rounds).toEqual([])
     await producer.query('COMMIT')
-    const second = await player.claim()
+    const second = await claimer.claim()
     expect(second.rounds.map(({ id, payloads }) => [id, payloads])).toEqual([
       ['a', ['v', 'w']],
       ['c', ['v', 'w']],
@@ -38,24 +44,24 @@ describe('P7 an open transaction elsewhere', () => {
   })
 
   test('one that has only read, however long ago, holds up neither claim nor completion', async () => {
-    const board = await stage.queue({ batchSize: 3 })
-    const player = await board.player()
-    await board.push({ id: 'a' })
-    const reader = await stage.transaction('BEGIN ISOLATION LEVEL REPEATABLE READ')
+    const testQueue = await env.queue({ batchSize: 3 })
+    const claimer = await testQueue.claimer()
+    await testQueue.push({ id: 'a' })
+    const reader = await env.transaction('BEGIN ISOLATION LEVEL REPEATABLE READ')
     await reader.query('SELECT * FROM lockstep.jobs, lockstep.payloads, lockstep.processes')
-    const { rounds } = await player.claim()
+    const { rounds } = await claimer.claim()
     expect(rounds).toHaveLength(1)
-    expect(await player.complete(...rounds)).toEqual([])
-    expect(await board.countJobs()).toBe(0)
+    expect(await claimer.complete(...rounds)).toEqual([])
+    expect(await testQueue.countJobs()).toBe(0)
   })
 
   test('a producer is not held up by a handler: the row of a job in work is not locked', async () => {
-    const board = await stage.queue()
-    const player = await board.player()
-    await board.push({ id: 'a' })
-    await player.take()
-    const producer = await stage.transaction(`BEGIN; SET LOCAL lock_timeout = '5s'`)
-    await board.pushIn(producer, { id: 'a', payload: 2 })
+    const testQueue = await env.queue()
+    const claimer = await testQueue.claimer()
+    await testQueue.push({ id: 'a' })
+    await claimer.take()
+    const producer = await env.transaction(`BEGIN; SET LOCAL lock_timeout = '5s'`)
+    await testQueue.pushIn(producer, { id: 'a', payload: 2 })
     await producer.query('COMMIT')
   })
 })
@@ -68,24 +74,24 @@ describe('P7 what is dead, and can’t be removed while somebody may still see i
   ])(
     'is passed over by all statements, even where an ANALYZE has found %i alive (maxPayloads %s)',
     async (alive, maxPayloads) => {
-      await stage.query('DELETE FROM lockstep.jobs')
-      await stage.query('DELETE FROM lockstep.payloads')
-      const board = await stage.queue({ batchSize: 25, maxPayloads })
-      const player = await board.player()
-      await stage.query('ALTER TABLE lockstep.jobs SET (autovacuum_enabled = off)')
-      await stage.query('ALTER TABLE lockstep.payloads SET (autovacuum_enabled = off)')
-      await lockShared(await stage.session(), 'lockstep', 'queues', [board.queueId])
-      const reader = await stage.transaction('BEGIN ISOLATION LEVEL REPEATABLE READ')
+      await env.query('DELETE FROM lockstep.jobs')
+      await env.query('DELETE FROM lockstep.payloads')
+      const testQueue = await env.queue({ batchSize: 25, maxPayloads })
+      const claimer = await testQueue.claimer()
+      await env.query('ALTER TABLE lockstep.jobs SET (autovacuum_enabled = off)')
+      await env.query('ALTER TABLE lockstep.payloads SET (autovacuum_enabled = off)')
+      await lockShared(await env.session(), 'lockstep', 'queues', [testQueue.queueId])
+      const reader = await env.transaction('BEGIN ISOLATION LEVEL REPEATABLE READ')
       await reader.query('SELECT FROM pg_class LIMIT 1')
       let cursor: Cursor = { after: null, afterId: '' }
-      const work = async (name: string, end: (worker: Player, rounds: Round[]) => Promise<unknown>) => {
+      const work = async (name: string, end: (worker: Claimer, rounds: Round[]) => Promise<unknown>) => {
         const jobs = Array.from({ length: 500 }, (_, i) => ({ id: `${name}-${i}` }))
         // A session plans anew, and hands in what it has read when it ends.
-        const session = await stage.session()
-        await board.pushOn(session, ...jobs)
-        await board.pushOn(session, ...jobs)
-        for (const job of jobs.slice(0, 50)) await board.pushOn(session, job)
-        const worker = player.on(session)
+        const session = await env.session()
+        await testQueue.pushOn(session, ...jobs)
+        await testQueue.pushOn(session, ...jobs)
+        for (const job of jobs.slice(0, 50)) await testQueue.pushOn(session, job)
+        const worker = claimer.on(session)
         for (let claims = 0; claims < 20; claims += 1) {
           const { rounds } = await worker.claim({ cursor })
           const last = rounds[24]!
@@ -97,13 +103,14 @@ describe('P7 what is dead, and can’t be removed while somebody may still see i
       for (let dead = 0; dead < 10_000; dead += 500) {
         await work(`${dead}`, (worker, rounds) => worker.complete(...rounds))
       }
-      for (let live = 0; live < alive; live += 1) await board.push({ id: `live-${live}`, performIn: FUTURE })
-      await stage.query('ANALYZE lockstep.jobs, lockstep.payloads')
+      for (let live = 0; live < alive; live += 1)
+        await testQueue.push({ id: `live-${live}`, performIn: FUTURE })
+      await env.query('ANALYZE lockstep.jobs, lockstep.payloads')
       const before = await entriesReadAtRest()
       await work('last', async (worker, [held, again, retry, death, ...rounds]) => {
         for (const round of rounds) expect(await worker.load({ ...round, toLoad: true })).toEqual(round)
-        const producer = await stage.transaction()
-        await board.pushIn(producer, { id: held!.id })
+        const producer = await env.transaction()
+        await testQueue.pushIn(producer, { id: held!.id })
         expect(outcomes(await worker.complete(held!, ...rounds))).toEqual([`${held!.id} held`])
         await producer.query('ROLLBACK')
         await worker.complete(held!)
@@ -124,19 +131,19 @@ describe('P7 what is dead, and can’t be removed while somebody may still see i
 
 describe('P7 a claim rewrites no index', () => {
   test('no index of jobs or payloads names a column that a claim or its end changes', async () => {
-    const board = await stage.queue()
-    const player = await board.player()
-    await board.push({ id: 'a', payload: 'v', performIn: PAST })
-    const states = [await columnsOf(board.queueId)]
+    const testQueue = await env.queue()
+    const claimer = await testQueue.claimer()
+    await testQueue.push({ id: 'a', payload: 'v', performIn: PAST })
+    const states = [await columnsOf(testQueue.queueId)]
     const step = async (act: () => Promise<unknown>) => {
       await act()
-      states.push(await columnsOf(board.queueId))
+      states.push(await columnsOf(testQueue.queueId))
     }
-    await step(() => player.take())
-    await step(() => board.push({ id: 'a', payload: 'w', performIn: PAST }))
-    await step(async () => player.release({ id: 'a', fence: Number(states.at(-1)!.fence) } as never))
-    await stage.expire(player.processId)
-    const heir = await board.player()
+    await step(() => claimer.take())
+    await step(() => testQueue.push({ id: 'a', payload: 'w', performIn: PAST }))
+    await step(async () => claimer.release({ id: 'a', fence: Number(states.at(-1)!.fence) } as never))
+    await env.expire(claimer.processId)
+    const heir = await testQueue.claimer()
     await step(() => heir.take())
 
     const names = Object.keys(states[0]!)
@@ -153,22 +160,22 @@ describe('P7 a claim rewrites no index', () => {
   })
 
   test('claims of a queue at work are mostly HOT updates', async () => {
-    const board = await stage.queue({ batchSize: 10 })
-    const player = await board.player()
+    const testQueue = await env.queue({ batchSize: 10 })
+    const claimer = await testQueue.claimer()
     // An ANALYZE holds a snapshot, and what that can see is not pruned.
-    await stage.query('ALTER TABLE lockstep.jobs SET (autovacuum_enabled = off)')
-    await stage.query('ALTER TABLE lockstep.payloads SET (autovacuum_enabled = off)')
+    await env.query('ALTER TABLE lockstep.jobs SET (autovacuum_enabled = off)')
+    await env.query('ALTER TABLE lockstep.payloads SET (autovacuum_enabled = off)')
     const ids = Array.from({ length: 500 }, (_, i) => ({ id: `${i}` }))
     const work = async () => {
-      await board.push(...ids)
-      const session = await stage.session()
+      await testQueue.push(...ids)
+      const session = await env.session()
       for (let claims = 0; claims < ids.length / 10; claims += 1) {
-        const { rounds } = await player.on(session).claim()
+        const { rounds } = await claimer.on(session).claim()
         expect(rounds).toHaveLength(10)
-        await player.complete(...rounds)
+        await claimer.complete(...rounds)
       }
       // A session hands in its statistics when it ends, if not before.
-      await stage.endSessions()
+      await env.endSessions()
     }
     // Nor is what any transaction of the server may see: of another test, say.
     let hot = 0
@@ -183,7 +190,7 @@ describe('P7 a claim rewrites no index', () => {
 })
 
 async function columnsOf(queueId: number): Promise<Record<string, unknown>> {
-  const [row] = await stage.query<{ job: Record<string, unknown> }>(
+  const [row] = await env.query<{ job: Record<string, unknown> }>(
     'SELECT to_jsonb(j) AS job FROM lockstep.jobs j WHERE queue_id = $1',
     [queueId],
   )
@@ -192,7 +199,7 @@ async function columnsOf(queueId: number): Promise<Record<string, unknown>> {
 
 /** Columns that an index of the table has as a key, includes, computes with or names in its WHERE. */
 async function indexedColumns(table: string): Promise<string[]> {
-  const rows = await stage.query<{ name: string }>(
+  const rows = await env.query<{ name: string }>(
     `SELECT DISTINCT a.attname AS name FROM pg_index i
      JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum > 0
      WHERE i.indrelid = ('lockstep.' || $1)::regclass AND (
@@ -207,7 +214,7 @@ async function indexedColumns(table: string): Promise<string[]> {
 
 /** Entries of the indexes of jobs and payloads that statements have followed so far. */
 async function entriesRead(): Promise<number> {
-  const [row] = await stage.query<{ read: number }>(
+  const [row] = await env.query<{ read: number }>(
     `SELECT sum(idx_tup_read)::bigint AS read FROM pg_stat_user_indexes
      WHERE schemaname = 'lockstep' AND relname IN ('jobs', 'payloads')`,
   )
@@ -226,7 +233,7 @@ async function entriesReadAtRest(): Promise<number> {
 }
 
 async function updates(): Promise<{ all: number; hot: number }> {
-  const [row] = await stage.query<{ all: number; hot: number }>(
+  const [row] = await env.query<{ all: number; hot: number }>(
     `SELECT n_tup_upd AS all, n_tup_hot_upd AS hot FROM pg_stat_user_tables
      WHERE schemaname = 'lockstep' AND relname = 'jobs'`,
   )

@@ -3,24 +3,24 @@ import { Lockstep } from '../../src/lockstep.ts'
 import { connect } from '../../src/postgres/connection.ts'
 import { Database } from '../../src/postgres/database.ts'
 import {
-  type Board,
-  openStage,
+  Claimer,
+  openStore,
   outcomes,
-  Player,
   pidOf,
   poolOn,
-  type Stage,
+  type StoreEnvironment,
   shown,
+  type TestQueue,
   untilBlocked,
-} from '../support/rounds.ts'
+} from '../support/store-environment.ts'
 
-let stage: Stage
+let env: StoreEnvironment
 
 beforeAll(async () => {
-  stage = await openStage()
+  env = await openStore()
 })
-afterAll(() => stage?.close())
-afterEach(() => stage.endSessions())
+afterAll(() => env?.close())
+afterEach(() => env.endSessions())
 
 describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('in a %s transaction', (level) => {
   const refused = {
@@ -31,32 +31,32 @@ describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('in a %s transaction', (level
   }
 
   test.each([
-    ['claimed', (player: Player) => player.claim()],
-    ['completed', (player: Player) => player.complete()],
-    ['failed', (player: Player) => player.fail([])],
-    ['released', (player: Player) => player.release()],
+    ['claimed', (claimer: Claimer) => claimer.claim()],
+    ['completed', (claimer: Claimer) => claimer.complete()],
+    ['failed', (claimer: Claimer) => claimer.fail([])],
+    ['released', (claimer: Claimer) => claimer.release()],
   ])('nothing is %s', async (_name, act) => {
-    const board = await stage.queue()
-    await board.push({ id: 'a' })
-    const tx = await stage.transaction(`BEGIN ISOLATION LEVEL ${level}`)
+    const testQueue = await env.queue()
+    await testQueue.push({ id: 'a' })
+    const tx = await env.transaction(`BEGIN ISOLATION LEVEL ${level}`)
     await tx.query('SAVEPOINT s')
     // Without the fallback: `on` speaks through this session's own transaction.
-    const player = (await board.player()).on(tx)
-    const call = act(new Player(board, player.processId, new CallInPlace(player.database)))
+    const claimer = (await testQueue.claimer()).on(tx)
+    const call = act(new Claimer(testQueue, claimer.processId, new CallInPlace(claimer.database)))
     await expect(call).rejects.toMatchObject(refused)
     await tx.query('ROLLBACK TO s; COMMIT')
-    expect(await board.job('a')).toMatchObject({ claimed_by: null })
+    expect(await testQueue.job('a')).toMatchObject({ claimed_by: null })
   })
 
   test('a completion in it is refused too', async () => {
-    const board = await stage.queue()
-    await board.push({ id: 'a' })
-    const player = await board.player()
-    const round = await player.take()
-    const tx = await stage.transaction(`BEGIN ISOLATION LEVEL ${level}`)
-    await expect(player.completeIn(tx, round)).rejects.toMatchObject(refused)
+    const testQueue = await env.queue()
+    await testQueue.push({ id: 'a' })
+    const claimer = await testQueue.claimer()
+    const round = await claimer.take()
+    const tx = await env.transaction(`BEGIN ISOLATION LEVEL ${level}`)
+    await expect(claimer.completeIn(tx, round)).rejects.toMatchObject(refused)
     await tx.query('ROLLBACK')
-    expect(await player.complete(round)).toEqual([])
+    expect(await claimer.complete(round)).toEqual([])
   })
 })
 
@@ -72,38 +72,38 @@ class CallInPlace extends Database {
 }
 
 describe.each(['repeatable read', 'serializable'])('where %s is the database’s default', (level) => {
-  let board: Board
-  let player: Player
+  let testQueue: TestQueue
+  let claimer: Claimer
   let lockstep: Lockstep
   let database: Database
 
   beforeAll(async () => {
-    await stage.query(
+    await env.query(
       `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = %L', current_database(), '${level}'); END $$`,
     )
-    const pool = poolOn(stage.connectionString)
+    const pool = poolOn(env.connectionString)
     expect((await pool.query('SHOW transaction_isolation')).rows).toEqual([{ transaction_isolation: level }])
     database = new Database(pool, 'lockstep')
     lockstep = new Lockstep({ pool })
-    board = await stage.queue({ batchSize: 10 })
-    player = new Player(board, await stage.process(), database)
+    testQueue = await env.queue({ batchSize: 10 })
+    claimer = new Claimer(testQueue, await env.process(), database)
   })
   afterAll(() => database?.pool.end())
 
   test('rounds are played in READ COMMITTED all the same', async () => {
-    const push = (score: number) => lockstep.enqueue(board.queue, { id: 'a', payload: 'v', score })
+    const push = (score: number) => lockstep.enqueue(testQueue.queue, { id: 'a', payload: 'v', score })
     await push(1)
     for (let score = 2; score < 5; score += 1) {
-      const round = await player.take()
+      const round = await claimer.take()
       await push(score)
-      expect(outcomes(await player.complete(round))).toEqual(['a again'])
+      expect(outcomes(await claimer.complete(round))).toEqual(['a again'])
     }
-    const last = await player.take()
+    const last = await claimer.take()
     expect(shown([last])).toEqual(['a: v[4]'])
-    await player.fail([last])
-    await player.release(await player.take())
-    expect(await player.complete(await player.take())).toEqual([])
-    expect(await board.countPayloads()).toBe(0)
+    await claimer.fail([last])
+    await claimer.release(await claimer.take())
+    expect(await claimer.complete(await claimer.take())).toEqual([])
+    expect(await testQueue.countPayloads()).toBe(0)
   })
 
   test('a failed call leaves no transaction open on the pool', async () => {
@@ -117,22 +117,22 @@ describe.each(['repeatable read', 'serializable'])('where %s is the database’s
   })
 
   test('a push on a pool gets no conflict: the transaction is ours, not the caller’s', async () => {
-    const producer = await stage.transaction('BEGIN ISOLATION LEVEL READ COMMITTED')
-    await board.pushIn(producer, { id: 'b', payload: 'v', score: 1 })
-    const pool = poolOn(stage.connectionString, { max: 1 })
+    const producer = await env.transaction('BEGIN ISOLATION LEVEL READ COMMITTED')
+    await testQueue.pushIn(producer, { id: 'b', payload: 'v', score: 1 })
+    const pool = poolOn(env.connectionString, { max: 1 })
     const client = await pool.connect()
     const pid = await pidOf(client as never)
     client.release()
-    const pushed = new Lockstep({ pool }).enqueue(board.queue, { id: 'b', payload: 'w', score: 2 })
-    await untilBlocked(stage, pid)
+    const pushed = new Lockstep({ pool }).enqueue(testQueue.queue, { id: 'b', payload: 'w', score: 2 })
+    await untilBlocked(env, pid)
     await producer.query('COMMIT')
     expect(await pushed).toBe(1)
     await pool.end()
-    expect(await board.set('b')).toEqual(['v[1]', 'w[2]'])
+    expect(await testQueue.set('b')).toEqual(['v[1]', 'w[2]'])
   })
 
   test('sessions of our own are READ COMMITTED', async () => {
-    const session = await connect({ connectionString: stage.connectionString })
+    const session = await connect({ connectionString: env.connectionString })
     const { rows } = await session.query('SHOW transaction_isolation')
     expect(rows).toEqual([{ transaction_isolation: 'read committed' }])
     await session.end()

@@ -1,35 +1,35 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { lockShared } from '../../src/store/lock.ts'
-import { Stage } from '../support/rounds.ts'
+import { StoreEnvironment } from '../support/store-environment.ts'
 
 const FULL = '54000'
 
-let stage: Stage
+let env: StoreEnvironment
 /** Before Postgres 17 the queue's size can't be told, and 8 GB are more than a test wants to fill. */
 let small = false
 
 beforeAll(async () => {
   const server = await startEmbeddedPostgres({ settings: { fsync: 'off' } })
-  stage = new Stage(server.connectionString, 'lockstep', () => server.stop())
-  const [row] = await stage.query<{ small: boolean }>(
+  env = new StoreEnvironment(server.connectionString, 'lockstep', () => server.stop())
+  const [row] = await env.query<{ small: boolean }>(
     `SELECT current_setting('max_notify_queue_pages', true) IS NOT NULL AS small`,
   )
   small = row!.small
   if (!small) return
-  await stage.query('ALTER SYSTEM SET max_notify_queue_pages = 64')
+  await env.query('ALTER SYSTEM SET max_notify_queue_pages = 64')
   await server.restart()
-  await stage.lockstep.migrate()
+  await env.lockstep.migrate()
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 
 /** A session that listens but stays in a transaction hears nothing, and all has to be kept for it. */
 async function fillQueue(): Promise<void> {
-  const deaf = await stage.session()
+  const deaf = await env.session()
   await deaf.query('LISTEN anything')
   await deaf.query('BEGIN')
   await deaf.query('SELECT 1')
-  const talker = await stage.session()
+  const talker = await env.session()
   for (let n = 0; ; n += 1) {
     try {
       await talker.query(`SELECT pg_notify('anything', $1)`, [`${n} ${'x'.repeat(7_000)}`])
@@ -42,9 +42,9 @@ async function fillQueue(): Promise<void> {
 
 test('P7: a notification queue that somebody else keeps full makes no push fail', async (context) => {
   if (!small) return context.skip()
-  const board = await stage.queue()
-  await lockShared(await stage.session(), 'lockstep', 'queues', [board.queueId])
+  const testQueue = await env.queue()
+  await lockShared(await env.session(), 'lockstep', 'queues', [testQueue.queueId])
   await fillQueue()
-  expect(await board.push({ id: 'a', payload: 'v', score: 1 })).toBe(1)
-  expect(await board.set('a')).toEqual(['v[1]'])
+  expect(await testQueue.push({ id: 'a', payload: 'v', score: 1 })).toBe(1)
+  expect(await testQueue.set('a')).toEqual(['v[1]'])
 })

@@ -2,79 +2,85 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Round } from '../../src/store/claim.ts'
 import { type Ended, exchange } from '../../src/store/exchange.ts'
-import { type Board, openStage, Player, type Stage, shown } from '../support/rounds.ts'
+import {
+  Claimer,
+  openStore,
+  type StoreEnvironment,
+  shown,
+  type TestQueue,
+} from '../support/store-environment.ts'
 
 const IDS = Array.from({ length: 30 }, (_, index) => `id ${index}`)
 
 /** Tables in partitions by queue: the rows of two queues that were filled alike lie at the same ctids. */
-let stage: Stage
+let env: StoreEnvironment
 
 beforeAll(async () => {
-  stage = await openStage('lockstep', 'partitioned')
+  env = await openStore('lockstep', 'partitioned')
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 
 interface Pair {
-  readonly board: Board
-  readonly player: Player
+  readonly testQueue: TestQueue
+  readonly claimer: Claimer
   /** The twin whose rows lie where those of the first do. */
-  readonly other: Board
+  readonly other: TestQueue
 }
 
 /** Two queues, alike to the last byte, and somebody who works on the first. */
 async function twins(maxRetryCount = 25): Promise<Pair> {
-  const [board, other] = [await stage.queue({ maxRetryCount }), await stage.queue({ maxRetryCount })]
+  const [testQueue, other] = [await env.queue({ maxRetryCount }), await env.queue({ maxRetryCount })]
   const jobs = IDS.flatMap((id) => ['a', 'b'].map((payload, score) => ({ id, payload, score })))
-  await board.push(...jobs)
+  await testQueue.push(...jobs)
   await other.push(...jobs)
-  return { board, other, player: await board.player() }
+  return { testQueue, other, claimer: await testQueue.claimer() }
 }
 
-async function expectUntouched(other: Board): Promise<void> {
-  const { rounds } = await (await other.player()).claim({ batchSize: 100 })
+async function expectUntouched(other: TestQueue): Promise<void> {
+  const { rounds } = await (await other.claimer()).claim({ batchSize: 100 })
   expect(shown(rounds).sort()).toEqual(IDS.map((id) => `${id}: a[0] b[1]`).sort())
 }
 
 test('P3 completing rounds of one partition leaves those of the others', async () => {
-  const { board, other, player } = await twins()
-  const { rounds } = await player.claim({ batchSize: 100 })
-  expect(await player.complete(...rounds)).toEqual([])
-  expect([await board.countJobs(), await board.countPayloads()]).toEqual([0, 0])
+  const { testQueue, other, claimer } = await twins()
+  const { rounds } = await claimer.claim({ batchSize: 100 })
+  expect(await claimer.complete(...rounds)).toEqual([])
+  expect([await testQueue.countJobs(), await testQueue.countPayloads()]).toEqual([0, 0])
   await expectUntouched(other)
 })
 
 test('P3 rounds that go on after a push leave those of other partitions', async () => {
-  const { board, other, player } = await twins()
-  const { rounds } = await player.claim({ batchSize: 100 })
-  await board.push(...IDS.map((id) => ({ id, payload: 'c', score: 2 })))
-  expect(await player.complete(...rounds)).toHaveLength(IDS.length)
-  expect(await board.set('id 7')).toEqual(['c[2]'])
+  const { testQueue, other, claimer } = await twins()
+  const { rounds } = await claimer.claim({ batchSize: 100 })
+  await testQueue.push(...IDS.map((id) => ({ id, payload: 'c', score: 2 })))
+  expect(await claimer.complete(...rounds)).toHaveLength(IDS.length)
+  expect(await testQueue.set('id 7')).toEqual(['c[2]'])
   await expectUntouched(other)
 })
 
 test('P6 failing and releasing rounds of one partition leave those of the others', async () => {
-  const { other, player } = await twins()
-  const { rounds } = await player.claim({ batchSize: 100 })
-  expect(await player.fail(rounds.slice(0, 15))).toHaveLength(15)
-  expect(await player.release(...rounds.slice(15))).toHaveLength(15)
+  const { other, claimer } = await twins()
+  const { rounds } = await claimer.claim({ batchSize: 100 })
+  expect(await claimer.fail(rounds.slice(0, 15))).toHaveLength(15)
+  expect(await claimer.release(...rounds.slice(15))).toHaveLength(15)
   await expectUntouched(other)
 })
 
 test('R7 a death in one partition leaves the payloads of the others', async () => {
-  const { board, other, player } = await twins()
-  const { rounds } = await player.claim({ batchSize: 100 })
-  await player.fail(rounds, null)
-  expect(await board.dead('id 3')).toMatchObject([{ payload: 'a', score: 0 }])
-  expect(await board.set('id 3')).toEqual(['b[1]'])
-  await player.fail((await player.claim({ batchSize: 100 })).rounds, null)
-  expect(await board.countJobs()).toBe(0)
+  const { testQueue, other, claimer } = await twins()
+  const { rounds } = await claimer.claim({ batchSize: 100 })
+  await claimer.fail(rounds, null)
+  expect(await testQueue.dead('id 3')).toMatchObject([{ payload: 'a', score: 0 }])
+  expect(await testQueue.set('id 3')).toEqual(['b[1]'])
+  await claimer.fail((await claimer.claim({ batchSize: 100 })).rounds, null)
+  expect(await testQueue.countJobs()).toBe(0)
   await expectUntouched(other)
 })
 
 test('P3 a call that completes rounds of two partitions ends each where it lies', async () => {
-  const { board, other, player } = await twins()
-  const both = (await player.claim({ batchSize: 10 })).rounds
-  const otherPlayer = new Player(other, player.processId, stage.database)
+  const { testQueue, other, claimer } = await twins()
+  const both = (await claimer.claim({ batchSize: 10 })).rounds
+  const otherPlayer = new Claimer(other, claimer.processId, env.database)
   const others = (await otherPlayer.claim({ batchSize: 5 })).rounds
   const ended = (queueId: number, rounds: Round[]): Ended => ({
     queueId,
@@ -82,28 +88,28 @@ test('P3 a call that completes rounds of two partitions ends each where it lies'
     rounds,
     failures: [],
   })
-  const done = [ended(board.queueId, both), ended(other.queueId, others)]
-  expect((await exchange(stage.database, player.processId, done, [])).leftovers).toEqual([])
-  expect([await board.countJobs(), await board.countPayloads()]).toEqual([20, 40])
+  const done = [ended(testQueue.queueId, both), ended(other.queueId, others)]
+  expect((await exchange(env.database, claimer.processId, done, [])).leftovers).toEqual([])
+  expect([await testQueue.countJobs(), await testQueue.countPayloads()]).toEqual([20, 40])
   expect([await other.countJobs(), await other.countPayloads()]).toEqual([25, 50])
 })
 
 test('P3 a call that claims jobs of two partitions takes each where it lies', async () => {
-  const { board, other, player } = await twins()
-  const wish = ({ queueId }: Board, count: number) => ({
+  const { testQueue, other, claimer } = await twins()
+  const wish = ({ queueId }: TestQueue, count: number) => ({
     key: { queueId, shard: 0, lane: 0 },
     cursor: { after: null, afterId: '' },
     count,
     maxPayloads: undefined,
     maxBytes: 1024,
   })
-  const wishes = [wish(board, 10), wish(other, 5)]
-  const { claims } = await exchange(stage.database, player.processId, [], wishes)
+  const wishes = [wish(testQueue, 10), wish(other, 5)]
+  const { claims } = await exchange(env.database, claimer.processId, [], wishes)
   expect(claims.map(({ rounds }) => rounds.map(({ id }) => id).sort())).toEqual([
     IDS.toSorted().slice(0, 10),
     IDS.toSorted().slice(0, 5),
   ])
-  expect((await player.claim({ batchSize: 100 })).rounds).toHaveLength(20)
+  expect((await claimer.claim({ batchSize: 100 })).rounds).toHaveLength(20)
 })
 
 test('P3 no statement finds a row of a partitioned table by its ctid alone', () => {

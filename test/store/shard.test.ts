@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openStage, type Stage } from '../support/rounds.ts'
+import { openStore, type StoreEnvironment } from '../support/store-environment.ts'
 
-let stage: Stage
+let env: StoreEnvironment
 
 beforeAll(async () => {
-  stage = await openStage()
+  env = await openStore()
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 
 async function shardsOf(ids: readonly string[], shards: number): Promise<number[]> {
-  const rows = await stage.query<{ shard: number }>(
+  const rows = await env.query<{ shard: number }>(
     `SELECT lockstep.shard_of(i.id, $2) AS shard FROM unnest($1::text[]) WITH ORDINALITY AS i(id, place)
      ORDER BY i.place`,
     [ids, shards],
@@ -47,13 +47,13 @@ test('the shard of an id stays the same: processes of any age agree on it', asyn
 })
 
 test('all jobs of an id stand in the shard of the function', async () => {
-  const board = await stage.queue({ shards: 24 })
+  const testQueue = await env.queue({ shards: 24 })
   const ids = Array.from({ length: 100 }, (_, i) => `id ${i}`)
-  await board.push(...ids.map((id) => ({ id })))
+  await testQueue.push(...ids.map((id) => ({ id })))
   const shards = await shardsOf(ids, 24)
-  const rows = await stage.query<{ id: string; shard: number }>(
+  const rows = await env.query<{ id: string; shard: number }>(
     'SELECT j.id, j.shard FROM lockstep.jobs j WHERE j.queue_id = $1',
-    [board.queueId],
+    [testQueue.queueId],
   )
   expect(rows).toHaveLength(100)
   for (const { id, shard } of rows) expect(shard).toBe(shards[ids.indexOf(id)])

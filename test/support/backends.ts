@@ -1,6 +1,6 @@
-import type { Workshop } from './workshop.ts'
+import type { WorkerEnvironment } from './worker-environment.ts'
 
-type Sql = Pick<Workshop, 'sql'>
+type Sql = Pick<WorkerEnvironment, 'sql'>
 
 /** The connections a worker has, each told by what it does. */
 export type Backend = 'pool' | 'lock' | 'lease' | 'listen'
@@ -18,16 +18,16 @@ const CONDITIONS: Record<Backend, string> = {
 }
 
 /** Server processes of workers, and of the Lockstep object too, where `kind` is not a worker's alone. */
-export async function backends(shop: Sql, kind: Backend): Promise<number[]> {
-  const rows = await shop.sql<{ pid: number }>(
+export async function backends(env: Sql, kind: Backend): Promise<number[]> {
+  const rows = await env.sql<{ pid: number }>(
     `SELECT pid FROM pg_stat_activity WHERE ${OURS} AND (${CONDITIONS[kind]})`,
   )
   return rows.map(({ pid }) => pid)
 }
 
 /** As if the network or an administrator had cut them off; returns how many there were. */
-export async function terminate(shop: Sql, ...kinds: readonly Backend[]): Promise<number> {
-  const pids = (await Promise.all(kinds.map((kind) => backends(shop, kind)))).flat()
-  await shop.sql('SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS p(pid)', [pids])
+export async function terminate(env: Sql, ...kinds: readonly Backend[]): Promise<number> {
+  const pids = (await Promise.all(kinds.map((kind) => backends(env, kind)))).flat()
+  await env.sql('SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS p(pid)', [pids])
   return pids.length
 }

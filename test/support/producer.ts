@@ -1,12 +1,12 @@
 import type { Queue } from '../../src/index.ts'
-import type { Workshop } from './workshop.ts'
+import type { WorkerEnvironment } from './worker-environment.ts'
 
 const PRODUCERS = 2
 const PAUSE = 20
 
 /**
  * Pushes ascending numbers to each of the ids, from several sides at once though never from two to one id, until
- * told to end. Not through the Lockstep object of the workshop: tests break that one's connections.
+ * told to end. Not through the Lockstep object of the environment: tests break that one's connections.
  */
 export class Producer {
   /** What was pushed, by id. */
@@ -14,11 +14,11 @@ export class Producer {
   readonly #producing: Promise<unknown>
   #ending = false
 
-  constructor(shop: Workshop, queue: Queue, ids: number, from = 1) {
+  constructor(env: WorkerEnvironment, queue: Queue, ids: number, from = 1) {
     const all = Array.from({ length: ids }, (_, index) => `id-${index}`)
     const sides = Array.from({ length: PRODUCERS }, (_, side) => all.filter((_, i) => i % PRODUCERS === side))
-    this.#producing = Promise.all(sides.map((mine) => this.#produce(shop, queue, mine, from)))
-    shop.later(() => this.end())
+    this.#producing = Promise.all(sides.map((mine) => this.#produce(env, queue, mine, from)))
+    env.later(() => this.end())
   }
 
   async end(): Promise<void> {
@@ -26,19 +26,24 @@ export class Producer {
     await this.#producing
   }
 
-  async #produce(shop: Workshop, queue: Queue, ids: readonly string[], from: number): Promise<void> {
+  async #produce(env: WorkerEnvironment, queue: Queue, ids: readonly string[], from: number): Promise<void> {
     for (let number = from; !this.#ending; number += 1) {
       const some = ids.filter(() => Math.random() < 0.3)
-      await push(shop, queue, some, number)
+      await push(env, queue, some, number)
       for (const id of some) this.pushed.set(id, [...(this.pushed.get(id) ?? []), number])
       await new Promise((resolve) => setTimeout(resolve, PAUSE))
     }
   }
 }
 
-async function push(shop: Workshop, queue: Queue, ids: readonly string[], number: number): Promise<void> {
+async function push(
+  env: WorkerEnvironment,
+  queue: Queue,
+  ids: readonly string[],
+  number: number,
+): Promise<void> {
   try {
-    await shop.sql(
+    await env.sql(
       `SELECT lockstep.enqueue_many($1, $2, array_fill($3::jsonb, ARRAY[$5::int]), array_fill($4::float8, ARRAY[$5::int]),
          array_fill(NULL::timestamptz, ARRAY[$5::int]), array_fill(0::smallint, ARRAY[$5::int])) WHERE $5 > 0`,
       [queue.name, ids, number, number, ids.length],
@@ -46,6 +51,6 @@ async function push(shop: Workshop, queue: Queue, ids: readonly string[], number
   } catch (error) {
     // The price of REPEATABLE READ, where a test has it: nothing was stored.
     if ((error as { code?: string }).code !== '40001') throw error
-    await push(shop, queue, ids, number)
+    await push(env, queue, ids, number)
   }
 }

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { pidOf } from './rounds.ts'
+import { pidOf } from './store-environment.ts'
 
 /**
  * Two producers who hand an id's row to each other: one commits when the other waits for the row behind it. So whoever

@@ -1,13 +1,13 @@
 import type { Queue } from '../../src/index.ts'
-import type { Workshop } from './workshop.ts'
+import type { WorkerEnvironment } from './worker-environment.ts'
 
 /** The shards of a queue that a process has the locks of: that is what keeps two processes out of one shard. */
 export async function shardsHeld(
-  shop: Workshop,
+  env: WorkerEnvironment,
   processId: number,
   { name }: Pick<Queue, 'name'>,
 ): Promise<number[]> {
-  const rows = await shop.sql<{ shard: number }>(
+  const rows = await env.sql<{ shard: number }>(
     `SELECT l.objid::bigint::int % 16384 AS shard FROM pg_locks l
      JOIN lockstep.queues q ON l.objid::bigint / 16384 = q.queue_id
      WHERE q.name = $2 AND l.locktype = 'advisory' AND l.classid = 'lockstep.jobs'::regclass AND l.pid = (

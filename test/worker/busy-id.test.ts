@@ -3,33 +3,33 @@ import type { Queue } from '../../src/index.ts'
 import { overlaps } from '../support/checker.ts'
 import { Recorder } from '../support/recorder.ts'
 import { Relay } from '../support/relay.ts'
-import { pidOf } from '../support/rounds.ts'
-import { aborted, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+import { pidOf } from '../support/store-environment.ts'
+import { aborted, eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
 const PAST = Date.now() - 100_000
 const ROUNDS = 5
 /** Turns of a row that ROUNDS rounds may take: each waits for it twice, and in pauses on a slow machine the row goes on. */
 const TURNS = 10_000
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 /** Pushes into an id without pause, so that its row is never free. */
 async function relay(queue: Queue, id: string): Promise<Relay> {
   const push = (session: { query(text: string, values: unknown[]): Promise<unknown> }) =>
     session.query('SELECT lockstep.enqueue($1, $2, $3)', [queue.name, id, String(Math.random())])
-  const made = new Relay(push, await shop.session())
-  await made.start(await shop.session(), await shop.session())
-  shop.later(() => made.stop())
+  const made = new Relay(push, await env.session())
+  await made.start(await env.session(), await env.session())
+  env.later(() => made.stop())
   return made
 }
 
 describe('P8: an id that is pushed without pause', () => {
   test('is completed, and performed again and again', async () => {
     const recorder = new Recorder()
-    const queue = shop.queue({ perform: recorder.around() })
-    await shop.lockstep.enqueue(queue, { id: 'busy' })
+    const queue = env.queue({ perform: recorder.around() })
+    await env.lockstep.enqueue(queue, { id: 'busy' })
     const busy = await relay(queue, 'busy')
-    const worker = await shop.work({ queues: [queue] })
+    const worker = await env.work({ queues: [queue] })
     let completions = 0
     worker.on('completed', () => {
       completions += 1
@@ -40,30 +40,30 @@ describe('P8: an id that is pushed without pause', () => {
 
   test('fails, and goes back when the worker stops', async () => {
     const recorder = new Recorder()
-    const queue = shop.queue({
+    const queue = env.queue({
       perform: recorder.around(async (_, { signal }) => {
         if (recorder.runs.length > 2) await aborted(signal)
         throw new Error('no')
       }),
     })
-    await shop.lockstep.enqueue(queue, { id: 'busy' })
+    await env.lockstep.enqueue(queue, { id: 'busy' })
     const busy = await relay(queue, 'busy')
-    const worker = shop.create({ queues: [queue], shutdownTimeout: 0 })
+    const worker = env.create({ queues: [queue], shutdownTimeout: 0 })
     const retry = next(worker, 'failed', ({ retryCount }) => retryCount === 1)
     await worker.start()
     await retry
     await eventually(() => expect(recorder.runs).toHaveLength(3))
     expect(await worker.stop()).toBe(true)
     expect(busy.turns).toBeLessThan(TURNS)
-    expect(await shop.job(queue, 'busy')).toMatchObject({ claimed_by: null, crashes: 0, retry_count: 1 })
+    expect(await env.job(queue, 'busy')).toMatchObject({ claimed_by: null, crashes: 0, retry_count: 1 })
   })
 
   test('is performed in a transactional queue', async () => {
     const recorder = new Recorder()
-    const queue = shop.transactional({ perform: recorder.around() })
-    await shop.lockstep.enqueue(queue, { id: 'busy' })
+    const queue = env.transactional({ perform: recorder.around() })
+    await env.lockstep.enqueue(queue, { id: 'busy' })
     const busy = await relay(queue, 'busy')
-    const worker = await shop.work({ queues: [queue] })
+    const worker = await env.work({ queues: [queue] })
     let completions = 0
     worker.on('completed', () => {
       completions += 1
@@ -74,16 +74,16 @@ describe('P8: an id that is pushed without pause', () => {
 
   test('is performed among others of its lane, which need not wait for it', async () => {
     const recorder = new Recorder()
-    const queue = shop.queue({ shards: 1, perform: recorder.around() })
-    await shop.lockstep.enqueue(queue, { id: 'busy', performIn: PAST })
+    const queue = env.queue({ shards: 1, perform: recorder.around() })
+    await env.lockstep.enqueue(queue, { id: 'busy', performIn: PAST })
     await relay(queue, 'busy')
     let count = 0
     const more = () => {
       count += 1
-      return shop.lockstep.enqueue(queue, { id: `other-${count}` })
+      return env.lockstep.enqueue(queue, { id: `other-${count}` })
     }
     await more()
-    const worker = shop.create({ queues: [queue], poll: 50 })
+    const worker = env.create({ queues: [queue], poll: 50 })
     worker.on('completed', ({ ids }) => ids[0]!.startsWith('other') && void more())
     await worker.start()
     await eventually(() => expect(recorder.of('busy').length).toBeGreaterThanOrEqual(ROUNDS))
@@ -94,15 +94,15 @@ describe('P8: an id that is pushed without pause', () => {
     const gate = new Gate()
     const recorder = new Recorder()
     const held = Array.from({ length: 20 }, (_, index) => ({ id: `held-${index}` }))
-    const queue = shop.queue({
+    const queue = env.queue({
       shards: 1,
       batchSize: 21,
       perform: recorder.around(() => gate.opened),
     })
-    await shop.lockstep.enqueue(queue, [...held, { id: 'busy' }])
-    const worker = await shop.work({ queues: [queue], slots: 1 })
+    await env.lockstep.enqueue(queue, [...held, { id: 'busy' }])
+    const worker = await env.work({ queues: [queue], slots: 1 })
     await eventually(() => expect(recorder.runs).toHaveLength(21))
-    const producer = await shop.session()
+    const producer = await env.session()
     await producer.query('BEGIN')
     for (const { id } of held) await producer.query('SELECT lockstep.enqueue($1, $2)', [queue.name, id])
     const busy = await relay(queue, 'busy')
@@ -115,7 +115,7 @@ describe('P8: an id that is pushed without pause', () => {
     expect(busy.turns).toBeLessThan(TURNS)
     await busy.stop()
     await producer.query('COMMIT')
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0))
     for (const { id } of held) expect(recorder.of(id)).toHaveLength(2)
   })
 })
@@ -124,26 +124,26 @@ describe('what was brought for a lane while its shard is at work', () => {
   /** Passed over twice, before the job whose handler waits for the gate. */
   async function bring(gate: Gate) {
     const recorder = new Recorder()
-    const queue = shop.queue({
+    const queue = env.queue({
       shards: 1,
       perform: recorder.around((batch) => (batch.has('long') ? gate.opened : undefined)),
     })
     const jobs = ['busy', 'other', 'long'].map((id, index) => ({ id, performIn: PAST + index }))
-    await shop.lockstep.enqueue(queue, jobs)
-    const producer = await shop.session()
+    await env.lockstep.enqueue(queue, jobs)
+    const producer = await env.session()
     await producer.query('BEGIN')
     await producer.query('SELECT lockstep.enqueue($1, $2, $3)', [queue.name, 'busy', '2'])
     const pid = await pidOf(producer)
-    const worker = await shop.work({ queues: [queue], slots: 1 })
+    const worker = await env.work({ queues: [queue], slots: 1 })
     await eventually(async () => {
-      const waiting = await shop.sql('SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))', [
+      const waiting = await env.sql('SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))', [
         pid,
       ])
       expect(waiting).toHaveLength(1)
     })
     await producer.query('COMMIT')
     await eventually(async () =>
-      expect(await shop.job(queue, 'busy')).toMatchObject({ claimed_by: worker.processId }),
+      expect(await env.job(queue, 'busy')).toMatchObject({ claimed_by: worker.processId }),
     )
     expect(recorder.ids).toEqual(['other', 'long'])
     return { recorder, queue, worker }
@@ -153,7 +153,7 @@ describe('what was brought for a lane while its shard is at work', () => {
     const gate = new Gate()
     const { recorder, queue } = await bring(gate)
     gate.open()
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0))
     expect(recorder.ids).toEqual(['other', 'long', 'busy'])
     expect(recorder.of('busy')[0]!.payloads).toEqual(['', 2])
   })
@@ -162,8 +162,8 @@ describe('what was brought for a lane while its shard is at work', () => {
     const gate = new Gate()
     const { recorder, queue, worker } = await bring(gate)
     await worker.quiet()
-    await eventually(async () => expect(await shop.job(queue, 'busy')).toMatchObject({ claimed_by: null }))
-    expect(await shop.job(queue, 'busy')).toMatchObject({ claimed_by: null, crashes: 0, retry_count: -1 })
+    await eventually(async () => expect(await env.job(queue, 'busy')).toMatchObject({ claimed_by: null }))
+    expect(await env.job(queue, 'busy')).toMatchObject({ claimed_by: null, crashes: 0, retry_count: -1 })
     gate.open()
     expect(await worker.stop()).toBe(true)
     expect(recorder.ids).toEqual(['other', 'long'])
@@ -172,14 +172,14 @@ describe('what was brought for a lane while its shard is at work', () => {
   test('P1: it goes back when the connection is lost that holds the shard', async () => {
     const gate = new Gate()
     const { recorder, queue } = await bring(gate)
-    await shop.sql(
+    await env.sql(
       `SELECT pg_terminate_backend(pid, 5000) FROM pg_locks
        WHERE locktype = 'advisory' AND granted AND classid = 'lockstep.jobs'::regclass
          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
     )
-    await eventually(async () => expect(await shop.job(queue, 'busy')).toMatchObject({ claimed_by: null }))
+    await eventually(async () => expect(await env.job(queue, 'busy')).toMatchObject({ claimed_by: null }))
     gate.open()
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0))
     expect(overlaps(recorder.runs)).toEqual([])
   })
 })

@@ -8,16 +8,22 @@ import { Timetable } from '../../src/worker/schedule/timetable.ts'
 import { Batcher } from '../../src/worker/settling/batcher.ts'
 import { type Claimant, Completer } from '../../src/worker/settling/completer.ts'
 import type { Outcome } from '../../src/worker/settling/outcome.ts'
-import { type Board, openStage, type Player, type Stage, until } from '../support/rounds.ts'
+import {
+  type Claimer,
+  openStore,
+  type StoreEnvironment,
+  type TestQueue,
+  until,
+} from '../support/store-environment.ts'
 
-let stage: Stage
+let env: StoreEnvironment
 
 beforeAll(async () => {
-  stage = await openStage()
+  env = await openStore()
 })
-afterAll(() => stage?.close())
+afterAll(() => env?.close())
 
-afterEach(() => stage.endSessions())
+afterEach(() => env.endSessions())
 
 const NOTHING: Outcome = { completed: [], failed: [], released: [] }
 const failure = (round: Round, retryIn: number | null = 3600) => ({
@@ -38,18 +44,18 @@ function settling(holds = true) {
     refused: (_: Claimant, { id }: Round) => void events.push(`refused ${id}`),
     ended: (_: Claimant, rounds: readonly Round[]) => void events.push(`ended ${ids(rounds)}`),
   }
-  const { database } = stage
+  const { database } = env
   const timetable = new Timetable(new ServerClock())
   const completer = new Completer(database, new Batcher(database), timetable, silentLogger, observer)
   return { completer, timetable, events }
 }
 
-function servedOf({ queue, queueId }: Board): ServedQueue {
+function servedOf({ queue, queueId }: TestQueue): ServedQueue {
   return new ServedQueue(queue, queueId)
 }
 
-function claimantOf(board: Board, { processId }: Player): Claimant {
-  return { served: servedOf(board), processId, release() {}, shard: 0, slot: 0, startedAt: 0 }
+function claimantOf(testQueue: TestQueue, { processId }: Claimer): Claimant {
+  return { served: servedOf(testQueue), processId, release() {}, shard: 0, slot: 0, startedAt: 0 }
 }
 
 // The answer to a completion was lost, and when it is asked for again the claim is gone. A process that stood still for longer
@@ -60,15 +66,15 @@ test.each([
 ])(
   'P6: a claim that is gone, with the answer to its first completion lost, is %s',
   async (_, holds, told) => {
-    const board = await stage.queue()
-    const player = await board.player()
-    await board.push({ id: 'a' })
-    const round = await player.take()
-    await player.complete(round)
+    const testQueue = await env.queue()
+    const claimer = await testQueue.claimer()
+    await testQueue.push({ id: 'a' })
+    const round = await claimer.take()
+    await claimer.complete(round)
 
     const { completer, events } = settling(holds)
     await completer.start()
-    completer.settle(claimantOf(board, player), { ...NOTHING, completed: [round] }, true)
+    completer.settle(claimantOf(testQueue, claimer), { ...NOTHING, completed: [round] }, true)
     await completer.drain(10_000)
     await completer.stop()
     expect(events).toEqual([`${told} a`, 'ended a'])
@@ -76,13 +82,13 @@ test.each([
 )
 
 test('P3 R6 R15: one outcome that can’t be stored keeps none of those that go with it from being stored', async () => {
-  const board = await stage.queue()
-  const player = await board.player()
-  await board.push(
+  const testQueue = await env.queue()
+  const claimer = await testQueue.claimer()
+  await testQueue.push(
     ...['completed', 'failed', 'released', 'bad'].map((id, n) => ({ id, performIn: new Date(n) })),
   )
-  const [completed, failed, released, bad] = (await player.claim({ batchSize: 4 })).rounds as Round[]
-  await stage.query(`
+  const [completed, failed, released, bad] = (await claimer.claim({ batchSize: 4 })).rounds as Round[]
+  await env.query(`
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not this one'; END $$;
     CREATE TRIGGER refuse BEFORE UPDATE ON lockstep.jobs FOR EACH ROW WHEN (old.id = 'bad') EXECUTE FUNCTION refuse()`)
   const { completer, events } = settling()
@@ -93,7 +99,7 @@ test('P3 R6 R15: one outcome that can’t be stored keeps none of those that go 
     { failed: [failure(bad!)] },
     { released: [released!] },
   ]
-  for (const outcome of outcomes) completer.settle(claimantOf(board, player), { ...NOTHING, ...outcome })
+  for (const outcome of outcomes) completer.settle(claimantOf(testQueue, claimer), { ...NOTHING, ...outcome })
   await until(() =>
     expect(events.toSorted()).toEqual(
       [
@@ -105,62 +111,70 @@ test('P3 R6 R15: one outcome that can’t be stored keeps none of those that go 
       ].toSorted(),
     ),
   )
-  expect(await board.findJob('completed')).toBeUndefined()
-  expect(await board.job('failed')).toMatchObject({ retry_count: 0, error: 'no failed', claimed_by: null })
-  expect(await board.job('released')).toMatchObject({ retry_count: -1, claimed_by: null })
-  expect(await board.job('bad')).toMatchObject({ claimed_by: player.processId })
+  expect(await testQueue.findJob('completed')).toBeUndefined()
+  expect(await testQueue.job('failed')).toMatchObject({
+    retry_count: 0,
+    error: 'no failed',
+    claimed_by: null,
+  })
+  expect(await testQueue.job('released')).toMatchObject({ retry_count: -1, claimed_by: null })
+  expect(await testQueue.job('bad')).toMatchObject({ claimed_by: claimer.processId })
 
-  await stage.query('DROP TRIGGER refuse ON lockstep.jobs')
+  await env.query('DROP TRIGGER refuse ON lockstep.jobs')
   await completer.drain(10_000)
   await completer.stop()
-  expect(await board.job('bad')).toMatchObject({ retry_count: 0, error: 'no bad', claimed_by: null })
+  expect(await testQueue.job('bad')).toMatchObject({ retry_count: 0, error: 'no bad', claimed_by: null })
 })
 
 test('R7: deaths that go together are each stored, though the row in the morgue of one is locked', async () => {
-  const board = await stage.queue()
-  const player = await board.player()
+  const testQueue = await env.queue()
+  const claimer = await testQueue.claimer()
   const ids = Array.from({ length: 20 }, (_, index) => `id ${index}`)
-  await board.push({ id: 'id 7' })
-  await player.fail([await player.take()], null)
-  const tx = await stage.transaction()
+  await testQueue.push({ id: 'id 7' })
+  await claimer.fail([await claimer.take()], null)
+  const tx = await env.transaction()
   await tx.query('SELECT FROM lockstep.morgue FOR UPDATE')
-  await board.push(...ids.map((id) => ({ id })))
+  await testQueue.push(...ids.map((id) => ({ id })))
   const { completer, events } = settling()
   await completer.start()
-  for (const round of (await player.claim({ batchSize: 20 })).rounds)
-    completer.settle(claimantOf(board, player), { ...NOTHING, failed: [failure(round, null)] })
+  for (const round of (await claimer.claim({ batchSize: 20 })).rounds)
+    completer.settle(claimantOf(testQueue, claimer), { ...NOTHING, failed: [failure(round, null)] })
   await until(() => expect(events.filter((event) => event.startsWith('failed'))).toHaveLength(19))
-  expect(await board.job('id 7')).toMatchObject({ claimed_by: player.processId })
+  expect(await testQueue.job('id 7')).toMatchObject({ claimed_by: claimer.processId })
   await tx.query('COMMIT')
   await completer.drain(10_000)
   await completer.stop()
-  expect(await board.countJobs()).toBe(0)
-  for (const id of ids) expect(await board.dead(id)).toMatchObject([{ error: `no ${id}` }])
+  expect(await testQueue.countJobs()).toBe(0)
+  for (const id of ids) expect(await testQueue.dead(id)).toMatchObject([{ error: `no ${id}` }])
 })
 
 test('P8: what waits again in a shard that others have by now is told to them, the first of each lane', async () => {
-  const board = await stage.queue()
-  const player = await board.player()
-  await board.push(...['a', 'b', 'c'].map((id) => ({ id })), { id: 'd', lane: 3, performIn: new Date(5_000) })
-  const { rounds } = await player.claim({ batchSize: 3 })
-  const [d] = (await player.claim({ lane: 3 })).rounds
-  const session = await stage.session()
+  const testQueue = await env.queue()
+  const claimer = await testQueue.claimer()
+  await testQueue.push(...['a', 'b', 'c'].map((id) => ({ id })), {
+    id: 'd',
+    lane: 3,
+    performIn: new Date(5_000),
+  })
+  const { rounds } = await claimer.claim({ batchSize: 3 })
+  const [d] = (await claimer.claim({ lane: 3 })).rounds
+  const session = await env.session()
   const heard: (string | undefined)[] = []
   session.on('notification', ({ payload }) => heard.push(payload))
   await session.query('LISTEN lockstep')
   const { completer, timetable } = settling()
-  const claimant = claimantOf(board, player)
+  const claimant = claimantOf(testQueue, claimer)
   const [a, b, c] = rounds as [Round, Round, Round]
   completer.settle(claimant, { completed: [c], failed: [failure(a), failure(b, 60)], released: [d!] })
   await completer.drain(10_000)
-  const due = Math.round((await board.job('b')).performIn * 1000)
-  await until(() => expect(heard).toEqual([`${board.queueId} 0:0:${due} 0:3:5000000`]))
+  const due = Math.round((await testQueue.job('b')).performIn * 1000)
+  await until(() => expect(heard).toEqual([`${testQueue.queueId} 0:0:${due} 0:3:5000000`]))
 
   // Of a shard of our own nobody else need hear.
-  timetable.add(new Shard(servedOf(board), 0, undefined))
-  await board.push({ id: 'e' })
-  completer.settle(claimant, { ...NOTHING, released: [await player.take()] })
+  timetable.add(new Shard(servedOf(testQueue), 0, undefined))
+  await testQueue.push({ id: 'e' })
+  completer.settle(claimant, { ...NOTHING, released: [await claimer.take()] })
   await completer.drain(10_000)
-  await stage.query(`NOTIFY lockstep, 'end'`)
+  await env.query(`NOTIFY lockstep, 'end'`)
   await until(() => expect(heard.slice(1)).toEqual(['end']))
 })

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Queue, WorkerOptions } from '../../src/index.ts'
-import { next, useWorkshop } from '../support/workshop.ts'
+import { next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 const SECRET = 'card 4111'
 class CardError extends Error {}
@@ -13,17 +13,17 @@ async function stored(formatError: WorkerOptions['formatError'], thrown: unknown
   const perform = () => {
     throw thrown
   }
-  const queues = [shop.queue({ perform, retryIn: () => 3_600 }), shop.queue({ perform, maxRetryCount: 0 })]
+  const queues = [env.queue({ perform, retryIn: () => 3_600 }), env.queue({ perform, maxRetryCount: 0 })]
   const [failing, dying] = queues as [Queue, Queue]
-  const worker = shop.create({ queues, formatError })
+  const worker = env.create({ queues, formatError })
   const told = [next(worker, 'failed', ({ queue }) => queue === failing.name), next(worker, 'died')]
   await worker.start()
-  for (const queue of queues) await shop.lockstep.enqueue(queue, { id: 'a' })
+  for (const queue of queues) await env.lockstep.enqueue(queue, { id: 'a' })
   await Promise.all(told)
-  const [dead] = await shop.sql<{ error: string }>('SELECT error FROM lockstep.dead WHERE queue = $1', [
+  const [dead] = await env.sql<{ error: string }>('SELECT error FROM lockstep.dead WHERE queue = $1', [
     dying.name,
   ])
-  return [(await shop.job(failing, 'a'))?.error, dead!.error]
+  return [(await env.job(failing, 'a'))?.error, dead!.error]
 }
 
 describe('R6 R7: what is stored of an error', () => {
@@ -57,13 +57,13 @@ describe('R6 R7: what is stored of an error', () => {
     async (_, formatError) => {
       const told = 'CardError (`formatError` failed, so nothing else is told of it)'
       expect(await stored(formatError)).toEqual([told, told])
-      const logged = shop.warnings.filter(({ message }) => message.includes('`formatError` failed'))
+      const logged = env.warnings.filter(({ message }) => message.includes('`formatError` failed'))
       expect(logged).toHaveLength(2)
       expect(logged[0]!.fields).toMatchObject({
         kind: 'CardError',
         problem: expect.stringMatching(/threw TypeError at|no text/),
       })
-      expect(JSON.stringify(shop.warnings)).not.toContain(SECRET)
+      expect(JSON.stringify(env.warnings)).not.toContain(SECRET)
     },
   )
 
@@ -86,7 +86,7 @@ describe('R6 R7: what is stored of an error', () => {
 })
 
 test('`formatError` must be a function', () => {
-  const queue = shop.queue({ perform() {} })
-  const create = () => shop.create({ queues: [queue], formatError: 'short' as never })
+  const queue = env.queue({ perform() {} })
+  const create = () => env.create({ queues: [queue], formatError: 'short' as never })
   expect(create).toThrow('worker: formatError must be a function, not "short"')
 })

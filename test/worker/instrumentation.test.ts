@@ -6,9 +6,9 @@ import {
   OptionError,
   type Spans,
 } from '../../src/index.ts'
-import { eventually, useWorkshop } from '../support/workshop.ts'
+import { eventually, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 /** Hears of everything, and writes it down: spans as they end, with what they began with. */
 function recorder() {
@@ -28,22 +28,22 @@ function recorder() {
 }
 
 function lockstepWith(...instrumentation: Instrumentation[]): Lockstep {
-  const { connectionString, logger } = shop
+  const { connectionString, logger } = env
   const lockstep = new Lockstep({ connectionString, logger, instrumentation })
-  shop.later(() => lockstep.close())
+  env.later(() => lockstep.close())
   return lockstep
 }
 
 test('an instrument hears of a job from its push to its end, by one fence, and of no payload that lives', async () => {
   const { instrument, of } = recorder()
   const lockstep = lockstepWith(instrument)
-  const queue = shop.queue({
+  const queue = env.queue({
     maxRetryCount: 1,
     perform: (batch) => {
       if (batch.has('bad')) throw new Error('bad')
     },
   })
-  const worker = shop.create({ queues: [queue] }, lockstep)
+  const worker = env.create({ queues: [queue] }, lockstep)
   await worker.start()
   await lockstep.enqueue(queue, [{ id: 'good', payload: 'secret' }])
   await lockstep.enqueue(queue, [{ id: 'bad', payload: 'dies' }])
@@ -92,9 +92,9 @@ test('an instrument hears of a job from its push to its end, by one fence, and o
 test('a push that fails ends with its error, and one in a transaction is told as such', async () => {
   const { instrument, of } = recorder()
   const lockstep = lockstepWith(instrument)
-  const queue = shop.queue({})
+  const queue = env.queue({})
   await expect(lockstep.enqueue(queue, { id: '' })).rejects.toThrow()
-  const tx = await shop.session()
+  const tx = await env.session()
   await tx.query('BEGIN')
   await lockstep.enqueue(queue, [{ id: 'a' }, { id: 'b' }], { tx })
   await tx.query('ROLLBACK')
@@ -107,8 +107,8 @@ test('a push that fails ends with its error, and one in a transaction is told as
 
 test('leases that are renewed, and maintenance, are heard of', async () => {
   const { instrument, of } = recorder()
-  const worker = shop.create({ queues: [shop.queue({ perform() {} })], lease: 500 }, lockstepWith(instrument))
-  await shop.sql(
+  const worker = env.create({ queues: [env.queue({ perform() {} })], lease: 500 }, lockstepWith(instrument))
+  await env.sql(
     `INSERT INTO lockstep.processes (host, pid, version, slots, queues, lease, expires_at)
      VALUES ('gone', 1, '1', 1, '{}', 500, now())`,
   )
@@ -139,12 +139,12 @@ test('what an instrument throws, now or later, is logged once and changes nothin
   }
   const { instrument, of } = recorder()
   const lockstep = lockstepWith(failing, instrument)
-  const queue = shop.queue({ perform() {} })
-  await shop.create({ queues: [queue] }, lockstep).start()
+  const queue = env.queue({ perform() {} })
+  await env.create({ queues: [queue] }, lockstep).start()
   for (const id of ['a', 'b', 'c']) await lockstep.enqueue(queue, { id })
   await eventually(() => expect(of('complete').length).toBeGreaterThan(0))
-  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
-  const told = shop.warnings.filter(({ message }) => message === 'instrumentation failed')
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
+  const told = env.warnings.filter(({ message }) => message === 'instrumentation failed')
   expect(told.map(({ fields }) => fields)).toMatchObject([
     { instrumentation: 'enqueue', error: expect.stringContaining('enqueue') },
     { instrumentation: 'perform', error: expect.stringContaining('perform') },
@@ -157,7 +157,7 @@ test.each([
   [[undefined], /instrumentation\[0\] must be an object of functions, not undefined/],
   [{ claim() {} }, /instrumentation must be a list/],
 ])('instruments that would hear of nothing are refused: %o', (instrumentation, message) => {
-  const { connectionString } = shop
+  const { connectionString } = env
   const create = () => new Lockstep({ connectionString, instrumentation: instrumentation as never })
   expect(create).toThrow(OptionError)
   expect(create).toThrow(message)

@@ -5,9 +5,9 @@ import type { Round } from '../../src/store/claim.ts'
 import { Lateness } from '../../src/worker/discovery/lateness.ts'
 import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
 import { Shard } from '../../src/worker/schedule/shard.ts'
-import { eventually, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 test('a look starts 250 ms before the cursor, twice the lateness seen of late, and two seconds at most', () => {
   const lateness = new Lateness()
@@ -67,13 +67,13 @@ test('P7: a job that claims have just passed over is no news to a look, and is a
 })
 
 test('P8: what commits some time after its push, which nobody was told of, is found before the next full look', async () => {
-  const queue = shop.queue({ shards: 1, perform() {} })
-  const worker = await shop.work({ queues: [queue], slots: 2, poll: 3_600_000 })
-  await shop.idle(queue)
+  const queue = env.queue({ shards: 1, perform() {} })
+  const worker = await env.work({ queues: [queue], slots: 2, poll: 3_600_000 })
+  await env.idle(queue)
   const late = next(worker, 'completed', ({ ids }) => ids.some((id) => id.startsWith('late')))
   let isFound = false
   late.then(() => (isFound = true)).catch(() => {})
-  const producer = await shop.session()
+  const producer = await env.session()
   // Looks start 250 ms before the cursor, and a slow machine takes as long until the next one. Without that start none of the
   // tries finds it: three jobs pushed later have been claimed each time.
   for (let turn = 0; !isFound && turn < 3; turn += 1) {
@@ -82,7 +82,7 @@ test('P8: what commits some time after its push, which nobody was told of, is fo
     await producer.query('SELECT lockstep.enqueue($1, $2)', [queue.name, `late ${turn}`])
     for (const id of [`a ${turn}`, `b ${turn}`, `c ${turn}`]) {
       const completed = next(worker, 'completed', ({ ids }) => ids.includes(id))
-      await shop.lockstep.enqueue(queue, { id })
+      await env.lockstep.enqueue(queue, { id })
       await completed
     }
     await producer.query('COMMIT')
@@ -93,12 +93,12 @@ test('P8: what commits some time after its push, which nobody was told of, is fo
       [queue.name],
     )
     const sent: Promise<unknown>[] = []
-    const push = () => sent.push(shop.lockstep.enqueue(queue, { id: `d ${Math.random()}` }))
+    const push = () => sent.push(env.lockstep.enqueue(queue, { id: `d ${Math.random()}` }))
     const traffic = setInterval(push, 5)
     await Promise.race([late, pause(1_000)]).finally(() => clearInterval(traffic))
     // One that is heard of only in the next turn would have the worker look for it, and find that turn's on its way.
     await Promise.all(sent)
-    await eventually(async () => expect(await shop.jobs(queue)).toBeLessThanOrEqual(turn + 1))
+    await eventually(async () => expect(await env.jobs(queue)).toBeLessThanOrEqual(turn + 1))
   }
   // Within five seconds of the first try: then a full look comes, since the worker has looked by itself for so long.
   expect(isFound).toBe(true)

@@ -4,9 +4,9 @@ import { connectionConfig } from '../../src/postgres/connection.ts'
 import { LeaseState } from '../../src/worker/membership/lease-state.ts'
 import type { LeaseMessage, LeaseThreadData } from '../../src/worker/membership/lease-thread.ts'
 import { startThread } from '../../src/worker/membership/start-thread.ts'
-import { eventually, useWorkshop } from '../support/workshop.ts'
+import { eventually, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 const LEASE = 1_000
 
 // As where a process was stopped for longer than its lease: its timers and the server's answer come all at once. The main
@@ -14,7 +14,7 @@ const LEASE = 1_000
 test('P1: a renewal whose answer comes after the end of the lease does not lengthen it', async () => {
   const state = new LeaseState()
   const thread = startThread('lease-thread', {
-    config: connectionConfig(shop.connectionString, 'lease'),
+    config: connectionConfig(env.connectionString, 'lease'),
     schema: 'lockstep',
     info: { host: 'here', pid: process.pid, version: '0', slots: 1, queues: [] },
     lease: LEASE,
@@ -22,7 +22,7 @@ test('P1: a renewal whose answer comes after the end of the lease does not lengt
     numbers: state.numbers,
     leases: 0,
   } satisfies LeaseThreadData)
-  shop.later(() => thread.terminate())
+  env.later(() => thread.terminate())
   const message = async (): Promise<LeaseMessage> => (await once(thread, 'message'))[0]
   thread.postMessage({ kind: 'register' })
   const registered = await message()
@@ -30,13 +30,13 @@ test('P1: a renewal whose answer comes after the end of the lease does not lengt
   const deadline = () => state.deadlineOf(1)
 
   // Who removes it holds the row, so that renewals wait.
-  const remover = await shop.session()
+  const remover = await env.session()
   await remover.query('BEGIN; DELETE FROM lockstep.processes')
   let told = await message()
   for (; told.kind !== 'ending'; told = await message());
   const ended = deadline()
   const waiting = () =>
-    shop.sql(`SELECT FROM pg_stat_activity WHERE application_name = 'lease' AND wait_event_type = 'Lock'`)
+    env.sql(`SELECT FROM pg_stat_activity WHERE application_name = 'lease' AND wait_event_type = 'Lock'`)
   expect((await waiting()).length).toBeGreaterThan(0)
   await remover.query('COMMIT')
   await eventually(async () => expect(await waiting()).toEqual([]))

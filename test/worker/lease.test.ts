@@ -4,7 +4,7 @@ import type { Queue, Worker } from '../../src/index.ts'
 import { terminate } from '../support/backends.ts'
 import { overlaps } from '../support/checker.ts'
 import { Recorder } from '../support/recorder.ts'
-import { aborted, block, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+import { aborted, block, eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
 const LEASE = 1_000
 
@@ -20,29 +20,29 @@ vi.mock('../../src/worker/membership/start-thread.ts', async (original) => {
   }
 })
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 describe('a lease ends when others have removed the process', () => {
   test('P6: signals are aborted, results refused, and the worker goes on as somebody new', async () => {
     const recorder = new Recorder()
     const gate = new Gate()
-    const queue = shop.queue({
+    const queue = env.queue({
       perform: recorder.around(async (batch, { signal }) => {
         if (!batch.has('long') || recorder.of('long').length > 1) return
         await aborted(signal)
         await gate.opened
       }),
     })
-    const worker = await shop.work({ queues: [queue], lease: LEASE })
+    const worker = await env.work({ queues: [queue], lease: LEASE })
     const former = worker.processId
     const started = next(worker, 'started')
-    await shop.lockstep.enqueue(queue, { id: 'long' })
+    await env.lockstep.enqueue(queue, { id: 'long' })
     await started
 
     const lost = next(worker, 'leaseLost')
-    await shop.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [former])
+    await env.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [former])
     expect(await lost).toEqual({ processId: former })
-    const other = shop.create({ queues: [queue], lease: LEASE })
+    const other = env.create({ queues: [queue], lease: LEASE })
     const taken = next(other, 'completed', ({ ids }) => ids.includes('long'))
     await other.start()
     await taken
@@ -60,41 +60,41 @@ describe('a lease ends when others have removed the process', () => {
 test('R10: claims that a worker knows nothing of, as after a failover, are free once its lease has another connection', async () => {
   const recorder = new Recorder()
   const gate = new Gate()
-  const queue = shop.queue({
+  const queue = env.queue({
     perform: recorder.around(async (batch) => {
       if (batch.has('long')) await gate.opened
     }),
   })
-  const worker = await shop.work({ queues: [queue], lease: LEASE })
+  const worker = await env.work({ queues: [queue], lease: LEASE })
   const former = worker.processId
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, [{ id: 'long' }, { id: 'forgotten', performIn: Date.now() + 3_600_000 }])
+  await env.lockstep.enqueue(queue, [{ id: 'long' }, { id: 'forgotten', performIn: Date.now() + 3_600_000 }])
   await started
-  await shop.sql(
+  await env.sql(
     `UPDATE lockstep.jobs SET claimed_by = $1, claimed_at = now(), fence = nextval('lockstep.fences'), perform_in = now()
      WHERE id = 'forgotten'`,
     [former],
   )
-  await terminate(shop, 'lease')
+  await terminate(env, 'lease')
   await eventually(() => expect(worker.processId).not.toBe(former))
   const completed = next(worker, 'completed', ({ ids }) => ids.includes('forgotten'))
   gate.open()
   await completed
   expect(recorder.of('long')).toHaveLength(1)
-  expect(await shop.sql('SELECT FROM lockstep.processes')).toHaveLength(1)
+  expect(await env.sql('SELECT FROM lockstep.processes')).toHaveLength(1)
 })
 
 test('P1: where the thread that renews it dies, the lease counts as lost, another thread is started, and stop ends', async () => {
   const recorder = new Recorder()
-  const queue = shop.queue({
+  const queue = env.queue({
     perform: recorder.around(async (batch, { signal }) => {
       if (batch.has('long') && recorder.of('long').length === 1) await aborted(signal)
     }),
   })
-  const worker = await shop.work({ queues: [queue], lease: LEASE })
+  const worker = await env.work({ queues: [queue], lease: LEASE })
   const former = worker.processId
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'long' })
+  await env.lockstep.enqueue(queue, { id: 'long' })
   await started
   const told = [next(worker, 'failure'), next(worker, 'leaseLost')]
   await threads.at(-1)!.terminate()
@@ -113,23 +113,23 @@ test('P1: while a lost lease’s handler ignores its signal, others serve its sh
   const perform = recorder.around(async (batch) => {
     if (batch.has('stubborn') && recorder.of('stubborn').length === 1) await gate.opened
   })
-  const queue = shop.queue({ shards: 2, perform })
-  const worker = await shop.work({ queues: [queue], lease: LEASE })
+  const queue = env.queue({ shards: 2, perform })
+  const worker = await env.work({ queues: [queue], lease: LEASE })
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'stubborn' })
+  await env.lockstep.enqueue(queue, { id: 'stubborn' })
   await started
 
   const lost = next(worker, 'leaseLost')
-  await shop.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [worker.processId])
+  await env.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [worker.processId])
   await lost
   const mine: string[] = []
   worker.on('started', ({ ids }) => mine.push(...ids))
-  const other = shop.create({ queues: [queue], lease: LEASE })
+  const other = env.create({ queues: [queue], lease: LEASE })
   const ids = Array.from({ length: 20 }, (_, index) => `id-${index}`)
   const theirs: string[] = []
   other.on('completed', (event) => theirs.push(...event.ids))
   await other.start()
-  await shop.lockstep.enqueue(
+  await env.lockstep.enqueue(
     queue,
     ids.map((id) => ({ id })),
   )
@@ -142,7 +142,7 @@ test('P1: while a lost lease’s handler ignores its signal, others serve its sh
 test('P1: a lease that can’t be renewed: signals are aborted before it ends, and nobody takes over earlier', async () => {
   const recorder = new Recorder()
   const abortedAt: number[] = []
-  const queue = shop.queue({
+  const queue = env.queue({
     perform: recorder.around(async (_, { signal }) => {
       if (recorder.runs.length > 1) return
       await aborted(signal)
@@ -150,14 +150,14 @@ test('P1: a lease that can’t be renewed: signals are aborted before it ends, a
       signal.throwIfAborted()
     }),
   })
-  const worker = await shop.work({ queues: [queue], lease: 2 * LEASE })
+  const worker = await env.work({ queues: [queue], lease: 2 * LEASE })
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await started
   const lost = next(worker, 'leaseLost')
-  const blocker = await shop.session()
+  const blocker = await env.session()
   await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
-  const [row] = await shop.sql<{ ends: number }>(
+  const [row] = await env.sql<{ ends: number }>(
     'SELECT extract(epoch FROM expires_at)::float8 * 1000 AS ends FROM lockstep.processes WHERE process_id = $1',
     [worker.processId],
   )
@@ -172,17 +172,17 @@ test('P1: a lease that can’t be renewed: signals are aborted before it ends, a
 
 test('P1: a handler that blocks the event loop for longer than the lease keeps it', async () => {
   const recorder = new Recorder()
-  const queue = shop.queue({
+  const queue = env.queue({
     perform: recorder.around(() => block(2.5 * LEASE)),
   })
-  const worker = await shop.work({ queues: [queue], lease: LEASE })
+  const worker = await env.work({ queues: [queue], lease: LEASE })
   let lost = 0
   worker.on('leaseLost', () => {
     lost += 1
   })
   const { processId } = worker
   const completed = next(worker, 'completed')
-  await shop.lockstep.enqueue(queue, { id: 'busy' })
+  await env.lockstep.enqueue(queue, { id: 'busy' })
   await completed
   expect(worker.processId).toBe(processId)
   expect(lost).toBe(0)
@@ -192,40 +192,40 @@ test('P1: a handler that blocks the event loop for longer than the lease keeps i
 test('P1: a claim answered after the process became somebody new holds, and is settled', async () => {
   const recorder = new Recorder()
   const gate = new Gate()
-  const queue = shop.queue({ shards: 2, perform: recorder.around(() => gate.opened) })
-  const worker = await shop.work({ queues: [queue], slots: 4 })
+  const queue = env.queue({ shards: 2, perform: recorder.around(() => gate.opened) })
+  const worker = await env.work({ queues: [queue], slots: 4 })
   const former = worker.processId
   const refused: unknown[] = []
   worker.on('refused', (event) => refused.push(event))
-  await shop.idle(queue)
+  await env.idle(queue)
 
   // Two claims wait for the table. The connection of one breaks: who knows what it has taken.
   const ids = await onePerShard(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'])
   // Apart, so that each goes in a call of its own.
   const jobs = ids.map((id, index) => ({ id, performIn: Date.now() + 300 + 50 * index }))
-  await shop.lockstep.enqueue(queue, jobs)
-  const blocker = await shop.session()
+  await env.lockstep.enqueue(queue, jobs)
+  const blocker = await env.session()
   await blocker.query('BEGIN; LOCK TABLE lockstep.jobs IN ACCESS EXCLUSIVE MODE')
   const claims = await eventually(() => claimsThatWait(2))
-  await shop.sql('SELECT pg_terminate_backend($1)', [claims[0]])
+  await env.sql('SELECT pg_terminate_backend($1)', [claims[0]])
   await eventually(() => expect(worker.processId).not.toBe(former))
   await blocker.query('COMMIT')
 
   // Its locks gone too, the worker looks at its shards as if they were new.
   await eventually(() => expect(recorder.ids.sort()).toEqual(ids.sort()))
   const rebalanced = next(worker, 'rebalanced')
-  expect(await terminate(shop, 'lock')).toBe(1)
+  expect(await terminate(env, 'lock')).toBe(1)
   await rebalanced
-  await shop.idle(queue)
+  await env.idle(queue)
   gate.open()
-  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   expect(refused).toEqual([])
   expect(overlaps(recorder.runs)).toEqual([])
   expect(recorder.ids.sort()).toEqual(ids.sort())
 })
 
 async function claimsThatWait(count: number): Promise<number[]> {
-  const rows = await shop.sql<{ pid: number }>(
+  const rows = await env.sql<{ pid: number }>(
     `SELECT pid FROM pg_stat_activity
      WHERE wait_event_type = 'Lock' AND query LIKE '%.claim(%' AND datname = current_database()`,
   )
@@ -236,13 +236,13 @@ async function claimsThatWait(count: number): Promise<number[]> {
 async function expectWorking(worker: Worker, queue: Queue): Promise<void> {
   const id = `after ${worker.processId}`
   const completed = next(worker, 'completed', ({ ids }) => ids.includes(id))
-  await shop.lockstep.enqueue(queue, { id })
+  await env.lockstep.enqueue(queue, { id })
   await completed
 }
 
 /** Of two shards. */
 async function onePerShard(ids: readonly string[]): Promise<string[]> {
-  const rows = await shop.sql<{ id: string; shard: number }>(
+  const rows = await env.sql<{ id: string; shard: number }>(
     'SELECT i.id, lockstep.shard_of(i.id, 2) AS shard FROM unnest($1::text[]) AS i(id)',
     [ids],
   )

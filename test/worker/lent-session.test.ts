@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { Lockstep, type Queue } from '../../src/index.ts'
 import { startPooler } from '../support/pooler.ts'
-import { next, type TransactionalPerform, useWorkshop } from '../support/workshop.ts'
+import { next, type TransactionalPerform, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 type Tx = Parameters<TransactionalPerform>[1]['tx']
 
@@ -32,17 +32,17 @@ type Found = Awaited<ReturnType<typeof look>>
 /** The first handler looks and leaves things behind, the second looks. */
 async function twice(lockstep: Lockstep, leave: (tx: Tx) => Promise<unknown>): Promise<[Found, Found]> {
   const found: Found[] = []
-  const queue: Queue = shop.transactional({
+  const queue: Queue = env.transactional({
     perform: async (_, { tx }) => {
       found.push(await look(tx))
       if (found.length === 1) await leave(tx)
     },
   })
-  const worker = shop.create({ queues: [queue], slots: 1 }, lockstep)
+  const worker = env.create({ queues: [queue], slots: 1 }, lockstep)
   await worker.start()
   for (const id of ['first', 'second']) {
     const completed = next(worker, 'completed')
-    await shop.lockstep.enqueue(queue, { id })
+    await env.lockstep.enqueue(queue, { id })
     await completed
   }
   return found as [Found, Found]
@@ -50,9 +50,9 @@ async function twice(lockstep: Lockstep, leave: (tx: Tx) => Promise<unknown>): P
 
 test('what a handler sets for its session, and leaves in it, does not reach the next one', async () => {
   const role = `lender ${randomUUID()}`
-  await shop.sql(`CREATE ROLE "${role}" SUPERUSER`)
-  shop.later(() => shop.sql(`DROP ROLE "${role}"`))
-  const [first, second] = await twice(shop.lockstep, async (tx) => {
+  await env.sql(`CREATE ROLE "${role}" SUPERUSER`)
+  env.later(() => env.sql(`DROP ROLE "${role}"`))
+  const [first, second] = await twice(env.lockstep, async (tx) => {
     await tx.query('CREATE TEMP TABLE left_behind ()')
     await tx.query('SELECT pg_advisory_lock(4711)')
     await tx.query('DECLARE left_open CURSOR WITH HOLD FOR SELECT 1')
@@ -70,15 +70,15 @@ test('what a handler sets for its session, and leaves in it, does not reach the 
 })
 
 test('what a handler leaves in a session that a pooler shares with others is left to them', async () => {
-  const { connectionString } = shop
+  const { connectionString } = env
   const pooler = await startPooler(connectionString)
-  shop.later(() => pooler.close())
+  env.later(() => pooler.close())
   const lockstep = new Lockstep({
     connectionString: pooler.connectionString,
     directUrl: connectionString,
-    logger: shop.logger,
+    logger: env.logger,
   })
-  shop.later(() => lockstep.close())
+  env.later(() => lockstep.close())
   const [first, second] = await twice(lockstep, (tx) => tx.query('SET statement_timeout = 12345'))
   expect(second.pid).toBe(first.pid)
   expect(second.rest.settings).toContain('statement_timeout=12345ms')

@@ -1,45 +1,45 @@
 import { beforeAll, expect, test } from 'vitest'
-import { next, type TransactionalPerform, useWorkshop } from '../support/workshop.ts'
+import { next, type TransactionalPerform, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 type Tx = Parameters<TransactionalPerform>[1]['tx']
 
 beforeAll(async () => {
-  await shop.sql('CREATE TABLE written (id text)')
+  await env.sql('CREATE TABLE written (id text)')
 })
 
 const write = (tx: Tx, ids: Iterable<string>) =>
   tx.query('INSERT INTO written SELECT unnest($1::text[])', [[...ids]])
 
-const written = () => shop.sql('SELECT id FROM written ORDER BY id')
+const written = () => env.sql('SELECT id FROM written ORDER BY id')
 
 test('P3: what is sent through a transaction that is over is refused, and meets nobody else’s', async () => {
   let late: Tx
   const isOver = { code: 'LOCKSTEP_TRANSACTION_OVER' }
-  const queue = shop.transactional({
+  const queue = env.transactional({
     perform: async (batch, { tx }) => {
       if (batch.has('early')) late = tx
       else await expect(late.query('SELECT 1/0')).rejects.toMatchObject(isOver)
       await write(tx, batch.keys())
     },
   })
-  const worker = await shop.work({ queues: [queue], slots: 1 })
+  const worker = await env.work({ queues: [queue], slots: 1 })
   for (const id of ['early', 'later']) {
     const completed = next(worker, 'completed')
-    await shop.lockstep.enqueue(queue, { id })
+    await env.lockstep.enqueue(queue, { id })
     await completed
   }
   const told = new Promise((resolve) => late.query('SELECT 1', resolve))
   expect(await told).toMatchObject(isOver)
   expect(await written()).toEqual([{ id: 'early' }, { id: 'later' }])
-  await shop.sql('DELETE FROM written')
+  await env.sql('DELETE FROM written')
 })
 
 // A function that releases what it is given would hand the session to the next handler in the middle of the transaction.
 test('P3: a handler can’t release the client of its transaction, nor end it', async () => {
   const told: unknown[] = []
-  const queue = shop.transactional({
+  const queue = env.transactional({
     async perform(batch, { tx }) {
       const client = tx as Tx & { release(): void; end(): Promise<void> }
       try {
@@ -51,9 +51,9 @@ test('P3: a handler can’t release the client of its transaction, nor end it', 
       await write(tx, batch.keys())
     },
   })
-  const worker = await shop.work({ queues: [queue] })
+  const worker = await env.work({ queues: [queue] })
   const completed = next(worker, 'completed')
-  await shop.lockstep.enqueue(queue, { id: 'kept' })
+  await env.lockstep.enqueue(queue, { id: 'kept' })
   await completed
   const isRefused = {
     code: 'LOCKSTEP_TRANSACTION_LENT',

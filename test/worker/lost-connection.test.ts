@@ -4,9 +4,15 @@ import { CrashLimitError, type Queue } from '../../src/index.ts'
 import { terminate } from '../support/backends.ts'
 import { overlaps } from '../support/checker.ts'
 import { Recorder } from '../support/recorder.ts'
-import { eventually, Gate, next, type TransactionalPerform, useWorkshop } from '../support/workshop.ts'
+import {
+  eventually,
+  Gate,
+  next,
+  type TransactionalPerform,
+  useWorkers,
+} from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 type Tx = Parameters<TransactionalPerform>[1]['tx']
 
@@ -15,7 +21,7 @@ const INNOCENT = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']
 const BATCH = [...INNOCENT, 'poison']
 
 beforeAll(async () => {
-  await shop.sql('CREATE TABLE written (queue text, id text)')
+  await env.sql('CREATE TABLE written (queue text, id text)')
 })
 
 /** As a backend that is killed for its memory, or by a fault of an extension's. */
@@ -24,14 +30,14 @@ const write = (tx: Tx, queue: Queue, ids: Iterable<string>) =>
   tx.query('INSERT INTO written SELECT $1, unnest($2::text[])', [queue.name, [...ids]])
 
 async function written(queue: Queue): Promise<string[]> {
-  const rows = await shop.sql<{ id: string }>('SELECT id FROM written WHERE queue = $1 ORDER BY id', [
+  const rows = await env.sql<{ id: string }>('SELECT id FROM written WHERE queue = $1 ORDER BY id', [
     queue.name,
   ])
   return rows.map(({ id }) => id)
 }
 
 async function dead(queue: Queue): Promise<string[]> {
-  const rows = await shop.sql<{ job_id: string }>(
+  const rows = await env.sql<{ job_id: string }>(
     'SELECT m.job_id FROM lockstep.morgue m JOIN lockstep.queues q USING (queue_id) WHERE q.name = $1 ORDER BY 1',
     [queue.name],
   )
@@ -51,7 +57,7 @@ const LOSSES: [string, (tx: Tx) => unknown][] = [
 describe.each(LOSSES)('R10: the connection of a handler’s transaction is lost %s', (_, lose) => {
   test('the id at fault is taken alone, and fails after maxCrashes; the others of its batch are done', async () => {
     const recorder = new Recorder()
-    const queue = shop.transactional({
+    const queue = env.transactional({
       ...NEVER_AGAIN,
       shards: 1,
       batchSize: BATCH.length,
@@ -62,11 +68,11 @@ describe.each(LOSSES)('R10: the connection of a handler’s transaction is lost 
         if (batch.has('poison')) await lose(tx)
       }),
     })
-    await shop.lockstep.enqueue(
+    await env.lockstep.enqueue(
       queue,
       BATCH.map((id) => ({ id })),
     )
-    const worker = shop.create({ queues: [queue] })
+    const worker = env.create({ queues: [queue] })
     const failed = vi.fn()
     worker.on('failed', failed)
     await worker.start()
@@ -78,8 +84,8 @@ describe.each(LOSSES)('R10: the connection of a handler’s transaction is lost 
       expect.objectContaining({ id: 'poison', retryCount: 0, error: expect.any(CrashLimitError) }),
     )
     expect(recorder.of('poison')).toHaveLength(2)
-    expect(await shop.job(queue, 'poison')).toMatchObject({ claimed_by: null, retry_count: 0, crashes: 0 })
-    expect(shop.warnings.map(({ fields }) => fields)).toContainEqual({
+    expect(await env.job(queue, 'poison')).toMatchObject({ claimed_by: null, retry_count: 0, crashes: 0 })
+    expect(env.warnings.map(({ fields }) => fields)).toContainEqual({
       error: expect.any(String),
       queue: queue.name,
       shard: 0,
@@ -87,7 +93,7 @@ describe.each(LOSSES)('R10: the connection of a handler’s transaction is lost 
     })
     // The retries are used up like those of any other.
     const died = next(worker, 'died')
-    await shop.lockstep.performNow(queue, {})
+    await env.lockstep.performNow(queue, {})
     expect(await died).toMatchObject({ id: 'poison' })
     expect(recorder.of('poison')).toHaveLength(4)
     expect(await dead(queue)).toEqual(['poison'])
@@ -97,8 +103,8 @@ describe.each(LOSSES)('R10: the connection of a handler’s transaction is lost 
 
 test('R10: what else the worker has in work goes on as the same process, and holds nothing up', async () => {
   const gate = new Gate()
-  shop.later(() => gate.open())
-  const queue = shop.transactional({
+  env.later(() => gate.open())
+  const queue = env.transactional({
     ...NEVER_AGAIN,
     shards: 1,
     maxCrashes: 2,
@@ -108,20 +114,20 @@ test('R10: what else the worker has in work goes on as the same process, and hol
       else if (batch.has('poison')) await die(tx).catch(() => {})
     },
   })
-  const long = shop.transactional({
+  const long = env.transactional({
     shards: 1,
     perform: async (batch, { tx }) => {
       await write(tx, queue, batch.keys())
       await gate.opened
     },
   })
-  const worker = await shop.work({ queues: [queue, long] })
+  const worker = await env.work({ queues: [queue, long] })
   const { processId } = worker
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(long, { id: 'long' })
+  await env.lockstep.enqueue(long, { id: 'long' })
   await started
   const failed = next(worker, 'failed')
-  await shop.lockstep.enqueue(queue, { id: 'poison' })
+  await env.lockstep.enqueue(queue, { id: 'poison' })
   expect(await failed).toMatchObject({ id: 'poison', retryCount: 0 })
   expect(worker.processId).toBe(processId)
   const completed = next(worker, 'completed')
@@ -132,21 +138,21 @@ test('R10: what else the worker has in work goes on as the same process, and hol
 
 test('P3: where COMMIT had come through whose answer was lost, nothing is performed again', async () => {
   const recorder = new Recorder()
-  const queue = shop.transactional({
+  const queue = env.transactional({
     perform: recorder.around(async (batch, { tx }) => {
       await write(tx, queue, batch.keys())
-      if (batch.has('deaf')) loseAnswerToCommit(tx, () => shop.jobs(queue))
+      if (batch.has('deaf')) loseAnswerToCommit(tx, () => env.jobs(queue))
     }),
   })
-  const worker = await shop.work({ queues: [queue] })
+  const worker = await env.work({ queues: [queue] })
   const told = vi.fn()
   for (const event of ['failed', 'refused'] as const) worker.on(event, told)
-  await shop.lockstep.enqueue(queue, { id: 'deaf' })
+  await env.lockstep.enqueue(queue, { id: 'deaf' })
   await eventually(() =>
-    expect(shop.warnings.map(({ message }) => message)).toContainEqual(expect.stringMatching('connection')),
+    expect(env.warnings.map(({ message }) => message)).toContainEqual(expect.stringMatching('connection')),
   )
   const completed = next(worker, 'completed')
-  await shop.lockstep.enqueue(queue, { id: 'next' })
+  await env.lockstep.enqueue(queue, { id: 'next' })
   await completed
   expect(await worker.stop()).toBe(true)
   expect(recorder.ids).toEqual(['deaf', 'next'])
@@ -174,7 +180,7 @@ test.each([
   'R6: an administrator ends all backends under load: handlers %s what they hear, and no payload dies',
   async (_, hear) => {
     const recorder = new Recorder()
-    const queue = shop.transactional({
+    const queue = env.transactional({
       shards: 4,
       batchSize: 5,
       maxRetryCount: 0,
@@ -184,17 +190,17 @@ test.each([
       }),
     })
     const ids = Array.from({ length: 400 }, (_, index) => String(index).padStart(3, '0'))
-    const worker = await shop.work({ queues: [queue], slots: 4 })
-    await shop.lockstep.enqueue(
+    const worker = await env.work({ queues: [queue], slots: 4 })
+    await env.lockstep.enqueue(
       queue,
       ids.map((id) => ({ id })),
     )
     for (let round = 1; round <= 2; round += 1) {
       const before = recorder.runs.length
       await eventually(() => expect(recorder.runs.length).toBeGreaterThan(before + 40))
-      expect(await terminate(shop, 'pool')).toBeGreaterThan(0)
+      expect(await terminate(env, 'pool')).toBeGreaterThan(0)
     }
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0))
     expect(await worker.stop()).toBe(true)
     expect(await dead(queue)).toEqual([])
     expect(await written(queue)).toEqual(ids)

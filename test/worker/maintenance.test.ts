@@ -5,16 +5,16 @@ import type { Comparison } from '../../src/store/comparison.ts'
 import { Bell } from '../../src/worker/lifecycle/bell.ts'
 import { Maintainer } from '../../src/worker/maintenance/maintainer.ts'
 import type { Maintenance } from '../../src/worker/maintenance/maintenance.ts'
-import { eventually, useWorkshop } from '../support/workshop.ts'
+import { eventually, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 const SEEN = {} as Comparison
 
 function maintainerOf(...all: Maintenance[]): { maintainer: Maintainer; failures: unknown[] } {
   const failures: unknown[] = []
-  const database = new Database(shop.pool, 'lockstep')
+  const database = new Database(env.pool, 'lockstep')
   const onFailure = (error: unknown) => void failures.push(error)
-  const { logger } = shop
+  const { logger } = env
   const instruments = new Instruments([], logger)
   return { maintainer: new Maintainer({ database, logger, instruments, all, onFailure }), failures }
 }
@@ -28,7 +28,7 @@ test('of all processes one at a time does the same', async () => {
       running += 1
       runs += 1
       most = Math.max(most, running)
-      await shop.pool.query('SELECT pg_sleep(0.02)')
+      await env.pool.query('SELECT pg_sleep(0.02)')
       running -= 1
       return undefined
     },
@@ -75,7 +75,7 @@ test('what fails is told, logged once in a row, and done again', async () => {
     },
   }
   const { maintainer, failures } = maintainerOf(failing)
-  const warn = vi.spyOn(shop.logger, 'warn')
+  const warn = vi.spyOn(env.logger, 'warn')
   await maintainer.start()
   await eventually(() => expect(runs).toBeGreaterThan(5))
   await maintainer.stop()

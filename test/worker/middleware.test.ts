@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { ServerMiddleware } from '../../src/index.ts'
-import { eventually, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 test('R14: server middleware runs around perform, the first added outermost', async () => {
   const steps: string[] = []
@@ -15,10 +15,10 @@ test('R14: server middleware runs around perform, the first added outermost', as
       await perform()
       steps.push(`${name} after`)
     }
-  const queue = shop.queue({ perform: () => void steps.push('perform') })
-  const worker = await shop.work({ queues: [queue], middleware: [step('outer'), step('inner')] })
+  const queue = env.queue({ perform: () => void steps.push('perform') })
+  const worker = await env.work({ queues: [queue], middleware: [step('outer'), step('inner')] })
   const completed = next(worker, 'completed')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await completed
   expect(steps).toEqual([
     `outer before ${queue.name} a -1`,
@@ -31,12 +31,12 @@ test('R14: server middleware runs around perform, the first added outermost', as
 
 test('R14: one that swallows the error makes it a success', async () => {
   const swallow: ServerMiddleware = (_, perform) => perform().catch(() => {})
-  const queue = shop.queue({ perform: () => Promise.reject(new Error('no')) })
-  const worker = await shop.work({ queues: [queue], middleware: [swallow] })
+  const queue = env.queue({ perform: () => Promise.reject(new Error('no')) })
+  const worker = await env.work({ queues: [queue], middleware: [swallow] })
   const completed = next(worker, 'completed')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await completed
-  expect(await shop.job(queue, 'a')).toBeUndefined()
+  expect(await env.job(queue, 'a')).toBeUndefined()
 })
 
 test('R14: one that throws after perform makes it a failure', async () => {
@@ -44,19 +44,19 @@ test('R14: one that throws after perform makes it a failure', async () => {
     await perform()
     throw new Error('afterwards')
   }
-  const queue = shop.queue({ retryIn: () => 3600, perform() {} })
-  const worker = await shop.work({ queues: [queue], middleware: [thrower] })
+  const queue = env.queue({ retryIn: () => 3600, perform() {} })
+  const worker = await env.work({ queues: [queue], middleware: [thrower] })
   const failed = next(worker, 'failed')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   expect(await failed).toMatchObject({ id: 'a', error: new Error('afterwards') })
-  expect(await shop.job(queue, 'a')).toMatchObject({ retry_count: 0 })
+  expect(await env.job(queue, 'a')).toMatchObject({ retry_count: 0 })
 })
 
 test('R14: one that does not go on to perform makes it a success without it', async () => {
-  const queue = shop.queue({ perform: () => Promise.reject(new Error('not reached')) })
-  const worker = await shop.work({ queues: [queue], middleware: [() => {}] })
+  const queue = env.queue({ perform: () => Promise.reject(new Error('not reached')) })
+  const worker = await env.work({ queues: [queue], middleware: [() => {}] })
   const completed = next(worker, 'completed')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await completed
 })
 
@@ -75,14 +75,14 @@ test.each([false, true])(
       running -= 1
       if (most.length === 1) throw new Error('late')
     }
-    const queue = transactional ? shop.transactional({ perform }) : shop.queue({ perform })
-    const worker = await shop.work({ queues: [queue], middleware: [hasty] })
+    const queue = transactional ? env.transactional({ perform }) : env.queue({ perform })
+    const worker = await env.work({ queues: [queue], middleware: [hasty] })
     const failed = next(worker, 'failed')
     const completed = next(worker, 'completed')
     const started = next(worker, 'started')
-    await shop.lockstep.enqueue(queue, { id: 'a', payload: 1 })
+    await env.lockstep.enqueue(queue, { id: 'a', payload: 1 })
     await started
-    await shop.lockstep.enqueue(queue, { id: 'a', payload: 2 })
+    await env.lockstep.enqueue(queue, { id: 'a', payload: 2 })
     expect(await failed).toMatchObject({ error: new Error('late') })
     await completed
     expect(most).toEqual([1, 1])
@@ -91,16 +91,16 @@ test.each([false, true])(
 
 test('P1: a middleware can’t have the handler run twice at once; once more after it, it can', async () => {
   let runs = 0
-  const queue = shop.queue({
+  const queue = env.queue({
     async perform() {
       runs += 1
       await sleep(50)
     },
   })
   const both: ServerMiddleware = (_, perform) => Promise.all([perform(), perform()])
-  const impatient = await shop.work({ queues: [queue], middleware: [both] })
+  const impatient = await env.work({ queues: [queue], middleware: [both] })
   const failed = next(impatient, 'failed')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   const message = 'a middleware called next() again while the handler was running'
   expect(await failed).toMatchObject({ error: new Error(message) })
   await impatient.stop()
@@ -110,7 +110,7 @@ test('P1: a middleware can’t have the handler run twice at once; once more aft
     await perform()
     await perform()
   }
-  const completed = next(await shop.work({ queues: [queue], middleware: [again] }), 'completed')
+  const completed = next(await env.work({ queues: [queue], middleware: [again] }), 'completed')
   await completed
   expect(runs).toBe(3)
 })
@@ -130,10 +130,10 @@ test.each([false, true])(
       }
       refused.push(late().catch((error) => error.message))
     }
-    const queue = transactional ? shop.transactional({ perform }) : shop.queue({ perform })
-    const worker = await shop.work({ queues: [queue], middleware: [forgetful] })
+    const queue = transactional ? env.transactional({ perform }) : env.queue({ perform })
+    const worker = await env.work({ queues: [queue], middleware: [forgetful] })
     const completed = next(worker, 'completed')
-    await shop.lockstep.enqueue(queue, { id: 'a' })
+    await env.lockstep.enqueue(queue, { id: 'a' })
     await completed
     const message = 'a middleware called next() after its batch had ended: return or await what it gives'
     expect(await Promise.all(refused)).toEqual([message])
@@ -153,20 +153,20 @@ test.each<[string, ServerMiddleware]>([
 ])(
   'R14: one that does not await perform, and ends %s, ends no process with the handler’s error',
   async (_, middleware) => {
-    const queue = shop.queue({
+    const queue = env.queue({
       retryIn: () => 3600,
       perform: () => Promise.reject(new Error('the handler’s')),
     })
-    const worker = await shop.work({ queues: [queue], middleware: [middleware] })
+    const worker = await env.work({ queues: [queue], middleware: [middleware] })
     const failed = next(worker, 'failed')
-    await shop.lockstep.enqueue(queue, { id: 'a' })
+    await env.lockstep.enqueue(queue, { id: 'a' })
     expect((await failed).error).toMatchObject({ message: 'the handler’s' })
   },
 )
 
 test('a listener that throws does so outside the worker: the job is completed, and the next ones too', async () => {
-  const queue = shop.queue({ perform() {} })
-  const worker = await shop.work({ queues: [queue] })
+  const queue = env.queue({ perform() {} })
+  const worker = await env.work({ queues: [queue] })
   const uncaught = takeUncaught()
   try {
     const refused: unknown[] = []
@@ -178,8 +178,8 @@ test('a listener that throws does so outside the worker: the job is completed, a
       throw new Error('listening to an end')
     })
     for (const id of ['a', 'b']) {
-      await shop.lockstep.enqueue(queue, { id })
-      await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+      await env.lockstep.enqueue(queue, { id })
+      await eventually(async () => expect(await env.jobs(queue)).toBe(0))
     }
     await eventually(() => expect(uncaught.errors).toHaveLength(2))
     expect(uncaught.errors).toEqual([new Error('listening to a start'), new Error('listening to an end')])

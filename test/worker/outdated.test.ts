@@ -1,66 +1,66 @@
 import { afterEach, expect, test } from 'vitest'
 import { SERIAL } from '../../src/postgres/serial.ts'
-import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 afterEach(async () => {
-  await shop.sql('DELETE FROM lockstep.release')
-  await shop.lockstep.migrate()
+  await env.sql('DELETE FROM lockstep.release')
+  await env.lockstep.migrate()
 })
 
 /** As a later release's migration does, which tells workers at once. */
 async function migratedByLater(oldestServed: number): Promise<void> {
-  await shop.sql(`UPDATE lockstep.release SET serial = $1, oldest_served = $2, version = '9.9.9'`, [
+  await env.sql(`UPDATE lockstep.release SET serial = $1, oldest_served = $2, version = '9.9.9'`, [
     SERIAL + 2,
     oldestServed,
   ])
-  await shop.sql("SELECT pg_notify('lockstep', 'deal')")
+  await env.sql("SELECT pg_notify('lockstep', 'deal')")
 }
 
 test('P3: a worker that a later release no longer serves takes nothing new, stores what runs, and stops', async () => {
   const gate = new Gate()
   const begun: string[] = []
-  const queue = shop.queue({
+  const queue = env.queue({
     shards: 1,
     perform(batch) {
       begun.push(...batch.keys())
       return gate.opened
     },
   })
-  const worker = await shop.work({
+  const worker = await env.work({
     queues: [queue],
     slots: 1,
     rebalanceInterval: 60_000,
     shutdownTimeout: 60_000,
   })
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await started
-  await shop.lockstep.enqueue(queue, { id: 'b' })
+  await env.lockstep.enqueue(queue, { id: 'b' })
   const outdated = next(worker, 'outdated')
   await migratedByLater(SERIAL + 1)
   expect(await outdated).toEqual({ version: '9.9.9', serial: SERIAL + 2 })
-  expect(shop.warnings).toMatchObject([{ fields: { version: '9.9.9' }, message: /later release.*stopping/ }])
+  expect(env.warnings).toMatchObject([{ fields: { version: '9.9.9' }, message: /later release.*stopping/ }])
 
   gate.open()
   expect(await worker.stop()).toBe(true)
   expect(begun).toEqual(['a'])
-  expect(await shop.job(queue, 'a')).toBeUndefined()
-  expect(await shop.job(queue, 'b')).toMatchObject({ claimed_by: null, retry_count: -1, crashes: 0 })
-  expect(await shop.sql('SELECT FROM lockstep.processes')).toEqual([])
+  expect(await env.job(queue, 'a')).toBeUndefined()
+  expect(await env.job(queue, 'b')).toMatchObject({ claimed_by: null, retry_count: -1, crashes: 0 })
+  expect(await env.sql('SELECT FROM lockstep.processes')).toEqual([])
 })
 
 test('one that compares just when it is told does so again', async () => {
-  const queue = shop.queue({ perform() {} })
+  const queue = env.queue({ perform() {} })
   // It looks at other processes once a lease, too.
-  const worker = await shop.work({ queues: [queue], rebalanceInterval: 60_000, lease: 60_000 })
+  const worker = await env.work({ queues: [queue], rebalanceInterval: 60_000, lease: 60_000 })
   // A job in a shard that went: to move it is the last thing of a comparison.
-  await shop.lockstep.enqueue(queue, { id: 'stray', performIn: Date.now() + 3_600_000 })
-  const holder = await shop.session()
+  await env.lockstep.enqueue(queue, { id: 'stray', performIn: Date.now() + 3_600_000 })
+  const holder = await env.session()
   await holder.query('BEGIN; LOCK TABLE lockstep.jobs IN SHARE MODE')
-  await shop.sql('UPDATE lockstep.queues SET shards = 1 WHERE name = $1', [queue.name])
-  await shop.sql('SELECT pg_notify($1, $2)', ['lockstep', 'deal'])
+  await env.sql('UPDATE lockstep.queues SET shards = 1 WHERE name = $1', [queue.name])
+  await env.sql('SELECT pg_notify($1, $2)', ['lockstep', 'deal'])
   // It has looked for a later release, and now moves the job.
   await eventually(async () => expect(await waiting()).toContainEqual(expect.stringMatching('rehome')))
   const outdated = next(worker, 'outdated')
@@ -72,39 +72,39 @@ test('one that compares just when it is told does so again', async () => {
 
 /** Statements that wait for a lock. */
 async function waiting(): Promise<string[]> {
-  const rows = await shop.sql<{ query: string }>(
+  const rows = await env.sql<{ query: string }>(
     `SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
   )
   return rows.map(({ query }) => query)
 }
 
 test('a worker whose rebalance interval alone tells it stops too; one that is still served goes on', async () => {
-  const queue = shop.queue({ perform() {} })
-  const worker = await shop.work({ queues: [queue], rebalanceInterval: 50 })
+  const queue = env.queue({ perform() {} })
+  const worker = await env.work({ queues: [queue], rebalanceInterval: 50 })
   await migratedByLater(SERIAL)
   const completed = next(worker, 'completed')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await completed
   const outdated = next(worker, 'outdated')
-  await shop.sql('UPDATE lockstep.release SET oldest_served = $1', [SERIAL + 1])
+  await env.sql('UPDATE lockstep.release SET oldest_served = $1', [SERIAL + 1])
   await outdated
   expect(await worker.stop()).toBe(true)
-  await expect(shop.create({ queues: [queue] }).start()).rejects.toMatchObject({
+  await expect(env.create({ queues: [queue] }).start()).rejects.toMatchObject({
     code: 'LOCKSTEP_SCHEMA_NEW',
   })
 })
 
 test('a worker whose comparison a later release has made impossible stops, too', async () => {
-  const worker = await shop.work({
-    queues: [shop.queue({ perform() {} })],
+  const worker = await env.work({
+    queues: [env.queue({ perform() {} })],
     rebalanceInterval: 60_000,
     lease: 60_000,
   })
   const outdated = next(worker, 'outdated')
-  await shop.sql('ALTER TABLE lockstep.queues RENAME COLUMN paused_at TO resting_since')
+  await env.sql('ALTER TABLE lockstep.queues RENAME COLUMN paused_at TO resting_since')
   await migratedByLater(SERIAL + 1)
   const told = await outdated
-  await shop.sql('ALTER TABLE lockstep.queues RENAME COLUMN resting_since TO paused_at')
+  await env.sql('ALTER TABLE lockstep.queues RENAME COLUMN resting_since TO paused_at')
   expect(told).toEqual({ version: '9.9.9', serial: SERIAL + 2 })
   await worker.stop()
 })

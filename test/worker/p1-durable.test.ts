@@ -3,9 +3,9 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { Lockstep, type Queue } from '../../src/index.ts'
 import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { startPooler } from '../support/pooler.ts'
-import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 /** What was committed to a row of jobs or processes, and how durably; that a process is quiet is a word to others alone. */
 interface Commit {
@@ -38,38 +38,38 @@ async function noteCommits(sql: (text: string) => Promise<unknown>): Promise<voi
   }
 }
 
-beforeAll(() => noteCommits((text) => shop.sql(text)))
+beforeAll(() => noteCommits((text) => env.sql(text)))
 
 /** For sessions that begin from now on, until the test ends. */
 async function setDefault(level: string): Promise<void> {
-  const [{ name }] = (await shop.sql('SELECT current_database() AS name')) as [{ name: string }]
-  await shop.sql(`ALTER DATABASE ${name} SET synchronous_commit = ${level}`)
-  shop.later(() => shop.sql(`ALTER DATABASE ${name} RESET synchronous_commit`))
-  await shop.sql('TRUNCATE commits')
+  const [{ name }] = (await env.sql('SELECT current_database() AS name')) as [{ name: string }]
+  await env.sql(`ALTER DATABASE ${name} SET synchronous_commit = ${level}`)
+  env.later(() => env.sql(`ALTER DATABASE ${name} RESET synchronous_commit`))
+  await env.sql('TRUNCATE commits')
 }
 
 async function commits(): Promise<string[]> {
-  const rows = await shop.sql<Commit>(
+  const rows = await env.sql<Commit>(
     "SELECT DISTINCT what, level FROM commits WHERE what <> 'word' ORDER BY what, level",
   )
   return rows.map(({ what, level }) => `${what}: ${level}`)
 }
 
 async function lockstepThrough(way: 'directly' | 'through a pooler'): Promise<Lockstep> {
-  const { connectionString, logger } = shop
+  const { connectionString, logger } = env
   const pooler = way === 'directly' ? undefined : await startPooler(connectionString)
   const lockstep = new Lockstep({
     connectionString: pooler?.connectionString ?? connectionString,
     directUrl: connectionString,
     logger,
   })
-  shop.later(() => pooler?.close())
-  shop.later(() => lockstep.close())
+  env.later(() => pooler?.close())
+  env.later(() => lockstep.close())
   return lockstep
 }
 
 /** A round that succeeds, one that fails at first and one that is given back. */
-async function playAll(lockstep: Lockstep, make: (perform: Parameters<typeof shop.queue>[0]) => Queue) {
+async function playAll(lockstep: Lockstep, make: (perform: Parameters<typeof env.queue>[0]) => Queue) {
   const seen = new Set<string>()
   const queue = make({
     shards: 1,
@@ -82,7 +82,7 @@ async function playAll(lockstep: Lockstep, make: (perform: Parameters<typeof sho
       if (id === 'stays') await new Promise((_, reject) => signal.addEventListener('abort', reject))
     },
   })
-  const worker = shop.create({ queues: [queue], lease: 500 }, lockstep)
+  const worker = env.create({ queues: [queue], lease: 500 }, lockstep)
   await worker.start()
   const ended = next(worker, 'completed', ({ ids }) => ids.includes('fails'))
   await lockstep.enqueue(queue, [{ id: 'fails' }])
@@ -104,17 +104,17 @@ describe.each(['directly', 'through a pooler'] as const)('%s', (way) => {
   test('P1: with synchronous_commit = off, no crash of the server takes a claim, its end or a lease back', async () => {
     await setDefault('off')
     const lockstep = await lockstepThrough(way)
-    await playAll(lockstep, (options) => shop.queue(options!))
+    await playAll(lockstep, (options) => env.queue(options!))
     expect(await commits()).toEqual([...at('on', ROUNDS), ...at('on', LEASES), 'push: off'].sort())
   })
 
   test('P1: nor where a handler sets it in its transaction', async () => {
     await setDefault('on')
     const lockstep = await lockstepThrough(way)
-    const queue = shop.transactional({
+    const queue = env.transactional({
       perform: async (_, { tx }) => void (await tx.query('SET LOCAL synchronous_commit = off')),
     })
-    const worker = shop.create({ queues: [queue] }, lockstep)
+    const worker = env.create({ queues: [queue] }, lockstep)
     await worker.start()
     const completed = next(worker, 'completed')
     await lockstep.enqueue(queue, { id: 'a' })
@@ -125,7 +125,7 @@ describe.each(['directly', 'through a pooler'] as const)('%s', (way) => {
   test.each(['local', 'remote_write', 'remote_apply'])('%s survives a crash, and stays', async (level) => {
     await setDefault(level)
     const lockstep = await lockstepThrough(way)
-    await playAll(lockstep, (options) => shop.queue(options!))
+    await playAll(lockstep, (options) => env.queue(options!))
     expect(await commits()).toEqual(at(level, [...ROUNDS, ...LEASES, 'push']).sort())
   })
 })
@@ -179,17 +179,17 @@ describe('where it is turned off while a worker runs', () => {
     async (way) => {
       const { connectionString } = server
       const pooler = way === 'directly' ? undefined : await startPooler(connectionString)
-      shop.later(() => pooler?.close())
+      env.later(() => pooler?.close())
       const lockstep = new Lockstep({
         connectionString: pooler?.connectionString ?? connectionString,
         directUrl: connectionString,
-        logger: shop.logger,
+        logger: env.logger,
       })
-      shop.later(() => lockstep.close())
+      env.later(() => lockstep.close())
       const gate = new Gate()
-      const queue = shop.queue({ perform: () => gate.opened })
+      const queue = env.queue({ perform: () => gate.opened })
       await setDefault('on')
-      const worker = shop.create({ queues: [queue], lease: 500 }, lockstep)
+      const worker = env.create({ queues: [queue], lease: 500 }, lockstep)
       await worker.start()
       await admin.query('TRUNCATE commits')
       const started = next(worker, 'started')

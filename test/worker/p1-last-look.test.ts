@@ -1,8 +1,8 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { ServerMiddleware } from '../../src/index.ts'
-import { Gate, next, useWorkshop } from '../support/workshop.ts'
+import { Gate, next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 // What was last asked of the lease was asked before the process stood still, and no message tells of its end meanwhile.
 describe('P1: a process that stood still between its claim and its handler does not begin', () => {
@@ -19,7 +19,7 @@ describe('P1: a process that stood still between its claim and its handler does 
     const lease = 1_000
     const told: string[] = []
     const perform = () => void told.push('performed')
-    const queue = transactional ? shop.transactional({ perform }) : shop.queue({ perform })
+    const queue = transactional ? env.transactional({ perform }) : env.queue({ perform })
     let standStill = true
     const inner: ServerMiddleware = async (_, perform) => {
       const until = performance.now() + 1.2 * lease
@@ -29,15 +29,15 @@ describe('P1: a process that stood still between its claim and its handler does 
         throw error
       })
     }
-    const worker = await shop.work({ queues: [queue], middleware: [outer, inner], lease })
+    const worker = await env.work({ queues: [queue], middleware: [outer, inner], lease })
     const failed = vi.fn()
     worker.on('failed', failed)
     // Its renewals wait.
-    const blocker = await shop.session()
+    const blocker = await env.session()
     await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
     const lost = next(worker, 'leaseLost')
     const completed = next(worker, 'completed')
-    await shop.lockstep.enqueue(queue, { id: 'late' })
+    await env.lockstep.enqueue(queue, { id: 'late' })
     await lost
     standStill = false
     await blocker.query('COMMIT')
@@ -51,11 +51,11 @@ describe('P1: a process that stood still between its claim and its handler does 
 test('P1: what was taken before a lease ended does not begin under the next, whichever of the two comes first', async () => {
   const lease = 1_000
   const fences: number[] = []
-  const queue = shop.queue({
+  const queue = env.queue({
     perform: (_, { jobs }) => void fences.push(jobs.get('late')!.fence),
   })
   const gate = new Gate()
-  const worker = await shop.work({
+  const worker = await env.work({
     queues: [queue],
     middleware: [
       async (_, perform) => {
@@ -67,12 +67,10 @@ test('P1: what was taken before a lease ended does not begin under the next, whi
   })
   const { processId } = worker
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'late' })
+  await env.lockstep.enqueue(queue, { id: 'late' })
   await started
-  const [claimed] = await shop.sql<{ fence: number }>(
-    "SELECT fence::int FROM lockstep.jobs WHERE id = 'late'",
-  )
-  const blocker = await shop.session()
+  const [claimed] = await env.sql<{ fence: number }>("SELECT fence::int FROM lockstep.jobs WHERE id = 'late'")
+  const blocker = await env.session()
   await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
   await next(worker, 'leaseLost')
   await blocker.query('COMMIT')

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { aborted, block, eventually, next, useWorkshop } from '../support/workshop.ts'
+import { aborted, block, eventually, next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 interface LeaseRow {
   /** ms since 1970 */
@@ -10,7 +10,7 @@ interface LeaseRow {
 }
 
 async function leaseOf(processId: number): Promise<LeaseRow | undefined> {
-  const [row] = await shop.sql<LeaseRow>(
+  const [row] = await env.sql<LeaseRow>(
     `SELECT extract(epoch FROM expires_at)::float8 * 1000 AS ends, expires_at > clock_timestamp() AS runs
      FROM lockstep.processes WHERE process_id = $1`,
     [processId],
@@ -21,15 +21,15 @@ async function leaseOf(processId: number): Promise<LeaseRow | undefined> {
 // One that has ended is never renewed, so it has never ended where it runs. The worker itself may hear of it late.
 test('P1: the server has the lease of a blocked event loop renewed all the while', async () => {
   const lease = 1_000
-  const queue = shop.queue({
+  const queue = env.queue({
     perform() {
       block(2.5 * lease)
     },
   })
-  const worker = await shop.work({ queues: [queue], lease })
+  const worker = await env.work({ queues: [queue], lease })
   const { processId } = worker
   const completed = next(worker, 'completed')
-  await shop.lockstep.enqueue(queue, { id: 'busy' })
+  await env.lockstep.enqueue(queue, { id: 'busy' })
   await completed
   expect(await leaseOf(processId)).toMatchObject({ runs: true })
 })
@@ -39,17 +39,17 @@ test('P1: a lease counts from before its renewal: where answers are slow, signal
   const lease = 6_000
   const slowly = 1.42
   const abortedAt: number[] = []
-  const queue = shop.queue({
+  const queue = env.queue({
     async perform(_, { signal }) {
       await aborted(signal)
       abortedAt.push(Date.now())
     },
   })
-  const worker = await shop.work({ queues: [queue], lease })
+  const worker = await env.work({ queues: [queue], lease })
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await started
-  await shop.sql(`
+  await env.sql(`
     CREATE FUNCTION answer_slowly() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN PERFORM pg_sleep(${slowly}); RETURN NULL; END $$;
     CREATE TRIGGER answer_slowly AFTER UPDATE OF expires_at ON lockstep.processes
@@ -58,7 +58,7 @@ test('P1: a lease counts from before its renewal: where answers are slow, signal
   await eventually(async () => expect((await leaseOf(worker.processId))!.ends).toBeGreaterThan(before.ends))
 
   // No more of them.
-  const blocker = await shop.session()
+  const blocker = await env.session()
   await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
   const { ends } = (await leaseOf(worker.processId))!
   await eventually(() => expect(abortedAt).toHaveLength(1))

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { next, useWorkshop } from '../support/workshop.ts'
+import { next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 /** ms; long enough for a worker to start and come to rest. */
 const LEASE = 4_000
@@ -10,32 +10,32 @@ const POLL = 200
 
 // Nobody tells a resting worker that another's lease ends, and the cheap look passes over what is claimed.
 test('P3: what a dead process left is found by a worker at rest, once the lease has ended', async () => {
-  const queue = shop.queue({ shards: 1, perform() {} })
-  await shop.lockstep.enqueue(queue, { id: 'left' })
+  const queue = env.queue({ shards: 1, perform() {} })
+  await env.lockstep.enqueue(queue, { id: 'left' })
   expect(await claimAsAnother(queue.name)).toContain('left')
 
-  const worker = shop.create({ queues: [queue], poll: POLL })
+  const worker = env.create({ queues: [queue], poll: POLL })
   const rescued = next(worker, 'rescued')
   const completed = next(worker, 'completed')
   await worker.start()
-  await shop.idle(queue)
+  await env.idle(queue)
   expect(await rescued).toMatchObject({ id: 'left', crashes: 1 })
   await completed
 })
 
 test('P3: what commits behind the cursor is found by a worker at rest', async () => {
-  const queue = shop.queue({ shards: 1, perform() {} })
-  await shop.lockstep.enqueue(queue, { id: 'first' })
-  const producer = await shop.session()
+  const queue = env.queue({ shards: 1, perform() {} })
+  await env.lockstep.enqueue(queue, { id: 'first' })
+  const producer = await env.session()
   await producer.query('BEGIN')
   // Nobody waits yet: its commit will wake nobody.
   await producer.query('SELECT lockstep.enqueue($1, $2)', [queue.name, 'late'])
-  await shop.lockstep.enqueue(queue, { id: 'later' })
-  const worker = shop.create({ queues: [queue], poll: POLL })
+  await env.lockstep.enqueue(queue, { id: 'later' })
+  const worker = env.create({ queues: [queue], poll: POLL })
   const later = next(worker, 'completed', ({ ids }) => ids.includes('later'))
   await worker.start()
   await later
-  await shop.idle(queue)
+  await env.idle(queue)
   // A worker that comes to rest looks at everything once: that is not the look which is meant.
   await sleep(2 * POLL)
   const late = next(worker, 'completed', ({ ids }) => ids.includes('late'))
@@ -45,12 +45,12 @@ test('P3: what commits behind the cursor is found by a worker at rest', async ()
 
 /** By a process of which nothing more is heard. */
 async function claimAsAnother(queue: string): Promise<(string | null)[]> {
-  const [process] = await shop.sql<{ id: number }>(
+  const [process] = await env.sql<{ id: number }>(
     `INSERT INTO lockstep.processes (host, pid, version, slots, queues, lease, expires_at)
      VALUES ('there', 1, '0', 1, $1, $2, clock_timestamp()) RETURNING process_id AS id`,
     [[queue], LEASE],
   )
-  const claimed = await shop.sql<{ id: string | null }>(
+  const claimed = await env.sql<{ id: string | null }>(
     `SELECT c.id FROM lockstep.queues q, lockstep.claim(
        $2, ARRAY[q.queue_id], '{0}', '{0}', '{1}', '{NULL}', '{1000}', '{NULL}', ARRAY[''], 1000
      ) c WHERE q.name = $1`,

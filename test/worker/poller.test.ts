@@ -10,16 +10,16 @@ import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
 import { ServerClock } from '../../src/worker/schedule/server-clock.ts'
 import { Shard } from '../../src/worker/schedule/shard.ts'
 import { Timetable } from '../../src/worker/schedule/timetable.ts'
-import { eventually, useWorkshop } from '../support/workshop.ts'
+import { eventually, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 const POLL = 1_000
 
 /** A poller that comes to rest, as the only one of its queue. */
 async function resting(hears: () => boolean = () => true) {
-  const queue = shop.queue({ shards: 1, perform() {} })
-  const database = new Database(shop.pool, 'lockstep')
-  const [row] = await shop.sql<{ id: number }>('SELECT lockstep.create_queue($1, 1) AS id', [queue.name])
+  const queue = env.queue({ shards: 1, perform() {} })
+  const database = new Database(env.pool, 'lockstep')
+  const [row] = await env.sql<{ id: number }>('SELECT lockstep.create_queue($1, 1) AS id', [queue.name])
   const served = new ServedQueue(queue, row!.id)
   const clock = new ServerClock()
   clock.set(Date.now() * 1_000, performance.now(), performance.now())
@@ -29,29 +29,29 @@ async function resting(hears: () => boolean = () => true) {
   const sleep = () => void timetable.sleep(0, new Bell()).then(sleep)
   sleep()
   const locks = new ShardLocks(
-    connectionConfig(shop.connectionString, 'locks'),
+    connectionConfig(env.connectionString, 'locks'),
     'lockstep',
-    shop.logger,
+    env.logger,
     () => {},
   )
   await locks.start()
-  shop.later(() => locks.stop())
+  env.later(() => locks.stop())
   const poller = new Poller({
     database,
     timetable,
     locks,
-    logger: shop.logger,
-    queues: new ServedQueues(database, shop.logger, [served]),
+    logger: env.logger,
+    queues: new ServedQueues(database, env.logger, [served]),
     poll: POLL,
     hears,
     processId: () => 1,
     onFailure: () => {},
   })
   await poller.start()
-  shop.later(() => poller.stop())
-  await shop.idle(queue)
+  env.later(() => poller.stop())
+  await env.idle(queue)
   const push = (id: string) =>
-    shop.sql(`SELECT set_config('lockstep.wake', 'off', true), lockstep.enqueue($1, $2)`, [queue.name, id])
+    env.sql(`SELECT set_config('lockstep.wake', 'off', true), lockstep.enqueue($1, $2)`, [queue.name, id])
   const knows = () => timetable.hasDue
   return { poller, database, push, knows, queue }
 }

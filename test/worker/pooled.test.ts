@@ -5,9 +5,9 @@ import { inversions, lost, overlaps } from '../support/checker.ts'
 import { hasPgBouncer, type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts'
 import { Producer } from '../support/producer.ts'
 import { Recorder } from '../support/recorder.ts'
-import { eventually, useWorkshop } from '../support/workshop.ts'
+import { eventually, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 /** What workers set in sessions of their own. */
 const OURS = `name IN ('transaction_isolation', 'default_transaction_isolation', 'synchronous_commit', 'statement_timeout',
@@ -19,9 +19,9 @@ describe.skipIf(!hasPgBouncer())('where a pooler’s sessions are SERIALIZABLE b
   let bouncer: PgBouncer
 
   beforeAll(async () => {
-    const [{ name }] = (await shop.sql('SELECT current_database() AS name')) as [{ name: string }]
-    await shop.sql(`ALTER DATABASE ${name} SET default_transaction_isolation = 'serializable'`)
-    bouncer = await startPgBouncer(shop.connectionString)
+    const [{ name }] = (await env.sql('SELECT current_database() AS name')) as [{ name: string }]
+    await env.sql(`ALTER DATABASE ${name} SET default_transaction_isolation = 'serializable'`)
+    bouncer = await startPgBouncer(env.connectionString)
     return () => bouncer.stop()
   })
 
@@ -44,56 +44,54 @@ describe.skipIf(!hasPgBouncer())('where a pooler’s sessions are SERIALIZABLE b
     expect(before[0]).toMatchObject({ transaction_isolation: 'serializable', tcp_user_timeout: '0' })
     const lockstep = open()
     const levels: string[] = []
-    const plain = shop.queue({ perform() {} })
-    const transactional = shop.transactional({
+    const plain = env.queue({ perform() {} })
+    const transactional = env.transactional({
       perform: async (_, { tx }) => {
         const { rows } = await tx.query('SHOW transaction_isolation')
         levels.push(rows[0].transaction_isolation)
       },
     })
-    const worker = shop.create({ queues: [plain, transactional], poll: 50, rebalanceInterval: 50 }, lockstep)
+    const worker = env.create({ queues: [plain, transactional], poll: 50, rebalanceInterval: 50 }, lockstep)
     await worker.start()
     for (let round = 0; round < 5; round += 1) {
       const ids = Array.from({ length: 10 }, (_, index) => ({ id: `${round} ${index}` }))
       await lockstep.enqueue(plain, ids)
       await lockstep.enqueue(transactional, ids)
       expect(await settings()).toEqual(before)
-      await eventually(async () =>
-        expect((await shop.jobs(plain)) + (await shop.jobs(transactional))).toBe(0),
-      )
+      await eventually(async () => expect((await env.jobs(plain)) + (await env.jobs(transactional))).toBe(0))
     }
     expect(levels).toEqual(Array(50).fill('read committed'))
     await worker.stop()
     expect(await settings()).toEqual(before)
-    expect(shop.warnings).toEqual([])
+    expect(env.warnings).toEqual([])
   })
 
   test('a worker that is named no direct connection refuses, and leaves them as they are', async () => {
     const before = await settings()
     const { connectionString } = bouncer
-    const lockstep = new Lockstep({ connectionString, logger: shop.logger })
-    shop.later(() => lockstep.close())
-    const worker = shop.create({ queues: [shop.queue({ perform() {} })] }, lockstep)
+    const lockstep = new Lockstep({ connectionString, logger: env.logger })
+    env.later(() => lockstep.close())
+    const worker = env.create({ queues: [env.queue({ perform() {} })] }, lockstep)
     await expect(worker.start()).rejects.toMatchObject({ code: 'LOCKSTEP_POOLED' })
     expect(await settings()).toEqual(before)
   })
 
   test('P1 P2 P3: a worker there works as ever, and none of its statements is a part of others’ conflicts', async () => {
     const recorder = new Recorder()
-    const queue = shop.queue({
+    const queue = env.queue({
       shards: 2,
       batchSize: 3,
       perform: recorder.around((batch) => {
         if (Math.random() < 0.1) throw new Error([...batch.keys()].join())
       }),
     })
-    const worker = shop.create({ queues: [queue], slots: 3 }, open())
+    const worker = env.create({ queues: [queue], slots: 3 }, open())
     const reads = await watchReads()
     await worker.start()
-    const producer = new Producer(shop, queue, 15)
+    const producer = new Producer(env, queue, 15)
     await eventually(() => expect(recorder.runs.length).toBeGreaterThan(100))
     await producer.end()
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0))
     expect(lost(recorder.runs, producer.pushed)).toEqual([])
     expect(overlaps(recorder.runs)).toEqual([])
     expect(inversions(recorder.runs, (payload) => payload as number)).toEqual([])
@@ -101,13 +99,13 @@ describe.skipIf(!hasPgBouncer())('where a pooler’s sessions are SERIALIZABLE b
   })
 
   function open(): Lockstep {
-    const { connectionString, logger } = shop
+    const { connectionString, logger } = env
     const lockstep = new Lockstep({
       connectionString: bouncer.connectionString,
       directUrl: connectionString,
       logger,
     })
-    shop.later(() => lockstep.close())
+    env.later(() => lockstep.close())
     return lockstep
   }
 
@@ -116,10 +114,10 @@ describe.skipIf(!hasPgBouncer())('where a pooler’s sessions are SERIALIZABLE b
    * remembers it of each.
    */
   async function watchReads(): Promise<() => Promise<string[]>> {
-    const witness = await shop.session()
+    const witness = await env.session()
     await witness.query('BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT FROM pg_class')
     return async () => {
-      const rows = await shop.sql<{ name: string }>(
+      const rows = await env.sql<{ name: string }>(
         `SELECT DISTINCT l.relation::regclass::text AS name FROM pg_locks l
          WHERE l.mode = 'SIReadLock' AND l.relation IN ('lockstep.processes'::regclass, 'lockstep.counters'::regclass)`,
       )

@@ -3,9 +3,9 @@ import { seq } from '../../src/index.ts'
 import { Prefetch } from '../../src/worker/schedule/prefetch.ts'
 import { overlaps } from '../support/checker.ts'
 import { Recorder } from '../support/recorder.ts'
-import { block, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+import { block, eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 const ids = (count: number) =>
   Array.from({ length: count }, (_, index) => `id-${String(index).padStart(4, '0')}`)
 const PAST = 1_536_323_288_000
@@ -14,14 +14,14 @@ const jobs = (count: number) => ids(count).map((id, index) => ({ id, performIn: 
 /** Quick until `slow` comes; then it is told how many jobs are in hand. */
 function growing(slow: string, gate: Gate) {
   const recorder = new Recorder()
-  const queue = shop.queue({
+  const queue = env.queue({
     shards: 1,
     perform: recorder.around(async (batch) => {
       if (batch.has(slow) && recorder.of(slow).length === 1) await gate.opened
     }),
   })
   const claimed = async () => {
-    const [row] = await shop.sql<{ count: number }>(
+    const [row] = await env.sql<{ count: number }>(
       `SELECT count(*)::int AS count FROM lockstep.jobs j JOIN lockstep.queues q USING (queue_id)
        WHERE q.name = $1 AND j.claimed_by IS NOT NULL`,
       [queue.name],
@@ -34,14 +34,14 @@ function growing(slow: string, gate: Gate) {
 describe('jobs in hand', () => {
   test('R9 P8: each batch has batchSize ids at most, and they come in order, however many were taken', async () => {
     const batches: string[][] = []
-    const queue = shop.queue({
+    const queue = env.queue({
       shards: 1,
       batchSize: 3,
       perform: (batch) => void batches.push([...batch.keys()]),
     })
-    await shop.lockstep.enqueue(queue, jobs(400))
-    await shop.work({ queues: [queue], slots: 1 })
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    await env.lockstep.enqueue(queue, jobs(400))
+    await env.work({ queues: [queue], slots: 1 })
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0))
     expect(batches.flat()).toEqual(ids(400))
     for (const batch of batches) expect(batch.length).toBeLessThanOrEqual(3)
   })
@@ -49,34 +49,34 @@ describe('jobs in hand', () => {
   test('what has not begun goes back, its numbers unchanged, when a handler becomes slow', async () => {
     const gate = new Gate()
     const { recorder, queue, claimed } = growing('id-0100', gate)
-    await shop.lockstep.enqueue(queue, jobs(300))
-    await shop.work({ queues: [queue], slots: 1 })
+    await env.lockstep.enqueue(queue, jobs(300))
+    await env.work({ queues: [queue], slots: 1 })
     await eventually(() => expect(recorder.of('id-0100')).toHaveLength(1))
     await eventually(async () => expect(await claimed()).toBe(1))
-    const rows = await shop.sql('SELECT DISTINCT retry_count, crashes, error FROM lockstep.jobs')
+    const rows = await env.sql('SELECT DISTINCT retry_count, crashes, error FROM lockstep.jobs')
     expect(rows).toEqual([{ retry_count: -1, crashes: 0, error: null }])
     gate.open()
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0))
     expect(recorder.runs.map(({ id }) => id)).toEqual(ids(300))
   })
 
   test('it goes back too where handlers leave the event loop no turn', async () => {
-    const queue = shop.queue({
+    const queue = env.queue({
       shards: 1,
       perform(batch) {
         if ([...batch.keys()].some((id) => id >= 'id-0100')) block(20)
       },
     })
-    await shop.lockstep.enqueue(queue, jobs(160))
+    await env.lockstep.enqueue(queue, jobs(160))
     let [longest, turnedAt] = [0, performance.now()]
     const turn = () => {
       longest = Math.max(longest, performance.now() - turnedAt)
       turnedAt = performance.now()
     }
     const turns = setInterval(turn, 1)
-    shop.later(() => clearInterval(turns))
-    await shop.work({ queues: [queue], slots: 1 })
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    env.later(() => clearInterval(turns))
+    await env.work({ queues: [queue], slots: 1 })
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0))
     // Those in hand when they become slow would take more than half a second.
     expect(longest).toBeLessThan(400)
   })
@@ -84,51 +84,51 @@ describe('jobs in hand', () => {
   test('R15: what has not begun goes back at stop', async () => {
     const gate = new Gate()
     const { recorder, queue, claimed } = growing('id-0100', gate)
-    await shop.lockstep.enqueue(queue, jobs(300))
-    const worker = await shop.work({ queues: [queue], slots: 1 })
+    await env.lockstep.enqueue(queue, jobs(300))
+    const worker = await env.work({ queues: [queue], slots: 1 })
     await eventually(() => expect(recorder.of('id-0100')).toHaveLength(1))
     const stopped = worker.stop()
     gate.open()
     expect(await stopped).toBe(true)
     expect(await claimed()).toBe(0)
     expect(recorder.runs.map(({ id }) => id)).toEqual(ids(101))
-    expect(await shop.jobs(queue)).toBe(199)
+    expect(await env.jobs(queue)).toBe(199)
   })
 
   test('P8: what has not begun goes back at once when its shard goes, and begins where that went', async () => {
     const gate = new Gate()
     const { recorder, queue } = growing('id-0100', gate)
-    await shop.lockstep.enqueue(queue, jobs(300))
-    const worker = await shop.work({ queues: [queue], slots: 1 })
+    await env.lockstep.enqueue(queue, jobs(300))
+    const worker = await env.work({ queues: [queue], slots: 1 })
     await eventually(() => expect(recorder.of('id-0100')).toHaveLength(1))
-    const other = await shop.work({ queues: [queue], slots: 1 })
+    const other = await env.work({ queues: [queue], slots: 1 })
     await worker.quiet()
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(1))
+    await eventually(async () => expect(await env.jobs(queue)).toBe(1))
     expect(recorder.runs.map(({ id }) => id)).toEqual(ids(300))
     gate.open()
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0))
     expect(recorder.runs).toHaveLength(300)
     expect(other.report()).toEqual([])
   })
 
   test('P8: a shard goes once what was in hand of it waits again: nobody begins what is due later', async () => {
-    await shop.sql(`
+    await env.sql(`
       CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.005); RETURN new; END $$;
       CREATE TRIGGER dawdle BEFORE UPDATE ON lockstep.jobs FOR EACH ROW
         WHEN (old.claimed_by IS NOT NULL AND new.claimed_by IS NULL) EXECUTE FUNCTION dawdle()`)
-    shop.later(() => shop.sql('DROP FUNCTION dawdle CASCADE'))
+    env.later(() => env.sql('DROP FUNCTION dawdle CASCADE'))
     const gate = new Gate()
     const { recorder, queue } = growing('id-0100', gate)
-    await shop.lockstep.enqueue(queue, jobs(600))
-    const worker = await shop.work({ queues: [queue], slots: 1 })
-    const other = await shop.work({ queues: [queue], slots: 1 })
-    shop.later(() => other.stop())
+    await env.lockstep.enqueue(queue, jobs(600))
+    const worker = await env.work({ queues: [queue], slots: 1 })
+    const other = await env.work({ queues: [queue], slots: 1 })
+    env.later(() => other.stop())
     await eventually(() => expect(recorder.of('id-0100')).toHaveLength(1))
     await worker.quiet()
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(1), 20_000)
+    await eventually(async () => expect(await env.jobs(queue)).toBe(1), 20_000)
     expect(recorder.runs.map(({ id }) => id)).toEqual(ids(600))
     gate.open()
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0))
     await worker.stop()
     await other.stop()
   }, 40_000)
@@ -136,38 +136,38 @@ describe('jobs in hand', () => {
   test('P1: what has not begun when the lease is lost does not begin', async () => {
     const gate = new Gate()
     const { recorder, queue } = growing('id-0100', gate)
-    await shop.lockstep.enqueue(queue, jobs(200))
-    const worker = await shop.work({ queues: [queue], slots: 1, lease: 1_000 })
+    await env.lockstep.enqueue(queue, jobs(200))
+    const worker = await env.work({ queues: [queue], slots: 1, lease: 1_000 })
     const lost = next(worker, 'leaseLost')
     await eventually(() => expect(recorder.of('id-0100')).toHaveLength(1))
-    await shop.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [worker.processId])
+    await env.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [worker.processId])
     await lost
     gate.open()
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0))
     expect(overlaps(recorder.runs)).toEqual([])
     for (const id of ids(200).slice(101)) expect(recorder.of(id)).toHaveLength(1)
   })
 
   test('P5: a push into what is in hand is the next round', async () => {
     const handed: unknown[] = []
-    const queue = shop.queue({
+    const queue = env.queue({
       shards: 1,
       async perform(batch) {
-        if (batch.has('id-0100')) await shop.lockstep.enqueue(queue, { id: 'id-0101', payload: 'more' })
+        if (batch.has('id-0100')) await env.lockstep.enqueue(queue, { id: 'id-0101', payload: 'more' })
         handed.push(...(batch.get('id-0101') ?? []))
       },
     })
-    await shop.lockstep.enqueue(queue, jobs(102))
-    await shop.work({ queues: [queue], slots: 1 })
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    await env.lockstep.enqueue(queue, jobs(102))
+    await env.work({ queues: [queue], slots: 1 })
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0))
     expect(handed).toEqual(['', 'more'])
   })
 
   test('R13: a scheduler is asked before each batch, however many were claimed', async () => {
-    const queue = shop.queue({ shards: 2, perform() {} })
-    await shop.lockstep.enqueue(queue, jobs(400))
+    const queue = env.queue({ shards: 2, perform() {} })
+    await env.lockstep.enqueue(queue, jobs(400))
     const shards: number[] = []
-    const worker = shop.create({ queues: [queue], slots: 1, scheduler: seq() })
+    const worker = env.create({ queues: [queue], slots: 1, scheduler: seq() })
     worker.on('started', ({ shard }) => shards.push(shard))
     await worker.start()
     await eventually(() => expect(shards).toHaveLength(400))
@@ -179,24 +179,24 @@ describe('jobs in hand', () => {
   })
 
   test('hardly anything goes back where many shards have a backlog', async () => {
-    await shop.sql(`
+    await env.sql(`
       CREATE SEQUENCE gone_back;
       CREATE FUNCTION count_back() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('public.gone_back'); RETURN new; END $$;
       CREATE TRIGGER count_back BEFORE UPDATE ON lockstep.jobs FOR EACH ROW
         WHEN (old.claimed_by IS NOT NULL AND new.claimed_by IS NULL) EXECUTE FUNCTION count_back()`)
-    shop.later(() => shop.sql('DROP FUNCTION count_back CASCADE'))
-    const queue = shop.queue({ shards: 100, batchSize: 25, perform() {} })
-    await shop.lockstep.enqueue(queue, jobs(20_000))
-    const worker = await shop.work({ queues: [queue], slots: 10 })
-    shop.later(() => worker.stop())
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
-    const [row] = await shop.sql<{ count: number }>('SELECT last_value::int AS count FROM gone_back')
+    env.later(() => env.sql('DROP FUNCTION count_back CASCADE'))
+    const queue = env.queue({ shards: 100, batchSize: 25, perform() {} })
+    await env.lockstep.enqueue(queue, jobs(20_000))
+    const worker = await env.work({ queues: [queue], slots: 10 })
+    env.later(() => worker.stop())
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0))
+    const [row] = await env.sql<{ count: number }>('SELECT last_value::int AS count FROM gone_back')
     expect(row!.count).toBeLessThan(4_000)
   })
 
   test('handlers that are quicker than the server do not run ahead of what is stored', async () => {
     let [performed, stored, most] = [0, 0, 0]
-    const queue = shop.queue({
+    const queue = env.queue({
       shards: 10,
       batchSize: 100,
       perform(batch) {
@@ -206,32 +206,32 @@ describe('jobs in hand', () => {
     })
     for (let from = 0; from < 60_000; from += 10_000) {
       const some = Array.from({ length: 10_000 }, (_, index) => ({ id: String(from + index) }))
-      await shop.lockstep.enqueue(queue, some)
+      await env.lockstep.enqueue(queue, some)
     }
-    const worker = shop.create({ queues: [queue], slots: 10 })
+    const worker = env.create({ queues: [queue], slots: 10 })
     worker.on('completed', (batch) => {
       stored += batch.ids.length
     })
     await worker.start()
-    shop.later(() => worker.stop())
+    env.later(() => worker.stop())
     await eventually(() => expect(stored).toBe(60_000))
     expect(most).toBeLessThan(6_000)
   })
 
   test('P7: a lane that can’t be claimed does not hold up the others', async () => {
-    await shop.sql(`
+    await env.sql(`
       CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not this one'; END $$;
       CREATE TRIGGER refuse BEFORE UPDATE ON lockstep.jobs FOR EACH ROW WHEN (old.id = 'unclaimable') EXECUTE FUNCTION refuse()`)
-    shop.later(() => shop.sql('DROP FUNCTION refuse CASCADE'))
-    const bad = shop.queue({ shards: 1, perform() {} })
-    const good = shop.queue({ shards: 1, perform() {} })
-    await shop.lockstep.enqueue(bad, { id: 'unclaimable', performIn: new Date(0) })
-    await shop.lockstep.enqueue(good, jobs(50))
-    const worker = await shop.work({ queues: [bad, good], slots: 4 })
+    env.later(() => env.sql('DROP FUNCTION refuse CASCADE'))
+    const bad = env.queue({ shards: 1, perform() {} })
+    const good = env.queue({ shards: 1, perform() {} })
+    await env.lockstep.enqueue(bad, { id: 'unclaimable', performIn: new Date(0) })
+    await env.lockstep.enqueue(good, jobs(50))
+    const worker = await env.work({ queues: [bad, good], slots: 4 })
     // Before the trigger goes: its lock on the table could deadlock with a worker's on the partitions.
-    shop.later(() => worker.stop())
-    await eventually(async () => expect(await shop.jobs(good)).toBe(0))
-    expect(await shop.jobs(bad)).toBe(1)
+    env.later(() => worker.stop())
+    await eventually(async () => expect(await env.jobs(good)).toBe(0))
+    expect(await env.jobs(bad)).toBe(1)
   })
 })
 

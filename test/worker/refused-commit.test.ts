@@ -1,25 +1,31 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Queue } from '../../src/index.ts'
 import { Recorder } from '../support/recorder.ts'
-import { pidOf } from '../support/rounds.ts'
-import { eventually, Gate, next, type TransactionalPerform, useWorkshop } from '../support/workshop.ts'
+import { pidOf } from '../support/store-environment.ts'
+import {
+  eventually,
+  Gate,
+  next,
+  type TransactionalPerform,
+  useWorkers,
+} from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 const NEVER_AGAIN = { retryIn: () => 3_600 }
 
 type Tx = Parameters<TransactionalPerform>[1]['tx']
 
 beforeAll(async () => {
-  await shop.sql('CREATE TABLE accounts (id text PRIMARY KEY)')
-  await shop.sql(
+  await env.sql('CREATE TABLE accounts (id text PRIMARY KEY)')
+  await env.sql(
     'CREATE TABLE bookings (id text, account text REFERENCES accounts DEFERRABLE INITIALLY DEFERRED)',
   )
-  await shop.sql(`
+  await env.sql(`
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = TG_ARGV[0]; END $$`)
   for (const [table, code] of Object.entries({ conflicts: '40001', deadlocks: '40P01' })) {
-    await shop.sql(`CREATE TABLE ${table} (id text)`)
-    await shop.sql(`
+    await env.sql(`CREATE TABLE ${table} (id text)`)
+    await env.sql(`
       CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON ${table} DEFERRABLE INITIALLY DEFERRED
       FOR EACH ROW EXECUTE FUNCTION refuse('${code}')`)
   }
@@ -63,46 +69,46 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
 
   test.each(Object.entries(refusals))('%s', async (_, { perform, error }) => {
     const recorder = new Recorder()
-    const queue = shop.transactional({ ...NEVER_AGAIN, perform: recorder.around(perform) })
+    const queue = env.transactional({ ...NEVER_AGAIN, perform: recorder.around(perform) })
     const failed = await failureOf(queue)
     expect(failed).toMatchObject({ id: 'poor', retryCount: 0, retryIn: 3_600 })
     expect(String(failed.error)).toMatch(error)
-    expect(await shop.job(queue, 'poor')).toMatchObject({
+    expect(await env.job(queue, 'poor')).toMatchObject({
       retry_count: 0,
       claimed_by: null,
       error: expect.stringMatching(error),
     })
     expect(recorder.runs).toHaveLength(1)
-    expect(await shop.sql('SELECT FROM bookings')).toEqual([])
+    expect(await env.sql('SELECT FROM bookings')).toEqual([])
   })
 
   test('a transaction that took too long, where the server has a time-out for it', async () => {
-    const { rows } = await shop.pool.query(`SELECT FROM pg_settings WHERE name = 'transaction_timeout'`)
+    const { rows } = await env.pool.query(`SELECT FROM pg_settings WHERE name = 'transaction_timeout'`)
     // Older ones end an idle transaction alone.
     const setting = rows.length > 0 ? 'transaction_timeout' : 'idle_in_transaction_session_timeout'
-    const queue = shop.transactional({ ...NEVER_AGAIN, perform: (_, { tx }) => outlive(tx, setting) })
+    const queue = env.transactional({ ...NEVER_AGAIN, perform: (_, { tx }) => outlive(tx, setting) })
     expect(String((await failureOf(queue)).error)).toMatch(/the server ended the handler’s transaction/)
   })
 
   test('R7: and its payload dies when the retries are used up', async () => {
     const recorder = new Recorder()
-    const queue = shop.transactional({
+    const queue = env.transactional({
       maxRetryCount: 2,
       perform: recorder.around((_, { tx }) => book(tx, 'poor', 'nobody')),
     })
-    const worker = await shop.work({ queues: [queue] })
+    const worker = await env.work({ queues: [queue] })
     const died = next(worker, 'died')
-    await shop.lockstep.enqueue(queue, { id: 'poor' })
+    await env.lockstep.enqueue(queue, { id: 'poor' })
     await died
     expect(recorder.runs).toHaveLength(3)
-    expect(await shop.jobs(queue)).toBe(0)
+    expect(await env.jobs(queue)).toBe(0)
   })
 
   test('R9: of a batch the id at fault alone: the others are performed again without it, and stored once', async () => {
     const recorder = new Recorder()
     const ids = Array.from({ length: 10 }, (_, index) => `id-${index}`)
-    await shop.sql(`INSERT INTO accounts VALUES ('some')`)
-    const queue = shop.transactional({
+    await env.sql(`INSERT INTO accounts VALUES ('some')`)
+    const queue = env.transactional({
       ...NEVER_AGAIN,
       shards: 1,
       batchSize: ids.length,
@@ -111,18 +117,18 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
         for (const id of batch.keys()) await book(tx, id, id === 'id-6' ? 'nobody' : 'some')
       }),
     })
-    await shop.lockstep.enqueue(
+    await env.lockstep.enqueue(
       queue,
       ids.map((id) => ({ id })),
     )
-    const worker = shop.create({ queues: [queue] })
+    const worker = env.create({ queues: [queue] })
     const failed = vi.fn()
     worker.on('failed', failed)
     await worker.start()
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(1))
+    await eventually(async () => expect(await env.jobs(queue)).toBe(1))
     await eventually(() => expect(failed).toHaveBeenCalledTimes(1))
     expect(failed).toHaveBeenCalledWith(expect.objectContaining({ id: 'id-6', retryCount: 0 }))
-    const booked = await shop.sql<{ id: string }>('SELECT id FROM bookings ORDER BY id')
+    const booked = await env.sql<{ id: string }>('SELECT id FROM bookings ORDER BY id')
     expect(booked.map(({ id }) => id)).toEqual(ids.filter((id) => id !== 'id-6'))
     // With ten, five, three, two and one.
     for (const id of ids) expect(recorder.of(id).length).toBeLessThanOrEqual(5)
@@ -145,9 +151,9 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
     async (_, slip) => {
       const recorder = new Recorder()
       const ids = Array.from({ length: 10 }, (_, index) => `id-${index}`)
-      await shop.sql('TRUNCATE bookings, accounts')
-      await shop.sql(`INSERT INTO accounts VALUES ('some')`)
-      const queue = shop.transactional({
+      await env.sql('TRUNCATE bookings, accounts')
+      await env.sql(`INSERT INTO accounts VALUES ('some')`)
+      const queue = env.transactional({
         shards: 1,
         batchSize: ids.length,
         maxRetryCount: 1,
@@ -156,23 +162,23 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
           if (batch.has('id-9')) await slip(tx)
         }),
       })
-      await shop.lockstep.enqueue(
+      await env.lockstep.enqueue(
         queue,
         ids.map((id) => ({ id })),
       )
-      const worker = shop.create({ queues: [queue] })
+      const worker = env.create({ queues: [queue] })
       const [failed, died] = [vi.fn(), vi.fn()]
       worker.on('failed', failed)
       worker.on('died', died)
       await worker.start()
       await eventually(async () => {
-        expect(await shop.jobs(queue)).toBe(0)
+        expect(await env.jobs(queue)).toBe(0)
         expect(died).toHaveBeenCalled()
       })
       expect(new Set(failed.mock.calls.map(([{ id }]) => id))).toEqual(new Set(['id-9']))
       expect(died).toHaveBeenCalledTimes(1)
       expect(String(died.mock.calls[0]![0].error)).toMatch(/left its transaction aborted/)
-      const booked = await shop.sql<{ id: string }>('SELECT id FROM bookings ORDER BY id')
+      const booked = await env.sql<{ id: string }>('SELECT id FROM bookings ORDER BY id')
       expect(booked.map(({ id }) => id)).toEqual(ids.slice(0, -1))
       // With ten, five, three (or two) and alone, and once more after its failure.
       expect(recorder.of('id-9').length).toBeLessThanOrEqual(6)
@@ -182,7 +188,7 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
   test('R9: where the handler throws, or has committed by itself, all of its batch fails, and no part is performed apart', async () => {
     for (const end of [() => Promise.reject(new Error('no')), (tx: Tx) => tx.query('COMMIT')]) {
       const performed: string[][] = []
-      const queue = shop.transactional({
+      const queue = env.transactional({
         ...NEVER_AGAIN,
         shards: 1,
         batchSize: 2,
@@ -191,10 +197,10 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
           await end(tx)
         },
       })
-      await shop.lockstep.enqueue(queue, [{ id: 'a' }, { id: 'b' }])
-      await shop.work({ queues: [queue] })
+      await env.lockstep.enqueue(queue, [{ id: 'a' }, { id: 'b' }])
+      await env.work({ queues: [queue] })
       for (const id of ['a', 'b'])
-        await eventually(async () => expect(await shop.job(queue, id)).toMatchObject({ retry_count: 0 }))
+        await eventually(async () => expect(await env.job(queue, id)).toMatchObject({ retry_count: 0 }))
       expect(performed).toEqual([['a', 'b']])
     }
   })
@@ -203,7 +209,7 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
     let stopped: Promise<boolean> | undefined
     const ids = ['a', 'b', 'c', 'd']
     const performed: string[][] = []
-    const queue = shop.transactional({
+    const queue = env.transactional({
       ...NEVER_AGAIN,
       shards: 1,
       batchSize: ids.length,
@@ -213,10 +219,10 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
         else stopped ??= worker.stop()
       },
     })
-    const worker = shop.create({ queues: [queue], shutdownTimeout: 10_000 })
+    const worker = env.create({ queues: [queue], shutdownTimeout: 10_000 })
     // One that is told to stop while it starts, starts first.
     await worker.start()
-    await shop.lockstep.enqueue(
+    await env.lockstep.enqueue(
       queue,
       ids.map((id) => ({ id })),
     )
@@ -224,24 +230,24 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
     expect(await stopped).toBe(true)
     expect(performed).toEqual([ids, ['a', 'b']])
     for (const id of ['c', 'd'])
-      expect(await shop.job(queue, id)).toMatchObject({ claimed_by: null, retry_count: -1, crashes: 0 })
+      expect(await env.job(queue, id)).toMatchObject({ claimed_by: null, retry_count: -1, crashes: 0 })
   })
 })
 
 test('P3: a connection that breaks through nobody’s fault is no failure: the round is performed again', async () => {
   const recorder = new Recorder()
-  const queue = shop.transactional({
+  const queue = env.transactional({
     perform: recorder.around(async (_, { tx }) => {
       if (recorder.runs.length > 1) return
       const pid = await pidOf(tx as never)
-      await Promise.all([ended(tx), shop.sql('SELECT pg_terminate_backend($1::integer)', [pid])])
+      await Promise.all([ended(tx), env.sql('SELECT pg_terminate_backend($1::integer)', [pid])])
     }),
   })
-  const worker = await shop.work({ queues: [queue] })
+  const worker = await env.work({ queues: [queue] })
   const failed = vi.fn()
   worker.on('failed', failed)
   const completed = next(worker, 'completed')
-  await shop.lockstep.enqueue(queue, { id: 'cut off' })
+  await env.lockstep.enqueue(queue, { id: 'cut off' })
   await completed
   expect(recorder.runs).toHaveLength(2)
   expect(failed).not.toHaveBeenCalled()
@@ -249,33 +255,33 @@ test('P3: a connection that breaks through nobody’s fault is no failure: the r
 
 test('P7: time-outs that a handler sets for its own statements are not those of the completion', async () => {
   const gate = new Gate()
-  const queue = shop.transactional({
+  const queue = env.transactional({
     perform: async (_, { tx }) => {
       await gate.opened
       await tx.query('SET LOCAL statement_timeout = 1')
     },
   })
-  const worker = await shop.work({ queues: [queue] })
+  const worker = await env.work({ queues: [queue] })
   const failed = vi.fn()
   worker.on('failed', failed)
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'timed' })
+  await env.lockstep.enqueue(queue, { id: 'timed' })
   await started
-  const producer = await shop.session()
+  const producer = await env.session()
   await producer.query('BEGIN')
   await producer.query('SELECT lockstep.enqueue($1, $2, $3)', [queue.name, 'timed', '2'])
   const pid = await pidOf(producer)
   gate.open()
-  const waiting = () => shop.sql('SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))', [pid])
+  const waiting = () => env.sql('SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))', [pid])
   await eventually(async () => expect(await waiting()).toHaveLength(1))
   await producer.query('COMMIT')
-  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   expect(failed).not.toHaveBeenCalled()
 })
 
 async function failureOf(queue: Queue) {
-  const worker = await shop.work({ queues: [queue] })
+  const worker = await env.work({ queues: [queue] })
   const failed = next(worker, 'failed')
-  await shop.lockstep.enqueue(queue, { id: 'poor' })
+  await env.lockstep.enqueue(queue, { id: 'poor' })
   return failed
 }

@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest'
 import { defineQueue, type Queue } from '../../src/index.ts'
-import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 /** As a person does it who knows SQL. */
 async function remake(queue: Queue, shards: number): Promise<void> {
-  await shop.sql('DELETE FROM lockstep.queues WHERE name = $1', [queue.name])
-  await shop.sql('SELECT lockstep.create_queue($1, $2)', [queue.name, shards])
+  await env.sql('DELETE FROM lockstep.queues WHERE name = $1', [queue.name])
+  await env.sql('SELECT lockstep.create_queue($1, $2)', [queue.name, shards])
 }
 
 /** Shards of the queue as it was, and as it is, that somebody holds the lock of. */
 const locked = async (queueId: number) => {
-  const [row] = await shop.sql<{ count: number }>(
+  const [row] = await env.sql<{ count: number }>(
     `SELECT count(*)::int FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 'lockstep.jobs'::regclass
        AND l.objid::bigint / 16384 = $1`,
     [queueId],
@@ -20,7 +20,7 @@ const locked = async (queueId: number) => {
   return row!.count
 }
 const idOf = async (queue: Queue) => {
-  const [row] = await shop.sql<{ id: number }>('SELECT queue_id AS id FROM lockstep.queues WHERE name = $1', [
+  const [row] = await env.sql<{ id: number }>('SELECT queue_id AS id FROM lockstep.queues WHERE name = $1', [
     queue.name,
   ])
   return row!.id
@@ -28,22 +28,22 @@ const idOf = async (queue: Queue) => {
 
 test('P8: a queue whose row was deleted and made again is served under its new number, wake-ups included', async () => {
   const done: string[] = []
-  const queue = shop.queue({ shards: 4, perform: (batch) => void done.push(...batch.keys()) })
-  await shop.work({ queues: [queue], rebalanceInterval: 50, poll: 60_000 })
-  await shop.idle(queue)
+  const queue = env.queue({ shards: 4, perform: (batch) => void done.push(...batch.keys()) })
+  await env.work({ queues: [queue], rebalanceInterval: 50, poll: 60_000 })
+  await env.idle(queue)
   const was = await idOf(queue)
   expect(await locked(was)).toBe(4)
 
   await remake(queue, 3)
   // A waiting worker is one that producers of the new number see.
-  await shop.idle(queue)
-  await shop.lockstep.enqueue(queue, [{ id: 'a' }, { id: 'b' }])
+  await env.idle(queue)
+  await env.lockstep.enqueue(queue, [{ id: 'a' }, { id: 'b' }])
   await eventually(() => expect(done.toSorted()).toEqual(['a', 'b']))
   expect(await locked(was)).toBe(0)
   expect(await locked(await idOf(queue))).toBe(3)
-  expect(shop.warnings).toMatchObject([{ fields: { queue: queue.name, was }, message: /made again/ }])
-  await shop.idle(queue)
-  const flags = await shop.sql(
+  expect(env.warnings).toMatchObject([{ fields: { queue: queue.name, was }, message: /made again/ }])
+  await env.idle(queue)
+  const flags = await env.sql(
     `SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = 'lockstep.queues'::regclass AND objid::bigint = $1`,
     [was],
   )
@@ -52,25 +52,25 @@ test('P8: a queue whose row was deleted and made again is served under its new n
 
 test('a queue whose row was deleted is made again by those who serve it, and by one of them alone', async () => {
   const done: string[] = []
-  const queue = shop.queue({ shards: 2, perform: (batch) => void done.push(...batch.keys()) })
-  for (const _ of [1, 2]) await shop.work({ queues: [queue], rebalanceInterval: 50 })
-  await shop.sql('DELETE FROM lockstep.queues WHERE name = $1', [queue.name])
+  const queue = env.queue({ shards: 2, perform: (batch) => void done.push(...batch.keys()) })
+  for (const _ of [1, 2]) await env.work({ queues: [queue], rebalanceInterval: 50 })
+  await env.sql('DELETE FROM lockstep.queues WHERE name = $1', [queue.name])
   await eventually(async () =>
-    expect(await shop.sql('SELECT shards FROM lockstep.queues WHERE name = $1', [queue.name])).toEqual([
+    expect(await env.sql('SELECT shards FROM lockstep.queues WHERE name = $1', [queue.name])).toEqual([
       { shards: 2 },
     ]),
   )
-  await shop.lockstep.enqueue(queue, [{ id: 'a' }, { id: 'b' }])
+  await env.lockstep.enqueue(queue, [{ id: 'a' }, { id: 'b' }])
   await eventually(() => expect(done.toSorted()).toEqual(['a', 'b']))
 })
 
 test('P3: what is in work when its queue’s row is made again ends as ever', async () => {
   const gate = new Gate()
-  const queue = shop.queue({ shards: 1, perform: () => gate.opened })
+  const queue = env.queue({ shards: 1, perform: () => gate.opened })
   const other = defineQueue('beside it', { shards: 1, perform() {} })
-  const worker = await shop.work({ queues: [queue, other], rebalanceInterval: 50 })
+  const worker = await env.work({ queues: [queue, other], rebalanceInterval: 50 })
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await started
   const was = await idOf(queue)
   await remake(queue, 1)
@@ -79,5 +79,5 @@ test('P3: what is in work when its queue’s row is made again ends as ever', as
   const completed = next(worker, 'completed')
   gate.open()
   await completed
-  expect(await shop.sql('SELECT FROM lockstep.jobs WHERE queue_id = $1', [was])).toEqual([])
+  expect(await env.sql('SELECT FROM lockstep.jobs WHERE queue_id = $1', [was])).toEqual([])
 })

@@ -3,38 +3,38 @@ import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/e
 import { inversions, lost, overlaps } from '../support/checker.ts'
 import { Producer } from '../support/producer.ts'
 import { Recorder } from '../support/recorder.ts'
-import { eventually, next, Workshop } from '../support/workshop.ts'
+import { eventually, next, WorkerEnvironment } from '../support/worker-environment.ts'
 
 const ORDER = (payload: unknown) => payload as number
 
 let server: EmbeddedServer
-const shop = new Workshop()
+const env = new WorkerEnvironment()
 
 beforeAll(async () => {
   server = await startEmbeddedPostgres({ settings: { fsync: 'off' } })
-  await shop.open({ connectionString: server.connectionString, drop: () => server.stop() })
+  await env.open({ connectionString: server.connectionString, drop: () => server.stop() })
 })
-afterEach((context) => shop.clear(context))
-afterAll(() => shop.close())
+afterEach((context) => env.clear(context))
+afterAll(() => env.close())
 
 test('P1 P2 P3: a database that crashes and comes back: nothing is lost, and both workers go on', async () => {
   const recorder = new Recorder()
-  const queue = shop.queue({ shards: 6, batchSize: 3, perform: recorder.around(shortWork) })
+  const queue = env.queue({ shards: 6, batchSize: 3, perform: recorder.around(shortWork) })
   const workers = [
-    await shop.work({ queues: [queue], lease: 1_000 }),
-    await shop.work({ queues: [queue], lease: 10_000 }),
+    await env.work({ queues: [queue], lease: 1_000 }),
+    await env.work({ queues: [queue], lease: 10_000 }),
   ]
   for (const worker of workers) recorder.hear(worker)
-  const first = new Producer(shop, queue, 30)
+  const first = new Producer(env, queue, 30)
   await eventually(() => expect(recorder.runs.length).toBeGreaterThan(100))
   await first.end()
-  await shop.lockstep.enqueue(queue, many())
+  await env.lockstep.enqueue(queue, many())
   await server.restart({ shutdown: 'immediate' })
 
-  const second = new Producer(shop, queue, 30, 1_000_000)
+  const second = new Producer(env, queue, 30, 1_000_000)
   await Promise.all(workers.map((worker) => next(worker, 'completed')))
   await second.end()
-  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   expect(overlaps(recorder.runs)).toEqual([])
   expect(lost(recorder.runs, first.pushed)).toEqual([])
   expect(lost(recorder.runs, second.pushed)).toEqual([])
@@ -43,9 +43,9 @@ test('P1 P2 P3: a database that crashes and comes back: nothing is lost, and bot
 })
 
 test('R6 R10: a server that goes down under load fails nobody: handlers’ transactions are performed again, and stored once', async () => {
-  await shop.sql('CREATE TABLE written (id text)')
+  await env.sql('CREATE TABLE written (id text)')
   const recorder = new Recorder()
-  const queue = shop.transactional({
+  const queue = env.transactional({
     shards: 6,
     batchSize: 3,
     maxRetryCount: 0,
@@ -54,17 +54,17 @@ test('R6 R10: a server that goes down under load fails nobody: handlers’ trans
       await shortWork()
     }),
   })
-  await shop.lockstep.enqueue(queue, many())
-  const worker = await shop.work({ queues: [queue], slots: 4 })
+  await env.lockstep.enqueue(queue, many())
+  const worker = await env.work({ queues: [queue], slots: 4 })
   for (const shutdown of ['fast', 'immediate'] as const) {
     const before = recorder.runs.length
     await eventually(() => expect(recorder.runs.length).toBeGreaterThan(before + 30))
     await server.restart({ shutdown })
   }
-  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   expect(await worker.stop()).toBe(true)
-  expect(await shop.sql('SELECT FROM lockstep.morgue')).toEqual([])
-  const written = await shop.sql<{ id: string }>('SELECT id FROM written ORDER BY id')
+  expect(await env.sql('SELECT FROM lockstep.morgue')).toEqual([])
+  const written = await env.sql<{ id: string }>('SELECT id FROM written ORDER BY id')
   expect(written.map(({ id }) => id)).toEqual(
     many()
       .map(({ id }) => id)
@@ -74,11 +74,11 @@ test('R6 R10: a server that goes down under load fails nobody: handlers’ trans
 })
 
 test('R15: a worker whose database is away stops all the same', async () => {
-  const queue = shop.queue({ shards: 8, perform: shortWork })
-  const idle = await shop.work({ queues: [shop.queue({ shards: 24, perform() {} })] })
-  const busy = await shop.work({ queues: [queue], lease: 1_000 })
+  const queue = env.queue({ shards: 8, perform: shortWork })
+  const idle = await env.work({ queues: [env.queue({ shards: 24, perform() {} })] })
+  const busy = await env.work({ queues: [queue], lease: 1_000 })
   const completed = next(busy, 'completed')
-  await shop.lockstep.enqueue(queue, many())
+  await env.lockstep.enqueue(queue, many())
   await completed
   // Its lease ends, and it has to become somebody new.
   const leaseLost = next(busy, 'leaseLost')

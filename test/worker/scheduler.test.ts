@@ -10,11 +10,11 @@ import {
   strict,
   weighted,
 } from '../../src/index.ts'
-import { eventually, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, next, useWorkers } from '../support/worker-environment.ts'
 
 const PAST = Date.now() - 100_000
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 function candidate(queue: string, shard = 0, lane = 0, lagging = 1): Candidate {
   return { queue, shard, lane, lag: lagging }
@@ -154,12 +154,12 @@ describe('R13: a scheduler picks', () => {
 
 describe('R13: a worker follows its scheduler', () => {
   test('fair, the default: of ten queues none waits behind the backlog of one', async () => {
-    const queues = Array.from({ length: 10 }, () => shop.queue({ shards: 2, perform() {} }))
+    const queues = Array.from({ length: 10 }, () => env.queue({ shards: 2, perform() {} }))
     const [full, ...others] = queues as [Queue, ...Queue[]]
     await push(full, 3_000)
-    for (const queue of others) await shop.lockstep.enqueue(queue, { id: 'fresh' })
+    for (const queue of others) await env.lockstep.enqueue(queue, { id: 'fresh' })
     const order: string[] = []
-    const worker = shop.create({ queues, slots: 1 })
+    const worker = env.create({ queues, slots: 1 })
     worker.on('started', ({ queue }) => order.push(queue))
     await worker.start()
     await eventually(() => expect(order.length).toBe(3_009))
@@ -168,7 +168,7 @@ describe('R13: a worker follows its scheduler', () => {
   })
 
   test('weighted: 6/3/1 are served first 60, 30 and 10 % of the time, and none starves', async () => {
-    const queues = [1, 2, 3].map(() => shop.queue({ shards: 1, perform() {} }))
+    const queues = [1, 2, 3].map(() => env.queue({ shards: 1, perform() {} }))
     for (const queue of queues) await push(queue, 400)
     const weights = Object.fromEntries(queues.map(({ name }, index) => [name, [6, 3, 1][index]!]))
     const order = await startsOf(queues, weighted(weights), 400)
@@ -182,15 +182,15 @@ describe('R13: a worker follows its scheduler', () => {
   })
 
   test('strict: a queue, and a lane in it, waits until those before it have nothing due', async () => {
-    const [first, second] = [shop.queue({ shards: 2, perform() {} }), shop.queue({ shards: 1, perform() {} })]
+    const [first, second] = [env.queue({ shards: 2, perform() {} }), env.queue({ shards: 1, perform() {} })]
     await push(second, 5, 0)
     await push(first, 10, 3)
-    await shop.lockstep.enqueue(
+    await env.lockstep.enqueue(
       first,
       Array.from({ length: 10 }, (_, index) => ({ id: `fast-${index}`, performIn: PAST + 9_000 })),
     )
     const ids: string[] = []
-    const worker = shop.create({ queues: [second, first], slots: 1, scheduler: strict([first.name]) })
+    const worker = env.create({ queues: [second, first], slots: 1, scheduler: strict([first.name]) })
     worker.on('started', (event) => ids.push(...event.ids))
     await worker.start()
     await eventually(() => expect(ids).toHaveLength(25))
@@ -199,10 +199,10 @@ describe('R13: a worker follows its scheduler', () => {
   })
 
   test('seq: the shards in turn', async () => {
-    const queue = shop.queue({ shards: 3, perform() {} })
+    const queue = env.queue({ shards: 3, perform() {} })
     await push(queue, 60)
     const shards: number[] = []
-    const worker = shop.create({ queues: [queue], slots: 1, scheduler: seq() })
+    const worker = env.create({ queues: [queue], slots: 1, scheduler: seq() })
     worker.on('started', ({ shard }) => shards.push(shard))
     await worker.start()
     await eventually(() => expect(shards).toHaveLength(60))
@@ -210,11 +210,11 @@ describe('R13: a worker follows its scheduler', () => {
   })
 
   test('one of the user’s own: any object with a pick', async () => {
-    const queue = shop.queue({ shards: 4, perform() {} })
+    const queue = env.queue({ shards: 4, perform() {} })
     await push(queue, 40)
     const highest: Scheduler = { pick: (candidates) => candidates.at(-1) }
     const shards: number[] = []
-    const worker = shop.create({ queues: [queue], slots: 1, scheduler: highest })
+    const worker = env.create({ queues: [queue], slots: 1, scheduler: highest })
     worker.on('started', ({ shard }) => shards.push(shard))
     await worker.start()
     await eventually(() => expect(shards).toHaveLength(40))
@@ -222,7 +222,7 @@ describe('R13: a worker follows its scheduler', () => {
   })
 
   test('one that throws, and one that declines, do not end the slot', async () => {
-    const queue = shop.queue({ perform() {} })
+    const queue = env.queue({ perform() {} })
     let picks = 0
     const moody: Scheduler = {
       pick(candidates) {
@@ -232,20 +232,20 @@ describe('R13: a worker follows its scheduler', () => {
         return picks === 2 ? undefined : candidates[0]
       },
     }
-    const worker = await shop.work({ queues: [queue], slots: 1, scheduler: moody })
+    const worker = await env.work({ queues: [queue], slots: 1, scheduler: moody })
     const failure = next(worker, 'failure')
     const completed = next(worker, 'completed')
-    await shop.lockstep.enqueue(queue, { id: 'a' })
+    await env.lockstep.enqueue(queue, { id: 'a' })
     expect(await failure).toEqual(new Error('moody'))
     await completed
-    expect(shop.warnings).toContainEqual({
+    expect(env.warnings).toContainEqual({
       fields: { error: expect.stringContaining('moody') },
       message: expect.stringContaining('the scheduler failed'),
     })
   })
 
   test('what it picks must be what it was given: a copy is told and left alone', async () => {
-    const queue = shop.queue({ perform() {} })
+    const queue = env.queue({ perform() {} })
     let picks = 0
     const copying: Scheduler = {
       pick(candidates) {
@@ -253,10 +253,10 @@ describe('R13: a worker follows its scheduler', () => {
         return picks === 1 ? { ...candidates[0]! } : candidates[0]
       },
     }
-    const worker = await shop.work({ queues: [queue], slots: 1, scheduler: copying })
+    const worker = await env.work({ queues: [queue], slots: 1, scheduler: copying })
     const failure = next(worker, 'failure')
     const completed = next(worker, 'completed')
-    await shop.lockstep.enqueue(queue, { id: 'a' })
+    await env.lockstep.enqueue(queue, { id: 'a' })
     expect(await failure).toMatchObject({
       message: expect.stringContaining('candidates it was given, not a copy'),
     })
@@ -265,7 +265,7 @@ describe('R13: a worker follows its scheduler', () => {
   })
 
   test('one that empties the list it is given declines, and is not asked without pause', async () => {
-    const queue = shop.queue({ perform() {} })
+    const queue = env.queue({ perform() {} })
     let picks = 0
     const greedy: Scheduler = {
       pick(candidates) {
@@ -273,8 +273,8 @@ describe('R13: a worker follows its scheduler', () => {
         return (candidates as unknown as never[]).splice(0)[0]
       },
     }
-    const worker = await shop.work({ queues: [queue], slots: 1, scheduler: greedy })
-    await shop.lockstep.enqueue(queue, { id: 'a' })
+    const worker = await env.work({ queues: [queue], slots: 1, scheduler: greedy })
+    await env.lockstep.enqueue(queue, { id: 'a' })
     await next(worker, 'failure')
     const before = picks
     await sleep(500)
@@ -282,7 +282,7 @@ describe('R13: a worker follows its scheduler', () => {
   })
 
   test('one that picks by a promise is told so, and a rejection of it ends nothing', async () => {
-    const queue = shop.queue({ perform() {} })
+    const queue = env.queue({ perform() {} })
     let picks = 0
     const slow = {
       pick(candidates: readonly Candidate[]) {
@@ -290,10 +290,10 @@ describe('R13: a worker follows its scheduler', () => {
         return picks === 1 ? Promise.reject(new Error('later')) : candidates[0]
       },
     } as unknown as Scheduler
-    const worker = await shop.work({ queues: [queue], slots: 1, scheduler: slow })
+    const worker = await env.work({ queues: [queue], slots: 1, scheduler: slow })
     const failure = next(worker, 'failure')
     const completed = next(worker, 'completed')
-    await shop.lockstep.enqueue(queue, { id: 'a' })
+    await env.lockstep.enqueue(queue, { id: 'a' })
     expect(await failure).toMatchObject({ code: 'LOCKSTEP_BAD_OPTION' })
     await completed
   })
@@ -307,7 +307,7 @@ function shareOf(scheduler: Scheduler, candidates: readonly Candidate[]) {
 
 async function startsOf(queues: readonly Queue[], scheduler: Scheduler, count: number): Promise<string[]> {
   const order: string[] = []
-  const worker = shop.create({ queues, slots: 1, scheduler })
+  const worker = env.create({ queues, slots: 1, scheduler })
   worker.on('started', ({ queue }) => order.push(queue))
   await worker.start()
   await eventually(() => expect(order.length).toBeGreaterThanOrEqual(count))
@@ -321,5 +321,5 @@ async function push(queue: Queue, count: number, lane = 0): Promise<void> {
     performIn: PAST + index,
     lane,
   }))
-  await shop.lockstep.enqueue(queue, jobs)
+  await env.lockstep.enqueue(queue, jobs)
 }

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { Lockstep } from '../../src/index.ts'
 import { type Backend, backends } from '../support/backends.ts'
-import { eventually, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 /** Has an end of ours where no handler runs: what idles there is no application's, and holds rows. */
 const IDLE = 'idle_in_transaction_session_timeout'
@@ -11,21 +11,21 @@ const DIRECT: Backend[] = ['lock', 'lease', 'listen']
 
 /** For sessions that begin from now on, until the test ends. */
 async function setDefaults(settings: Record<string, string>): Promise<void> {
-  const [{ name }] = (await shop.sql('SELECT current_database() AS name')) as [{ name: string }]
+  const [{ name }] = (await env.sql('SELECT current_database() AS name')) as [{ name: string }]
   for (const [setting, value] of Object.entries(settings)) {
-    await shop.sql(`ALTER DATABASE ${name} SET ${setting} = '${value}'`)
-    shop.later(() => shop.sql(`ALTER DATABASE ${name} RESET ${setting}`))
+    await env.sql(`ALTER DATABASE ${name} SET ${setting} = '${value}'`)
+    env.later(() => env.sql(`ALTER DATABASE ${name} RESET ${setting}`))
   }
 }
 
-function open(connectionString = shop.connectionString): Lockstep {
-  const lockstep = new Lockstep({ connectionString, logger: shop.logger })
-  shop.later(() => lockstep.close())
+function open(connectionString = env.connectionString): Lockstep {
+  const lockstep = new Lockstep({ connectionString, logger: env.logger })
+  env.later(() => lockstep.close())
   return lockstep
 }
 
 async function direct(): Promise<number[]> {
-  const pids = await Promise.all(DIRECT.map((kind) => backends(shop, kind)))
+  const pids = await Promise.all(DIRECT.map((kind) => backends(env, kind)))
   return pids.flat().sort()
 }
 
@@ -34,16 +34,16 @@ test.each([
   ['and has options of its own', 'options=-c%20geqo%3Doff'],
 ])('a worker that has nothing to do keeps its sessions where idle ones are ended %s', async (_, search) => {
   await setDefaults({ idle_session_timeout: '300ms' })
-  const queue = shop.queue({ perform() {} })
-  const url = new URL(shop.connectionString)
+  const queue = env.queue({ perform() {} })
+  const url = new URL(env.connectionString)
   url.search = search
-  const worker = shop.create({ queues: [queue], rebalanceInterval: 3_000, poll: 3_000 }, open(url.href))
+  const worker = env.create({ queues: [queue], rebalanceInterval: 3_000, poll: 3_000 }, open(url.href))
   await worker.start()
   // The test's own sessions are ended, too.
   const before = await eventually(direct)
   expect(before).toHaveLength(DIRECT.length)
   await eventually(async () => {
-    const rows = await shop.sql<{ idle: boolean }>(
+    const rows = await env.sql<{ idle: boolean }>(
       `SELECT state = 'idle' AND clock_timestamp() - state_change > '1 s' AS idle FROM pg_stat_activity
        WHERE pid = ANY ($1) AND application_name = 'pg-lockstep'`,
       [before],
@@ -51,14 +51,14 @@ test.each([
     expect(rows.map(({ idle }) => idle)).toEqual(DIRECT.map(() => true))
   })
   const completed = next(worker, 'completed')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await completed
   expect(await direct()).toEqual(before)
-  expect(shop.warnings).toEqual([])
+  expect(env.warnings).toEqual([])
 })
 
 test('time-outs for the application’s statements hold in handlers’ transactions, and nowhere else', async () => {
-  const [{ version }] = (await shop.sql("SELECT current_setting('server_version_num')::int AS version")) as [
+  const [{ version }] = (await env.sql("SELECT current_setting('server_version_num')::int AS version")) as [
     { version: number },
   ]
   const names = [
@@ -69,18 +69,18 @@ test('time-outs for the application’s statements hold in handlers’ transacti
   ]
   await setDefaults(Object.fromEntries(names.map((name) => [name, '30s'])))
   // A completion's session tells what holds there.
-  await shop.sql('CREATE TABLE told (name text, value text)')
-  await shop.sql(`CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$
+  await env.sql('CREATE TABLE told (name text, value text)')
+  await env.sql(`CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
       INSERT INTO public.told SELECT name, current_setting(name) FROM unnest(TG_ARGV::text[]) AS name;
       RETURN NULL;
     END $$`)
-  await shop.sql(
+  await env.sql(
     `CREATE TRIGGER told AFTER UPDATE OF claimed_by ON lockstep.jobs FOR EACH STATEMENT EXECUTE FUNCTION tell(${names})`,
   )
-  shop.later(() => shop.sql('DROP TRIGGER told ON lockstep.jobs; DROP FUNCTION tell; DROP TABLE told'))
+  env.later(() => env.sql('DROP TRIGGER told ON lockstep.jobs; DROP FUNCTION tell; DROP TABLE told'))
   const found: string[][] = []
-  const queue = shop.transactional({
+  const queue = env.transactional({
     async perform(_, { tx }) {
       const { rows } = await tx.query(
         'SELECT current_setting(name) AS value FROM unnest($1::text[]) AS name',
@@ -90,17 +90,17 @@ test('time-outs for the application’s statements hold in handlers’ transacti
       await tx.query('SET statement_timeout = 0; SET lock_timeout = 0')
     },
   })
-  const worker = shop.create({ queues: [queue], slots: 1 }, open())
+  const worker = env.create({ queues: [queue], slots: 1 }, open())
   await worker.start()
   // Before the trigger goes: its lock on the table could deadlock with the worker's on a partition.
-  shop.later(() => worker.stop())
+  env.later(() => worker.stop())
   for (const id of ['a', 'b']) {
     const completed = next(worker, 'completed')
-    await shop.lockstep.enqueue(queue, { id })
+    await env.lockstep.enqueue(queue, { id })
     await completed
   }
   expect(found).toEqual([names.map(() => '30s'), names.map(() => '30s')])
-  expect(await shop.sql('SELECT DISTINCT name, value FROM told ORDER BY name')).toEqual(
+  expect(await env.sql('SELECT DISTINCT name, value FROM told ORDER BY name')).toEqual(
     names.toSorted().map((name) => ({ name, value: name === IDLE ? '1min' : '0' })),
   )
 })

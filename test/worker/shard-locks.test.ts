@@ -2,31 +2,31 @@ import { expect, test, vi } from 'vitest'
 import { connectionConfig } from '../../src/postgres/connection.ts'
 import { ShardLocks } from '../../src/worker/assignment/shard-locks.ts'
 import { Network } from '../support/network.ts'
-import { eventually, useWorkshop } from '../support/workshop.ts'
+import { eventually, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 const SHARDS = [0, 1].map((shard) => ({ queueId: 1, shard }))
 const FLAG = `'lockstep.queues'::regclass::oid::integer, 7`
 
 // As where a server shuts down just after it has answered: the worker would take for its own what is anybody's, for good.
 test('R12: a lock whose session ends in one piece with the answer counts as lost', async () => {
-  const network = await Network.to(shop.connectionString)
-  shop.later(() => network.close())
+  const network = await Network.to(env.connectionString)
+  env.later(() => network.close())
   const onLost = vi.fn()
   const locks = new ShardLocks(
     connectionConfig(network.connectionString, 'locks'),
     'lockstep',
-    shop.logger,
+    env.logger,
     onLost,
   )
   await locks.start()
-  shop.later(() => locks.stop())
+  env.later(() => locks.stop())
   const session = () =>
-    shop.sql<{ pid: number; waits: boolean }>(
+    env.sql<{ pid: number; waits: boolean }>(
       `SELECT pid, wait_event_type = 'Lock' AS waits FROM pg_stat_activity WHERE application_name = 'locks'`,
     )
 
-  const producer = await shop.session()
+  const producer = await env.session()
   await producer.query(`SELECT pg_advisory_lock(${FLAG})`)
   const raised = locks.raiseFlag([7])
   raised.catch(() => {})
@@ -35,7 +35,7 @@ test('R12: a lock whose session ends in one piece with the answer counts as lost
   network.silence()
   await producer.query(`SELECT pg_advisory_unlock(${FLAG})`)
   await eventually(async () => expect(await session()).toMatchObject([{ waits: false }]))
-  await shop.sql('SELECT pg_terminate_backend($1)', [pid])
+  await env.sql('SELECT pg_terminate_backend($1)', [pid])
   await eventually(async () => expect(await session()).toEqual([]))
   expect(onLost).not.toHaveBeenCalled()
   network.restore()
@@ -49,18 +49,18 @@ test('R12: a lock whose session ends in one piece with the answer counts as lost
 // One that outlives its process, silent for good, is ended by others, who see by the lock of the process whose it is.
 test('R12: a session has no shards before it has shown whose it is', async () => {
   const locks = new ShardLocks(
-    connectionConfig(shop.connectionString, 'shown'),
+    connectionConfig(env.connectionString, 'shown'),
     'lockstep',
-    shop.logger,
+    env.logger,
     () => {},
   )
   await locks.start()
-  shop.later(() => locks.stop())
+  env.later(() => locks.stop())
   expect(await locks.lockShards(SHARDS)).toEqual([])
   expect(await locks.lockProcess(1)).toBe(true)
   expect(await locks.lockShards(SHARDS)).toEqual(SHARDS)
 
-  await shop.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'shown'`)
+  await env.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'shown'`)
   // It takes another session, which is nobody's yet.
   await eventually(() => locks.raiseFlag([7]))
   expect(await locks.lockShards(SHARDS)).toEqual([])

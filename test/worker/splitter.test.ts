@@ -4,9 +4,9 @@ import type { Hand, ShardRef } from '../../src/worker/assignment/splitter.ts'
 import { overlaps } from '../support/checker.ts'
 import { Recorder } from '../support/recorder.ts'
 import { shardsHeld } from '../support/shards.ts'
-import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 function hand(shards: number, rest: Partial<Hand> = {}): Hand {
   const refs = Array.from({ length: shards }, (_, shard) => ({ queueId: 1, shard }))
@@ -28,17 +28,17 @@ describe('R12: the default splitter', () => {
 
   test('so a real worker serves each shard with one slot', async () => {
     const seen = new Map<string, Set<number>>()
-    const queues = [shop.queue({ shards: 3, perform() {} }), shop.queue({ shards: 4, perform() {} })]
+    const queues = [env.queue({ shards: 3, perform() {} }), env.queue({ shards: 4, perform() {} })]
     const ids = Array.from({ length: 40 }, (_, index) => ({ id: index }))
-    for (const queue of queues) await shop.lockstep.enqueue(queue, ids)
-    const worker = shop.create({ queues, slots: 2, splitter: allShards() })
+    for (const queue of queues) await env.lockstep.enqueue(queue, ids)
+    const worker = env.create({ queues, slots: 2, splitter: allShards() })
     worker.on('started', ({ queue, shard, slot }) => {
       const place = (queue === queues[0]!.name ? 0 : 3) + shard
       seen.set(`${place} mod 2`, (seen.get(`${place} mod 2`) ?? new Set()).add(slot))
     })
     await worker.start()
-    await eventually(async () => expect(await shop.jobs(queues[1]!)).toBe(0))
-    await eventually(async () => expect(await shop.jobs(queues[0]!)).toBe(0))
+    await eventually(async () => expect(await env.jobs(queues[1]!)).toBe(0))
+    await eventually(async () => expect(await env.jobs(queues[0]!)).toBe(0))
     expect(Object.fromEntries(seen)).toEqual(
       Object.fromEntries(Array.from({ length: 7 }, (_, place) => [`${place} mod 2`, new Set([place % 2])])),
     )
@@ -55,13 +55,13 @@ describe('R12: byNode', () => {
   })
 
   test('two nodes share a queue, whether both are there or not', async () => {
-    const queue = shop.queue({ shards: 5, perform() {} })
-    const even = await shop.work({ queues: [queue], splitter: byNode(2, 0) })
-    expect(await shardsHeld(shop, even.processId, queue)).toEqual([0, 2, 4])
-    const odd = await shop.work({ queues: [queue], splitter: byNode(2, 1) })
-    expect(await shardsHeld(shop, odd.processId, queue)).toEqual([1, 3])
+    const queue = env.queue({ shards: 5, perform() {} })
+    const even = await env.work({ queues: [queue], splitter: byNode(2, 0) })
+    expect(await shardsHeld(env, even.processId, queue)).toEqual([0, 2, 4])
+    const odd = await env.work({ queues: [queue], splitter: byNode(2, 1) })
+    expect(await shardsHeld(env, odd.processId, queue)).toEqual([1, 3])
     await odd.stop()
-    expect(await shardsHeld(shop, even.processId, queue)).toEqual([0, 2, 4])
+    expect(await shardsHeld(env, even.processId, queue)).toEqual([0, 2, 4])
   })
 })
 
@@ -90,10 +90,10 @@ describe('R12: dynamic', () => {
   })
 
   test('two and three workers have even parts, and take over from one that stops', async () => {
-    const queue = shop.queue({ shards: 7, perform() {} })
-    const workers = [await shop.work({ queues: [queue] }), await shop.work({ queues: [queue] })]
+    const queue = env.queue({ shards: 7, perform() {} })
+    const workers = [await env.work({ queues: [queue] }), await env.work({ queues: [queue] })]
     await expectShares(workers, queue, [3, 4])
-    workers.push(await shop.work({ queues: [queue] }))
+    workers.push(await env.work({ queues: [queue] }))
     await expectShares(workers, queue, [2, 2, 3])
     await workers.shift()!.stop()
     await expectShares(workers, queue, [3, 4])
@@ -102,27 +102,27 @@ describe('R12: dynamic', () => {
   })
 
   test('a worker of other queues does not count, and where lists differ each shard has somebody', async () => {
-    const one = shop.queue({ shards: 5, perform() {} })
-    const two = shop.queue({ shards: 5, perform() {} })
-    const both = await shop.work({ queues: [one, two] })
-    const second = await shop.work({ queues: [two] })
+    const one = env.queue({ shards: 5, perform() {} })
+    const two = env.queue({ shards: 5, perform() {} })
+    const both = await env.work({ queues: [one, two] })
+    const second = await env.work({ queues: [two] })
     await expectShares([both], one, [5])
     await expectShares([both, second], two, [2, 3])
 
-    const turned = await shop.work({ queues: [two, one] })
+    const turned = await env.work({ queues: [two, one] })
     await expectShares([both, turned], one, [2, 3])
     await expectShares([both, second, turned], two, [1, 2, 2])
   })
 
   test('what waits in the shards that come is performed at once, though the next full look is far', async () => {
-    const queue = shop.queue({ shards: 2, perform() {} })
-    const leaving = await shop.work({ queues: [queue], poll: 3_600_000 })
-    const staying = await shop.work({ queues: [queue], poll: 3_600_000 })
+    const queue = env.queue({ shards: 2, perform() {} })
+    const leaving = await env.work({ queues: [queue], poll: 3_600_000 })
+    const staying = await env.work({ queues: [queue], poll: 3_600_000 })
     await expectShares([leaving, staying], queue, [1, 1])
-    const [theirs] = await shardsHeld(shop, leaving.processId, queue)
+    const [theirs] = await shardsHeld(env, leaving.processId, queue)
     await leaving.quiet()
     const completed = next(staying, 'completed', ({ shard }) => shard === theirs)
-    await shop.lockstep.enqueue(
+    await env.lockstep.enqueue(
       queue,
       Array.from({ length: 20 }, (_, id) => ({ id })),
     )
@@ -130,12 +130,12 @@ describe('R12: dynamic', () => {
   })
 
   test('a worker whose lock connection broke locks its shards anew, and serves them', async () => {
-    const queue = shop.queue({ shards: 3, perform() {} })
-    const worker = await shop.work({ queues: [queue] })
+    const queue = env.queue({ shards: 3, perform() {} })
+    const worker = await env.work({ queues: [queue] })
     await expectShares([worker], queue, [3])
     // Several times: a comparison under way sees that the process is not there, and lets go of all by itself.
     for (let time = 0; time < 6; time += 1) {
-      await shop.sql(
+      await env.sql(
         `SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND granted
        AND classid = 'lockstep.jobs'::regclass
        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
@@ -143,42 +143,42 @@ describe('R12: dynamic', () => {
       await expectShares([worker], queue, [3])
     }
     const completed = next(worker, 'completed')
-    await shop.lockstep.enqueue(queue, { id: 'a' })
+    await env.lockstep.enqueue(queue, { id: 'a' })
     await completed
   })
 
   test('a shard whose batch is in work goes at once; the batch goes on, and its id begins nowhere else', async () => {
     const gate = new Gate()
     const recorder = new Recorder()
-    const queue = shop.queue({
+    const queue = env.queue({
       shards: 2,
       perform: recorder.around((batch) =>
         [...batch.keys()][0]!.startsWith('long') ? gate.opened : undefined,
       ),
     })
-    const first = await shop.work({ queues: [queue], slots: 10 })
+    const first = await env.work({ queues: [queue], slots: 10 })
     const told: number[] = []
     first.on('rebalanced', ({ shards }) => told.push(shards))
     const long = Array.from({ length: 8 }, (_, id) => `long-${id}`)
-    await shop.lockstep.enqueue(
+    await env.lockstep.enqueue(
       queue,
       long.map((id) => ({ id })),
     )
     await eventually(() => expect(first.report()).toHaveLength(8))
-    const second = await shop.work({ queues: [queue] })
+    const second = await env.work({ queues: [queue] })
     await expectShares([first, second], queue, [1, 1])
     await eventually(() => expect(told.at(-1)).toBe(1))
     expect(first.report()).toHaveLength(8)
 
     // Of the shard that went, others are performed there meanwhile, and what is pushed into one in work waits for its end.
-    const [moved] = await shardsHeld(shop, second.processId, queue)
+    const [moved] = await shardsHeld(env, second.processId, queue)
     const others = Array.from({ length: 20 }, (_, id) => `other-${id}`)
     const theirs = new Set<string>()
     second.on('completed', ({ ids, shard }) => {
       expect(shard).toBe(moved)
       for (const id of ids) theirs.add(id)
     })
-    await shop.lockstep.enqueue(
+    await env.lockstep.enqueue(
       queue,
       [...others, ...long].map((id) => ({ id, payload: 2 })),
     )
@@ -188,7 +188,7 @@ describe('R12: dynamic', () => {
     expect(theirs.size).toBeGreaterThan(0)
     for (const id of long) expect(recorder.of(id)).toHaveLength(1)
     gate.open()
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0))
     expect(overlaps(recorder.runs)).toEqual([])
     for (const id of long) expect(recorder.of(id).map(({ payloads }) => payloads)).toEqual([[''], [2]])
     expect(long.some((id) => theirs.has(id))).toBe(true)
@@ -197,6 +197,6 @@ describe('R12: dynamic', () => {
 
 async function expectShares(workers: readonly Worker[], queue: Queue, shares: readonly number[]) {
   const held = () =>
-    Promise.all(workers.map(async ({ processId }) => (await shardsHeld(shop, processId, queue)).length))
+    Promise.all(workers.map(async ({ processId }) => (await shardsHeld(env, processId, queue)).length))
   await eventually(async () => expect((await held()).sort()).toEqual(shares))
 }

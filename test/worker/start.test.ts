@@ -4,9 +4,9 @@ import { inversions, lost, overlaps } from '../support/checker.ts'
 import { startPooler } from '../support/pooler.ts'
 import { Producer } from '../support/producer.ts'
 import { Recorder } from '../support/recorder.ts'
-import { eventually, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 const queue = defineQueue('started', { perform() {} })
 
@@ -54,7 +54,7 @@ describe('a worker can’t be made', () => {
   ]
 
   test.each(bad)('%s', (_, options, code, message) => {
-    const make = () => shop.create(options)
+    const make = () => env.create(options)
     expect(make).toThrow(message)
     expect(make).toThrow(expect.objectContaining({ code }))
   })
@@ -62,14 +62,14 @@ describe('a worker can’t be made', () => {
 
 describe('a worker does not start', () => {
   test('twice', async () => {
-    const worker = await shop.work({ queues: [queue] })
+    const worker = await env.work({ queues: [queue] })
     await expect(worker.start()).rejects.toThrow(/starts once/)
     await worker.stop()
     await expect(worker.start()).rejects.toThrow(/starts once/)
   })
 
   test('without the schema', async () => {
-    const worker = shop.create({ queues: [queue] }, open({ schema: 'nowhere' }))
+    const worker = env.create({ queues: [queue] }, open({ schema: 'nowhere' }))
     await expect(worker.start()).rejects.toMatchObject({
       code: 'LOCKSTEP_SCHEMA_MISSING',
       message: expect.stringMatching(/"nowhere".*lockstep migrate/),
@@ -80,20 +80,20 @@ describe('a worker does not start', () => {
   test('with an older schema, or a newer one', async () => {
     const lockstep = open({ schema: 'other' })
     await lockstep.migrate()
-    await shop.sql('ALTER FUNCTION other.create_queue RENAME TO create_queue_once')
-    await expect(shop.create({ queues: [queue] }, lockstep).start()).rejects.toMatchObject({
+    await env.sql('ALTER FUNCTION other.create_queue RENAME TO create_queue_once')
+    await expect(env.create({ queues: [queue] }, lockstep).start()).rejects.toMatchObject({
       code: 'LOCKSTEP_SCHEMA_OLD',
     })
-    await shop.sql("INSERT INTO other.migrations VALUES ('9999_future', 'now')")
-    await expect(shop.create({ queues: [queue] }, lockstep).start()).rejects.toMatchObject({
+    await env.sql("INSERT INTO other.migrations VALUES ('9999_future', 'now')")
+    await expect(env.create({ queues: [queue] }, lockstep).start()).rejects.toMatchObject({
       code: 'LOCKSTEP_SCHEMA_NEW',
       message: expect.stringMatching('9999_future'),
     })
-    expect(await shop.sql('SELECT FROM other.processes')).toEqual([])
+    expect(await env.sql('SELECT FROM other.processes')).toEqual([])
   })
 
   test('where no server answers', async () => {
-    const worker = shop.create(
+    const worker = env.create(
       { queues: [queue] },
       open({ connectionString: 'postgresql://nobody@127.0.0.1:1/nowhere' }),
     )
@@ -102,17 +102,17 @@ describe('a worker does not start', () => {
   })
 
   test('through a pooler, unless a direct connection is named', async () => {
-    const pooler = await startPooler(shop.connectionString)
-    shop.later(() => pooler.close())
+    const pooler = await startPooler(env.connectionString)
+    env.later(() => pooler.close())
     const { connectionString } = pooler
-    await expect(shop.create({ queues: [queue] }, open({ connectionString })).start()).rejects.toMatchObject({
+    await expect(env.create({ queues: [queue] }, open({ connectionString })).start()).rejects.toMatchObject({
       code: 'LOCKSTEP_POOLED',
       message: expect.stringMatching('directUrl'),
     })
-    expect(await shop.sql('SELECT FROM lockstep.processes')).toEqual([])
+    expect(await env.sql('SELECT FROM lockstep.processes')).toEqual([])
 
-    const lockstep = open({ connectionString, directUrl: shop.connectionString })
-    const worker = shop.create({ queues: [queue] }, lockstep)
+    const lockstep = open({ connectionString, directUrl: env.connectionString })
+    const worker = env.create({ queues: [queue] }, lockstep)
     await worker.start()
     const completed = next(worker, 'completed')
     await lockstep.enqueue(queue, { id: 'a' })
@@ -122,33 +122,33 @@ describe('a worker does not start', () => {
 })
 
 test('P1 P2 P3: where the database’s default is REPEATABLE READ, everything works as ever', async () => {
-  const [{ name }] = (await shop.sql('SELECT current_database() AS name')) as [{ name: string }]
-  await shop.sql(`ALTER DATABASE ${name} SET default_transaction_isolation = 'repeatable read'`)
-  shop.later(() => shop.sql(`ALTER DATABASE ${name} RESET default_transaction_isolation`))
+  const [{ name }] = (await env.sql('SELECT current_database() AS name')) as [{ name: string }]
+  await env.sql(`ALTER DATABASE ${name} SET default_transaction_isolation = 'repeatable read'`)
+  env.later(() => env.sql(`ALTER DATABASE ${name} RESET default_transaction_isolation`))
   const lockstep = open({})
   const recorder = new Recorder()
   const written: string[] = []
-  const plain = shop.queue({
+  const plain = env.queue({
     shards: 2,
     batchSize: 3,
     perform: recorder.around((batch) => {
       if (Math.random() < 0.1) throw new Error([...batch.keys()].join())
     }),
   })
-  const transactional = shop.transactional({
+  const transactional = env.transactional({
     perform: async (batch, { tx }) => {
       const { rows } = await tx.query('SHOW transaction_isolation')
       written.push(...[...batch.keys()].map((id) => `${id} ${rows[0].transaction_isolation}`))
     },
   })
-  const worker = shop.create({ queues: [plain, transactional], slots: 3 }, lockstep)
+  const worker = env.create({ queues: [plain, transactional], slots: 3 }, lockstep)
   await worker.start()
-  const producer = new Producer(shop, plain, 15)
+  const producer = new Producer(env, plain, 15)
   await lockstep.enqueue(transactional, [{ id: 'a' }, { id: 'b' }])
   await eventually(() => expect(recorder.runs.length).toBeGreaterThan(150))
   await producer.end()
-  await eventually(async () => expect(await shop.jobs(plain)).toBe(0))
-  await eventually(async () => expect(await shop.jobs(transactional)).toBe(0))
+  await eventually(async () => expect(await env.jobs(plain)).toBe(0))
+  await eventually(async () => expect(await env.jobs(transactional)).toBe(0))
   expect(written.sort()).toEqual(['a read committed', 'b read committed'])
   expect(lost(recorder.runs, producer.pushed)).toEqual([])
   expect(overlaps(recorder.runs)).toEqual([])
@@ -157,8 +157,8 @@ test('P1 P2 P3: where the database’s default is REPEATABLE READ, everything wo
 
 /** One of the test's own. */
 function open(options: Partial<LockstepOptions>): Lockstep {
-  const { connectionString, logger } = shop
+  const { connectionString, logger } = env
   const lockstep = new Lockstep({ connectionString, logger, ...options })
-  shop.later(() => lockstep.close())
+  env.later(() => lockstep.close())
   return lockstep
 }

@@ -3,45 +3,45 @@ import { describe, expect, test, vi } from 'vitest'
 import { attachSignals, Lockstep, type Queue, type Worker } from '../../src/index.ts'
 import { Batcher } from '../../src/worker/settling/batcher.ts'
 import { Recorder } from '../support/recorder.ts'
-import { aborted, eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+import { aborted, eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 test('R15: stop takes nothing new and waits for the running handler', async () => {
   const gate = new Gate()
   const recorder = new Recorder()
-  const queue = shop.queue({ shards: 1, perform: recorder.around(() => gate.opened) })
-  const worker = await shop.work({ queues: [queue], shutdownTimeout: 60_000 })
+  const queue = env.queue({ shards: 1, perform: recorder.around(() => gate.opened) })
+  const worker = await env.work({ queues: [queue], shutdownTimeout: 60_000 })
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await started
   const completed = next(worker, 'completed')
   const stopped = worker.stop()
-  await shop.lockstep.enqueue(queue, { id: 'b' })
+  await env.lockstep.enqueue(queue, { id: 'b' })
   gate.open()
   expect(await completed).toMatchObject({ ids: ['a'] })
   expect(await stopped).toBe(true)
   expect(recorder.ids).toEqual(['a'])
-  expect(await shop.job(queue, 'b')).toMatchObject({ claimed_by: null })
-  expect(await shop.sql('SELECT FROM lockstep.processes')).toEqual([])
+  expect(await env.job(queue, 'b')).toMatchObject({ claimed_by: null })
+  expect(await env.sql('SELECT FROM lockstep.processes')).toEqual([])
 })
 
 test('R15: what is stopped before it starts does not start', async () => {
   const recorder = new Recorder()
-  const queue = shop.queue({ perform: recorder.around() })
-  const worker = shop.create({ queues: [queue] })
+  const queue = env.queue({ perform: recorder.around() })
+  const worker = env.create({ queues: [queue] })
   expect(await worker.stop()).toBe(true)
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await worker.start()
   await worker.stop()
   expect(recorder.ids).toEqual([])
-  expect(await shop.sql('SELECT FROM lockstep.processes')).toEqual([])
+  expect(await env.sql('SELECT FROM lockstep.processes')).toEqual([])
 })
 
 test('R15: after shutdownTimeout signals are aborted, and what has not ended is given back unchanged', async () => {
   const recorder = new Recorder()
   const reasons: unknown[] = []
-  const queue = shop.queue({
+  const queue = env.queue({
     perform: recorder.around(async (_, { signal }) => {
       await aborted(signal)
       reasons.push(signal.reason)
@@ -49,17 +49,17 @@ test('R15: after shutdownTimeout signals are aborted, and what has not ended is 
     }),
   })
   const performIn = new Date(Date.now() - 5_000)
-  const worker = shop.create({ queues: [queue], shutdownTimeout: 50 })
+  const worker = env.create({ queues: [queue], shutdownTimeout: 50 })
   const failed = vi.fn()
   worker.on('failed', failed)
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'a', payload: 1, performIn })
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 1, performIn })
   await worker.start()
   await started
   expect(await worker.stop()).toBe(true)
   expect(failed).not.toHaveBeenCalled()
   expect(String(reasons[0])).toMatch('the worker stops')
-  expect(await shop.job(queue, 'a')).toMatchObject({
+  expect(await env.job(queue, 'a')).toMatchObject({
     claimed_by: null,
     retry_count: -1,
     crashes: 0,
@@ -69,45 +69,45 @@ test('R15: after shutdownTimeout signals are aborted, and what has not ended is 
 })
 
 test('R15: a handler that returns after its signal was aborted has succeeded', async () => {
-  const queue = shop.queue({ perform: (_, { signal }) => aborted(signal) })
-  const worker = await shop.work({ queues: [queue], shutdownTimeout: 50 })
+  const queue = env.queue({ perform: (_, { signal }) => aborted(signal) })
+  const worker = await env.work({ queues: [queue], shutdownTimeout: 50 })
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await started
   const completed = next(worker, 'completed')
   expect(await worker.stop()).toBe(true)
   await completed
-  expect(await shop.job(queue, 'a')).toBeUndefined()
+  expect(await env.job(queue, 'a')).toBeUndefined()
 })
 
 test('R15 P1: a handler that ignores its signal makes stop resolve to false, and keeps its job', async () => {
   const gate = new Gate()
   const recorder = new Recorder()
-  const queue = shop.queue({
+  const queue = env.queue({
     perform: recorder.around((batch) => (batch.has('a') ? gate.opened : undefined)),
   })
-  const worker = await shop.work({ queues: [queue], shutdownTimeout: 50, lease: 1_000 })
+  const worker = await env.work({ queues: [queue], shutdownTimeout: 50, lease: 1_000 })
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await started
   const { processId } = worker
   const startedAt = performance.now()
   expect(await worker.stop()).toBe(false)
   expect(performance.now() - startedAt).toBeLessThan(9_000)
 
-  const other = await shop.work({ queues: [queue] })
+  const other = await env.work({ queues: [queue] })
   const rest = next(other, 'completed')
-  await shop.lockstep.enqueue(
+  await env.lockstep.enqueue(
     queue,
     Array.from({ length: 20 }, (_, id) => ({ id })),
   )
   await rest
-  expect(await shop.job(queue, 'a')).toMatchObject({ claimed_by: processId })
+  expect(await env.job(queue, 'a')).toMatchObject({ claimed_by: processId })
   const completed = next(worker, 'completed')
   gate.open()
   expect(await completed).toMatchObject({ ids: ['a'] })
   expect(recorder.of('a')).toHaveLength(1)
-  const rows = () => shop.sql('SELECT FROM lockstep.processes WHERE process_id = $1', [processId])
+  const rows = () => env.sql('SELECT FROM lockstep.processes WHERE process_id = $1', [processId])
   await eventually(async () => expect(await rows()).toEqual([]))
 })
 
@@ -117,9 +117,9 @@ describe('R15: a worker that is told to be quiet while it starts', () => {
     ['by SIGTSTP', signalled],
   ])('has no shard once it has started: another one serves them all (%s)', async (_, hush) => {
     const shards = 8
-    const queue = shop.queue({ shards, perform() {} })
-    const other = await shop.work({ queues: [queue], rebalanceInterval: 200 })
-    const late = shop.create({ queues: [queue], rebalanceInterval: 200 })
+    const queue = env.queue({ shards, perform() {} })
+    const other = await env.work({ queues: [queue], rebalanceInterval: 200 })
+    const late = env.create({ queues: [queue], rebalanceInterval: 200 })
     const taken = vi.fn()
     late.on('started', taken)
     let held = shards
@@ -130,13 +130,13 @@ describe('R15: a worker that is told to be quiet while it starts', () => {
     const quiet = hush(late)
     await Promise.all([starting, quiet])
     await eventually(async () => {
-      const processes = await shop.lockstep.processes()
+      const processes = await env.lockstep.processes()
       expect(processes.find(({ processId }) => processId === late.processId)).toMatchObject({ quiet: true })
     })
     const ids = Array.from({ length: 40 }, (_, index) => `id-${index}`)
     await push(queue, ids)
     await eventually(async () => {
-      expect(await shop.jobs(queue)).toBe(0)
+      expect(await env.jobs(queue)).toBe(0)
       expect(held).toBe(shards)
     })
     expect(taken).not.toHaveBeenCalled()
@@ -144,14 +144,14 @@ describe('R15: a worker that is told to be quiet while it starts', () => {
   })
 
   test('stays as it was where it has not been started, or could not', async () => {
-    const worker = shop.create({ queues: [shop.queue({ perform() {} })] })
+    const worker = env.create({ queues: [env.queue({ perform() {} })] })
     await worker.quiet()
     await worker.start()
-    const processes = await shop.lockstep.processes()
+    const processes = await env.lockstep.processes()
     expect(processes.find(({ processId }) => processId === worker.processId)).toMatchObject({ quiet: false })
-    const lockstep = new Lockstep({ connectionString: shop.connectionString, schema: 'nowhere' })
-    shop.later(() => lockstep.close())
-    const failing = shop.create({ queues: [shop.queue({ perform() {} })] }, lockstep)
+    const lockstep = new Lockstep({ connectionString: env.connectionString, schema: 'nowhere' })
+    env.later(() => lockstep.close())
+    const failing = env.create({ queues: [env.queue({ perform() {} })] }, lockstep)
     const starting = failing.start()
     const quiet = failing.quiet()
     await expect(starting).rejects.toMatchObject({ code: 'LOCKSTEP_SCHEMA_MISSING' })
@@ -161,14 +161,14 @@ describe('R15: a worker that is told to be quiet while it starts', () => {
 
 /** As the terminal's signal does it; it is heard by this process's own handler. */
 async function signalled(worker: Worker): Promise<void> {
-  const detach = attachSignals(worker, shop.logger)
+  const detach = attachSignals(worker, env.logger)
   process.emit('SIGTSTP')
   detach()
 }
 
 test('R15: what was claimed ahead goes back at stop, its numbers unchanged, however quick the handlers are', async () => {
   const recorder = new Recorder()
-  const queue = shop.queue({ shards: 4, perform: recorder.around() })
+  const queue = env.queue({ shards: 4, perform: recorder.around() })
   const count = 4_000
   await push(
     queue,
@@ -176,10 +176,10 @@ test('R15: what was claimed ahead goes back at stop, its numbers unchanged, howe
   )
   while (recorder.runs.length < count) {
     const enough = recorder.runs.length + 500
-    const worker = await shop.work({ queues: [queue], slots: 5 })
+    const worker = await env.work({ queues: [queue], slots: 5 })
     await eventually(() => expect(recorder.runs.length).toBeGreaterThan(Math.min(enough, count - 1)))
     expect(await worker.stop()).toBe(true)
-    const rows = await shop.sql(
+    const rows = await env.sql(
       `SELECT DISTINCT claimed_by, retry_count, crashes FROM lockstep.jobs JOIN lockstep.queues q USING (queue_id)
        WHERE q.name = $1`,
       [queue.name],
@@ -192,15 +192,15 @@ test('R15: what was claimed ahead goes back at stop, its numbers unchanged, howe
 
 test('R15: what a claim brings whose answer comes after the slots have stopped goes back, too', async () => {
   const recorder = new Recorder()
-  const queue = shop.queue({ shards: 1, perform: recorder.around() })
+  const queue = env.queue({ shards: 1, perform: recorder.around() })
   await push(
     queue,
     Array.from({ length: 3_000 }, (_, index) => `id-${index}`),
   )
-  const worker = shop.create({ queues: [queue], slots: 1 })
+  const worker = env.create({ queues: [queue], slots: 1 })
   const { claim } = Batcher.prototype
   const answers = vi.spyOn(Batcher.prototype, 'claim')
-  shop.later(() => answers.mockRestore())
+  env.later(() => answers.mockRestore())
   const stopped = new Promise<boolean>((resolve) => {
     answers.mockImplementation(async function (this: Batcher, ...asked) {
       const answer = await claim.apply(this, asked)
@@ -213,26 +213,26 @@ test('R15: what a claim brings whose answer comes after the slots have stopped g
   })
   await worker.start()
   expect(await stopped).toBe(true)
-  const rows = await shop.sql('SELECT DISTINCT claimed_by, crashes FROM lockstep.jobs')
+  const rows = await env.sql('SELECT DISTINCT claimed_by, crashes FROM lockstep.jobs')
   expect(rows).toEqual([{ claimed_by: null, crashes: 0 }])
 })
 
 test('R15: quiet takes nothing new, another worker takes over, and what runs goes on', async () => {
   const gate = new Gate()
-  const queue = shop.queue({ shards: 4, perform: (batch) => (batch.has('long') ? gate.opened : undefined) })
-  const quiet = await shop.work({ queues: [queue] })
+  const queue = env.queue({ shards: 4, perform: (batch) => (batch.has('long') ? gate.opened : undefined) })
+  const quiet = await env.work({ queues: [queue] })
   const started = next(quiet, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'long' })
+  await env.lockstep.enqueue(queue, { id: 'long' })
   await started
   await quiet.quiet()
   const taken: string[] = []
   quiet.on('started', ({ ids }) => taken.push(...ids))
-  const other = await shop.work({ queues: [queue] })
+  const other = await env.work({ queues: [queue] })
   const done = new Set<string>()
   other.on('completed', ({ ids }) => {
     for (const id of ids) done.add(id)
   })
-  const { shard } = (await shop.job(queue, 'long'))!
+  const { shard } = (await env.job(queue, 'long'))!
   const ids = Array.from({ length: 20 }, (_, index) => `id-${index}`)
   await push(queue, ids)
   await eventually(() => expect([...done].sort()).toEqual(ids.sort()))
@@ -244,9 +244,9 @@ test('R15: quiet takes nothing new, another worker takes over, and what runs goe
 })
 
 test('R15: stop ends a worker that never started, and may be asked twice', async () => {
-  const queue = shop.queue({ perform() {} })
-  expect(await shop.create({ queues: [queue] }).stop()).toBe(true)
-  const worker = await shop.work({ queues: [queue] })
+  const queue = env.queue({ perform() {} })
+  expect(await env.create({ queues: [queue] }).stop()).toBe(true)
+  const worker = await env.work({ queues: [queue] })
   expect(await Promise.all([worker.stop(), worker.stop()])).toEqual([true, true])
   expect(await worker.stop()).toBe(true)
 })
@@ -256,7 +256,7 @@ describe('R16: the timeout', () => {
     const gate = new Gate()
     const seen: AbortSignal[] = []
     const recorder = new Recorder()
-    const queue = shop.queue({
+    const queue = env.queue({
       timeout: 60,
       retryIn: () => 3600,
       perform: recorder.around(async (_, { signal }) => {
@@ -264,40 +264,40 @@ describe('R16: the timeout', () => {
         await gate.opened
       }),
     })
-    const other = shop.queue({ perform() {} })
-    const worker = await shop.work({ queues: [queue, other], slots: 2, lease: 1_000 })
+    const other = env.queue({ perform() {} })
+    const worker = await env.work({ queues: [queue, other], slots: 2, lease: 1_000 })
     const started = next(worker, 'started')
-    await shop.lockstep.enqueue(queue, { id: 'a' })
+    await env.lockstep.enqueue(queue, { id: 'a' })
     await started
     await eventually(() => expect(seen[0]?.aborted).toBe(true))
     // What came of the abort would be stored before this.
     const completed = next(worker, 'completed')
-    await shop.lockstep.enqueue(other, { id: 'b' })
+    await env.lockstep.enqueue(other, { id: 'b' })
     await completed
     expect(seen[0]!.reason).toMatchObject({
       code: 'LOCKSTEP_TIMEOUT',
       message: expect.stringMatching('60 ms'),
     })
-    expect(await shop.job(queue, 'a')).toMatchObject({ claimed_by: worker.processId, retry_count: -1 })
+    expect(await env.job(queue, 'a')).toMatchObject({ claimed_by: worker.processId, retry_count: -1 })
 
     const failed = next(worker, 'failed')
     gate.open()
     expect(await failed).toMatchObject({ id: 'a', retryCount: 0, error: { code: 'LOCKSTEP_TIMEOUT' } })
-    expect(await shop.job(queue, 'a')).toMatchObject({ claimed_by: null, retry_count: 0 })
+    expect(await env.job(queue, 'a')).toMatchObject({ claimed_by: null, retry_count: 0 })
     expect(recorder.runs).toHaveLength(1)
   })
 
   test('a handler in time is left alone', async () => {
-    const queue = shop.queue({ timeout: 30_000, perform: (_, { signal }) => void signal.throwIfAborted() })
-    const worker = await shop.work({ queues: [queue] })
+    const queue = env.queue({ timeout: 30_000, perform: (_, { signal }) => void signal.throwIfAborted() })
+    const worker = await env.work({ queues: [queue] })
     const completed = next(worker, 'completed')
-    await shop.lockstep.enqueue(queue, { id: 'a' })
+    await env.lockstep.enqueue(queue, { id: 'a' })
     await completed
   })
 })
 
 async function push(queue: Queue, ids: readonly string[]): Promise<void> {
-  await shop.lockstep.enqueue(
+  await env.lockstep.enqueue(
     queue,
     ids.map((id) => ({ id })),
   )

@@ -6,14 +6,14 @@ import { endIdle } from '../../src/store/process.ts'
 import { StrandedSessions } from '../../src/worker/membership/stranded.ts'
 import { Pools } from '../../src/worker/pools.ts'
 import { backends } from '../support/backends.ts'
-import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 beforeAll(async () => {
   // The first completion takes its time, so that its connection can go silent meanwhile.
-  await shop.sql('CREATE SEQUENCE completions; CREATE TABLE told (may_idle text)')
-  await shop.sql(`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
+  await env.sql('CREATE SEQUENCE completions; CREATE TABLE told (may_idle text)')
+  await env.sql(`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
       IF nextval('public.completions') = 1 THEN PERFORM pg_sleep(2); END IF;
       INSERT INTO public.told VALUES (current_setting('idle_in_transaction_session_timeout'));
@@ -21,103 +21,102 @@ beforeAll(async () => {
     END $$`)
 })
 
-const asleep = () =>
-  shop.sql<{ pid: number }>(`SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'`)
+const asleep = () => env.sql<{ pid: number }>(`SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'`)
 const waiting = () =>
-  shop.sql<{ pid: number }>(
+  env.sql<{ pid: number }>(
     `SELECT pid FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE '%written%'`,
   )
 
 test('P8: a connection that goes silent with a completion in it keeps no row, no process and no shard', async () => {
-  await shop.sql(
+  await env.sql(
     'CREATE TRIGGER dawdle AFTER DELETE ON lockstep.jobs FOR EACH STATEMENT EXECUTE FUNCTION dawdle()',
   )
-  shop.later(() => shop.sql('DROP TRIGGER dawdle ON lockstep.jobs'))
-  const { network, lockstep } = await shop.distant()
-  const queue = shop.transactional({ perform() {} })
-  const worker = shop.create({ queues: [queue], lease: 3_000 }, lockstep)
+  env.later(() => env.sql('DROP TRIGGER dawdle ON lockstep.jobs'))
+  const { network, lockstep } = await env.distant()
+  const queue = env.transactional({ perform() {} })
+  const worker = env.create({ queues: [queue], lease: 3_000 }, lockstep)
   await worker.start()
-  shop.later(() => worker.stop())
+  env.later(() => worker.stop())
   const completed = next(worker, 'completed', () => true, 40_000)
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await eventually(async () => expect(await asleep()).toHaveLength(1))
   network.strand()
   expect(await completed).toMatchObject({ ids: ['a'] })
   // Who the worker was before is gone, too, with its claims.
-  await eventually(async () => expect(await shop.sql('SELECT FROM lockstep.processes')).toHaveLength(1))
+  await eventually(async () => expect(await env.sql('SELECT FROM lockstep.processes')).toHaveLength(1))
   // Where no worker lives to end it, the server does.
-  expect(await shop.sql('SELECT may_idle FROM told')).toEqual([{ may_idle: '1min' }])
+  expect(await env.sql('SELECT may_idle FROM told')).toEqual([{ may_idle: '1min' }])
 }, 60_000)
 
 test('R12: a lock connection that goes silent keeps no shards while a round of the same worker goes on', async () => {
-  const { network, lockstep } = await shop.distant()
+  const { network, lockstep } = await env.distant()
   const gate = new Gate()
-  shop.later(() => gate.open())
-  const long = shop.queue({ shards: 1, perform: () => gate.opened })
-  const queue = shop.queue({ perform() {} })
-  const worker = shop.create({ queues: [long, queue] }, lockstep)
+  env.later(() => gate.open())
+  const long = env.queue({ shards: 1, perform: () => gate.opened })
+  const queue = env.queue({ perform() {} })
+  const worker = env.create({ queues: [long, queue] }, lockstep)
   await worker.start()
   const { processId } = worker
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(long, { id: 'long' })
+  await env.lockstep.enqueue(long, { id: 'long' })
   await started
-  const [former] = await backends(shop, 'lock')
+  const [former] = await backends(env, 'lock')
   const direct = (
-    await Promise.all((['lock', 'lease', 'listen'] as const).map((kind) => backends(shop, kind)))
+    await Promise.all((['lock', 'lease', 'listen'] as const).map((kind) => backends(env, kind)))
   ).flat()
   expect(direct).toHaveLength(3)
   network.strand()
   await eventually(async () => {
-    const locks = await backends(shop, 'lock')
+    const locks = await backends(env, 'lock')
     expect(locks).toHaveLength(1)
     expect(locks).not.toContain(former)
   }, 30_000)
   const completed = next(worker, 'completed', ({ queue: name }) => name === queue.name)
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await completed
   // The former process is there for as long as the round is: nobody else would have ended its session.
   expect(worker.processId).not.toBe(processId)
-  const rows = await shop.sql('SELECT FROM lockstep.processes WHERE process_id = $1', [processId])
+  const rows = await env.sql('SELECT FROM lockstep.processes WHERE process_id = $1', [processId])
   expect(rows).toHaveLength(1)
   // Those that hold nothing end by themselves.
-  const left = () => shop.sql('SELECT query FROM pg_stat_activity WHERE pid = ANY ($1)', [direct])
+  const left = () => env.sql('SELECT query FROM pg_stat_activity WHERE pid = ANY ($1)', [direct])
   await eventually(async () => expect(await left()).toEqual([]), 90_000)
 }, 150_000)
 
 test('the session of a pool’s connection that breaks for the worker alone, while it idles, is ended', async () => {
-  const { network, lockstep } = await shop.distant()
-  const worker = shop.create({ queues: [shop.queue({ perform() {} })] }, lockstep)
+  const { network, lockstep } = await env.distant()
+  const worker = env.create({ queues: [env.queue({ perform() {} })] }, lockstep)
   await worker.start()
-  const idle = await backends(shop, 'pool')
+  const idle = await backends(env, 'pool')
   expect(idle).not.toEqual([])
   network.abandon()
   await eventually(async () => {
-    expect(await shop.sql('SELECT query FROM pg_stat_activity WHERE pid = ANY ($1)', [idle])).toEqual([])
+    expect(await env.sql('SELECT query FROM pg_stat_activity WHERE pid = ANY ($1)', [idle])).toEqual([])
   })
 })
 
 async function open(): Promise<pg.Client> {
-  const client = new pg.Client(shop.connectionString)
+  const client = new pg.Client(env.connectionString)
   client.on('error', () => {})
   await client.connect()
-  shop.later(() => client.end().catch(() => {}))
+  env.later(() => client.end().catch(() => {}))
   await prepareSession(client, 'own')
   return client
 }
 
 async function ended(client: object): Promise<boolean> {
   const { pid } = backendOf(client)!
-  return (await shop.sql('SELECT FROM pg_stat_activity WHERE pid = $1', [pid])).length === 0
+  return (await env.sql('SELECT FROM pg_stat_activity WHERE pid = $1', [pid])).length === 0
 }
 
 test('a session that is in the middle of a statement ends after it', async () => {
-  const config = { connectionString: shop.connectionString }
-  const home = { config, directConfig: config, schema: 'lockstep', logger: shop.logger, instrumentation: [] }
+  const config = { connectionString: env.connectionString }
+  const home = { config, directConfig: config, schema: 'lockstep', logger: env.logger, instrumentation: [] }
   const pools = new Pools(1, home)
-  shop.later(() => pools.end())
-  await shop.sql('CREATE TABLE written (id int)')
+  env.later(() => pools.end())
+  await env.sql('CREATE TABLE written (id int)')
   const client = await open()
-  const holder = await shop.session()
+  const holder = await env.session()
   await holder.query('SELECT pg_advisory_lock(1)')
   const written = client.query('INSERT INTO written SELECT 1 FROM pg_advisory_xact_lock(1)')
   const { pid } = backendOf(client)!
@@ -127,7 +126,7 @@ test('a session that is in the middle of a statement ends after it', async () =>
   await eventually(() => expect(pools.stranded.pending).toBe(true))
   await holder.query('SELECT pg_advisory_unlock(1)')
   await written
-  expect(await shop.sql('SELECT FROM written')).toHaveLength(1)
+  expect(await env.sql('SELECT FROM written')).toHaveLength(1)
   await eventually(async () => {
     await pools.stranded.end()
     expect(await ended(client)).toBe(true)
@@ -135,9 +134,9 @@ test('a session that is in the middle of a statement ends after it', async () =>
 })
 
 test('R12: who waits until given-up sessions have ended, waits for a try that is under way', async () => {
-  const pool = new pg.Pool({ connectionString: shop.connectionString, max: 1 })
-  shop.later(() => pool.end())
-  const stranded = new StrandedSessions(new Database(pool, 'lockstep'), shop.logger)
+  const pool = new pg.Pool({ connectionString: env.connectionString, max: 1 })
+  env.later(() => pool.end())
+  const stranded = new StrandedSessions(new Database(pool, 'lockstep'), env.logger)
   const client = await open()
   const only = await pool.connect()
   stranded.add(client)
@@ -145,7 +144,7 @@ test('R12: who waits until given-up sessions have ended, waits for a try that is
   const ending = stranded.end().then(() => {
     answered = true
   })
-  await shop.sql('SELECT 1')
+  await env.sql('SELECT 1')
   expect([stranded.pending, answered]).toEqual([false, false])
   only.release()
   await ending
@@ -153,7 +152,7 @@ test('R12: who waits until given-up sessions have ended, waits for a try that is
 })
 
 test('a session that has only its number from one that was given up goes on', async () => {
-  const database = new Database(shop.pool, 'lockstep')
+  const database = new Database(env.pool, 'lockstep')
   const client = await open()
   const backend = backendOf(client)!
   const former = { ...backend, startedAt: String(Number(backend.startedAt) - 60) }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { lag, type Scheduler } from '../../src/index.ts'
 import { Recorder } from '../support/recorder.ts'
-import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
 /** No poll helps within a test. */
 const NEVER = 3_600_000
@@ -11,35 +11,35 @@ const AT_ONCE = 2_000
 const NOT_HELD_UP = 8_000
 const PAST = Date.now() - 100_000
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 test('P8: due jobs of a shard start in perform_in order, whatever the order they came in', async () => {
   const recorder = new Recorder()
-  const queue = shop.queue({ shards: 1, perform: recorder.around() })
+  const queue = env.queue({ shards: 1, perform: recorder.around() })
   const places = [7, 3, 9, 1, 5, 0, 8, 2, 6, 4]
   for (const place of places) {
-    await shop.lockstep.enqueue(queue, { id: `id-${9 - place}`, performIn: PAST + place })
+    await env.lockstep.enqueue(queue, { id: `id-${9 - place}`, performIn: PAST + place })
   }
-  await shop.work({ queues: [queue], slots: 4 })
+  await env.work({ queues: [queue], slots: 4 })
   await eventually(() => expect(recorder.runs).toHaveLength(10))
   expect(recorder.ids).toEqual(places.toSorted().map((place) => `id-${9 - place}`))
 })
 
 test('P8: a job due in the future starts at its time, not at the next poll', async () => {
   const startedAt: number[] = []
-  const queue = shop.queue({ perform: () => void startedAt.push(Date.now()) })
-  await shop.work({ queues: [queue], poll: NEVER })
-  await shop.idle(queue)
+  const queue = env.queue({ perform: () => void startedAt.push(Date.now()) })
+  await env.work({ queues: [queue], poll: NEVER })
+  await env.idle(queue)
   const performIn = Date.now() + 300
-  await shop.lockstep.enqueue(queue, { id: 'a', performIn })
+  await env.lockstep.enqueue(queue, { id: 'a', performIn })
   await eventually(() => expect(startedAt).toHaveLength(1))
   expect(startedAt[0]! - performIn).toBeGreaterThanOrEqual(-1)
   expect(startedAt[0]! - performIn).toBeLessThan(AT_ONCE)
 })
 
 test('P8: a push to an idle worker starts at once, in whatever shard and lane', async () => {
-  const queue = shop.queue({ shards: 3, perform() {} })
-  const worker = await shop.work({ queues: [queue], poll: NEVER })
+  const queue = env.queue({ shards: 3, perform() {} })
+  const worker = await env.work({ queues: [queue], poll: NEVER })
   for (const [id, lane] of [
     ['a', 0],
     ['b', 7],
@@ -47,42 +47,42 @@ test('P8: a push to an idle worker starts at once, in whatever shard and lane', 
     ['d', 32_767],
     ['e', 7],
   ] as const) {
-    await shop.idle(queue)
+    await env.idle(queue)
     const completed = next(worker, 'completed')
     const pushedAt = performance.now()
-    await shop.lockstep.enqueue(queue, { id, lane })
+    await env.lockstep.enqueue(queue, { id, lane })
     await completed
     expect(performance.now() - pushedAt).toBeLessThan(AT_ONCE)
   }
 })
 
 test('a crowd of wake-ups makes a worker look by itself until it is quiet', async () => {
-  const queue = shop.queue({ shards: 5, perform() {} })
-  const worker = await shop.work({ queues: [queue], slots: 5, poll: NEVER })
-  await shop.idle(queue)
+  const queue = env.queue({ shards: 5, perform() {} })
+  const worker = await env.work({ queues: [queue], slots: 5, poll: NEVER })
+  await env.idle(queue)
   await eventually(async () => {
-    await shop.sql(
+    await env.sql(
       `SELECT pg_notify('lockstep', q.queue_id || ' 0:0:' || place)
        FROM lockstep.queues q, generate_series(1, 100) place WHERE q.name = $1`,
       [queue.name],
     )
-    expect(await shop.flagged(queue)).toBe(false)
+    expect(await env.flagged(queue)).toBe(false)
   })
   const completed = next(worker, 'completed')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await completed
-  await shop.idle(queue)
+  await env.idle(queue)
 })
 
 test('P8: a worker whose slots are at work asks for no wake-ups, and starts what was pushed meanwhile when one is free', async () => {
   const gate = new Gate()
-  const queue = shop.queue({ shards: 1, perform: (batch) => (batch.has('long') ? gate.opened : undefined) })
-  const worker = await shop.work({ queues: [queue], slots: 1, poll: NEVER })
+  const queue = env.queue({ shards: 1, perform: (batch) => (batch.has('long') ? gate.opened : undefined) })
+  const worker = await env.work({ queues: [queue], slots: 1, poll: NEVER })
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'long' })
+  await env.lockstep.enqueue(queue, { id: 'long' })
   await started
-  await eventually(async () => expect(await shop.flagged(queue)).toBe(false))
-  await shop.lockstep.enqueue(queue, { id: 'slow', lane: 9 })
+  await eventually(async () => expect(await env.flagged(queue)).toBe(false))
+  await env.lockstep.enqueue(queue, { id: 'slow', lane: 9 })
   const completed = next(worker, 'completed', ({ ids }) => ids.includes('slow'))
   gate.open()
   await completed
@@ -90,14 +90,14 @@ test('P8: a worker whose slots are at work asks for no wake-ups, and starts what
 
 test('P8: a slow handler does not hold up other ids of its shard while a slot is free', async () => {
   const gate = new Gate()
-  const queue = shop.queue({ shards: 1, perform: (batch) => (batch.has('long') ? gate.opened : undefined) })
-  const worker = await shop.work({ queues: [queue], slots: 2 })
+  const queue = env.queue({ shards: 1, perform: (batch) => (batch.has('long') ? gate.opened : undefined) })
+  const worker = await env.work({ queues: [queue], slots: 2 })
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'long' })
+  await env.lockstep.enqueue(queue, { id: 'long' })
   await started
   for (const id of ['a', 'b', 'c']) {
     const completed = next(worker, 'completed', ({ ids }) => ids.includes(id))
-    await shop.lockstep.enqueue(queue, { id })
+    await env.lockstep.enqueue(queue, { id })
     await completed
   }
   gate.open()
@@ -105,17 +105,17 @@ test('P8: a slow handler does not hold up other ids of its shard while a slot is
 
 test('P8: a push that began while the worker was busy and commits later is found by the next full look', async () => {
   const gate = new Gate()
-  const queue = shop.queue({ shards: 1, perform: (batch) => (batch.has('long') ? gate.opened : undefined) })
-  const worker = await shop.work({ queues: [queue], slots: 1, poll: 500 })
+  const queue = env.queue({ shards: 1, perform: (batch) => (batch.has('long') ? gate.opened : undefined) })
+  const worker = await env.work({ queues: [queue], slots: 1, poll: 500 })
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'long' })
+  await env.lockstep.enqueue(queue, { id: 'long' })
   await started
-  await eventually(async () => expect(await shop.flagged(queue)).toBe(false))
-  const producer = await shop.session()
+  await eventually(async () => expect(await env.flagged(queue)).toBe(false))
+  const producer = await env.session()
   await producer.query('BEGIN')
   await producer.query('SELECT lockstep.enqueue($1, $2)', [queue.name, 'late'])
   // Meanwhile the cursor passes its time.
-  await shop.lockstep.enqueue(queue, { id: 'later' })
+  await env.lockstep.enqueue(queue, { id: 'later' })
   const later = next(worker, 'completed', ({ ids }) => ids.includes('later'))
   gate.open()
   await later
@@ -132,97 +132,97 @@ test('P8: a job due in a month lets the worker rest', async () => {
       return lag().pick(candidates)
     },
   }
-  const far = shop.queue({ shards: 1, perform() {} })
-  await shop.work({ queues: [far], scheduler: counting, poll: NEVER })
-  await shop.idle(far)
-  await shop.lockstep.enqueue(far, { id: 'a', performIn: Date.now() + 30 * 86_400_000 })
+  const far = env.queue({ shards: 1, perform() {} })
+  await env.work({ queues: [far], scheduler: counting, poll: NEVER })
+  await env.idle(far)
+  await env.lockstep.enqueue(far, { id: 'a', performIn: Date.now() + 30 * 86_400_000 })
 
-  const near = shop.queue({ perform() {} })
-  const other = await shop.work({ queues: [near] })
+  const near = env.queue({ perform() {} })
+  const other = await env.work({ queues: [near] })
   const completed = next(other, 'completed')
-  await shop.lockstep.enqueue(near, { id: 'a', performIn: Date.now() + 500 })
+  await env.lockstep.enqueue(near, { id: 'a', performIn: Date.now() + 500 })
   await completed
   expect(picks).toBeLessThan(50)
 })
 
 test('a paused queue is not performed, and goes on when it is resumed', async () => {
   const recorder = new Recorder()
-  const queue = shop.queue({ perform: recorder.around() })
-  const other = shop.queue({ perform() {} })
-  const worker = await shop.work({ queues: [queue, other], poll: 100 })
-  await shop.sql('UPDATE lockstep.queues SET paused_at = now() WHERE name = $1', [queue.name])
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  const queue = env.queue({ perform: recorder.around() })
+  const other = env.queue({ perform() {} })
+  const worker = await env.work({ queues: [queue, other], poll: 100 })
+  await env.sql('UPDATE lockstep.queues SET paused_at = now() WHERE name = $1', [queue.name])
+  await env.lockstep.enqueue(queue, { id: 'a' })
   for (let count = 0; count < 5; count += 1) {
     const completed = next(worker, 'completed')
-    await shop.lockstep.enqueue(other, { id: count })
+    await env.lockstep.enqueue(other, { id: count })
     await completed
   }
   expect(recorder.runs).toEqual([])
   const completed = next(worker, 'completed')
-  await shop.sql('UPDATE lockstep.queues SET paused_at = NULL WHERE name = $1', [queue.name])
+  await env.sql('UPDATE lockstep.queues SET paused_at = NULL WHERE name = $1', [queue.name])
   expect(await completed).toMatchObject({ ids: ['a'] })
 })
 
 test('P7: a producer’s open transaction on a job in work: the slot goes on, and the completion follows', async () => {
   const gate = new Gate()
   const recorder = new Recorder()
-  const queue = shop.queue({
+  const queue = env.queue({
     shards: 1,
     perform: recorder.around((batch) => (batch.has('held') ? gate.opened : undefined)),
   })
-  const worker = await shop.work({ queues: [queue], slots: 1 })
+  const worker = await env.work({ queues: [queue], slots: 1 })
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'held', payload: 1 })
+  await env.lockstep.enqueue(queue, { id: 'held', payload: 1 })
   await started
-  const producer = await shop.session()
+  const producer = await env.session()
   await producer.query('BEGIN')
   await producer.query('SELECT lockstep.enqueue($1, $2, $3)', [queue.name, 'held', '2'])
   gate.open()
   for (const id of ['b', 'c', 'd']) {
     const completed = next(worker, 'completed', ({ ids }) => ids.includes(id), NOT_HELD_UP)
-    await shop.lockstep.enqueue(queue, { id })
+    await env.lockstep.enqueue(queue, { id })
     await completed
   }
   expect(recorder.of('held')).toHaveLength(1)
-  expect(await shop.job(queue, 'held')).toMatchObject({ claimed_by: worker.processId })
+  expect(await env.job(queue, 'held')).toMatchObject({ claimed_by: worker.processId })
   const completed = next(worker, 'completed', ({ ids }) => ids.includes('held'))
   await producer.query('COMMIT')
   await completed
-  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   expect(recorder.of('held').map(({ payloads }) => payloads)).toEqual([[1], [2]])
 })
 
 test('P7: a waiting job that a producer’s open transaction holds is skipped, not waited for', async () => {
   const recorder = new Recorder()
-  const queue = shop.queue({ shards: 1, perform: recorder.around() })
-  await shop.lockstep.enqueue(queue, [
+  const queue = env.queue({ shards: 1, perform: recorder.around() })
+  await env.lockstep.enqueue(queue, [
     { id: 'held', performIn: PAST },
     { id: 'free', performIn: PAST + 1 },
   ])
-  const producer = await shop.session()
+  const producer = await env.session()
   await producer.query('BEGIN')
   await producer.query('SELECT lockstep.enqueue($1, $2, $3)', [queue.name, 'held', '2'])
-  const worker = shop.create({ queues: [queue], slots: 1 })
+  const worker = env.create({ queues: [queue], slots: 1 })
   const completed = next(worker, 'completed')
   await worker.start()
   expect(await completed).toMatchObject({ ids: ['free'] })
   await producer.query('COMMIT')
-  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   expect(recorder.of('held')).toHaveLength(1)
 })
 
 test('P7: a snapshot that somebody holds does not stop the work', async () => {
   const recorder = new Recorder()
-  const queue = shop.queue({ perform: recorder.around() })
-  const holder = await shop.session()
+  const queue = env.queue({ perform: recorder.around() })
+  const holder = await env.session()
   await holder.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
   const seen = async () => (await holder.query('SELECT count(*)::int AS count FROM lockstep.processes')).rows
   const before = await seen()
-  await shop.work({ queues: [queue] })
+  await env.work({ queues: [queue] })
   for (let round = 1; round <= 3; round += 1) {
     const jobs = Array.from({ length: 100 }, (_, id) => ({ id, payload: round }))
-    await shop.lockstep.enqueue(queue, jobs)
-    await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+    await env.lockstep.enqueue(queue, jobs)
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   }
   expect(recorder.runs).toHaveLength(300)
   // The worker that has done all that is not there yet in the snapshot.

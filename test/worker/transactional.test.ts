@@ -7,29 +7,29 @@ import {
   Gate,
   next,
   type TransactionalPerform,
-  useWorkshop,
-} from '../support/workshop.ts'
+  useWorkers,
+} from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 beforeAll(async () => {
-  await shop.sql('CREATE TABLE written (queue text, id text, payload jsonb)')
+  await env.sql('CREATE TABLE written (queue text, id text, payload jsonb)')
 })
 
 test('P3: the handler’s writes and the completion become visible together', async () => {
   const gate = new Gate()
-  const queue = shop.transactional({
+  const queue = env.transactional({
     perform: async (batch, { tx }) => {
       await write(batch, tx)
       await gate.opened
     },
   })
-  const worker = await shop.work({ queues: [queue] })
+  const worker = await env.work({ queues: [queue] })
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'a', payload: 1 })
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 1 })
   await started
   const both = () =>
-    shop.sql<{ written: number; jobs: number }>(`
+    env.sql<{ written: number; jobs: number }>(`
       SELECT (SELECT count(*)::int FROM written WHERE id = 'a') AS written,
         (SELECT count(*)::int FROM lockstep.jobs WHERE id = 'a') AS jobs`)
   expect(await both()).toEqual([{ written: 0, jobs: 1 }])
@@ -40,7 +40,7 @@ test('P3: the handler’s writes and the completion become visible together', as
 })
 
 test('P3: a handler that throws leaves no writes', async () => {
-  const queue = shop.transactional({
+  const queue = env.transactional({
     retryIn: () => 3600,
     perform: async (batch, { tx }) => {
       await write(batch, tx)
@@ -52,7 +52,7 @@ test('P3: a handler that throws leaves no writes', async () => {
 })
 
 test('P3: context.fail of one id: the others’ writes and completions are stored with its failure', async () => {
-  const queue = shop.transactional({
+  const queue = env.transactional({
     shards: 1,
     batchSize: 2,
     retryIn: () => 3600,
@@ -61,28 +61,28 @@ test('P3: context.fail of one id: the others’ writes and completions are store
       context.fail('failed', new Error('this one'))
     },
   })
-  await shop.lockstep.enqueue(queue, [{ id: 'spared' }, { id: 'failed' }])
-  const worker = shop.create({ queues: [queue] })
+  await env.lockstep.enqueue(queue, [{ id: 'spared' }, { id: 'failed' }])
+  const worker = env.create({ queues: [queue] })
   const [failed, completed] = [next(worker, 'failed'), next(worker, 'completed')]
   await worker.start()
   expect(await completed).toMatchObject({ ids: ['spared'] })
   expect(await failed).toMatchObject({ id: 'failed', retryCount: 0 })
   expect(await written('spared')).toBe(1)
-  expect(await shop.job(queue, 'failed')).toMatchObject({ retry_count: 0, claimed_by: null })
-  expect(await shop.jobs(queue)).toBe(1)
+  expect(await env.job(queue, 'failed')).toMatchObject({ retry_count: 0, claimed_by: null })
+  expect(await env.jobs(queue)).toBe(1)
 })
 
 test('P7: while a producer holds the row, the round is rolled back and performed again: no failure', async () => {
   const recorder = new Recorder()
-  const queue = shop.transactional({ perform: recorder.around((batch, { tx }) => write(batch, tx)) })
+  const queue = env.transactional({ perform: recorder.around((batch, { tx }) => write(batch, tx)) })
   const gate = new Gate()
-  const worker = await shop.work({ queues: [queue], middleware: [(_, perform) => gate.opened.then(perform)] })
+  const worker = await env.work({ queues: [queue], middleware: [(_, perform) => gate.opened.then(perform)] })
   const failed = vi.fn()
   worker.on('failed', failed)
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'held', payload: 1 })
+  await env.lockstep.enqueue(queue, { id: 'held', payload: 1 })
   await started
-  const producer = await shop.session()
+  const producer = await env.session()
   await producer.query('BEGIN')
   await producer.query('SELECT lockstep.enqueue($1, $2, $3)', [queue.name, 'held', '2'])
   gate.open()
@@ -90,33 +90,33 @@ test('P7: while a producer holds the row, the round is rolled back and performed
   await eventually(async () => expect(await lockWaits()).toBe(0))
   expect(await written('held')).toBe(0)
   await producer.query('COMMIT')
-  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   expect(recorder.runs.length).toBeGreaterThanOrEqual(2)
   expect(await written('held')).toBe(2)
   expect(failed).not.toHaveBeenCalled()
 })
 
 test('P7: in a deadlock with a producer it is the worker that gives way', async () => {
-  await shop.sql('CREATE TABLE accounts AS SELECT 1 AS account, 0 AS balance')
-  const producer = await shop.session()
+  await env.sql('CREATE TABLE accounts AS SELECT 1 AS account, 0 AS balance')
+  const producer = await env.session()
   const gate = new Gate()
   const recorder = new Recorder()
-  const queue = shop.transactional({
+  const queue = env.transactional({
     perform: recorder.around(async (_, { tx }) => {
       await tx.query('UPDATE accounts SET balance = balance + 1')
       await gate.opened
     }),
   })
-  const worker = await shop.work({ queues: [queue] })
+  const worker = await env.work({ queues: [queue] })
   const failed = vi.fn()
   worker.on('failed', failed)
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'dead', payload: 1 })
+  await env.lockstep.enqueue(queue, { id: 'dead', payload: 1 })
   await started
   await producer.query('BEGIN')
   await producer.query('SELECT lockstep.enqueue($1, $2, $3)', [queue.name, 'dead', '2'])
   await eventually(async () => {
-    const [row] = await shop.sql<{ held: boolean }>(
+    const [row] = await env.sql<{ held: boolean }>(
       `SELECT count(*) > 0 AS held FROM pg_stat_activity WHERE state = 'idle in transaction' AND query LIKE 'UPDATE acc%'`,
     )
     expect(row!.held).toBe(true)
@@ -125,9 +125,9 @@ test('P7: in a deadlock with a producer it is the worker that gives way', async 
   gate.open()
   await update
   await producer.query('COMMIT')
-  await eventually(async () => expect(await shop.jobs(queue)).toBe(0))
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   expect(failed).not.toHaveBeenCalled()
-  const [{ balance }] = (await shop.sql('SELECT balance FROM accounts')) as [{ balance: number }]
+  const [{ balance }] = (await env.sql('SELECT balance FROM accounts')) as [{ balance: number }]
   // Two rounds, or one with both payloads, whichever way the two met again.
   expect([11, 12]).toContain(balance)
   expect(recorder.runs.length).toBeGreaterThanOrEqual(2)
@@ -152,10 +152,10 @@ const breakers: [string, TransactionalPerform, RegExp][] = [
 ]
 
 test.each(breakers)('a handler that %s fails with a clear error', async (_, perform, message) => {
-  const queue = shop.transactional({ retryIn: () => 3600, perform })
+  const queue = env.transactional({ retryIn: () => 3600, perform })
   const { error } = await failureOf(queue)
   expect(String(error)).toMatch(message)
-  expect(await shop.job(queue, 'poor')).toMatchObject({
+  expect(await env.job(queue, 'poor')).toMatchObject({
     retry_count: 0,
     claimed_by: null,
     error: expect.stringMatching(message),
@@ -163,57 +163,57 @@ test.each(breakers)('a handler that %s fails with a clear error', async (_, perf
 })
 
 test('P3: a handler that sets another client_encoding has its own ids completed all the same', async () => {
-  const queue = shop.transactional({
+  const queue = env.transactional({
     batchSize: 2,
     perform: async (_, { tx }) => {
       await tx.query(`SET client_encoding = 'LATIN1'`)
     },
   })
   const completed: string[] = []
-  const worker = shop.create({ queues: [queue], slots: 1 })
+  const worker = env.create({ queues: [queue], slots: 1 })
   worker.on('completed', ({ ids }) => completed.push(...ids))
   // In LATIN1 the bytes of the first are the second.
-  await shop.lockstep.enqueue(queue, [{ id: 'ü' }, { id: 'Ã¼', performIn: Date.now() + 3_600_000 }])
+  await env.lockstep.enqueue(queue, [{ id: 'ü' }, { id: 'Ã¼', performIn: Date.now() + 3_600_000 }])
   await worker.start()
   await eventually(() => expect(completed).toEqual(['ü']))
-  expect(await shop.job(queue, 'ü')).toBeUndefined()
-  expect(await shop.job(queue, 'Ã¼')).toBeDefined()
+  expect(await env.job(queue, 'ü')).toBeUndefined()
+  expect(await env.job(queue, 'Ã¼')).toBeDefined()
 })
 
 test('R6: a handler that changes the row of its own job fails; what else is in the batch is done', async () => {
-  const queue = shop.transactional({
+  const queue = env.transactional({
     retryIn: () => 3_600,
     batchSize: 2,
     perform: (batch, { tx }) =>
       batch.has('own') ? tx.query(`DELETE FROM lockstep.jobs WHERE id = 'own'`) : undefined,
   })
-  const worker = shop.create({ queues: [queue], slots: 1 })
+  const worker = env.create({ queues: [queue], slots: 1 })
   const failed = next(worker, 'failed')
   const completed = next(worker, 'completed')
-  await shop.lockstep.enqueue(queue, [{ id: 'own' }, { id: 'other' }])
+  await env.lockstep.enqueue(queue, [{ id: 'own' }, { id: 'other' }])
   await worker.start()
   expect(await failed).toMatchObject({ id: 'own', error: { message: expect.stringContaining('not held') } })
   expect(await completed).toMatchObject({ ids: ['other'] })
-  expect(await shop.job(queue, 'own')).toMatchObject({ retry_count: 0, claimed_by: null })
+  expect(await env.job(queue, 'own')).toMatchObject({ retry_count: 0, claimed_by: null })
 })
 
 test('a handler may use savepoints', async () => {
-  const queue = shop.transactional({
+  const queue = env.transactional({
     perform: async (batch, { tx }) => {
       await tx.query('SAVEPOINT before')
       await tx.query('SELECT 1 / 0').catch(() => tx.query('ROLLBACK TO before'))
       await write(batch, tx)
     },
   })
-  const worker = await shop.work({ queues: [queue] })
+  const worker = await env.work({ queues: [queue] })
   const completed = next(worker, 'completed')
-  await shop.lockstep.enqueue(queue, { id: 'savepoint' })
+  await env.lockstep.enqueue(queue, { id: 'savepoint' })
   await completed
   expect(await written('savepoint')).toBe(1)
 })
 
 test('R16: a statement that runs at the timeout ends with it, and the round has failed', async () => {
-  const queue = shop.transactional({
+  const queue = env.transactional({
     timeout: 100,
     retryIn: () => 3600,
     perform: async (batch, { tx }) => {
@@ -226,13 +226,13 @@ test('R16: a statement that runs at the timeout ends with it, and the round has 
 })
 
 test('a connection that goes silent holds a round no longer than its statements may take', async () => {
-  const { network, lockstep } = await shop.distant()
+  const { network, lockstep } = await env.distant()
   const gate = new Gate()
-  const queue = shop.transactional({ perform: () => gate.opened })
-  const worker = shop.create({ queues: [queue] }, lockstep)
+  const queue = env.transactional({ perform: () => gate.opened })
+  const worker = env.create({ queues: [queue] }, lockstep)
   await worker.start()
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await started
   network.strand()
   const completed = next(worker, 'completed', () => true, 30_000)
@@ -242,9 +242,9 @@ test('a connection that goes silent holds a round no longer than its statements 
 }, 60_000)
 
 test('P1: a transaction that begins after the lease has ended is not for the handler', async () => {
-  const { network } = await shop.distant()
+  const { network } = await env.distant()
   const performed: string[] = []
-  const queue = shop.transactional({ perform: () => void performed.push('the slow') })
+  const queue = env.transactional({ perform: () => void performed.push('the slow') })
   // Once, before it asks the server to begin.
   let silence = () => network.silence()
   const instrument: Instrumentation = {
@@ -254,54 +254,54 @@ test('P1: a transaction that begins after the lease has ended is not for the han
         if (rounds?.length) silence()
       },
   }
-  const { logger } = shop
+  const { logger } = env
   const { connectionString } = network
   const lockstep = new Lockstep({ connectionString, logger, instrumentation: [instrument] })
-  shop.later(() => lockstep.close())
-  const slow = shop.create({ queues: [queue], lease: 1_000 }, lockstep)
+  env.later(() => lockstep.close())
+  const slow = env.create({ queues: [queue], lease: 1_000 }, lockstep)
   await slow.start()
   const lost = next(slow, 'leaseLost')
-  await shop.lockstep.enqueue(queue, { id: 'a' })
+  await env.lockstep.enqueue(queue, { id: 'a' })
   await lost
   const other = defineQueue(queue.name, { perform: () => void performed.push('the other') })
-  const worker = shop.create({ queues: [other] })
+  const worker = env.create({ queues: [other] })
   await Promise.all([next(worker, 'completed'), worker.start()])
   const again = next(slow, 'completed')
   silence = () => {}
   network.restore()
   await worker.stop()
-  await shop.lockstep.enqueue(queue, { id: 'b' })
+  await env.lockstep.enqueue(queue, { id: 'b' })
   await again
   expect(performed).toEqual(['the other', 'the slow'])
 })
 
 test('R15: a round given back at stop leaves no writes', async () => {
-  const queue = shop.transactional({
+  const queue = env.transactional({
     perform: async (batch, { tx, signal }) => {
       await write(batch, tx)
       await aborted(signal)
       signal.throwIfAborted()
     },
   })
-  const worker = await shop.work({ queues: [queue], shutdownTimeout: 50 })
+  const worker = await env.work({ queues: [queue], shutdownTimeout: 50 })
   const started = next(worker, 'started')
-  await shop.lockstep.enqueue(queue, { id: 'stopped' })
+  await env.lockstep.enqueue(queue, { id: 'stopped' })
   await started
   expect(await worker.stop()).toBe(true)
   expect(await written('stopped')).toBe(0)
-  expect(await shop.job(queue, 'stopped')).toMatchObject({ claimed_by: null, retry_count: -1, crashes: 0 })
+  expect(await env.job(queue, 'stopped')).toMatchObject({ claimed_by: null, retry_count: -1, crashes: 0 })
 })
 
-async function failureOf(queue: ReturnType<typeof shop.transactional>) {
-  const worker = await shop.work({ queues: [queue] })
+async function failureOf(queue: ReturnType<typeof env.transactional>) {
+  const worker = await env.work({ queues: [queue] })
   const failed = next(worker, 'failed')
-  await shop.lockstep.enqueue(queue, { id: 'poor' })
+  await env.lockstep.enqueue(queue, { id: 'poor' })
   return failed
 }
 
 /** Sessions that wait for another's row. */
 async function lockWaits(): Promise<number> {
-  const rows = await shop.sql(
+  const rows = await env.sql(
     `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
   )
   return rows.length
@@ -317,9 +317,8 @@ async function write(batch: Batch<unknown>, tx: Tx): Promise<void> {
 }
 
 async function written(id: string): Promise<number> {
-  const [row] = await shop.sql<{ count: number }>(
-    'SELECT count(*)::int AS count FROM written WHERE id = $1',
-    [id],
-  )
+  const [row] = await env.sql<{ count: number }>('SELECT count(*)::int AS count FROM written WHERE id = $1', [
+    id,
+  ])
   return row!.count
 }

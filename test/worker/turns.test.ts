@@ -1,20 +1,20 @@
 import { describe, expect, test } from 'vitest'
 import type { Queue, Worker, WorkerOptions } from '../../src/index.ts'
 import { shardsHeld } from '../support/shards.ts'
-import { eventually, Gate, next, useWorkshop } from '../support/workshop.ts'
+import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
-const shop = useWorkshop()
+const env = useWorkers()
 
 /** Its turn, and the end of anybody's lease, do not come within a test. */
 const NEVER: Omit<WorkerOptions, 'queues'> = { rebalanceInterval: 60_000, lease: 600_000 }
 const OFTEN: Omit<WorkerOptions, 'queues'> = { rebalanceInterval: 50, lease: 600_000 }
 
 const held = async (queue: Queue, ...workers: readonly Worker[]) =>
-  Promise.all(workers.map(async ({ processId }) => (await shardsHeld(shop, processId, queue)).length))
+  Promise.all(workers.map(async ({ processId }) => (await shardsHeld(env, processId, queue)).length))
 
 /** What others have told on the way. */
 async function told(): Promise<string[]> {
-  const session = await shop.session()
+  const session = await env.session()
   const messages: string[] = []
   session.on('notification', ({ payload }) => messages.push(payload!))
   await session.query('LISTEN lockstep')
@@ -23,43 +23,43 @@ async function told(): Promise<string[]> {
 
 describe('P8: whoever sees a change tells those whose turn is far', () => {
   test('a queue that got other shards, since somebody wrote it into its row', async () => {
-    const queue = shop.queue({ shards: 2, perform() {} })
-    const far = await shop.work({ queues: [queue], ...NEVER })
-    const near = await shop.work({ queues: [queue], ...OFTEN })
+    const queue = env.queue({ shards: 2, perform() {} })
+    const far = await env.work({ queues: [queue], ...NEVER })
+    const near = await env.work({ queues: [queue], ...OFTEN })
     await eventually(async () => expect(await held(queue, far, near)).toEqual([1, 1]))
-    await shop.sql('UPDATE lockstep.queues SET shards = 6 WHERE name = $1', [queue.name])
+    await env.sql('UPDATE lockstep.queues SET shards = 6 WHERE name = $1', [queue.name])
     await eventually(async () => expect(await held(queue, far, near)).toEqual([3, 3]))
   })
 
   test('a process that is gone, whose jobs are free', async () => {
-    const queue = shop.queue({ shards: 1, perform() {} })
-    const far = await shop.work({ queues: [queue], ...NEVER, poll: 600_000 })
-    const [dead] = await shop.sql<{ id: number }>(
+    const queue = env.queue({ shards: 1, perform() {} })
+    const far = await env.work({ queues: [queue], ...NEVER, poll: 600_000 })
+    const [dead] = await env.sql<{ id: number }>(
       `INSERT INTO lockstep.processes (host, pid, version, slots, queues, lease, expires_at)
        VALUES ('there', 1, '0', 1, '{}', 600000, clock_timestamp()) RETURNING process_id AS id`,
     )
-    await shop.lockstep.enqueue(queue, { id: 'left', performIn: Date.now() + 3_600_000 })
-    await shop.sql(
+    await env.lockstep.enqueue(queue, { id: 'left', performIn: Date.now() + 3_600_000 })
+    await env.sql(
       `UPDATE lockstep.jobs SET claimed_by = $1, claimed_at = now(), fence = 1, perform_in = now() WHERE id = 'left'`,
       [dead!.id],
     )
-    await shop.work({ queues: [shop.queue({ perform() {} })], ...OFTEN })
-    await shop.idle(queue)
+    await env.work({ queues: [env.queue({ perform() {} })], ...OFTEN })
+    await env.idle(queue)
     const rescued = next(far, 'rescued')
-    await shop.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [dead!.id])
+    await env.sql('DELETE FROM lockstep.processes WHERE process_id = $1', [dead!.id])
     expect(await rescued).toMatchObject({ id: 'left' })
   })
 
   test('a shard that its holder has let go of, while a batch of it is in work', async () => {
     const gate = new Gate()
-    const queue = shop.queue({ shards: 2, perform: () => gate.opened })
-    const first = await shop.work({ queues: [queue], ...NEVER })
-    await shop.lockstep.enqueue(
+    const queue = env.queue({ shards: 2, perform: () => gate.opened })
+    const first = await env.work({ queues: [queue], ...NEVER })
+    await env.lockstep.enqueue(
       queue,
       Array.from({ length: 20 }, (_, id) => ({ id })),
     )
     await eventually(() => expect(first.report()).toHaveLength(2))
-    const second = await shop.work({ queues: [queue], ...NEVER })
+    const second = await env.work({ queues: [queue], ...NEVER })
     await eventually(async () => expect(await held(queue, first, second)).toEqual([1, 1]))
     expect(first.report()).toHaveLength(2)
     gate.open()
@@ -67,15 +67,15 @@ describe('P8: whoever sees a change tells those whose turn is far', () => {
 })
 
 test('of many who see a change few tell of it', async () => {
-  const queue = shop.queue({ shards: 8, perform() {} })
+  const queue = env.queue({ shards: 8, perform() {} })
   const workers: Worker[] = []
-  for (let count = 0; count < 4; count += 1) workers.push(await shop.work({ queues: [queue], ...OFTEN }))
+  for (let count = 0; count < 4; count += 1) workers.push(await env.work({ queues: [queue], ...OFTEN }))
   await eventually(async () => expect(await held(queue, ...workers)).toEqual([2, 2, 2, 2]))
   const messages = await told()
   const pauses = 5
   for (let pause = 1; pause <= pauses; pause += 1) {
     const before = messages.length
-    await shop.sql('UPDATE lockstep.queues SET paused_at = $2 WHERE name = $1', [
+    await env.sql('UPDATE lockstep.queues SET paused_at = $2 WHERE name = $1', [
       queue.name,
       pause % 2 ? new Date() : null,
     ])
@@ -87,11 +87,11 @@ test('of many who see a change few tell of it', async () => {
 })
 
 test('an idle worker costs less than 4 transactions a second, and finds what woke nobody', async () => {
-  const queue = shop.queue({ perform() {} })
-  const worker = await shop.work({ queues: [queue] })
-  await shop.idle(queue)
+  const queue = env.queue({ perform() {} })
+  const worker = await env.work({ queues: [queue] })
+  await env.idle(queue)
   const committed = async () => {
-    const [row] = await shop.sql<{ count: number }>(
+    const [row] = await env.sql<{ count: number }>(
       'SELECT xact_commit::int AS count FROM pg_stat_database WHERE datname = current_database()',
     )
     return row!.count
@@ -106,7 +106,7 @@ test('an idle worker costs less than 4 transactions a second, and finds what wok
   }
   await eventually(async () => expect(await perSecond(4)).toBeLessThan(4), 40_000)
   const completed = next(worker, 'completed')
-  const tx = await shop.session()
+  const tx = await env.session()
   await tx.query(`BEGIN; SET LOCAL lockstep.wake = off`)
   await tx.query('SELECT lockstep.enqueue($1, $2)', [queue.name, 'quiet'])
   await tx.query('COMMIT')

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { hasPgBouncer, startPgBouncer } from '../../support/pgbouncer.ts'
+import { type Cluster, LEASE } from '../cluster.ts'
 import type { Fault } from '../fault.ts'
-import { type Field, LEASE } from '../field.ts'
 import { POOLED } from '../ground.ts'
 
 /** ms that a transaction stays open after a push. */
@@ -15,22 +15,22 @@ const SESSIONS = 4
 const busyId: Fault = {
   name: 'id pushed without pause',
   weight: 3,
-  async inject(field) {
-    const id = field.name('busy')
+  async inject(cluster) {
+    const id = cluster.name('busy')
     const until = performance.now() + 2 * LEASE
     for (let n = 1; performance.now() < until; )
-      n = await pushFrom(field, id, n, until).catch(() => n + 1_000)
+      n = await pushFrom(cluster, id, n, until).catch(() => n + 1_000)
   },
 }
 
 /** Resolves to the next number. Where the session breaks, nobody knows how far it came: far higher ones follow. */
-async function pushFrom(field: Field, id: string, first: number, until: number): Promise<number> {
-  const session = await field.session()
+async function pushFrom(cluster: Cluster, id: string, first: number, until: number): Promise<number> {
+  const session = await cluster.session()
   try {
     let n = first
     for (; performance.now() < until; n += 1) {
       await session.query('BEGIN')
-      await field.pushIn(session, 'plain', [id], n)
+      await cluster.pushIn(session, 'plain', [id], n)
       await sleep(OPEN)
       await session.query('COMMIT')
     }
@@ -50,16 +50,16 @@ const LOADS = 50
 const hugeId: Fault = {
   name: 'id larger than a worker’s memory',
   weight: 2,
-  async inject(field) {
-    const { connectionString } = field.server
-    const worker = field.createWorker(connectionString, {}, [`--max-old-space-size=${SMALL_HEAP}`])
-    field.later(() => worker.kill())
-    const ready = field.patiently(() => worker.ready())
-    const id = field.name('huge')
-    await field.patiently(() => pushLoads(field, id))
+  async inject(cluster) {
+    const { connectionString } = cluster.server
+    const worker = cluster.createWorker(connectionString, {}, [`--max-old-space-size=${SMALL_HEAP}`])
+    cluster.later(() => worker.kill())
+    const ready = cluster.patiently(() => worker.ready())
+    const id = cluster.name('huge')
+    await cluster.patiently(() => pushLoads(cluster, id))
     await ready
-    await field.until(`${id} worked off`, async () => {
-      const rows = await field.sql('SELECT FROM lockstep.jobs WHERE id = $1', [id])
+    await cluster.until(`${id} worked off`, async () => {
+      const rows = await cluster.sql('SELECT FROM lockstep.jobs WHERE id = $1', [id])
       return rows.length === 0
     })
     await worker.stop()
@@ -71,16 +71,16 @@ function loadOf(n: number): string {
   return n % 2 === 0 ? 'load'.repeat(LOAD / 4) : randomBytes(LOAD / 2).toString('hex')
 }
 
-async function pushLoads(field: Field, id: string): Promise<void> {
-  const [row] = await field.sql<{ last: number }>(
+async function pushLoads(cluster: Cluster, id: string): Promise<void> {
+  const [row] = await cluster.sql<{ last: number }>(
     'SELECT coalesce(max(n), 0)::integer AS last FROM sent WHERE id = $1',
     [id],
   )
-  const session = await field.session()
+  const session = await cluster.session()
   try {
     for (let n = row!.last + 1; n <= LOADS; n += 1) {
       await session.query('BEGIN')
-      await field.pushIn(session, 'plain', [id], n, loadOf(n))
+      await cluster.pushIn(session, 'plain', [id], n, loadOf(n))
       await session.query('COMMIT')
     }
   } finally {
@@ -93,18 +93,18 @@ const sharedPooler: Fault = {
   name: 'pooled user with another isolation',
   weight: 2,
   possible: hasPgBouncer,
-  async inject(field) {
-    const { connectionString } = field.server
+  async inject(cluster) {
+    const { connectionString } = cluster.server
     const url = new URL(connectionString)
     url.username = POOLED
     const bouncer = await startPgBouncer(url.href)
     const seen = new Set<string>()
     try {
-      const worker = field.createWorker(bouncer.connectionString, { directUrl: connectionString })
-      field.later(() => worker.kill())
-      await field.patiently(() => watchIsolation(bouncer.connectionString, LEASE, seen))
+      const worker = cluster.createWorker(bouncer.connectionString, { directUrl: connectionString })
+      cluster.later(() => worker.kill())
+      await cluster.patiently(() => watchIsolation(bouncer.connectionString, LEASE, seen))
       await worker.stop()
-      await field.patiently(() => watchIsolation(bouncer.connectionString, LEASE / 4, seen))
+      await cluster.patiently(() => watchIsolation(bouncer.connectionString, LEASE / 4, seen))
     } finally {
       await bouncer.stop()
     }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Cluster, LEASE } from '../cluster.ts'
 import type { Fault } from '../fault.ts'
-import { type Field, LEASE } from '../field.ts'
 
 /** ms: fewer failures than a job may have. */
 const REFUSED_FOR = 500
@@ -9,12 +9,12 @@ const REFUSED_FOR = 500
 const refusedCommit: Fault = {
   name: 'commit that fails',
   weight: 3,
-  async inject(field) {
-    const id = field.name('refused')
-    await field.patiently(() => refuse(field, id))
-    await field.patiently(() => field.push([id], 1)).catch(() => {})
-    await field.until(`${id} failed, or no longer refused`, async () => {
-      const rows = await field.sql(
+  async inject(cluster) {
+    const id = cluster.name('refused')
+    await cluster.patiently(() => refuse(cluster, id))
+    await cluster.patiently(() => cluster.push([id], 1)).catch(() => {})
+    await cluster.until(`${id} failed, or no longer refused`, async () => {
+      const rows = await cluster.sql(
         `SELECT FROM refused WHERE id = $1 AND until < clock_timestamp()
          UNION ALL SELECT FROM lockstep.jobs WHERE id = $1 AND retry_count >= 0`,
         [id],
@@ -24,8 +24,8 @@ const refusedCommit: Fault = {
   },
 }
 
-async function refuse(field: Field, id: string): Promise<void> {
-  await field.sql(
+async function refuse(cluster: Cluster, id: string): Promise<void> {
+  await cluster.sql(
     `INSERT INTO refused VALUES ($1, clock_timestamp() + $2 * interval '1 ms') ON CONFLICT DO NOTHING`,
     [id, REFUSED_FOR],
   )
@@ -38,18 +38,18 @@ async function refuse(field: Field, id: string): Promise<void> {
 const carelessCommits: Fault = {
   name: 'server crashed, synchronous_commit off',
   weight: 3,
-  async inject(field) {
-    await setDefaults(field, ['SET synchronous_commit = off', "SET wal_writer_delay = '10s'"])
-    await field.restartServer('immediate')
+  async inject(cluster) {
+    await setDefaults(cluster, ['SET synchronous_commit = off', "SET wal_writer_delay = '10s'"])
+    await cluster.restartServer('immediate')
     await sleep(LEASE)
-    await field.restartServer('immediate')
-    await setDefaults(field, ['RESET synchronous_commit', 'RESET wal_writer_delay'])
+    await cluster.restartServer('immediate')
+    await setDefaults(cluster, ['RESET synchronous_commit', 'RESET wal_writer_delay'])
   },
 }
 
-async function setDefaults(field: Field, changes: readonly string[]): Promise<void> {
-  for (const change of changes) await field.patiently(() => field.sql(`ALTER SYSTEM ${change}`))
-  await field.patiently(() => field.sql('SELECT pg_reload_conf()'))
+async function setDefaults(cluster: Cluster, changes: readonly string[]): Promise<void> {
+  for (const change of changes) await cluster.patiently(() => cluster.sql(`ALTER SYSTEM ${change}`))
+  await cluster.patiently(() => cluster.sql('SELECT pg_reload_conf()'))
 }
 
 export const commitFaults: readonly Fault[] = [refusedCommit, carelessCommits]

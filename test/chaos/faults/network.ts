@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Network } from '../../support/network.ts'
 import type { Chance } from '../chance.ts'
+import { type Cluster, LEASE } from '../cluster.ts'
 import type { Fault } from '../fault.ts'
-import { type Field, LEASE } from '../field.ts'
 
-function anyNetwork(field: Field, chance: Chance): Network {
-  return chance.pick([...field.workers.posts, ...field.producers.posts]).network
+function anyNetwork(cluster: Cluster, chance: Chance): Network {
+  return chance.pick([...cluster.workers.posts, ...cluster.producers.posts]).network
 }
 
 const cut: Fault = {
   name: 'network cut',
   weight: 6,
-  async inject(field, chance) {
-    const network = anyNetwork(field, chance)
+  async inject(cluster, chance) {
+    const network = anyNetwork(cluster, chance)
     network.cut()
     await sleep(chance.int(0, LEASE))
     network.restore()
@@ -23,8 +23,8 @@ const cut: Fault = {
 const halfOpen: Fault = {
   name: 'connections half open',
   weight: 4,
-  async inject(field, chance) {
-    const network = anyNetwork(field, chance)
+  async inject(cluster, chance) {
+    const network = anyNetwork(cluster, chance)
     network.silence()
     await sleep(chance.int(LEASE / 4, 2 * LEASE))
     network.restore()
@@ -35,8 +35,8 @@ const halfOpen: Fault = {
 const stranded: Fault = {
   name: 'connections stranded',
   weight: 2,
-  async inject(field, chance) {
-    anyNetwork(field, chance).strand()
+  async inject(cluster, chance) {
+    anyNetwork(cluster, chance).strand()
     await sleep(LEASE / 4)
   },
 }
@@ -44,8 +44,8 @@ const stranded: Fault = {
 const slow: Fault = {
   name: 'network slow',
   weight: 4,
-  async inject(field, chance) {
-    const network = anyNetwork(field, chance)
+  async inject(cluster, chance) {
+    const network = anyNetwork(cluster, chance)
     network.slow(chance.int(10, 150))
     await sleep(LEASE)
     network.restore()
@@ -56,10 +56,10 @@ const slow: Fault = {
 const deaf: Fault = {
   name: 'wake-up connections deaf',
   weight: 4,
-  async inject(field) {
-    const networks = field.workers.posts.map(({ network }) => network)
+  async inject(cluster) {
+    const networks = cluster.workers.posts.map(({ network }) => network)
     for (const network of networks) network.deafen()
-    await field.probe()
+    await cluster.probe()
     for (const network of networks) network.restore()
   },
 }

@@ -1,29 +1,29 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { LEASE } from '../cluster.ts'
 import type { Fault } from '../fault.ts'
-import { LEASE } from '../field.ts'
 
 const killWorker: Fault = {
   name: 'worker killed',
   weight: 10,
-  inject: (field, chance) => field.workers.pick(chance).child.kill(),
+  inject: (cluster, chance) => cluster.workers.pick(chance).child.kill(),
 }
 
 const killProducer: Fault = {
   name: 'producer killed',
   weight: 6,
-  inject: (field, chance) => field.producers.pick(chance).child.kill(),
+  inject: (cluster, chance) => cluster.producers.pick(chance).child.kill(),
 }
 
 /** Longer than its lease: it goes on as if nothing had happened, and is refused. */
 const freezeWorker: Fault = {
   name: 'worker stopped longer than its lease, continued',
   weight: 6,
-  async inject(field, chance) {
-    const { child } = field.workers.pick(chance)
+  async inject(cluster, chance) {
+    const { child } = cluster.workers.pick(chance)
     const stoppedAt = process.hrtime.bigint()
     child.signal('SIGSTOP')
     await sleep(LEASE * 1.5)
-    field.noteFreeze(child.name, stoppedAt)
+    cluster.noteFreeze(child.name, stoppedAt)
     child.signal('SIGCONT')
   },
 }
@@ -31,8 +31,8 @@ const freezeWorker: Fault = {
 const blockEventLoop: Fault = {
   name: 'event loop blocked for three leases',
   weight: 3,
-  async inject(field, chance) {
-    field.workers.pick(chance).child.tell({ kind: 'block', for: 3 * LEASE })
+  async inject(cluster, chance) {
+    cluster.workers.pick(chance).child.tell({ kind: 'block', for: 3 * LEASE })
     await sleep(3 * LEASE)
   },
 }
@@ -41,8 +41,8 @@ const blockEventLoop: Fault = {
 const ignoreSignal: Fault = {
   name: 'handler ignores its signal while the lease ends',
   weight: 3,
-  async inject(field, chance) {
-    const { child, network } = field.workers.pick(chance)
+  async inject(cluster, chance) {
+    const { child, network } = cluster.workers.pick(chance)
     child.tell({ kind: 'ignore', for: 3 * LEASE })
     await sleep(LEASE / 10)
     network.cut()
@@ -54,11 +54,11 @@ const ignoreSignal: Fault = {
 const poison: Fault = {
   name: 'job that kills its process',
   weight: 2,
-  async inject(field) {
-    const id = field.poison()
-    await field.patiently(() => field.lockstep.enqueue(field.queues.poison, { id, payload: 1 }))
-    await field.until(`${id} in the morgue`, async () => {
-      const rows = await field.sql('SELECT FROM lockstep.morgue WHERE job_id = $1', [id])
+  async inject(cluster) {
+    const id = cluster.poison()
+    await cluster.patiently(() => cluster.lockstep.enqueue(cluster.queues.poison, { id, payload: 1 }))
+    await cluster.until(`${id} in the morgue`, async () => {
+      const rows = await cluster.sql('SELECT FROM lockstep.morgue WHERE job_id = $1', [id])
       return rows.length > 0
     })
   },
@@ -68,11 +68,11 @@ const poison: Fault = {
 const joinAndLeave: Fault = {
   name: 'many processes join and leave',
   weight: 1,
-  async inject(field, chance) {
-    for (let left = field.scale.crowd; left > 0; left -= field.scale.crowdAtOnce) {
-      const count = Math.min(left, field.scale.crowdAtOnce)
-      const posts = await Promise.all(Array.from({ length: count }, () => field.workers.join()))
-      await Promise.all(posts.map((post) => field.workers.leave(post, chance.pick(['stop', 'kill']))))
+  async inject(cluster, chance) {
+    for (let left = cluster.scale.crowd; left > 0; left -= cluster.scale.crowdAtOnce) {
+      const count = Math.min(left, cluster.scale.crowdAtOnce)
+      const posts = await Promise.all(Array.from({ length: count }, () => cluster.workers.join()))
+      await Promise.all(posts.map((post) => cluster.workers.leave(post, chance.pick(['stop', 'kill']))))
     }
   },
 }
@@ -93,12 +93,12 @@ function skew(offset: number): string[] {
 const wrongClock: Fault = {
   name: 'clock of a worker off by hours',
   weight: 3,
-  async inject(field, chance) {
+  async inject(cluster, chance) {
     const offset = chance.pick([-5, -1, 1, 7, 30]) * HOUR
     // Where another fault meets its start, another comes.
-    const child = await field.patiently(() => {
-      const worker = field.createWorker(field.server.connectionString, {}, skew(offset))
-      field.later(() => worker.kill())
+    const child = await cluster.patiently(() => {
+      const worker = cluster.createWorker(cluster.server.connectionString, {}, skew(offset))
+      cluster.later(() => worker.kill())
       return worker.ready()
     })
     await sleep(LEASE)

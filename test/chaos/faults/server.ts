@@ -1,20 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { type Backend, backends } from '../../support/backends.ts'
+import { type Cluster, LEASE } from '../cluster.ts'
 import type { Fault } from '../fault.ts'
-import { type Field, LEASE } from '../field.ts'
 import { FILLED } from '../queues.ts'
 
 const crash: Fault = {
   name: 'server crashed and started',
   weight: 3,
-  inject: (field) => field.restartServer('immediate'),
+  inject: (cluster) => cluster.restartServer('immediate'),
 }
 
 const restart: Fault = {
   name: 'server restarted',
   weight: 2,
-  inject: (field) => field.restartServer('fast'),
+  inject: (cluster) => cluster.restartServer('fast'),
 }
 
 const HOUR = 3_600
@@ -23,12 +23,14 @@ const HOUR = 3_600
 const clockSet: Fault = {
   name: 'clock of the server set by an hour',
   weight: 3,
-  async inject(field, chance) {
+  async inject(cluster, chance) {
     const by = chance.pick([-HOUR, HOUR])
     const until = performance.now() + 1.5 * LEASE
     while (performance.now() < until) {
-      await field.patiently(() =>
-        field.sql(`UPDATE lockstep.processes SET expires_at = clock_timestamp() - $1 * interval '1 s'`, [by]),
+      await cluster.patiently(() =>
+        cluster.sql(`UPDATE lockstep.processes SET expires_at = clock_timestamp() - $1 * interval '1 s'`, [
+          by,
+        ]),
       )
       await sleep(LEASE / 100)
     }
@@ -40,11 +42,11 @@ function terminated(kind: Backend): Fault {
   return {
     name: `${kind} connection terminated`,
     weight: 4,
-    async inject(field, chance) {
+    async inject(cluster, chance) {
       for (let left = chance.int(1, 5); left > 0; left -= 1) {
-        const pids = await field.patiently(() => backends(field, kind))
+        const pids = await cluster.patiently(() => backends(cluster, kind))
         if (pids.length > 0)
-          await field.patiently(() => field.sql('SELECT pg_terminate_backend($1)', [chance.pick(pids)]))
+          await cluster.patiently(() => cluster.sql('SELECT pg_terminate_backend($1)', [chance.pick(pids)]))
         await sleep(chance.int(0, 50))
       }
     },
@@ -55,10 +57,10 @@ function terminated(kind: Backend): Fault {
 const fullDisk: Fault = {
   name: 'disk full in the middle of a batch',
   weight: 4,
-  async inject(field) {
-    await field.patiently(() => field.sql('UPDATE disk SET is_full = true'))
+  async inject(cluster) {
+    await cluster.patiently(() => cluster.sql('UPDATE disk SET is_full = true'))
     await sleep(LEASE / 2)
-    await field.patiently(() => field.sql('UPDATE disk SET is_full = false'))
+    await cluster.patiently(() => cluster.sql('UPDATE disk SET is_full = false'))
   },
 }
 
@@ -66,8 +68,8 @@ const fullDisk: Fault = {
 const heldSnapshot: Fault = {
   name: 'snapshot held',
   weight: 2,
-  async inject(field) {
-    const session = await field.patiently(() => field.session())
+  async inject(cluster) {
+    const session = await cluster.patiently(() => cluster.session())
     await session.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1').catch(() => {})
     await sleep(2 * LEASE)
     await session.end()
@@ -78,21 +80,21 @@ const heldSnapshot: Fault = {
 const heldRow: Fault = {
   name: 'row held by an open push',
   weight: 3,
-  async inject(field) {
-    const ids = [field.name('held')]
-    await field.patiently(() => field.push(ids, 1))
-    const holder = await field.patiently(() => field.session())
-    const held = hold(field, holder, ids).catch(() => {})
-    field.later(() => held)
+  async inject(cluster) {
+    const ids = [cluster.name('held')]
+    await cluster.patiently(() => cluster.push(ids, 1))
+    const holder = await cluster.patiently(() => cluster.session())
+    const held = hold(cluster, holder, ids).catch(() => {})
+    cluster.later(() => held)
     await sleep(LEASE / 4)
   },
 }
 
-async function hold(field: Field, holder: pg.Client, ids: readonly string[]): Promise<void> {
+async function hold(cluster: Cluster, holder: pg.Client, ids: readonly string[]): Promise<void> {
   try {
     await holder.query('BEGIN')
-    for (const queue of FILLED) await field.pushIn(holder, queue, ids, 2)
-    await sleep(field.scale.hold)
+    for (const queue of FILLED) await cluster.pushIn(holder, queue, ids, 2)
+    await sleep(cluster.scale.hold)
     await holder.query('COMMIT')
   } finally {
     await holder.end()
@@ -106,14 +108,14 @@ const ENOUGH = 0.9
 const fullNotifyQueue: Fault = {
   name: 'notification queue full',
   weight: 3,
-  async inject(field) {
-    if (!field.smallNotifyQueue) return
-    const deaf = await field.session()
+  async inject(cluster) {
+    if (!cluster.smallNotifyQueue) return
+    const deaf = await cluster.session()
     try {
       await deaf.query('LISTEN nothing')
       await deaf.query('BEGIN')
       await deaf.query('SELECT 1')
-      await fill(field)
+      await fill(cluster)
       await sleep(LEASE / 2)
     } finally {
       await deaf.end()
@@ -121,11 +123,11 @@ const fullNotifyQueue: Fault = {
   },
 }
 
-async function fill(field: Field): Promise<void> {
+async function fill(cluster: Cluster): Promise<void> {
   for (let n = 0; ; n += 1) {
-    const [row] = await field.sql<{ usage: number }>('SELECT pg_notification_queue_usage() AS usage')
+    const [row] = await cluster.sql<{ usage: number }>('SELECT pg_notification_queue_usage() AS usage')
     if (row!.usage > ENOUGH) return
-    await field.sql('SELECT pg_notify($1, $2)', ['nothing', `${n} ${BIG}`]).catch(() => {})
+    await cluster.sql('SELECT pg_notify($1, $2)', ['nothing', `${n} ${BIG}`]).catch(() => {})
   }
 }
 

@@ -17,8 +17,8 @@ import { prepareTables, type TableLayout } from './partitions.ts'
 /** How long anything may take that should happen at once. */
 const DEADLINE = 10_000
 
-/** A migrated database of a test file's own, to play rounds in without a worker. */
-export class Stage {
+/** A migrated database of a test file's own, for the store's calls without a worker. */
+export class StoreEnvironment {
   readonly connectionString: string
   readonly lockstep: Lockstep
   readonly database: Database
@@ -40,16 +40,16 @@ export class Stage {
     await this.#drop()
   }
 
-  /** Another application on this stage's pool. */
+  /** Another application on this environment's pool. */
   lockstepAnew(...middleware: ClientMiddleware[]): Lockstep {
     return new Lockstep({ pool: this.database.pool, schema: this.database.schema, middleware })
   }
 
   /** A queue nobody else has, with one shard unless told otherwise. */
-  async queue(options: QueueOptions<unknown> = {}): Promise<Board> {
+  async queue(options: QueueOptions<unknown> = {}): Promise<TestQueue> {
     this.#queues += 1
     const queue = defineQueue(`queue ${this.#queues}`, { shards: 1, ...options })
-    return new Board(this, queue, await ensureQueue(this.database, queue.name, queue.shards))
+    return new TestQueue(this, queue, await ensureQueue(this.database, queue.name, queue.shards))
   }
 
   /** A session of its own; `endSessions` rolls back what it has open. */
@@ -92,12 +92,12 @@ export class Stage {
   }
 }
 
-export async function openStage(schema = 'lockstep', layout?: TableLayout): Promise<Stage> {
+export async function openStore(schema = 'lockstep', layout?: TableLayout): Promise<StoreEnvironment> {
   const { connectionString, drop } = await createDatabase()
   await prepareTables(connectionString, schema, layout)
-  const stage = new Stage(connectionString, schema, drop)
-  await stage.lockstep.migrate()
-  return stage
+  const env = new StoreEnvironment(connectionString, schema, drop)
+  await env.lockstep.migrate()
+  return env
 }
 
 export function poolOn(connectionString: string, options: pg.PoolConfig = {}): pg.Pool {
@@ -120,25 +120,25 @@ export interface JobRow {
   readonly nextPerformIn: number | null
 }
 
-/** One queue of a stage: pushing into it and playing its rounds. */
-export class Board {
-  readonly stage: Stage
+/** One queue: pushing into it, and claiming from it step by step. */
+export class TestQueue {
+  readonly env: StoreEnvironment
   readonly queue: Queue
   readonly queueId: number
 
-  constructor(stage: Stage, queue: Queue, queueId: number) {
-    this.stage = stage
+  constructor(env: StoreEnvironment, queue: Queue, queueId: number) {
+    this.env = env
     this.queue = queue
     this.queueId = queueId
   }
 
   push(...jobs: NewJob[]): Promise<number> {
-    return this.stage.lockstep.enqueue(this.queue, jobs)
+    return this.env.lockstep.enqueue(this.queue, jobs)
   }
 
   /** Through a transaction that the test commits or rolls back. */
   pushIn(tx: pg.Client, ...jobs: NewJob[]): Promise<number> {
-    return this.stage.lockstep.enqueue(this.queue, jobs, { tx })
+    return this.env.lockstep.enqueue(this.queue, jobs, { tx })
   }
 
   /** Through this session, in a transaction of its own. */
@@ -148,8 +148,8 @@ export class Board {
     await session.query('COMMIT')
   }
 
-  async player(lease?: number): Promise<Player> {
-    return new Player(this, await this.stage.process(lease), this.stage.database)
+  async claimer(lease?: number): Promise<Claimer> {
+    return new Claimer(this, await this.env.process(lease), this.env.database)
   }
 
   /** The id's row, which has to be there. */
@@ -160,10 +160,10 @@ export class Board {
   }
 
   async findJob(id: string): Promise<JobRow | undefined> {
-    const [row] = await this.stage.query<JobRow>(
+    const [row] = await this.env.query<JobRow>(
       `SELECT *, extract(epoch FROM perform_in)::float8 * 1000 AS "performIn",
          extract(epoch FROM next_perform_in)::float8 * 1000 AS "nextPerformIn"
-       FROM ${this.stage.database.prefix}.jobs WHERE queue_id = $1 AND id = $2`,
+       FROM ${this.env.database.prefix}.jobs WHERE queue_id = $1 AND id = $2`,
       [this.queueId, id],
     )
     return row
@@ -171,8 +171,8 @@ export class Board {
 
   /** `v1[1]` for each waiting payload of an id, in the order a handler will get them. */
   async set(id: string): Promise<string[]> {
-    const [row] = await this.stage.query<{ payloads: { payload: unknown; score: number }[] | null }>(
-      `SELECT payloads FROM ${this.stage.database.prefix}.waiting WHERE queue = $1 AND id = $2`,
+    const [row] = await this.env.query<{ payloads: { payload: unknown; score: number }[] | null }>(
+      `SELECT payloads FROM ${this.env.database.prefix}.waiting WHERE queue = $1 AND id = $2`,
       [this.queue.name, id],
     )
     return (row?.payloads ?? []).map(({ payload, score }) => `${payload}[${score}]`)
@@ -180,8 +180,8 @@ export class Board {
 
   /** The morgue's payloads of an id, with their errors. */
   dead(id: string): Promise<{ payload: unknown; score: number; error: string | null }[]> {
-    return this.stage.query(
-      `SELECT payload, score, error FROM ${this.stage.database.prefix}.dead
+    return this.env.query(
+      `SELECT payload, score, error FROM ${this.env.database.prefix}.dead
        WHERE queue = $1 AND id = $2 ORDER BY died_at, score`,
       [this.queue.name, id],
     )
@@ -189,8 +189,8 @@ export class Board {
 
   /** Payload rows of an id, or of the whole queue. */
   async countPayloads(id?: string): Promise<number> {
-    const [row] = await this.stage.query<{ count: number }>(
-      `SELECT count(*) FROM ${this.stage.database.prefix}.payloads
+    const [row] = await this.env.query<{ count: number }>(
+      `SELECT count(*) FROM ${this.env.database.prefix}.payloads
        WHERE queue_id = $1 AND ($2::text IS NULL OR job_id = $2)`,
       [this.queueId, id ?? null],
     )
@@ -198,8 +198,8 @@ export class Board {
   }
 
   async countJobs(): Promise<number> {
-    const [row] = await this.stage.query<{ count: number }>(
-      `SELECT count(*) FROM ${this.stage.database.prefix}.jobs WHERE queue_id = $1`,
+    const [row] = await this.env.query<{ count: number }>(
+      `SELECT count(*) FROM ${this.env.database.prefix}.jobs WHERE queue_id = $1`,
       [this.queueId],
     )
     return row!.count
@@ -220,25 +220,25 @@ export function through(session: pg.Client, { schema }: Database): Database {
   return new Database(session as unknown as pg.Pool, schema)
 }
 
-/** A process at a board: claims rounds and ends them. Each step is the store's own call. */
-export class Player {
-  readonly board: Board
+/** A process that serves a queue: it claims rounds and ends them. Each step is the store's own call. */
+export class Claimer {
+  readonly testQueue: TestQueue
   readonly processId: number
   readonly database: Database
 
-  constructor(board: Board, processId: number, database: Database) {
-    this.board = board
+  constructor(testQueue: TestQueue, processId: number, database: Database) {
+    this.testQueue = testQueue
     this.processId = processId
     this.database = database
   }
 
   /** The same process, speaking through this session. */
-  on(session: pg.Client): Player {
-    return new Player(this.board, this.processId, through(session, this.database))
+  on(session: pg.Client): Claimer {
+    return new Claimer(this.testQueue, this.processId, through(session, this.database))
   }
 
   async claim(options: ClaimOptions = {}): Promise<Claim> {
-    const { queueId, queue } = this.board
+    const { queueId, queue } = this.testQueue
     const { shard = 0, lane = 0, batchSize = queue.batchSize, cursor = BEGINNING } = options
     const key = { queueId, shard, lane }
     const { maxPayloads, maxBytes } = queue
@@ -249,7 +249,7 @@ export class Player {
 
   /** What a worker does before a round begins whose payloads did not come with its claim; undefined: the claim is lost. */
   async load(round: Round): Promise<Round | undefined> {
-    const { queueId, queue } = this.board
+    const { queueId, queue } = this.testQueue
     return round.toLoad ? loadPayloads(this.database, this.processId, queueId, round, queue) : round
   }
 
@@ -288,7 +288,7 @@ export class Player {
   }
 
   #holder() {
-    return { processId: this.processId, queueId: this.board.queueId }
+    return { processId: this.processId, queueId: this.testQueue.queueId }
   }
 }
 
@@ -311,9 +311,9 @@ export async function pidOf(session: pg.Client): Promise<number> {
 }
 
 /** Resolves once the session's statement waits for a lock somebody else holds. */
-export async function untilBlocked(stage: Stage, pid: number): Promise<void> {
+export async function untilBlocked(env: StoreEnvironment, pid: number): Promise<void> {
   await until(async () => {
-    const [row] = await stage.query<{ waits: boolean }>(
+    const [row] = await env.query<{ waits: boolean }>(
       `SELECT state = 'active' AND cardinality(pg_blocking_pids(pid)) > 0 AS waits
        FROM pg_stat_activity WHERE pid = $1`,
       [pid],

@@ -12,7 +12,7 @@ const ALIVE = 'mutants/alive'
 const TIMEOUT = 300_000
 const CONTROL_TIMEOUT = 1_800_000
 
-export interface LaboratoryOptions {
+export interface MutantRunnerOptions {
   /** The project. */
   readonly root: string
   /** A server on which tests may create databases. */
@@ -30,11 +30,11 @@ export interface Examination {
 }
 
 /** Runs tests on mutants in a copy of the project. */
-export class Laboratory {
-  readonly #options: LaboratoryOptions
+export class MutantRunner {
+  readonly #options: MutantRunnerOptions
   readonly #copy: Copy
 
-  constructor(options: LaboratoryOptions) {
+  constructor(options: MutantRunnerOptions) {
     this.#options = options
     this.#copy = new Copy(options.root)
   }

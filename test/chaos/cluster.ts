@@ -10,7 +10,7 @@ import { Crew } from './crew.ts'
 import { prepareGround } from './ground.ts'
 import { writeState } from './log.ts'
 import type { ProducerOptions } from './producer.ts'
-import { FILLED, fieldQueues, SHARDS } from './queues.ts'
+import { clusterQueues, FILLED, SHARDS } from './queues.ts'
 import { readTruth, type Truth } from './truth.ts'
 import type { WorkerOptions } from './worker.ts'
 
@@ -21,7 +21,7 @@ const PRODUCER = new URL('./producer.ts', import.meta.url)
 const PROBES = 4 * SHARDS
 const POLL = 20
 const DEADLINE = 120_000
-/** Of the field's own sessions: what they are told of is to be there after a crash, whatever the default is. */
+/** Of the cluster's own sessions: what they are told of is to be there after a crash, whatever the default is. */
 const DURABLE = '-c synchronous_commit=on'
 
 /** How much of it: a test of one fault wants to be quick. */
@@ -36,7 +36,7 @@ export interface Scale {
 export const SMALL: Scale = { crowd: 6, crowdAtOnce: 3, hold: 3_000 }
 export const LARGE: Scale = { crowd: 50, crowdAtOnce: 10, hold: 30_000 }
 
-export interface FieldOptions {
+export interface ClusterOptions {
   readonly scale: Scale
   readonly workers: number
   readonly producers: number
@@ -44,17 +44,17 @@ export interface FieldOptions {
   readonly ids?: number
   /** ms between transactions of a producer. */
   readonly pause?: number
-  /** Of the workers, where they are to be other than a field's. */
+  /** Of the workers, where they are to be other than a cluster's. */
   readonly timing?: Partial<Pick<WorkerOptions, 'lease' | 'rebalanceInterval' | 'poll'>>
 }
 
 /** Where faults happen: a server of its own, hosts with networks, and what everybody did, written down. */
-export class Field {
+export class Cluster {
   readonly server: EmbeddedServer
   /** Around all networks. */
   readonly pool: pg.Pool
   readonly lockstep: Lockstep
-  readonly queues = fieldQueues()
+  readonly queues = clusterQueues()
   readonly workers: Crew<WorkerOptions>
   readonly producers: Crew<ProducerOptions>
   /** When processes were stopped and went on, in ns. */
@@ -67,12 +67,12 @@ export class Field {
   /** Every worker and every producer process there ever was. */
   readonly allWorkers: Child<WorkerOptions>[] = []
   readonly allProducers: Child<ProducerOptions>[] = []
-  readonly #directory = mkdtempSync(join(tmpdir(), 'lockstep-field-'))
+  readonly #directory = mkdtempSync(join(tmpdir(), 'lockstep-cluster-'))
   readonly #afterwards: (() => unknown)[] = []
   #names = 0
   #restarting: Promise<void> = Promise.resolve()
 
-  private constructor(server: EmbeddedServer, options: FieldOptions) {
+  private constructor(server: EmbeddedServer, options: ClusterOptions) {
     this.server = server
     this.scale = options.scale
     this.pool = new pg.Pool({ connectionString: server.connectionString, options: DURABLE, max: 10 })
@@ -86,15 +86,15 @@ export class Field {
     )
   }
 
-  static async open(options: FieldOptions): Promise<Field> {
+  static async open(options: ClusterOptions): Promise<Cluster> {
     const server = await startEmbeddedPostgres({ settings: { fsync: 'off', max_connections: '800' } })
-    const field = new Field(server, options)
-    await prepareGround(field)
+    const cluster = new Cluster(server, options)
+    await prepareGround(cluster)
     await Promise.all([
-      ...Array.from({ length: options.workers }, () => field.workers.join()),
-      ...Array.from({ length: options.producers }, () => field.producers.join()),
+      ...Array.from({ length: options.workers }, () => cluster.workers.join()),
+      ...Array.from({ length: options.producers }, () => cluster.producers.join()),
     ])
-    return field
+    return cluster
   }
 
   get log(): string {
@@ -109,7 +109,7 @@ export class Field {
     return (await this.pool.query(text, values)).rows
   }
 
-  /** A worker process of the field, on whatever network; `module`: that of another release. */
+  /** A worker process of the cluster, on whatever network; `module`: that of another release. */
   createWorker(
     connectionString: string,
     options: Partial<WorkerOptions> = {},
@@ -165,7 +165,7 @@ export class Field {
     return restarted
   }
 
-  /** For as long as the field is there, a server that comes again included. */
+  /** For as long as the cluster is there, a server that comes again included. */
   holdSnapshot(): void {
     let holding = true
     const hold = async () => {
@@ -187,7 +187,7 @@ export class Field {
     })
   }
 
-  /** Runs before the field is left, the last first. */
+  /** Runs before the cluster is left, the last first. */
   later(work: () => unknown): void {
     this.#afterwards.push(work)
   }
@@ -294,7 +294,7 @@ export class Field {
     )
   }
 
-  #createProducer(connectionString: string, place: number, { ids, pause }: FieldOptions) {
+  #createProducer(connectionString: string, place: number, { ids, pause }: ClusterOptions) {
     const rest = { ...(ids && { ids }), ...(pause && { pause }) }
     return this.createProducer({ name: `p${place}`, connectionString, ...rest })
   }

@@ -18,7 +18,7 @@ const ROLES_OF: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** A migrated schema with its roles, and people who log in with theirs. */
-export class Office {
+export class RoleEnvironment {
   logins!: Logins
   /** What the owner ran. */
   sql!: string
@@ -65,11 +65,11 @@ export class Office {
   }
 }
 
-/** Opens an office for the tests of the calling file. */
-export function useOffice(): Office {
-  const office = new Office()
-  beforeAll(() => office.open())
-  afterEach(() => office.tidy())
-  afterAll(() => office.logins.close())
-  return office
+/** Opens an environment for the tests of the calling file. */
+export function useRoles(): RoleEnvironment {
+  const env = new RoleEnvironment()
+  beforeAll(() => env.open())
+  afterEach(() => env.tidy())
+  afterAll(() => env.logins.close())
+  return env
 }

@@ -25,7 +25,7 @@ const DEADLINE = 15_000
 const MOST_WARNINGS = 40
 
 /** A database with the schema on it, for the tests of one file; each test has queues and workers of its own. */
-export class Workshop {
+export class WorkerEnvironment {
   readonly warnings: { fields: object; message: string }[] = []
   readonly logger: Logger = {
     debug() {},
@@ -183,13 +183,13 @@ export interface JobRow {
   perform_ms: number
 }
 
-/** Opens a workshop for the tests of the calling file. */
-export function useWorkshop(): Workshop {
-  const workshop = new Workshop()
-  beforeAll(async () => workshop.open(await createDatabase()))
-  afterEach((context) => workshop.clear(context))
-  afterAll(() => workshop.close())
-  return workshop
+/** Opens an environment for the tests of the calling file. */
+export function useWorkers(): WorkerEnvironment {
+  const env = new WorkerEnvironment()
+  beforeAll(async () => env.open(await createDatabase()))
+  afterEach((context) => env.clear(context))
+  afterAll(() => env.close())
+  return env
 }
 
 /** The next event that fits; ask before it can happen. */
