@@ -51,11 +51,11 @@ export interface Spans {
     begun: { readonly processId: number },
     ended: { readonly shards: number; readonly changed: boolean },
   ]
-  /** A worker does a kind of maintenance for all. `done`: as in the log; undefined where there was nothing to do. */
+  /** A worker does a kind of maintenance. `done`: as in the log; undefined where others were at it, or nothing was to do. */
   maintain: [begun: { readonly name: string }, ended: { readonly done: object | undefined }]
 }
 
-/** What has happened, and is told once it is stored. */
+/** What has happened. Outcomes of rounds are told once they are stored. */
 export interface Moments {
   /** A worker's lease was renewed. `duration`: ms that it took. */
   renew: { readonly processId: number; readonly duration: number }

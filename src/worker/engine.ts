@@ -20,6 +20,7 @@ import { Released } from './performing/perform.ts'
 import { Slot } from './performing/slot.ts'
 import { Pools } from './pools.ts'
 import { leaseOptions, prepareDatabase } from './preparation.ts'
+import { Pauses } from './schedule/admission.ts'
 import { ServerClock } from './schedule/server-clock.ts'
 import { Timetable } from './schedule/timetable.ts'
 import { Batcher } from './settling/batcher.ts'
@@ -55,7 +56,8 @@ export class Engine {
   readonly #options: EngineOptions
   readonly #instruments: Instruments
   readonly #clock = new ServerClock()
-  readonly #timetable = new Timetable(this.#clock)
+  readonly #pauses = new Pauses()
+  readonly #timetable = new Timetable(this.#clock, this.#pauses)
   readonly #pools: Pools
   readonly #locks: ShardLocks
   readonly #listener: Listener
@@ -84,9 +86,9 @@ export class Engine {
     this.#locks = new ShardLocks(directConfig, schema, logger, (session) => this.#locksLost(session))
     this.#listener = new Listener(directConfig, schema, logger, (message) => this.#hear(message))
     this.#tally = new Tally(this.#pools.own)
-    const observer = new Observer(this.#instruments, this.#tally, this.membership)
+    const observer = new Observer({ ...this.#common, tally: this.#tally, membership: this.membership })
     this.#batcher = new Batcher(this.#pools.own)
-    this.#completer = new Completer(this.#pools.own, this.#batcher, this.#timetable, logger, observer)
+    this.#completer = new Completer(this.#pools.own, this.#batcher, logger, observer)
   }
 
   /** Where it fails, `stop` ends what has started. */
@@ -125,7 +127,7 @@ export class Engine {
     await Promise.all(this.#slots.map((slot) => slot.stop()))
   }
 
-  /** The other way round: as long as something may still be stored, the claims stay ours. */
+  /** What runs has ended. The process goes last but for its connections: as long as something may be stored, claims stay ours. */
   async stop(): Promise<void> {
     const { executor, assigner, maintainer, poller } = this.#running
     const { logger } = this.#options.home
@@ -139,7 +141,7 @@ export class Engine {
   }
 
   async #reregister(): Promise<void> {
-    await this.membership.renew()
+    await this.membership.reregister()
     this.#running.assigner?.rebalanceSoon()
     this.#timetable.wakeAll()
   }
@@ -245,6 +247,7 @@ export class Engine {
       nextSight: () => maintainer.nextSight,
       onCompared: (seen, askedAt, answeredAt) => {
         this.#clock.set(seen.now, askedAt, answeredAt)
+        if (this.#pauses.see(seen.queues)) this.#timetable.admissionChanged()
         maintainer.see(seen, answeredAt)
       },
       onOutlived: () => void this.#reregister(),

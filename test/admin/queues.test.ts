@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { OptionError, type Progress } from '../../src/index.ts'
+import { type Instrumentation, Lockstep, OptionError, type Progress } from '../../src/index.ts'
 import { countStrays } from '../../src/store/queue.ts'
 import { openStore, type StoreEnvironment, type TestQueue, until } from '../support/store-environment.ts'
-import { next, useWorkers } from '../support/worker-environment.ts'
+import { Gate, next, useWorkers } from '../support/worker-environment.ts'
 
 const FUTURE = Date.parse('2040-01-01T00:00:00Z')
 
@@ -57,6 +57,51 @@ describe('R11 pause and resume', () => {
     await started
     await until(() => expect(done.toSorted()).toEqual(['meanwhile', 'too']))
   })
+})
+
+test('P7: what waits in a paused queue is not asked for', async () => {
+  const claims: string[] = []
+  let isPaused = false
+  let isKnown = false
+  const instrument: Instrumentation = {
+    claim: ({ queue }) => void claims.push(queue),
+    rebalance: () => {
+      const begunPaused = isPaused
+      return () => {
+        isKnown ||= begunPaused
+      }
+    },
+  }
+  const { connectionString, logger } = env
+  const lockstep = new Lockstep({ connectionString, logger, instrumentation: [instrument] })
+  env.later(() => lockstep.close())
+  const gate = new Gate()
+  const queue = env.queue({ perform: () => gate.opened })
+  const other = env.queue({ perform() {} })
+  const worker = env.create({ queues: [queue, other], rebalanceInterval: 50, slots: 1 }, lockstep)
+  await worker.start()
+  const started = next(worker, 'started')
+  await lockstep.enqueue(
+    queue,
+    Array.from({ length: 64 }, (_, n) => ({ id: `id ${n}` })),
+  )
+  await started
+  // The one slot is at work, and all shards have something due.
+  await lockstep.pause(queue)
+  isPaused = true
+  await until(() => expect(isKnown).toBe(true))
+  claims.length = 0
+  gate.open()
+  for (const id of ['a', 'b', 'c']) {
+    const completed = next(worker, 'completed', ({ ids }) => ids.includes(id))
+    await lockstep.enqueue(other, { id })
+    await completed
+  }
+  expect(claims).toContain(other.name)
+  expect(claims).not.toContain(queue.name)
+
+  await lockstep.resume(queue)
+  await until(async () => expect(await env.jobs(queue)).toBe(0))
 })
 
 /** The shards in use. */

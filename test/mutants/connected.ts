@@ -209,6 +209,15 @@ export const CONNECTED: readonly Mutant[] = [
     tests: ['worker/zombies'],
   },
   {
+    name: 'a paused queue that slots ask for',
+    promise: 'P7',
+    breaks: 'Each free slot asks for jobs that it can’t get, once for each of its lanes.',
+    edits: [
+      source('worker/schedule/admission', 'this.#queueIds.has(queueId) ? Number', 'queueId < 0 ? Number'),
+    ],
+    tests: ['admin/queues'],
+  },
+  {
     name: 'maintenance that all processes do at once',
     promise: 'P7',
     breaks: 'Each of a crowd of processes does what one of them does already.',

@@ -62,7 +62,9 @@ export const SETTLED: readonly Mutant[] = [
     name: 'no word to whom has the shard by now',
     promise: 'P8',
     breaks: 'What fails after its shard has gone to another process waits for the next full look there.',
-    edits: [source('worker/settling/completer', '    if (others.length > 0) void this.#tell(others)\n', '')],
+    edits: [
+      source('worker/settling/observer', 'if (others.length === 0) return', 'if (others.length >= 0) return'),
+    ],
     tests: ['worker/completer'],
   },
 ]

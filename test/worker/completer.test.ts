@@ -1,13 +1,18 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { Instruments } from '../../src/instruments.ts'
 import { silentLogger } from '../../src/logger.ts'
 import type { Round } from '../../src/store/claim.ts'
+import type { Head } from '../../src/store/head.ts'
+import type { Membership } from '../../src/worker/membership/membership.ts'
 import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
 import { ServerClock } from '../../src/worker/schedule/server-clock.ts'
 import { Shard } from '../../src/worker/schedule/shard.ts'
 import { Timetable } from '../../src/worker/schedule/timetable.ts'
 import { Batcher } from '../../src/worker/settling/batcher.ts'
 import { type Claimant, Completer } from '../../src/worker/settling/completer.ts'
+import { Observer } from '../../src/worker/settling/observer.ts'
 import type { Outcome } from '../../src/worker/settling/outcome.ts'
+import { Tally } from '../../src/worker/settling/tally.ts'
 import {
   type Claimer,
   openStore,
@@ -37,16 +42,26 @@ const failure = (round: Round, retryIn: number | null = 3600) => ({
 function settling(holds = true) {
   const events: string[] = []
   const ids = (rounds: readonly Round[]) => rounds.map(({ id }) => id)
+  const { database } = env
+  const timetable = new Timetable(new ServerClock())
+  const logger = silentLogger
+  const parts = {
+    database,
+    logger,
+    timetable,
+    instruments: new Instruments([], logger),
+    tally: new Tally(database),
+  }
+  const real = new Observer({ ...parts, membership: {} as Membership })
   const observer = {
     holds: () => holds,
     completed: (_: Claimant, rounds: readonly Round[]) => void events.push(`completed ${ids(rounds)}`),
     failed: (_: Claimant, { round }: { round: Round }) => void events.push(`failed ${round.id}`),
     refused: (_: Claimant, { id }: Round) => void events.push(`refused ${id}`),
     ended: (_: Claimant, rounds: readonly Round[]) => void events.push(`ended ${ids(rounds)}`),
+    waitAgain: (heads: readonly Head[]) => real.waitAgain(heads),
   }
-  const { database } = env
-  const timetable = new Timetable(new ServerClock())
-  const completer = new Completer(database, new Batcher(database), timetable, silentLogger, observer)
+  const completer = new Completer(database, new Batcher(database), logger, observer)
   return { completer, timetable, events }
 }
 

@@ -2,8 +2,8 @@ import type { Database } from '../../postgres/database.ts'
 import type { Comparison } from '../../store/comparison.ts'
 
 /**
- * Periodic work that one live process at a time does for all. Every worker has all of it: who dies leaves it to the others, and
- * a lock keeps two of them from doing the same at once.
+ * Periodic work that processes do for each other. Every worker has all of it, so that those who die leave it to the others. A
+ * lock keeps two of them from doing the same at once; one after the other they may, so what is done already must be left alone.
  */
 export interface Maintenance {
   /** Names it in the log, and its lock. */

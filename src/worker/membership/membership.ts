@@ -32,7 +32,7 @@ export class Membership {
   readonly #onFailure: (error: unknown) => void
   readonly #rounds = new Map<number, number>()
   readonly #stopped = new Bell()
-  #renewing: Promise<void> | undefined
+  #registering: Promise<void> | undefined
   #stopping = false
 
   constructor(options: Omit<LeaseOptions, 'onUnrenewed'>, handlers: Handlers, logger: Logger) {
@@ -49,7 +49,7 @@ export class Membership {
 
   /** Whether work may be taken under it. */
   get valid(): boolean {
-    return this.#renewing === undefined && this.#lease.valid
+    return this.#registering === undefined && this.#lease.valid
   }
 
   /** Whether its lease runs. */
@@ -92,11 +92,11 @@ export class Membership {
   }
 
   /** Registers anew; resolves when it has. */
-  renew(): Promise<void> {
-    this.#renewing ??= this.#renew().finally(() => {
-      this.#renewing = undefined
+  reregister(): Promise<void> {
+    this.#registering ??= this.#reregister().finally(() => {
+      this.#registering = undefined
     })
-    return this.#renewing
+    return this.#registering
   }
 
   /** The worker stops: it needs no other membership, and does not wait for a database that is away. */
@@ -108,12 +108,12 @@ export class Membership {
   /** Removes the process: what it still has claimed is free. */
   async stop(): Promise<void> {
     this.settleDown()
-    await this.#renewing
+    await this.#registering
     if (this.processId > 0) this.#lease.retire(this.processId)
     await this.#lease.stop()
   }
 
-  async #renew(): Promise<void> {
+  async #reregister(): Promise<void> {
     const former = this.processId
     while (!this.#stopping) {
       if (!this.#lease.valid) await Promise.race([this.#handlers.none(), this.#stopped.wait()])

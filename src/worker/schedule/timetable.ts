@@ -1,5 +1,6 @@
 import type { LaneKey } from '../../store/claim.ts'
 import { type Bell, LONGEST_WAIT } from '../lifecycle/bell.ts'
+import { type Admission, OPEN } from './admission.ts'
 import { Appointments } from './appointments.ts'
 import type { DueLane, Instant, Lane } from './lane.ts'
 import type { ServedQueue } from './served-queue.ts'
@@ -18,6 +19,7 @@ const MOST_LANES = 16
  */
 export class Timetable {
   readonly #clock: ServerClock
+  readonly #admission: Admission
   readonly #shards = new Map<string, Shard>()
   readonly #due: DueLane[] = []
   readonly #instant: Instant = { now: 0 }
@@ -28,8 +30,9 @@ export class Timetable {
   #timer: NodeJS.Timeout | undefined
   #timerAt = Number.POSITIVE_INFINITY
 
-  constructor(clock: ServerClock) {
+  constructor(clock: ServerClock, admission = OPEN) {
     this.#clock = clock
+    this.#admission = admission
   }
 
   get shards(): Iterable<Shard> {
@@ -122,12 +125,17 @@ export class Timetable {
   /** Something changed about a lane: it goes where it belongs now, and where that is among what is due, a slot wakes. */
   file(lane: Lane): void {
     if (!lane.shard.isHeld) return
-    const { head } = lane
+    const head = Math.max(lane.head, this.#admission.notBefore(lane.key))
     if (head <= this.#clock.now()) this.#list(lane)
     else {
       this.#strike(lane)
       if (head < Number.POSITIVE_INFINITY) this.#expect(lane, head)
     }
+  }
+
+  /** Admission says something else of lanes than before. */
+  admissionChanged(): void {
+    for (const { lanes } of this.#shards.values()) for (const lane of lanes.values()) this.file(lane)
   }
 
   /** What a slot may pick now. */

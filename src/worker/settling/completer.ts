@@ -5,12 +5,10 @@ import type { Round } from '../../store/claim.ts'
 import type { Head } from '../../store/head.ts'
 import { patiently } from '../../store/patience.ts'
 import type { Leftover } from '../../store/settle.ts'
-import { tellHeads } from '../../store/wake.ts'
 import { Bell } from '../lifecycle/bell.ts'
 import { Loop, type Service } from '../lifecycle/service.ts'
 import type { Retention } from '../membership/membership.ts'
 import type { ServedQueue } from '../schedule/served-queue.ts'
-import type { Timetable } from '../schedule/timetable.ts'
 import type { Batcher } from './batcher.ts'
 import { Kept } from './kept.ts'
 import type { FailedRound, Outcome } from './outcome.ts'
@@ -33,6 +31,8 @@ export interface CompletionObserver {
   refused(claimant: Claimant, round: Round): void
   /** Nothing of the round is left to be stored. */
   ended(claimant: Claimant, rounds: readonly Round[]): void
+  /** Jobs that have ended a round wait again. Resolves when whoever has their lanes was told. */
+  waitAgain(heads: readonly Head[]): Promise<void>
 }
 
 const NONE: readonly FailedRound[] = []
@@ -61,7 +61,6 @@ export class Completer implements Service {
   lockTimeout = FIRST_WAIT
   readonly #database: Database
   readonly #batcher: Batcher
-  readonly #timetable: Timetable
   readonly #logger: Logger
   readonly #observer: CompletionObserver
   readonly #stored = new Bell()
@@ -79,16 +78,9 @@ export class Completer implements Service {
   /** Pieces that the last retry has tried. */
   #retried = 0
 
-  constructor(
-    database: Database,
-    batcher: Batcher,
-    timetable: Timetable,
-    logger: Logger,
-    observer: CompletionObserver,
-  ) {
+  constructor(database: Database, batcher: Batcher, logger: Logger, observer: CompletionObserver) {
     this.#database = database
     this.#batcher = batcher
-    this.#timetable = timetable
     this.#logger = logger
     this.#observer = observer
     batcher.listener = {
@@ -224,25 +216,13 @@ export class Completer implements Service {
     this.#observer.ended(claimant, rounds)
   }
 
-  /** A job that waits again may be due before the cursor. Or its shard is somebody else's by now, who is told. */
   #notice(leftovers: readonly Leftover[]): void {
-    const others: Head[] = []
-    for (const { outcome, queueId, shard, lane, performIn } of leftovers) {
-      if (outcome !== 'again') continue
-      const key = { queueId, shard: shard!, lane: lane! }
-      if (this.#timetable.get(queueId, shard!)) this.#timetable.notice(key, performIn!)
-      else others.push({ ...key, performIn: performIn! })
-    }
-    if (others.length > 0) void this.#tell(others)
-  }
-
-  /** Whoever does not hear of it finds it at the next full look. */
-  async #tell(heads: readonly Head[]): Promise<void> {
-    this.#open += 1
-    await tellHeads(this.#database, heads).catch((error: Error) =>
-      this.#logger.debug({ error: error.message }, 'telling other workers of jobs that wait again failed'),
+    const heads = leftovers.flatMap(({ outcome, queueId, shard, lane, performIn }) =>
+      outcome === 'again' ? { queueId, shard: shard!, lane: lane!, performIn: performIn! } : [],
     )
-    this.#closed(1)
+    if (heads.length === 0) return
+    this.#open += 1
+    void this.#observer.waitAgain(heads).then(() => this.#closed(1))
   }
 
   #announce(claimant: Claimant, completed: readonly Round[], failed: readonly FailedRound[]): void {

@@ -1,47 +1,71 @@
 import type { Instruments } from '../../instruments.ts'
+import type { Logger } from '../../logger.ts'
+import type { Database } from '../../postgres/database.ts'
 import type { Round } from '../../store/claim.ts'
+import type { Head } from '../../store/head.ts'
+import { tellHeads } from '../../store/wake.ts'
 import type { Membership } from '../membership/membership.ts'
+import type { Timetable } from '../schedule/timetable.ts'
 import type { Claimant, CompletionObserver } from './completer.ts'
 import { observed, observedRound } from './observed.ts'
 import type { FailedRound } from './outcome.ts'
 import type { Tally } from './tally.ts'
 
+export interface ObserverOptions {
+  readonly database: Database
+  readonly logger: Logger
+  readonly timetable: Timetable
+  readonly instruments: Instruments
+  readonly tally: Tally
+  readonly membership: Membership
+}
+
 /** Counts what was stored, and tells of it. */
 export class Observer implements CompletionObserver {
-  readonly #instruments: Instruments
-  readonly #tally: Tally
-  readonly #membership: Membership
+  readonly #options: ObserverOptions
 
-  constructor(instruments: Instruments, tally: Tally, membership: Membership) {
-    this.#instruments = instruments
-    this.#tally = tally
-    this.#membership = membership
+  constructor(options: ObserverOptions) {
+    this.#options = options
   }
 
   holds(processId: number): boolean {
-    return this.#membership.holds(processId)
+    return this.#options.membership.holds(processId)
   }
 
   completed(claimant: Claimant, rounds: readonly Round[]): void {
     const { served, startedAt } = claimant
-    this.#tally.add(served.queueId, rounds.length, 0)
-    if (!this.#instruments.hears('complete')) return
+    this.#options.tally.add(served.queueId, rounds.length, 0)
+    if (!this.#options.instruments.hears('complete')) return
     const duration = performance.now() - startedAt
-    this.#instruments.tell('complete', { ...observed(claimant, rounds), duration })
+    this.#options.instruments.tell('complete', { ...observed(claimant, rounds), duration })
   }
 
   failed({ served }: Claimant, { round, thrown, retryIn }: FailedRound): void {
-    this.#tally.add(served.queueId, 0, 1)
+    this.#options.tally.add(served.queueId, 0, 1)
     const failure = { queue: served.queue.name, round: observedRound(round), error: thrown }
-    this.#instruments.tell('fail', { ...failure, retryIn })
-    if (retryIn === null) this.#instruments.tell('die', { ...failure, payload: round.payloads[0] })
+    this.#options.instruments.tell('fail', { ...failure, retryIn })
+    if (retryIn === null) this.#options.instruments.tell('die', { ...failure, payload: round.payloads[0] })
   }
 
   refused({ served }: Claimant, round: Round): void {
-    this.#instruments.tell('refuse', { queue: served.queue.name, round: observedRound(round) })
+    this.#options.instruments.tell('refuse', { queue: served.queue.name, round: observedRound(round) })
   }
 
   ended(claimant: Claimant, rounds: readonly Round[]): void {
     claimant.release(rounds.length)
+  }
+
+  /** They may be due before the cursor. Or their shard is somebody else's by now; who hears of nothing finds them at a full look. */
+  async waitAgain(heads: readonly Head[]): Promise<void> {
+    const { database, logger, timetable } = this.#options
+    const others: Head[] = []
+    for (const head of heads) {
+      if (timetable.get(head.queueId, head.shard)) timetable.notice(head, head.performIn)
+      else others.push(head)
+    }
+    if (others.length === 0) return
+    await tellHeads(database, others).catch((error: Error) =>
+      logger.debug({ error: error.message }, 'telling other workers of jobs that wait again failed'),
+    )
   }
 }
