@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import type { TestProject } from 'vitest/node'
 import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 
@@ -8,31 +9,66 @@ declare module 'vitest' {
   }
 }
 
+const DEFAULT_IMAGE = 'postgres:18-alpine'
+
 interface TestServer {
-  connectionString: string
+  /** For people. */
+  readonly name: string
+  readonly connectionString: string
   stop?(): Promise<unknown>
 }
 
 /** One Postgres for the whole run: the one that DATABASE_URL names, else an embedded one or a container. */
 export default async function provideServer(project: TestProject): Promise<TestServer['stop']> {
-  const server = await findServer()
+  const server = await findServer(process.env)
+  console.log(`testing on ${server.name}`)
   project.provide('serverUrl', server.connectionString)
   return server.stop
 }
 
-async function findServer(): Promise<TestServer> {
-  const { DATABASE_URL, LOCKSTEP_TEST_DATABASE } = process.env
-  if (DATABASE_URL) return { connectionString: DATABASE_URL }
-  if (LOCKSTEP_TEST_DATABASE === 'container') return startContainer()
+/** @throws for a value of LOCKSTEP_TEST_DATABASE that means nothing, and for an image that can't be started */
+export async function findServer(env: NodeJS.ProcessEnv): Promise<TestServer> {
+  const { DATABASE_URL, LOCKSTEP_TEST_DATABASE = 'embedded', LOCKSTEP_TEST_IMAGE = DEFAULT_IMAGE } = env
+  if (!['embedded', 'container'].includes(LOCKSTEP_TEST_DATABASE))
+    throw new Error(`LOCKSTEP_TEST_DATABASE must be embedded or container, not "${LOCKSTEP_TEST_DATABASE}"`)
+  if (DATABASE_URL) return { name: nameOf(DATABASE_URL), connectionString: DATABASE_URL }
+  if (LOCKSTEP_TEST_DATABASE === 'container') return startContainer(LOCKSTEP_TEST_IMAGE)
   // Only a crash of the machine itself would show the difference.
-  return startEmbeddedPostgres({ settings: { fsync: 'off', full_page_writes: 'off' } })
+  const { connectionString, stop } = await startEmbeddedPostgres({
+    settings: { fsync: 'off', full_page_writes: 'off' },
+  })
+  return { name: 'an embedded Postgres', connectionString, stop }
 }
 
-async function startContainer(): Promise<TestServer> {
+/** Without its password. */
+function nameOf(connectionString: string): string {
+  const { host, pathname } = new URL(connectionString)
+  return `${host}${pathname}, the server of DATABASE_URL`
+}
+
+async function startContainer(image: string): Promise<TestServer> {
   const { PostgreSqlContainer } = await import('@testcontainers/postgresql')
-  const image = process.env.LOCKSTEP_TEST_IMAGE ?? 'postgres:18-alpine'
   const container = await new PostgreSqlContainer(image)
     .withCommand(['postgres', '-c', 'fsync=off', '-c', 'max_connections=200'])
     .start()
-  return { connectionString: container.getConnectionUri(), stop: () => container.stop() }
+    .catch((error: Error) => {
+      throw new Error(
+        `the container image ${image} could not be started; LOCKSTEP_TEST_IMAGE names another: ${error.message}`,
+        { cause: error },
+      )
+    })
+  const remove = removeAtExit(container.getId())
+  const stop = async () => {
+    process.off('exit', remove)
+    await container.stop()
+  }
+  return { name: `a container of ${image}`, connectionString: container.getConnectionUri(), stop }
+}
+
+/** For a run that is interrupted: testcontainers' own reaper may be switched off. */
+function removeAtExit(id: string): () => void {
+  const remove = () => void spawnSync('docker', ['rm', '--force', '--volumes', id], { stdio: 'ignore' })
+  process.on('exit', remove)
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+  return remove
 }
