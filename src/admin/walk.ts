@@ -1,6 +1,6 @@
 import { rejectUnknownOptions, wholeNumber } from '../options.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
-import { hasCode } from '../postgres/failure.ts'
+import { patiently } from '../store/patience.ts'
 import type { Progress } from './progression.ts'
 
 export interface ProgressionOptions {
@@ -19,7 +19,6 @@ const DEFAULT_CHUNK = 500
 const MAX_CHUNK = 10_000
 /** ms; below the server's deadlock_timeout (1 s), so that it is we who give way and never the application. */
 const LOCK_TIMEOUT = 300
-const LOCK_NOT_AVAILABLE = '55P03'
 
 /** @throws OptionError */
 export function chunkSettings(options: ProgressionOptions, what: string): ChunkSettings {
@@ -60,7 +59,8 @@ export async function* walk<Place, Last>(
   let [done, limit, after]: [number, number, Place | undefined] = [0, chunk, undefined]
   for (;;) {
     signal?.throwIfAborted()
-    const step = await tryStep(database, limit > 1, (tx) => rows.step(tx, after, last, limit))
+    const timeout = limit > 1 ? LOCK_TIMEOUT : 0
+    const step = await patiently(database, timeout, (tx) => rows.step(tx, after, last, limit))
     if (step) {
       done += step.done
       yield { done, total: Math.max(done, total) }
@@ -68,20 +68,5 @@ export async function* walk<Place, Last>(
       after = step.seen.at(-1)
     }
     limit = step ? Math.min(limit * 2, chunk) : 1
-  }
-}
-
-/** Undefined where it gave way. */
-async function tryStep<T>(
-  database: Database,
-  givesWay: boolean,
-  step: (tx: Queryable) => Promise<T>,
-): Promise<T | undefined> {
-  try {
-    const begin = `SET LOCAL lock_timeout = ${givesWay ? LOCK_TIMEOUT : 0}`
-    return await database.transaction(step, { begin })
-  } catch (error) {
-    if (givesWay && hasCode(error, LOCK_NOT_AVAILABLE)) return undefined
-    throw error
   }
 }

@@ -24,8 +24,8 @@ export interface Passed extends RoundLimits {
 }
 
 /**
- * Does one thing to one job in a transaction that waits for its row, at most `timeout` ms for each lock in its way, where
- * all others skip it. Resolves to undefined where that was in vain: nothing was done.
+ * Does something in a transaction that waits for rows which others hold: at most `timeout` ms for each lock in its way, with 0
+ * as long as it takes. Resolves to undefined where that was in vain, or ended a deadlock: then nothing was done.
  */
 export async function patiently<T>(
   database: Database,
