@@ -5,7 +5,7 @@ import { checkSchemaName, DEFAULT_SCHEMA } from '../postgres/schema-name.ts'
 import { keepSecret, UsageError } from './failure.ts'
 import { stderrLogger } from './output.ts'
 
-/** The options that every command has which reaches a database. */
+/** The options of every command that connects to a database. */
 export interface ConnectionOptions {
   readonly databaseUrl?: string
   readonly directUrl?: string
@@ -15,16 +15,20 @@ export interface ConnectionOptions {
 
 export function withConnection(command: Command): Command {
   return command
-    .addOption(new Option('--database-url <url>', 'where the database is').env('DATABASE_URL'))
+    .addOption(new Option('--database-url <url>', 'database to connect to').env('DATABASE_URL'))
     .addOption(
-      new Option('--direct-url <url>', 'the same around any pooler, for workers').env('DATABASE_DIRECT_URL'),
+      new Option('--direct-url <url>', 'the same database, bypassing any pooler; for workers').env(
+        'DATABASE_DIRECT_URL',
+      ),
     )
     .addOption(schemaOption())
-    .option('--json', 'write JSON, for scripts')
+    .option('--json', 'print JSON, for scripts')
 }
 
 export function schemaOption(): Option {
-  return new Option('--schema <name>', 'schema of the tables').env('LOCKSTEP_SCHEMA').default(DEFAULT_SCHEMA)
+  return new Option('--schema <name>', 'schema that holds the tables')
+    .env('LOCKSTEP_SCHEMA')
+    .default(DEFAULT_SCHEMA)
 }
 
 /** What a command works with. */
@@ -33,16 +37,16 @@ export interface Connection {
   readonly database: Database
 }
 
-/** Few connections at a time: a command does one thing. */
+/** A command does one thing, so it needs few connections. */
 const POOL_SIZE = 4
 
-/** Runs `work` with a connection that ends with it. */
+/** Runs `work` with a connection and closes it afterwards. */
 export async function connected<T>(
   options: ConnectionOptions,
   work: (connection: Connection) => Promise<T>,
 ): Promise<T> {
   const { connectionString, schema } = checkConnection(options)
-  // Loaded here alone: help and mistakes are answered in half the time.
+  // Loaded only here, so that help and usage errors take half the time.
   const [{ default: pg }, { connectionConfig }, { Database }, { Lockstep }] = await Promise.all([
     import('pg'),
     import('../postgres/connection.ts'),
@@ -65,7 +69,7 @@ export interface CheckedConnection {
   readonly schema: string
 }
 
-/** @throws UsageError, or OptionError for the schema; no message shows a part of a connection string */
+/** @throws UsageError, or OptionError for the schema; no message shows any part of a connection string */
 export function checkConnection({ databaseUrl, directUrl, schema }: ConnectionOptions): CheckedConnection {
   const { PGPASSWORD } = process.env
   if (PGPASSWORD) keepSecret(PGPASSWORD)
@@ -81,7 +85,7 @@ export function checkConnection({ databaseUrl, directUrl, schema }: ConnectionOp
   }
 }
 
-/** What the driver would take for a host or a database name may be a piece of the password: so it is refused here. */
+/** In a malformed URL, the driver may read part of the password as a host or database name, so it is refused here. */
 function checkUrl(url: string, what: string): string {
   keepSecret(url)
   if (!/^postgres(ql)?:\/\//.test(url)) {
@@ -91,11 +95,11 @@ function checkUrl(url: string, what: string): string {
   const misread = !parsed || /@/.test(parsed.pathname + parsed.hash) || /^\?[^=&]*@/.test(parsed.search)
   if (!misread || isSocketUrl(url)) return url
   throw new UsageError(
-    `the ${what} can't be read: characters such as / ? # @ % in user or password must be percent-encoded`,
+    `the ${what} can't be read: characters such as / ? # @ % in the user or password must be percent-encoded`,
   )
 }
 
-/** `postgresql:///name?host=/run/postgresql`, and `postgresql://user@/name`, which URL itself refuses. */
+/** `postgresql:///name?host=/run/postgresql` or `postgresql://user@/name`; the URL class refuses the latter. */
 function isSocketUrl(url: string): boolean {
   return /^postgres(ql)?:\/\/([^/?#@\s]*@)?\/[^@#\s]*$/.test(url)
 }

@@ -4,15 +4,15 @@ import { follow } from './follow.ts'
 import { quote } from './suggest.ts'
 
 const HELP = `
-Refused while the queue holds waiting jobs or dead payloads, unless told, and always while a worker serves it or has
-a job of it in work. A push or a worker that names the queue afterwards makes it again.
+Fails while the queue holds waiting jobs or dead payloads, unless you pass --with-jobs. Always fails while a worker
+serves the queue or has one of its jobs in work. A push or a worker that names the queue later creates it again.
 
 Examples:
   $ lockstep delete-queue orders
   $ lockstep delete-queue orders --with-jobs
 
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted (by
-SIGHUP 129, by SIGTERM 143).`
+Exit codes: 0 deleted, 1 refused or failed, 2 wrong usage, 130 interrupted
+(129 by SIGHUP, 143 by SIGTERM).`
 
 interface DeleteQueueFlags extends ConnectionOptions {
   readonly withJobs?: boolean
@@ -21,9 +21,9 @@ interface DeleteQueueFlags extends ConnectionOptions {
 export function addDeleteQueue(program: Command): void {
   const command = program
     .command('delete-queue')
-    .description('Deletes a queue.')
+    .description('delete a queue')
     .argument('<queue>')
-    .option('--with-jobs', 'its waiting jobs and dead payloads too, for good')
+    .option('--with-jobs', 'also delete its waiting jobs and dead payloads, for good')
   withConnection(command).addHelpText('after', HELP).action(deleteQueue)
 }
 

@@ -2,14 +2,15 @@ import type { Command } from 'commander'
 import { wholeNumberOption } from './numbers.ts'
 
 const HELP = `
-It plays on the database that DATABASE_URL names, in schemas of its own that go with
-it; without one, on a Postgres of its own in a temporary directory.
+The demo runs in the database that DATABASE_URL names. It creates its own schemas there and
+drops them at the end. Without DATABASE_URL, it starts a Postgres in a temporary directory.
 
 Examples:
   $ lockstep demo
   $ lockstep demo --naive
 
-Exit codes: 0 the promise held, 1 it did not, 2 wrong usage.`
+Exit codes: 0 the result was as promised (with --naive: something went wrong),
+1 it was not, 2 wrong usage.`
 
 interface DemoFlags {
   readonly naive?: boolean
@@ -20,11 +21,11 @@ interface DemoFlags {
 export function addDemo(program: Command): void {
   program
     .command('demo')
-    .summary('see the promise kept, and broken')
-    .description('Works real events off with workers that are killed on the way, and judges the outcome.')
-    .option('--naive', 'the same without the promise, to compare')
-    .option('--json', 'write JSON, for scripts')
-    .option('--events <n>', 'how many events', wholeNumberOption(1))
+    .summary('watch workers being killed and the result checked')
+    .description('process real events, kill a worker on the way, and check the result')
+    .option('--naive', 'use plain workers without order, to compare')
+    .option('--json', 'print JSON, for scripts')
+    .option('--events <n>', 'number of events', wholeNumberOption(1))
     .addHelpText('after', HELP)
     .action(async ({ naive = false, json = false, events }: DemoFlags) => {
       const { runDemo } = await import('./demo/demo.ts')

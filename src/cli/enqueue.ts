@@ -17,30 +17,30 @@ export function addEnqueue(program: Command): void {
   const command = program
     .command('enqueue')
     .summary('push the rows of a CSV or NDJSON file')
-    .description('Pushes a job for every row of a file, or of stdin, into a queue.')
-    .argument('<queue>', 'name of the queue; created where it is missing')
-    .argument('[file]', 'CSV (.csv) or NDJSON (.ndjson, .jsonl); - or nothing is stdin')
-    .option('--csv [file]', 'it is CSV with a header')
-    .option('--ndjson [file]', 'it has a JSON object on each line')
-    .requiredOption('--id <column>', 'column with the id: rows of one id are worked on in order')
-    .option('--score <column>', "column with the row's place among those of its id (default: now)")
-    .option('--perform-in <column>', 'column with the time before which not to start')
+    .description('push a job into a queue for every row of a file or of stdin')
+    .argument('<queue>', 'name of the queue; created if it does not exist')
+    .argument('[file]', 'CSV (.csv) or NDJSON (.ndjson, .jsonl); default or -: stdin')
+    .option('--csv [file]', 'the input is CSV with a header')
+    .option('--ndjson [file]', 'the input has a JSON object on each line')
+    .requiredOption('--id <column>', 'column with the id; rows with the same id are processed in order')
+    .option('--score <column>', 'column that orders the rows of an id (default: now)')
+    .option('--perform-in <column>', 'column with the earliest time to start the job')
     .option('--lane <column>', 'column with the lane, 0 to 32767')
     .option('--payload <column>', 'column with the payload (default: the whole row)')
-    .option('--delimiter <character>', 'between the fields of CSV; \\t is a tab', delimiterOption, ',')
-    .option('--skip <rows>', 'leave out the first rows, to go on after a failure', wholeNumberOption(0), 0)
+    .option('--delimiter <character>', 'separator of CSV fields; \\t is a tab', delimiterOption, ',')
+    .option('--skip <rows>', 'skip the first rows, to continue after a failure', wholeNumberOption(0), 0)
     .option(
       '--shards <n>',
       `shards of a new queue (default: ${DEFAULT_SHARDS})`,
       wholeNumberOption(1, MAX_SHARDS),
     )
-    .option('--shuffle', 'push in random order; holds the whole file in memory, up to 256 MiB')
+    .option('--shuffle', 'push in random order; keeps the whole file in memory, up to 256 MiB')
     .addOption(
-      new Option('--seed <seed>', 'the order of --shuffle, as a failure tells it (default: random)')
+      new Option('--seed <seed>', 'repeat the order of a failed --shuffle; see its error (default: random)')
         .argParser(seedOption)
         .implies({ shuffle: true }),
     )
-    .option('--dry-run', 'only check every row; stores nothing, and needs no database')
+    .option('--dry-run', 'check every row without storing anything; needs no database')
   withConnection(command).addHelpText('after', ENQUEUE_HELP).action(enqueue)
 }
 

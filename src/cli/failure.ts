@@ -10,7 +10,7 @@ export class UsageError extends LockstepError {
   }
 }
 
-/** What was to be read can't be stored. */
+/** The input can't be read or stored. */
 export class DataError extends LockstepError {
   constructor(message: string, options?: ErrorOptions) {
     super('LOCKSTEP_BAD_DATA', message, options)
@@ -25,7 +25,7 @@ export function exitCodeOf(error: unknown): number {
   return USAGE_CODES.includes(error.code) ? EXIT.usage : EXIT.failed
 }
 
-/** Says on stderr what went wrong, without a stack unless DEBUG=lockstep asks for it, and returns the exit code. */
+/** Prints the error to stderr, with its stack only if DEBUG=lockstep is set, and returns the exit code. */
 export function reportFailure(error: unknown): number {
   const debugging = /\blockstep\b|\*/.test(process.env.DEBUG ?? '')
   const stack = debugging && error instanceof Error ? stackOf(error) : undefined
@@ -33,7 +33,7 @@ export function reportFailure(error: unknown): number {
   return exitCodeOf(error)
 }
 
-/** An AggregateError, such as of a name with several addresses, has no message of its own. */
+/** An AggregateError, such as for a host name with several addresses, has no message of its own. */
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && !error.message) return error.errors.map(messageOf).join(', ')
   return error instanceof Error ? error.message || error.name : String(error)
@@ -46,7 +46,7 @@ function stackOf(error: Error): string {
 
 const secrets = new Set<string>()
 
-/** From now on no failure shows it, whatever a driver puts in its messages. */
+/** From now on, no failure shows the connection string or its password, whatever a driver puts in its messages. */
 export function keepSecret(connectionString: string): void {
   secrets.add(connectionString)
   try {
@@ -57,12 +57,12 @@ export function keepSecret(connectionString: string): void {
   } catch {}
 }
 
-/** What a person may see of a message: no secret, and nothing that moves the cursor. */
+/** A message that is safe to print: without secrets, and without characters that move the cursor. */
 export function shown(text: string): string {
   return legible(withoutSecrets(text))
 }
 
-/** In any connection string, also one that stands where none was expected, such as behind a misspelt option. */
+/** Finds passwords in any connection string, even in an unexpected place such as after a misspelt option. */
 const PASSWORDS = [/(postgres(?:ql)?:\/\/[^\s:@]*:)\S*(?=@)/gi, /(\bpassword\s*=\s*)[^\s&'"]+/gi]
 
 function withoutSecrets(text: string): string {

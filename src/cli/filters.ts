@@ -34,9 +34,9 @@ export interface PageFlags {
 
 function withIds(command: Command): Command {
   return command
-    .option('--id <id>', 'this id; may be repeated', collect)
-    .option('--id-from <id>', 'ids from this one on, bytewise')
-    .option('--id-to <id>', 'ids up to this one, bytewise')
+    .option('--id <id>', 'this id only; may be repeated', collect)
+    .option('--id-from <id>', 'ids from this one on, in byte order')
+    .option('--id-to <id>', 'ids up to this one, in byte order')
 }
 
 const WHOLE = wholeNumberOption(-1, 2 ** 31 - 1)
@@ -45,8 +45,8 @@ export function withJobFilter(command: Command): Command {
   return withIds(command)
     .option('--perform-in-from <time>', 'due at this time or later', timeOption)
     .option('--perform-in-to <time>', 'due at this time or earlier', timeOption)
-    .option('--retry-from <n>', 'failed more than n times: -1 never, 0 once', WHOLE)
-    .option('--retry-to <n>', 'retry count up to n', WHOLE)
+    .option('--retry-from <n>', 'retry count of n or more: -1 never failed, 0 failed once', WHOLE)
+    .option('--retry-to <n>', 'retry count of n or less', WHOLE)
 }
 
 export function withDeadFilter(command: Command): Command {
@@ -55,15 +55,15 @@ export function withDeadFilter(command: Command): Command {
     .option('--died-to <time>', 'died at this time or earlier', timeOption)
     .option('--score-from <n>', 'score of n or more', numberOption)
     .option('--score-to <n>', 'score of n or less', numberOption)
-    .option('--digest <hex>', 'this payload of its id; may be repeated', collect)
+    .option('--digest <hex>', 'payload with this digest; may be repeated', collect)
 }
 
 export function withPage(command: Command, sorts: readonly string[], byDefault: string): Command {
   return command
-    .addOption(new Option('--by <column>', `sort by it (default: ${byDefault})`).choices(sorts))
-    .option('--desc', 'from the last to the first')
-    .option('--limit <n>', 'as many at most (default: 100)', wholeNumberOption(1, 1_000))
-    .option('--after <cursor>', 'go on where an earlier page ended')
+    .addOption(new Option('--by <column>', `sort by this column (default: ${byDefault})`).choices(sorts))
+    .option('--desc', 'sort in descending order')
+    .option('--limit <n>', 'show at most n (default: 100)', wholeNumberOption(1, 1_000))
+    .option('--after <cursor>', 'continue where an earlier page ended')
 }
 
 export function jobFilterOf(flags: JobFilterFlags): JobFilter {
@@ -89,17 +89,17 @@ function rangeOf<T>(from: T | undefined, to: T | undefined): Range<T> | undefine
   return from === undefined && to === undefined ? undefined : given({ from, to })
 }
 
-/** Without what was not given. */
+/** Drops the keys whose value is undefined. */
 function given<T extends object>(values: T): T {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as T
 }
 
 /**
- * What changes jobs must be told which: a filter that was forgotten must not name them all.
+ * A command that changes jobs must be told which ones: a forgotten filter must not match them all.
  * @throws UsageError
  */
 export function requireChoice(filter: object, all: boolean | undefined): void {
   const filtered = Object.values(filter).some((value) => value !== undefined)
-  if (filtered && all) throw new UsageError('--all excludes other filters')
-  if (!filtered && !all) throw new UsageError('say which: --id, a range, or --all')
+  if (filtered && all) throw new UsageError('--all and other filters exclude each other: use one of them')
+  if (!filtered && !all) throw new UsageError('choose which ones: use --id, a range, or --all')
 }

@@ -5,14 +5,14 @@ import { startProgress } from './progress.ts'
 
 export interface Deed {
   readonly label: string
-  /** What is counted, in the singular: `job`, `payload`. */
+  /** The unit that is counted, in the singular: `job`, `payload`. */
   readonly noun: string
   /** Such as `deleted`. */
   readonly done: string
   readonly json: boolean | undefined
 }
 
-/** Runs long work with a bar on a terminal, until it is done or a signal ends it between two chunks. */
+/** Runs long work until it is done or a signal ends it between two chunks. Shows a progress bar on a terminal. */
 export async function follow(deed: Deed, begin: (signal: AbortSignal) => Progression): Promise<void> {
   const interruption = new AbortController()
   const endListening = onInterruption((reason) => interruption.abort(reason))

@@ -1,10 +1,10 @@
 import { constants } from 'node:os'
 import { LockstepError } from '../index.ts'
 
-/** What ends a command from outside: Ctrl-C, a time-out or a supervisor, a terminal that is closed. */
+/** Sent by Ctrl-C, by a time-out or a supervisor, and by a closing terminal. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Somebody pressed Ctrl-C, or sent the process a signal to end. */
+/** The user pressed Ctrl-C, or the process received a signal to end. */
 export class Interrupted extends LockstepError {
   readonly signal: NodeJS.Signals
 
@@ -13,13 +13,13 @@ export class Interrupted extends LockstepError {
     this.signal = signal
   }
 
-  /** As of a process that the signal ended. */
+  /** The same as that of a process killed by the signal. */
   get exitCode(): number {
     return 128 + constants.signals[this.signal]
   }
 }
 
-/** Lets long work end in its own way at the first signal; returns what ends that. A second signal ends the process at once. */
+/** Calls `interrupt` at the first signal; a second one ends the process at once. Returns a function that stops listening. */
 export function onInterruption(interrupt: (reason: Interrupted) => void): () => void {
   const hear = (signal: NodeJS.Signals) => {
     end()

@@ -14,11 +14,11 @@ import { count, excerpt, excerptOfPayload, note, table, write, writeJson } from 
 import { quote } from './suggest.ts'
 
 const HELP = `
-find shows jobs that wait or are in work; the other commands touch what waits and
-leave alone what is in work. What is pushed into a job in work waits behind it: then
-find shows the id twice, and the others touch the part that waits. They act in chunks:
-after Ctrl-C, what has been done stays done. Ranges include their ends; --id shows all
-that are named unless there is a --limit. Times are like 2011-10-11T13:45:40Z or now.
+find shows jobs that wait or are in work. The other commands change only waiting jobs.
+A push into a job in work waits behind it: find then shows the id twice, and the other
+commands change only the waiting part. They act in chunks: after Ctrl-C, what is done
+stays done. Ranges include both ends. With --id, find shows every named job unless you
+set --limit. Write times as 2011-10-11T13:45:40Z or now.
 
 Examples:
   $ lockstep jobs find orders --retry-from 0 --by retry-count --desc
@@ -27,8 +27,8 @@ Examples:
   $ lockstep jobs kill orders --id order-1 --id order-2
   $ lockstep jobs delete orders --all
 
-Exit codes: 0 ok, 1 failed, 2 wrong usage, 130 interrupted (by
-SIGHUP 129, by SIGTERM 143).`
+Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted
+(129 by SIGHUP, 143 by SIGTERM).`
 
 const SORTS: Readonly<Record<string, JobSort>> = {
   id: 'id',
@@ -43,7 +43,7 @@ interface FindFlags extends ConnectionOptions, JobFilterFlags, PageFlags {
 interface Action {
   readonly name: string
   readonly summary: string
-  /** What the jobs are afterwards. */
+  /** Follows the number of jobs in the report. */
   readonly done: string
   begin(lockstep: Lockstep, queue: string, filter: JobFilter, options: ProgressionOptions): Progression
 }
@@ -72,11 +72,11 @@ const ACTIONS: readonly Action[] = [
 export function addJobs(program: Command): void {
   const jobs = program
     .command('jobs')
-    .description('Find jobs, and act on those that wait.')
+    .description('find jobs, and change those that wait')
     .addHelpText('after', HELP)
   const find = jobs.command('find').description('show jobs, waiting or in work').argument('<queue>')
   withConnection(withPage(withJobFilter(find), Object.keys(SORTS), 'perform-in'))
-    .addOption(new Option('--state <state>', 'these only').choices(['waiting', 'working']))
+    .addOption(new Option('--state <state>', 'jobs in this state only').choices(['waiting', 'working']))
     .action(findJobs)
   for (const action of ACTIONS) {
     const command = jobs.command(action.name).description(action.summary).argument('<queue>')
@@ -113,7 +113,7 @@ async function findJobs(queue: string, flags: FindFlags): Promise<void> {
   )
   if (json) return writeJson(found)
   write(found.items.length === 0 ? 'no job matches' : tableOf(found.items))
-  if (found.next) note(`there are more: --after ${found.next}`)
+  if (found.next) note(`there are more; show them with --after ${found.next}`)
 }
 
 function tableOf(jobs: readonly FoundJob[]): string {

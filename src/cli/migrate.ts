@@ -5,18 +5,18 @@ import { type ConnectionOptions, connected, withConnection } from './connection.
 import { printable, write, writeJson } from './output.ts'
 
 const HELP = `
-Run it before the processes of a new release start; those of the one before it go on. It is safe at every deployment,
-by several hosts at once: one works, the others wait. It never goes back: what a later release has made is left alone.
-Where others hold locks it waits a moment, lets everybody else go first, and comes again, for a minute.
-Sequences that are behind their rows, as after a restore of tables alone, are raised. --print needs no database.
+Run it before you start the processes of a new release; those of the previous release keep working. You can run it at
+every deployment, on several hosts at once: one migrates, the others wait. It never downgrades: it leaves alone what a
+later release has made. If others hold locks, it waits a moment, lets everyone else go first and retries, for a minute.
+It raises sequences that are behind their rows, as after restoring only the tables. --print needs no database.
 
 Examples:
   $ lockstep migrate
   $ lockstep migrate --schema jobs
   $ lockstep migrate --print > db/migrate/0042_lockstep.sql
 
-Exit codes: 0 the schema is that of this release, or of a later one that serves it;
-1 it could not be migrated, 2 wrong usage.`
+Exit codes: 0 the schema is that of this release, or of a later one that still
+serves it, 1 the migration failed, 2 wrong usage.`
 
 interface MigrateFlags extends ConnectionOptions {
   readonly print?: boolean
@@ -26,8 +26,8 @@ export function addMigrate(program: Command): void {
   const command = program
     .command('migrate')
     .summary('create or upgrade the schema')
-    .description('Brings the schema up to this release: numbered migrations, then functions and views.')
-    .option('--print', 'write the whole schema as SQL instead, for your own migrations')
+    .description('bring the schema up to this release: numbered migrations, then functions and views')
+    .option('--print', 'print the whole schema as SQL instead, for your own migrations')
   withConnection(command).addHelpText('after', HELP).action(migrate)
 }
 
@@ -44,7 +44,7 @@ async function migrate(flags: MigrateFlags): Promise<void> {
 }
 
 function newsOf({ applied, defined, newer }: MigrationReport): string {
-  if (newer) return `left as release ${printable(newer.version)} has made it, which serves this one too`
+  if (newer) return `unchanged: release ${printable(newer.version)} has migrated it, and serves this one too`
   if (applied.length > 0) return `applied ${applied.join(', ')}`
-  return defined ? 'functions and views are up to date' : 'nothing to do, it is up to date'
+  return defined ? 'functions and views are up to date' : 'already up to date'
 }

@@ -21,8 +21,8 @@ import { excerpt, excerptOfPayload, note, table, write, writeJson } from './outp
 import { quote } from './suggest.ts'
 
 const HELP = `
-The morgue holds payloads that failed too often, or were killed. requeue gives them
-back to their jobs, which become due now with a clean count.
+The morgue holds payloads that failed too often or were killed. requeue moves them back
+to their jobs, which become due now with their retry count reset.
 
 Examples:
   $ lockstep morgue list orders --by died-at --desc
@@ -30,15 +30,15 @@ Examples:
   $ lockstep morgue requeue orders --died-from 2026-03-01T12:00:00Z
   $ lockstep morgue delete orders --all
 
-Exit codes: 0 ok, 1 failed, 2 wrong usage, 130 interrupted (by
-SIGHUP 129, by SIGTERM 143).`
+Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted
+(129 by SIGHUP, 143 by SIGTERM).`
 
 const SORTS: Readonly<Record<string, DeadSort>> = { id: 'id', 'died-at': 'diedAt', score: 'score' }
 
 interface Action {
   readonly name: string
   readonly summary: string
-  /** What the payloads are afterwards. */
+  /** Follows the number of payloads in the report. */
   readonly done: string
   begin(lockstep: Lockstep, queue: string, filter: DeadFilter, options: ProgressionOptions): Progression
 }
@@ -46,7 +46,7 @@ interface Action {
 const ACTIONS: readonly Action[] = [
   {
     name: 'requeue',
-    summary: 'give dead payloads back to their jobs',
+    summary: 'move dead payloads back to their jobs',
     done: 'wait again',
     begin: (lockstep, ...rest) => lockstep.requeue(...rest),
   },
@@ -61,7 +61,7 @@ const ACTIONS: readonly Action[] = [
 export function addMorgue(program: Command): void {
   const morgue = program
     .command('morgue')
-    .description('See, requeue and delete payloads that failed too often.')
+    .description('list, requeue or delete payloads that failed too often')
     .addHelpText('after', HELP)
   const list = morgue.command('list').description('show dead payloads').argument('<queue>')
   withConnection(withPage(withDeadFilter(list), Object.keys(SORTS), 'died-at')).action(listDead)
@@ -103,7 +103,7 @@ async function listDead(
   )
   if (json) return writeJson(found)
   write(found.items.length === 0 ? 'no payload matches' : tableOf(found.items))
-  if (found.next) note(`there are more: --after ${found.next}`)
+  if (found.next) note(`there are more; show them with --after ${found.next}`)
 }
 
 function tableOf(dead: readonly DeadPayload[]): string {

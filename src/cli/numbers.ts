@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander'
 import { numberOrMoment } from './enqueue/moment.ts'
 
-/** For an option that takes a whole number from `min` on. */
+/** For an option that takes a whole number of at least `min`. */
 export function wholeNumberOption(min: number, max = Number.MAX_SAFE_INTEGER): (text: string) => number {
   return (text) => {
     const number = Number(text)
@@ -25,7 +25,7 @@ export function timeOption(text: string): Date {
   throw new InvalidArgumentError('It must be a time such as 2011-10-11T13:45:40Z, ms since 1970, or now.')
 }
 
-/** For an option that may be given several times. */
+/** For an option that may be repeated. */
 export function collect(value: string, previous: readonly string[] = []): readonly string[] {
   return [...previous, value]
 }

@@ -5,8 +5,8 @@ import type { Logger } from '../index.ts'
 const UNSAFE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 
 /**
- * Text from ids, payloads and errors for a terminal: what would move the cursor, change colours or turn the
- * reading direction is shown as an escape.
+ * Text from ids, payloads and errors, safe for a terminal: characters that move the cursor, change colours or
+ * reverse the reading direction become escapes.
  */
 export function printable(text: string): string {
   return text.replace(UNSAFE, (character) => {
@@ -17,26 +17,26 @@ export function printable(text: string): string {
   })
 }
 
-/** The same for text of several lines, such as an error's: line breaks and tabs stay. */
+/** Like `printable`, but keeps line breaks and tabs, for text such as an error's. */
 export function legible(text: string): string {
   return text.replace(/[^\n\t]+/g, printable)
 }
 
-/** JSON that a terminal may show: what JSON.stringify leaves as it is, but would do something there, is escaped. */
+/** JSON that is safe for a terminal: escapes the control characters that JSON.stringify leaves as they are. */
 export function escapeJson(json: string): string {
   return json.replace(UNSAFE, (character) =>
     character === '\n' ? character : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 }
 
-/** What `printable` makes of it, cut to `length` characters. */
+/** Printable text, cut to `length` characters. */
 export function excerpt(text: string, length: number): string {
   const characters = [...text.slice(0, 2 * length + 2)]
   const shown = characters.length > length ? `${characters.slice(0, length - 1).join('')}…` : text
   return printable(shown)
 }
 
-/** Undefined where it is nested deeper than JSON.stringify goes: some thousands of levels, which SQL stores and JSON.parse reads. */
+/** Undefined for thousands of nested levels: SQL stores and JSON.parse reads them, but JSON.stringify fails. */
 function jsonOf(value: unknown): string | undefined {
   try {
     return JSON.stringify(value)
@@ -45,7 +45,7 @@ function jsonOf(value: unknown): string | undefined {
   }
 }
 
-/** The beginning of a payload as JSON; one that is nested deeper than can be written is named as such. */
+/** The beginning of a payload as JSON, or a note that it is nested too deep to be written. */
 export function excerptOfPayload(payload: unknown, length: number): string {
   const json = jsonOf(payload)
   return json === undefined ? '(nested too deep)' : excerpt(json, length)
@@ -67,12 +67,12 @@ function withoutDeepPayloads(value: unknown): string {
     return null
   })
   note(
-    `${plural(left, 'payload')} nested too deep to be written as JSON: shown as null, SQL shows the whole.`,
+    `${plural(left, 'payload')} nested too deep to be written as JSON: shown as null; use SQL to see all of it`,
   )
   return json
 }
 
-/** News beside the result, so that what goes through a pipe stays clean. */
+/** Goes to stderr, so that the result on stdout stays clean for a pipe. */
 export function note(text: string): void {
   // A progress bar may stand on the line.
   process.stderr.write(`${process.stderr.isTTY ? '\r\x1b[K' : ''}lockstep: ${legible(text)}\n`)
@@ -85,7 +85,7 @@ export const stderrLogger: Logger = {
   error: (_, message) => note(message),
 }
 
-/** Colours where `stream` is a terminal and NO_COLOR doesn't forbid them. */
+/** Colours if `stream` is a terminal and NO_COLOR is not set. */
 export function colorsFor(stream: NodeJS.WriteStream) {
   const { NO_COLOR, TERM, FORCE_COLOR } = process.env
   return pc.createColors(Boolean(FORCE_COLOR) || (stream.isTTY === true && !NO_COLOR && TERM !== 'dumb'))

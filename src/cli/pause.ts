@@ -5,19 +5,19 @@ import { write, writeJson } from './output.ts'
 import { quote } from './suggest.ts'
 
 const HELP = `
-While a queue is paused, pushes are taken and what runs goes on, but no worker starts
-anything of it. Workers hear of both at once.
+A paused queue still takes pushes, and running jobs go on, but workers start no other
+job of the queue. Workers learn of both commands at once.
 
-Exit codes: 0 ok, 1 failed, such as for a queue that does not exist, 2 wrong usage.`
+Exit codes: 0 success, 1 failure, such as a queue that does not exist, 2 wrong usage.`
 
 export function addPause(program: Command): void {
-  add(program, 'pause', 'start nothing of a queue until it is resumed', true, (lockstep, queue) =>
+  add(program, 'pause', 'stop workers from starting jobs of a queue', true, (lockstep, queue) =>
     lockstep.pause(queue),
   )
 }
 
 export function addResume(program: Command): void {
-  add(program, 'resume', 'let workers go on with a paused queue', false, (lockstep, queue) =>
+  add(program, 'resume', 'let workers start jobs of a paused queue again', false, (lockstep, queue) =>
     lockstep.resume(queue),
   )
 }

@@ -19,17 +19,17 @@ import { addWork } from './work.ts'
 
 const HELP = `
 Environment:
-  DATABASE_URL         where the database is; unlike --database-url, nobody sees it in the list of processes
-  DATABASE_DIRECT_URL  the same around any pooler, for workers
-  LOCKSTEP_SCHEMA      schema of the tables
-  NO_COLOR             no colours
+  DATABASE_URL         the database; safer than --database-url, which shows in the process list
+  DATABASE_DIRECT_URL  the same database, bypassing any pooler; for workers
+  LOCKSTEP_SCHEMA      schema that holds the tables
+  NO_COLOR             turn colours off
   DEBUG=lockstep       show where an error comes from
 
 Exit codes:
-  0    ok
-  1    failed: the database or the data did not allow it
+  0    success
+  1    failure: the database or the data did not allow it
   2    wrong usage
-  75   work: a later release has to take its place
+  75   work only: a later release must take its place
   130  interrupted; 129 by SIGHUP, 143 by SIGTERM
 
 Examples:
@@ -39,7 +39,7 @@ Examples:
   $ lockstep work -r ./queues.ts
   $ lockstep top
 
-lockstep <command> --help tells more.`
+Run lockstep <command> --help for details.`
 
 const COMMANDS = [
   addDemo,
@@ -57,7 +57,7 @@ const COMMANDS = [
   addDeleteQueue,
 ]
 
-/** The whole command line; parsing runs it. */
+/** The whole command line. Parsing the arguments runs the command. */
 export function createProgram(): Command {
   const program = new Command('lockstep')
     .description('Ordered background jobs on the Postgres you already run.')
@@ -72,7 +72,7 @@ export function createProgram(): Command {
   return program
 }
 
-/** Commander shows help whatever stands before --help: that there is no such command would go unnoticed. */
+/** Commander answers --help even after an unknown command, so that the mistake would go unnoticed. */
 function requireKnownCommand(command: Command): string {
   const [first, second] = command.args
   const name = first === 'help' ? second : first
@@ -85,7 +85,7 @@ function requireKnownCommand(command: Command): string {
 
 /** Runs the command line of this process and sets its exit code. */
 export async function main(): Promise<void> {
-  // Whoever reads our output may stop doing so: `lockstep jobs find orders | head`.
+  // The reader of our output may close the pipe early: `lockstep jobs find orders | head`.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT.ok)
     throw error
@@ -97,7 +97,7 @@ export async function main(): Promise<void> {
   }
 }
 
-/** Asking for help is no mistake; commander has written what there is to say. */
+/** Asking for help is not a mistake. Commander has already printed its message. */
 function usageCode({ exitCode }: CommanderError): number {
   return exitCode === 0 ? EXIT.ok : EXIT.usage
 }

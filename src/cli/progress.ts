@@ -1,9 +1,9 @@
 import cliProgress from 'cli-progress'
 import { colorsFor, count, duration } from './output.ts'
 
-/** How far something has come, shown on stderr while it is a terminal; silent otherwise. */
+/** A progress bar on stderr if that is a terminal; silent otherwise. */
 export interface Progress {
-  /** `part` of `total` in the bar; `done` is what is counted. */
+  /** The bar shows `part` of `total`; `done` is the number beside it. */
   update(part: number, done: number, total?: number): void
   stop(): void
 }
@@ -12,9 +12,9 @@ const SILENT: Progress = { update() {}, stop() {} }
 
 export interface ProgressOptions {
   readonly label: string
-  /** What is counted, such as `rows`. */
+  /** The unit that is counted, such as `rows`. */
   readonly noun: string
-  /** Undefined where nobody knows how much there is. */
+  /** Undefined if the total is unknown. */
   readonly total: number | undefined
 }
 

@@ -6,21 +6,21 @@ import { plural } from './output.ts'
 import { quote } from './suggest.ts'
 
 const HELP = `
-Works while the queue is in use. Growing moves nothing; shrinking moves the jobs of
-the shards that go, in chunks. Run again with the same number, it finishes what was
-interrupted. Workers whose definition names more shards grow the queue to them when they
-start: to shrink it, lower the definition first. Where it names fewer, they remark on it.
+You can run it while the queue is in use. Growing moves no jobs; shrinking moves the jobs
+of the removed shards, in chunks. If it was interrupted, run it again with the same number
+to finish. A worker whose definition names more shards grows the queue when it starts, so
+lower the definition before you shrink. If the definition names fewer, the worker logs it.
 
 Example:
   $ lockstep reshard orders 24
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted (by
-SIGHUP 129, by SIGTERM 143).`
+Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted
+(129 by SIGHUP, 143 by SIGTERM).`
 
 export function addReshard(program: Command): void {
   const command = program
     .command('reshard')
-    .description('Gives a queue another number of shards.')
+    .description('change the number of shards of a queue')
     .argument('<queue>')
     .argument('<shards>', '1 to 16384', wholeNumberOption(1, 16_384))
   withConnection(command).addHelpText('after', HELP).action(reshard)

@@ -4,25 +4,25 @@ import { type ConnectionOptions, connected, withConnection } from './connection.
 import { count, duration, excerpt, table, write, writeJson } from './output.ts'
 
 const HELP = `
-  waiting    jobs nobody works on, and what was pushed into jobs in work
-  due        of those, what could start now
-  retrying   of those, what has failed at least once
+  waiting    jobs not in work, and next rounds of jobs in work, from pushes meanwhile
+  due        waiting jobs that could start now, or once their id is no longer in work
+  retrying   waiting jobs that have failed at least once
   working    jobs in work
   dead       payloads in the morgue
-  lag        how long the oldest of what is due has been due
-  processed  rounds that ended well since the queue was made
-  failed     rounds that did not
+  lag        time since the oldest due job became due
+  processed  rounds that succeeded since the queue was created
+  failed     rounds that failed since the queue was created
 
-Counts every job: some 0.3 s a million.
+The command counts every job, which takes about 0.3 s per million.
 
 Examples:
   $ lockstep stats
   $ lockstep stats --json | jq '.total.lag'
 
-Exit codes: 0 ok, 1 failed, 2 wrong usage.`
+Exit codes: 0 success, 1 failure, 2 wrong usage.`
 
 export function addStats(program: Command): void {
-  const command = program.command('stats').description('Shows how the queues stand.')
+  const command = program.command('stats').description('show the state of the queues')
   withConnection(command)
     .addHelpText('after', HELP)
     .action(async (flags: ConnectionOptions) => {
@@ -34,9 +34,9 @@ export function addStats(program: Command): void {
 
 const COLUMNS = ['shards', 'waiting', 'due', 'retrying', 'working', 'dead', 'lag', 'processed', 'failed']
 
-/** `rates`: rounds a second by queue, where they are known. */
+/** `rates`: rounds per second by queue, if known. */
 export function statsTable({ queues, total }: Stats, rates?: ReadonlyMap<string, number>): string {
-  if (queues.length === 0) return 'there is no queue yet; the first push or worker makes it'
+  if (queues.length === 0) return 'there is no queue yet; the first push or worker creates it'
   const columns = [
     { head: 'queue' },
     ...[...COLUMNS, ...(rates ? ['per s'] : [])].map((head) => ({ head, right: true })),

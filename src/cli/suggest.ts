@@ -4,7 +4,7 @@ import { printable } from './output.ts'
 
 const SHOWN = 40
 
-/** `did you mean "orders"?` where one is near, else the list of those there are. */
+/** The known names, preceded by `did you mean "orders"?` if one is similar. */
 export function suggestion(name: string, known: readonly string[]): string {
   if (known.length === 0) return 'there are none'
   const near = nearestOf(name, known)
@@ -14,7 +14,7 @@ export function suggestion(name: string, known: readonly string[]): string {
   return `${hint}there are: ${list.join(', ')}`
 }
 
-/** Undefined where none is near. */
+/** Undefined if no known name is similar. */
 export function nearestOf(name: string, known: readonly string[]): string | undefined {
   const nearest = closest(name, known)
   return distance(name, nearest) <= Math.max(2, name.length / 3) ? nearest : undefined

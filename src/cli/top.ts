@@ -7,15 +7,15 @@ import { statsTable } from './stats.ts'
 import { Rates } from './top/rates.ts'
 
 const HELP = `
-Columns are those of lockstep stats; "per s" are rounds a second over the last ten
-seconds. Workers add to the counts every five. Ctrl-C ends it.
+The columns are those of lockstep stats; "per s" is rounds per second over the last ten
+seconds. Workers update the counts every five seconds. Press Ctrl-C to quit.
 
 Examples:
   $ lockstep top
   $ lockstep top --interval 5
   $ lockstep top --once --json
 
-Exit codes: 0 ok, 1 failed, 2 wrong usage.`
+Exit codes: 0 success, 1 failure, 2 wrong usage.`
 
 interface TopFlags extends ConnectionOptions {
   readonly interval: number
@@ -31,9 +31,9 @@ interface Frame {
 export function addTop(program: Command): void {
   const command = program
     .command('top')
-    .description('Shows queues and worker processes live.')
-    .option('--interval <seconds>', 'between two looks', interval, 1)
-    .option('--once', 'look once')
+    .description('watch queues and worker processes live')
+    .option('--interval <seconds>', 'time between updates', interval, 1)
+    .option('--once', 'print once and exit')
   withConnection(command).addHelpText('after', HELP).action(top)
 }
 
@@ -49,7 +49,7 @@ async function top(flags: TopFlags): Promise<void> {
   }
 }
 
-/** After the first look, a database that restarts is waited for. */
+/** After the first result, waits for a database that restarts. */
 async function watch(
   lockstep: Lockstep,
   { interval, once }: TopFlags,
@@ -80,7 +80,7 @@ async function screen({ json, once }: TopFlags): Promise<(frame: Frame | string)
       )
   }
   const text = (frame: Frame | string) => (typeof frame === 'string' ? frame : draw(frame))
-  // Some terminals don't know their height, and nothing would fit.
+  // Some terminals don't report their height, and nothing would fit.
   if (once || !process.stdout.isTTY || !process.stdout.rows) return (frame) => write(text(frame))
   const { default: logUpdate } = await import('log-update')
   return (frame) => logUpdate(text(frame))

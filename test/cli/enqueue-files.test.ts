@@ -91,7 +91,7 @@ describe('--shuffle', () => {
       command.child.kill(signal)
       await blocker.query('ROLLBACK')
       const { code, stderr } = await command.ended
-      const [, done, advice] = /Stored: (1|2),000 rows\. Go on with (--seed \d+-2100 --skip \d+);/.exec(
+      const [, done, advice] = /Stored: (1|2),000 rows\. Continue with (--seed \d+-2100 --skip \d+);/.exec(
         stderr,
       )!
       expect(code).toBe(exitCode)
@@ -105,9 +105,9 @@ describe('--shuffle', () => {
   test('goes on with --skip in no other order', async () => {
     const path = await file('fewer.csv', rows(2_099).join('\n'))
     const without = await enqueue('fewer', path, '--shuffle', '--skip', '1000')
-    expect(without.stderr).toMatch(/--skip after --shuffle needs the --seed that the failure told/)
+    expect(without.stderr).toMatch(/--skip after --shuffle needs the --seed that the error named/)
     const other = await enqueue('fewer', path, '--seed', '17-2100', '--skip', '1000')
-    expect(other.stderr).toMatch(/--seed 17-2100 is of 2,100 rows, and there are 2,099: /)
+    expect(other.stderr).toMatch(/--seed 17-2100 is for 2,100 rows, but there are 2,099, /)
     expect([without.code, other.code]).toEqual([2, 2])
     expect(await stored('fewer')).toEqual([])
   })
@@ -134,7 +134,7 @@ test('a dry run says how far the rows are good, and that nothing was stored', as
   const path = await file('dry.csv', rows(1_200).with(1_101, ',1100').join('\n'))
   const { code, stderr } = await runHere(['enqueue', 'dry', path, '--id', 'id', '--dry-run'])
   expect(stderr).toMatch(
-    /line 1102, .*\nChecked and good: 1,000 rows\. Nothing was stored: this was a dry run\.\n$/s,
+    /line 1102, .*\nChecked and valid: 1,000 rows\. Nothing was stored: this was a dry run\.\n$/s,
   )
   expect(code).toBe(1)
 })
@@ -172,7 +172,7 @@ describe('gzip', () => {
     const path = await file('cut.csv.gz', whole.subarray(0, whole.length - 5_000))
     const { code, stderr } = await enqueue('cut', path)
     expect(stderr).toMatch(
-      /cut\.csv\.gz can't be unpacked, it is damaged or cut off: unexpected end of file\nStored: \d,000 rows/,
+      /cut\.csv\.gz can't be unpacked because it is damaged or cut off: unexpected end of file\nStored: \d,000 rows/,
     )
     expect(code).toBe(1)
   })
@@ -185,9 +185,9 @@ describe('a column that the file does not have is wrong usage', () => {
     [
       'where there is another delimiter',
       'id;at\na;1\n',
-      /has no column "id", but has one with --delimiter ';'/,
+      /has no column "id", but it has one with --delimiter ';'/,
     ],
-    ['where there are tabs', 'id\tat\na\t1\n', /has no column "id", but has one with --delimiter '\\t'/],
+    ['where there are tabs', 'id\tat\na\t1\n', /has no column "id", but it has one with --delimiter '\\t'/],
     [
       'and another delimiter',
       'ids;at\na;1\n',

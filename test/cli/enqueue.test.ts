@@ -110,7 +110,7 @@ describe('enqueue', () => {
     const args = ['enqueue', 'bad', path, '--id', 'order', '--score', 'at']
     const { code, stderr, stdout } = await lockstep(args, { env })
     expect(stderr).toMatch(/line 2202, column "at": "soon" is neither a number/)
-    expect(stderr).toMatch(/Stored: 2,000 rows\. Go on with --skip 2000/)
+    expect(stderr).toMatch(/Stored: 2,000 rows\. Continue with --skip 2000/)
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(await stored('bad')).toHaveLength(2_000)
 
@@ -191,7 +191,7 @@ describe('enqueue', () => {
   it.each([
     ['two files', ['a.csv', '--csv', 'b.csv'], /name one file/],
     ['two formats', ['--csv', '--ndjson'], /exclude each other/],
-    ['no format', [], /say what stdin is: --csv or --ndjson/],
+    ['no format', [], /say which format stdin has: --csv or --ndjson/],
     ['no file', ['none.csv'], /there is no file "none.csv"/],
     ['a delimiter of two characters', ['--delimiter', '::'], /one character/],
   ])('takes %s for wrong usage', async (_, args, message) => {

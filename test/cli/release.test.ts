@@ -79,7 +79,7 @@ describe('migrate', () => {
     const left = await lockstep(['migrate'], { env })
     expect(left).toEqual({
       code: 0,
-      stdout: 'schema "lockstep": left as release 9.9.9 has made it, which serves this one too\n',
+      stdout: 'schema "lockstep": unchanged: release 9.9.9 has migrated it, and serves this one too\n',
       stderr: '',
     })
     await migratedByLater()
@@ -95,7 +95,7 @@ describe('migrate', () => {
     expect(await lockstep(['migrate'], { env })).toMatchObject({
       code: 0,
       stdout: [
-        'schema "lockstep": nothing to do, it is up to date',
+        'schema "lockstep": already up to date',
         'sequence "lockstep".pushes was behind its rows: raised from 0 to 1000010',
         '',
       ].join('\n'),

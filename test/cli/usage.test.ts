@@ -46,11 +46,11 @@ describe('a wrong command line', () => {
       /database URL must look like/,
     ],
     ['a bad schema', ['stats', '--database-url', 'postgres://x@y/z', '--schema', 'a"b'], /schema must be/],
-    ['no choice of jobs', ['jobs', 'delete', 'orders'], /say which: --id, a range, or --all/],
+    ['no choice of jobs', ['jobs', 'delete', 'orders'], /use --id, a range, or --all/],
     [
       'a choice and all',
       ['morgue', 'delete', 'orders', '--all', '--id', 'x'],
-      /--all excludes other filters/,
+      /--all and other filters exclude each other/,
     ],
   ])('%s ends with 2 and a message', async (_, args, message) => {
     const { code, stdout, stderr } = await lockstep(args)

@@ -3,20 +3,20 @@ import type { ClientBase } from 'pg'
 import type { Update } from './feed.ts'
 import { SHOP_SCHEMA } from './shop.ts'
 
-/** What a handler got of one order, and when it was taken from the queue, in ms by the server's clock. */
+/** The updates of one order that a handler got. `takenAt`: when it was taken from the queue, in ms by the server's clock. */
 export interface Taken {
   readonly order: string
   readonly takenAt: number
   readonly updates: readonly Update[]
 }
 
-/** ms of real work that a handler stands for. */
+/** ms; the handler's real work is simulated. */
 const SHORTEST_WORK = 2
 const LONGEST_WORK = 6
 
 /**
- * The handler of both queues: see how far the order is, work, write the new state, as one writes it who expects
- * to be alone with the order. An update that is older than the state arrived late from outside: it is not written.
+ * The handler of both queues reads the state of the order, works, and writes the new state. It is written as if no
+ * other handler had the order. An update older than the state arrived late from outside, and is not written.
  */
 export async function applyUpdates(tx: ClientBase, run: string, taken: readonly Taken[]): Promise<void> {
   const versions = await readVersions(tx, taken)
@@ -40,7 +40,7 @@ async function readVersions(tx: ClientBase, taken: readonly Taken[]): Promise<Ma
   return new Map(rows.map((row) => [row.order_id, row.version]))
 }
 
-/** For the judge: each update, in the order it was handed over. */
+/** Notes each update for the judge, in the order in which the handler got them. */
 async function note(tx: ClientBase, run: string, taken: readonly Taken[]): Promise<void> {
   const notes = taken.flatMap(({ updates, takenAt }) => updates.map((update) => ({ ...update, takenAt })))
   await tx.query(

@@ -5,20 +5,20 @@ import { fileURLToPath } from 'node:url'
 import { type Duty, dutyEnvironment } from './duty.ts'
 import { type Entry, sharedClock } from './logbook.ts'
 
-/** Built, the processes are plain JavaScript; from source they need a loader. */
+/** In a build, the processes are plain JavaScript; from source, they need a loader. */
 const EXTENSION = import.meta.url.endsWith('.js') ? '.js' : '.ts'
-/** ms a process gets to end by itself. */
+/** ms that a process has to end by itself. */
 const PATIENCE = 15_000
 
-/** A process of the demo and what it has written down. */
+/** A process of the demo, with its log entries. */
 export class Member {
   readonly name: string
   readonly entries: Entry[] = []
-  /** Resolves when the process has gone and all that it wrote has been read. */
+  /** Resolves when the process is gone and everything it wrote has been read. */
   readonly gone: Promise<void>
-  /** When it was gone at the latest, by the clock that all processes share. */
+  /** The latest time at which it can have ended, by the clock that all processes share. */
   goneAt = Number.POSITIVE_INFINITY
-  /** Whether we had a hand in its end. */
+  /** Whether the demo ended it. */
   dismissed = false
   readonly #child: ChildProcess
   readonly #ready: Promise<unknown>
@@ -55,13 +55,13 @@ export class Member {
     return this.#child.signalCode ?? `exit code ${this.#child.exitCode}`
   }
 
-  /** Resolves once it has written its first line; rejects when it ends before. */
+  /** Resolves once it has written its first line; rejects if it ends before that. */
   async ready(): Promise<void> {
     await Promise.race([this.#ready, this.gone])
     if (this.entries.length === 0) throw new Error(`${this.name} ended before it was ready: ${this.ending}`)
   }
 
-  /** Resolves to whether it ended when asked; one that doesn't is killed. */
+  /** Resolves to whether it ended when asked; kills it if it did not. */
   async stop(): Promise<boolean> {
     this.dismissed = true
     if (this.#child.connected) this.#child.send('stop', () => {})
@@ -71,14 +71,14 @@ export class Member {
     return this.succeeded
   }
 
-  /** Without a word of warning, and resolves when it is gone. */
+  /** Kills it without warning, and resolves when it is gone. */
   async kill(): Promise<void> {
     this.dismissed = true
     this.#child.kill('SIGKILL')
     await this.gone
   }
 
-  /** The orders that its handlers have at this moment, as far as it was heard of. */
+  /** The orders that its handlers have now, according to the entries read so far. */
   get inHand(): string[] {
     const open = new Map<string, readonly string[]>()
     for (const entry of this.entries) {

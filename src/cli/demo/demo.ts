@@ -7,7 +7,7 @@ import { QUEUE_SCHEMA } from './shop.ts'
 import { openStage, type Stage } from './stage.ts'
 
 export interface DemoOptions {
-  /** The same feed through a plain pool without order. */
+  /** Send the same feed through a plain pool without order. */
   readonly naive: boolean
   /** Print one JSON object and nothing else. */
   readonly json: boolean
@@ -20,9 +20,9 @@ const SIGNALS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
 type Signal = keyof typeof SIGNALS
 
 /**
- * Shows on a live database what the queue promises, or what goes wrong without it, and resolves to the exit code:
- * 0 when it showed that, 1 when not, 128 + n after a signal. Nothing of it is left behind.
- * @throws LockstepError where the database or the embedded server can't be used
+ * Shows on a live database what the queue promises, or what goes wrong without it. Resolves to the exit code: 0 if it
+ * showed that, 1 if not, 128 + n after a signal. Leaves nothing behind.
+ * @throws LockstepError if the database or the embedded server can't be used
  */
 export async function runDemo({ naive, json, events = DEFAULT_EVENTS }: DemoOptions): Promise<number> {
   const screen = createScreen(json)
@@ -40,7 +40,7 @@ export async function runDemo({ naive, json, events = DEFAULT_EVENTS }: DemoOpti
     ended.abort()
     screen.close()
     await Promise.all(members.map((member) => member.kill()))
-    // What is still under way fails or ends soon, and must not make anything anew behind our back.
+    // Work under way fails or ends soon. Wait for it, so that it creates nothing after the cleanup.
     await playing.catch(() => {})
     await opening.then(
       (stage) => stage.close(),
@@ -65,7 +65,7 @@ async function migrate(connectionString: string): Promise<void> {
   }
 }
 
-/** Handlers stay until everything is cleaned up: a second Ctrl-C must not leave a server behind. */
+/** The signal handlers stay until everything is cleaned up: a second Ctrl-C must not leave a server behind. */
 function awaitSignal(): { signal: Promise<Signal>; ignore(): void } {
   const names = Object.keys(SIGNALS) as Signal[]
   let interrupt!: (signal: Signal) => void

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 
-/** What a process of the demo is told when it starts. */
+/** The instructions that a process of the demo starts with. */
 export interface Duty {
   readonly name: string
   readonly connectionString: string
@@ -11,16 +11,16 @@ export interface Duty {
 
 const VARIABLE = 'LOCKSTEP_DEMO_DUTY'
 
-/** The environment of a process that is to do this: unlike arguments, it can't be read by other users. */
+/** Passes the duty in the environment: unlike arguments, other users can't read it. */
 export function dutyEnvironment(duty: Duty): NodeJS.ProcessEnv {
   return { ...process.env, [VARIABLE]: JSON.stringify(duty) }
 }
 
-/** Does its duty until it is done, or the process is told to stop. The process ends by itself afterwards. */
+/** Runs `work` until it is done or the process is told to stop. The process then ends by itself. */
 export async function onDuty(work: (duty: Duty, stop: Promise<unknown>) => Promise<void>): Promise<void> {
-  // Ctrl-C reaches all processes of a terminal: the main one decides.
+  // Ctrl-C reaches all processes of a terminal; only the main one reacts.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
-  // Nobody may be left working when the main one is gone, however it went.
+  // No process may go on when the main one is gone, however it ended.
   const orphaned = () => process.exit(1)
   process.once('disconnect', orphaned)
   await work(JSON.parse(process.env[VARIABLE]!), once(process, 'message'))

@@ -5,13 +5,12 @@ import type { Evidence, Run, Sent } from './judge.ts'
 import type { Entry } from './logbook.ts'
 import { millis, QUEUE_SCHEMA, SHOP_SCHEMA } from './shop.ts'
 
-/** What the queue still has. */
+/** The payloads still in the queue. */
 const QUEUED = {
   ordered: `SELECT payload FROM ${QUEUE_SCHEMA}.payloads`,
   naive: `SELECT payload FROM ${SHOP_SCHEMA}.jobs`,
 }
 
-/** How far it is. */
 export async function countProgress(client: pg.Client, naive: boolean) {
   const { rows } = await client.query(
     `SELECT (SELECT count(*) FROM ${SHOP_SCHEMA}.applied)::integer AS applied,
@@ -20,7 +19,7 @@ export async function countProgress(client: pg.Client, naive: boolean) {
   return rows[0] as { applied: number; waiting: number }
 }
 
-/** What happened: by the processes' own notes where they can know, by the tables where only those can. */
+/** Uses the processes' own notes wherever they know what happened, and the tables only for the rest. */
 export async function gatherEvidence(
   client: pg.Client,
   naive: boolean,
@@ -71,7 +70,7 @@ function sentBy(feed: Member): Sent[] {
   )
 }
 
-/** A run that was never ended is over when its process is. */
+/** A run without an end entry ended with its process. */
 function runsOf({ entries, goneAt }: Member): Run[] {
   const ends = new Map(only(entries, 'end').map(({ run, at }) => [run, at]))
   return only(entries, 'begin').map(({ run, orders, at }) => ({

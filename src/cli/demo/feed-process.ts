@@ -1,5 +1,5 @@
 import { onDuty } from './duty.ts'
 import { sendFeed } from './producers.ts'
 
-// The process of the outside system.
+// The process that plays the outside system.
 await onDuty(sendFeed)

@@ -1,10 +1,10 @@
-/** A change of an order as the outside system tells it: a higher version is newer, whenever it arrives. */
+/** A change of an order in the outside system. A higher version is newer, whenever it arrives. */
 export interface Update {
   readonly order: string
   readonly version: number
 }
 
-/** What a producer does in one transaction. Some are rolled back on purpose: then nothing of them may exist. */
+/** One transaction of a producer. Some are rolled back on purpose, and must leave no trace. */
 export interface Delivery {
   readonly updates: readonly Update[]
   readonly rollBack: boolean
@@ -13,23 +13,23 @@ export interface Delivery {
 const UPDATES_PER_ORDER = 50
 const FEWEST_ORDERS = 10
 const LARGEST_DELIVERY = 3
-/** One update in so many is rolled back, on top of those that are sent. */
+/** One in this many updates is rolled back, in addition to those sent. */
 const ROLLBACK_EVERY = 21
-/** An update arrives up to so many versions of its order late, roughly. */
+/** An update arrives late by roughly up to this many versions of its order. */
 const DISORDER = 4
 
 export function orderCount(events: number): number {
   return Math.max(FEWEST_ORDERS, Math.round(events / UPDATES_PER_ORDER))
 }
 
-/** Exactly `events` updates to commit and one in 20 more to roll back, in the order in which they arrive. */
+/** Exactly `events` updates to commit, plus one per 20 of them to roll back, in order of arrival. */
 export function planFeed(events: number): Delivery[] {
   const total = events + Math.floor(events / (ROLLBACK_EVERY - 1))
   const updates = shuffled(draw(total, orderCount(events)), orderCount(events) * DISORDER)
   return [...deliveries(updates)]
 }
 
-/** In the order in which things happen outside. Some orders are hotter than others, none is cold. */
+/** In the order in which the outside system makes them. Some orders are hotter than others, none is cold. */
 function draw(total: number, orders: number): Update[] {
   const versions = new Map<string, number>()
   return Array.from({ length: total }, () => {

@@ -1,19 +1,19 @@
 import type { Update } from './feed.ts'
 import type { Verdict } from './verdict.ts'
 
-/** A committed update. Whoever took its order later than `committedAt` (ms, the server's clock) must have got it. */
+/** A committed update. A handler whose order was taken after `committedAt` (ms, the server's clock) must get it. */
 export interface Sent extends Update {
   readonly committedAt: number
 }
 
-/** An update that a handler got, by its place in the order in which they were applied. */
+/** An update that a handler got, listed in the order of application. */
 export interface Applied extends Update {
   readonly run: string
   /** When its order was taken from the queue for this run: ms by the server's clock. */
   readonly takenAt: number
 }
 
-/** A handler at work, by the clock that all processes share. A run whose process died ends with the process. */
+/** One run of a handler, by the clock that all processes share. If the process died, the run ends with it. */
 export interface Run {
   readonly orders: readonly string[]
   readonly begin: number
@@ -29,9 +29,9 @@ export interface Evidence {
   readonly runs: readonly Run[]
   /** Writes that replaced a newer version by an older one. */
   readonly setbacks: number
-  /** The version each order ended on. */
+  /** The last version of each order. */
   readonly final: ReadonlyMap<string, number>
-  /** How many updates the producers' own table says were sent of each order. */
+  /** The number of updates sent per order, according to the producers' own table. */
   readonly counted: ReadonlyMap<string, number>
 }
 

@@ -11,14 +11,14 @@ const WORKERS = 5
 const PAUSE = 10
 
 /**
- * The queue one writes by hand: the oldest job that nobody else has, in one transaction with its effects, so that
- * nothing is lost when a worker dies. It knows jobs, and nothing of orders.
+ * The queue that people write by hand. It takes the oldest job that no other worker has, in one transaction with its
+ * effects, so that nothing is lost when a worker dies. It knows about jobs, but not about orders.
  */
 export async function serveNaive({ name, connectionString }: Duty, stop: Promise<unknown>): Promise<void> {
   const stopping = new AbortController()
   void stop.then(() => stopping.abort())
   const pool = new pg.Pool({ connectionString, max: WORKERS })
-  // Connected before the first job: nobody should be judged by that.
+  // Connects before the first job, so that the time to connect does not count.
   const clients = await Promise.all(Array.from({ length: WORKERS }, () => pool.connect()))
   write({ kind: 'ready' })
   await Promise.all(clients.map((client, index) => work(client, `${name}.${index + 1}`, stopping.signal)))

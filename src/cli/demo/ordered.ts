@@ -13,7 +13,7 @@ import type { Update } from './feed.ts'
 import { sharedClock, write } from './logbook.ts'
 import { millis, QUEUE_SCHEMA } from './shop.ts'
 
-/** ms until the orders that a killed process had in its hands are free: short, so that the demo can show it. */
+/** ms until the orders of a killed process are free; short, so that the demo can show it. */
 export const LEASE = 3_000
 export const SLOTS = 5
 
@@ -73,7 +73,7 @@ async function perform(run: string, batch: Batch<Update>, { tx, jobs }: Transact
   await applyUpdates(tx, run, taken)
 }
 
-/** When the queue says it took the orders: by then it must hand over all that was committed before. */
+/** When the queue took the orders, by its own word. It must hand over all that was committed before. */
 async function readClaims(tx: ClientBase, ids: readonly string[]) {
   const { rows } = await tx.query(
     `SELECT id, ${millis('claimed_at')} AS taken_at, ${millis('clock_timestamp()')} AS now

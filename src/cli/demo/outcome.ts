@@ -1,23 +1,23 @@
 import type { ProcessorUse } from './processors.ts'
 import type { Verdict } from './verdict.ts'
 
-/** All that a run of the demo has shown. */
+/** The result of a run of the demo. */
 export interface Outcome {
   readonly naive: boolean
   readonly orders: number
-  /** Updates that were to be sent; on a very busy machine fewer are. */
+  /** Number of updates to send; a very busy machine sends fewer. */
   readonly planned: number
   readonly verdict: Verdict
   /** From the first commit to the last update applied. */
   readonly seconds: number
   /** From the first update until all were applied. */
   readonly processors: ProcessorUse
-  /** ms from due to the handler's begin; `rescued` from a process that died. */
+  /** `wait`: ms from due to the start of the handler; `rescued`: from a process that died. */
   readonly pickUps: readonly { readonly wait: number; readonly rescued: boolean }[]
   /** Orders that the killed worker's handlers had. */
   readonly inHandAtKill: number
   readonly deadlocks: number
-  /** What workers had to warn of. */
+  /** Warnings logged by workers. */
   readonly warnings: readonly string[]
 }
 
@@ -29,7 +29,7 @@ export interface PickUp {
   readonly slowest: number
 }
 
-/** Null where nothing was picked up. */
+/** Null if nothing was picked up. */
 export function pickUp({ pickUps }: Outcome, rescued: boolean): PickUp | null {
   const waits = pickUps.filter((one) => one.rescued === rescued).map(({ wait }) => wait)
   if (waits.length === 0) return null

@@ -18,24 +18,24 @@ export interface PlayOptions {
   readonly naive: boolean
   readonly events: number
   readonly screen: Screen
-  /** Every process that was started, for whoever cleans up. */
+  /** Every process that was started, for the cleanup. */
   readonly members: Member[]
-  /** Nothing goes on once this is aborted. */
+  /** Aborting it stops everything. */
   readonly signal: AbortSignal
 }
 
 /** The part of the feed after which a worker is killed. */
 const KILL_AT = 0.4
-/** ms until another one joins. */
+/** ms until another worker joins. */
 const JOIN_AFTER = 1_000
-/** ms for what is left to be applied once all is sent. */
+/** ms to apply what is left once everything is sent. */
 const DRAIN_TIMEOUT = 45_000
-/** ms between looks at how far it is. */
+/** ms between updates of the progress. */
 const LOOK_EVERY = 250
-/** ms to wait for a moment at which the worker to be killed has something in its hands. */
+/** ms to wait until the worker to be killed has an order in work. */
 const AIM_TIMEOUT = 3_000
 
-/** What is played: who starts when, who dies, and who joins. */
+/** The course of the demo: when processes start, which one is killed, and which one joins. */
 export class Play {
   readonly #options: PlayOptions
   readonly #staff: Staff
@@ -52,7 +52,7 @@ export class Play {
     const measured = measureProcessors()
     const feed = this.#staff.startFeed()
     const casualty = this.#killAndReplace(feed)
-    // Where following the feed fails first, that is the error to tell.
+    // If following the feed fails first, report that error.
     casualty.catch(() => {})
     await this.#follow(feed)
     await casualty
@@ -89,7 +89,7 @@ export class Play {
     await this.#staff.hire()
   }
 
-  /** Death should come in the middle of the work. */
+  /** The worker should be killed in the middle of its work. */
   async #aim(victim: Member): Promise<void> {
     const until = performance.now() + AIM_TIMEOUT
     while (victim.inHand.length === 0 && performance.now() < until) await this.#pause(1)
@@ -112,7 +112,7 @@ export class Play {
     while ((await this.#pollDue(feed)) > 0 && performance.now() < until) await this.#pause(LOOK_EVERY)
   }
 
-  /** Shows how far it is, and returns how many updates wait in the queue. */
+  /** Shows the progress, and returns how many updates wait in the queue. */
   async #pollDue(feed: Member): Promise<number> {
     const { stage, naive, screen, events } = this.#options
     const { applied, waiting } = await countProgress(stage.client, naive)
@@ -139,7 +139,7 @@ export class Play {
     }
   }
 
-  /** Rejects once nothing may go on: then it keeps no process from ending. */
+  /** Rejects on abort, so that it does not keep the process from ending. */
   #pause(ms: number): Promise<void> {
     return sleep(ms, undefined, { signal: this.#options.signal })
   }

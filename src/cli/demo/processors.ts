@@ -1,13 +1,13 @@
 import { cpus } from 'node:os'
 
-/** How busy the machine was, with whatever ran on it. */
+/** How busy the machine was, including with other programs. */
 export interface ProcessorUse {
   readonly count: number
-  /** The part of their time in which they worked, from 0 to 1; 0 where the system doesn't tell. */
+  /** The part of their time in which they worked, from 0 to 1; 0 if the system does not report it. */
   readonly busy: number
 }
 
-/** Starts to measure; ends when the function that it returns is called. */
+/** Starts to measure. The function that it returns ends the measurement. */
 export function measureProcessors(): () => ProcessorUse {
   const before = readTimes()
   return () => {

@@ -11,7 +11,7 @@ export const PRODUCERS = 4
 
 type Send = (client: pg.ClientBase, updates: readonly Update[]) => Promise<unknown>
 
-/** The outside system: several producers that share a feed and keep to its pace. */
+/** Plays the outside system: several producers that share a feed and keep its pace. */
 export async function sendFeed({ naive, connectionString, events }: Duty): Promise<void> {
   const lockstep = openLockstep(connectionString)
   const sendInOrder: Send = (client, updates) => lockstep.enqueue(orders, updates.map(toJob), { tx: client })
@@ -21,7 +21,7 @@ export async function sendFeed({ naive, connectionString, events }: Duty): Promi
   await lockstep.close()
 }
 
-/** Deliveries with the time at which each is to be made. */
+/** Hands out each delivery at its time. */
 class Feed {
   readonly #deliveries: readonly Delivery[]
   readonly #duration: number
@@ -52,7 +52,7 @@ async function produce(connectionString: string, feed: Feed, send: Send): Promis
   await client.end()
 }
 
-/** The domain's rows and the queue's in one transaction: both exist, or neither. */
+/** Writes the domain's rows and the queue's in one transaction: both exist, or neither. */
 async function make(client: pg.Client, { updates, rollBack }: Delivery, send: Send): Promise<void> {
   await client.query('BEGIN')
   await client.query(
@@ -69,7 +69,7 @@ async function make(client: pg.Client, { updates, rollBack }: Delivery, send: Se
     write({ kind: 'rolledBack', updates })
     return
   }
-  // Read after the commit in the same round trip: whoever takes the order later than that must get the update.
+  // Read after the commit, in the same round trip. A worker that takes the order later must get the update.
   const results = (await client.query(`COMMIT; SELECT ${millis('clock_timestamp()')} AS now`)) as unknown
   write({ kind: 'sent', updates, committedAt: (results as pg.QueryResult[])[1]!.rows[0].now })
 }

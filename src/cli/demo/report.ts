@@ -3,14 +3,14 @@ import { table } from './table.ts'
 import { faultsOf } from './verdict.ts'
 import { closing, definitions } from './words.ts'
 
-/** Prints what was shown, and returns the exit code. */
+/** Prints the result, and returns the exit code. */
 export function report(outcome: Outcome, json: boolean): number {
   if (json) console.log(JSON.stringify(plain(outcome), null, 2))
   else console.log(['', table(outcome), definitions(outcome.naive), closing(outcome)].join('\n'))
   return succeeded(outcome) ? 0 : 1
 }
 
-/** Ordered: nothing went wrong. Naive: something did, which is what it is there to show. */
+/** Ordered: nothing went wrong. Naive: something did go wrong, as it is meant to show. */
 export function succeeded({ naive, verdict }: Outcome): boolean {
   const faults = faultsOf(verdict)
   return naive ? faults > 0 : faults === 0 && verdict.waiting === 0 && verdict.sent > 0

@@ -7,18 +7,18 @@ export interface Progress {
   readonly total: number
 }
 
-/** What is seen while the demo runs; results go elsewhere. */
+/** Shows progress while the demo runs; results go to stdout. */
 export interface Screen {
-  /** Something worth a line of its own. */
+  /** Prints a line. */
   tell(line: string): void
   show(progress: Progress): void
   close(): void
 }
 
-/** ms between lines where nothing can be drawn over. */
+/** ms between progress lines, on an output that can't be redrawn. */
 const LINE_EVERY = 3_000
 
-/** On stderr: what is on stdout can be piped. */
+/** Uses stderr, so that stdout can be piped. */
 export function createScreen(json: boolean): Screen {
   if (json) return { tell() {}, show() {}, close() {} }
   return process.stderr.isTTY ? new BarScreen() : new LineScreen()

@@ -1,13 +1,13 @@
 import type pg from 'pg'
 
-/** Where the demo's queue is, and where the shop's own tables are. Both are dropped when it ends. */
+/** The schemas of the demo's queue and of the shop's own tables. The demo drops both when it ends. */
 export const QUEUE_SCHEMA = 'lockstep_demo'
 export const SHOP_SCHEMA = 'lockstep_demo_shop'
 
 /**
- * `orders` is what producers write, in the transaction that also sends; `shipments` is what handlers keep up to
- * date. `applied` and `setbacks` are there for the judge: what was handed over in which order, by no more than
- * an append, and every write that replaced a newer version by an older one. `jobs` is the naive pool's queue.
+ * Producers write `orders`, in the transaction that also sends; handlers keep `shipments` up to date. `applied` and
+ * `setbacks` are for the judge: the updates in the order in which handlers got them, only ever appended to, and every
+ * write that replaced a newer version by an older one. `jobs` is the naive pool's queue.
  */
 const TABLES = `
   CREATE TABLE ${SHOP_SCHEMA}.orders (order_id text PRIMARY KEY, updates integer NOT NULL, newest integer NOT NULL);
@@ -35,5 +35,5 @@ export async function createShop(client: pg.Client): Promise<void> {
   await client.query(TABLES)
 }
 
-/** ms since 1970 by the server's clock, as a number: for times that are compared with each other. */
+/** ms since 1970 by the server's clock, as a number, so that times can be compared. */
 export const millis = (time: string) => `(extract(epoch FROM ${time}) * 1000)::float8`

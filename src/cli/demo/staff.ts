@@ -7,13 +7,13 @@ export interface StaffOptions {
   readonly naive: boolean
   readonly events: number
   readonly screen: Screen
-  /** Every process that was started, for whoever cleans up. */
+  /** Every process that was started, for the cleanup. */
   readonly members: Member[]
-  /** Nobody may be started once this is aborted. */
+  /** No process may start once this is aborted. */
   readonly signal: AbortSignal
 }
 
-/** The processes of the demo: one that sends, and workers that come and go. */
+/** The processes of the demo: one that sends updates, and workers that start and end. */
 export class Staff {
   readonly workers: Member[] = []
   readonly #options: StaffOptions
@@ -27,7 +27,7 @@ export class Staff {
     return this.#start('feed-process', 'the feed')
   }
 
-  /** Resolves when the worker takes jobs. */
+  /** Resolves when the worker has started. */
   async hire(): Promise<Member> {
     const worker = this.#start('worker-process', `worker ${this.workers.length + 1}`)
     this.workers.push(worker)
@@ -37,7 +37,7 @@ export class Staff {
     return worker
   }
 
-  /** Has all workers finish what they have, and end. */
+  /** Lets all workers finish their jobs, and ends them. */
   async dismiss(): Promise<void> {
     this.#closing = true
     const present = this.workers.filter(({ goneAt }) => goneAt === Number.POSITIVE_INFINITY)
@@ -49,7 +49,7 @@ export class Staff {
     this.#options.screen.tell(pc.yellow(`${worker.name} did not end as asked: ${worker.ending}`))
   }
 
-  /** A worker may end itself where the machine froze it past its lease: as in real life, another one is started. */
+  /** If the machine froze a worker past its lease, the worker ends itself. As in production, another one replaces it. */
   async #replace(worker: Member): Promise<void> {
     if (worker.dismissed || this.#closing) return
     this.#options.screen.tell(

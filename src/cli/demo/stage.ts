@@ -8,17 +8,17 @@ import { createShop, QUEUE_SCHEMA, SHOP_SCHEMA } from './shop.ts'
 export interface Stage {
   readonly connectionString: string
   readonly client: pg.Client
-  /** What it is, for people. */
+  /** For people to read. */
   readonly description: string
   /** Removes every trace. */
   close(): Promise<void>
 }
 
 const SCHEMAS = [QUEUE_SCHEMA, SHOP_SCHEMA]
-/** On schemas of ours, so that we drop no others. */
+/** The comment on the demo's schemas, so that it drops no others. */
 const MARK = 'pg-lockstep demo: dropped when it ends, or by the next one'
 
-/** The database that DATABASE_URL names, else a server of our own that goes when we do. */
+/** The database that DATABASE_URL names, or else a temporary server that stops with the demo. */
 export async function openStage(): Promise<Stage> {
   const { DATABASE_URL } = process.env
   if (DATABASE_URL) return guest(DATABASE_URL)
@@ -32,7 +32,7 @@ export async function openStage(): Promise<Stage> {
     return await furnish({
       connectionString: server.connectionString,
       client,
-      description: 'a Postgres of its own, which goes when the demo ends',
+      description: 'a temporary Postgres, which is removed when the demo ends',
       close,
     })
   } catch (error) {
@@ -73,7 +73,7 @@ async function furnish(stage: Stage): Promise<Stage> {
 
 async function connect(connectionString: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString, application_name: 'pg-lockstep demo' })
-  // The query that is under way fails too; here is nothing to add.
+  // The query under way fails too and reports the error.
   client.on('error', () => {})
   await client.connect().catch((error) => {
     throw toLockstepError(error)
@@ -81,7 +81,7 @@ async function connect(connectionString: string): Promise<pg.Client> {
   return client
 }
 
-/** Drops what a demo left that was killed, and nothing else. */
+/** Drops what a killed demo left behind, and nothing else. */
 async function beAlone(client: pg.Client): Promise<void> {
   const { rows } = await client.query(
     "SELECT pg_try_advisory_lock(hashtextextended('pg-lockstep demo', 0)) AS locked",
@@ -89,7 +89,7 @@ async function beAlone(client: pg.Client): Promise<void> {
   if (!rows[0].locked)
     throw new DatabaseError(
       'LOCKSTEP_DEMO_RUNNING',
-      'another demo runs in this database: wait until it has ended',
+      'another demo is running in this database: wait until it ends',
     )
   const found = await client.query(
     "SELECT nspname AS name, obj_description(oid, 'pg_namespace') AS mark FROM pg_namespace WHERE nspname = ANY ($1)",
@@ -99,7 +99,7 @@ async function beAlone(client: pg.Client): Promise<void> {
     if (mark !== MARK)
       throw new DatabaseError(
         'LOCKSTEP_DEMO_SCHEMA',
-        `the database has a schema "${name}" that is not the demo's: choose another database, or leave DATABASE_URL out`,
+        `the database has a schema "${name}" that the demo did not create: use another database, or unset DATABASE_URL`,
       )
     await client.query(`SET client_min_messages = warning; DROP SCHEMA ${name} CASCADE`)
   }

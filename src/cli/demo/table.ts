@@ -5,7 +5,7 @@ import { count, plural } from './screen.ts'
 
 type Row = readonly [what: string, answer: string]
 
-/** What a sceptic would ask. */
+/** Answers what a sceptic would ask. */
 export function table(outcome: Outcome): string {
   const drawn = new Table({
     colAligns: ['left', 'right'],
@@ -19,7 +19,7 @@ export function table(outcome: Outcome): string {
 function counts({ verdict }: Outcome): Row[] {
   const rows: Row[] = [
     ['Events sent (committed)', count(verdict.sent)],
-    ['Rolled back on purpose, on top of those', count(verdict.rolledBack)],
+    ['Rolled back on purpose, in addition to those', count(verdict.rolledBack)],
     ['Applied', count(verdict.applied)],
   ]
   if (verdict.waiting > 0) rows.push(['Still in the queue when time was up', pc.red(count(verdict.waiting))])
@@ -30,7 +30,7 @@ function faults({ verdict, naive, deadlocks }: Outcome): Row[] {
   const rows: Row[] = [
     ['Lost', judged(verdict.lost)],
     ['Applied twice', judged(verdict.appliedTwice)],
-    ['Traces of what was rolled back', judged(verdict.traces)],
+    ['Traces of rolled-back events', judged(verdict.traces)],
     ['Applied out of order', judged(verdict.outOfOrder)],
     ['Two handlers on one order at once', judged(verdict.overlaps)],
     ['Old data written over new', judged(verdict.setbacks)],
@@ -45,7 +45,7 @@ function speed(outcome: Outcome): Row[] {
   const rows: Row[] = [
     ['Committed too late to be in order: recognised, not written', count(verdict.late)],
     [
-      'Updates of an order a handler got at once',
+      'Updates of an order that a handler got at once',
       `${verdict.merged.average.toFixed(1)}, at most ${verdict.merged.most}`,
     ],
     ['Rate', `${count(rate(outcome))} events/s over ${outcome.seconds.toFixed(1)} s`],
@@ -54,7 +54,7 @@ function speed(outcome: Outcome): Row[] {
   ]
   if (!naive) {
     const rescued = pickUp(outcome, true)
-    const what = `Slowest pick-up of what the killed worker had taken (${plural(rescued?.count ?? 0, 'order')})`
+    const what = `Slowest pick-up of orders that the killed worker had taken (${plural(rescued?.count ?? 0, 'order')})`
     rows.push([what, rescued ? ms(rescued.slowest) : 'none'])
   }
   return rows

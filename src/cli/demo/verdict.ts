@@ -1,19 +1,19 @@
-/** What must be 0. */
+/** Counts that must be 0. */
 export interface Faults {
-  /** Committed, and neither applied nor waiting. */
+  /** Committed, but neither applied nor waiting. */
   readonly lost: number
   readonly appliedTwice: number
-  /** In the shop's table or in the queue, though its transaction was rolled back; or the other way round. */
+  /** In the shop's table or in the queue although its transaction was rolled back, or the other way round. */
   readonly traces: number
   /**
-   * Applied after a newer one of its order, although it had been committed before the newer one was taken; or
-   * handed over behind a newer one within one run.
+   * Applied after a newer update of its order although it was committed before the newer one was taken, or
+   * placed behind a newer one within one run.
    */
   readonly outOfOrder: number
-  /** Runs that began while another one had the same order. */
+  /** Runs that began while another run had the same order. */
   readonly overlaps: number
   readonly setbacks: number
-  /** Orders that ended on an older version than the newest that was sent. */
+  /** Orders whose last version is older than the newest one sent. */
   readonly outdated: number
 }
 
@@ -22,9 +22,9 @@ export interface Verdict extends Faults {
   readonly rolledBack: number
   readonly applied: number
   readonly waiting: number
-  /** Applied after a newer one because they were committed too late for it: nobody's fault but the sender's. */
+  /** Applied after a newer update because they were committed too late, which is the sender's fault. */
   readonly late: number
-  /** Updates of an order that a handler got at once. */
+  /** Number of updates of an order that a handler got at once. */
   readonly merged: { readonly average: number; readonly most: number }
 }
 

@@ -4,21 +4,21 @@ import type { Outcome } from './outcome.ts'
 import { count } from './screen.ts'
 import { faultsOf, type Verdict } from './verdict.ts'
 
-const DEFINITIONS = `Out of order: handed over after a newer update of the same order, though committed before that one was
-taken from the queue. At once: by the clock of the workers' machine, from their own notes, not by the database's
-word; a killed worker's handlers count until its process was gone. Old over new: seen by a trigger.`
+const DEFINITIONS = `Out of order: applied after a newer update of the same order, although committed before that one was taken
+from the queue. At once: by the clock of the workers' machine and their own notes, not the database's; a killed
+worker's handlers count until its process is gone. Old over new: detected by a trigger.`
 
-const LEASE_NOTE = `What the killed worker had in its hands waits for the end of its lease, here ${LEASE / 1000} s (default: 10 s).`
+const LEASE_NOTE = `The killed worker's orders wait until its lease ends, here ${LEASE / 1000} s (default: 10 s).`
 
-/** What the rows of the table mean, so that they can be doubted. */
+/** Explains the rows of the table, so that readers can question them. */
 export function definitions(naive: boolean): string {
   return pc.dim(naive ? DEFINITIONS : `${DEFINITIONS}\n${LEASE_NOTE}`)
 }
 
-/** The part of the processors' time from which on all that happens waits for its turn on them. */
+/** From this part of the processors' time on, everything waits for a free processor. */
 const FULL = 0.85
 
-/** The verdict in plain words, and what to read next. */
+/** The verdict in words, and what to read next. */
 export function closing(outcome: Outcome): string {
   const lines = [
     '',
@@ -56,10 +56,10 @@ function faultWords(verdict: Verdict): string[] {
   const words: readonly (readonly [number, string])[] = [
     [verdict.lost, 'an update was committed and never applied'],
     [verdict.appliedTwice, 'an update was applied twice'],
-    [verdict.traces, 'a rolled back transaction left a trace, or a domain row lacks its event'],
+    [verdict.traces, 'a rolled-back transaction left a trace, or a domain row lacks its event'],
     [
       verdict.outOfOrder,
-      'an update was applied after a newer one, though it had been waiting when that one was taken',
+      'an update was applied after a newer one although it was waiting when that one was taken',
     ],
     [verdict.overlaps, 'a handler began while another one was busy with the same order'],
     [verdict.setbacks, 'a handler overwrote newer data with older'],
@@ -72,7 +72,7 @@ function fullness({ processors }: Outcome): string[] {
   if (processors.busy < FULL) return []
   return [
     pc.dim(
-      'The machine was busy all the time, so orders waited for it: docs/performance.md has quieter ones.',
+      'The machine was busy all the time, so orders had to wait: docs/performance.md has figures of quieter ones.',
     ),
   ]
 }

@@ -5,12 +5,12 @@ import { checkHeader, delimiterHint } from './header.ts'
 import type { Columns, Row } from './row.ts'
 import type { Source } from './source.ts'
 
-/** A quote that is never closed must not swallow the rest of a large file. */
+/** Bytes. An unclosed quote must not swallow the rest of a large file. */
 const MAX_RECORD = 64 * 1024 * 1024
 
 /**
  * The rows of a CSV file with a header.
- * @throws UsageError where that is missing, though the file is not empty, or a column in it
+ * @throws UsageError if a non-empty file has no header, or the header lacks a column
  */
 export async function* csvRows(source: Source, columns: Columns, delimiter: string): AsyncGenerator<Row> {
   let header: string[] | undefined
@@ -52,7 +52,7 @@ interface Parsed {
   readonly info: Info
 }
 
-/** csv-parse tells where a record ends, and counts a line break inside quotes twice when it is \r\n. */
+/** csv-parse reports the line where a record ends, and counts a \r\n inside quotes as two lines. */
 class LineCounter {
   #last = 1
   #excess = 0

@@ -1,24 +1,24 @@
 export const ENQUEUE_HELP = `
-Every row becomes a payload of the job that its --id column names. Payloads of one
-id are handed over in the order of their scores, and never side by side.
+Each row becomes a payload of the job that its --id column names. The payloads of an
+id are processed in the order of their scores, never side by side.
 
-Score and time columns hold numbers or timestamps, ISO 8601 or like
+Score and time columns hold numbers or timestamps, either ISO 8601 or written like
 "2011-10-11 13:45:40.276000+02:00" (without a zone: UTC). A timestamp becomes ms
-since 1970, its microseconds a fraction. An empty --perform-in or --lane field means
-the default; an empty --score is an error. A --payload column of CSV that looks like
-a JSON object or array is stored as such, else as text. Numbers in JSON keep the
-digits they are written with. CSV has a header and is UTF-8; quoted fields may hold
-line breaks. What is packed with gzip is unpacked.
+since 1970, with its microseconds as a fraction. An empty --perform-in or --lane field
+means the default; an empty --score is an error. If a CSV --payload field looks like a
+JSON object or array, it is stored as JSON, otherwise as text. Numbers in JSON keep
+all their digits. CSV must have a header and be UTF-8; quoted fields may contain line
+breaks. Gzip files are unpacked.
 
-The file is streamed: its size does not matter. Every 1,000 rows are a transaction of
-their own, so after a failure the rows before it stay. The error says how many they
-are: mend the file and go on with --skip. Rows pushed twice do no harm while the
-first still wait, since equal payloads of an id merge; what has been performed
-already would be performed again. How many merged, with a row before them or with
-what was pushed earlier, is told at the end.
+The file is streamed, so it can be of any size. Every 1,000 rows are stored in one
+transaction; after a failure, the rows before it stay. The error says how many rows
+were stored: fix the file and continue with --skip. Pushing a row twice does no harm
+while the first still waits, since equal payloads of an id merge. If the first has
+been performed already, the second is performed too. At the end, the command reports
+how many rows merged, with earlier rows or with earlier pushes.
 
-With --shuffle all rows are checked before the first is stored. Where it fails later,
-go on with the --seed and --skip that the error tells; the file must have the same
+With --shuffle, all rows are checked before the first is stored. If storing fails,
+continue with the --seed and --skip that the error names; the file must have the same
 rows in the same places.
 
 Examples:
@@ -28,6 +28,6 @@ Examples:
   $ lockstep enqueue orders orders.csv --id order --dry-run
   $ lockstep enqueue mails mails.csv --id address --perform-in send_at --skip 52000
 
-Exit codes: 0 every row is stored, or there are none, 1 a row or the database was
-refused, 2 wrong usage, such as a column that the CSV does not have, 130 interrupted (by
-SIGHUP 129, by SIGTERM 143).`
+Exit codes: 0 every row is stored, or there are none, 1 a row was refused or the
+database failed, 2 wrong usage, such as a column that the CSV does not have,
+130 interrupted (129 by SIGHUP, 143 by SIGTERM).`

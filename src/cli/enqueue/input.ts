@@ -7,7 +7,7 @@ import { ndjsonRows } from './ndjson.ts'
 import type { Columns, Row } from './row.ts'
 import type { Source } from './source.ts'
 
-/** How the command line names the file and its format. */
+/** The flags that name the file and its format. */
 export interface InputFlags {
   readonly csv?: string | true
   readonly ndjson?: string | true
@@ -19,7 +19,7 @@ export interface Input {
   rows(source: Source, columns: Columns): AsyncGenerator<Row>
 }
 
-/** @throws UsageError where several files or formats are named, or none can be told */
+/** @throws UsageError if several files or formats are named, or the format is unknown */
 export function inputOf(file: string | undefined, { csv, ndjson, delimiter }: InputFlags): Input {
   if (csv && ndjson) throw new UsageError('--csv and --ndjson exclude each other')
   const named = [file, csv, ndjson].filter((one) => typeof one === 'string')
@@ -37,10 +37,10 @@ function looksLikeCsv(file: string): boolean {
   const extension = extensionOf(file)
   if (['.csv', '.tsv'].includes(extension)) return true
   if (['.ndjson', '.jsonl'].includes(extension)) return false
-  throw new UsageError(`say what ${file === '-' ? 'stdin' : quote(file)} is: --csv or --ndjson`)
+  throw new UsageError(`say which format ${file === '-' ? 'stdin' : quote(file)} has: --csv or --ndjson`)
 }
 
-/** Before a `.gz`. */
+/** Ignores a trailing `.gz`. */
 function extensionOf(file: string): string {
   return extname(file.replace(/\.gz$/i, '')).toLowerCase()
 }

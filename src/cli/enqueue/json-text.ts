@@ -1,14 +1,14 @@
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 const BETWEEN = /[ \t\r\n]*(?:([[\]{},:])|([^\s"[\]{},:]+))?/y
 
-/** What jsonb has room for: digits before the point, and behind it. */
+/** The most digits that jsonb holds before and after the point. */
 const [MAX_WHOLE, MAX_FRACTION] = [131_072, 16_383]
-/** Of an exponent, which Postgres refuses for zero too. */
+/** Postgres refuses a larger exponent even for zero. */
 const MAX_EXPONENT = 1_000_000_000
 
 /**
- * Whether JSON.parse and JSON.stringify might write a number of it in another way: `1.0`, `1e400`, 17 digits. Text may
- * look like one, which costs a closer look and nothing else.
+ * Whether JSON.parse and JSON.stringify might change a number: `1.0`, `1e400`, 17 digits. Text that looks like such a
+ * number counts too, which costs a closer look and nothing else.
  */
 export function hasNumbersToKeep(json: string): boolean {
   for (const [number] of json.matchAll(NUMBER))
@@ -16,12 +16,12 @@ export function hasNumbersToKeep(json: string): boolean {
   return false
 }
 
-/** Valid JSON without its spaces, every number as it was written. */
+/** Valid JSON without spaces; every number keeps its digits. */
 export function compact(json: string): string {
   return [...tokensOf(json)].join('')
 }
 
-/** The same of an object's member; of several of one name the last, which JSON.parse and Postgres take too. */
+/** Compacts an object's member. If a name occurs several times, takes the last, as JSON.parse and Postgres do. */
 export function memberOf(json: string, name: string): string {
   let [found, depth, isValue, matches] = ['', 0, false, false]
   for (const token of tokensOf(json)) {
@@ -37,7 +37,7 @@ export function memberOf(json: string, name: string): string {
   return found
 }
 
-/** The first number that jsonb has no room for. */
+/** The first number that jsonb can't hold. */
 export function numberBeyondJsonb(json: string): string | undefined {
   for (const token of tokensOf(json)) if (/^[-\d]/.test(token) && !fits(token)) return token
   return undefined
@@ -52,7 +52,7 @@ function fits(number: string): boolean {
   return isZero || whole.length - zeros + exponent <= MAX_WHOLE
 }
 
-/** Text with its quotes, numbers, words and marks. Text may be long: no pattern goes through it. */
+/** Yields strings with their quotes, numbers, words and marks. A string may be long, so no pattern matches all of it. */
 function* tokensOf(json: string): Generator<string> {
   for (let at = 0; at < json.length; ) {
     BETWEEN.lastIndex = at

@@ -3,7 +3,7 @@ const MOMENT =
   /^(?<date>\d{4}-\d\d-\d\d)(?:[T ](?<time>\d\d:\d\d(?::\d\d)?)(?:[.,](?<fraction>\d{1,12}))? ?(?<zone>Z|[+-]\d\d(?::?\d\d)?)?)?$/i
 
 /**
- * A number, or a timestamp as ms since 1970 whose fraction keeps microseconds, which a Date would drop.
+ * A number, or a timestamp in ms since 1970. A fraction keeps the microseconds, which a Date would drop.
  * A timestamp without a zone is in UTC. Undefined for anything else, and for a whole number that a double
  * would round.
  */

@@ -44,7 +44,7 @@ async function* linesOf({ stream }: Source): AsyncGenerator<string> {
     const lines = (rest + decoder.decode(chunk as Buffer, { stream: true })).split('\n')
     rest = lines.pop()!
     if (rest.length > MAX_LINE)
-      throw new DataError('a line is longer than 64 MiB: is this NDJSON, one object a line?')
+      throw new DataError('a line is longer than 64 MiB: is this NDJSON, with one object per line?')
     yield* lines
   }
   if (rest !== '') yield rest

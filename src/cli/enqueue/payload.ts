@@ -7,11 +7,11 @@ import type { Row } from './row.ts'
 
 export interface Payload {
   readonly value: unknown
-  /** Its JSON text, where that says more than the value does. */
+  /** Its JSON text, if that has digits which the value lacks. */
   readonly written?: string
 }
 
-/** Of a row: what stands in the column, or the whole of it. */
+/** The value in the column, or the whole row. */
 export function payloadOf({ values, json }: Row, column: string | undefined): Payload {
   if (column !== undefined && json === undefined) return ofText(values[column] as string)
   const value = column === undefined ? values : values[column]
@@ -19,7 +19,7 @@ export function payloadOf({ values, json }: Row, column: string | undefined): Pa
   return { value, written: column === undefined ? compact(json) : memberOf(json, column) }
 }
 
-/** CSV knows text alone: what looks like a JSON object or array becomes one, anything else stays as it is. */
+/** CSV holds only text: what looks like a JSON object or array becomes one, anything else stays text. */
 function ofText(text: string): Payload {
   if (!/^\s*[[{]/.test(text)) return { value: text }
   try {
@@ -31,8 +31,8 @@ function ofText(text: string): Payload {
 }
 
 /**
- * The job with the payload as it was written: JavaScript would change digits, and of two that differ drop one (R2).
- * @throws JobError for what the server would refuse without naming the job
+ * Gives the job its payload as written: JavaScript would change digits, and drop one of two payloads that differ (R2).
+ * @throws JobError for a payload that the server would refuse without naming the job
  */
 export function withDigits(job: PushedJob, index: number, written: string | undefined): PushedJob {
   if (written === undefined) return job
@@ -42,6 +42,6 @@ export function withDigits(job: PushedJob, index: number, written: string | unde
   throw new JobError(
     index,
     'payload',
-    `has the number ${excerpt(number, 40)}, which Postgres’ jsonb has no room for: quote it, so that it is text`,
+    `has the number ${excerpt(number, 40)}, which Postgres’ jsonb can’t hold: quote it, to make it text`,
   )
 }

@@ -3,18 +3,18 @@ import { Interrupted } from '../interruption.ts'
 import type { Row } from './row.ts'
 
 const CHUNK_ROWS = 1_000
-/** Of text: rows may be large. */
+/** Limits the text of a chunk, since rows may be large. */
 const CHUNK_BYTES = 8 * 1024 * 1024
 
 /** Rows of one transaction. */
 export interface Chunk {
   readonly rows: readonly Row[]
-  /** How many rows come before the end of this one, and how many bytes. */
+  /** The number of rows and bytes up to the end of this chunk. */
   readonly endRow: number
   readonly endByte: number
 }
 
-/** Cuts rows into chunks, leaving out the first `skip`. */
+/** Skips the first `skip` rows and cuts the rest into chunks. */
 export async function* chunksOf(rows: AsyncIterable<Row>, skip: number): AsyncGenerator<Chunk> {
   let chunk: Row[] = []
   let [endRow, endByte, bytes] = [0, 0, 0]
@@ -32,17 +32,17 @@ export async function* chunksOf(rows: AsyncIterable<Row>, skip: number): AsyncGe
   if (chunk.length > 0) yield { rows: chunk, endRow, endByte }
 }
 
-/** How far a run has come. */
+/** The progress of a run. */
 export interface Stored {
-  /** Rows this run has stored. */
+  /** Number of rows that this run has stored. */
   rows: number
-  /** Rows of the file, in the order in which they are pushed, that need not be pushed again. */
+  /** Number of rows, in push order, that need not be pushed again. */
   upTo: number
 }
 
 /**
- * Stores chunk after chunk, in order, while the next one is being read.
- * @throws the error that came first, with what `state` says of what is stored
+ * Stores the chunks in order, reading the next one meanwhile.
+ * @throws the first error, with the text of `state` added
  */
 export async function pushAll(
   chunks: AsyncIterable<Chunk>,

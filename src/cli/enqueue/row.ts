@@ -6,16 +6,16 @@ import { quote } from '../suggest.ts'
 import { numberOrMoment } from './moment.ts'
 import { payloadOf, withDigits } from './payload.ts'
 
-/** A row of the file, the line it begins on, and the bytes from the end of the row before to its own. */
+/** A row of the file, the line it begins on, and its bytes, counted from the end of the row before. */
 export interface Row {
   readonly line: number
   readonly bytes: number
   readonly values: Readonly<Record<string, unknown>>
-  /** The row as it was written, where that is JSON. */
+  /** The row as written, if it is JSON. */
   readonly json?: string
 }
 
-/** Which columns hold what; without a `payload` column the whole row is the payload. */
+/** The columns that hold each field. Without a `payload` column, the whole row is the payload. */
 export interface Columns {
   readonly id: string
   readonly score?: string
@@ -24,7 +24,7 @@ export interface Columns {
   readonly payload?: string
 }
 
-/** The first that is not there. */
+/** The first column that is missing. */
 export function missingColumn(columns: Columns, present: readonly string[]): string | undefined {
   return Object.values(columns).find((column) => column !== undefined && !present.includes(column))
 }
@@ -45,25 +45,25 @@ export function jobOf(row: Row, columns: Columns, index: number): PushedJob {
   return withDigits(toPushedJob(job, index), index, written)
 }
 
-/** An empty field stands for the default. */
+/** An empty field means the default. */
 function optionalNumber(row: Row, column: string | undefined): number | undefined {
   const value = column === undefined ? undefined : row.values[column]
   if (value === undefined || value === null || value === '') return undefined
   return requireNumber(row, column!)
 }
 
-/** No default for a score: an id's order would silently be another. */
+/** A score has no default: it would silently change the order of an id. */
 function requireNumber({ line, values }: Row, column: string): number {
   const value = values[column]
   const number = numberOrMoment(value)
   if (number !== undefined) return number
   const shown = typeof value === 'string' ? quote(value) : JSON.stringify(value)
   throw new DataError(
-    `line ${line}, column ${quote(column)}: ${shown} is neither a number (whole ones up to 2^53) nor a timestamp such as 2011-10-11T13:45:40.276Z`,
+    `line ${line}, column ${quote(column)}: ${shown} is neither a number (whole numbers up to 2^53) nor a timestamp such as 2011-10-11T13:45:40.276Z`,
   )
 }
 
-/** The queue's own checks speak of an index and a field: here it is a line and a column. */
+/** Translates index and field, which the queue's own checks name, into line and column. */
 export function inTermsOfTheFile(error: unknown, rows: readonly Row[], columns: Columns): unknown {
   if (!(error instanceof JobError)) return error
   const { line = 0 } = rows[error.index] ?? {}

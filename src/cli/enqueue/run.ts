@@ -19,10 +19,10 @@ export interface RunFlags extends Columns {
   readonly json?: boolean
 }
 
-/** Stores jobs in a transaction and says how many of them merged with others; undefined where nobody knows. */
+/** Stores jobs in one transaction. Resolves to how many of them merged with others; undefined if unknown. */
 export type Store = (jobs: readonly PushedJob[]) => Promise<number | undefined>
 
-/** Pushes the rows of a file, or checks them in a dry run, and says what came of it. */
+/** Pushes the rows of a file, or checks them in a dry run, and reports the result. */
 export class Run {
   readonly #flags: RunFlags
   readonly #columns: Columns
@@ -31,12 +31,12 @@ export class Run {
   readonly #interruption = new AbortController()
   #merged: number | undefined = 0
 
-  /** @throws UsageError where --skip would leave out other rows than those that are stored */
+  /** @throws UsageError if --skip would skip other rows than those stored before */
   constructor(flags: RunFlags, store: Store) {
     const { id, score, performIn, lane, payload, shuffle, seed, skip } = flags
     if (shuffle && skip > 0 && !seed) {
       throw new UsageError(
-        '--skip after --shuffle needs the --seed that the failure told: in another order it leaves out others',
+        '--skip after --shuffle needs the --seed that the error named: in another order it would skip other rows',
       )
     }
     this.#flags = flags
@@ -45,7 +45,7 @@ export class Run {
     this.#store = store
   }
 
-  /** @param verb what was done to the rows */
+  /** @param verb what the report says was done to the rows */
   async of(input: Input, verb: string): Promise<void> {
     const started = performance.now()
     const source = await openSource(input.file, this.#shuffle && MAX_SHUFFLED_BYTES)
@@ -86,7 +86,7 @@ export class Run {
     }
   }
 
-  /** @throws DataError, as storing it would */
+  /** @throws the DataError that storing the row would throw */
   #check(row: Row): void {
     try {
       jobOf(row, this.#columns, 0)
@@ -95,16 +95,16 @@ export class Run {
     }
   }
 
-  /** For the end of an error's message. */
+  /** Goes at the end of an error message. */
   #state({ rows, upTo }: Stored): string {
     const { dryRun, skip } = this.#flags
     if (dryRun) {
-      const good = rows > 0 ? `Checked and good: ${plural(rows, 'row')}. ` : ''
+      const good = rows > 0 ? `Checked and valid: ${plural(rows, 'row')}. ` : ''
       return `${good}Nothing was stored: this was a dry run.`
     }
     if (rows === 0) return skip > 0 ? 'Nothing more was stored.' : 'Nothing was stored.'
     const order = this.#shuffle ? `--seed ${this.#shuffle.told} ` : ''
-    return `Stored: ${plural(rows, 'row')}. Go on with ${order}--skip ${upTo}; a row pushed twice merges while it waits.`
+    return `Stored: ${plural(rows, 'row')}. Continue with ${order}--skip ${upTo}; a row pushed twice merges while it waits.`
   }
 
   #report(name: string, rows: number, ms: number, verb: string): void {
@@ -116,10 +116,8 @@ export class Run {
     else if (rows === 0) write(this.#nothing(name))
     else {
       const news = merged ? `, ${count(merged)} of them merged,` : ''
-      const time = `in ${duration(ms)} (${plural(perSecond, 'row')} a second)`
-      write(
-        `${plural(rows, 'row')} ${verb}${news} ${time}${dryRun ? ': all good, and nothing was stored' : ''}`,
-      )
+      const time = `in ${duration(ms)} (${plural(perSecond, 'row')} per second)`
+      write(`${plural(rows, 'row')} ${verb}${news} ${time}${dryRun ? ': all valid, nothing was stored' : ''}`)
     }
   }
 

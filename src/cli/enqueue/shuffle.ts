@@ -6,7 +6,7 @@ import type { Row } from './row.ts'
 
 const MAX_SEED = 2 ** 32
 
-/** An order that can be had again, and the number of rows it is one of, where a run before has told. */
+/** An order that can be repeated. `rows`: their number, if an earlier run reported it. */
 export interface Seed {
   readonly number: number
   readonly rows?: number
@@ -16,15 +16,15 @@ export function randomSeed(): Seed {
   return { number: randomInt(MAX_SEED) }
 }
 
-/** For --seed: `4711`, or `4711-2100` as a failure tells it. */
+/** For --seed: `4711`, or `4711-2100` as an error names it. */
 export function seedOption(text: string): Seed {
   const [, number, rows] = /^(\d{1,10})(?:-(\d{1,15}))?$/.exec(text) ?? []
   if (number === undefined || Number(number) >= MAX_SEED)
-    throw new InvalidArgumentError('It must be a number below 2^32, or what a failure has told.')
+    throw new InvalidArgumentError('It must be a number below 2^32, or the seed that an error named.')
   return { number: Number(number), rows: rows === undefined ? undefined : Number(rows) }
 }
 
-/** All rows in an order of the seed's, each of them checked before the first is given. */
+/** Yields all rows in the order of the seed, after checking every one of them. */
 export class Shuffle {
   readonly #seed: Seed
   #count = 0
@@ -33,12 +33,12 @@ export class Shuffle {
     this.#seed = seed
   }
 
-  /** What `--seed` takes to get this order again, and no other. */
+  /** The `--seed` that repeats exactly this order. */
   get told(): string {
     return `${this.#seed.number}-${this.#count}`
   }
 
-  /** @throws UsageError where there are not as many rows as the seed was told with */
+  /** @throws UsageError if the number of rows differs from that in the seed */
   async *of(rows: AsyncIterable<Row>, check: (row: Row) => void): AsyncGenerator<Row> {
     const all: Row[] = []
     for await (const row of rows) {
@@ -53,7 +53,7 @@ export class Shuffle {
   }
 }
 
-/** Fisher and Yates'. */
+/** The Fisher–Yates shuffle. */
 function shuffle(all: Row[], next: () => number): void {
   for (let last = all.length - 1; last > 0; last -= 1) {
     const other = Math.floor(next() * (last + 1))
@@ -61,7 +61,7 @@ function shuffle(all: Row[], next: () => number): void {
   }
 }
 
-/** Numbers from 0 to 1 that look random, always the same ones of a seed: mulberry32. */
+/** Pseudorandom numbers from 0 to 1, always the same for a seed: mulberry32. */
 function numbersOf(seed: number): () => number {
   let state = seed
   return () => {
@@ -74,6 +74,6 @@ function numbersOf(seed: number): () => number {
 
 function notTheSame(before: number, now: number, { number }: Seed): UsageError {
   return new UsageError(
-    `--seed ${number}-${before} is of ${plural(before, 'row')}, and there are ${count(now)}: in their order others would be left out. Push all of them, without --seed and --skip: what still waits merges`,
+    `--seed ${number}-${before} is for ${plural(before, 'row')}, but there are ${count(now)}, so --skip would skip other rows. Push all of them, without --seed and --skip: those that still wait merge`,
   )
 }

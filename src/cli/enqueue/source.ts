@@ -6,21 +6,21 @@ import { DataError, UsageError } from '../failure.ts'
 import { plural } from '../output.ts'
 import { quote } from '../suggest.ts'
 
-/** Text to read, unpacked where it was packed. */
+/** Text to read, unpacked if it was packed. */
 export interface Source {
   readonly name: string
   readonly stream: Readable
-  /** Bytes of the file, packed or not, where it is known. */
+  /** Bytes of the file as it is stored, packed or not; undefined if unknown. */
   readonly size: number | undefined
   /** Bytes of text read so far. */
   readonly read: number
-  /** Where in the file so many bytes of its text end; about so, while a packed one is being read. */
+  /** The position in the file after so many bytes of text; an estimate while a packed file is being read. */
   placeOf(bytes: number): number
 }
 
 /**
- * Opens a file, or stdin for `-`, and unpacks gzip. What is not UTF-8 is refused instead of being stored mangled.
- * @throws UsageError where the file can't be opened
+ * Opens a file, or stdin for `-`, and unpacks gzip. Refuses text that is not UTF-8 instead of storing it mangled.
+ * @throws UsageError if the file can't be opened
  */
 export async function openSource(file: string, maxBytes = Number.POSITIVE_INFINITY): Promise<Source> {
   const stdin = file === '-'
@@ -45,7 +45,7 @@ export async function openSource(file: string, maxBytes = Number.POSITIVE_INFINI
   }
 }
 
-/** Passes bytes on and counts them. */
+/** Counts the bytes that pass through. */
 class Counter extends Transform {
   count = 0
 
@@ -59,7 +59,7 @@ class Counter extends Transform {
   }
 }
 
-/** Lets UTF-8 through, up to so many bytes. */
+/** Passes UTF-8 through, up to `maxBytes`. */
 function checked(name: string, maxBytes: number): Counter {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const text = new Counter()
@@ -69,7 +69,7 @@ function checked(name: string, maxBytes: number): Counter {
       return null
     } catch {
       return new DataError(
-        `${name} is not UTF-8, somewhere before byte ${text.count}: convert it first, such as with iconv -f latin1 -t utf-8`,
+        `${name} is not UTF-8 somewhere before byte ${text.count}: convert it first, for example with iconv -f latin1 -t utf-8`,
       )
     }
   }
@@ -79,7 +79,7 @@ function checked(name: string, maxBytes: number): Counter {
   return text
 }
 
-/** By its first bytes, which stay in the stream: no text begins like that. */
+/** Checks the first bytes, which no text begins with, and leaves them in the stream. */
 async function isGzip(stream: Readable): Promise<boolean> {
   await once(stream, 'readable')
   const head: Buffer | null = stream.read()
@@ -90,9 +90,11 @@ async function isGzip(stream: Readable): Promise<boolean> {
 
 function gunzip(name: string, text: Readable): Transform {
   const unpacking = createGunzip()
-  // Heard before the pipeline hears it: so it is this error that readers of the text get.
+  // This listener runs before the pipeline's, so readers of the text get this error.
   unpacking.on('error', (error) =>
-    text.destroy(new DataError(`${name} can't be unpacked, it is damaged or cut off: ${error.message}`)),
+    text.destroy(
+      new DataError(`${name} can't be unpacked because it is damaged or cut off: ${error.message}`),
+    ),
   )
   return unpacking
 }
@@ -104,7 +106,7 @@ function sizeOfFile(file: string): number | undefined {
   return found.isFile() ? found.size : undefined
 }
 
-/** Known where it was redirected from a file. */
+/** Undefined unless stdin is redirected from a file. */
 function sizeOfStdin(): number | undefined {
   try {
     const found = fstatSync(0)
@@ -116,6 +118,6 @@ function sizeOfStdin(): number | undefined {
 
 function tooLarge(name: string, maxBytes: number): UsageError {
   return new UsageError(
-    `${name} has more than ${plural(maxBytes / 1024 ** 2, 'MiB')}: --shuffle holds all rows in memory; shuffle the file beforehand, such as with shuf`,
+    `${name} has more than ${plural(maxBytes / 1024 ** 2, 'MiB')}: --shuffle holds all rows in memory; shuffle the file beforehand, for example with shuf`,
   )
 }

@@ -10,7 +10,7 @@ import { note, plural } from '../output.ts'
 import { quote } from '../suggest.ts'
 import type { Store } from './run.ts'
 
-/** Pushes into a queue, which it creates with the first jobs where it is missing. `asked` is what --shards says. */
+/** Pushes into a queue, and creates it with the first jobs if it is missing. `asked` is the value of --shards. */
 export function storeIn({ pool, schema }: Database, queue: Queue, asked: number | undefined): Store {
   const database = new CountingDatabase(pool, schema)
   let ready: Promise<void> | undefined
@@ -23,7 +23,7 @@ export function storeIn({ pool, schema }: Database, queue: Queue, asked: number 
   }
 }
 
-/** Not by `enqueue`, which would write payloads anew: a file's numbers keep their digits. */
+/** Bypasses `enqueue`, which would rewrite payloads, so that numbers keep their digits. */
 async function pushAll(
   database: Database,
   queue: string,
@@ -42,7 +42,7 @@ async function createMissing(
   { name, shards }: Queue,
   asked: number | undefined,
 ): Promise<void> {
-  // A producer's role may create queues without seeing any: then nobody knows whether it is new.
+  // A producer's role can create queues but not see them, so it can't tell whether the queue is new.
   const queues = await listQueues(database, [name]).catch((error) => {
     if (!hasCode(error, 'LOCKSTEP_PERMISSION')) throw error
   })

@@ -3,7 +3,7 @@ import type { Lockstep, Logger, Worker } from '../../index.ts'
 
 const PAUSE = 200
 
-/** Resolves when nothing of the queues waits or is in work, wherever. */
+/** Resolves when no job of the queues waits or is in work, in any process. */
 export async function drained(
   lockstep: Lockstep,
   worker: Worker,
@@ -11,11 +11,11 @@ export async function drained(
   logger: Logger,
 ): Promise<void> {
   await warnOfPaused(lockstep, queues, logger)
-  // While something runs here, there is no need to look.
+  // While this process has jobs in work, there is no need to ask the database.
   while (worker.report().length > 0 || !(await areEmpty(lockstep, queues))) await setTimeout(PAUSE)
 }
 
-/** One job each is looked for: counting them, as stats do, would take long where other queues are full. */
+/** Looks for one job of each queue: counting all jobs, as stats do, would take long if other queues are full. */
 async function areEmpty(lockstep: Lockstep, queues: readonly string[]): Promise<boolean> {
   for (const queue of queues) {
     const found = await lockstep.find(queue, { by: 'id', limit: 1 }).catch(() => undefined)
@@ -29,5 +29,5 @@ async function warnOfPaused(lockstep: Lockstep, names: readonly string[], logger
   const paused = stats?.queues.filter(({ queue, pausedAt }) => pausedAt && names.includes(queue)) ?? []
   if (paused.length === 0) return
   const queues = paused.map(({ queue }) => queue)
-  logger.warn({ event: 'drain', queues }, 'a paused queue is not drained until it is resumed')
+  logger.warn({ event: 'drain', queues }, 'a paused queue drains only after it is resumed')
 }

@@ -29,7 +29,7 @@ export interface WorkFlags extends ConnectionOptions {
   readonly drain?: boolean
 }
 
-/** @throws UsageError, or OptionError for a weight that is none */
+/** @throws UsageError, or OptionError for an invalid weight */
 export function schedulerOf(text: string, queues: readonly Queue[]): Scheduler {
   const [kind, rest] = halves(text, ':')
   if (kind === 'fair' && rest === undefined) return fair()
@@ -54,15 +54,15 @@ export function schedulerOf(text: string, queues: readonly Queue[]): Scheduler {
   )
 }
 
-/** One of several processes under a supervisor; a process alone is 0 of 1. */
+/** Identifies one of several processes under a supervisor; a single process is 0 of 1. */
 export interface Rank {
   readonly index: number
   readonly of: number
 }
 
 /**
- * Fixed splitters deal a node's share on to its processes: what node k of K keeps goes, by turns, to its N.
- * @throws UsageError, or OptionError for a node that is out of range
+ * Fixed splitters deal the share of node k of K out to its N processes, in turn.
+ * @throws UsageError, or OptionError for a node out of range
  */
 export function splitterOf(text: string, { index, of }: Rank): Splitter {
   if (text === 'dynamic') return dynamic()
@@ -77,7 +77,7 @@ export function splitterOf(text: string, { index, of }: Rank): Splitter {
   return byNode(Number(nodes) * of, Number(node) + Number(nodes) * index)
 }
 
-/** Whether other nodes have to serve what these leave. */
+/** Whether other nodes must serve the remaining shards. */
 export function servesAPart(splitter: string): boolean {
   return /^node:0*([2-9]|1\d)/.test(splitter)
 }

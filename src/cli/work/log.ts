@@ -9,7 +9,7 @@ export function logsJson(json: boolean): boolean {
   return json || !process.stdout.isTTY
 }
 
-/** JSON lines on stdout, or short text where that is a terminal. Written at once: the process may end at any time. */
+/** JSON lines on stdout, or short text if that is a terminal. Writes at once, since the process may end at any time. */
 export function createLogger(json: boolean): Logger {
   const level = process.env.LOCKSTEP_LOG_LEVEL ?? 'info'
   if (!logsJson(json)) return textLogger()
@@ -18,7 +18,7 @@ export function createLogger(json: boolean): Logger {
   return pino({ level, base: { pid: process.pid } }, escaped) as Logger
 }
 
-/** Shown by the message itself. */
+/** The message itself says the same. */
 const SILENT_FIELDS = ['event']
 
 function textLogger(): Logger {
@@ -34,7 +34,7 @@ function textLogger(): Logger {
   return { debug() {}, info: line(plain), warn: line(yellow), error: line(red) }
 }
 
-/** A handler may log what JSON has no word for. */
+/** A handler may log a value that JSON can't express. */
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   try {
@@ -46,7 +46,7 @@ function textOf(value: unknown): string {
 
 const SUMMARY_EVERY = 10_000
 
-/** A line per event worth one, and a summary of the ordinary. Returns what ends it, with a last summary. */
+/** Logs notable events, and a summary of the rest. Returns a function that logs a last summary and stops. */
 export function logWorker(worker: Worker, logger: Logger): () => void {
   let shards = -1
   worker.on('rebalanced', (event) => {
@@ -61,7 +61,7 @@ export function logWorker(worker: Worker, logger: Logger): () => void {
     logger.error({ event: 'died', queue, id, error: describeError(error) }, 'a payload went to the morgue'),
   )
   worker.on('rescued', (event) =>
-    logger.warn({ event: 'rescued', ...event }, 'taken over from a process that died'),
+    logger.warn({ event: 'rescued', ...event }, 'a job was taken over from a process that died'),
   )
   worker.on('refused', (event) =>
     logger.warn(

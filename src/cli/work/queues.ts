@@ -9,16 +9,16 @@ import { quote, suggestion } from '../suggest.ts'
 import { registerTypeScript } from './typescript.ts'
 
 /**
- * The queues that modules export, by name, as default, or in a default array, in the order of the files and of
+ * The queues that modules export by name, as default, or in a default array, in the order of the files and of
  * their definition.
- * @throws UsageError where a file is missing or fails, exports no queue, or two queues have one name
+ * @throws UsageError if a file is missing, fails or exports no queue, or if two queues have the same name
  */
 export async function loadQueues(files: readonly string[]): Promise<Queue[]> {
   const queues = new Map<string, { queue: Queue; file: string }>()
   for (const file of files) {
     const found = await queuesOf(file)
     if (found.length === 0)
-      throw new UsageError(`${printable(file)} exports no queue: export what defineQueue() returns`)
+      throw new UsageError(`${printable(file)} exports no queue: export the result of defineQueue()`)
     for (const queue of found) {
       const earlier = queues.get(queue.name)
       if (earlier && earlier.queue !== queue) {
@@ -26,7 +26,7 @@ export async function loadQueues(files: readonly string[]): Promise<Queue[]> {
           earlier.file === file
             ? `twice in ${printable(file)}`
             : `in ${printable(earlier.file)} and ${printable(file)}`
-        throw new UsageError(`queue ${quote(queue.name)} is defined ${where}: give one another name`)
+        throw new UsageError(`queue ${quote(queue.name)} is defined ${where}: rename one of them`)
       }
       queues.set(queue.name, { queue, file })
     }
@@ -35,7 +35,7 @@ export async function loadQueues(files: readonly string[]): Promise<Queue[]> {
 }
 
 /**
- * Those of these names, in their own order.
+ * The queues with these names, in the order of `queues`.
  * @throws UsageError for a name that no queue has
  */
 export function selectQueues(
@@ -64,7 +64,7 @@ async function queuesOf(file: string): Promise<Queue[]> {
   await registerTypeScript(basename(path))
   const endWatch = tellUnsettled(file)
   const exported = await import(pathToFileURL(path).href).catch((error: Error) => {
-    const hint = process.env.DEBUG ? '' : '\nDEBUG=lockstep shows where'
+    const hint = process.env.DEBUG ? '' : '\nSet DEBUG=lockstep to see where'
     throw new UsageError(`${printable(file)} can't be loaded: ${error?.message ?? error}${hint}`, {
       cause: error,
     })
@@ -75,7 +75,7 @@ async function queuesOf(file: string): Promise<Queue[]> {
     .filter(isQueue)
 }
 
-/** A module that waits at its top level for what never comes: Node would end without a word. Returns what ends the watch. */
+/** Node would exit silently if a module's top level awaits something that never ends. Returns what ends the watch. */
 function tellUnsettled(file: string): () => void {
   const tell = () => {
     const reason = 'it awaits something at its top level that never ends'
@@ -86,11 +86,11 @@ function tellUnsettled(file: string): () => void {
 }
 
 /**
- * A module lists its exports by the alphabet; its text tells in which order they were meant. Fixed splitters count
- * the shards of all queues in that order, so a default array, which has one, comes first.
+ * A module lists its exports alphabetically; only its text shows the order in which they were defined. Fixed splitters
+ * count the shards of all queues in this order. A default array has its own order, so it comes first.
  */
 function inOrder(exported: Record<string, unknown>, source: string): unknown[] {
-  // A CommonJS module's exports, with a default of their own, are the default of the module that import makes of it.
+  // When a CommonJS module is imported, all its exports, including a default, become the default export.
   const named = { ...exported, ...(isNamespace(exported.default) ? exported.default : {}) }
   const place = (name: string) => {
     const escaped = name.replaceAll('$', '\\$')

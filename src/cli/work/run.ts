@@ -8,7 +8,7 @@ import { createLogger, logsJson, logWorker } from './log.ts'
 import { loadQueues, selectQueues } from './queues.ts'
 import { SUPERVISOR } from './supervisor.ts'
 
-/** Works in this process until a signal, or the queues' end, stops it; resolves to the exit code. */
+/** Works in this process until a signal stops it or the queues are drained; resolves to the exit code. */
 export async function runWorker(
   flags: WorkFlags,
   rank: Rank,
@@ -24,11 +24,11 @@ export async function runWorker(
   const worker = createWorker(lockstep, queues, flags, rank)
   const endLog = logWorker(worker, logger)
   const endWatch = refuseEarlyExit(logger)
-  // Handlers may run, and kill the process, before it has started in full.
+  // Handlers may run, and kill the process, before the worker has fully started.
   worker.once('started', onReady)
   const starting = worker.start()
   const stopped = Promise.race([untilSignal(worker, starting, logger), untilOutdated(worker, endWatch)])
-  // Where it can't start, the exit code says why.
+  // If the worker can't start, the exit code says why.
   await starting.catch((error) => {
     endWatch()
     throw error
@@ -51,21 +51,21 @@ export async function runWorker(
 }
 
 const PART_OF_SHARDS =
-  'this node serves a part of the shards: the queues are drained once all nodes have done theirs'
+  'this node serves only part of the shards: the queues are drained once all nodes have drained theirs'
 
-/** Codes by which the worker ends with jobs in work: those have been released, or the worker has said what becomes of them. */
+/** Codes with which the worker itself exits: it has released its jobs in work, or logged what becomes of them. */
 const OWN_CODES: readonly number[] = [EXIT.failed, EXIT.interrupted, EXIT.terminated]
 
 /**
- * A handler that calls `process.exit()` ends the process with jobs in work. Nobody may take that for a worker that has stopped,
- * has drained its queues, or is outdated.
+ * A handler that calls `process.exit()` ends the process with jobs in work. The exit code must not suggest that the worker
+ * stopped cleanly, drained its queues, or is outdated.
  */
 function refuseEarlyExit(logger: Logger): () => void {
   const refuse = (code: number) => {
     if (OWN_CODES.includes(code)) return
     logger.error(
       { event: 'exit' },
-      `process.exit(${code}) was called while the worker ran: what was in work has crashed`,
+      `process.exit(${code}) was called while the worker ran: the jobs in work have crashed`,
     )
     process.exitCode = EXIT.failed
   }
@@ -88,8 +88,8 @@ function createWorker(lockstep: Lockstep, queues: readonly Queue[], flags: WorkF
 }
 
 /**
- * Resolves to the exit code when a signal has stopped the worker. Jobs may be in work before it has started in full, so signals
- * are taken from the first moment, and wait for that. Where a handler did not end, the process does, here.
+ * Resolves to the exit code when a signal has stopped the worker. Jobs may be in work before the worker has fully started,
+ * so signals are handled from the beginning, but wait for the start. If a handler does not end, this ends the process.
  */
 function untilSignal(worker: Worker, starting: Promise<void>, logger: Logger): Promise<number> {
   const once = {
@@ -106,12 +106,12 @@ function untilSignal(worker: Worker, starting: Promise<void>, logger: Logger): P
   })
 }
 
-/** The same when a later release's definitions have. */
+/** Resolves to the exit code when a later release's definitions have stopped the worker. */
 function untilOutdated(worker: Worker, endWatch: () => void): Promise<number> {
   return new Promise((resolve) => {
     worker.once('outdated', async () => {
       if (await worker.stop()) return resolve(EXIT.outdated)
-      // Nothing may be awaited between giving back and the end of the process.
+      // Nothing may be awaited between the release and the end of the process.
       worker.releaseNow()
       endWatch()
       process.exit(EXIT.outdated)
@@ -121,7 +121,7 @@ function untilOutdated(worker: Worker, endWatch: () => void): Promise<number> {
 
 function stopWhenDrained(lockstep: Lockstep, worker: Worker, names: readonly string[], logger: Logger): void {
   void drained(lockstep, worker, names, logger).then(() => {
-    logger.info({ event: 'drained' }, 'nothing is left')
+    logger.info({ event: 'drained' }, 'the queues are drained')
     process.kill(process.pid, 'SIGTERM')
   })
 }

@@ -6,37 +6,37 @@ import type { Rank } from './flags.ts'
 
 const FIRST_PAUSE = 250
 const LONGEST_PAUSE = 30_000
-/** ms after which a child counts as healthy: the next pause is the first again. */
+/** ms after which a child counts as healthy, which resets the pause. */
 const HEALTHY_AFTER = 60_000
 const RANK = 'LOCKSTEP_RANK'
-/** Where a child says that it kills itself: of a SIGKILL its parent sees no more than of the system's. */
+/** Where a child reports that it kills itself: the parent can't tell its SIGKILL from one by the system. */
 export const SUPERVISOR = { fd: 4, json: true } as const
 const FORWARDED = ['SIGTERM', 'SIGINT', 'SIGTSTP', 'SIGTTIN'] as const
 
-/** Tells a child which one of how many it is; undefined in a process that has no supervisor. */
+/** The rank of this child among its siblings; undefined in a process without a supervisor. */
 export function supervisedAs(): Rank | undefined {
   const [index, of] = (process.env[RANK] ?? '').split('/').map(Number)
-  // A handler may start a lockstep of its own, which is nobody's child.
+  // A handler may start its own lockstep process, which has no supervisor.
   delete process.env[RANK]
   return process.send && index !== undefined && of ? { index, of } : undefined
 }
 
-/** In a child: stops it when its parent is gone, however far it has come. */
+/** In a child: stops it when its parent is gone, even before it has started. */
 export function followParent(): void {
   process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
-  // Nothing else left to wait for: a module that never finishes loading ends here as it does in a process alone.
+  // The channel must not keep alive a module that never finishes loading: it ends as in a single process.
   process.channel?.unref()
   if (!process.connected) process.kill(process.pid, 'SIGTERM')
 }
 
-/** In a child: says that it works, when it has started and before its first handler. */
+/** In a child: reports that it works, once it has started and before its first handler. */
 export function reportReady(): void {
   if (process.connected) process.send!('ready')
 }
 
 export interface SupervisorOptions {
   readonly processes: number
-  /** A child that ends well has drained its queues, and is not missed. */
+  /** A child that exits with 0 has drained its queues, and is not restarted. */
   readonly drain: boolean
   readonly logger: Logger
 }
@@ -50,9 +50,9 @@ export function supervise(options: SupervisorOptions): Promise<number> {
 interface Ending {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
-  /** It had said so. */
+  /** It reported that it kills itself. */
   readonly byItself: boolean
-  /** It worked. One that only began to does not take signals yet, and ends by the first. */
+  /** It worked. A child that is still starting does not handle signals yet, so the first one ends it. */
   readonly ready: boolean
 }
 
@@ -83,7 +83,7 @@ class Supervisor {
     })
   }
 
-  /** In a session of its own: a terminal's Ctrl-C would reach it as well, and a second signal means at once. */
+  /** In its own session: else Ctrl-C would reach it directly too, and a second signal ends it at once. */
   #start(index: number): void {
     this.#restarts.delete(index)
     const child = fork(process.argv[1]!, process.argv.slice(2), {
@@ -116,12 +116,12 @@ class Supervisor {
     const well = (code === EXIT.ok && signal === null) || notBegun
     if (!well && (this.#stopping || !this.#everReady))
       this.#exitCode = Math.max(this.#exitCode, code ?? EXIT.failed)
-    // The others of this release will find out too; the next one has to take their place.
+    // The other processes of this release are outdated too; the next release must replace them.
     if (code === EXIT.outdated) {
       this.#exitCode = EXIT.outdated
       if (!this.#stopping) this.#forward('SIGTERM')
     }
-    // What can't even start once is a mistake to be told, not an accident to be repaired.
+    // If no child has ever started, that is a mistake to report; a restart would not help.
     if (!well && !this.#everReady && !this.#stopping) this.#forward('SIGTERM')
     if (!this.#stopping && !(well && this.#drain)) this.#restart(index, child, ending)
     else if (!well) this.#tell(index, child, ending)
