@@ -34,33 +34,33 @@ import type { WorkerOptions } from './worker/options.ts'
 import { Worker } from './worker/worker.ts'
 
 export interface LockstepOptions {
-  /** Where the database is; or give a `pool`. */
+  /** The database to connect to. Give either this or a `pool`. */
   readonly connectionString?: string
   /**
-   * The application's own pool, for producing and administering. Workers copy to connections of theirs where its server is and
-   * what holds in its sessions: `options`, `statement_timeout`, `lock_timeout`, `idle_in_transaction_session_timeout`.
+   * The application's own pool, for producing and administering. Workers open their own connections, with its server and
+   * these session settings: `options`, `statement_timeout`, `lock_timeout`, `idle_in_transaction_session_timeout`.
    */
   readonly pool?: pg.Pool
-  /** Where the tables are. Default `lockstep`. */
+  /** The schema that holds the tables. Default `lockstep`. */
   readonly schema?: string
-  /** A connection string that goes around any pooler, for what a worker can't do through one. Default: the same. */
+  /** A connection string that bypasses any pooler, for what a worker can't do through one. Default: the same connection. */
   readonly directUrl?: string
-  /** Default: warnings and errors on the console. */
+  /** Default: logs warnings and errors to the console. */
   readonly logger?: Logger
-  /** Around every enqueue, the first outermost. Default none. */
+  /** Wraps every enqueue, the first one outermost. Default none. */
   readonly middleware?: readonly ClientMiddleware[]
-  /** Hear of what this object and its workers do, for metrics and traces. Default none. */
+  /** Observes what this object and its workers do, for metrics and traces. Default none. */
   readonly instrumentation?: readonly Instrumentation[]
 }
 
 const OPTIONS = ['connectionString', 'pool', 'schema', 'directUrl', 'logger', 'middleware', 'instrumentation']
 const APPLICATION_NAME = 'pg-lockstep'
-/** ms between looks at who still waits for a connection. */
+/** ms between checks whether calls still wait for a connection. */
 const CLOSING_PAUSE = 5
 
 type AnyQueue = Queue | string
 
-/** The queues of one schema in one database: producing, working and administering start here. */
+/** The queues of one schema in one database: the starting point to produce, work and administer. */
 export class Lockstep {
   readonly #database: Database
   readonly #enqueuer: Enqueuer
@@ -73,7 +73,7 @@ export class Lockstep {
   #closing: Promise<void> | undefined
 
   /**
-   * Connects when it is first used.
+   * Connects on first use.
    * @throws OptionError
    */
   constructor(options: LockstepOptions) {
@@ -110,18 +110,18 @@ export class Lockstep {
   }
 
   /**
-   * Brings the schema up to this release; where it is, nothing is locked. Safe when several processes do so at once.
-   * It never goes back: a later release's definitions are left alone, and it resolves where they serve this one too,
-   * so that a process of this release may start while the next is rolled out. Sequences behind their rows are raised.
-   * @throws DatabaseError `LOCKSTEP_SCHEMA_NEW` where a later release has been there that no longer serves this one,
-   * `LOCKSTEP_LOCKED` where others hold locks for longer than `giveUpAfter`, `LOCKSTEP_DISTRIBUTED`; OptionError
+   * Brings the schema up to this release; if it is up to date, locks nothing. Several processes may call it at once.
+   * It never downgrades: it leaves a later release's definitions alone, and resolves if they serve this release too, so
+   * that a process of this release can start while the next one is rolled out. Raises sequences that are behind their rows.
+   * @throws DatabaseError `LOCKSTEP_SCHEMA_NEW` if a later release has migrated and no longer serves this one,
+   * `LOCKSTEP_LOCKED` if others hold locks for longer than `giveUpAfter`, `LOCKSTEP_DISTRIBUTED`; OptionError
    */
   migrate(options: MigrateOptions = {}): Promise<MigrationReport> {
     return this.#underWay.watch(migrate(this.#database, options))
   }
 
   /**
-   * Pushes one job or many, all or none, and returns how many were stored. With `tx` they exist if and only if
+   * Pushes one job or many, all or none, and resolves to how many were stored. With `tx`, they exist if and only if
    * that transaction commits.
    * @throws JobError naming the bad job and field; DatabaseError
    */
@@ -144,110 +144,110 @@ export class Lockstep {
     })
   }
 
-  /** How every queue stands, and all together. Counts every job: about half a second a million. */
+  /** The state of every queue, and the totals. Counts every job, which takes about 0.5 s per million. */
   stats(): Promise<Stats> {
     return this.#underWay.watch(stats(this.#database))
   }
 
-  /** The worker processes, those that died among them until another one has removed them. */
+  /** The worker processes, including dead ones that no other process has removed yet. */
   processes(): Promise<ProcessRow[]> {
     return this.#underWay.watch(listProcesses(this.#database))
   }
 
   /**
-   * A page of the jobs of a queue that match, waiting or in work; by `performIn` unless told otherwise. What was pushed
-   * into a job in work is an entry of its own, which waits: such an id is found twice. With `ids` and without `limit`
-   * the page has all that were asked for.
-   * @throws OptionError, or LockstepError `LOCKSTEP_UNKNOWN_QUEUE`, as all that follow
+   * A page of the matching jobs of a queue, waiting or in work; sorted by `performIn` by default. What was pushed into a
+   * job in work is a separate waiting entry, so such an id is found twice. With `ids` and without `limit`, the page has
+   * all jobs with these ids.
+   * @throws OptionError, or LockstepError `LOCKSTEP_UNKNOWN_QUEUE`, like all methods below
    */
   find(queue: AnyQueue, filter: JobFilter & Page<JobSort> = {}): Promise<Found<FoundJob>> {
     return this.#underWay.watch(find(this.#database, queue, filter))
   }
 
-  /** A page of the payloads in the morgue that match; by `diedAt` unless told otherwise. */
+  /** A page of the matching payloads in the morgue; sorted by `diedAt` by default. */
   findDead(queue: AnyQueue, filter: DeadFilter & Page<DeadSort> = {}): Promise<Found<DeadPayload>> {
     return this.#underWay.watch(findInMorgue(this.#database, queue, filter))
   }
 
   /**
-   * Makes what waits due now: jobs, and of those in work what was pushed meanwhile; `{}` takes all. Does nothing until it
-   * is awaited or iterated, as all that follow.
+   * Makes waiting jobs due now, and what was pushed into jobs in work; `{}` matches all. Does nothing until it is awaited
+   * or iterated, like all methods below that return a Progression.
    */
   performNow(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
     return act('perform_now', this.#database, queue, filter, options)
   }
 
   /**
-   * Deletes what waits, for good: jobs with their payloads, and of those in work what was pushed meanwhile; `{}` takes all.
-   * What is in work is not touched. Where a process that served the queue seems dead and no worker has removed it yet,
-   * this watches it for its lease first, up to 30 s, so that what it had in work waits; so do `kill` and `deleteQueue`.
+   * Deletes waiting jobs with their payloads, for good, and what was pushed into jobs in work; `{}` matches all. Leaves
+   * jobs in work alone. If a process that served the queue seems dead and no worker has removed it yet, this first watches
+   * it for its lease, up to 30 s, so that its jobs in work wait again. So do `kill` and `deleteQueue`.
    */
   delete(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
     return act('delete_jobs', this.#database, queue, filter, options)
   }
 
   /**
-   * Moves the payloads of what waits to the morgue: those of jobs, and of those in work what was pushed meanwhile; `{}`
-   * takes all. What is in work is not touched.
+   * Moves the payloads of waiting jobs to the morgue, and those pushed into jobs in work; `{}` matches all. Leaves jobs in
+   * work alone.
    */
   kill(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
     return act('kill', this.#database, queue, filter, options)
   }
 
-  /** Moves payloads from the morgue back to their jobs, which become due now with a clean count; `{}` takes all. */
+  /** Moves payloads from the morgue back to their jobs, which become due now with a reset retry count; `{}` matches all. */
   requeue(queue: AnyQueue, filter: DeadFilter, options: ProgressionOptions = {}): Progression {
     return requeueFromMorgue(this.#database, queue, filter, options)
   }
 
-  /** Deletes payloads from the morgue, for good; `{}` takes all. */
+  /** Deletes payloads from the morgue, for good; `{}` matches all. */
   deleteDead(queue: AnyQueue, filter: DeadFilter, options: ProgressionOptions = {}): Progression {
     return deleteFromMorgue(this.#database, queue, filter, options)
   }
 
   /**
-   * Nothing of the queue is claimed until `resume`; what runs goes on, and pushes are taken. Where handlers are quick, what was
-   * claimed a moment ago still begins, for 50 ms at most.
+   * Workers claim no jobs of the queue until `resume`. Running jobs go on, and pushes are accepted. If handlers are quick,
+   * jobs claimed a moment ago still start, for at most 50 ms.
    */
   pause(queue: AnyQueue): Promise<void> {
     return this.#underWay.watch(pause(this.#database, queue))
   }
 
-  /** Workers go on at once. */
+  /** Lets workers go on with a paused queue, at once. */
   resume(queue: AnyQueue): Promise<void> {
     return this.#underWay.watch(resume(this.#database, queue))
   }
 
   /**
-   * Gives a queue 1 to 16,384 shards while it is in use. Growing moves nothing; shrinking moves the jobs of the
-   * shards that go. Called again with the same number, it finishes what was interrupted. A worker whose definition names
-   * more shards grows the queue again at its start: to shrink it, lower the definition first.
+   * Gives a queue 1 to 16,384 shards while it is in use. Growing moves no jobs; shrinking moves those of the removed
+   * shards. After an interruption, call it again with the same number to finish. A worker whose definition names more
+   * shards grows the queue again when it starts, so lower the definition before you shrink the queue.
    *
-   * A producer that still counted with the old number may commit a job in a shard that is gone even after the
-   * end: workers move such strays at their next comparison.
+   * A producer that still used the old number may commit a job in a removed shard even after this ends. Workers move such
+   * strays at their next comparison.
    */
   reshard(queue: AnyQueue, shards: number, options: ProgressionOptions = {}): Progression {
     return reshard(this.#database, queue, shards, options)
   }
 
   /**
-   * Deletes a queue that is empty, and with `withJobs` one that holds waiting jobs and dead payloads: those are the
-   * progress. Its counts go too. Never while a live process serves it, or has a job of it in work.
+   * Deletes an empty queue and its counts. With `withJobs`, also deletes its waiting jobs and dead payloads, which the
+   * progress counts. Never deletes a queue while a live process serves it or has a job of it in work.
    *
-   * Every push and claim, of other queues too, waits up to 150 ms while it makes sure that nobody who has seen the queue
-   * can still push into it. A push that names it afterwards fails once, and the next one makes it again; so does a worker.
-   * A transaction at REPEATABLE READ or above that began before the deletion must not push into the queue after it.
-   * @throws LockstepError `LOCKSTEP_QUEUE_NOT_EMPTY` or `LOCKSTEP_QUEUE_IN_USE` with the counts; `LOCKSTEP_LOCKED` where
-   * transactions that have pushed stay open for half a minute
+   * Every push and claim, even of other queues, waits up to 150 ms while this ensures that no transaction that has seen the
+   * queue can still push into it. Later, the first push that names the queue fails and the next one creates it again; so
+   * does a worker. A transaction at REPEATABLE READ or above that began before the deletion must not push into it later.
+   * @throws LockstepError `LOCKSTEP_QUEUE_NOT_EMPTY` or `LOCKSTEP_QUEUE_IN_USE` with the counts; `LOCKSTEP_LOCKED` if
+   * transactions that have pushed stay open for 30 s
    */
   deleteQueue(queue: AnyQueue, options: DeleteQueueOptions = {}): Progression {
     return deleteQueue(this.#database, queue, options)
   }
 
   /**
-   * Waits for what is under way, however long that takes, then ends the connections of this object's own; a `pool` that was
-   * given is left alone, and so are workers. From now on `enqueue` rejects with `LOCKSTEP_CLOSED`. What has a `tx` is the
-   * caller's to wait for; so is what works in chunks, from `performNow` on: it stops after the chunk under way, rejects with
-   * `LOCKSTEP_CLOSED`, and what has been done stays done.
+   * Waits for calls under way, however long they take, then ends this object's own connections. It leaves workers and a
+   * given `pool` alone. From now on, `enqueue` rejects with `LOCKSTEP_CLOSED`. The caller must wait for calls with a `tx`,
+   * and for methods that work in chunks, from `performNow` on: those stop after the chunk under way and reject with
+   * `LOCKSTEP_CLOSED`; what they have done stays done.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close()
@@ -259,7 +259,7 @@ export class Lockstep {
     await this.#underWay.ended()
     if (!this.#ownPool) return
     const { pool } = this.#database
-    // A pool that is ended forgets who waits for a connection: their promises would never settle.
+    // An ended pool forgets calls that wait for a connection, so their promises would never settle.
     while (pool.waitingCount > 0) await sleep(CLOSING_PAUSE)
     await pool.end()
   }

@@ -1,6 +1,6 @@
 import { ignoreRejection } from './promises.ts'
 
-/** What pino, and most loggers for Node, look like: fields first, message second. */
+/** Matches pino and most loggers for Node: fields first, message second. */
 export interface Logger {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -8,7 +8,7 @@ export interface Logger {
   error(fields: object, message: string): void
 }
 
-/** The default: silent but for what somebody has to know. */
+/** The default: logs only warnings and errors. */
 export const consoleLogger: Logger = {
   debug() {},
   info() {},
@@ -16,7 +16,7 @@ export const consoleLogger: Logger = {
   error: (fields, message) => console.error('pg-lockstep: %s', message, fields),
 }
 
-/** One whose errors reach nobody: what is told in passing must not break what it is told of. */
+/** Swallows the logger's own errors: a log message must not break the work that it reports. */
 export function unfailing(logger: Logger): Logger {
   const safely = (level: keyof Logger) => (fields: object, message: string) => {
     try {
@@ -29,9 +29,9 @@ export function unfailing(logger: Logger): Logger {
     warn: safely('warn'),
     error: safely('error'),
   }
-  // A handler may know more of its logger than we do.
+  // The given logger may have more methods, which a handler may use.
   return Object.assign(Object.create(logger), own)
 }
 
-/** Where nobody is left to read it. */
+/** For messages that no one can read any more. */
 export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} }

@@ -1,7 +1,7 @@
 import { closest, distance } from 'fastest-levenshtein'
 import { OptionError } from './errors.ts'
 
-/** @throws OptionError naming the first unknown key, with the nearest known one where there is one. */
+/** @throws OptionError naming the first unknown key, with the nearest known one if there is one. */
 export function rejectUnknownOptions(options: object, known: readonly string[], what: string): void {
   if (typeof options !== 'object' || options === null)
     throw new OptionError(`${what}: the options must be an object, not ${show(options)}`)
@@ -9,7 +9,7 @@ export function rejectUnknownOptions(options: object, known: readonly string[], 
     if (known.includes(key)) continue
     const nearest = closest(key, known)
     const hint =
-      distance(key, nearest) <= 3 ? `did you mean \`${nearest}\`?` : `known are ${known.join(', ')}`
+      distance(key, nearest) <= 3 ? `did you mean \`${nearest}\`?` : `the known ones are ${known.join(', ')}`
     throw new OptionError(`${what}: unknown option \`${key}\`, ${hint}`)
   }
 }
@@ -26,7 +26,7 @@ export function optionalFunction<T>(value: T, what: string): T {
   throw new OptionError(`${what} must be a function, not ${show(value)}`)
 }
 
-/** @throws OptionError unless `value` is a list of functions; undefined is an empty one. */
+/** @throws OptionError unless `value` is a list of functions; undefined counts as an empty list. */
 export function optionalFunctions<T>(value: readonly T[] | undefined, what: string): readonly T[] {
   if (value === undefined) return []
   if (!Array.isArray(value)) throw new OptionError(`${what} must be a list of functions, not ${show(value)}`)
@@ -37,7 +37,7 @@ export function optionalFunctions<T>(value: readonly T[] | undefined, what: stri
   return value
 }
 
-/** A short picture of any value for a message. */
+/** A short form of any value, for a message. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return `"${value.length > 40 ? `${value.slice(0, 40)}…` : value}"`
   if (typeof value === 'bigint') return `${value}n`

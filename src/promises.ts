@@ -1,9 +1,9 @@
-/** For what a callback returned where no promise is expected: a rejection that nobody hears ends the process. */
+/** For callbacks that should not return a promise: an unhandled rejection would end the process. */
 export function ignoreRejection(value: unknown): void {
   if (value instanceof Promise) value.catch(() => {})
 }
 
-/** Knows whether anybody waits for it. */
+/** Knows whether anyone has awaited it. */
 class Offered<T> extends Promise<T> {
   heeded = false
 
@@ -20,24 +20,24 @@ class Offered<T> extends Promise<T> {
     return super.then(onResolved, onRejected)
   }
 
-  /** A rejection that nobody hears is somebody else's to tell. */
+  /** Keeps a rejection from counting as unhandled: `outlast` reports it. */
   hush(): void {
     super.then(undefined, () => {})
   }
 }
 
-/** Calls that have not ended. */
+/** Tracks calls that have not ended. */
 export class UnderWay {
   readonly #calls = new Set<Promise<unknown>>()
   readonly #failed: { readonly offered: Offered<unknown>; readonly error: unknown }[] = []
   #over = false
 
-  /** `outlast` has ended: what begins now is late. */
+  /** `outlast` has ended, so any call that begins now is late. */
   get over(): boolean {
     return this.#over
   }
 
-  /** Gives a promise of its own, so that a rejection nobody hears is reported as any other. */
+  /** Returns a separate promise, so that Node still reports a rejection that the caller does not handle. */
   watch<T>(call: Promise<T>): Promise<T> {
     const ended = () => this.#calls.delete(call)
     this.#calls.add(call)
@@ -45,7 +45,7 @@ export class UnderWay {
     return call.then((result) => result)
   }
 
-  /** The same for who may not await it: what fails unheard, `outlast` tells, unless that has ended. */
+  /** Like `watch`, for callers that may not await the call: `outlast` then throws its error, unless that has ended. */
   offer<T>(call: Promise<T>): Promise<T> {
     if (this.#over) return this.watch(call)
     const offered = new Offered<T>((resolve) => resolve(this.watch(call)))
@@ -55,8 +55,8 @@ export class UnderWay {
   }
 
   /**
-   * Ends when the call and all that is under way have, even where nobody awaits it; fails as the call does, or else as one of
-   * those, or as one that was offered and never awaited.
+   * Ends when the call and all calls under way have ended, even those that no one awaits. Throws the error of the call, or
+   * else of one under way, or of one that was offered and never awaited.
    */
   async outlast(call: Promise<void>): Promise<void> {
     let late: readonly PromiseSettledResult<unknown>[] = []
@@ -72,7 +72,7 @@ export class UnderWay {
     if (unheard) throw unheard.error
   }
 
-  /** Resolves when none is left, to how those ended that were under way. */
+  /** Resolves when no call is left, with the results of those that were under way. */
   async ended(): Promise<PromiseSettledResult<unknown>[]> {
     const results: PromiseSettledResult<unknown>[] = []
     while (this.#calls.size > 0) results.push(...(await Promise.allSettled(this.#calls)))

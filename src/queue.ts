@@ -9,46 +9,46 @@ import { defaultRetryIn } from './retry.ts'
 export type Batch<Payload> = ReadonlyMap<string, readonly Payload[]>
 
 export interface PerformContext {
-  /** Aborted at the timeout, when the worker stops for good, and when the process lost its lease. */
+  /** Aborted at the timeout, when the worker stops for good, and when the process has lost its lease. */
   readonly signal: AbortSignal
   readonly jobs: ReadonlyMap<string, JobInfo>
   readonly logger: Logger
   /**
-   * Fails this id of the batch and spares the rest. In a transaction, what was written for it is committed with theirs:
-   * write it after a savepoint, and roll back to that first.
+   * Fails only this id of the batch. In a transaction, its writes would be committed with those of the other ids: write
+   * them after a savepoint, and roll back to it first.
    */
   fail(id: string, error: unknown): void
 }
 
 export interface TransactionalContext extends PerformContext {
   /**
-   * The transaction that also completes the batch. Don't commit or roll it back, nor release its client; savepoints are
-   * fine. Where a statement failed and the handler goes on, it has to roll back to one: left aborted, nothing of the
-   * transaction is stored. When the signal is aborted, its connection ends, and a statement under way rejects.
+   * The transaction that also completes the batch. Don't commit it, roll it back, or release its client; savepoints are
+   * fine. A handler that goes on after a failed statement must roll back to a savepoint: nothing of an aborted transaction
+   * is stored. When the signal is aborted, the connection ends, and a statement under way rejects.
    */
   readonly tx: ClientBase
 }
 
 interface Policy {
   /**
-   * Parts that can be worked on side by side; for a queue that is new. Default 16. A worker whose definition names more than
-   * the queue has grows it at its start; fewer changes nothing, nor does a definition that names none: see `reshard`.
+   * Number of parts that can be processed side by side, for a new queue. Default 16. A worker whose definition names more
+   * shards than the queue has grows it when it starts. A definition with fewer, or none, changes nothing: see `reshard`.
    */
   readonly shards?: number
-  /** Ids a handler gets at once at most. Default 1. */
+  /** Most ids that a handler gets at once. Default 1. */
   readonly batchSize?: number
-  /** Payloads one round takes of an id at most: the lowest scores. Default: all. */
+  /** Most payloads of an id that a round takes, the lowest scores first. Default: all. */
   readonly maxPayloads?: number
   /**
-   * Bytes of payloads, as JSON text, that one round takes of an id at most: the lowest scores, one payload at least; what is
-   * left follows in the next round. In memory they take several times as much. Default 4 MiB.
+   * Most bytes of payloads, as JSON text, that a round takes of an id: the lowest scores first, and at least one payload.
+   * The rest follows in the next round. In memory, payloads take several times as much. Default 4 MiB.
    */
   readonly maxBytes?: number
   /** Retries before the lowest payload dies; 0 means one run. Default 25. */
   readonly maxRetryCount?: number
-  /** Crashes in a row before a round counts as failed. Default 3. */
+  /** Crashes in a row after which a round counts as failed. Default 3. */
   readonly maxCrashes?: number
-  /** Batches of the queue that a process has in work at once at most. Default: as many as it has slots. */
+  /** Most batches of the queue that a process has in work at once. Default: its number of slots. */
   readonly concurrency?: number
   /** ms until the batch's signal is aborted. Default: none. */
   readonly timeout?: number
@@ -58,21 +58,21 @@ interface Policy {
 
 export interface QueueOptions<Payload> extends Policy {
   readonly transactional?: false
-  /** Needed by workers alone: a producer's definition may leave it out. */
+  /** Only workers need it: a producer's definition may omit it. */
   perform?(batch: Batch<Payload>, context: PerformContext): unknown
 }
 
 export interface TransactionalQueueOptions<Payload> extends Policy {
-  /** The handler's writes through `context.tx` and the completion are one transaction: exactly once. */
+  /** The handler's writes through `context.tx` and the completion are in one transaction: exactly once. */
   readonly transactional: true
   perform?(batch: Batch<Payload>, context: TransactionalContext): unknown
 }
 
-/** A queue as `defineQueue` makes it: every default filled in. */
+/** The result of `defineQueue`, with every default filled in. */
 export interface Queue<Payload = unknown>
   extends Required<Omit<Policy, 'maxPayloads' | 'timeout' | 'concurrency'>> {
   readonly name: string
-  /** @internal `shards`, where the definition names them: a queue is not grown to a default. */
+  /** @internal `shards` if the definition names them: a queue does not grow to a default. */
   readonly namedShards: number | undefined
   readonly maxPayloads: number | undefined
   readonly concurrency: number | undefined
@@ -81,13 +81,13 @@ export interface Queue<Payload = unknown>
   perform?(batch: Batch<Payload>, context: TransactionalContext): unknown
 }
 
-/** So that sixteen processes share a queue for which nobody has set anything. */
+/** Lets sixteen processes share a queue without any settings. */
 export const DEFAULT_SHARDS = 16
 const DEFAULT_BATCH_SIZE = 1
 const DEFAULT_MAX_BYTES = 4 * 1024 * 1024
 const DEFAULT_MAX_RETRY_COUNT = 25
 const DEFAULT_MAX_CRASHES = 3
-/** A shard's number in an advisory lock has room for so many. */
+/** The number of a shard in an advisory lock has no room for more. */
 export const MAX_SHARDS = 16_384
 const MAX_BATCH_SIZE = 10_000
 const MAX_INTEGER = 2 ** 31 - 1
@@ -108,7 +108,7 @@ const OPTIONS = [
 ]
 
 /**
- * Defines a queue; nothing is stored until it is used.
+ * Defines a queue. Nothing is stored until the queue is used.
  * @throws LockstepError `LOCKSTEP_BAD_QUEUE` for a bad name, OptionError for a bad option
  */
 export function defineQueue<Payload = unknown>(

@@ -8,9 +8,9 @@ const LONGEST_WAIT = 30_000
 const LOOK_PAUSE = 500
 
 /**
- * Removes dead processes that served a queue, so that what they had in work waits. Workers do so while they run; this is
- * for where none does. Which ones seem dead the server's clock says; that they are, only silence for a whole lease does.
- * So this takes as long, where there are any. Those with a lease above 30 s are left alone.
+ * Removes dead processes that served a queue, so that their jobs in work wait again. Running workers do this; this is for
+ * when no worker runs. By the server's clock a process only seems dead; a whole lease of silence proves it. So this takes
+ * that long if any process seems dead. Leaves alone processes whose lease is longer than 30 s.
  */
 export async function removeDeadProcesses(
   database: Database,

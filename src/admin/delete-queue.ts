@@ -19,7 +19,7 @@ import { resolveQueue } from './queues.ts'
 import { type ChunkSettings, chunkSettings, type ProgressionOptions } from './walk.ts'
 
 export interface DeleteQueueOptions extends ProgressionOptions {
-  /** Delete its waiting jobs and dead payloads too, for good. Default false: while it holds any, it is refused. */
+  /** Also delete its waiting jobs and dead payloads, for good. Default false: refuses to delete a queue that holds any. */
   readonly withJobs?: boolean
 }
 
@@ -28,8 +28,8 @@ const GIVE_UP_AFTER = 30_000
 const MAX_NAMED = 5
 
 /**
- * Deletes a queue: its waiting jobs and dead payloads first, in chunks, where that is asked for, then its row. Not
- * while somebody serves it: he would make it again, and what is in work is nobody else's to touch (R11).
+ * Deletes a queue: with `withJobs`, first its waiting jobs and dead payloads, in chunks; then its row. Refuses while a
+ * process serves it: that would create it again, and no one else may touch its jobs in work (R11).
  */
 export function deleteQueue(
   database: Database,
@@ -54,7 +54,7 @@ export function deleteQueue(
   )
 }
 
-/** What is pushed meanwhile is deleted too: all of a few in the end, while nobody can push. */
+/** Also deletes what is pushed meanwhile: once few jobs are left, deletes them all at once while no one can push. */
 async function* deleteFull(
   database: Database,
   target: NamedQueue,
@@ -83,8 +83,8 @@ function partsOf(database: Database, { name }: NamedQueue, settings: ChunkSettin
 }
 
 /**
- * Deletes it with up to `most` jobs and dead payloads, and returns how many those were: others' pushes that it waited for
- * are among them. Undefined where there are more, and then nothing is done.
+ * Deletes the queue with up to `most` jobs and dead payloads, and returns how many there were, including from pushes it
+ * waited for. If there are more, does nothing and returns undefined.
  */
 async function deleteRow(database: Database, target: NamedQueue, most: number): Promise<number | undefined> {
   const client = await database.connect()
@@ -96,7 +96,7 @@ async function deleteRow(database: Database, target: NamedQueue, most: number): 
       async () => {
         await client.query(SHORT_LOCKS)
         await lockQueues(database, client)
-        // To count all of them would take long, and everybody waits.
+        // Counting all of them would take long, while everyone waits.
         if (most > 0 && (await holdsMoreThan(database, target, most, client))) return undefined
         const contents = await readContents(database, target, client)
         refuse(target, contents, most > 0)
@@ -116,12 +116,12 @@ function refuse({ name }: NamedQueue, contents: QueueContents, withJobs: boolean
     const who = servedBy.length > 0 ? `: ${servedBy.slice(0, MAX_NAMED).join(', ')}${more}` : ''
     throw new LockstepError(
       'LOCKSTEP_QUEUE_IN_USE',
-      `queue ${show(name)} is in use, with ${working} jobs in work and ${servedBy.length} processes that serve it${who}; stop those first (one that was killed counts until it was silent for its lease)`,
+      `queue ${show(name)} is in use, with ${working} jobs in work and ${servedBy.length} processes that serve it${who}; stop those first (a killed process counts until it has been silent for its lease)`,
     )
   }
   if (withJobs || waiting + dead === 0) return
   throw new LockstepError(
     'LOCKSTEP_QUEUE_NOT_EMPTY',
-    `queue ${show(name)} is not empty: it has ${waiting} waiting jobs and ${dead} dead payloads; see what becomes of them, or delete them with it (\`withJobs\`, on the command line --with-jobs)`,
+    `queue ${show(name)} is not empty: it has ${waiting} waiting jobs and ${dead} dead payloads; process or delete them first, or delete them with the queue (\`withJobs\`, on the command line --with-jobs)`,
   )
 }

@@ -8,7 +8,7 @@ const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1_000
 const PAGE = ['by', 'direction', 'after', 'limit']
 
-/** What a value of a filter must be, and how an error names it. */
+/** The check for a value of a filter, and its name in errors. */
 type Kind = readonly [name: string, is: (value: unknown) => boolean]
 const TEXT: Kind = [
   'well-formed text without \\u0000',
@@ -24,8 +24,8 @@ const DIGEST: Kind = [
 const STATES = ['waiting', 'working']
 
 /**
- * For what changes all that match: a key without a value is a variable that somebody forgot to fill, and without that
- * condition the filter would name every job.
+ * For operations that change all matches: a key without a value is probably a variable that was not set, and without
+ * that condition the filter would match every job.
  * @throws OptionError
  */
 export function requireValues(filter: object, what: string): void {
@@ -43,7 +43,7 @@ export function requireValues(filter: object, what: string): void {
   }
 }
 
-/** @throws OptionError: a filter that is misspelt would otherwise name every job */
+/** @throws OptionError: a misspelt filter would otherwise match every job */
 export function checkJobFilter(filter: JobFilter, what: string, more: readonly string[] = []): void {
   checkKeys(filter, ['ids', 'id', 'performIn', 'retryCount', 'state', ...more], what)
   checkList(filter.ids, TEXT, `${what}: ids`)
@@ -64,7 +64,7 @@ export function checkDeadFilter(filter: DeadFilter, what: string, more: readonly
 }
 
 /**
- * `all`: how many there can be, where all are wanted unless a limit is set.
+ * `all`: the most there can be, if the page has all of them by default.
  * @throws OptionError
  */
 export function fullPage<By extends string>(

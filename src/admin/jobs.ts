@@ -8,14 +8,14 @@ import { Progression } from './progression.ts'
 import { resolveQueue } from './queues.ts'
 import { chunkSettings, type ProgressionOptions, walk } from './walk.ts'
 
-/** At most: one in work, and one that waits. */
+/** At most one in work and one waiting. */
 const ENTRIES_OF_AN_ID = 2
 const SORTS: readonly JobSort[] = ['id', 'performIn', 'retryCount']
 
-/** When it is needed: it loads Kysely, which producers and workers do without. */
+/** Loads the store only on demand: it needs Kysely, which producers and workers do not load. */
 const loadStore = () => import('../store/jobs.ts')
 
-/** A page of the entries that match, waiting or in work. By `performIn` by default; of `ids` all by default. */
+/** A page of the matching entries, waiting or in work. Defaults: sorted by `performIn`; with `ids`, all of them. */
 export async function find(
   database: Database,
   queue: Queue | string,
@@ -39,7 +39,7 @@ const NAMES: Readonly<Record<JobAction, string>> = {
   kill: 'kill',
 }
 
-/** Does `action` to what waits and matches. What is in work is not touched. */
+/** Applies `action` to waiting jobs that match. Leaves jobs in work alone. */
 export function act(
   action: JobAction,
   database: Database,
@@ -55,7 +55,7 @@ export function act(
       const { queueId, name } = await resolveQueue(database, queue)
       const { actOnWaiting, countWaiting, lockWaiting } = await loadStore()
       settings.signal?.throwIfAborted()
-      // What a dead process had in work is due already.
+      // Jobs that a dead process had in work are due already.
       if (action !== 'perform_now') await removeDeadProcesses(database, name, settings.signal)
       yield* walk<string, string>(
         database,

@@ -11,10 +11,10 @@ const SORTS: readonly DeadSort[] = ['id', 'diedAt', 'score']
 
 type Store = typeof import('../store/morgue.ts')
 
-/** When it is needed: it loads Kysely, which producers and workers do without. */
+/** Loads the store only on demand: it needs Kysely, which producers and workers do not load. */
 const loadStore = (): Promise<Store> => import('../store/morgue.ts')
 
-/** A page of the dead payloads that match. By `diedAt` by default. */
+/** A page of the matching dead payloads. Sorted by `diedAt` by default. */
 export async function findInMorgue(
   database: Database,
   queue: Queue | string,
@@ -26,7 +26,7 @@ export async function findInMorgue(
   return findDead(database, queueId, filter, page)
 }
 
-/** Moves the payloads that match back to their jobs (R5). */
+/** Moves matching payloads back to their jobs (R5). */
 export function requeueFromMorgue(
   database: Database,
   queue: Queue | string,
@@ -35,7 +35,7 @@ export function requeueFromMorgue(
 ): Progression {
   return walkMorgue('requeue', database, queue, filter, options, (store, queueId) => ({
     count: () => store.countDead(database, queueId, filter),
-    // Not locked when listed: a death locks the job first, and so must we.
+    // Lists without locking: a death locks the job first, and so must we.
     async step(tx, after, lastId, limit) {
       const seen = await store.listDead(database, tx, queueId, filter, { after, lastId, limit }, false)
       return { seen, done: await store.requeueDead(database, tx, queueId, seen) }
@@ -43,7 +43,7 @@ export function requeueFromMorgue(
   }))
 }
 
-/** Deletes the payloads that match, for good. */
+/** Deletes matching payloads, for good. */
 export function deleteFromMorgue(
   database: Database,
   queue: Queue | string,

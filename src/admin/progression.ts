@@ -1,14 +1,14 @@
-/** How far long work has come: jobs, or payloads of the morgue. */
+/** The progress of long work, in jobs or payloads of the morgue. */
 export interface Progress {
   readonly done: number
-  /** Counted at the start; what is done beyond that raises it. */
+  /** Counted at the start, and raised if more is done. */
   readonly total: number
 }
 
 /**
- * Work in chunks. `for await` gives the progress after each, first of all that nothing is done yet; `await` runs
- * to the end and gives the last. It starts when it is first consumed, and runs once: a loop that is left stops it
- * after the chunk under way, and what has been done stays done.
+ * Work in chunks. `for await` yields the progress, first with nothing done yet and then after each chunk; `await` runs
+ * to the end and returns the last progress. The work starts when it is first consumed, and runs only once. Leaving the
+ * loop stops it after the chunk under way; what has been done stays done.
  */
 export class Progression implements AsyncIterable<Progress>, PromiseLike<Progress> {
   readonly #steps: AsyncGenerator<Progress, void>
@@ -44,7 +44,7 @@ export class Progression implements AsyncIterable<Progress>, PromiseLike<Progres
     return this.#last
   }
 
-  /** A generator that failed looks as if it had ended: whoever consumes it afterwards is told as well. */
+  /** A failed generator looks as if it had ended, so this rethrows the error to every later consumer. */
   async #next(): Promise<IteratorResult<Progress, void>> {
     if (this.#failure) throw this.#failure.error
     try {

@@ -9,12 +9,12 @@ import { notify, REBALANCE } from '../store/wake.ts'
 import { type Progress, Progression } from './progression.ts'
 import { type ChunkSettings, chunkSettings, type ProgressionOptions } from './walk.ts'
 
-/** ms between tries to get rows that are locked, doubled from the first to the last. */
+/** ms between tries to get locked rows, doubled from the first to the last. */
 const [FIRST_PAUSE, LAST_PAUSE] = [20, 1_000]
 
 /**
- * The row of a queue by its definition or name.
- * @throws LockstepError `LOCKSTEP_UNKNOWN_QUEUE` with the nearest name; OptionError for what is neither
+ * Finds the row of a queue by its definition or name.
+ * @throws LockstepError `LOCKSTEP_UNKNOWN_QUEUE` with the nearest name; OptionError for anything else
  */
 export async function resolveQueue(database: Database, queue: Queue | string): Promise<QueueRow> {
   const name = nameOf(queue)
@@ -28,7 +28,7 @@ export async function resolveQueue(database: Database, queue: Queue | string): P
   )
 }
 
-/** Nothing of the queue is started from now on; what runs goes on, and pushes are taken. */
+/** From now on, workers start no job of the queue. Running jobs go on, and pushes are accepted. */
 export async function pause(database: Database, queue: Queue | string): Promise<void> {
   const { queueId } = await resolveQueue(database, queue)
   await setPaused(database, queueId, true)
@@ -41,7 +41,7 @@ export async function resume(database: Database, queue: Queue | string): Promise
   await notify(database, REBALANCE)
 }
 
-/** Gives a queue another number of shards, and moves the jobs out of those that go. */
+/** Changes the number of shards of a queue, and moves jobs out of removed shards. */
 export function reshard(
   database: Database,
   queue: Queue | string,
@@ -61,7 +61,7 @@ export function reshard(
   )
 }
 
-/** Workers move strays as well, so what is left is counted again whenever there seems to be nothing. */
+/** Workers move strays too, so this counts the rest again when it finds fewer to move than a chunk. */
 async function* moveStrays(
   database: Database,
   queueId: number,
@@ -78,7 +78,7 @@ async function* moveStrays(
     yield { done: Math.max(total - left, 0), total: Math.max(total, left) }
     if (left === 0) return
     pause = moved > 0 ? FIRST_PAUSE : Math.min(pause * 2, LAST_PAUSE)
-    // Rows that producers' open transactions hold are all that is left: they take as long as they take.
+    // Only rows held by producers' open transactions are left, and those may stay open for any time.
     if (moved === 0) await setTimeout(pause, undefined, { signal }).catch(() => {})
   }
 }
@@ -86,15 +86,15 @@ async function* moveStrays(
 function nameOf(queue: Queue | string): string {
   if (typeof queue === 'string') return queue
   if (isQueue(queue)) return queue.name
-  throw new OptionError(`a queue is what defineQueue() returns, or its name, not ${show(queue)}`)
+  throw new OptionError(`a queue must be the result of defineQueue(), or a name, not ${show(queue)}`)
 }
 
 const MAX_NAMES = 10
 
 function hint(name: string, names: readonly string[]): string {
-  if (names.length === 0) return 'there is none yet; the first push or worker makes it'
+  if (names.length === 0) return 'there is no queue yet; the first push or worker creates it'
   const nearest = closest(name, names)
   if (distance(name, nearest) <= Math.max(2, name.length / 3)) return `did you mean "${nearest}"?`
   const more = names.length > MAX_NAMES ? ' …' : ''
-  return `there are ${names.slice(0, MAX_NAMES).join(', ')}${more}`
+  return `the queues are ${names.slice(0, MAX_NAMES).join(', ')}${more}`
 }

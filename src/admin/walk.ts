@@ -4,9 +4,9 @@ import { patiently } from '../store/patience.ts'
 import type { Progress } from './progression.ts'
 
 export interface ProgressionOptions {
-  /** Stops the work between two chunks: it then fails with the signal's reason. */
+  /** Stops the work between two chunks. It then rejects with the signal's reason. */
   readonly signal?: AbortSignal
-  /** Rows a transaction takes at most, 1 to 10,000. Default 500. */
+  /** Most rows per transaction, 1 to 10,000. Default 500. */
   readonly chunk?: number
 }
 
@@ -17,7 +17,7 @@ export interface ChunkSettings {
 
 const DEFAULT_CHUNK = 500
 const MAX_CHUNK = 10_000
-/** ms; below the server's deadlock_timeout (1 s), so that it is we who give way and never the application. */
+/** ms; below the server's deadlock_timeout (1 s), so that we give way and never the application. */
 const LOCK_TIMEOUT = 300
 
 /** @throws OptionError */
@@ -29,23 +29,23 @@ export function chunkSettings(options: ProgressionOptions, what: string): ChunkS
   }
 }
 
-/** What one transaction did: the places of the rows it looked at, in their order, and how many it acted on. */
+/** The result of one transaction: the places of the rows it examined, in order, and the number it changed. */
 export interface Step<Place> {
   readonly seen: readonly Place[]
   readonly done: number
 }
 
-/** Rows to walk over, by a key that never goes back: rows that stay don't make it loop. */
+/** Rows to walk over. The key only moves forward, so that rows that stay don't make the walk loop. */
 export interface Walk<Place, Last> {
-  /** How many rows there are, and the last of them: rows that come behind it meanwhile are left alone. */
+  /** The number of rows and the last one. The walk leaves alone rows that appear behind it later. */
   count(): Promise<{ total: number; last: Last | null }>
   step(tx: Queryable, after: Place | undefined, last: Last, limit: number): Promise<Step<Place>>
 }
 
 /**
- * Walks in transactions of up to `chunk` rows. A row that an open transaction of the application holds is waited
- * for, but alone: waiting with others locked would hold those up as well, and could deadlock. So a chunk that
- * can't have its rows soon gives way, and the walk goes on with one row, which is waited for, then two, four …
+ * Walks in transactions of up to `chunk` rows. It waits for a row that an open transaction of the application holds,
+ * but only for one row at a time: if it had locked others, it would hold those up too, and could deadlock. So a chunk
+ * that can't lock its rows soon gives way, and the walk goes on with one row, waiting for it, then two, four …
  */
 export async function* walk<Place, Last>(
   database: Database,

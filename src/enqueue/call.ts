@@ -3,16 +3,16 @@ import type { NewJob } from '../job.ts'
 import type { PushedJob } from '../store/push.ts'
 import { toPushedJob } from './validation.ts'
 
-/** Jobs that can be stored, of one call of `enqueue`. */
+/** The checked jobs of one call of `enqueue`. */
 export interface CheckedCall {
   readonly jobs: readonly PushedJob[]
-  /** The place in the caller's list of the job at this one. */
+  /** The place of job `index` in the caller's list. */
   placeOf(index: number): number
 }
 
 /**
- * `current` is what the middleware made of the caller's list `given`.
- * @throws JobError for what can't be stored, with the caller's own index where the job is the caller's
+ * `current` is the caller's list `given` after the middleware.
+ * @throws JobError for a job that can't be stored, with the caller's own index if the job is the caller's
  */
 export function checkCall(current: readonly NewJob[], given: readonly NewJob[]): CheckedCall {
   const placeOf = (index: number) => placeIn(given, current[index]!, index)
@@ -24,7 +24,7 @@ export function checkCall(current: readonly NewJob[], given: readonly NewJob[]):
   }
 }
 
-/** Of one that a middleware has made, its place in what that handed on. */
+/** For a job that a middleware made, the place in the middleware's list. */
 function placeIn(given: readonly NewJob[], job: NewJob, index: number): number {
   if (given[index] === job) return index
   const place = given.indexOf(job)

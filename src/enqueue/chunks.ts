@@ -3,7 +3,7 @@ import type { PushedJob } from '../store/push.ts'
 const MAX_JOBS = 1_000
 const MAX_CHARACTERS = 4_000_000
 
-/** Jobs in the order of their rows' locks: by id, bytewise, those of one id as they came. */
+/** Jobs in the order in which their rows are locked: by id, bytewise; jobs of the same id stay in order. */
 export function inLockOrder(jobs: readonly PushedJob[]): PushedJob[] {
   return jobs.toSorted((a, b) => compareBytewise(a.id, b.id))
 }
@@ -26,7 +26,7 @@ export function* inChunks(jobs: readonly PushedJob[]): Iterable<PushedJob[]> {
 
 const SURROGATE = /[\ud800-\udfff]/
 
-/** As Postgres' "C" collation: JavaScript's own order differs from it beyond the basic plane alone. */
+/** Matches Postgres' "C" collation. JavaScript's own order differs only beyond the basic plane. */
 function compareBytewise(a: string, b: string): number {
   if (a === b) return 0
   if (SURROGATE.test(a) || SURROGATE.test(b)) return Buffer.compare(Buffer.from(a), Buffer.from(b))

@@ -20,12 +20,12 @@ import { requireObject } from './validation.ts'
 
 export interface EnqueueOptions {
   /**
-   * The transaction that the jobs are part of: they exist if and only if it commits. What is in none is refused,
-   * `undefined` too.
+   * The transaction to push in: the jobs exist if and only if it commits. Rejects a value that is in no transaction,
+   * including `undefined`.
    */
   readonly tx?: EnqueueTransaction
   /**
-   * With `tx`: false tells no idle worker of any push of the transaction, so that it can be prepared (two-phase
+   * With `tx`: false sends no wake-ups for any push of the transaction, so that it can be prepared (two-phase
    * commit); workers find the jobs at their next look. Default true.
    */
   readonly wake?: boolean
@@ -33,7 +33,7 @@ export interface EnqueueOptions {
 
 const CLOSED = 'enqueue was called after close(): create another Lockstep, or close it later'
 
-/** Pushes jobs: all of a call or none. */
+/** Pushes jobs: either all jobs of a call or none. */
 export class Enqueuer {
   readonly #database: Database
   readonly #middleware: readonly ClientMiddleware[]
@@ -61,11 +61,11 @@ export class Enqueuer {
   ): Promise<number> {
     if (this.#closed) return Promise.reject(new LockstepError('LOCKSTEP_CLOSED', CLOSED))
     const call = this.#enqueue(queue, jobs, options)
-    // What goes into a transaction of the caller's is his to wait for, over a connection of his.
+    // The caller must wait for a push in his own transaction, which uses his connection.
     return options?.tx ? call : this.#underWay.watch(call)
   }
 
-  /** Takes no more calls; resolves when those under way have ended, apart from those with `tx`. */
+  /** Accepts no more calls. Resolves when those under way have ended, except those with `tx`. */
   async close(): Promise<void> {
     this.#closed = true
     await this.#underWay.ended()
@@ -88,7 +88,7 @@ export class Enqueuer {
   async #storeAll(queue: Queue, given: readonly NewJob[], into: Target): Promise<number> {
     let stored = 0
     let begun = false
-    // What a middleware hands on counts: it may give jobs their id.
+    // Checks the jobs only after the middleware, which may give them their ids.
     const store = async (current: readonly NewJob[]) => {
       begun = true
       const call = checkCall(current, given)
@@ -96,7 +96,7 @@ export class Enqueuer {
       stored += call.jobs.length
     }
     const storing = runMiddleware(this.#middleware, queue, given, store)
-    // A middleware waits for something first.
+    // A middleware is waiting for something before it calls next().
     if (!begun) into.tx?.bind()
     await storing
     return stored
@@ -123,7 +123,7 @@ export class Enqueuer {
     return this.#pushBatcher.push({ queue: queue.name, jobs: chunks[0]!, alone })
   }
 
-  /** A statement alone is a transaction; only where the database's default is stricter can it meet a conflict. */
+  /** A single statement is its own transaction. It can meet a conflict only if the database's default level is stricter. */
   async #storeAlone(pushAll: (through?: Queryable) => Promise<void>): Promise<void> {
     try {
       await pushAll()
@@ -147,7 +147,7 @@ interface Target {
 function target(queue: Target['queue'], options: EnqueueOptions): Target {
   rejectUnknownOptions(options, ['tx', 'wake'], 'enqueue')
   const { wake = true } = options
-  // A key without a value is a variable that somebody forgot to fill.
+  // A key without a value is probably a variable that was not set, so it is refused.
   const tx = 'tx' in options ? joinTransaction(options.tx) : undefined
   if (typeof wake !== 'boolean')
     throw new OptionError(`enqueue: wake must be true or false, not ${show(wake)}`)
@@ -158,6 +158,6 @@ function target(queue: Target['queue'], options: EnqueueOptions): Target {
 function badQueue(queue: unknown): LockstepError {
   return new LockstepError(
     'LOCKSTEP_BAD_QUEUE',
-    `enqueue takes what defineQueue() returns, not ${show(queue)}`,
+    `the queue must be the result of defineQueue(), not ${show(queue)}`,
   )
 }

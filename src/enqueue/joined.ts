@@ -1,11 +1,11 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 import { refuseTransaction, transactionOf } from '../store/same-transaction.ts'
 
-/** A caller's transaction, as far as it can be told without asking the server: that sees the rest at the push. */
+/** A caller's transaction, checked as far as possible without the server, which checks the rest at the push. */
 export class Joined implements Queryable {
-  /** What the caller passed, for messages. */
+  /** Describes what the caller passed, for messages. */
   readonly given: string
-  /** The database it is connected to, as far as it tells. */
+  /** The database it is connected to, if known. */
   readonly place: string | undefined
   readonly query: Queryable['query']
   #transaction: Promise<string | undefined> | undefined
@@ -17,12 +17,12 @@ export class Joined implements Queryable {
   }
 
   /**
-   * Asks which transaction this is, before the call waits for anything else. A caller who doesn't wait for the call may roll
-   * back meanwhile and release the client: what is pushed later would be a part of whatever it is lent for next.
+   * Asks which transaction this is before the call waits for anything else. A caller who does not await the call may roll
+   * back meanwhile and release the client. A later push would then become part of the client's next transaction.
    */
   bind(): void {
     this.#transaction ??= transactionOf(this)
-    // Whoever pushes awaits it.
+    // The push awaits it and handles its error.
     this.#transaction.catch(() => {})
   }
 
@@ -30,22 +30,22 @@ export class Joined implements Queryable {
     return this.#transaction !== undefined
   }
 
-  /** Its number where it was asked for, as far as the caller's driver returns rows as `pg` does. */
+  /** The transaction's number if `bind` asked for it and the caller's driver returns rows as `pg` does. */
   get transaction(): Promise<string | undefined> {
     return this.#transaction ?? Promise.resolve(undefined)
   }
 
   /**
-   * Runs `work` so that all of it or nothing is stored: where a part of it fails, the transaction is aborted, as by any
-   * statement that the server refuses. To roll back to a savepoint of ours would let it go on, but without what others have
-   * sent through it meanwhile and were told is done.
+   * Runs `work` so that all of it or nothing is stored: if a part fails, the transaction is aborted, as by any statement
+   * that the server refuses. Rolling back to our own savepoint would let it go on, but would undo statements that others
+   * have sent through it meanwhile and that seemed to succeed.
    */
   async allOrNothing(database: Database, work: () => Promise<void>): Promise<void> {
     const transaction = await this.transaction
     try {
       await work()
     } catch (error) {
-      // The server has aborted it already, unless the caller's side gave up alone, as at a time-out.
+      // The server has already aborted it, unless only the caller's side gave up, as at a time-out.
       await refuseTransaction(database, this, transaction).catch(() => {})
       throw error
     }

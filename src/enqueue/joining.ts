@@ -9,17 +9,17 @@ import type { KnownQueues, QueueToEnsure } from './known-queues.ts'
 import { notInTransaction } from './transaction.ts'
 import { toWrongTransaction } from './wrong-transaction.ts'
 
-/** What one call pushes as a part of a transaction, a statement each chunk. */
+/** The jobs that one call pushes in a caller's transaction, with one statement per chunk. */
 export interface JoiningPush {
   readonly queue: QueueToEnsure
   readonly chunks: readonly (readonly PushedJob[])[]
-  /** Whether idle workers are told when it commits. */
+  /** Whether the commit wakes idle workers. */
   readonly wake: boolean
 }
 
 type ToError = (error: unknown, chunk: readonly PushedJob[]) => unknown
 
-/** Pushes as a part of callers' transactions. */
+/** Pushes in callers' transactions. */
 export class Joining {
   readonly #database: Database
   readonly #queues: KnownQueues
@@ -32,9 +32,9 @@ export class Joining {
   }
 
   /**
-   * Stores all or nothing. To be called before anything is awaited since `on` was found to be in order.
-   * @throws LockstepError `LOCKSTEP_BAD_TRANSACTION` where `on` is in no transaction, in another than when the call began, or in
-   * one of another database
+   * Stores all or nothing. Nothing may be awaited between the check of `on` and this call.
+   * @throws LockstepError `LOCKSTEP_BAD_TRANSACTION` if `on` is in no transaction, in a different one than when the call
+   * began, or in one of another database
    */
   async push(on: Joined, push: JoiningPush, toError: ToError): Promise<void> {
     const { queue, chunks, wake } = push
@@ -43,7 +43,7 @@ export class Joining {
     }
     if (this.#isImmediate(on, push)) {
       const [chunk] = chunks as [readonly PushedJob[]]
-      // Sent within the call: what the caller sends after it, such as ROLLBACK and BEGIN, comes after it.
+      // Sent synchronously, so that the caller's later statements, such as ROLLBACK and BEGIN, come after it.
       return pushInTransaction(this.#database, queue.name, chunk, on, this.#home.known).catch(asTold(chunk))
     }
     on.bind()
@@ -63,7 +63,7 @@ export class Joining {
     return chunks.length === 1 ? pushAll() : on.allOrNothing(this.#database, pushAll)
   }
 
-  /** Whether nothing is waited for, before the push or in it, as nearly always. */
+  /** Whether the push needs no waiting, as is nearly always the case. */
   #isImmediate(on: Joined, { queue, chunks, wake }: JoiningPush): boolean {
     const known = this.#queues.has(queue.name) && this.#home.known !== undefined
     return known && chunks.length === 1 && wake && !on.isBound

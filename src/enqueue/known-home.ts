@@ -2,7 +2,7 @@ import type { Database } from '../postgres/database.ts'
 import { findHome, type Home } from '../store/home.ts'
 import { overSpareConnection } from './spare-connection.ts'
 
-/** Where the schema of this process's own pool is, asked once: no transaction of another database's is to be pushed in. */
+/** Where the schema of this process's own pool is. Asked once, to refuse transactions of other databases. */
 export class KnownHome {
   readonly #database: Database
   #home: Home | undefined
@@ -12,17 +12,17 @@ export class KnownHome {
     this.#database = database
   }
 
-  /** Undefined until it was first answered. */
+  /** Undefined until the first answer. */
   get known(): Home | undefined {
     return this.#home
   }
 
-  /** Undefined where it was never answered, and there is no connection to spare. */
+  /** Undefined if there has been no answer and no connection is free. */
   async find(): Promise<Home | undefined> {
     return this.#home ?? this.again()
   }
 
-  /** As it is now: a database may have been restored or renamed. What was known, where there is no connection to spare. */
+  /** Asks again: a database may have been restored or renamed. Returns the last answer if no connection is free. */
   async again(): Promise<Home | undefined> {
     const now = await overSpareConnection(this.#database.pool, () => this.#ask())
     return now ?? this.#home

@@ -8,7 +8,7 @@ export interface QueueToEnsure {
   readonly shards: number
 }
 
-/** Queues that are in the database for sure, so that a push need not look. */
+/** Queues known to be in the database, so that a push need not check. */
 export class KnownQueues {
   readonly #database: Database
   readonly #known = new Set<string>()
@@ -22,21 +22,21 @@ export class KnownQueues {
     return this.#known.has(name)
   }
 
-  /** Creates the queue where it is missing. */
+  /** Creates the queue if it is missing. */
   async ensure(queue: QueueToEnsure): Promise<void> {
     if (!this.has(queue.name)) await this.#creation(queue)
   }
 
   /**
-   * The same while a transaction of the caller's is open, on another connection: so it stays, whatever becomes of that. False
-   * where there is none to spare: then it has to be created in the transaction.
+   * Like `ensure`, but on another connection while the caller's transaction is open, so that the queue stays even if that
+   * rolls back. False if no connection is free: then the queue must be created in the transaction.
    */
   async ensureBeside(queue: QueueToEnsure): Promise<boolean> {
     if (this.has(queue.name)) return true
     return (await overSpareConnection(this.#database.pool, () => this.#creation(queue))) ?? false
   }
 
-  /** The queue was not there after all. */
+  /** Called if the queue turns out to be missing. */
   forget(name: string): void {
     this.#known.delete(name)
   }

@@ -4,23 +4,23 @@ import { show } from '../options.ts'
 import { UnderWay } from '../promises.ts'
 import type { Queue } from '../queue.ts'
 
-/** What a client middleware is wrapped around. */
+/** The call that a client middleware wraps. */
 export interface EnqueueCall {
   readonly queue: Queue
   readonly jobs: readonly NewJob[]
 }
 
 /**
- * Runs around `enqueue`: it hands to `next` the jobs to store, changed or fewer, or doesn't call it at all. Without a `tx` each
- * call of `next` is stored by itself: what one has stored stays, whatever another one, or the middleware, throws afterwards.
- * `enqueue` ends when all have ended, awaited or not, and fails where one of those that were not has; later ones are refused.
+ * Runs around `enqueue`. It passes the jobs to store to `next`, changed or fewer, or does not call it. Without a `tx`, each
+ * call of `next` is stored separately: its jobs stay even if another call, or the middleware, throws afterwards. `enqueue`
+ * ends when all calls have ended, awaited or not, and fails if an unawaited call failed. Later calls are refused.
  */
 export type ClientMiddleware = (
   call: EnqueueCall,
   next: (jobs: readonly NewJob[]) => Promise<void>,
 ) => unknown
 
-const LATE = 'a middleware called next() after its enqueue had ended: return or await what it gives'
+const LATE = 'a middleware called next() after its enqueue had ended: return or await the promise of next()'
 
 /** The first is outermost. */
 export async function runMiddleware(

@@ -1,5 +1,5 @@
 /**
- * What a `pg` client of any 8.x keeps to itself, where it does: what is missing or different is left to the server.
+ * Private state of a `pg` client of any 8.x. If a field is missing or different, the server's check has to do.
  */
 interface ClientState {
   readonly _connected?: unknown
@@ -17,23 +17,23 @@ interface ClientState {
 const ADVICE = 'BEGIN on it, enqueue, then COMMIT'
 
 /**
- * What keeps a `pg` client from being in a transaction, by its own account: nothing is sent. Undefined for any other
- * object, and where it doesn't know.
+ * Why a `pg` client can't be in a transaction, according to its own state: sends nothing. Undefined for any other object,
+ * and if the state does not show it.
  */
 export function problemOfClient(tx: object): string | undefined {
   const state = tx as ClientState
-  // What is asked of one that never will be would wait for ever.
+  // A client that never connects would never answer.
   if (state._connected === false && (state._connecting === false || state._connectionError === true))
     return `is not connected: await its connect() first, then ${ADVICE}`
-  if (state._ending === true) return `has been ended: pass one that is connected; ${ADVICE}`
+  if (state._ending === true) return `has been ended: pass a connected client; ${ADVICE}`
   if (isIdleInPool(state))
     return `was released to its pool, which may lend it to others: ${ADVICE} before release()`
   if (isIdle(state) && state.getTransactionStatus?.() === 'I')
-    return `is in no transaction: none was begun, or it has ended; ${ADVICE}, or leave \`tx\` out to push without`
+    return `is in no transaction: none was begun, or it has ended; ${ADVICE}, or omit \`tx\` to push without one`
   return undefined
 }
 
-/** A pool listens for errors of the clients it has not lent out. */
+/** A pool listens for errors of its idle clients. */
 function isIdleInPool(state: ClientState): boolean {
   if (typeof state.listeners !== 'function') return false
   const listeners = state.listeners('error')
@@ -41,8 +41,8 @@ function isIdleInPool(state: ClientState): boolean {
 }
 
 /**
- * Whether nothing is under way: a client learns its status at the end of each statement, so a BEGIN that was not
- * awaited hasn't changed it yet.
+ * Whether no statement is under way. A client learns its status at the end of each statement, so a BEGIN that was not
+ * awaited has not changed it yet.
  */
 function isIdle({ readyForQuery, _activeQuery, _queryQueue, _sentQueryQueue = [] }: ClientState): boolean {
   return readyForQuery === true && !_activeQuery && isEmpty(_queryQueue) && isEmpty(_sentQueryQueue)

@@ -2,14 +2,14 @@ import type { Database } from '../postgres/database.ts'
 import { isConnectionFailure } from '../postgres/failure.ts'
 import { type PushedJob, pushTogether } from '../store/push.ts'
 
-/** Pushes under way at once, before others gather. */
+/** Pushes that may be under way at once; further ones gather. */
 const MAX_PUSHES = 2
-/** ms after which one counts as held up, by somebody's open transaction: others no longer wait for it. */
+/** ms after which a push counts as held up by an open transaction, and others no longer wait for it. */
 const HELD_UP = 20
 const MAX_JOBS = 100
 const MAX_CHARACTERS = 100_000
 
-/** What one call of a producer pushes. */
+/** The push of one call of a producer. */
 export interface Push {
   readonly queue: string
   readonly jobs: readonly PushedJob[]
@@ -23,9 +23,9 @@ interface Waiting extends Push {
 }
 
 /**
- * Takes pushes that come while others are under way to the server together: one round trip and one commit for what
- * would have queued up for both. Every caller still gets an answer of its own, and where what went together is refused,
- * or waits for a row, each goes alone, so that nobody's error and nobody's open transaction is another one's.
+ * Sends pushes that arrive while others are under way together, in one round trip and one commit. Every caller still gets
+ * its own answer. If the joint push is refused or has to wait for a row, each push is sent alone, so that no caller gets
+ * another one's error or waits for another one's row.
  */
 export class PushBatcher {
   readonly #database: Database
@@ -37,7 +37,7 @@ export class PushBatcher {
   }
 
   push(push: Push): Promise<void> {
-    // A bulk has a commit to itself, and nobody waits for it.
+    // A bulk push has its own commit, and no other push waits for it.
     if (push.jobs.length > MAX_JOBS) return push.alone()
     if (this.#underWay < MAX_PUSHES) return this.#follow(push.alone())
     return new Promise((resolve, reject) => this.#waiting.push({ ...push, resolve, reject }))
@@ -63,7 +63,7 @@ export class PushBatcher {
       void this.#follow(this.#send(this.#take()))
   }
 
-  /** The oldest, and what may go with it. */
+  /** The oldest push, and others that may go with it. */
   #take(): Waiting[] {
     const { queue } = this.#waiting[0]!
     const taken: Waiting[] = []
@@ -90,7 +90,7 @@ export class PushBatcher {
       )
       for (const { resolve } of pushes) resolve()
     } catch (error) {
-      // Whether it was stored, nobody knows: to push it again is the caller's decision.
+      // No one knows whether it was stored, so only the caller can decide to push again.
       if (isConnectionFailure(error)) for (const { reject } of pushes) reject(error)
       else await Promise.all(pushes.map((push) => settle(push, push.alone())))
     }

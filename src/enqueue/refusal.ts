@@ -3,10 +3,10 @@ import { hasCode } from '../postgres/failure.ts'
 import type { PushedJob } from '../store/push.ts'
 import type { CheckedCall } from './call.ts'
 
-/** As the server words it: the index counts in the statement, the field is the column's name. */
+/** The server's wording: the index counts within the statement, the field is the column's name. */
 const BAD_JOB = /^jobs\[(\d+)\]\.(\w+) (.+)$/s
 
-/** What the server refused in terms of the call: the caller's index, and an error worth another try where it is. */
+/** Translates the server's refusal for the caller: with the caller's index, and as a conflict if another try may succeed. */
 export function toCallersError(
   error: unknown,
   queue: string,
@@ -16,7 +16,7 @@ export function toCallersError(
   if (hasCode(error, 'LOCKSTEP_UNKNOWN_QUEUE')) {
     return new DatabaseError(
       'LOCKSTEP_CONFLICT',
-      `queue "${queue}" was deleted, or created after the transaction began; try it again: a transaction of yours from its beginning, once it is rolled back`,
+      `queue "${queue}" was deleted, or created after the transaction began; try again: if you passed a transaction, roll it back and repeat it from its beginning`,
       { cause: error },
     )
   }

@@ -4,9 +4,9 @@ import type pg from 'pg'
 const PATIENCE = 1_000
 
 /**
- * Asks something over a connection of the pool's, while the transaction of a caller's is open. Resolves to undefined where none
- * is to be had: all of them may be in transactions like that one, waiting here; those of the pool, or of a pooler behind it,
- * which shows only by its silence. What is asked all the same may still be answered later.
+ * Runs `ask` on a pool connection while a caller's transaction is open. Resolves to undefined if none is free: all of them
+ * may be in transactions like this one, waiting here. A pooler behind the pool may have none free either, which shows only
+ * by its silence; `ask` may then still be answered later.
  */
 export async function overSpareConnection<T>(pool: pg.Pool, ask: () => Promise<T>): Promise<T | undefined> {
   if (isExhausted(pool)) return undefined
@@ -23,7 +23,7 @@ export async function overSpareConnection<T>(pool: pg.Pool, ask: () => Promise<T
   }
 }
 
-/** Whether all connections are lent, and there may be no more. */
+/** Whether all connections are in use and the pool may open no more. */
 function isExhausted(pool: pg.Pool): boolean {
   return pool.idleCount === 0 && pool.totalCount >= (pool.options.max ?? Number.POSITIVE_INFINITY)
 }

@@ -7,22 +7,22 @@ import type { Queryable } from '../postgres/database.ts'
 import { Joined } from './joined.ts'
 import { problemOfClient } from './pg-client.ts'
 
-/** What a pool has too, but for the one thing that tells it: it runs each statement in a transaction of its own. */
+/** Excludes pools, which run each statement in its own transaction: only they have `totalCount`. */
 export interface TransactionQueryable extends Queryable {
   readonly totalCount?: never
 }
 
 /**
- * What `tx` takes: a `pg` client between BEGIN and COMMIT, a Kysely transaction, or anything whose `query(text, values)`
- * runs a statement in an open transaction.
+ * The values that `tx` accepts: a `pg` client between BEGIN and COMMIT, a Kysely transaction, or any object whose
+ * `query(text, values)` runs a statement in an open transaction.
  */
 // biome-ignore lint/suspicious/noExplicitAny: a Kysely transaction of whatever tables the application has
 export type EnqueueTransaction = pg.ClientBase | Transaction<any> | TransactionQueryable
 
-/** @throws LockstepError `LOCKSTEP_BAD_TRANSACTION` for what can't run statements in a transaction */
+/** @throws LockstepError `LOCKSTEP_BAD_TRANSACTION` if `tx` can't run statements in a transaction */
 export function joinTransaction(tx: EnqueueTransaction | undefined): Joined {
   if (tx === undefined)
-    throw bad('`tx` is undefined: pass the transaction, or leave the key out to push without one')
+    throw bad('`tx` is undefined: pass the transaction, or omit the key to push without one')
   if (isPool(tx)) {
     throw bad(
       '`tx` is a pg Pool, which runs each statement in a transaction of its own: pass the client that BEGIN was sent to, from pool.connect()',
@@ -40,10 +40,10 @@ export function joinTransaction(tx: EnqueueTransaction | undefined): Joined {
   return new Joined(given, (text, values) => (tx as Queryable).query(text, values), placeOf(tx))
 }
 
-/** `BEGIN` was never sent, or COMMIT or ROLLBACK was before all of the call's jobs were pushed. */
+/** BEGIN was never sent, or COMMIT or ROLLBACK was sent before all jobs of the call were pushed. */
 export function notInTransaction(given: string, cause?: unknown): LockstepError {
   return bad(
-    `\`tx\`, ${given}, is in no transaction, or not in the one any more that it was in when the call began: pass what runs statements in an open one and await the call before COMMIT or ROLLBACK, or leave \`tx\` out to push without`,
+    `\`tx\`, ${given}, is in no transaction, or no longer in the one it was in when the call began: pass a client with an open transaction and await the call before COMMIT or ROLLBACK, or omit \`tx\` to push without one`,
     cause,
   )
 }
@@ -56,7 +56,7 @@ interface KyselyInstance extends Kysely<unknown> {
   readonly isTransaction: boolean
 }
 
-/** Kysely's own words; its transactions know their end, and send nothing after it. */
+/** Kysely's own message: its transactions know when they have ended, and send nothing afterwards. */
 function hasEnded(error: unknown): boolean {
   return error instanceof Error && /^Transaction is already (committed|rolled back)$/.test(error.message)
 }
@@ -81,13 +81,13 @@ function joinKysely(tx: KyselyInstance, given: string): Joined {
   return new Joined(given, query)
 }
 
-/** As Kysely compiles raw SQL: to load it for that would cost every producer, and it may be another version's. */
+/** Mimics Kysely's compiled raw SQL. Loading Kysely would cost every producer, and the caller's version may differ. */
 function compiled(text: string, values: readonly unknown[]): CompiledQuery {
   const query = { kind: 'RawNode', sqlFragments: [text], parameters: [] } as const
   return { sql: text, parameters: [...values], query, queryId: { queryId: randomUUID() } }
 }
 
-/** As a `pg` client has it. */
+/** Reads the fields of a `pg` client. */
 function placeOf(tx: object): string | undefined {
   const { database, host, port } = tx as { database?: unknown; host?: unknown; port?: unknown }
   return typeof database === 'string' ? `"${database}" on ${host}:${port}` : undefined

@@ -5,26 +5,26 @@ import type { PushedJob } from '../store/push.ts'
 
 const MAX_ID_BYTES = 1_024
 const MAX_PAYLOAD_BYTES = 8 * 1_024 * 1_024
-/** Between these, a date's text is the same for JavaScript and Postgres. */
+/** Between these, JavaScript and Postgres write dates in the same way. */
 const EARLIEST = Date.parse('0001-01-01T00:00:00.000Z')
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z')
 const FIELDS = ['id', 'payload', 'score', 'performIn', 'lane']
 
-/** A `\u0000` or an unpaired surrogate as JSON.stringify writes it: jsonb holds neither. */
+/** A `\u0000` or an unpaired surrogate as JSON.stringify writes it; jsonb can't hold either. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(0000|d[89a-f][0-9a-f]{2})/
 
-/** @throws JobError for what is no job at all */
+/** @throws JobError if `job` is not an object */
 export function requireObject(job: NewJob, index: number): void {
   if (typeof job !== 'object' || job === null)
-    throw new JobError(index, 'id', `is missing: a job is an object, not ${show(job)}`)
+    throw new JobError(index, 'id', `is missing: a job must be an object, not ${show(job)}`)
 }
 
-/** @throws JobError naming the field that can't be stored */
+/** @throws JobError naming a field that can't be stored */
 export function toPushedJob(job: NewJob, index: number): PushedJob {
   requireObject(job, index)
   for (const field of Object.keys(job)) {
     if (!FIELDS.includes(field))
-      throw new JobError(index, field, `is unknown: a job has ${FIELDS.join(', ')}`)
+      throw new JobError(index, field, `is unknown: the fields of a job are ${FIELDS.join(', ')}`)
   }
   return {
     id: checkId(job.id, index),
@@ -39,9 +39,9 @@ function checkId(id: unknown, index: number): string {
   const bad = (problem: string) => new JobError(index, 'id', problem)
   if (id === undefined || id === null || id === '') throw bad('is required and must not be empty')
   if (typeof id === 'number' && Number.isFinite(id)) {
-    // Beyond that, several numbers are read as the same one: two ids would become one.
+    // Beyond that, JavaScript reads different numbers as the same one, so two ids would become one.
     if (Math.abs(id) > Number.MAX_SAFE_INTEGER)
-      throw bad(`must be text, or a number of which JavaScript knows all digits, not ${id}: pass it as text`)
+      throw bad(`must be text, or a number that JavaScript represents exactly, not ${id}: pass it as text`)
     return String(id)
   }
   if (typeof id !== 'string') throw bad(`must be text or a finite number, not ${show(id)}`)
@@ -69,7 +69,7 @@ function toJson(payload: unknown, index: number): string {
   return json
 }
 
-/** @throws JobError for JSON text that is too long */
+/** @throws JobError if the JSON text is too long */
 export function requireSize(json: string, index: number): void {
   const bytes = Buffer.byteLength(json)
   if (bytes <= MAX_PAYLOAD_BYTES) return

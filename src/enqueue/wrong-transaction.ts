@@ -5,7 +5,7 @@ import type { Joined } from './joined.ts'
 import type { KnownHome } from './known-home.ts'
 import { notInTransaction } from './transaction.ts'
 
-/** What the server said of a push in `on`, in terms of the `tx` that was given; any other error as it is. */
+/** Translates the server's error about a push in `on` into one about the given `tx`; leaves other errors as they are. */
 export async function toWrongTransaction(error: unknown, on: Joined, known: KnownHome): Promise<unknown> {
   if (hasCode(error, 'LK004')) return notInTransaction(on.given, error)
   if (hasCode(error, 'LK014')) return toElsewhere(error as Error, known)
@@ -14,7 +14,7 @@ export async function toWrongTransaction(error: unknown, on: Joined, known: Know
   return error
 }
 
-/** It is in another database, or ours was renamed or restored since we asked. */
+/** The transaction is in another database, or ours was renamed or restored since we asked. */
 async function toElsewhere(error: Error, known: KnownHome): Promise<unknown> {
   const before = await known.find()
   const now = await known.again()
@@ -28,7 +28,7 @@ async function toElsewhere(error: Error, known: KnownHome): Promise<unknown> {
   return elsewhere((error.cause as Error).message, now, error)
 }
 
-/** Where our own schema is in order, the one that is not is another database's. */
+/** If our own schema is in order, the transaction must be in another database. */
 async function toForeign(error: Error, on: Joined, known: KnownHome): Promise<unknown> {
   const now = await known.again().catch((failure: Error) => failure)
   if (now instanceof Error) return now

@@ -92,7 +92,7 @@ describe('R11 finding in the morgue', () => {
   test.each([
     [{ score: { from: Number.NaN } }, 'findDead: score.from must be a number, not NaN'],
     [{ digests: ['xyz'] }, 'findDead: digests[0] must be 64 hexadecimal digits, not "xyz"'],
-    [{ performIn: {} }, 'findDead: unknown option `performIn`, known are ids'],
+    [{ performIn: {} }, 'findDead: unknown option `performIn`, the known ones are ids'],
     [{ after: 'x' }, 'after must be the `next` of an earlier page sorted by `diedAt`'],
     [
       { after: Buffer.from('["score","1e999","a","00"]').toString('base64url'), by: 'score' },

@@ -261,7 +261,9 @@ describe('R11 a queue', () => {
       code: 'LOCKSTEP_UNKNOWN_QUEUE',
       message: 'queue "queue1" does not exist: did you mean "queue 1"?',
     })
-    await expect(env.lockstep.find('something else')).rejects.toThrow(/does not exist: there are queue 1, /)
+    await expect(env.lockstep.find('something else')).rejects.toThrow(
+      /does not exist: the queues are queue 1, /,
+    )
     await expect(env.lockstep.pause(7 as never)).rejects.toThrow(OptionError)
   })
 })

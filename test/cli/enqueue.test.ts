@@ -160,7 +160,7 @@ describe('enqueue', () => {
   it('checks without storing, and without a database, in a dry run', async () => {
     const input = 'id\na\nb\n'
     const { code, stdout } = await lockstep(['enqueue', 'dry', '--csv', '--id', 'id', '--dry-run'], { input })
-    expect(stdout).toMatch(/^2 rows checked in .*: all good, and nothing was stored\n$/)
+    expect(stdout).toMatch(/^2 rows checked in .*: all valid, nothing was stored\n$/)
     expect(code).toBe(0)
   })
 

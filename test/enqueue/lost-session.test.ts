@@ -55,7 +55,7 @@ test('a push into a queue that was deleted says what to do, in a transaction and
   const refusal = {
     code: 'LOCKSTEP_CONFLICT',
     message:
-      'queue "gone" was deleted, or created after the transaction began; try it again: a transaction of yours from its beginning, once it is rolled back',
+      'queue "gone" was deleted, or created after the transaction began; try again: if you passed a transaction, roll it back and repeat it from its beginning',
   }
   const gone = defineQueue('gone')
   await env.lockstep.enqueue(gone, { id: 'a' })

@@ -64,10 +64,7 @@ async function lent(): Promise<pg.PoolClient> {
 
 describe.each(COUNTS)('P4 %i jobs are not pushed as a part of what is in no transaction:', (count) => {
   test('undefined, a variable that was forgotten', async () => {
-    await isRefused(
-      enqueue(count, undefined),
-      /^`tx` is undefined: pass the transaction, or leave the key out/,
-    )
+    await isRefused(enqueue(count, undefined), /^`tx` is undefined: pass the transaction, or omit the key/)
     expect(await env.lockstep.enqueue(testQueue.queue, jobs(count), {})).toBe(count)
   })
 

@@ -52,7 +52,12 @@ const BAD: [string, string, object, RegExp][] = [
   ['a lane too high', 'lane', { lane: 32_768 }, /not 32768/],
   ['half a lane', 'lane', { lane: 0.5 }, /not 0.5/],
   ['text as lane', 'lane', { lane: '1' }, /not "1"/],
-  ['an unknown field', 'performAt', { performAt: 1 }, /is unknown: a job has id, payload, score/],
+  [
+    'an unknown field',
+    'performAt',
+    { performAt: 1 },
+    /is unknown: the fields of a job are id, payload, score/,
+  ],
 ]
 
 describe('R1 a bad job is rejected by index and field, and nothing of its call is stored', () => {
@@ -134,7 +139,7 @@ describe('R1 a bad job is rejected by index and field, and nothing of its call i
     const options = { transaction: 1 } as never
     await expect(lockstep.enqueue(testQueue.queue, { id: 'a' }, options)).rejects.toMatchObject({
       code: 'LOCKSTEP_BAD_OPTION',
-      message: 'enqueue: unknown option `transaction`, known are tx, wake',
+      message: 'enqueue: unknown option `transaction`, the known ones are tx, wake',
     })
     for (const queue of ['orders', undefined, { name: 'orders' }]) {
       await expect(lockstep.enqueue(queue as never, { id: 'a' })).rejects.toMatchObject({

@@ -7,7 +7,9 @@ test('an unknown option is named with the nearest known one, or with all', () =>
   const check = (key: string) => () => rejectUnknownOptions({ [key]: 1 }, ['slots', 'queues'], 'worker')
   expect(check('slots')).not.toThrow()
   expect(check('slot')).toThrow('worker: unknown option `slot`, did you mean `slots`?')
-  expect(check('concurrency')).toThrow('worker: unknown option `concurrency`, known are slots, queues')
+  expect(check('concurrency')).toThrow(
+    'worker: unknown option `concurrency`, the known ones are slots, queues',
+  )
 })
 
 test('Lockstep wants one way to the database, and no option it does not know', () => {

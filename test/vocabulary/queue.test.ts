@@ -94,14 +94,14 @@ describe('a bad option', () => {
   })
 
   test.each([
-    ['slot', /^queue "orders": unknown option `slot`, known are shards, batchSize/],
+    ['slot', /^queue "orders": unknown option `slot`, the known ones are shards, batchSize/],
     ['shard', /did you mean `shards`\?$/],
     ['batchsize', /did you mean `batchSize`\?$/],
-    ['maxRetries', /known are shards, .*maxRetryCount/],
+    ['maxRetries', /the known ones are shards, .*maxRetryCount/],
     ['preform', /did you mean `perform`\?$/],
     [
       'parallelism',
-      /unknown option `parallelism`, known are shards, batchSize, maxPayloads, maxBytes, maxRetryCount/,
+      /unknown option `parallelism`, the known ones are shards, batchSize, maxPayloads, maxBytes, maxRetryCount/,
     ],
   ])('unknown, with a suggestion: %s', (name, message) => {
     expect(bad({ [name]: 1 })).toMatch(message)
