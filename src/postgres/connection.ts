@@ -3,12 +3,12 @@ import { DatabaseError, OptionError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
 import { prepareSession } from './session.ts'
 
-/** How to reach a database: what `pg.Client` takes. Every field survives being sent to another thread. */
+/** The options of `pg.Client` to reach a database. Every field can be sent to another thread. */
 export type ConnectionConfig = pg.ClientConfig
 
 const CONNECT_TIMEOUT = 10_000
 
-/** The config of a session of ours. */
+/** The config of one of our own sessions. */
 export function connectionConfig(connectionString: string, applicationName: string): ConnectionConfig {
   return {
     connectionString,
@@ -19,7 +19,7 @@ export function connectionConfig(connectionString: string, applicationName: stri
   }
 }
 
-/** Where the server is, and what holds in its sessions. */
+/** The options that locate the server, and the session settings. */
 const COPIED = [
   'host',
   'port',
@@ -35,14 +35,14 @@ const COPIED = [
 ] as const satisfies readonly (keyof pg.PoolConfig)[]
 
 /**
- * The same for an application's pool: its options without what belongs to the pool, or to the driver's own waiting.
- * @throws OptionError where they can't be copied to a session of our own
+ * The config from an application's pool, without the options of the pool itself and of the driver's own waiting.
+ * @throws OptionError if the options can't be copied to one of our own sessions
  */
 export function connectionConfigOf(pool: pg.Pool, applicationName: string): ConnectionConfig {
   const { password, ...options } = pool.options as pg.PoolConfig
   if (typeof password === 'function') {
     throw new OptionError(
-      'a pool whose password is a function needs `directUrl` for the workers’ own connections',
+      'the password of the pool is a function: set `directUrl` for the workers’ own connections',
     )
   }
   const given = Object.fromEntries(
@@ -52,8 +52,8 @@ export function connectionConfigOf(pool: pg.Pool, applicationName: string): Conn
 }
 
 /**
- * The same with a setting that holds from the session's beginning on, for one whose statements others' code sends. Poolers
- * refuse it. Beside options that stand in the connection string, which the driver prefers.
+ * Adds a setting that holds from the start of the session, for sessions in which others' code runs statements. Poolers
+ * refuse it. Appends to options in the connection string, since the driver prefers those.
  */
 export function withSetting(config: ConnectionConfig, setting: string): ConnectionConfig {
   const option = `-c ${setting}`
@@ -69,12 +69,12 @@ export function withSetting(config: ConnectionConfig, setting: string): Connecti
 }
 
 /**
- * A connected session of ours outside any pool, for our statements alone, with a setting of its own; the caller ends it.
- * @throws DatabaseError `LOCKSTEP_POOLED` where others may share it: locks, leases and wake-ups would be theirs
+ * Connects our own session outside any pool, only for our statements, with an extra `setting`. The caller ends it.
+ * @throws DatabaseError `LOCKSTEP_POOLED` if others may share it: they would share its locks, leases and wake-ups
  */
 export async function connect(config: ConnectionConfig, setting?: string): Promise<pg.Client> {
   const client = new pg.Client(config)
-  // It may break between two statements, when nobody waits: an error nobody listens to ends the process.
+  // The session may break between two statements, and an error event without a listener ends the process.
   client.on('error', () => {})
   await client.connect()
   try {
@@ -88,11 +88,11 @@ export async function connect(config: ConnectionConfig, setting?: string): Promi
   await client.end()
   throw new DatabaseError(
     'LOCKSTEP_POOLED',
-    'the connection goes through a pooler, but locks, lease and wake-up need a session of their own: name a direct connection in `directUrl`',
+    'the connection goes through a pooler, but locks, lease and wake-up need their own session: set `directUrl` to a direct connection',
   )
 }
 
-/** A pool of ours. A connection that breaks is replaced when the next one is needed. */
+/** Our own pool. It replaces a broken connection when the next one is needed. */
 export function createPool(config: pg.PoolConfig, logger: Logger): pg.Pool {
   const pool = new pg.Pool(config)
   pool.on('error', (error) => logger.warn({ error: error.message }, 'an idle connection broke'))

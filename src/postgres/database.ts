@@ -4,46 +4,46 @@ import { hasCode, isConnectionFailure, toConnectError, toLockstepError, toStatem
 import { quoteIdentifier } from './schema-name.ts'
 import { renewalOf } from './session.ts'
 
-/** Anything that runs a statement with $1, $2 … for values, as a `pg` client or pool does. */
+/** Anything that runs a statement with parameters $1, $2 …, as a `pg` client or pool does. */
 export interface Queryable {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>
 }
 
 export interface Transaction {
-  /** Statements that are sent with the BEGIN. */
+  /** Statements to send with the BEGIN. */
   readonly begin?: string
   readonly commit?: string
   /**
-   * Others' statements run in it: what they leave in the session is undone when the next one begins there. So a pool that
-   * sessions are lent from is for nothing else. Default false.
+   * Others' statements run in it. What they leave in the session is reset when its next transaction begins, so a pool that
+   * lends sessions must do nothing else. Default false.
    */
   readonly lends?: boolean
 }
 
 export interface Asking {
-  /** ms that the answer may take more than others. Default 0. */
+  /** Extra ms that the answer may take. Default 0. */
   readonly longer?: number
-  /** Rows come as lists of their columns, which costs less where there are many. Default false. */
+  /** Return rows as lists of columns, which is cheaper for many rows. Default false. */
   readonly lists?: boolean
 }
 
 const INT8: number = pg.types.builtins.INT8
 
-/** Counts, fences and microseconds stay below 2^53, so a bigint column is read as a number; other types as usual. */
+/** Reads bigint columns as numbers, since counts, fences and microseconds stay below 2^53; other types as usual. */
 const TYPES = {
   getTypeParser: (oid: number, format: 'text') =>
     oid === INT8 ? Number : pg.types.getTypeParser(oid, format),
 } as pg.CustomTypesConfig
 
 /**
- * Of a connection that breaks between two statements. It is told by the next one; and an error nobody listens to, as nobody does
- * in an application's pool while it is lent out, ends the process.
+ * Handles the error of a connection that breaks between two statements; the next statement reports it. Without a listener it
+ * would end the process, and an application's pool does not listen while the connection is lent out.
  */
 function ignore(): void {}
 
 const names = new Map<string, string>()
 
-/** The same for the same text alone: behind a pooler, sessions are shared with whoever else comes through it. */
+/** Unique to the text: behind a pooler, other clients use the same sessions. */
 function statementName(text: string): string {
   let name = names.get(text)
   if (!name) {
@@ -53,7 +53,7 @@ function statementName(text: string): string {
   return name
 }
 
-/** It is missing or there twice, or what it returns has changed since: a migration ran meanwhile. */
+/** The prepared statement is missing or exists already, or its result type has changed because of a migration. */
 function isAboutItsName(error: unknown): boolean {
   return (
     hasCode(error, '26000', '42P05') ||
@@ -61,21 +61,21 @@ function isAboutItsName(error: unknown): boolean {
   )
 }
 
-/** A pool and the schema in it: the store's way to the server. Errors come out as ours where we know them. */
+/** A pool and a schema: the store's access to the server. Turns errors that we know into our own. */
 export class Database {
   readonly pool: pg.Pool
   readonly schema: string
   readonly prefix: string
   readonly #callTimeout: number | undefined
-  /** Of calls, by verb and function. */
+  /** Texts of calls, by verb and function. */
   readonly #texts = new Map<string, string>()
-  /** Sessions in which others' statements have run. */
+  /** Clients of sessions in which others' statements have run. */
   readonly #lent = new WeakSet<object>()
-  /** Whether a statement alone would not run at READ COMMITTED. */
+  /** Whether a single statement would not run at READ COMMITTED. */
   #wrap = false
   #names = true
 
-  /** `callTimeout`: ms after which a statement of ours counts as failed; a half-open connection never answers. */
+  /** `callTimeout`: ms after which our own statement counts as failed, since a half-open connection never answers. */
   constructor(pool: pg.Pool, schema: string, callTimeout?: number) {
     this.pool = pool
     this.schema = schema
@@ -84,8 +84,8 @@ export class Database {
   }
 
   /**
-   * From now on every statement alone runs in a READ COMMITTED transaction of its own: behind a pooler, a session whose
-   * default is another level is left as it is. One that only reads would else be a part of others' conflicts.
+   * From now on, every single statement runs in its own READ COMMITTED transaction. Behind a pooler, a session's default
+   * level must stay as it is, and at another level even a statement that only reads could take part in others' conflicts.
    */
   wrap(): void {
     this.#wrap = true
@@ -114,8 +114,8 @@ export class Database {
   }
 
   /**
-   * A statement that each connection of the pool parses once. A pooler in between may hand the next call to a session
-   * that doesn't know it, or knows it already: then nothing was done, and statements have no names from then on.
+   * Runs a statement that each connection of the pool parses once. A pooler may give the next call a session that does not
+   * know the statement, or knows it already: then nothing was done, and from then on statements are sent without names.
    */
   async prepared<Row>(text: string, values: unknown[], asking?: Asking): Promise<Row[]> {
     if (!this.#names) return this.query<Row>(text, values, this.pool, asking)
@@ -135,7 +135,7 @@ export class Database {
     return this.alone<Row>(text, values, asking)
   }
 
-  /** Calls one for what it does, not for what it returns; through others' drivers in the form they do least about. */
+  /** Calls a function and ignores its result; through others' drivers, in the form that they change least. */
   async run(
     name: string,
     values: unknown[],
@@ -151,7 +151,7 @@ export class Database {
     }
   }
 
-  /** Runs a statement in a READ COMMITTED transaction of its own, which a statement alone is on most servers. */
+  /** Runs a statement in its own READ COMMITTED transaction, which a single statement is on most servers anyway. */
   async alone<Row>(text: string, values: unknown[], asking?: Asking): Promise<Row[]> {
     try {
       return await this.prepared<Row>(text, values, asking)
@@ -174,8 +174,8 @@ export class Database {
   }
 
   /**
-   * Runs `work` in a READ COMMITTED transaction and commits, or rolls back when it throws. A connection that may be
-   * half open is thrown away: what is asked of it next would wait behind what is never answered. So is one in which no
+   * Runs `work` in a READ COMMITTED transaction and commits, or rolls back if it throws. Closes a connection that may be
+   * half open, since later statements would wait behind one that is never answered. Also closes one in which no
    * transaction begins.
    */
   async transaction<T>(work: (client: pg.PoolClient) => Promise<T>, options: Transaction = {}): Promise<T> {
@@ -183,7 +183,7 @@ export class Database {
     const client = await this.connect()
     let broken: Error | undefined = new Error('not begun')
     try {
-      // In one message: what was left in the session goes without a round trip of its own.
+      // In one message, so that the reset of the session needs no round trip of its own.
       const renewal = lends && this.#lent.has(client) ? renewalOf(client) : ''
       if (lends) this.#lent.add(client)
       await this.query(`${renewal} BEGIN ISOLATION LEVEL READ COMMITTED; ${begin}`, [], client)
@@ -203,7 +203,7 @@ export class Database {
     }
   }
 
-  /** Of the pool, for several statements; `release` gives it back. */
+  /** Takes a connection from the pool, for several statements; `release` returns it. */
   async connect(): Promise<pg.PoolClient> {
     try {
       const client = await this.pool.connect()
@@ -214,7 +214,7 @@ export class Database {
     }
   }
 
-  /** `broken`: it is thrown away. */
+  /** With `broken`, closes the connection. */
   release(client: pg.PoolClient, broken?: Error): void {
     client.off('error', ignore)
     client.release(broken)

@@ -3,20 +3,20 @@ import { migrations } from '../../migrations/index.ts'
 import { quoteIdentifier } from './schema-name.ts'
 import { listSqlFiles, readSql } from './sql-file.ts'
 
-/** A numbered migration as statements, the last of which notes it down. */
+/** A numbered migration as statements, the last of which records it as applied. */
 export interface MigrationStatements {
   readonly name: string
   readonly statements: readonly string[]
 }
 
-/** The migrations of this release but those that are `applied`, in their order. They are printed as they are run. */
+/** The migrations of this release except those `applied`, in order. Printing and running use the same statements. */
 export async function pendingMigrations(
   schema: string,
   applied: readonly string[] = [],
 ): Promise<MigrationStatements[]> {
   const missing = Object.entries(migrations).filter(([name]) => !applied.includes(name))
   if (missing.length === 0) return []
-  // Only now: it loads Kysely, which producers and workers do without.
+  // Loaded only here: it needs Kysely, which producers and workers do not load.
   const { record } = await import('./recorder.ts')
   const pending: MigrationStatements[] = []
   for (const [name, load] of missing) {
@@ -26,7 +26,7 @@ export async function pendingMigrations(
   return pending
 }
 
-/** The schema and the list of migrations, which the first one needs. */
+/** Creates the schema and the list of migrations, which the first migration needs. */
 export function groundStatements(schema: string): string[] {
   return [
     `create schema if not exists ${quoteIdentifier(schema)}`,
@@ -39,8 +39,8 @@ export function migrationTable(schema: string): string {
 }
 
 /**
- * What a function that looks rows up one by one sets for its planner: each is found by an index, whatever an ANALYZE at the
- * wrong moment has told of the tables (docs/performance.md), by one plan for all calls. Some files add more to it.
+ * Planner settings of functions that look rows up one by one. One plan for all calls finds each row by an index, even after
+ * an ANALYZE at the wrong moment (docs/performance.md). Some files add more settings.
  */
 const LOOKUPS = [
   'plan_cache_mode = force_generic_plan',
@@ -53,9 +53,9 @@ const LOOKUPS = [
 const lookups = LOOKUPS.map((setting) => `SET ${setting}`).join(' ')
 
 /**
- * The functions and views of this release, in the order of their folders and names. In that order they can be made: bodies
- * in SQL are checked when they are made, and so come after what they use; those in PL/pgSQL are not. Views come last: they
- * are locked until the end of the transaction.
+ * The functions and views of this release, in the order of their folders and names, which is the order to create them in:
+ * SQL bodies are checked on creation, so they come after what they use; PL/pgSQL bodies are not checked. Views come last,
+ * since they are locked until the end of the transaction.
  */
 export async function definitions(schema: string): Promise<string[]> {
   const values = { schema: quoteIdentifier(schema), channel: `'${schema}'`, lookups }
@@ -63,7 +63,7 @@ export async function definitions(schema: string): Promise<string[]> {
   return Promise.all(files.map((file) => readSql(file, values)))
 }
 
-/** Of all that a migration makes, whatever the schema is called. Names of migrations are enough: they never change. */
+/** Covers everything that a migration makes, for any schema name. A migration never changes, so its name is enough. */
 export async function hashOfDefinitions(): Promise<string> {
   const hash = createHash('sha256').update(Object.keys(migrations).join('\n'))
   for (const file of await listSqlFiles()) hash.update(`\n${file}\n`).update(await readSql(file, { lookups }))

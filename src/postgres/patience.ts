@@ -4,9 +4,9 @@ import { DatabaseError } from '../errors.ts'
 import { hasCode, toStatementError } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
 
-/** ms a lock on a whole table or view is waited for: whoever comes after us waits behind us for as long. */
+/** ms to wait for a lock on a whole table or view. Everyone who comes after us waits behind us for as long. */
 const LOCK_TIMEOUT = 150
-/** ms between tries, doubled from the first to the last: meanwhile everybody else goes on. */
+/** ms between tries, doubled from the first to the last. Everyone else can go on meanwhile. */
 const [FIRST_PAUSE, LAST_PAUSE] = [100, 2_000]
 const LOCK_NOT_AVAILABLE = '55P03'
 const DEADLOCK = '40P01'
@@ -20,13 +20,13 @@ export interface Patience {
   readonly giveUpAfter: number
 }
 
-/** Before a statement that locks a whole table or view. Not before others: to wait for another migration is no harm. */
+/** Only for statements that lock a whole table or view: waiting for another migration does no harm. */
 export const SHORT_LOCKS = `SET LOCAL lock_timeout = ${LOCK_TIMEOUT}`
 
 /**
- * Runs a transaction that locks whole tables or views again and again until it gets them. A lock is queued for: behind
- * one that waits for somebody's long SELECT, everybody else would wait too. So it waits a moment, gives way, and comes
- * again in a new transaction.
+ * Repeats a transaction that locks whole tables or views until it gets the locks. Locks have a queue: if this waited for
+ * a long SELECT, everyone else would wait behind it. So it waits a moment, gives way, and tries again in a new
+ * transaction.
  * @throws DatabaseError `LOCKSTEP_LOCKED`, naming sessions that hold locks
  */
 export async function withLocks<T>(
@@ -69,12 +69,12 @@ async function locked(
   const list = holders.length > 0 ? `: ${holders.join('; ')}` : ''
   return new DatabaseError(
     'LOCKSTEP_LOCKED',
-    `${what} was given up after ${Math.round(waited / 1000)} s, since other transactions hold locks on the schema "${schema}"${list}; end them (SELECT pg_terminate_backend(pid)) or wait, then try again`,
+    `${what} was given up after ${Math.round(waited / 1000)} s because other transactions hold locks on the schema "${schema}"${list}; end them (SELECT pg_terminate_backend(pid)) or wait, then try again`,
     { cause },
   )
 }
 
-/** Sessions whose transactions hold locks in the schema, the oldest first. */
+/** Sessions whose transactions hold locks in the schema, oldest first. */
 async function holdersOf(client: pg.ClientBase, schema: string): Promise<string[]> {
   const { rows } = await client.query(
     `SELECT l.pid, concat_ws(', ', a.usename, nullif(a.application_name, ''), a.state,

@@ -1,7 +1,7 @@
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely'
 import type { SchemaMigration } from '../../migrations/index.ts'
 
-/** The statements of a migration, which go nowhere. */
+/** Collects the statements of a migration without running them. */
 export async function record(migration: SchemaMigration, schema: string): Promise<string[]> {
   const statements: string[] = []
   const recorder = new Kysely<unknown>({

@@ -8,25 +8,25 @@ import { hashOfDefinitions, migrationTable } from './definitions.ts'
 import { quoteIdentifier } from './schema-name.ts'
 import { OLDEST_SERVED, SERIAL } from './serial.ts'
 
-/** Whose definitions a database has. */
+/** The release whose definitions a database has. */
 export interface Release {
   /** The number of its definitions. */
   readonly serial: number
   readonly hash: string
-  /** The lowest serial of a release whose processes can work with them. */
+  /** The lowest serial of a release whose processes can work with these definitions. */
   readonly oldestServed: number
-  /** Of the package. */
+  /** The version of the package. */
   readonly version: string
 }
 
-/** What a migration left in a database. */
+/** What migrations have left in a database. */
 export interface SchemaState {
-  /** Names of numbered migrations; none where there is no schema. */
+  /** Names of numbered migrations; empty if there is no schema. */
   readonly applied: readonly string[]
   readonly release: Release | undefined
 }
 
-/** Runs a statement and gives its rows: through a pool with its time-out, or on one session. */
+/** Runs a statement and returns its rows: through a pool with its time-out, or on one session. */
 export type Ask = <Row>(text: string, values?: unknown[]) => Promise<Row[]>
 
 export function askOn(client: Pick<pg.ClientBase, 'query'>): Ask {
@@ -49,12 +49,12 @@ export async function readState(ask: Ask, schema: string): Promise<SchemaState> 
   return { applied: applied.map(({ name }) => name), release }
 }
 
-/** Its row, as Release. */
+/** Selects the row of the release, as Release. */
 export function releaseText(schema: string): string {
   return `SELECT r.serial, r.hash, r.oldest_served AS "oldestServed", r.version FROM ${releaseTable(schema)} r`
 }
 
-/** Whether its definitions are those of a later release, but for whoever runs this one. */
+/** Whether the definitions are those of a later release than this one. */
 export function isNewer(release: Release | undefined): release is Release {
   return release !== undefined && release.serial > SERIAL
 }
@@ -64,15 +64,14 @@ export function servesUs({ oldestServed }: Release): boolean {
   return oldestServed <= SERIAL
 }
 
-/** `LOCKSTEP_SCHEMA_NEW`. */
 export function tooNew({ serial, version, oldestServed }: Release): DatabaseError {
   return new DatabaseError(
     'LOCKSTEP_SCHEMA_NEW',
-    `the database was migrated by release ${version} of pg-lockstep (definitions ${serial}), which serves releases from definitions ${oldestServed} on; this is ${VERSION} (definitions ${SERIAL}): upgrade it`,
+    `the database was migrated by release ${version} of pg-lockstep (definitions ${serial}), which serves releases with definitions ${oldestServed} or later; this is ${VERSION} (definitions ${SERIAL}): upgrade it`,
   )
 }
 
-/** Refuses migrations that nobody here knows of, where no row says that a later release serves this one. */
+/** Refuses migrations unknown to this release, unless the database says that a later release serves this one. */
 export function refuseUnknown({ applied, release }: SchemaState): void {
   const unknown = applied.filter((name) => !(name in migrations))
   if (unknown.length === 0 || isNewer(release)) return
@@ -83,8 +82,8 @@ export function refuseUnknown({ applied, release }: SchemaState): void {
 }
 
 /**
- * Checks that this release can work with what the database has, before a worker starts. Definitions of a later
- * release are fine where they serve this one.
+ * Checks, before a worker starts, that this release can work with the database's definitions. Those of a later
+ * release are fine if they serve this one.
  * @throws DatabaseError `LOCKSTEP_SCHEMA_MISSING`, `LOCKSTEP_SCHEMA_OLD` or `LOCKSTEP_SCHEMA_NEW`
  */
 export async function requireMigrated(database: Database, logger?: Logger): Promise<void> {
@@ -106,7 +105,7 @@ export async function requireMigrated(database: Database, logger?: Logger): Prom
   if (release!.hash === (await hashOfDefinitions())) return
   logger?.warn(
     { serial: SERIAL, version: release!.version },
-    'the functions of the database are not those of this release, though they have its number: an unreleased build migrated it, or this is one; run `lockstep migrate` with what is to be used',
+    'the functions of the database differ from those of this release but have its number: an unreleased build migrated it, or this is one; run `lockstep migrate` with the build to be used',
   )
 }
 
@@ -121,13 +120,13 @@ function refuseOlder(schema: string, { applied, release }: SchemaState): void {
   )
 }
 
-/** The later release whose definitions no longer serve this one, where one has migrated since. */
+/** The later release that has migrated since and no longer serves this one, if there is one. */
 export async function successorOf(database: Database): Promise<Release | undefined> {
   const [release] = await database.prepared<Release>(releaseText(database.schema), [])
   return release && !servesUs(release) ? release : undefined
 }
 
-/** The row of this release, as a statement. */
+/** The statement that writes the row of this release. */
 export async function noteRelease(schema: string): Promise<string> {
   return `insert into ${releaseTable(schema)} as r (serial, hash, oldest_served, version, made, migrated_at)
 values (${SERIAL}, '${await hashOfDefinitions()}', ${OLDEST_SERVED}, '${VERSION}', (${madeIn(schema)}), clock_timestamp())
@@ -136,8 +135,8 @@ on conflict (only_row) do update set (serial, hash, oldest_served, version, made
 }
 
 /**
- * Whether a migration has nothing to do: the definitions are those of this release, and nobody has changed or dropped
- * one by hand since. Not that of a view is compared: reading it would take a lock on the tables.
+ * Whether a migration has nothing to do: the definitions are those of this release, and no one has changed or dropped
+ * one by hand since. Does not compare the definitions of views, since reading them would lock the tables.
  */
 export async function isUpToDate(ask: Ask, schema: string, state: SchemaState): Promise<boolean> {
   const { applied, release } = state
@@ -149,7 +148,7 @@ export async function isUpToDate(ask: Ask, schema: string, state: SchemaState): 
   return row!.same
 }
 
-/** What stands in the schema, as a digest: to be asked with the search_path of a migration, which names depend on. */
+/** A digest of the schema's functions and views. Needs the search_path of a migration, since names depend on it. */
 function madeIn(schema: string): string {
   const namespace = `'${quoteIdentifier(schema)}'::regnamespace`
   return `select encode(sha256(convert_to(concat(

@@ -3,16 +3,16 @@ import type { Database } from './database.ts'
 import { quoteIdentifier } from './schema-name.ts'
 import { readSql } from './sql-file.ts'
 
-/** One right on one thing in the schema. */
+/** One right on one object in the schema. */
 export interface Right {
   readonly kind: 'FUNCTION' | 'SEQUENCE' | 'TABLE'
   readonly name: string
   readonly privilege: string
-  /** On this column alone. */
+  /** Only on this column. */
   readonly column: string | null
 }
 
-/** As many are named in an error; who lacks one mostly lacks most. */
+/** Most rights that an error names; a role that lacks one usually lacks most. */
 const NAMED = 4
 
 const GRANT =
@@ -20,7 +20,7 @@ const GRANT =
 /** A privilege and its columns. */
 const PRIVILEGE = /(?<privilege>[A-Z]+)(?: \((?<columns>[^)]*)\))?/g
 
-/** What `lockstep roles` grants a worker: read there, so that it is asked for no more and no less. */
+/** The rights that `lockstep roles` grants a worker. Read from its SQL, so that workers require exactly those. */
 export async function workerRights(): Promise<Right[]> {
   const text = await readSql('roles/roles.sql', {})
   return [...text.matchAll(GRANT)].flatMap(({ groups }) => {
@@ -39,9 +39,7 @@ function listed(text: string): string[] {
   return text.split(',').map((part) => part.trim())
 }
 
-/**
- * What is not there is left out: a later release may have dropped it, and serve this one all the same.
- */
+/** Ignores objects that do not exist: a later release may have dropped them and still serve this one. */
 function missingRights(prefix: string): string {
   return `SELECT n.kind, n.name, n.privilege, n.column FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
       WITH ORDINALITY AS n(kind, name, privilege, "column", place)
@@ -62,8 +60,8 @@ function missingRights(prefix: string): string {
 }
 
 /**
- * Before a worker starts: one that may register and lock shards but not claim would keep them from those that may.
- * @throws DatabaseError `LOCKSTEP_PERMISSION`, naming what is missing
+ * Called before a worker starts: a worker that may register and lock shards, but not claim, would block the others.
+ * @throws DatabaseError `LOCKSTEP_PERMISSION`, naming the missing rights
  */
 export async function requireWorkerRights(database: Database): Promise<void> {
   const rights = await workerRights()
@@ -78,7 +76,7 @@ export async function requireWorkerRights(database: Database): Promise<void> {
   const more = missing.length > NAMED ? ` and ${missing.length - NAMED} more` : ''
   throw new DatabaseError(
     'LOCKSTEP_PERMISSION',
-    `the role "${role!.name}" may not work here: it lacks ${named.join(', ')}${more}; run what \`lockstep roles\` prints as the schema's owner, and grant it the role for workers`,
+    `the role "${role!.name}" lacks rights that a worker needs: ${named.join(', ')}${more}; run the SQL from \`lockstep roles\` as the schema's owner, and grant the role for workers to it`,
   )
 }
 

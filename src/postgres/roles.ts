@@ -3,7 +3,7 @@ import { show } from '../options.ts'
 import { isIdentifier, MAX_BYTES, quoteIdentifier } from './schema-name.ts'
 import { readSql } from './sql-file.ts'
 
-/** Who uses a schema without owning it. */
+/** The roles that use a schema without owning it. */
 export interface RoleNames {
   /** Only pushes. */
   readonly producer: string
@@ -19,12 +19,12 @@ export const DEFAULT_ROLES: RoleNames = {
   viewer: 'lockstep_viewer',
 }
 
-/** In a folder of its own: a migration makes everything that lies beside it, and grants nothing. */
+/** In its own folder, since a migration runs the files in all others, and grants nothing. */
 const ROLES_FILE = 'roles/roles.sql'
 
 /**
- * SQL that creates the roles where they are missing and grants each what it needs, for the owner to run.
- * @throws OptionError for what can't be the name of a role
+ * SQL for the owner to run. It creates missing roles and grants each the rights it needs.
+ * @throws OptionError for a name that a role can't have
  */
 export async function rolesSql(schema: string, roles: RoleNames): Promise<string> {
   const names = [roles.producer, roles.worker, roles.viewer].map(checkRoleName)
@@ -39,7 +39,7 @@ export async function rolesSql(schema: string, roles: RoleNames): Promise<string
   return text.trimEnd()
 }
 
-/** Quoted or not, GRANT takes "public" for everybody. The dollars would end the block that the name stands in. */
+/** Even quoted, GRANT takes "public" to mean everyone. The dollars would end the block that contains the name. */
 function checkRoleName(name: string): string {
   if (isIdentifier(name) && !name.includes('$roles$') && name !== 'public' && name !== 'none') return name
   throw new OptionError(

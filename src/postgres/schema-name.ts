@@ -5,8 +5,8 @@ export const DEFAULT_SCHEMA = 'lockstep'
 export const MAX_BYTES = 63
 
 /**
- * Any name Postgres takes for a schema, but for quotes, dollars, backslashes and control characters: it also
- * stands inside function bodies.
+ * Accepts any schema name that Postgres accepts, without quotes, dollars, backslashes and control characters, since
+ * function bodies contain it too.
  * @throws OptionError
  */
 export function checkSchemaName(schema: string): string {
@@ -16,7 +16,7 @@ export function checkSchemaName(schema: string): string {
   )
 }
 
-/** Whether it can name what a user makes in Postgres, quoted, and be shown on a line. */
+/** Whether Postgres accepts it, quoted, as a name that a user chooses, and it can be shown on one line. */
 export function isIdentifier(name: unknown): name is string {
   return (
     typeof name === 'string' &&

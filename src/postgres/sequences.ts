@@ -4,9 +4,9 @@ import type { Database } from './database.ts'
 import { type Ask, askOn } from './release.ts'
 import { quoteIdentifier } from './schema-name.ts'
 
-/** A sequence that was behind its rows. */
+/** A sequence that was behind its rows and was raised. */
 export interface RaisedSequence {
-  /** Such as `lockstep.fences`, quoted where it has to be. */
+  /** Such as `lockstep.fences`, quoted if necessary. */
   readonly sequence: string
   readonly from: number
   readonly to: number
@@ -15,24 +15,24 @@ export interface RaisedSequence {
 interface Behind {
   readonly sequence: string
   readonly last: number
-  /** In a row. */
+  /** The highest number in a row. */
   readonly highest: number
-  /** Where the sequence is to stand. */
+  /** The number to set the sequence to. */
   readonly to: number
 }
 
-/** Pages read of each large table where a sample has to do: a few ms. */
+/** Pages to read of each large table for a sample, which takes a few ms. */
 const SAMPLE_PAGES = 250
 
 /**
- * Sequences that stand below the numbers in their rows, since rows came without them: restored or replicated tables,
- * logical replication above all, which leaves sequences at 1. A fence below the payloads' would lose them unseen; a
- * push below others breaks their order; a process with the number of one that is gone takes its claims for its own,
- * and never rescues them; a queue may get the number of another's jobs.
+ * Finds sequences below the numbers in their rows. This happens when tables are restored or replicated without them,
+ * above all by logical replication, which leaves sequences at 1. Then a fence below the payloads' would lose them
+ * unnoticed; a push number below others breaks their order; a process with the number of a dead one takes its claims
+ * for its own, and never rescues them; and a queue may get the number of another queue's jobs.
  *
- * No index has these columns, and one would cost every claim. So large tables are read in a sample, by whole pages:
- * what a restore brings is most of a table, and shows in any part of it. What a sample misses a claim finds, since it
- * compares its fence with the rows it has locked. Only `everyRow` reads all.
+ * No index has these columns, and one would slow every claim. So this samples large tables by whole pages: restored rows
+ * are most of a table, and show in any part of it. A claim finds what a sample misses, since it compares its fence with
+ * the rows it has locked. Only `everyRow` reads all rows.
  */
 async function sequencesBehind(ask: Ask, schema: string, everyRow: boolean): Promise<Behind[]> {
   const rows = await ask<{ sequence: string; last: number; highest: number; margin: number }>(
@@ -47,8 +47,8 @@ async function sequencesBehind(ask: Ask, schema: string, everyRow: boolean): Pro
 }
 
 /**
- * Of a sequence that the role may not read nothing is said. The numbers are read from the rows of a snapshot that is
- * older than the sequence's: work that goes on meanwhile can't make it look behind.
+ * Ignores a sequence that the role may not read. The snapshot of the rows is older than the reading of the sequence, so
+ * that concurrent work can't make the sequence seem behind.
  */
 function comparison(prefix: string, everyRow: boolean): string {
   const some = (table: string) =>
@@ -75,7 +75,7 @@ function comparison(prefix: string, everyRow: boolean): string {
     ) s WHERE s.last < s.highest`
 }
 
-/** Per cent of a table's pages, of its partitions' where it has some. */
+/** The percentage of the pages of a table, including its partitions, to sample. */
 function share(prefix: string, table: string): string {
   const regclass = `'${prefix}.${table}'::regclass`
   return `SELECT least(100, 100.0 * ${SAMPLE_PAGES} * current_setting('block_size')::integer / greatest(1, coalesce(
@@ -83,17 +83,17 @@ function share(prefix: string, table: string): string {
 }
 
 /**
- * How far above its rows a sequence is set. Others may draw from it meanwhile, and `setval` waits for nobody: it could
- * only set it back if they drew this many numbers between its reading of the last one and its writing.
+ * How far above its rows a sequence is set. Others may draw from it meanwhile, and `setval` does not wait for them. It
+ * could set the sequence back only if they drew this many numbers between its read and its write.
  */
 const MARGIN = 1_000_000
-/** Of numbers of queues and processes, which are drawn rarely, and are integers. */
+/** For numbers of queues and processes, which are drawn rarely and are integers. */
 const ID_MARGIN = 1_000
 
 /**
- * Raises the sequences that are behind, and says which. That is always safe: nothing counts on numbers that follow one
- * another, only on each being above those before, and 2^53 fences are enough for a million jumps of a million.
- * One that is behind may not be alone, and a sample doesn't show how far: then every row is read.
+ * Raises the sequences that are behind, and returns them. That is always safe: nothing needs consecutive numbers, only
+ * rising ones, and 2^53 fences are enough for a million jumps of a million. If a sample finds one behind, others may be
+ * too, and a sample does not show how far: then this reads every row.
  */
 export async function raiseSequences(
   client: pg.ClientBase,
@@ -104,7 +104,7 @@ export async function raiseSequences(
   if (!everyRow && (await sequencesBehind(ask, schema, false)).length === 0) return []
   const raised: RaisedSequence[] = []
   for (const { sequence, last, highest, to } of await sequencesBehind(ask, schema, true)) {
-    // One that was never drawn from gives its `last_value` next, which a row may have: it is behind at 1 as at 0.
+    // A sequence that was never drawn from returns its `last_value` next, which a row may have: so at 1 it is behind too.
     const { rows } = await client.query<{ to: string }>(
       `SELECT setval('${sequence}', greatest($1, last_value))::text AS to FROM ${sequence}
        WHERE last_value < $2 OR NOT is_called`,
@@ -116,8 +116,8 @@ export async function raiseSequences(
 }
 
 /**
- * Before a worker starts. It does not raise them itself: that takes rights which a worker needs for nothing else.
- * @throws DatabaseError `LOCKSTEP_SEQUENCE_BEHIND` with the statements that cure it
+ * Called before a worker starts. A worker does not raise sequences, since it would need extra rights for that alone.
+ * @throws DatabaseError `LOCKSTEP_SEQUENCE_BEHIND` with the statements that fix it
  */
 export async function requireSequences(database: Database): Promise<void> {
   const behind = await sequencesBehind((text) => database.query(text), database.schema, false)
@@ -126,6 +126,6 @@ export async function requireSequences(database: Database): Promise<void> {
   const cures = behind.map(({ sequence, to }) => `SELECT setval('${sequence}', ${to});`)
   throw new DatabaseError(
     'LOCKSTEP_SEQUENCE_BEHIND',
-    `sequences are behind the numbers in their rows, so that payloads would be lost or change places (${told.join(', ')}): were tables restored or replicated without them? Run \`lockstep migrate\`, or ${cures.join(' ')}`,
+    `sequences are behind the numbers in their rows, so payloads would be lost or change places (${told.join(', ')}): were tables restored or replicated without them? Run \`lockstep migrate\`, or ${cures.join(' ')}`,
   )
 }

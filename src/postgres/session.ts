@@ -1,26 +1,26 @@
 import type pg from 'pg'
 
 /**
- * Whose statements run in a session of a worker: its own alone, or those of handlers too, for whom the time-outs that a
- * role or database has by default are meant.
+ * Whose statements run in a worker's session: only its own, or also those of handlers, for which the default time-outs of
+ * the role or database are meant.
  */
 export type SessionUse = 'own' | 'lent'
 
-/** What a session turned out to be. */
+/** The findings about a session. */
 export interface Session {
   /**
-   * Whether a pooler may hand it to others between two transactions: then nothing is set in it, since it would be set
-   * for them too, and still be when the worker is gone. What a transaction needs is set in that transaction.
+   * Whether a pooler may hand the session to others between two transactions. If so, we set nothing in it: a setting would
+   * affect them too, even after the worker is gone. Each transaction sets what it needs for itself.
    */
   readonly shared: boolean
-  /** Of a transaction that begins without naming its level, such as `read committed`. */
+  /** The default level of a transaction, such as `read committed`. */
   readonly isolation: string
 }
 
-/** A session as the server knows it: the number of its process is given out again some day, but not for the same time. */
+/** Identifies a session at the server: the process id may be reused, but never with the same start time. */
 export interface Backend {
   readonly pid: number
-  /** s since 1970, with all its decimals. */
+  /** s since 1970, with all decimals. */
   readonly startedAt: string
 }
 
@@ -32,12 +32,12 @@ interface Found extends Backend {
 }
 
 /**
- * For sessions that are ours alone.
+ * For sessions that only we use.
  *
- * - READ COMMITTED, whatever the default is: the protocol's reasoning rests on it.
- * - TCP settings by which a dead peer is noticed within some ten seconds, on both ends of the wire.
- * - No end for being idle: with the session its locks would go, and with them all shards. Being idle in a transaction ends
- *   it: then this process stands still, or its connection is silent, and others wait for its rows.
+ * - READ COMMITTED, whatever the default is: the protocol depends on it.
+ * - TCP settings that detect a dead peer within about ten seconds, on both ends of the connection.
+ * - No time-out for idle sessions: if the session ended, its locks would go, and with them all shards. A session that is
+ *   idle in a transaction does end: its process stalls, or its connection is silent, and others wait for its rows.
  */
 const SETTINGS = [
   'SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED',
@@ -49,23 +49,23 @@ const SETTINGS = [
 ]
 
 /**
- * Commits that a crash of the server doesn't forget, though the default be `off`, or become it while the session lasts. Else
- * others could take what a process believes its own, since a claim, or the renewal of a lease, has vanished. `local` and
- * `remote_write` survive that too, and stay: what they risk is a failover.
+ * Makes commits survive a crash of the server, even if the default is `off`, or becomes so during the session. Otherwise a
+ * claim or the renewal of a lease could vanish, and others could take what a process believes is its own. `local` and
+ * `remote_write` survive a crash too, and stay: they are unsafe only in a failover.
  */
 function durably(commit: string): string {
   return `SET synchronous_commit = ${commit === 'off' ? 'on' : commit}`
 }
 
 /**
- * ms that a transaction in which no handler runs may idle, far more than a process that lives ever needs. Where its host has
- * vanished, and a proxy on the way goes on answering for it, the server would keep its rows for good.
+ * ms that a transaction without a handler may be idle, far more than a live process ever needs. If its host vanishes while a
+ * proxy on the way keeps answering for it, the server would otherwise keep its rows locked for good.
  */
 export const IDLE_TIMEOUT = 60_000
 
 /**
- * Where no handler runs, no time-outs of the server's: calls have some of ours, after which their connection goes. One that
- * is made for the application's statements would have a look at all shards fail each time, or cost the locks.
+ * Without handlers, server time-outs are off: calls have our own, which end the connection. A time-out that suits the
+ * application's statements would make every look at all shards fail, or cost the locks.
  */
 const OWN_SETTINGS = [
   'SET statement_timeout = 0',
@@ -76,10 +76,10 @@ const OWN_SETTINGS = [
 const TRANSACTION_TIMEOUT = 'SET transaction_timeout = 0'
 const POSTGRES_17 = 170_000
 
-/** Lets the server notice a vanished client in the middle of a long statement; not on every platform. */
+/** Lets the server notice a vanished client during a long statement; not available on every platform. */
 const CHECKING = 'SET client_connection_check_interval = 5000'
 
-/** What others' statements can leave in a session, but for prepared statements, which the driver relies on. */
+/** Resets what others' statements can leave in a session, except prepared statements, which the driver relies on. */
 const RESETS = [
   'RESET SESSION AUTHORIZATION',
   'RESET ROLE',
@@ -91,22 +91,22 @@ const RESETS = [
   'SELECT pg_catalog.pg_advisory_unlock_all()',
 ]
 
-/** By client, of sessions that are ours alone. */
+/** By client, for sessions that only we use. */
 const renewals = new WeakMap<object, string>()
 const backends = new WeakMap<object, Backend>()
 
-/** Of a session, in what `pg_stat_get_activity` returns. */
+/** The start of a session, for the columns of `pg_stat_get_activity`. */
 export const STARTED_AT = 'extract(epoch FROM backend_start)::text'
 
 type Client = Pick<pg.ClientBase, 'query'> & { readonly processID?: number | null }
 
 /**
- * Finds out whether a session is ours alone, and makes it ready where it is. `callTimeout`: ms that each statement may take; a
- * connection that has just gone silent never answers. Default: that of the connection.
+ * Finds out whether only we use a session, and if so, makes it ready. `callTimeout`: ms that each statement may take,
+ * since a connection that has just gone silent never answers. Default: that of the connection.
  *
- * A pooler tells the client a process id of its own, or none, where the server tells that of the session. Where one keeps the
- * session for this client until it goes, nothing would have to be spared: it is all the same, since that can't be seen. A
- * pooler that told the server's own process id could not be seen at all.
+ * The server sends the client the process id of the session; a pooler sends its own, or none. A pooler that keeps a session
+ * for one client would need no care, but we can't see that, so it counts as shared too. A pooler that sent the server's
+ * process id could not be detected at all.
  */
 export async function prepareSession(
   client: Client,
@@ -131,7 +131,7 @@ export async function prepareSession(
   return { shared, isolation }
 }
 
-/** The session of a client; none where it is shared with others. */
+/** The session of a client; undefined if others may share it. */
 export function backendOf(client: object): Backend | undefined {
   return backends.get(client)
 }
@@ -153,8 +153,8 @@ async function makeReady(
 }
 
 /**
- * Statements after which a session is as it was when it was new, in a transaction of their own; none for a session that we
- * share with others, through a pooler: what is set there is theirs.
+ * Statements that reset a session to its initial state, in their own transaction. Empty for a session that we share with
+ * others through a pooler, whose settings are not ours.
  */
 export function renewalOf(client: object): string {
   const renewal = renewals.get(client)

@@ -1,22 +1,22 @@
 import type { Queue } from '../queue.ts'
 
-/** How much one round takes of an id. */
+/** The limits on what one round takes of an id. */
 export type RoundLimits = Pick<Queue, 'maxPayloads' | 'maxBytes'>
 
-/** The jobs of one class of service in one shard: what a claim takes from. */
+/** The jobs of one class of service in one shard. A claim takes jobs from one lane. */
 export interface LaneKey {
   readonly queueId: number
   readonly shard: number
   readonly lane: number
 }
 
-/** The place in a lane up to which everything has been taken. Microseconds since 1970; null: the beginning. */
+/** The place in a lane up to which everything is taken. `after`: microseconds since 1970; null: the beginning. */
 export interface Cursor {
   readonly after: number | null
   readonly afterId: string
 }
 
-/** A claimed job with the payloads of this round. Its id and fence prove the claim. */
+/** A claimed job with the payloads of this round. The id and fence prove the claim. */
 export interface Round {
   readonly id: string
   readonly fence: number
@@ -24,24 +24,24 @@ export interface Round {
   readonly performIn: number
   readonly retryCount: number
   readonly crashes: number
-  /** Its last process died with it. */
+  /** The last process died with this job in work. */
   readonly rescued: boolean
   readonly error: string | null
-  /** They did not come with the claim, and are loaded before the round begins. */
+  /** The payloads did not come with the claim, and must be loaded before the round begins. */
   readonly toLoad: boolean
   readonly payloads: unknown[]
   readonly scores: number[]
-  /** Characters of its payloads. */
+  /** Characters of the payloads. */
   readonly size: number
-  /** The last payload taken, where maxPayloads or maxBytes left some behind. */
+  /** The last payload taken, if maxPayloads or maxBytes left some behind. */
   readonly cut: { score: number; seq: number } | undefined
 }
 
 export interface Claim {
   readonly rounds: Round[]
-  /** When the next job of the lane is due, in microseconds since 1970; null: none known. */
+  /** When the next job of the lane is due, in microseconds since 1970; null if none is known. */
   readonly head: number | null
-  /** That job lies before the last one taken: its row was locked, so that it was passed over. */
+  /** That job lies before the last one taken: the claim passed over it because its row was locked. */
   readonly passed: boolean
 }
 
@@ -49,14 +49,17 @@ export interface Claim {
 export interface PayloadRow {
   /** JSON. */
   readonly payload: string | null
-  /** As text with all its digits, whatever the session's settings. */
+  /** Text with all digits, whatever the session's settings. */
   readonly score: string | null
-  /** null: a row without a payload. */
+  /** null in a row without a payload. */
   readonly seq: number | null
   readonly cut: boolean | null
 }
 
-/** A payload of a claimed job, the first of them with what is told of the job (null: as of one that never ran); without a fence, the next job to come. */
+/**
+ * A payload of a claimed job. The first row of a job also describes the job; null means the value of one that never ran.
+ * A row without a fence is the next job to come.
+ */
 export interface ClaimRow extends PayloadRow {
   readonly id: string | null
   readonly fence: number | null
@@ -73,7 +76,7 @@ export function toClaim(rows: ClaimRow[]): Claim {
   return { rounds: gather(rows), head: next?.perform_in ?? null, passed: next?.cut ?? false }
 }
 
-/** The rows of a job stand together. */
+/** Relies on the rows of a job being adjacent. */
 function gather(rows: readonly ClaimRow[]): Round[] {
   const rounds: Round[] = []
   for (let from = 0, to = 1; from < rows.length; from = to) {
@@ -84,7 +87,7 @@ function gather(rows: readonly ClaimRow[]): Round[] {
   return rounds
 }
 
-/** As most jobs have it. */
+/** The usual case: a job with one payload. */
 function roundOfOne(row: ClaimRow): Round {
   const toLoad = row.passed === true
   return toRound(row, toLoad, toLoad || row.seq === null ? EMPTY : onlyOne(row))
@@ -116,14 +119,14 @@ type PayloadSet = Pick<Round, 'payloads' | 'scores' | 'size' | 'cut'>
 
 const EMPTY: PayloadSet = { payloads: [], scores: [], size: 0, cut: undefined }
 
-/** A row that has a payload, its score made a number. */
+/** A row with a payload, with the score as a number. */
 interface Entry {
   readonly payload: string
   score: number
   readonly seq: number
 }
 
-/** What a round takes of its job, in order. */
+/** The payloads that a round takes of its job, in order. */
 export function setOf(rows: readonly PayloadRow[]): PayloadSet {
   if (rows.length === 1 && rows[0]!.seq !== null) return onlyOne(rows[0]!)
   const [payloads, scores]: [unknown[], number[]] = [[], []]
@@ -131,7 +134,7 @@ export function setOf(rows: readonly PayloadRow[]): PayloadSet {
   let size = 0
   let last = -1
   for (const { payload, score, seq } of inOrder(rows)) {
-    // Of equal payloads that several rounds have left, the lowest. Equal ones have one text: jsonb has sorted their keys.
+    // Several rounds may leave equal payloads: keep the lowest. Equal ones have the same text, since jsonb sorts their keys.
     if (seen.has(payload)) continue
     seen.add(payload)
     payloads.push(JSON.parse(payload))
@@ -147,11 +150,11 @@ function onlyOne({ payload, score }: PayloadRow): PayloadSet {
   return { payloads: [JSON.parse(payload!)], scores: [Number(score)], size: payload!.length, cut: undefined }
 }
 
-/** By score, those of one score as they came. */
+/** Sorts by score, then in push order. */
 function inOrder(rows: readonly PayloadRow[]): Entry[] {
-  // Nothing of ours leaves a job without payloads; deleting rows by hand does.
+  // Only deleting rows by hand leaves a job without payloads.
   const entries = rows.filter(({ seq }) => seq !== null) as unknown as Entry[]
-  // In place: an object more for each payload is a tenth of the time that a round of many takes.
+  // In place: one more object per payload would cost a tenth of the time of a round with many.
   for (const entry of entries) entry.score = Number(entry.score)
   return entries.sort((a, b) => a.score - b.score || a.seq - b.seq)
 }

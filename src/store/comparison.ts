@@ -4,41 +4,41 @@ import { type Head, surveyText } from './head.ts'
 import { lockedText, outlivedText, type ProcessSession, type ProcessSight, sightsText } from './process.ts'
 import { type QueueRow, queuesText } from './queue.ts'
 
-/** What a process asks when it compares. */
+/** The input of a comparison. */
 export interface Question {
-  /** The queues it serves. */
+  /** The queues that the process serves. */
   readonly names: readonly string[]
   readonly processId: number
-  /** The shards to look at fully along the way; none where no full look is due. */
+  /** The shards to include in a full look; none if no full look is due. */
   readonly shards: readonly { readonly queueId: number; readonly shard: number }[]
 }
 
-/** All that a process goes by when it compares, of one moment. */
+/** Everything a process needs for a comparison, as of one moment. */
 export interface Comparison {
-  /** Whose definitions the database has. */
+  /** The release whose definitions the database has. */
   readonly release: Release | null
-  /** Those of the names that are there. */
+  /** The named queues that exist. */
   readonly queues: readonly QueueRow[]
-  /** All whose rows are there, by their numbers. */
+  /** All processes with a row, by number. */
   readonly processes: readonly ProcessSight[]
-  /** Sessions with the lock of a process that was removed, and of none that is there. */
+  /** Sessions that hold the lock of a removed process, but not of an existing one. */
   readonly outlived: readonly ProcessSession[]
-  /** What the full look has found. */
+  /** The results of the full look. */
   readonly heads: readonly Head[]
-  /** The same for all who see the same release, processes and queues served: by it they tell each other of a change. */
+  /** Equal for all processes that see the same release, processes and served queues; tells others of a change. */
   readonly state: string
-  /** The server's clock in the middle of it all, in microseconds since 1970. */
+  /** The server's clock in the middle of the statement, in microseconds since 1970. */
   readonly now: number
 }
 
 type Row = Omit<Comparison, 'now'> & { readonly began: number; readonly ended: number }
 
 /**
- * One statement: whoever idles costs the server one transaction a comparison. It is planned anew each time, since a plan that
- * small tables made look good would stay.
+ * One statement, so that an idle process costs the server one transaction per comparison. It is planned each time, since a
+ * plan that suited small tables would stay.
  *
- * The rows are those of the moment it began, the locks are read later. So a process that registers in between looks as if it had
- * outlived its row, and one that has just gone as if it were connected: the next comparison knows better.
+ * The rows are as of the start of the statement; the locks are read later. So a process that registers in between seems to
+ * have outlived its row, and one that has just ended seems connected. The next comparison corrects this.
  */
 export async function compare(
   database: Database,
@@ -54,7 +54,7 @@ export async function compare(
   return { ...read, now: (began + ended) / 2 }
 }
 
-/** The clock is read first and last, as the columns are: however long the rest takes, the middle is the middle. */
+/** The first and last columns read the clock, so that the middle is right however long the rest takes. */
 function comparisonText({ prefix, schema }: Database): string {
   return `WITH locked AS MATERIALIZED (${lockedText(prefix)}), sights AS MATERIALIZED (${sightsText(prefix)})
     SELECT ${prefix}.micros(clock_timestamp()) AS began,
@@ -67,7 +67,7 @@ function comparisonText({ prefix, schema }: Database): string {
       ${prefix}.micros(clock_timestamp()) AS ended`
 }
 
-/** Numbers alone, so that it is the same in every encoding. */
+/** Uses only numbers, so that the result is the same in every encoding. */
 function stateText(prefix: string, schema: string): string {
   return `hashtextextended(concat_ws(' ',
     (SELECT r.serial FROM ${releaseTable(schema)} r),

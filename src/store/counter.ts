@@ -1,6 +1,6 @@
 import type { Database } from '../postgres/database.ts'
 
-/** Rounds of one queue that ended since the last time. */
+/** Rounds of one queue that have ended since the last call. */
 export interface Count {
   readonly queueId: number
   readonly processed: number
@@ -8,8 +8,8 @@ export interface Count {
 }
 
 /**
- * Adds what a process has counted, by day and by minute: each in queue order, and one table before the other, so that two
- * processes can't deadlock.
+ * Adds the counts of a process, by day and by minute. Both tables are written in queue order and one after the other, so
+ * that two processes can't deadlock.
  */
 export async function addCounts(database: Database, counts: readonly Count[]): Promise<void> {
   const { prefix } = database
@@ -34,7 +34,7 @@ export async function addCounts(database: Database, counts: readonly Count[]): P
   )
 }
 
-/** Deletes counts by minute that are a day old, and returns how many. */
+/** Deletes counts by minute older than a day, and returns how many. */
 export async function trimMinutes(database: Database): Promise<number> {
   const [row] = await database.query<{ trimmed: number }>(
     `WITH gone AS (

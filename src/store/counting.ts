@@ -1,13 +1,13 @@
 import { Database, type Queryable } from '../postgres/database.ts'
 
 /**
- * A database that knows how many payloads the pushes through it have added: what merges with one that waits adds none.
- * The server counts inserts anyway, for pg_stat_xact_user_tables, so that a push costs no more than it does.
+ * A database that counts the payloads added by pushes through it; a payload that merges with a waiting one adds none.
+ * The server counts inserts anyway, for pg_stat_xact_user_tables, so counting makes a push no more expensive.
  */
 export class CountingDatabase extends Database {
   #added: number | undefined = 0
 
-  /** How many since it was asked last; undefined where the server does not count: `track_counts` is off. */
+  /** The number since the last call; undefined if the server does not count because `track_counts` is off. */
   take(): number | undefined {
     const added = this.#added
     this.#added = 0
@@ -23,7 +23,7 @@ export class CountingDatabase extends Database {
     this.#added = added === null || this.#added === undefined ? undefined : this.#added + added
   }
 
-  /** Before, the push, and after: each in need of the one before it. What a session did earlier may still be counted. */
+  /** Count, push, count: each step depends on the one before. The first count covers what the session did earlier. */
   #counted(name: string, parameters: number): string {
     const places = Array.from({ length: parameters }, (_, index) => `$${index + 1}`)
     const inserted = this.#inserted()
@@ -35,7 +35,7 @@ export class CountingDatabase extends Database {
       CROSS JOIN LATERAL (SELECT (${inserted}) AS n WHERE p.done IS NOT NULL OFFSET 0) a`
   }
 
-  /** Partitions, where there are some, are counted one by one. */
+  /** The server counts each partition separately. */
   #inserted(): string {
     const table = `'${this.prefix.replaceAll("'", "''")}.payloads'::regclass`
     return `SELECT sum(pg_stat_get_xact_tuples_inserted(t.relid))::bigint

@@ -1,9 +1,9 @@
 import { type RawBuilder, sql } from 'kysely'
 
 /**
- * A column of doubles by their bytes, for `doubleFrom`. As text they have as many digits as `extra_float_digits` of the
- * session says, which is the application's own: another number may come back, or the same one for two that differ.
- * What is sent to the server keeps all its digits in any session.
+ * Reads a column of doubles as bytes, for `doubleFrom`. As text, they would have as many digits as the application's
+ * setting `extra_float_digits` says, so a different number could come back, or the same one for two that differ.
+ * Numbers sent to the server keep all their digits in any session.
  */
 export function exactDouble(column: string): RawBuilder<string> {
   return sql<string>`encode(float8send(${sql.ref(column)}), 'hex')`

@@ -2,14 +2,14 @@ import type { Database, Queryable } from '../postgres/database.ts'
 
 const BEYOND_ASCII = /\P{ASCII}/u
 const EACH_BEYOND = /\P{ASCII}/gu
-/** SQL_ASCII takes any bytes. */
+/** SQL_ASCII accepts any bytes. */
 const TAKES_ALL = ['UTF8', 'SQL_ASCII']
 
 const takesAll = new WeakMap<Database, boolean>()
 
 /**
- * Texts of ours as the database can hold them: where its encoding lacks characters, those beyond ASCII become escapes.
- * What is pushed is refused for such a character; how a round ended has to be stored all the same.
+ * Makes our own texts storable: if the database's encoding lacks characters, all beyond ASCII become escapes. A push with
+ * such a character is refused, but the end of a round must be stored all the same.
  */
 export async function storable(
   database: Database,

@@ -10,19 +10,19 @@ import {
 } from './claim.ts'
 import { cutsOf, type Failure, type Leftover, leftoverOf, reasonsOf } from './settle.ts'
 
-/** In the order in which they are stored. */
+/** The order in which ends are stored. */
 const KINDS = ['complete', 'fail', 'release'] as const
 
-/** Rounds of a queue that ended alike. */
+/** Rounds of a queue that ended in the same way. */
 export interface Ended {
   readonly queueId: number
   readonly kind: (typeof KINDS)[number]
   readonly rounds: readonly Round[]
-  /** Of those that failed, one for each: none that dies. */
+  /** One for each failed round; excludes rounds with a death. */
   readonly failures: readonly Failure[]
 }
 
-/** What is asked of a lane: so many jobs from its cursor on. */
+/** A request for `count` jobs of a lane, from its cursor on. */
 export interface Wish extends RoundLimits {
   readonly key: LaneKey
   readonly cursor: Cursor
@@ -30,19 +30,19 @@ export interface Wish extends RoundLimits {
 }
 
 /**
- * Bytes of payloads, as JSON text, that the answer to one call brings at most. What is beyond is claimed, too, and loaded
- * before it begins: so an answer always fits memory and the time a call may take.
+ * Most bytes of payloads, as JSON text, in the answer to one call. Payloads beyond that are claimed too, but loaded before
+ * their round begins, so that an answer always fits memory and the time a call may take.
  */
 export const MOST_BYTES = 4 * 1024 * 1024
 
 export interface Exchanged {
-  /** Of the rounds that ended, those that were not simply finished: of what failed or was released, all. */
+  /** The ended rounds that were not simply finished, including all that failed or were released. */
   readonly leftovers: readonly Leftover[]
-  /** What each wish has brought. */
+  /** One claim for each wish. */
   readonly claims: readonly Claim[]
 }
 
-/** An exception, as JSON; or the place of a wish, from 1, and what is told of its claim. */
+/** An exception as JSON, or the place of a wish, from 1, with a row of its claim. */
 type AnswerRow = readonly [
   exception: string | null,
   place: number | null,
@@ -61,10 +61,10 @@ type AnswerRow = readonly [
 ]
 
 /**
- * Stores how rounds ended and claims others: one statement, one commit. Claims come last, so that what waits again may be
- * taken at once: each function sees what those before it have done. No deadlock comes of doing all: none waits for a row.
- * A death would, for one in the morgue, and hold up what goes with it: it is stored apart. In a transaction of the caller's
- * where one is given.
+ * Stores how rounds ended and claims others, in one statement and one commit. Claims come last, since each function sees
+ * the effects of those before it: so jobs that wait again can be taken at once. This can't deadlock, because no function
+ * waits for a row. A death would wait for one in the morgue, and hold up the rest, so it is stored separately. Uses the
+ * caller's transaction if one is given.
  */
 export async function exchange(
   database: Database,
@@ -89,7 +89,7 @@ export async function exchange(
   return { leftovers: leftoversIn(rows), claims: claimsOf(rows, wishes) }
 }
 
-/** An exception is one column of the answer, which has a row for each payload claimed. */
+/** Puts an exception into one column, since the answer has a row for each claimed payload. */
 function settling(prefix: string, kind: Ended['kind'], [queueIds, ...columns]: readonly string[]): string {
   return `SELECT pg_catalog.row_to_json(c)::text AS exception, NULL::integer AS place, NULL AS id, NULL::bigint AS fence,
       NULL::bigint AS perform_in, NULL::integer AS retry_count, NULL::smallint AS crashes, NULL::boolean AS rescued,

@@ -1,18 +1,18 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 import { IDLE_TIMEOUT } from '../postgres/session.ts'
 
-/** Begins one. The name is gone with the transaction it was set in: so it shows whether the handler has ended that by itself. */
+/** The name disappears with the transaction it was set in, and so shows whether the handler has ended that itself. */
 export function beginRound(name: string): string {
   return `SET LOCAL lockstep.round = '${name}'`
 }
 
-/** What a COMMIT checks may wait as long as the application says: time-outs of ours are for the completion alone. */
+/** Our time-outs are only for the completion. The checks of a COMMIT may take as long as the application allows. */
 export const COMMIT_ROUND =
   'SET LOCAL lock_timeout TO DEFAULT; SET LOCAL statement_timeout TO DEFAULT; COMMIT'
 
 /**
- * Once the handler has ended: the settings under which its completion is stored. Resolves to the name of the round whose
- * transaction this is. Rejects where it is aborted. `lockTimeout`: ms.
+ * Called after the handler. Sets what the completion needs, and resolves to the name of the round whose transaction this
+ * is. Rejects if the transaction is aborted. `lockTimeout`: ms.
  */
 export async function readyToComplete(
   database: Database,

@@ -28,7 +28,7 @@ export async function look(
   return rows.map(headOf)
 }
 
-/** The full look: every lane of the shards, from the beginning, with what dead processes left. */
+/** The full look: every lane of the shards, from the beginning, including jobs that dead processes left. */
 export async function survey(
   database: Database,
   processId: number,
@@ -42,7 +42,7 @@ export async function survey(
   return rows.map(headOf)
 }
 
-/** The same as a part of a statement: $2 is the process, $3 and $4 are the shards' queues and numbers. */
+/** The full look as a part of a statement: $2 is the process, $3 and $4 are the shards' queues and numbers. */
 export function surveyText(prefix: string): string {
   return `SELECT h.queue_id AS "queueId", h.shard, h.lane, h.perform_in AS "performIn"
     FROM ${prefix}.survey($2::integer, $3::integer[], $4::integer[]) h`

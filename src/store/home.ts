@@ -1,11 +1,11 @@
 import type { Database } from '../postgres/database.ts'
 
-/** Where a schema is: what tells it from one of the same name in another database. */
+/** Distinguishes a schema from one of the same name in another database. */
 export interface Home {
-  /** Drawn when the schema was made; copies keep it. */
+  /** Drawn when the schema is created; copies keep it. */
   readonly installation: string
   readonly database: string
-  /** For people: the server's own address, which may be behind others. */
+  /** For people: the server's own address, which may differ from the one that clients use. */
   readonly address: string
 }
 

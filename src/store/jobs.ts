@@ -15,24 +15,24 @@ import { inRange, inTime, isOneOf } from './range.ts'
 import { run, tables } from './tables.ts'
 
 /**
- * Which jobs of a queue: all conditions hold; without any, all jobs. What was pushed into a job in work waits as an entry
- * of its own, the job's next round: conditions are on the values of that, or of the round in work.
+ * Selects jobs of a queue for which all conditions hold; without conditions, all jobs. What was pushed into a job in work
+ * waits as a separate entry, the job's next round. Conditions apply to each entry's own values.
  */
 export interface JobFilter {
-  /** An empty list names no job. */
+  /** An empty list matches no job. */
   readonly ids?: readonly string[]
-  /** Bytewise. */
+  /** Compared bytewise. */
   readonly id?: Range<string>
   readonly performIn?: Range<Date>
   /** −1: never failed, 0: failed once. */
   readonly retryCount?: Range<number>
-  /** In work means by a live process; what a dead one left waits, and so does the next round of what is in work. */
+  /** `working`: in work by a live process. Jobs that a dead process left wait, and so do next rounds of jobs in work. */
   readonly state?: 'waiting' | 'working'
 }
 
 /**
- * What waits under an id, or is in work. An id in work into which was pushed is found twice: `working`, and `waiting` as
- * its next round, which starts when this one has ended, at its `performIn` or later.
+ * A job that waits or is in work. If there was a push into a job in work, its id is found twice: as `working`, and as
+ * `waiting` for the next round. That starts after this round has ended, at its own `performIn` or later.
  */
 export interface FoundJob {
   readonly id: string
@@ -43,18 +43,18 @@ export interface FoundJob {
   readonly retryCount: number
   /** How often in a row a process died with the job in work. */
   readonly crashes: number
-  /** Of the last failure, until the next success; null for the next round of what is in work. */
+  /** The error of the last failure, until the next success; null for the next round of a job in work. */
   readonly error: string | null
   readonly state: 'waiting' | 'working'
-  /** Since when it is in work; null while it waits. */
+  /** When it was claimed; null while it waits. */
   readonly claimedAt: Date | null
-  /** By score. Of a job in work those of this round. */
+  /** Sorted by score. For a job in work, the payloads of this round. */
   readonly payloads: { payload: unknown; score: number }[]
 }
 
 export type JobSort = 'id' | 'performIn' | 'retryCount'
 
-/** The two entries of one id differ in their state. */
+/** Includes the state, since an id may have two entries. */
 const KEY: readonly SortColumn[] = [
   { column: 'e.id', type: 'text' },
   { column: 'e.state', type: 'state' },
@@ -65,7 +65,7 @@ const SORTS: Readonly<Record<JobSort, readonly SortColumn[]>> = {
   retryCount: [{ column: 'e.retry_count', type: 'integer' }, ...KEY],
 }
 
-/** @throws OptionError for a cursor that isn't one of this sort */
+/** @throws OptionError for a cursor of another sort */
 export async function findJobs(
   database: Database,
   queueId: number,
@@ -78,11 +78,11 @@ export async function findJobs(
   if (after !== undefined) {
     const place = decodeCursor(by, columns, after)
     part = part.where(beyond(columns, place, direction))
-    // No index has the state, so none could start at the place; at its id, that of the jobs can.
+    // No index includes the state, so none can start at this place. The jobs' own index can start at its id.
     if (by === 'id') part = part.where('e.id', direction === 'asc' ? '>=' : '<=', place[0]!)
   }
   const order = orderOf(columns, direction)
-  // Payloads are looked up outside: for the page's rows alone.
+  // The outer query looks up payloads, so that it does so only for the page's rows.
   const query = tables(database)
     .selectFrom(
       part
@@ -99,7 +99,7 @@ export async function findJobs(
   return { items, next: last && encodeCursor(by, last.place) }
 }
 
-/** How many entries wait and match, and the last of their ids: a walk that ends there ends. */
+/** The number of waiting entries that match, and the last id, at which a walk ends. */
 export async function countWaiting(
   database: Database,
   queueId: number,
@@ -113,7 +113,7 @@ export async function countWaiting(
   return row!
 }
 
-/** A part of the ids of a queue, in their bytewise order. */
+/** A range of the ids of a queue, in bytewise order. */
 export interface IdSpan {
   /** Undefined: from the first. */
   readonly after: string | undefined
@@ -121,17 +121,17 @@ export interface IdSpan {
   readonly limit: number
 }
 
-/** What waits under an id: the job, or the next round of one that is in work. */
+/** A waiting job, or (`next`) the next round of a job in work. */
 export interface WaitingEntry {
   readonly id: string
   readonly next: boolean
 }
 
 /**
- * Locks the next jobs under whose id something waits that matches, in id order like a push. `seen` are those that were
- * found, `entries` what matches now: a row that was waited for may have ended its round, or begun another one, and what
- * waits under the id is something else then. What that is says who holds the lock, not the lease as it reads: a process
- * whose lease seems over may be renewing it, and then its round is not to be touched.
+ * Locks the next ids with a matching entry that waits, in id order like a push. `seen` are the ids found; `entries` match
+ * after the lock. While we waited for a row, its round may have ended or another one begun, so that a different entry waits
+ * now. Who holds the lock decides which one it is, not the lease as it reads: a process whose lease seems over may be
+ * renewing it, and then its round must not be touched.
  */
 export async function lockWaiting(
   database: Database,
@@ -149,7 +149,7 @@ export async function lockWaiting(
 
 interface HeldRow {
   readonly id: string
-  /** Null: all of the job. */
+  /** Null: the whole job. */
   readonly fence: number | null
 }
 
@@ -198,7 +198,7 @@ function matchingWaiting(database: Database, queueId: number, filter: JobFilter)
   return state === 'waiting' ? query : query.where(sql<SqlBool>`false`)
 }
 
-/** The entries that match: of a job in work that has a next round both, else one of each job. */
+/** The matching entries. A job in work with a next round has two, any other job one. */
 function matchingJobs(database: Database, queueId: number, filter: JobFilter) {
   return tables(database)
     .selectFrom(entriesOf(database, queueId, filter.state).as('e'))
@@ -208,7 +208,7 @@ function matchingJobs(database: Database, queueId: number, filter: JobFilter) {
 const WORKING = sql<SqlBool>`p.process_id is not null`
 const NEXT = sql<SqlBool>`j.next_perform_in is not null`
 
-/** Where one state is asked for, no job has more than one entry, and the planner is to know that there are many. */
+/** With one state, a job has at most one entry. Avoiding the join then lets the planner know that there are many rows. */
 function entriesOf(database: Database, queueId: number, state: JobFilter['state']) {
   const jobs = tables(database)
     .selectFrom('jobs as j')
@@ -224,7 +224,7 @@ function entriesOf(database: Database, queueId: number, state: JobFilter['state'
     .select(entryOf(sql`n.next`, sql`case when ${WORKING} and not n.next then 'working' else 'waiting' end`))
 }
 
-/** Columns of an entry: of the job `j` itself or, where `next` says so, of its next round. */
+/** Columns of an entry: those of the job `j` itself or, if `next` is true, of its next round. */
 function entryOf(next: RawBuilder<unknown>, state: RawBuilder<unknown>) {
   return [
     'j.queue_id',
@@ -242,7 +242,7 @@ function entryOf(next: RawBuilder<unknown>, state: RawBuilder<unknown>) {
   ] as const
 }
 
-/** On an entry `e`, but for its state. */
+/** The conditions on an entry `e`, except the one on its state. */
 function conditionsOf(filter: JobFilter): RawBuilder<SqlBool>[] {
   return [
     ...isOneOf('e.id', filter.ids, 'text'),

@@ -1,19 +1,19 @@
 import type { Database } from '../postgres/database.ts'
 import { type PayloadRow, type Round, type RoundLimits, setOf } from './claim.ts'
 
-/** Of a payload's JSON text: a round takes one at least, whatever its limit. */
+/** Bytes of JSON text. A round takes at least one payload, whatever its limit. */
 const LARGEST_PAYLOAD = 8 * 1024 * 1024
-/** A link that is slower than that is as good as broken. */
+/** A slower link is as good as broken. */
 const BYTES_PER_MS = 1_000
 
-/** As load_payloads returns it. */
+/** A row of load_payloads. */
 interface LoadedRow extends PayloadRow {
   readonly lost: boolean
 }
 
 /**
- * The round with its payloads, which did not come with the claim; undefined where the claim was lost. The call may take
- * longer than others, by as much as the bytes need.
+ * Loads the payloads that did not come with the claim. Undefined if the claim was lost. The call may take longer than
+ * others, by the time that the bytes need.
  */
 export async function loadPayloads(
   database: Database,

@@ -3,8 +3,8 @@ import { quoteIdentifier } from '../postgres/schema-name.ts'
 import { MAX_SHARDS } from '../queue.ts'
 
 /**
- * Session advisory locks, named by the table of what they stand for and a number in it: unique in the database,
- * so that two schemas never meet. A shard's number has room for all shards a queue may have.
+ * Session advisory locks. Their key is a table and a number in it, which is unique in the database, so that two schemas
+ * never conflict. The number of a shard has room for all shards that a queue may have.
  */
 export type LockedTable = 'jobs' | 'processes' | 'queues'
 
@@ -14,7 +14,7 @@ export function shardNumber(queueId: number, shard: number): number {
 
 type Session = Pick<pg.ClientBase, 'query'>
 
-/** Resolves to the numbers for which it was done. */
+/** Resolves to the numbers for which it succeeded. */
 export type Locking = (
   session: Session,
   schema: string,
@@ -22,7 +22,7 @@ export type Locking = (
   numbers: readonly number[],
 ) => Promise<ReadonlySet<number>>
 
-/** Without a limit or a condition, a function is called once for each row. */
+/** The query has no limit or condition, so that the function is called exactly once per row. */
 function calling(lock: string): Locking {
   return async (session, schema, table, numbers) => {
     const { rows } = await session.query(
@@ -36,6 +36,6 @@ function calling(lock: string): Locking {
 export const tryLock = calling('pg_try_advisory_lock')
 export const unlock = calling('pg_advisory_unlock')
 
-/** Held by every waiting process of a queue; a producer that can't have it alone sends a wake-up. */
+/** Every waiting process of a queue holds it. A producer that can't get it exclusively sends a wake-up. */
 export const lockShared = calling('pg_advisory_lock_shared')
 export const unlockShared = calling('pg_advisory_unlock_shared')

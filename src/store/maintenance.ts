@@ -1,11 +1,11 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 
-/** A process that stands still in the middle of it keeps others from it for so long. */
+/** Limits how long a process that stalls in the middle keeps others from this work. */
 const BEGIN = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
 
 /**
- * Runs `work`, which may take some seconds, unless another session runs the same, and returns what it returned; undefined where
- * it was not run. The lock lasts as long as the transaction, so that a process that dies with it leaves nothing behind.
+ * Runs `work`, which may take seconds, unless another session is running the same work. Returns its result, or undefined
+ * if it did not run. The lock ends with the transaction, so a process that dies leaves nothing behind.
  */
 export function runAlone<T>(
   database: Database,

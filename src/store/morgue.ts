@@ -15,26 +15,26 @@ import {
 import { inRange, inTime, isOneOf } from './range.ts'
 import { run, tables } from './tables.ts'
 
-/** Which dead payloads of a queue: all conditions hold; without any, all payloads. */
+/** Selects dead payloads of a queue for which all conditions hold; without conditions, all of them. */
 export interface DeadFilter {
-  /** Of their jobs. An empty list names none. */
+  /** Ids of their jobs. An empty list matches none. */
   readonly ids?: readonly string[]
-  /** Of their jobs, bytewise. */
+  /** Range of the ids of their jobs, compared bytewise. */
   readonly id?: Range<string>
   readonly diedAt?: Range<Date>
   readonly score?: Range<number>
-  /** In hexadecimal. With the id of its job a digest names one payload. */
+  /** In hexadecimal. A digest identifies a payload together with the id of its job. */
   readonly digests?: readonly string[]
 }
 
 export interface DeadPayload {
-  /** Of its job. */
+  /** The id of its job. */
   readonly id: string
   readonly payload: unknown
   readonly score: number
   readonly error: string | null
   readonly diedAt: Date
-  /** In hexadecimal; names the payload among those of its job. */
+  /** In hexadecimal; identifies the payload among those of its job. */
   readonly digest: string
 }
 
@@ -50,7 +50,7 @@ const SORTS: Readonly<Record<DeadSort, readonly SortColumn[]>> = {
   score: [{ column: 'm.score', type: 'number' }, ...DEAD_KEY],
 }
 
-/** @throws OptionError for a cursor that isn't one of this sort */
+/** @throws OptionError for a cursor of another sort */
 export async function findDead(
   database: Database,
   queueId: number,
@@ -72,7 +72,7 @@ export async function findDead(
   return { items, next: last && encodeCursor(by, last.place) }
 }
 
-/** How many payloads match, and the last id of their jobs: a walk that ends there ends. */
+/** The number of matching payloads, and the last id of their jobs, at which a walk ends. */
 export async function countDead(
   database: Database,
   queueId: number,
@@ -86,13 +86,13 @@ export async function countDead(
   return row!
 }
 
-/** Names a dead payload of a queue. */
+/** Identifies a dead payload of a queue. */
 export interface DeadKey {
   readonly id: string
   readonly digest: Buffer
 }
 
-/** A part of the morgue of a queue, by id and digest. */
+/** A range of the morgue of a queue, by id and digest. */
 export interface DeadSpan {
   /** Undefined: from the first. */
   readonly after: DeadKey | undefined
@@ -100,7 +100,7 @@ export interface DeadSpan {
   readonly limit: number
 }
 
-/** The next payloads that match; `lock` also locks them, in their order. */
+/** Lists the next matching payloads; with `lock`, also locks them, in order. */
 export function listDead(
   database: Database,
   tx: Queryable,
@@ -118,7 +118,7 @@ export function listDead(
   return run(database, lock ? query.forUpdate('m') : query, tx)
 }
 
-/** Moves payloads back to their jobs (R5), and returns how many: some may be gone by now. */
+/** Moves payloads back to their jobs (R5), and returns how many, since some may be gone by now. */
 export async function requeueDead(
   database: Database,
   tx: Queryable,
@@ -129,7 +129,7 @@ export async function requeueDead(
   return row!.requeue
 }
 
-/** Deletes payloads the caller has locked. */
+/** Deletes payloads that the caller has locked. */
 export async function deleteDead(
   database: Database,
   tx: Queryable,

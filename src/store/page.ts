@@ -2,30 +2,30 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { OptionError } from '../errors.ts'
 import { doubleFrom, exactDouble } from './double.ts'
 
-/** Both ends belong to it; an end that is left out is open. */
+/** Includes both ends; an omitted end is open. */
 export interface Range<T> {
   readonly from?: T
   readonly to?: T
 }
 
-/** Which part of what was found, and in which order. Ties are broken by id, bytewise. */
+/** Selects and sorts a part of the results. Ties are broken by id, bytewise. */
 export interface Page<By extends string> {
   readonly by?: By
   /** Default `asc`. */
   readonly direction?: 'asc' | 'desc'
-  /** `next` of an earlier page with the same `by`; going on in the other direction leads back. */
+  /** The `next` of an earlier page with the same `by`. In the other direction, the pages lead back. */
   readonly after?: string
-  /** 1 to 1,000, default 100; of jobs found by `ids`, all of these, however many. */
+  /** 1 to 1,000. Default 100; for jobs found by `ids`, all of them. */
   readonly limit?: number
 }
 
 export interface Found<T> {
   readonly items: T[]
-  /** Where the next page begins; undefined on the last one. */
+  /** The cursor of the next page; undefined on the last page. */
   readonly next: string | undefined
 }
 
-/** A page whose defaults are filled in. */
+/** A page with its defaults filled in. */
 export interface FullPage<By extends string> {
   readonly by: By
   readonly direction: 'asc' | 'desc'
@@ -33,7 +33,7 @@ export interface FullPage<By extends string> {
   readonly limit: number
 }
 
-/** How a column's values go into a cursor as text and come back to the last bit. */
+/** Writes a column's values into a cursor as text, and reads them back to the last bit. */
 interface CursorType {
   readonly write: (column: string) => RawBuilder<string>
   readonly read: (text: string) => RawBuilder<unknown>
@@ -41,7 +41,7 @@ interface CursorType {
 }
 
 const DAY = sql.lit(86_400_000_000)
-/** Microseconds since 1970 that both Postgres and a Date have: 4713 BC to 275,760 AD. */
+/** Microseconds since 1970 that both Postgres and a Date can hold: 4713 BC to 275,760 AD. */
 const [FIRST_MICRO, LAST_MICRO] = [-210_866_803_200_000_000n, 8_640_000_000_000_000_000n]
 
 const TYPES = {
@@ -56,7 +56,7 @@ const TYPES = {
     read: (text) => sql`${text}::text`,
     valid: (text) => text === 'waiting' || text === 'working',
   },
-  // In two parts: a bigint times an interval goes through a double, which is too coarse after the year 2255.
+  // In two parts: multiplying a bigint with an interval goes through a double, which is too coarse after the year 2255.
   time: {
     write: (column) => sql`(extract(epoch from ${sql.ref(column)}) * 1000000)::bigint::text`,
     read: (text) =>
@@ -81,13 +81,13 @@ const TYPES = {
   },
 } satisfies Record<string, CursorType>
 
-/** A column a page is sorted by; together the columns of a sort tell any two rows apart. */
+/** A column to sort a page by. Together, the columns of a sort identify a row. */
 export interface SortColumn {
   readonly column: string
   readonly type: keyof typeof TYPES
 }
 
-/** The values of a row's sort columns as a cursor carries them. */
+/** The values of a row's sort columns, as stored in a cursor. */
 export function placeOf(columns: readonly SortColumn[]): RawBuilder<string[]> {
   return sql<string[]>`array[${sql.join(columns.map(({ column, type }) => TYPES[type].write(column)))}]`
 }
@@ -96,7 +96,7 @@ export function orderOf(columns: readonly SortColumn[], direction: 'asc' | 'desc
   return sql.join(columns.map(({ column }) => sql`${sql.ref(column)} ${sql.raw(direction)}`))
 }
 
-/** Rows after the place: comparing whole rows lets an index on the columns start right there. */
+/** Matches rows after the place. Comparing whole rows lets an index on the columns start right there. */
 export function beyond(
   columns: readonly SortColumn[],
   place: readonly string[],
@@ -112,7 +112,7 @@ export function encodeCursor(by: string, place: readonly string[]): string {
   return Buffer.from(JSON.stringify([by, ...place])).toString('base64url')
 }
 
-/** @throws OptionError for what isn't the `next` of a page sorted in the same way */
+/** @throws OptionError for a cursor that is not the `next` of a page with the same sort */
 export function decodeCursor(by: string, columns: readonly SortColumn[], cursor: string): string[] {
   const [sortedBy, ...place] = parse(cursor)
   const valid =

@@ -7,8 +7,8 @@ import { exchange } from './exchange.ts'
 const MAX_LOCK_TIMEOUT = 500
 
 /**
- * ms a completion in a handler's transaction waits for a producer's. Below the server's deadlock_timeout: in a
- * deadlock it is always we who give way, never the application.
+ * ms that a completion in a handler's transaction waits for a producer's. Below the server's deadlock_timeout, so that in
+ * a deadlock we give way, never the application.
  */
 export async function readLockTimeout(database: Database): Promise<number> {
   const [row] = await database.query<{ timeout: number }>(
@@ -17,15 +17,15 @@ export async function readLockTimeout(database: Database): Promise<number> {
   return Math.max(1, Math.min(MAX_LOCK_TIMEOUT, Math.floor(row!.timeout / 2)))
 }
 
-/** A job that claims pass over, since its row is locked whenever they come: due at `performIn`, microseconds since 1970. */
+/** A job whose row was locked at every claim, so that claims passed over it. `performIn`: in microseconds since 1970. */
 export interface Passed extends RoundLimits {
   readonly key: LaneKey
   readonly performIn: number
 }
 
 /**
- * Does something in a transaction that waits for rows which others hold: at most `timeout` ms for each lock in its way, with 0
- * as long as it takes. Resolves to undefined where that was in vain, or ended a deadlock: then nothing was done.
+ * Runs `work` in a transaction that waits for locked rows instead of skipping them, at most `timeout` ms for each lock; 0:
+ * as long as it takes. Resolves to undefined if it did not get a lock, or was in a deadlock: nothing was done.
  */
 export async function patiently<T>(
   database: Database,
@@ -40,7 +40,7 @@ export async function patiently<T>(
   }
 }
 
-/** Claims the first job of a lane that is due at that time or after it, in a transaction that waits for its row. */
+/** Claims the first job of a lane that is due at `performIn` or later, in a transaction that waits for its row. */
 export async function claimWaiting(
   database: Database,
   tx: Queryable,

@@ -2,7 +2,7 @@ import type { Database, Queryable } from '../postgres/database.ts'
 import { quoteIdentifier } from '../postgres/schema-name.ts'
 import { type Backend, STARTED_AT } from '../postgres/session.ts'
 
-/** What a worker process tells of itself. */
+/** The data that a worker process registers with. */
 export interface ProcessInfo {
   readonly host: string
   readonly pid: number
@@ -16,22 +16,22 @@ export interface ProcessSight {
   readonly processId: number
   readonly queues: string[]
   readonly quiet: boolean
-  /** Drawn anew whenever its lease is renewed: where this stays for a lease, nobody lives there. */
+  /** Changes whenever the lease is renewed. If it stays the same for a lease, the process is dead. */
   readonly renewal: string
   /** ms. */
   readonly lease: number
   /**
-   * Its lock connection stands. One that was killed lets go of it at once, long before its lease ends, so its shards are
-   * shared out without waiting; its claims are not: those keep the lease.
+   * Its lock connection is open. A killed process loses it at once, long before its lease ends, so others take its shards
+   * without waiting. Its claims stay until the lease ends.
    */
   readonly connected: boolean
-  /** It should have renewed its lease by now, by the server's clock: a hint for people, that decides nothing. */
+  /** By the server's clock, it should have renewed its lease by now. Only a hint for people; it decides nothing. */
   readonly overdue: boolean
 }
 
 /**
- * Its number lies above all that were given out before, also on a server that was replicated or restored from another.
- * That is seen to in the same statement: one that begins on a replica can't end on the primary it becomes.
+ * The process gets a higher number than all before it, even on a server that was replicated or restored from another. The
+ * same statement ensures this, since one that begins on a replica can't end on the primary it becomes.
  */
 export async function registerProcess(
   on: Queryable,
@@ -51,8 +51,8 @@ export async function registerProcess(
 }
 
 /**
- * Renews leases, and says whose. A row that is there is its process's own: whoever takes over removes it first (see
- * remove_silent). `expires_at` is for people, and decides nothing.
+ * Renews leases, and returns the processes whose lease was renewed. A row that exists still belongs to its process, since
+ * others remove it before they take over (see remove_silent). `expires_at` is for people, and decides nothing.
  */
 export async function renewLeases(
   on: Queryable,
@@ -80,8 +80,8 @@ export async function setQuiet(database: Database, processId: number): Promise<v
 }
 
 /**
- * The locks of processes: one shows by its own that it is there to share the work (see ShardLocks). What reads them calls this
- * `locked`.
+ * The locks of processes. By its lock, a process shows that it is there to share the work (see ShardLocks). Statements
+ * that read them name this `locked`.
  */
 export function lockedText(prefix: string): string {
   return `SELECT l.pid, l.objid FROM pg_locks l
@@ -89,7 +89,7 @@ export function lockedText(prefix: string): string {
       AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())`
 }
 
-/** All processes whose rows are there, as ProcessSight. */
+/** All processes with a row, as ProcessSight. */
 export function sightsText(prefix: string): string {
   return `SELECT p.process_id AS "processId", p.queues, p.quiet, p.renewal, p.lease,
       EXISTS (SELECT FROM locked l WHERE l.objid = p.process_id::oid) AS connected,
@@ -97,14 +97,14 @@ export function sightsText(prefix: string): string {
     FROM ${prefix}.processes p`
 }
 
-/** Sessions with the lock of a process that was removed, and of none that is there, as ProcessSession. */
+/** Sessions that hold the lock of a removed process, but not of an existing one, as ProcessSession. */
 export function outlivedText(prefix: string): string {
   return `SELECT l.pid, min(l.objid::bigint) AS "processId"
     FROM locked l LEFT JOIN ${prefix}.processes p ON p.process_id::oid = l.objid
     GROUP BY l.pid HAVING count(p.process_id) = 0`
 }
 
-/** All processes whose rows are there, by their numbers. */
+/** All processes with a row, by number. */
 export function lookAtProcesses(database: Database): Promise<ProcessSight[]> {
   const { prefix } = database
   return database.query<ProcessSight>(
@@ -112,7 +112,7 @@ export function lookAtProcesses(database: Database): Promise<ProcessSight[]> {
   )
 }
 
-/** Removes those that nobody has renewed since they were seen so, and returns them. */
+/** Removes processes whose renewal is still the one given, and returns them. */
 export async function removeSilent(
   database: Database,
   silent: readonly Pick<ProcessSight, 'processId' | 'renewal'>[],
@@ -125,8 +125,8 @@ export async function removeSilent(
 }
 
 /**
- * Ends sessions, but for those that are in the middle of a statement: that may still take effect, as whoever asked for it finds
- * when he asks again. Returns those that were there. Rights as of `endOutlived`.
+ * Ends sessions, except those in the middle of a statement: that may still take effect, and its sender will see that when
+ * it asks again. Returns those that existed. Needs the same rights as `endOutlived`.
  */
 export function endIdle(
   database: Database,
@@ -151,10 +151,10 @@ export interface ProcessSession {
 }
 
 /**
- * Ends a session that outlives its process still: its number may be another session's by now.
+ * Ends a session if it still outlives its process: by now, its number may belong to another session.
  *
- * Needs the same role as the session's, or `pg_signal_backend`. The type says which function is meant: an extension may have
- * brought another one of that name, as Citus does for numbers of sessions on all its nodes.
+ * Needs the role of the session, or `pg_signal_backend`. The type selects the right function, since an extension may add
+ * another one with that name, as Citus does for sessions on all its nodes.
  */
 export async function endOutlived(database: Database, { pid, processId }: ProcessSession): Promise<void> {
   const { prefix } = database

@@ -1,7 +1,7 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 import type { Home } from './home.ts'
 
-/** A job as the store takes it: JSON text, numbers, and null for the defaults. */
+/** A job in the form that the store accepts: JSON text, numbers, and null for the defaults. */
 export interface PushedJob {
   readonly id: string
   readonly payload: string
@@ -10,10 +10,10 @@ export interface PushedJob {
   readonly lane: number
 }
 
-/** ms that pushes which go together wait for a row, before each goes alone. */
+/** ms that a joint push waits for a row before its pushes are sent separately. */
 const LONGEST_WAIT = 20
 
-/** One statement for any number of jobs of a queue; `on` is a transaction of ours. */
+/** Pushes any number of jobs of a queue in one statement. `on` is our own transaction. */
 export async function push(
   database: Database,
   queue: string,
@@ -24,7 +24,7 @@ export async function push(
 }
 
 /**
- * The same through the caller's transaction `on`, where that is one, in the database of `home`; else nothing is stored.
+ * Pushes in the caller's `on`. Unless that is in a transaction, in the database of `home`, stores nothing.
  * @throws DatabaseError `LOCKSTEP_BAD_TRANSACTION`
  */
 export async function pushInTransaction(
@@ -38,7 +38,7 @@ export async function pushInTransaction(
   await database.run(`${functionFor(jobs)}_in_transaction`, values, on, 'CALL')
 }
 
-/** Fails rather than wait for somebody's open transaction. The setting ends with the statement. */
+/** Fails instead of waiting for an open transaction. The setting ends with the statement. */
 export async function pushTogether(
   database: Database,
   queue: string,

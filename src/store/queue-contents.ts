@@ -1,8 +1,8 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 
-/** What stands in the way of deleting a queue. */
+/** Everything that can prevent the deletion of a queue. */
 export interface QueueContents {
-  /** Jobs nobody works on, those of dead processes among them. */
+  /** Jobs that no live process has in work, including those of dead processes. */
   readonly waiting: number
   readonly working: number
   /** Payloads in the morgue. */
@@ -35,7 +35,7 @@ export async function readContents(
   return { ...rest, waiting: jobs - rest.working }
 }
 
-/** Whether it has more jobs and dead payloads than that. */
+/** Whether the queue has more than `most` jobs and dead payloads. */
 export async function holdsMoreThan(
   database: Database,
   { queueId }: NamedQueue,
@@ -53,16 +53,16 @@ export async function holdsMoreThan(
 }
 
 /**
- * From here on nobody who has seen the queue can still push into it: whoever reads its row, as every push does, keeps a
- * lock on the table until his transaction ends, and this one waits for all of those, and keeps others waiting. Without
- * it a push could commit jobs of a queue that is gone. One case is left: a transaction at REPEATABLE READ that began
- * before the deletion, and first pushes after it, still sees the row.
+ * After this, no transaction that has seen the queue can still push into it. Every push reads the queue's row, and so holds
+ * a lock on the table until its transaction ends. This lock waits for all of those, and makes others wait. Without it, a
+ * push could commit jobs of a deleted queue. One case remains: a transaction at REPEATABLE READ that began before the
+ * deletion and first pushes after it still sees the row.
  */
 export async function lockQueues(database: Database, on: Queryable): Promise<void> {
   await database.query(`LOCK TABLE ${database.prefix}.queues IN ACCESS EXCLUSIVE MODE`, [], on)
 }
 
-/** The row of a queue, with all that has its number. */
+/** Deletes the row of a queue, and all rows with its number. */
 export async function deleteQueueRow(database: Database, queueId: number, on: Queryable): Promise<void> {
   for (const table of ['payloads', 'jobs', 'morgue', 'counters', 'minute_counters', 'queues'])
     await database.query(`DELETE FROM ${database.prefix}.${table} WHERE queue_id = $1`, [queueId], on)

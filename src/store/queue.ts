@@ -1,6 +1,6 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 
-/** A queue's row. `strays` tells of jobs in shards it no longer has. */
+/** A queue's row. `strays`: it has jobs in shards that no longer exist. */
 export interface QueueRow {
   readonly queueId: number
   readonly name: string
@@ -9,14 +9,14 @@ export interface QueueRow {
   readonly strays: boolean
 }
 
-/** Creates the queue where it is missing; the shards of one that is there stay. */
+/** Creates the queue if it is missing; an existing queue keeps its shards. */
 export async function ensureQueue(database: Database, name: string, shards: number): Promise<number> {
   const [row] = await database.call<{ create_queue: number }>('create_queue', [name, shards])
   return row!.create_queue
 }
 
 /**
- * The same through a caller's transaction, and nothing where that is none.
+ * Creates the queue in a caller's transaction; does nothing if `on` is in none.
  * @throws DatabaseError `LOCKSTEP_BAD_TRANSACTION`
  */
 export async function ensureQueueIn(
@@ -29,7 +29,7 @@ export async function ensureQueueIn(
   await database.run('create_queue', [name, shards], on)
 }
 
-/** The queues of the names that are $1, or all, as QueueRow. The order asked for makes the search for strays one index probe. */
+/** The queues with the names $1, or all, as QueueRow. The inner ORDER BY makes the search for strays one index probe. */
 export function queuesText(prefix: string): string {
   return `SELECT q.queue_id AS "queueId", q.name, q.shards, q.paused_at IS NOT NULL AS paused,
       (SELECT true FROM ${prefix}.jobs j WHERE j.queue_id = q.queue_id AND j.shard >= q.shards
@@ -37,12 +37,12 @@ export function queuesText(prefix: string): string {
     FROM ${prefix}.queues q WHERE $1::text[] IS NULL OR q.name = ANY ($1)`
 }
 
-/** The queues of these names, or all, by their numbers. */
+/** The queues with these names, or all, by number. */
 export function listQueues(database: Database, names?: readonly string[]): Promise<QueueRow[]> {
   return database.query<QueueRow>(`${queuesText(database.prefix)} ORDER BY q.queue_id`, [names ?? null])
 }
 
-/** Pauses or resumes; claims heed it from now on. */
+/** Pauses or resumes a queue. Affects all claims from now on. */
 export async function setPaused(database: Database, queueId: number, paused: boolean): Promise<void> {
   await database.query(
     `UPDATE ${database.prefix}.queues SET paused_at = CASE WHEN $2 THEN coalesce(paused_at, clock_timestamp()) END
@@ -58,19 +58,19 @@ export async function setShards(database: Database, queueId: number, shards: num
   ])
 }
 
-/** Gives the queue so many shards where it has fewer. False where it has as many, or is another one by now. */
+/** Raises the queue to `shards`. False if it has as many already, or is a different queue by now. */
 export async function growQueue(database: Database, queueId: number, shards: number): Promise<boolean> {
   const [row] = await database.call<{ grow_queue: boolean }>('grow_queue', [queueId, shards])
   return row!.grow_queue
 }
 
-/** Moves up to `limit` jobs out of shards that went, and returns how many. */
+/** Moves up to `limit` jobs out of removed shards, and returns how many. */
 export async function rehome(database: Database, queueId: number, limit: number): Promise<number> {
   const [row] = await database.call<{ rehome: number }>('rehome', [queueId, limit])
   return row!.rehome
 }
 
-/** How many jobs stand in shards that went. */
+/** The number of jobs in removed shards. */
 export async function countStrays(database: Database, queueId: number): Promise<number> {
   const [row] = await database.query<{ count: number }>(
     `SELECT count(*) FROM ${database.prefix}.jobs j JOIN ${database.prefix}.queues q USING (queue_id)

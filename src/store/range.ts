@@ -1,7 +1,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Range } from './page.ts'
 
-/** Conditions for a column to lie in a range: none where the range is open or left out. */
+/** Conditions for a column to lie in a range; none for an open end or without a range. */
 export function inRange(column: string, range: Range<string | number> | undefined): RawBuilder<SqlBool>[] {
   const conditions: RawBuilder<SqlBool>[] = []
   if (range?.from !== undefined) conditions.push(sql<SqlBool>`${sql.ref(column)} >= ${range.from}`)
@@ -9,7 +9,7 @@ export function inRange(column: string, range: Range<string | number> | undefine
   return conditions
 }
 
-/** A Date stands for its whole millisecond: what is shown as 12:00:00.123 lies in a range that ends there. */
+/** A Date covers its whole millisecond: a time shown as 12:00:00.123 lies in a range that ends there. */
 export function inTime(column: string, range: Range<Date> | undefined): RawBuilder<SqlBool>[] {
   const conditions: RawBuilder<SqlBool>[] = []
   if (range?.from !== undefined) {
@@ -23,14 +23,14 @@ export function inTime(column: string, range: Range<Date> | undefined): RawBuild
   return conditions
 }
 
-/** ms since 1970, in 4713 BC: a Date goes back further than Postgres. */
+/** ms since 1970, in 4713 BC: a Date can be earlier than Postgres allows. */
 const FIRST_TIME = -210_866_803_200_000
 
 function storable(date: Date): Date {
   return date.getTime() < FIRST_TIME ? new Date(FIRST_TIME) : date
 }
 
-/** None of the values is no condition that nothing meets, not one that everything does. */
+/** An empty list must match nothing. */
 export function isOneOf(
   column: string,
   values: readonly unknown[] | undefined,

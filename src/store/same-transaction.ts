@@ -3,10 +3,10 @@ import { toStatementError } from '../postgres/failure.ts'
 import type { Home } from './home.ts'
 import { arraysOf, type PushedJob } from './push.ts'
 
-/** What a part of a call goes into. */
+/** Where a part of a call is pushed to. */
 export interface SameTransaction {
   readonly queue: string
-  /** Of the queue, where it is to be created if it is missing. */
+  /** Set if the queue must be created when it is missing. */
   readonly shards: number | undefined
   /** The number of the caller's transaction. */
   readonly transaction: string
@@ -14,8 +14,8 @@ export interface SameTransaction {
 }
 
 /**
- * The number of the transaction that `on` is in, or of the statement's own; undefined on a replica, and where rows don't
- * come as `pg` returns them.
+ * The number of the transaction that `on` is in, or of the statement's own. Undefined on a replica, and if the driver does
+ * not return rows as `pg` does.
  */
 export async function transactionOf(on: Queryable): Promise<string | undefined> {
   const number = await onlyValue(
@@ -26,7 +26,7 @@ export async function transactionOf(on: Queryable): Promise<string | undefined> 
   return typeof number === 'string' ? number : undefined
 }
 
-/** Pushes where `on` is in that transaction; else resolves to false, and nothing is done. */
+/** Pushes if `on` is in that transaction; otherwise does nothing and resolves to false. */
 export async function pushInSameTransaction(
   { prefix }: Database,
   { queue, shards, transaction, home }: SameTransaction,
@@ -48,18 +48,18 @@ export async function pushInSameTransaction(
   return same !== null
 }
 
-/** Aborts that transaction where `on` is in it; whatever it is in where nobody knows of which it was. */
+/** Aborts the transaction if `on` is still in it. If its number is unknown, aborts whichever one `on` is in. */
 export async function refuseTransaction(
   { prefix }: Database,
   on: Queryable,
   transaction: string | undefined,
 ): Promise<void> {
   if (transaction) await on.query(`CALL ${prefix}.refuse_transaction($1)`, [transaction])
-  // There is no such savepoint.
+  // The savepoint does not exist, so the statement fails and aborts the transaction.
   else await on.query('ROLLBACK TO lockstep_enqueue_failed', [])
 }
 
-/** The only one of the only row, through whatever driver. */
+/** The only value of the only row, with any driver. */
 async function onlyValue(on: Queryable, text: string, values: unknown[]): Promise<unknown> {
   try {
     const { rows } = await on.query(text, values)

@@ -3,8 +3,8 @@ import type { Round } from './claim.ts'
 import { storable } from './encoding.ts'
 
 /**
- * What became of a round that was not simply finished: it waits `again`; it is still `held`, since a producer's
- * open transaction has its row; or the claim was `lost`.
+ * A round that was not simply finished: it waits `again`; or it is still `held`, because a producer's open transaction
+ * has its row; or the claim was `lost`.
  */
 export interface Leftover {
   readonly queueId: number
@@ -12,18 +12,18 @@ export interface Leftover {
   readonly outcome: 'again' | 'held' | 'lost'
   readonly shard: number | null
   readonly lane: number | null
-  /** Microseconds since 1970, of one that waits again. */
+  /** Microseconds since 1970, for a round that waits again. */
   readonly performIn: number | null
 }
 
-/** A failed round: `retryIn` seconds until the next try, or null where the lowest payload dies. */
+/** A failed round. `retryIn`: seconds until the next try, or null if the lowest payload dies. */
 export interface Failure {
   readonly round: Round
   readonly error: string
   readonly retryIn: number | null
 }
 
-/** The process and queue of the rounds, and the transaction to settle them in: only there locked rows are waited for. */
+/** The process and queue of the rounds, and the transaction to settle them in. Only with `tx` are locked rows waited for. */
 export interface Holder {
   readonly processId: number
   readonly queueId: number
@@ -34,7 +34,7 @@ export function complete(database: Database, holder: Holder, rounds: readonly Ro
   return settle(database, 'complete', holder, rounds, cutsOf(rounds))
 }
 
-/** Where rounds left payloads behind: scores and places; two nulls where none did, as in most queues. */
+/** The scores and places where rounds left payloads behind; two nulls if none did, as in most queues. */
 export function cutsOf(rounds: readonly Round[]): [(number | null)[] | null, (number | null)[] | null] {
   if (rounds.every((round) => round.cut === undefined)) return [null, null]
   return [rounds.map((round) => round.cut?.score ?? null), rounds.map((round) => round.cut?.seq ?? null)]
@@ -49,7 +49,7 @@ export async function fail(
   return settle(database, 'fail', holder, rounds, await reasonsOf(database, failures, holder.tx))
 }
 
-/** Why rounds failed, as the database can hold it, and when they are tried again. */
+/** The errors of failed rounds, in storable form, and their next tries. */
 export async function reasonsOf(
   database: Database,
   failures: readonly Failure[],
@@ -64,9 +64,9 @@ export function release(database: Database, holder: Holder, rounds: readonly Rou
 }
 
 /**
- * Gives rounds back as release does, with a crash counted: how they ended is unknown (R10). In one transaction, whose rows
- * are held from before the count until they are free: so it is stored with their release or not at all. A round whose end was
- * stored after all is not held, and counts nothing; nor is one that comes free in between: that one is for the next try.
+ * Releases rounds and counts a crash for each, since it is unknown how they ended (R10). One transaction holds the rows from
+ * before the count until the release, so both are stored or neither. A round whose end was stored after all is not held, and
+ * gets no crash. Nor does a round whose row becomes free in between: it is left for the next try.
  */
 export function crash(database: Database, holder: Holder, rounds: readonly Round[]): Promise<Leftover[]> {
   const { queueId, tx } = holder
@@ -103,13 +103,13 @@ async function settle(
   return (await database.call<ExceptionRow>(name, values, tx)).map(leftoverOf)
 }
 
-/** Whose claims they are, as the functions that hold rows take it. */
+/** The claims, as arguments of the functions that hold rows. */
 function claimsOf({ processId, queueId }: Holder, rounds: readonly Round[]): unknown[] {
   const queueIds = rounds.map(() => queueId)
   return [queueIds, processId, rounds.map((round) => round.id), rounds.map((round) => round.fence)]
 }
 
-/** As complete, fail and release return it. */
+/** A row of complete, fail or release. */
 export interface ExceptionRow extends Pick<Leftover, 'outcome' | 'shard' | 'lane'> {
   readonly queue_id: number
   readonly id: string

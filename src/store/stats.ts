@@ -1,23 +1,23 @@
 import type { Database } from '../postgres/database.ts'
 
-/** How a queue stands. `dead` counts payloads; `processed` and `failed` rounds since the queue was made. */
+/** The state of a queue. `dead` counts payloads; `processed` and `failed` count rounds since the queue was created. */
 export interface QueueStats {
   readonly queue: string
   readonly shards: number
-  /** Null: it isn't paused. */
+  /** Null if the queue is not paused. */
   readonly pausedAt: Date | null
-  /** Jobs that nobody works on, and next rounds of jobs in work: what was pushed into them meanwhile. */
+  /** Jobs not in work, and next rounds of jobs in work, from pushes meanwhile. */
   readonly waiting: number
-  /** Of the waiting ones, those that could start now, or as soon as their id is no longer in work. */
+  /** Waiting ones that could start now, or as soon as their id is no longer in work. */
   readonly due: number
-  /** Of the waiting ones, those that have never failed. */
+  /** Waiting ones that have never failed. */
   readonly fresh: number
-  /** Of the waiting ones, those that have failed. */
+  /** Waiting ones that have failed. */
   readonly retrying: number
   /** Jobs in work. */
   readonly working: number
   readonly dead: number
-  /** ms since the oldest due one became due; 0 where none is. */
+  /** ms since the oldest due one became due; 0 if none is due. */
   readonly lag: number
   readonly processed: number
   readonly failed: number
@@ -32,14 +32,14 @@ export interface ProcessRow {
   readonly queues: string[]
   readonly slots: number
   readonly startedAt: Date
-  /** By when it renews its lease, by the server's clock. */
+  /** The time by which it should renew its lease, by the server's clock. */
   readonly expiresAt: Date
-  /** It takes nothing new. */
+  /** It takes no new jobs. */
   readonly quiet: boolean
-  /** Jobs it has in work. */
+  /** The number of its jobs in work. */
   readonly working: number
   /**
-   * It should have renewed its lease by now: it is dead or out of reach, or the server's clock was set. A running worker
+   * It should have renewed its lease by now: it is dead or unreachable, or the server's clock was changed. A running worker
    * removes it when it has been silent for a lease.
    */
   readonly overdue: boolean
@@ -54,7 +54,7 @@ export function readQueueStats(database: Database): Promise<QueueStats[]> {
   )
 }
 
-/** A row per process, by its number. */
+/** A row per process, by number. */
 export function listProcesses(database: Database): Promise<ProcessRow[]> {
   return database.query(
     `SELECT p.process_id AS "processId", p.host, p.pid, p.version, p.queues, p.slots, p.started_at AS "startedAt",

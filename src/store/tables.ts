@@ -31,19 +31,19 @@ export interface ProcessesTable {
   expires_at: Date
 }
 
-/** What is asked in ways only the caller knows; fixed statements need no builder. */
+/** Only the tables that callers can filter in many ways; fixed statements need no builder. */
 export interface Tables {
   jobs: JobsTable
   morgue: MorgueTable
   processes: ProcessesTable
 }
 
-/** Builds statements on the tables of this schema; `run` runs them. */
+/** Builds statements on the tables of this schema, for `run`. */
 export function tables({ pool, schema }: Database): QueryCreator<Tables> {
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) }).withSchema(schema)
 }
 
-/** Through `query`, so that values are parsed and errors mapped as those of every other statement. */
+/** Uses `query`, so that values are parsed and errors mapped as for every other statement. */
 export function run<Row>(database: Database, statement: Compilable<Row>, on?: Queryable): Promise<Row[]> {
   const { sql, parameters } = statement.compile()
   return database.query<Row>(sql, [...parameters], on)

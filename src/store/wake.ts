@@ -3,7 +3,7 @@ import type { Database, Queryable } from '../postgres/database.ts'
 import { toLockstepError } from '../postgres/failure.ts'
 import type { Head } from './head.ts'
 
-/** What workers are told over NOTIFY on the channel named like the schema. */
+/** The messages to workers, by NOTIFY on the channel named like the schema. */
 export type Message =
   | { readonly kind: 'heads'; readonly queueId: number; readonly heads: readonly WokenHead[] }
   | { readonly kind: 'deal' }
@@ -11,20 +11,20 @@ export type Message =
   | { readonly kind: 'freed' }
   | { readonly kind: 'echo'; readonly from: string }
 
-/** A lane and when its next job may be due, in microseconds since 1970. */
+/** A lane, and the time its next job may be due, in microseconds since 1970. */
 export interface WokenHead {
   readonly shard: number
   readonly lane: number
   readonly performIn: number
 }
 
-/** Every worker compares live processes, shards and pauses anew. */
+/** Makes every worker compare live processes, shards and pauses again. */
 export const REBALANCE = 'deal'
 
-/** Somebody has let go of shards: whoever misses some looks for them. Those of an earlier release compare, as at each REBALANCE. */
+/** A process has released shards: workers that lack some try to get them. Earlier releases compare, as at any REBALANCE. */
 export const FREED = `${REBALANCE} freed`
 
-/** Somebody has seen another state than before (see Comparison): whoever has not yet seen it compares. */
+/** A process has seen a new state (see Comparison): workers that have not seen it yet compare. */
 export function changed(state: string): string {
   return `${REBALANCE} ${state}`
 }
@@ -33,7 +33,7 @@ export function echo(from: string): string {
   return `echo ${from}`
 }
 
-/** `queue shard:lane:micros …`; without heads where there were too many for one message. */
+/** `queue shard:lane:micros …`; without heads if there were too many for one message. */
 export function parseMessage(text: string): Message {
   const [first = '', ...rest] = text.split(' ')
   if (first === REBALANCE) return parseDeal(text, rest[0])
@@ -46,10 +46,10 @@ function parseDeal(text: string, state: string | undefined): Message {
   return state === undefined ? { kind: 'deal' } : { kind: 'changed', state }
 }
 
-/** Microseconds since 1970 that stay within Postgres' timestamps: some time in 4685 BC, and the end of 9999. */
+/** Microseconds since 1970, within Postgres' timestamps: from some time in 4685 BC to the end of 9999. */
 const [FIRST_MICRO, LAST_MICRO] = [-210_000_000_000_000_000, 253_402_300_800_000_000]
 
-/** Whoever may connect may NOTIFY: what no push says must not become part of a claim. */
+/** Anyone who can connect can NOTIFY: values that no push sends must not become part of a claim. */
 function parseHead(text: string): WokenHead[] {
   const parts = /^(\d{1,5}):(\d{1,5}):(-?\d{1,18})$/.exec(text)?.slice(1).map(Number)
   if (!parts) return []
@@ -59,7 +59,7 @@ function parseHead(text: string): WokenHead[] {
     : []
 }
 
-/** No push of the transaction that `on` is in notifies from now on: one that has can't be prepared. */
+/** From now on, no push in the transaction of `on` notifies: a transaction that has notified can't be prepared. */
 export async function stayQuiet(on: Queryable): Promise<void> {
   try {
     await on.query('SET LOCAL lockstep.wake = off', [])
@@ -72,7 +72,7 @@ export async function notify(database: Database, message: string): Promise<void>
   await database.query('SELECT pg_catalog.pg_notify($1::text, $2::text)', [database.schema, message])
 }
 
-/** Tells all workers of jobs that are due in lanes, of the first in each, as a push does. */
+/** Tells all workers of the first due job in each lane, as a push does. */
 export async function tellHeads(database: Database, heads: readonly Head[]): Promise<void> {
   const queues = new Map<number, Map<string, number>>()
   for (const { queueId, shard, lane, performIn } of heads) {

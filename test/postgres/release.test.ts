@@ -92,7 +92,7 @@ test('on other definitions of the same number a worker’s start warns, and a mi
   await env.query(`UPDATE lockstep.release SET hash = 'other', version = '0.0.1-mine'`)
   await requireMigrated(env.database, logger)
   expect(warnings).toEqual([
-    [{ serial: SERIAL, version: '0.0.1-mine' }, expect.stringMatching(/not those of this release/)],
+    [{ serial: SERIAL, version: '0.0.1-mine' }, expect.stringMatching(/differ from those of this release/)],
   ])
   expect(await migrate(env.database)).toMatchObject({ defined: true })
   await requireMigrated(env.database, logger)

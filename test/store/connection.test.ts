@@ -70,14 +70,14 @@ describe('a connection that is not what it has to be says what to do', () => {
   test('one with a wrong password, which is never printed', async () => {
     const secret = 'not-the-password-4711'
     for (const error of await failures(urlWith({ password: secret }))) {
-      expect(error).toEqual(saying('LOCKSTEP_AUTHENTICATION', 'check user and password'))
+      expect(error).toEqual(saying('LOCKSTEP_AUTHENTICATION', 'check the user and password'))
       expect(inspect(error, { depth: 10, showHidden: true })).not.toContain(secret)
     }
   })
 
   test('one where nobody listens', async () => {
     for (const error of await failures(urlWith({ port: '1' })))
-      expect(error).toEqual(saying('LOCKSTEP_CONNECTION', 'check host and port'))
+      expect(error).toEqual(saying('LOCKSTEP_CONNECTION', 'check the host and port'))
   })
 
   test('one to a database or a host that is not there', async () => {

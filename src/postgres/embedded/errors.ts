@@ -1,6 +1,6 @@
 const INSTEAD = 'Set DATABASE_URL to a Postgres of your own'
 
-/** There are no Postgres binaries to run: the optional package is not installed, or not made for this machine. */
+/** There are no Postgres binaries: the optional package is not installed, or does not support this machine. */
 export class EmbeddedMissingError extends Error {
   override readonly name = 'EmbeddedMissingError'
   readonly code = 'LOCKSTEP_EMBEDDED_MISSING'
@@ -10,7 +10,7 @@ export class EmbeddedMissingError extends Error {
   }
 }
 
-/** The binaries are there, but no server came of them; the message ends with the last lines of its log. */
+/** The binaries exist, but the server did not start. The message ends with the last lines of its log. */
 export class EmbeddedStartError extends Error {
   override readonly name = 'EmbeddedStartError'
   readonly code = 'LOCKSTEP_EMBEDDED_FAILED'

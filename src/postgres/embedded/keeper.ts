@@ -5,12 +5,12 @@ import type { Account } from './account.ts'
 import { EmbeddedStartError } from './errors.ts'
 
 /**
- * A shell of its own session that owns the server and its directory for as long as we hold its input open.
+ * A shell in its own session that owns the server and its directory as long as we keep its input open.
  *
- * However we end (return, exception, signal, even SIGKILL), the kernel closes that pipe, and the end of input is
- * what makes the shell stop the server and remove the directory. So nothing here needs an exit or signal handler,
- * which could get in the way of those of the application. Commands run one after the other, so that the clean-up
- * never meets an initdb or a start that is still under way.
+ * However we end (return, exception, signal, even SIGKILL), the kernel closes that pipe. At the end of its input, the
+ * shell stops the server and removes the directory. So nothing here needs an exit or signal handler, which could
+ * interfere with those of the application. Commands run one after the other, so that the clean-up never meets an
+ * initdb or a start that is still under way.
  */
 const SCRIPT = `
   trap '' HUP INT TERM PIPE
@@ -73,7 +73,7 @@ export class Keeper {
   private constructor(shell: ChildProcess) {
     this.shell = shell
     this.lines = createInterface({ input: shell.stdout! })[Symbol.asyncIterator]()
-    // Writing to a shell that is gone fails here as well as in the read that follows; once is enough.
+    // If the shell is gone, the following read fails too and reports it.
     shell.stdin!.on('error', () => {})
   }
 
@@ -93,7 +93,7 @@ export class Keeper {
     return keeper
   }
 
-  /** Whether the command succeeded; what it printed is in the log. */
+  /** Resolves to whether the command succeeded. Its output is in the log. */
   async run(command: string): Promise<boolean> {
     return this.hold(async () => {
       this.shell.stdin!.write(`${command}\n`)
@@ -112,11 +112,11 @@ export class Keeper {
 
   private async answer(): Promise<string> {
     const line = await this.lines.next()
-    if (line.done) throw new EmbeddedStartError('the shell that keeps the server has gone', '')
+    if (line.done) throw new EmbeddedStartError('the shell that controls the server has ended', '')
     return line.value
   }
 
-  /** A server left running should not keep a finished script from ending, but an unanswered command should. */
+  /** A running server should not keep a finished script alive, but an unanswered command should. */
   private async hold<T>(work: () => Promise<T>): Promise<T> {
     this.busy += 1
     this.reference()
