@@ -8,7 +8,7 @@ const queue = defineQueue('lost')
 const LOST = {
   name: 'DatabaseError',
   code: 'LOCKSTEP_CONNECTION',
-  message: expect.stringMatching(/; the session has ended, .*: begin again on another connection$/),
+  message: expect.stringMatching(/; the session has ended, .*: start again on another connection$/),
   cause: expect.any(Error),
 }
 

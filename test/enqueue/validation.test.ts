@@ -24,7 +24,12 @@ const BAD: [string, string, object, RegExp][] = [
   ['an id of 1,025 bytes', 'id', { id: `${'é'.repeat(512)}a` }, /not 1025/],
   ['an id that is not a number', 'id', { id: Number.NaN }, /text or a finite number, not NaN/],
   ['an infinite id', 'id', { id: Number.POSITIVE_INFINITY }, /not Infinity/],
-  ['an id with more digits than a number has', 'id', { id: 2 ** 53 }, /all digits, not 9007199254740992/],
+  [
+    'an id with more digits than a number has',
+    'id',
+    { id: 2 ** 53 },
+    /represents exactly, not 9007199254740992: pass it as text/,
+  ],
   ['an id that is an object', 'id', { id: { a: 1 } }, /not an object/],
   ['a bigint id', 'id', { id: 1n }, /not 1n/],
   ['an id with \\u0000', 'id', { id: 'a\u0000b' }, /well-formed text without \\u0000/],
@@ -75,7 +80,7 @@ describe('R1 a bad job is rejected by index and field, and nothing of its call i
 
   test.each([[null], [undefined], ['text'], [7]])('a job that is no object: %s', async (job) => {
     await expect(testQueue.push({ id: 'a' }, job as never)).rejects.toThrow(
-      'jobs[1].id is missing: a job is an object',
+      'jobs[1].id is missing: a job must be an object',
     )
     await expect(env.lockstep.enqueue(testQueue.queue, job as never)).rejects.toThrow('jobs[0].id is missing')
     expect(await testQueue.countJobs()).toBe(0)

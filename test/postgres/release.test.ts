@@ -51,7 +51,7 @@ describe('on definitions of a later release that does not serve this one', () =>
       code: 'LOCKSTEP_SCHEMA_NEW',
       message: expect.stringMatching(
         new RegExp(
-          `release 9\\.9\\.9 .*from definitions ${SERIAL + 1} on.*definitions ${SERIAL}\\): upgrade it`,
+          `release 9\\.9\\.9 .*definitions ${SERIAL + 1} or later.*definitions ${SERIAL}\\): upgrade it`,
         ),
       ),
     }
