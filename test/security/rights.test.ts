@@ -53,7 +53,7 @@ test('each that is missing is named, with what to do', async () => {
   for (const right of await workerRights()) {
     await asOwner(statement('REVOKE', right))
     const { kind, name, privilege, column } = right
-    const told = `lacks ${privilege}${column ? ` (${column})` : ''} on ${kind.toLowerCase()} ${prefix}.${name}; run what \`lockstep roles\` prints`
+    const told = `lacks rights that a worker needs: ${privilege}${column ? ` (${column})` : ''} on ${kind.toLowerCase()} ${prefix}.${name}; run the SQL from \`lockstep roles\``
     await expect(requireWorkerRights(database)).rejects.toMatchObject({
       code: 'LOCKSTEP_PERMISSION',
       message: expect.stringContaining(told),
