@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { expect, test, vi } from 'vitest'
 import { Instruments } from '../../src/instruments.ts'
 import { Database } from '../../src/postgres/database.ts'
@@ -5,6 +6,7 @@ import type { Comparison } from '../../src/store/comparison.ts'
 import { Bell } from '../../src/worker/lifecycle/bell.ts'
 import { Maintainer } from '../../src/worker/maintenance/maintainer.ts'
 import type { Maintenance } from '../../src/worker/maintenance/maintenance.ts'
+import { Sweeping } from '../../src/worker/maintenance/sweeping.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
@@ -108,4 +110,19 @@ test('what waits for a comparison asks the server for nothing until one has show
   await maintainer.stop()
   expect(transaction).toHaveBeenCalledOnce()
   transaction.mockRestore()
+})
+
+test('P8: silent processes that could not be removed are still due', async () => {
+  const hooks = { onGone() {}, onRemoved() {} }
+  const sweeping = new Sweeping({ logger: env.logger, rebalanceInterval: 500, ...hooks })
+  const sight = { processId: 1_234_567, queues: [], quiet: false, renewal: randomUUID(), lease: 500 }
+  const seen = { processes: [{ ...sight, connected: false, overdue: true }] } as unknown as Comparison
+  sweeping.see(seen, 0)
+  expect(sweeping.isDue()).toBe(false)
+  sweeping.see(seen, 500)
+  await expect(sweeping.run(new Database(env.pool, 'nowhere'))).rejects.toThrow()
+  expect(sweeping.isDue()).toBe(true)
+  // Somebody else has removed it meanwhile.
+  expect(await sweeping.run(new Database(env.pool, 'lockstep'))).toBeUndefined()
+  expect(sweeping.isDue()).toBe(false)
 })

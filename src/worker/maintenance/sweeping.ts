@@ -48,8 +48,9 @@ export class Sweeping implements Maintenance {
   /** One that has renewed its lease since stays: that is looked at in the same statement. */
   async run(database: Database): Promise<object | undefined> {
     const over = this.#over
-    this.#over = []
     const processIds = await removeSilent(database, over)
+    // Where that fails, they are still due. A comparison meanwhile knows better than this one.
+    if (this.#over === over) this.#over = []
     if (processIds.length === 0) return undefined
     const { logger, onRemoved } = this.#options
     logger.warn({ processIds }, 'processes were silent for their leases: what they had is free')
