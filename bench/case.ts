@@ -3,21 +3,21 @@ import type { Configuration, Contender, Ordering, Setting, Tuning } from './cont
 import type { Entrant } from './entrants.ts'
 import type { Cost, Meters } from './measure/cost.ts'
 
-/** ms for a worker to have looked and gone idle, and for what a start brings with it to be over. */
+/** ms until a worker has looked and gone idle, and everything that a start brings with it is over. */
 export const SETTLE = 2_000
 
-/** How much is done: enough for a figure that stands, or for a glance. */
+/** How much is done: enough for a reliable figure, or for a glance. */
 export interface Size {
   readonly jobs: number
-  /** s after which the rate is that of what was done until then. */
+  /** s after which the run ends; the rate is then that of the jobs done until then. */
   readonly patience: number
-  /** How long it takes, where a case goes by time. */
+  /** How long the case takes, if it goes by time. */
   readonly seconds?: number
-  /** At most; default: as many as are asked for. */
+  /** Most repeats; default: as many as were asked for. */
   readonly repeats?: number
 }
 
-/** What a case works with: a contender that is set up, on a database of its own. */
+/** What a case works with: a contender that is set up, in its own database. */
 export interface Bench {
   readonly entrant: Entrant
   readonly contender: Contender
@@ -27,25 +27,25 @@ export interface Bench {
   readonly meters: Meters
 }
 
-/** What was measured. */
+/** The measured figures. */
 export interface Figures {
-  /** Whatever the case's unit is; of many times their p50. */
+  /** In the case's unit; of many times, their p50. */
   readonly value: number
   readonly p95?: number
   readonly p99?: number
   readonly cost?: Cost
   readonly outOfOrder?: number
-  /** Of `jobs`, those that were not done when patience ended. */
+  /** How many of `jobs` were not done when patience ended. */
   readonly undone?: number
-  /** Of each worker process. */
+  /** Per worker process. */
   readonly connections?: number
 }
 
 export interface Case {
   readonly name: string
-  /** As a table's row is called. */
+  /** The name of its row in a table. */
   readonly title: string
-  /** Transactions a second at the server: `tx/s`. The more the better are `jobs/s` alone. */
+  /** `tx/s`: transactions a second at the server. More is better only for `jobs/s`. */
   readonly unit: 'jobs/s' | 'ms' | 'MB' | 'tx/s'
   /** Default `any`. */
   readonly ordering?: Ordering
@@ -61,7 +61,7 @@ export interface Case {
   readonly quick: Size
   /** Default true. */
   readonly inQuick?: boolean
-  /** The only one in a quick run; default: all. */
+  /** The only configuration in a quick run; default: all. */
   readonly quickConfiguration?: Configuration
   run(bench: Bench): Promise<Figures>
 }

@@ -1,26 +1,26 @@
 import type pg from 'pg'
 
-/** The `seq`th update of what `key` names: the payload of a job. */
+/** The payload of a job: the `seq`th update of the thing that `key` names. */
 export interface Update {
   readonly key: string
   readonly seq: number
 }
 
 export interface Push extends Update {
-  /** ms since 1970 from which on it may be worked on; default: at once. */
+  /** ms since 1970 from which on it may be performed; default: at once. */
   readonly due?: number
 }
 
 /**
- * Told of what a handler gets, in its order, before and after it performs: with the same array. It performs `starts`, and fails
- * where that throws.
+ * Sees what a handler gets, in order, before and after the handler performs, as the same array. The handler awaits
+ * `starts`, and fails if that throws.
  */
 export interface Watcher {
   starts(updates: readonly Update[]): void | Promise<void>
   ends(updates: readonly Update[]): void
 }
 
-/** Whether updates of one key have to be worked on one after the other, in the order they came. */
+/** Whether updates of one key must be performed one after the other, in the order they came. */
 export type Ordering = 'any' | 'per key'
 
 export interface Setting {
@@ -30,32 +30,35 @@ export interface Setting {
   readonly ordering: Ordering
   /** Jobs at a time. */
   readonly concurrency: number
-  /** Of the pool that enqueues, at most. */
+  /** Most connections of the pool that enqueues. */
   readonly connections: number
-  /** Seconds until a job that failed is tried again; who can't be told so tries it once. Default: as it comes. */
+  /**
+   * Seconds until a failed job is tried again. A contender without such a setting tries it once. Default: the
+   * contender's own.
+   */
   readonly retryIn: number | undefined
-  /** Of ours, besides what the configuration is. */
+  /** Only for ours, in addition to the configuration. */
   readonly tuning: Tuning
 }
 
-/** As it is without any setting, or as its documentation advises for throughput. */
+/** Without any settings, or as the contender's documentation advises for throughput. */
 export type Configuration = 'default' | 'best'
 
-/** What differs from our defaults. */
+/** Differences from our defaults. */
 export interface Tuning {
   readonly shards?: number
   readonly batchSize?: number
 }
 
-/** A queue under test, on a database of its own. */
+/** A queue under test, in its own database. */
 export interface Contender {
-  /** What its configuration is, in a few words. */
+  /** Describes its configuration in a few words. */
   readonly told: string
-  /** Creates what it needs. Once a database. */
+  /** Creates what it needs, once per database. */
   setUp(): Promise<void>
-  /** In one call, however many there are. */
+  /** Pushes all of them in one call. */
   enqueue(pushes: readonly Push[]): Promise<unknown>
-  /** In a transaction of the caller's. */
+  /** Pushes in a transaction of the caller. */
   enqueueIn?(client: pg.ClientBase, push: Push): Promise<unknown>
   /** Resolves when its worker is ready. */
   work(watcher: Watcher): Promise<void>

@@ -4,7 +4,7 @@ export const LOCKSTEP = 'pg-lockstep'
 /** The same row changes as SQL, without any rule of a queue. */
 export const BARE = 'bare SQL'
 export const POSTGRES_PEERS = ['graphile-worker', 'pg-boss', 'bullmq'] as const
-/** As Redis comes, and with every write on disk before it is acknowledged, as on Postgres. */
+/** With Redis' defaults, and with every write on disk before it is acknowledged, as in Postgres. */
 export const REDIS_PEERS = ['bullmq on redis', 'bullmq on redis, fsync'] as const
 
 export type Name =
@@ -13,7 +13,7 @@ export type Name =
   | (typeof POSTGRES_PEERS)[number]
   | (typeof REDIS_PEERS)[number]
 
-/** Who takes part in a case, and how. */
+/** A participant of a case and its configuration. */
 export interface Entrant {
   readonly name: Name
   readonly configuration: Configuration
@@ -27,7 +27,7 @@ export function best(names: readonly Name[]): Entrant[] {
   return names.map((name) => ({ name, configuration: 'best' }))
 }
 
-/** Who hears of a push. pg-boss does in its best configuration alone. */
+/** Contenders that are notified of a push. pg-boss is only in its best configuration. */
 export const NOTIFIED: readonly Entrant[] = [
   ...standard([LOCKSTEP, 'graphile-worker', 'bullmq']),
   ...best(['pg-boss']),

@@ -75,7 +75,7 @@ function chooseCases(): Case[] {
   return cases.filter(({ inQuick = true }) => inQuick || !flags.quick)
 }
 
-/** Contenders take turns, so that what the machine does besides hits all of them. */
+/** Contenders take turns, so that other load on the machine affects all of them. */
 async function runAll(runner: Runner, chosen: readonly Case[]): Promise<Run[]> {
   const runs: Run[] = []
   for (const benchCase of chosen) {
@@ -95,7 +95,7 @@ async function runAll(runner: Runner, chosen: readonly Case[]): Promise<Run[]> {
   return runs
 }
 
-/** One that fails does not take the others' figures along. */
+/** A failed run does not lose the figures of the others. */
 async function attempt(runner: Runner, benchCase: Case, entrant: Entrant): Promise<Run | undefined> {
   const subject = `${benchCase.title}: ${entrant.name}, ${entrant.configuration}`
   try {

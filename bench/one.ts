@@ -6,7 +6,7 @@ import { open } from './contenders/open.ts'
 import type { Entrant } from './entrants.ts'
 import { Meters } from './measure/cost.ts'
 
-/** What the parent asks for. */
+/** What the parent process asks for. */
 export interface Order {
   readonly caseName: string
   readonly entrant: Entrant
@@ -16,11 +16,11 @@ export interface Order {
 }
 
 export interface Answer extends Figures {
-  /** What the contender's configuration is. */
+  /** Describes the contender's configuration. */
   readonly told: string
 }
 
-/** Runs one case with one contender, in a process of its own, and prints what was measured as a line of JSON. */
+/** Runs one case with one contender, in its own process, and prints the measurements as a line of JSON. */
 async function main(): Promise<void> {
   const order = JSON.parse(process.argv[2]!) as Order
   const benchCase = cases.find(({ name }) => name === order.caseName)!
@@ -33,7 +33,7 @@ async function main(): Promise<void> {
   const size = order.quick ? benchCase.quick : benchCase.full
   const figures = await benchCase.run({ entrant: order.entrant, contender, setting, size, pool, meters })
   console.log(JSON.stringify({ told: contender.told, ...figures } satisfies Answer))
-  // Connections and workers go with the process.
+  // Connections and workers end with the process.
   process.exit()
 }
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { open } from './contenders/open.ts'
 import type { PeerOrder } from './worker-process.ts'
 
-/** A process of a peer that does nothing but work. */
+/** A peer's process that only works. */
 async function main(): Promise<void> {
   process.once('disconnect', () => process.exit())
   const [{ name, setting }] = (await once(process, 'message')) as [PeerOrder]

@@ -12,12 +12,12 @@ export interface RedisServer {
   stop(): Promise<void>
 }
 
-/** As it comes, and with every write on disk before it is acknowledged. */
+/** Redis' defaults, or every write on disk before it is acknowledged. */
 export type Durability = 'default' | 'fsync'
 
 const ARGUMENTS = { default: [], fsync: ['--appendonly', 'yes', '--appendfsync', 'always'] } as const
 
-/** Starts the machine's `redis-server`; undefined where there is none. */
+/** Starts the machine's `redis-server`; undefined if there is none. */
 export async function startRedis(durability: Durability): Promise<RedisServer | undefined> {
   const directory = await mkdtemp(join(tmpdir(), 'pg-lockstep-redis-'))
   const port = await freePort()

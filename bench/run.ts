@@ -9,7 +9,7 @@ import { startRedis } from './redis.ts'
 
 const execute = promisify(execFile)
 const ONE = fileURLToPath(new URL('one.ts', import.meta.url))
-/** Postgres takes a while to give files back, and more of it the more there were. */
+/** ms. Postgres takes a while to give files back: the more files, the longer. */
 const LONGEST = 1_800_000
 
 /** One measurement of one contender. */
@@ -26,7 +26,7 @@ export interface Runner {
   readonly quick: boolean
 }
 
-/** Runs a case with a contender, in a process and a database of its own; undefined where its server isn't there. */
+/** Runs a case with a contender, in its own process and database; undefined if its server is missing. */
 export async function runOne(
   runner: Runner,
   { name: caseName }: Case,

@@ -7,8 +7,9 @@ const run = promisify(execFile)
 const PEERS = fileURLToPath(new URL('peers', import.meta.url))
 
 /**
- * Installs the peers and the Node that everyone runs under, unless they are there; resolves to that Node's path. The
- * package `node` would fetch it in an install script; what that fetches is a package for each platform.
+ * Installs the peers and the Node that all contenders run under, unless they are there, and resolves to that Node's
+ * path. The package `node` would download it in an install script; here it comes from the package for the platform,
+ * which that script would download.
  */
 export async function prepareRuntime(): Promise<string> {
   const node = `${PEERS}/node_modules/node-${process.platform}-${process.arch}/bin/node`

@@ -8,13 +8,13 @@ import { type Entrant, LOCKSTEP, type Name } from './entrants.ts'
 const OURS = 'worker.js'
 const PEERS = 'peer-worker.ts'
 
-/** A start of a handler: the `seq` of its update, and ms since 1970. */
+/** The start of a handler: the `seq` of its update, and ms since 1970. */
 type Start = readonly [seq: number, at: number]
 
-/** What a worker process says of itself, several times a second. */
+/** What a worker process reports of itself several times a second. */
 export interface Report {
   readonly done: number
-  /** Bytes, at most so far. */
+  /** The most bytes so far. */
   readonly rss: number
   /** Since the last report. */
   readonly starts: readonly Start[]
@@ -42,7 +42,7 @@ export interface WorkerProcess extends Running {
   readonly report: Report
 }
 
-/** Starts a process that does nothing but work; resolves when its worker is ready. `onStart` is told of starts a little later. */
+/** Starts a process that only works; resolves when its worker is ready. `onStart` receives starts a little later. */
 export async function startWorkerProcess(
   setting: Setting,
   { handler, onStart }: Pick<Order, 'handler'> & { onStart?: (...start: Start) => void },
@@ -63,13 +63,13 @@ export async function startWorkerProcess(
   }
 }
 
-/** A process of anybody's that has nothing to do. */
+/** Starts a process of any contender, with nothing to do. */
 export async function startIdleProcess({ name }: Entrant, setting: Setting): Promise<Running> {
   if (name === LOCKSTEP) return startWorkerProcess(setting, { handler: 0 })
   return start(PEERS, { name, setting } satisfies PeerOrder, () => {})
 }
 
-/** Its first message says that it is ready. */
+/** The first message of the process says that it is ready. */
 async function start(script: string, order: object, onMessage: (message: unknown) => void): Promise<Running> {
   const child: ChildProcess = fork(fileURLToPath(new URL(script, import.meta.url)), [], {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * The rows of the queue. No foreign keys and no triggers on the hot tables, and no index on a column that
- * changes when a job is claimed or completed: claims stay HOT updates that touch no index.
+ * The tables of the queue. The hot tables have no foreign keys, no triggers, and no index on a column that changes when
+ * a job is claimed or completed: so claims are HOT updates that touch no index.
  */
 export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
   await createSequences(schema, db)
@@ -16,7 +16,7 @@ export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
   await createTimeline(db)
 }
 
-/** Both without a cache: a cached block would hand an earlier number to a later claim or push. */
+/** Both have no cache: a cached block would give an earlier number to a later claim or push. */
 async function createSequences(schema: string, db: Kysely<unknown>): Promise<void> {
   await sql`create sequence ${sql.id(schema, 'fences')} as bigint cache 1`.execute(db)
   await sql`create sequence ${sql.id(schema, 'pushes')} as bigint cache 1`.execute(db)
@@ -36,8 +36,8 @@ async function createQueues(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * One row per id. The widest columns stand first so that none needs padding; a fifth of each page stays free
- * for the new version of a claimed row, which is what lets the update be HOT.
+ * One row per id. The widest columns come first, so that none needs padding. A fifth of each page stays free for the
+ * new version of a claimed row, which is what lets the update be HOT.
  */
 async function createJobs(db: Kysely<unknown>, schema: string): Promise<void> {
   await db.schema
@@ -59,7 +59,7 @@ async function createJobs(db: Kysely<unknown>, schema: string): Promise<void> {
       sql`with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.2)`,
     )
     .execute()
-  // The id ends the index so that a hundred thousand jobs due at the same instant need no sort at each claim.
+  // The id ends the index, so that a hundred thousand jobs due at the same instant need no sort at each claim.
   await sql`create index jobs_due on ${sql.id(schema, 'jobs')} (queue_id, shard, lane, perform_in, id)`.execute(
     db,
   )
@@ -103,9 +103,9 @@ async function createMorgue(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * A row per worker process. A lease ends when its renewals are seen to stand still, by the clock of who sees it: each is told
- * from those before, and the lease's length (ms) stands beside it. It is renewed every few seconds, so that the row's page keeps
- * room for HOT updates.
+ * One row per worker process. A lease ends when an observer sees, by its own clock, that the renewals stand still for
+ * the lease's length (ms), which is in the row. Each renewal differs from all before it. The lease is renewed every few
+ * seconds, so the row's page keeps room for HOT updates.
  */
 async function createProcesses(db: Kysely<unknown>): Promise<void> {
   await db.schema
@@ -125,7 +125,7 @@ async function createProcesses(db: Kysely<unknown>): Promise<void> {
     .execute()
 }
 
-/** Counted in the worker and added every few seconds: a row a day, far from hot. */
+/** Counted in the worker and added every few seconds: one row a day, which is far from hot. */
 async function createCounters(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('counters')
@@ -138,7 +138,10 @@ async function createCounters(db: Kysely<unknown>): Promise<void> {
     .execute()
 }
 
-/** One row: whose definitions the database has, and for whom. `made` is a digest of what stands there. */
+/**
+ * One row: the release whose definitions the database has, and the releases that they serve. `made` is a digest of the
+ * definitions in the database.
+ */
 async function createRelease(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('release')
@@ -152,7 +155,7 @@ async function createRelease(db: Kysely<unknown>): Promise<void> {
     .execute()
 }
 
-/** One row: which server's numbers the sequences have given out so far. */
+/** One row: the server whose numbers the sequences have given out so far. */
 async function createTimeline(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('timeline')

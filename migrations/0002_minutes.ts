@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 
-/** Rounds by minute, beside those by day, for charts. Rows that are a day old are trimmed. */
+/** Rounds by minute, in addition to those by day, for charts. Rows that are a day old are deleted. */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('minute_counters')

@@ -6,10 +6,11 @@ export interface SchemaMigration {
 }
 
 /**
- * Every migration under its number, in the order they run, loaded when it has to be applied. A published one is never
- * changed.
+ * Every migration under its number, in the order in which they run; each is loaded when it has to be applied. A
+ * published migration is never changed.
  */
 export const migrations: Readonly<Record<string, () => Promise<SchemaMigration>>> = {
   '0001_tables': () => import('./0001_tables.ts'),
   '0002_minutes': () => import('./0002_minutes.ts'),
+  '0003_headers': () => import('./0003_headers.ts'),
 }

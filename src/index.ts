@@ -22,7 +22,7 @@ export type {
   SpanEnd,
   Spans,
 } from './instrumentation.ts'
-export type { JobInfo, NewJob } from './job.ts'
+export type { JobInfo, NewJob, PayloadHeaders } from './job.ts'
 export { Lockstep, type LockstepOptions } from './lockstep.ts'
 export type { Logger } from './logger.ts'
 export type { MigrateOptions, MigrationReport } from './postgres/migrate.ts'
@@ -46,7 +46,7 @@ export {
   allShards,
   byNode,
   dynamic,
-  type Hand,
+  type QueueShards,
   type ShardRef,
   type Share,
   type Splitter,

@@ -1,7 +1,7 @@
 import { OptionError } from './errors.ts'
 import { rejectUnknownOptions, show } from './options.ts'
 
-/** A round as instruments see it. Its fence names it from its claim to its end, and no other round. */
+/** A round as instruments see it. The fence identifies the round from its claim to its end. */
 export interface ObservedRound {
   readonly id: string
   readonly fence: number
@@ -26,7 +26,7 @@ interface OfOne {
   readonly round: ObservedRound
 }
 
-/** Operations that take time: what is told when one begins, and what more at its end, where it succeeded. */
+/** Operations that take time: what is reported when one begins, and what is added at its end if it succeeded. */
 export interface Spans {
   /** A call of `enqueue`. `jobs`: as given, before the middleware. `stored`: in the transaction `tx`, or committed. */
   enqueue: [
@@ -44,70 +44,73 @@ export interface Spans {
     },
     ended: { readonly rounds: readonly ObservedRound[] },
   ]
-  /** A handler runs, with its middleware. `failed`: by id, what those failed of that did. */
+  /** A handler runs, with its middleware. `failed`: the error of each failed id. */
   perform: [begun: ObservedBatch, ended: { readonly failed: ReadonlyMap<string, unknown> }]
-  /** A worker compares live processes and shards, lets go of what is too much, and takes what is free. `shards`: held then. */
+  /** A worker compares live processes and shards, releases shards beyond its share and takes free ones. `shards`: held after that. */
   rebalance: [
     begun: { readonly processId: number },
     ended: { readonly shards: number; readonly changed: boolean },
   ]
-  /** A worker does a kind of maintenance. `done`: as in the log; undefined where others were at it, or nothing was to do. */
+  /** A worker does one kind of maintenance. `done`: as in the log; undefined if another process was doing it, or there was nothing to do. */
   maintain: [begun: { readonly name: string }, ended: { readonly done: object | undefined }]
 }
 
-/** What has happened. Outcomes of rounds are told once they are stored. */
+/** Single events. Outcomes of rounds are reported once they are stored. */
 export interface Moments {
   /** A worker's lease was renewed. `duration`: ms that it took. */
   renew: { readonly processId: number; readonly duration: number }
   /** Rounds of a batch succeeded. `duration`: ms since their handler began. */
   complete: ObservedBatch & { readonly duration: number }
-  /** A round failed. `retryIn`: s until the next try; null where a payload of it died. */
+  /** A round failed. `retryIn`: s until the next try; null if a payload died. */
   fail: OfOne & { readonly error: unknown; readonly retryIn: number | null }
-  /** A payload went to the morgue. Undefined where it was too large to come with its claim, and the round never began. */
+  /** A payload went to the morgue. Undefined if it was too large to come with its claim and the round never began. */
   die: OfOne & { readonly payload: unknown; readonly error: unknown }
   /** A round was taken over from a process that died. */
   rescue: OfOne
   /**
-   * An outcome was refused: the claim belongs to somebody else by now. Or the lease was lost before it was known
-   * whether the outcome had been stored.
+   * An outcome was refused because the claim belongs to another process by now. Or the lease was lost before the worker
+   * learned whether the outcome had been stored.
    */
   refuse: OfOne
 }
 
-/** The end of an operation that took `duration` ms. One that failed has an `error`, and nothing of what a success tells. */
+/** The end of an operation that took `duration` ms. A failed one has an `error`, and none of a success's fields. */
 export type SpanEnd<Result> = { readonly duration: number } & (
   | (Result & { readonly error?: undefined })
   | ({ readonly error: unknown } & { readonly [Key in keyof Result]?: undefined })
 )
 
 /**
- * Hears of operations, for metrics and traces. What it returns when one begins is called at its end: so whatever belongs to both
- * is at hand. What it has no function for costs nothing.
+ * Functions that are called for operations, for metrics and traces. The function returned at the beginning of an operation is
+ * called at its end, so its closure can hold whatever belongs to both. Operations without a function cost nothing.
  *
- * It is called in the midst of the work, so it has to be quick. What it throws is logged, and changes nothing.
+ * They are called in the middle of the work, so they have to be quick. If one throws, the error is logged and nothing changes.
  */
 export type Instrumentation = {
   readonly [Kind in keyof Spans]?: (
     begun: Spans[Kind][0],
-    // biome-ignore lint/suspicious/noConfusingVoidType: whoever wants no end returns nothing
+    // biome-ignore lint/suspicious/noConfusingVoidType: an instrument that needs no end returns nothing
   ) => ((end: SpanEnd<Spans[Kind][1]>) => void) | undefined | void
 } & { readonly [Kind in keyof Moments]?: (moment: Moments[Kind]) => void }
 
-const KINDS: readonly (keyof Spans | keyof Moments)[] = [
-  'enqueue',
-  'claim',
-  'perform',
-  'rebalance',
-  'maintain',
-  'renew',
-  'complete',
-  'fail',
-  'die',
-  'rescue',
-  'refuse',
-]
+export type Kind = keyof Spans | keyof Moments
 
-/** @throws OptionError: what is misspelt would hear of nothing */
+/** An object, so that the compiler finds a kind that is missing. */
+const KINDS = Object.keys({
+  enqueue: true,
+  claim: true,
+  perform: true,
+  rebalance: true,
+  maintain: true,
+  renew: true,
+  complete: true,
+  fail: true,
+  die: true,
+  rescue: true,
+  refuse: true,
+} satisfies Record<Kind, true>) as Kind[]
+
+/** @throws OptionError for a misspelt function, which would never be called */
 export function checkInstrumentation(all: readonly Instrumentation[] = []): readonly Instrumentation[] {
   if (!Array.isArray(all))
     throw new OptionError(`Lockstep: instrumentation must be a list of instruments, not ${show(all)}`)

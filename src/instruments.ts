@@ -1,16 +1,15 @@
 import { describeError } from './errors.ts'
-import type { Instrumentation, Moments, SpanEnd, Spans } from './instrumentation.ts'
+import type { Instrumentation, Kind, Moments, SpanEnd, Spans } from './instrumentation.ts'
 import type { Logger } from './logger.ts'
 import { ignoreRejection } from './promises.ts'
 
-type Kind = keyof Spans | keyof Moments
 type OnEnd<K extends keyof Spans> = (end: SpanEnd<Spans[K][1]>) => void
 
-/** All that hear of operations. */
+/** Calls all instruments. */
 export class Instruments {
   readonly #all: readonly Instrumentation[]
   readonly #logger: Logger
-  /** Kinds of which one has thrown: it may do so each time, and the log has the first. */
+  /** Kinds for which an instrument has thrown. Only the first time is logged, since it may throw each time. */
   readonly #failing = new Set<Kind>()
 
   constructor(all: readonly Instrumentation[], logger: Logger) {
@@ -18,7 +17,7 @@ export class Instruments {
     this.#logger = logger
   }
 
-  /** Whether any of them hears of it: else nobody need gather what it is told. */
+  /** Whether any instrument has a function for it. If not, callers needn't gather its fields. */
   hears(kind: Kind): boolean {
     return this.#all.some((one) => one[kind] !== undefined)
   }
@@ -30,7 +29,7 @@ export class Instruments {
     }
   }
 
-  /** Does `work`, and tells of its beginning, and at its end what `result` says of what was done. */
+  /** Does `work`; reports its beginning, and at its end the fields that `result` makes of the result. */
   watch<K extends keyof Spans, Done>(
     kind: K,
     begun: Spans[K][0],

@@ -1,3 +1,6 @@
+/** Small JSON beside a payload, such as a trace context. Never a part of its equality. */
+export type PayloadHeaders = Readonly<Record<string, unknown>>
+
 /** A job to push. Jobs of a queue with the same `id` merge, and never run side by side. */
 export interface NewJob<Payload = unknown> {
   /** Identifies the job: non-empty text up to 1,024 bytes; a finite number becomes text. */
@@ -10,6 +13,11 @@ export interface NewJob<Payload = unknown> {
   readonly performIn?: Date | number
   /** Class of service inside the queue, 0 to 32767; the scheduler decides what it means. Default 0. */
   readonly lane?: number
+  /**
+   * Goes with the payload: a JSON object up to 16 KiB. If equal payloads merge, those of the first that was pushed stay.
+   * Default none.
+   */
+  readonly headers?: PayloadHeaders | null
 }
 
 export const MAX_LANE = 32_767
@@ -21,6 +29,8 @@ export interface JobInfo {
   readonly performIn: Date
   /** The scores of the payloads, in the order of the payloads. */
   readonly scores: readonly number[]
+  /** The headers of the payloads, in the order of the payloads; null for those without. */
+  readonly headers: readonly (PayloadHeaders | null)[]
   /** The error of the last failure since the last success, even if another payload died of it. */
   readonly error: string | null
   /** How often in a row a process died with the job in work, or the transaction lost its connection. */

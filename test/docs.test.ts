@@ -23,7 +23,7 @@ function linksOf(file: string): Link[] {
   }))
 }
 
-/** As GitHub names headings. */
+/** The anchors that GitHub makes from headings. */
 function anchorsOf(file: string): string[] {
   return [...readFileSync(file, 'utf8').matchAll(/^#+ (.+)$/gm)].map((match) =>
     match[1]!

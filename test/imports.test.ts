@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { expect, test } from 'vitest'
 
-/** The floors of the house, the lowest first: imports go down, or stay in their room. */
+/** The layers of the project, the lowest first. Imports go to lower layers, or stay in the same folder. */
 const FLOORS: readonly (readonly string[])[] = [
   ['vocabulary'],
   ['postgres'],
@@ -13,7 +13,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['cli'],
 ]
 
-/** Those of the worker. What its rooms share with the user (events, middleware) lies below them. */
+/** The layers of the worker. What its folders share with the user (events, middleware) is below them. */
 const ROOMS: readonly (readonly string[])[] = [
   ['events', 'middleware'],
   ['lifecycle'],
@@ -26,7 +26,7 @@ const ROOMS: readonly (readonly string[])[] = [
   ['worker'],
 ]
 
-/** What a face takes from below the public face, since that offers it to nobody else. */
+/** Imports of a command-line module from below the public API, which does not offer these to anyone else. */
 const PAST_THE_FACE: readonly string[] = [
   // A file larger than memory is pushed in transactions of many calls, and counted.
   'cli/enqueue/payload > enqueue/validation',
@@ -44,15 +44,15 @@ const PAST_THE_FACE: readonly string[] = [
   'cli/connection > lockstep',
   'cli/connection > postgres/connection',
   'cli/connection > postgres/database',
-  // Names are checked before anything connects; SQL is printed, and goes nowhere.
+  // Names are checked before anything connects; SQL is printed and not run.
   'cli/connection > postgres/schema-name',
   'cli/migrate > postgres/migrate',
   'cli/migrate > postgres/schema-name',
   'cli/roles > postgres/roles',
   'cli/roles > postgres/schema-name',
-  // A process that does nothing but work.
+  // A process that only works.
   'cli/work/run > worker/membership/last-words',
-  // The demo brings a server of its own, and a naive queue to compare with.
+  // The demo has its own server, and a naive queue for comparison.
   'cli/demo/naive > postgres/failure',
   'cli/demo/stage > postgres/embedded',
   'cli/demo/stage > postgres/failure',
@@ -91,7 +91,7 @@ function roomOf(file: string): string {
 const floorIn = (floors: readonly (readonly string[])[], room: string) =>
   floors.findIndex((floor) => floor.includes(room))
 
-/** Whether it goes up, or into another room of the same floor. */
+/** Whether an import goes to a higher layer, or into another folder of the same layer. */
 function isAgainst(floors: readonly (readonly string[])[], from: string, to: string): boolean {
   return from !== to && floorIn(floors, to) >= floorIn(floors, from)
 }

@@ -12,7 +12,7 @@ let folder: string
 
 beforeAll(async () => {
   database = await createDatabase()
-  // Inside the project, so that the package finds itself by its name.
+  // Inside the project, so that the package can import itself by name.
   folder = await mkdtemp(join(import.meta.dirname, '.readme-'))
 })
 

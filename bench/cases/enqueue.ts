@@ -7,14 +7,14 @@ import { startWorkerProcess, type WorkerProcess } from '../worker-process.ts'
 
 const BULK = 1_000
 const HOT_IDS = 1_000
-/** Calls of each producer before what is measured. */
+/** Calls of each producer before the measurement. */
 const WARM_UPS = 10
 
 function pushOf(seq: number): Push {
   return { key: 'job', seq }
 }
 
-/** `jobs` by `producers` side by side, each in calls of its own. */
+/** Pushes `jobs` by `producers` side by side, with `perCall` in each call. */
 async function produce(
   { size, meters }: Bench,
   producers: number,
@@ -35,7 +35,7 @@ async function produce(
   return { value: size.jobs / seconds, cost: costOf(before, await meters.read(), size.jobs) }
 }
 
-/** So that all sessions are open, and have made their plans. */
+/** Opens all sessions and makes their plans. */
 async function warmUp(producers: number, call: (seq: number) => Promise<unknown>): Promise<void> {
   for (let seq = -WARM_UPS * producers; seq < 0; seq += producers) {
     await Promise.all(Array.from({ length: producers }, (_, index) => call(seq + index)))
@@ -56,7 +56,7 @@ async function inBulk(bench: Bench, keyOf: (seq: number) => string): Promise<Fig
   )
 }
 
-/** Payloads for ids that wait already. */
+/** Pushes payloads for ids that already wait. */
 async function merging(bench: Bench): Promise<Figures> {
   const keyOf = (seq: number) => `hot-${seq % HOT_IDS}`
   await bench.contender.enqueue(
@@ -69,7 +69,7 @@ type Workers = 'none' | 'waiting' | 'busy'
 const PRODUCERS = 32
 const WORKER_HANDLER = { none: 0, waiting: 0, busy: 100 } as const
 
-/** A row of the domain and a job, each in a transaction of its own. */
+/** Writes a row of the domain and pushes a job, both in one transaction. */
 async function inTransactions(bench: Bench, workers: Workers): Promise<Figures> {
   const { contender, setting } = bench
   const pool = new pg.Pool({ connectionString: setting.connectionString, max: PRODUCERS })
@@ -93,7 +93,7 @@ async function inTransactions(bench: Bench, workers: Workers): Promise<Figures> 
   }
 }
 
-// Ten seconds or so: a process of Node takes two to get up to speed.
+// Takes ten seconds or so: a Node process takes two to get up to speed.
 const SINGLES: Size = { jobs: 20_000, patience: 60 }
 const MANY: Size = { jobs: 500_000, patience: 60 }
 const GLANCE: Size = { jobs: 1_000, patience: 20 }

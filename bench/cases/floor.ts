@@ -7,11 +7,11 @@ import { settle } from './work.ts'
 const PER_INSERT = 1_000
 const PER_CLAIM = 100
 const SHARDS = 10
-/** As the functions of the queue have them. */
+/** As in the functions of the queue. */
 const SETTINGS =
   'SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off'
 
-/** As many rows of each table in a commit as a bulk push has. */
+/** A commit has as many rows of each table as a bulk push. */
 const fillSql = (jobs: number) => `
   DO $$
   BEGIN
@@ -26,7 +26,7 @@ const fillSql = (jobs: number) => `
     END LOOP;
   END $$`
 
-/** What a claim writes and reads, and what a completion deletes, each in a commit of its own. */
+/** What a claim writes and reads, and what a completion deletes, each in its own commit. */
 const workOffSql = (jobs: number) => `
   DO $$
   DECLARE
@@ -55,7 +55,7 @@ const workOffSql = (jobs: number) => `
 async function timed({ meters, size, setting }: Bench, sql: string): Promise<Figures> {
   const client = new pg.Client({ connectionString: setting.connectionString })
   await client.connect()
-  // A DO that commits must be a message of its own.
+  // A DO that commits must be its own message.
   await client.query(SETTINGS)
   const before = await meters.read()
   const startedAt = performance.now()

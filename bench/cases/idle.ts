@@ -4,26 +4,27 @@ import type { Bench, Case, Figures } from '../case.ts'
 import { NOTIFIED } from '../entrants.ts'
 import { startIdleProcess } from '../worker-process.ts'
 
-/** ms until what a start brings with it is over, and pools have ended what they opened for it. */
+/** ms until everything that a start brings with it is over, and pools have closed what they opened for it. */
 const SETTLE = 15_000
-/** ms for sessions to end whose processes have. */
+/** ms for the sessions of ended processes to end. */
 const LAG = 2_000
 
-/** Of worker processes, from their start to their end. */
+/** The life of worker processes, from start to end. */
 interface Life {
   readonly transactions: number
-  /** Of all of them together. */
+  /** The sum over all processes. */
   readonly seconds: number
-  /** Shortly before the end, of each. */
+  /** Per process, shortly before the end. */
   readonly connections: number
 }
 
 /**
- * Transactions a second of worker processes that have nothing to do: the difference of a longer and a shorter life. A session
- * that reads no table keeps its counts to itself until it ends, so that two looks while it lives would miss them.
+ * Transactions a second of worker processes that have nothing to do: the difference between a longer and a shorter
+ * life. A session that reads no table reports its counts only when it ends, so two looks during its life would miss
+ * them.
  */
 async function idle(bench: Bench, processes: number): Promise<Figures> {
-  // Nobody else is to be counted.
+  // No other session may count.
   await Promise.all([bench.contender.close(), bench.pool.end()])
   const client = new pg.Client({ connectionString: bench.setting.connectionString })
   await client.connect()
@@ -55,7 +56,7 @@ async function live(
   return { transactions: (await transactions(client)) - before, seconds, connections }
 }
 
-/** Its own are as many in each life. */
+/** Its own transactions are equally many in each life. */
 async function transactions(client: pg.Client): Promise<number> {
   const { rows } = await client.query(
     `SELECT (xact_commit + xact_rollback)::float8 AS count FROM pg_stat_database
@@ -64,7 +65,7 @@ async function transactions(client: pg.Client): Promise<number> {
   return rows[0].count
 }
 
-/** Of others than the one who asks. */
+/** Excludes the session that asks. */
 async function sessions(client: pg.Client): Promise<number> {
   const { rows } = await client.query(
     `SELECT count(*)::integer AS count FROM pg_stat_activity
@@ -77,7 +78,7 @@ export const idleCases: readonly Case[] = [1, 10].map((processes) => ({
   name: `idle-${processes}`,
   title: processes === 1 ? 'an idle worker' : `${processes} idle workers`,
   unit: 'tx/s',
-  // As many as ours has by default: others look once for each.
+  // Our default: others look once for each.
   concurrency: 5,
   entrants: NOTIFIED,
   full: { jobs: 0, seconds: 30, patience: 0, repeats: 1 },

@@ -22,7 +22,7 @@ async function pickUp({ contender, size }: Bench): Promise<Figures> {
   return percentilesOf(latencies)
 }
 
-/** ms that handlers start after their jobs are due: every 10 ms one. */
+/** ms from when jobs are due to their handlers' start, with a job every 10 ms. */
 async function dueTime({ contender, size }: Bench): Promise<Figures> {
   const now = () => performance.timeOrigin + performance.now()
   const lateness: number[] = []
@@ -38,7 +38,10 @@ async function dueTime({ contender, size }: Bench): Promise<Figures> {
   return { ...percentilesOf(lateness), undone: size.jobs - check.done }
 }
 
-/** ms from one round of an id to its next, while somebody pushes into it every ms, through ever so many connections. */
+/**
+ * ms from one round of an id to the next, while a producer pushes into it every ms, over as many connections as it
+ * needs.
+ */
 async function busyId({ contender, size }: Bench): Promise<Figures> {
   const starts: number[] = []
   await contender.work({ starts: () => void starts.push(performance.now()), ends() {} })

@@ -18,7 +18,7 @@ const AN_HOUR = 3_600_000
 
 const jobs = (seq: number) => ({ key: 'job', seq })
 
-/** ms of a claim of ten jobs, each of which is completed after it. */
+/** ms of a claim of ten jobs, which are completed after it. */
 async function claimTime({ contender, size, pool }: Bench): Promise<Figures> {
   await fill(contender, size.jobs, jobs)
   await settle(pool)
@@ -57,7 +57,7 @@ const depths = [10_000, 1_000_000, 10_000_000].map(
   }),
 )
 
-/** By so many processes, from the moment the queue is no longer paused. */
+/** Work by this many processes, from the moment the queue is no longer paused. */
 async function workInProcesses({ contender, setting, size }: Bench, processes: number): Promise<Figures> {
   await fill(contender, size.jobs, jobs)
   const lockstep = new Lockstep({ connectionString: setting.connectionString })
@@ -105,7 +105,7 @@ const shards = [1, 10, 100, 1_000, 10_000].map(
   }),
 )
 
-/** MB that a process takes at most which does nothing but work, with so much before it. */
+/** Most MB that a process takes that only works, with this much before it. */
 async function memory({ contender, setting, size }: Bench): Promise<Figures> {
   await fill(contender, size.jobs, jobs)
   const worker = await startWorkerProcess(setting, { handler: 0 })

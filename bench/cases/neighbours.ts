@@ -15,11 +15,11 @@ const FRESH_RATE = 20
 /** ms */
 const HANDLER = 1
 
-/** ms from a push to its start in nine queues, while the tenth has more to do than is done by the end. */
+/** ms from a push to its start in nine queues, while the tenth has more to do than can be done by the end. */
 async function backlog({ setting, size, pool }: Bench): Promise<Figures> {
   const [behind, ...others] = namesOf(10)
   const neighbours = openNeighbours(setting, [behind!, ...others])
-  // Below zero: these do not count.
+  // Negative numbers, since these do not count.
   await fill(neighbours, size.jobs, (index) => ({ key: behind!, seq: -1 - index }))
   await settle(pool)
   const fresh = FRESH_RATE * size.seconds!

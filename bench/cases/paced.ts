@@ -6,17 +6,17 @@ import { Latencies } from '../measure/latencies.ts'
 import { pace } from '../measure/pace.ts'
 import { startWorkerProcess } from '../worker-process.ts'
 
-/** s of pushes that do not count: sessions open, and make their plans. */
+/** s of pushes that do not count, in which sessions open and make their plans. */
 const WARM_UP = 1
 const JOINING_RATE = 200
 /** ms */
 const CHANGE_EVERY = 3_000
-/** Of transactions that stay open at a time: more than there are on average at any rate. */
+/** Most transactions open at a time: more than the average at any rate. */
 const TRANSACTIONS = 64
 
 type Push = (seq: number, latencies: Latencies) => Promise<unknown>
 
-/** ms that handlers of this process start after their latency begins, at so many pushes a second. */
+/** ms from when a latency begins until a handler of this process starts, at this many pushes a second. */
 async function paced(
   { contender, size }: Bench,
   rate: number,
@@ -30,7 +30,7 @@ async function paced(
   return latencies.figures()
 }
 
-/** From the call that enqueues. */
+/** Measured from the call that enqueues. */
 export function single(bench: Bench, rate: number, latencies?: Latencies): Promise<Figures> {
   const push: Push = (seq, latencies) => {
     latencies.begins(seq)
@@ -39,7 +39,7 @@ export function single(bench: Bench, rate: number, latencies?: Latencies): Promi
   return paced(bench, rate, push, latencies)
 }
 
-/** From when COMMIT is sent: the handler may start before it is answered. */
+/** Measured from when COMMIT is sent: the handler may start before it is answered. */
 async function early(bench: Bench, rate: number, longest: number): Promise<Figures> {
   const pool = new pg.Pool({ connectionString: bench.setting.connectionString, max: TRANSACTIONS })
   return paced(bench, rate, async (seq, latencies) => {
@@ -53,7 +53,7 @@ async function early(bench: Bench, rate: number, longest: number): Promise<Figur
   })
 }
 
-/** While a second worker process comes and goes. */
+/** Pushes while a second worker process comes and goes. */
 async function joining(bench: Bench): Promise<Figures> {
   const latencies = new Latencies(bench.size.jobs)
   const over = new AbortController()

@@ -8,7 +8,7 @@ import { workOff } from './work.ts'
 
 /** ms of a handler that waits for something nearby. */
 const SHORT = 5
-/** ms of one that waits for somebody else's service. */
+/** ms of a handler that waits for someone else's service. */
 const LONG = 500
 const PICK_UPS = 50
 
@@ -58,7 +58,7 @@ const pickUps = (
   }),
 )
 
-/** ms until all of one bulk are done, from its call on, by an idle worker. */
+/** ms from the call that enqueues a bulk until an idle worker has done all of it. */
 async function untilDone({ contender, size }: Bench): Promise<Figures> {
   const check = new Check('any', size.jobs)
   await contender.work(lasting(LONG, check))

@@ -10,7 +10,7 @@ const RATE = 2_000
 /** ms between two calls that enqueue. */
 const BEAT = 10
 
-/** What `size.jobs` at that rate make of it: the rate at which they were done, and ms from their push to their start. */
+/** Pushes `size.jobs` at that rate. The result is the rate at which they were done, and the ms from push to start. */
 async function steady({ contender, size, meters, setting }: Bench, holdsSnapshot: boolean): Promise<Figures> {
   const pushedAt: number[] = []
   const latencies: number[] = []
@@ -27,7 +27,7 @@ async function steady({ contender, size, meters, setting }: Bench, holdsSnapshot
       pushedAt.push(performance.now())
       return { key: 'job', seq: pushedAt.length - 1 }
     })
-    // One call after the other, as a producer does, until patience ends with one that can't keep up.
+    // One call after the other, as in a producer, until patience ends for a contender that can't keep up.
     if (pushes.length > 0) {
       calls = calls.then(async () => {
         if (patient()) await contender.enqueue(pushes)

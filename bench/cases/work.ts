@@ -18,13 +18,16 @@ export async function fill(
   }
 }
 
-/** What autovacuum would have done meanwhile: nobody has to plan for tables that nothing is known of. */
+/** Does what autovacuum would have done meanwhile: no contender has to plan for tables without statistics. */
 export async function settle(pool: pg.Pool): Promise<void> {
   await pool.query('VACUUM (ANALYZE)')
   await pool.query('CHECKPOINT')
 }
 
-/** From the worker's start to the last job's end; what they cost, until all of it is stored. `handler` only counts by default. */
+/**
+ * Measures from the worker's start to the end of the last job. The cost counts until everything is stored. By default
+ * `handler` only counts.
+ */
 export async function workOff(
   bench: Bench,
   pushOf: (index: number) => Push,

@@ -9,7 +9,7 @@ const INSERT = `
   INSERT INTO lockstep.payloads (queue_id, fence, score, job_id, digest, payload)
   VALUES (1, 0, $3, $2, sha256($2::bytea), $4)`
 
-/** Inserts a job's rows as they come, without a look at what is there, and without a word to workers. */
+/** Inserts a job's rows without looking at existing rows and without notifying workers. */
 export function openBare(setting: Setting): Contender {
   const lockstep = openLockstep(setting)
   return {

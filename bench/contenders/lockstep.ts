@@ -4,11 +4,11 @@ import type { Contender, Push, Setting, Tuning, Update, Watcher } from '../conte
 
 const BEST: Tuning = { shards: 10, batchSize: 100 }
 
-/** Strict order per key is what an id is: the keys are the ids. Where order is of no account, each job has its own. */
+/** An id gives strict order per key, so the keys are the ids. If order does not matter, each job has its own id. */
 export function openLockstep(setting: Setting, tuning = tuningOf(setting)): Contender {
   const { connectionString, ordering, concurrency, retryIn } = setting
   const pool = new pg.Pool({ connectionString, max: setting.connections })
-  // An idle connection that ends would end the process otherwise.
+  // Without this, an idle connection that ends would end the process.
   pool.on('error', (error) => console.error(error))
   const lockstep = new Lockstep({ pool })
   const plain = defineQueue<Update>('updates', { shards: tuning.shards })
@@ -26,7 +26,7 @@ export function openLockstep(setting: Setting, tuning = tuningOf(setting)): Cont
     async setUp() {
       await lockstep.migrate()
       await pool.query('SELECT lockstep.create_queue($1, $2)', [plain.name, plain.shards])
-      // A queue that is there keeps its shards.
+      // An existing queue keeps its number of shards.
       await pool.query('UPDATE lockstep.queues SET shards = $2 WHERE name = $1', [plain.name, plain.shards])
     },
     enqueue: (pushes) => lockstep.enqueue(plain, pushes.map(toJob)),
@@ -58,7 +58,7 @@ function toldOf({ concurrency }: Setting, { shards, batchSize }: Tuning): string
   return parts.join(', ')
 }
 
-/** Has the watcher told of all that a handler gets at once. */
+/** Passes everything that a handler gets at once to the watcher. */
 export async function perform(batch: Batch<Update>, watcher: Watcher): Promise<void> {
   const updates = [...batch.values()].flat()
   await watcher.starts(updates)

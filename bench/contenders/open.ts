@@ -3,7 +3,7 @@ import { BARE, LOCKSTEP, type Name } from '../entrants.ts'
 import { openBare } from './bare.ts'
 import { openLockstep } from './lockstep.ts'
 
-/** Peers are loaded by name: their packages are not those of this one. */
+/** Loads peers by name, because this package does not include theirs. */
 export async function open(name: Name, setting: Setting): Promise<Contender> {
   if (name === LOCKSTEP) return openLockstep(setting)
   if (name === BARE) return openBare(setting)

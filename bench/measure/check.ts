@@ -1,7 +1,10 @@
 import type { Ordering, Update, Watcher } from '../contender.ts'
 import { Finish } from './finish.ts'
 
-/** Watches what handlers get: how many are done, none twice, and each key's one after the other in order. */
+/**
+ * Watches what handlers get: how many updates are done, whether any is done twice, and whether those of a key come one
+ * after the other in order.
+ */
 export class Check implements Watcher {
   readonly #ordering: Ordering
   readonly #target: number
@@ -10,10 +13,10 @@ export class Check implements Watcher {
   readonly finish = new Finish()
   done = 0
   repeated = 0
-  /** Begun after a later update of their key, or while another handler had one. */
+  /** Updates that began after a later one of their key, or while another handler had one. */
   outOfOrder = 0
 
-  /** It is finished when `target` updates are done. */
+  /** The check is finished when `target` updates are done. */
   constructor(ordering: Ordering, target: number, onStart?: (update: Update) => void) {
     this.#ordering = ordering
     this.#target = target
@@ -54,7 +57,7 @@ export class Check implements Watcher {
 interface Key {
   readonly begun: Set<number>
   last: number
-  /** What the handler got that has one of the key's in work. */
+  /** The updates of the handler that has one of this key in progress. */
   holder: readonly Update[] | undefined
 }
 

@@ -1,18 +1,18 @@
 import type pg from 'pg'
 import { cpuOf, parentOf } from './cpu.ts'
 
-/** What something has cost up to now. */
+/** The cost of something up to now. */
 interface Meter {
   /** Transactions that wrote. */
   readonly commits: number
   readonly walBytes: number
   /** ms */
   readonly nodeCpu: number
-  /** ms; undefined where the server is on another machine. */
+  /** ms; undefined if the server is on another machine. */
   readonly serverCpu: number | undefined
 }
 
-/** A difference of two meters, per job. Of CPU µs. */
+/** The difference of two meters, per job; CPU in µs. */
 export interface Cost {
   readonly commits: number
   readonly walBytes: number
@@ -20,7 +20,7 @@ export interface Cost {
   readonly serverCpu: number | null
 }
 
-/** Measures what `work` costs this process and its servers, while nothing else is asked of them. */
+/** Measures what `work` costs this process and its servers, while they do nothing else. */
 export class Meters {
   readonly #pool: pg.Pool
   readonly #servers: readonly number[]
@@ -39,7 +39,7 @@ export class Meters {
 
   async read(): Promise<Meter> {
     const { rows } = await this.#pool.query<{ commits: number; wal: number }>(
-      // By the ids they took: the statistics' own count lags behind.
+      // Counts transaction ids, since the count in the statistics lags behind.
       `SELECT pg_snapshot_xmax(pg_current_snapshot())::text::float8 AS commits,
          pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 AS wal`,
     )

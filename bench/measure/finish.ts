@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The moment at which all is done that was to be. */
+/** The moment when everything is done. */
 export class Finish {
-  /** Says that it has come. */
+  /** Call this when the moment has come. */
   reach!: () => void
   readonly reached = new Promise<void>((resolve) => {
     this.reach = resolve
   })
 
-  /** Resolves when it has come, or after so many ms. */
+  /** Resolves when the moment has come, or after `ms`. */
   async within(ms: number): Promise<void> {
     await Promise.race([this.reached, sleep(ms, undefined, { ref: false })])
   }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Watcher } from '../contender.ts'
 
-/** Of handlers that take so many ms, waiting for something. */
+/** A watcher for handlers that take `ms`, waiting for something. */
 export function lasting(ms: number, watcher: Watcher): Watcher {
   return {
     async starts(updates) {
@@ -12,7 +12,7 @@ export function lasting(ms: number, watcher: Watcher): Watcher {
   }
 }
 
-/** Of handlers that fail, as in an outage of what they need. */
+/** A watcher for handlers that fail, as in an outage of what they need. */
 export function failing(watcher: Watcher): Watcher {
   return {
     async starts(updates) {

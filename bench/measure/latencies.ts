@@ -3,12 +3,12 @@ import type { Update, Watcher } from '../contender.ts'
 import { Finish } from './finish.ts'
 import { percentilesOf } from './percentile.ts'
 
-/** ms since 1970, for processes of one machine to compare. */
+/** ms since 1970, comparable between processes of one machine. */
 export function wallClock(): number {
   return performance.timeOrigin + performance.now()
 }
 
-/** ms until handlers start, by the `seq` of their updates. What does not count, as a warm-up, has a negative one. */
+/** ms until handlers start, by the `seq` of their updates. A negative `seq`, as in a warm-up, does not count. */
 export class Latencies implements Watcher {
   readonly #target: number
   readonly #begun = new Map<number, number>()
@@ -16,7 +16,7 @@ export class Latencies implements Watcher {
   #repeated = 0
   readonly finish = new Finish()
 
-  /** It is finished when so many have started. */
+  /** It is finished when this many have started. */
   constructor(target: number) {
     this.#target = target
   }
@@ -39,8 +39,8 @@ export class Latencies implements Watcher {
   ends(): void {}
 
   /**
-   * What has begun and not started has waited until now at least: who leaves jobs behind is not the faster for it.
-   * @throws Error where something was started twice
+   * What has begun but not started counts with the time until now: a contender is not faster for leaving jobs behind.
+   * @throws Error if something was started twice
    */
   figures(): Figures {
     if (this.#repeated > 0) throw new Error(`${this.#repeated} jobs were started twice`)

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Calls with the numbers from `from` to before `to`, so many a second, evenly, and waits for no answer: one that is slow does not
- * hold up what comes. A call that fails ends the process, and with it the run.
+ * Calls with the numbers from `from` up to but excluding `to`, evenly at `rate` a second. It waits for no answer, so a
+ * slow call does not hold up later ones. A call that fails ends the process, and with it the run.
  */
 export async function pace(
   rate: number,

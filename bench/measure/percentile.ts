@@ -1,10 +1,10 @@
-/** The smallest value that `percent` of 100 are not above (nearest rank); NaN of none. */
+/** The smallest value that `percent` of 100 do not exceed (nearest rank); NaN without values. */
 export function percentile(values: readonly number[], percent: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.max(0, Math.ceil((sorted.length * percent) / 100) - 1)] ?? Number.NaN
 }
 
-/** What is told of many times. */
+/** What is reported of many times. */
 export function percentilesOf(times: readonly number[]) {
   return { value: percentile(times, 50), p95: percentile(times, 95), p99: percentile(times, 99) }
 }

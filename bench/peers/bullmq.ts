@@ -2,10 +2,12 @@ import { type BackendFactory, createPostgresBackend, Queue, Worker } from 'bullm
 import type { Contender, Push, Setting, Update } from '../contender.ts'
 
 const QUEUE = 'updates'
-/** https://docs.bullmq.io/guide/parallelism-and-concurrency: some 100 to 300 at a time where jobs do not compute. */
+/** https://docs.bullmq.io/guide/parallelism-and-concurrency advises some 100 to 300 at a time if jobs do not compute. */
 const BEST = 100
 
-/** It has no order per key but in its commercial edition. On Redis where there is a URL of one, else on Postgres. */
+/**
+ * It has order per key only in its commercial edition. It runs on Redis if there is a Redis URL, otherwise on Postgres.
+ */
 export function open(setting: Setting): Contender {
   const { connectionString, redisUrl, configuration, concurrency: asked } = setting
   const concurrency = configuration === 'best' ? BEST : asked

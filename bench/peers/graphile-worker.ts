@@ -10,7 +10,7 @@ import {
 import pg from 'pg'
 import type { Contender, Push, Setting, Update, Watcher } from '../contender.ts'
 
-/** As https://worker.graphile.org/docs/performance has it. */
+/** As https://worker.graphile.org/docs/performance advises. */
 const BEST = {
   concurrentJobs: 24,
   maxPoolSize: 25,
@@ -19,7 +19,7 @@ const BEST = {
   failJobBatchDelay: 0,
 } as const
 
-/** Strict order per key: a named queue for each, which is worked on one job at a time. */
+/** For strict order per key, each key has a named queue, whose jobs are performed one at a time. */
 export function open(setting: Setting): Contender {
   const { connectionString, configuration, ordering, concurrency, connections, retryIn } = setting
   const logger = new Logger(() => () => {})
@@ -54,7 +54,7 @@ export function open(setting: Setting): Contender {
       const { identifier, payload, ...spec } = specOf(pushes[0]!)
       return utils.addJob(identifier, payload, spec)
     },
-    /** Its documented way to add a job in a transaction is its SQL function. */
+    /** Its SQL function is the documented way to add a job in a transaction. */
     enqueueIn: (client, { key, seq }) =>
       client.query('SELECT graphile_worker.add_job($1, $2)', ['update', JSON.stringify({ key, seq })]),
     async work(watcher) {

@@ -3,14 +3,17 @@ import { type Job, PgBoss } from 'pg-boss'
 import type { Contender, Push, Setting, Update, Watcher } from '../contender.ts'
 
 const QUEUE = 'updates'
-/** As https://pgboss.io advises for throughput: large batches, fetched anew while they come full, and notifications. */
+/**
+ * As https://pgboss.io advises for throughput: large batches, fetched again at once while they are full, and
+ * notifications.
+ */
 const BEST = { batchSize: 1_000, burstWhenBatchFull: true } as const
 /** A batch of one key's jobs is one job: with strict order, no fetch takes more of a key. */
 const BEST_IN_ORDER = { ...BEST, batchSize: 100 } as const
 
 /**
- * Strict order per key: a queue of the policy `key_strict_fifo`. By default `work` takes a job every two seconds; so
- * that it is not measured by its pause, `concurrency` loops of `fetch` and `complete` take one at a time.
+ * For strict order per key, a queue has the policy `key_strict_fifo`. By default `work` takes a job every two seconds.
+ * So that its pause is not what is measured, `concurrency` loops of `fetch` and `complete` take one job at a time.
  */
 export function open(setting: Setting): Contender {
   const { connectionString, configuration, ordering, concurrency, connections, retryIn } = setting

@@ -2,7 +2,7 @@ import { LOCKSTEP } from '../entrants.ts'
 import type { Line, Summary } from './summary.ts'
 import { format } from './table.ts'
 
-/** A group of bars: a case with one configuration of everybody. */
+/** A group of bars: a case in one configuration, for all contenders. */
 interface Group {
   readonly title: string
   readonly lines: readonly Line[]
@@ -23,7 +23,7 @@ const GAP = 5
 const HEADING = 30
 const COLORS = { ours: '#2563eb', others: '#94a3b8' }
 
-/** Jobs a second as bars, each group on a scale of its own. */
+/** Jobs a second as bars. Each group has its own scale. */
 export function chartOf(summary: Summary): string {
   const groups = GROUPS.map(([name, configuration, title]): Group => {
     const lines = summary.lines.filter(

@@ -1,6 +1,6 @@
 import { below, type Goal, p50, p99, ratio, value } from './goal.ts'
 
-/** What applications see, as they use it. */
+/** What applications see in everyday use. */
 export const dailyGoals: readonly Goal[] = [
   ...[100, 800, 2_000].flatMap((rate) => [
     below(`${rate.toLocaleString('en')} single pushes a second`, 'p50', 5, `single-${rate}`, p50),

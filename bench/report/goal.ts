@@ -2,7 +2,7 @@ import { LOCKSTEP } from '../entrants.ts'
 import type { Line, Summary } from './summary.ts'
 import { format } from './table.ts'
 
-/** What is to be reached. Undefined figures: the run did not measure it. */
+/** An aim. The figures are undefined if the run did not measure it. */
 export interface Goal {
   readonly title: string
   readonly goal: string
@@ -15,7 +15,7 @@ export interface Verdict {
 }
 
 export const value = (line: Line) => line.value
-/** What a case of many times gives as its value. */
+/** The value of a case that measures many times. */
 export const p50 = value
 export const p99 = (line: Line) => line.p99!
 
@@ -25,7 +25,7 @@ export interface Pair {
   readonly whose: string
 }
 
-/** Ours, and the best of others. */
+/** Our line and the best of the others. */
 export function rates(
   summary: Summary,
   caseName: string,
@@ -37,12 +37,12 @@ export function rates(
   return ours(summary.find(caseName, LOCKSTEP, configuration), best)
 }
 
-/** Where both were measured. */
+/** Undefined unless both were measured. */
 export function ours(own: Line | undefined, other: Line | undefined): Pair | undefined {
   return own && other && { ours: own.value, theirs: other.value, whose: other.name }
 }
 
-/** Of the rate that others have. */
+/** At least this share of the others' rate. */
 export function atLeast(
   title: string,
   times: number,
@@ -62,7 +62,7 @@ export function atLeast(
   }
 }
 
-/** A rate, in the best configuration. */
+/** A rate in the best configuration. */
 export function above(title: string, rate: number, caseName: string): Goal {
   return {
     title,

@@ -75,7 +75,7 @@ function notAbovePeers(figure: 'value' | 'p99'): Goal {
 const ordered = (summary: Summary) =>
   [10, 1_000, 10_000].flatMap((keys) => summary.find(`order-${keys}-interleaved`, LOCKSTEP, 'best') ?? [])
 
-/** Within a tenth of each other. */
+/** Whether they are within a tenth of each other. */
 function sameWal(summary: Summary): Verdict | undefined {
   const bytes = ordered(summary).map(({ walBytes }) => walBytes!)
   if (bytes.length < 3) return undefined
@@ -126,7 +126,7 @@ function depth(summary: Summary): Verdict | undefined {
   }
 }
 
-/** A goal, and what became of it. */
+/** A goal and whether it was reached. */
 interface Outcome {
   readonly title: string
   readonly goal: string

@@ -81,7 +81,7 @@ export function timesOf(summary: Summary): string {
   return numbers(['ms', ...ON_POSTGRES.map(titleOf)], rows)
 }
 
-/** What was measured of it; empty where nothing was. */
+/** What was measured in everyday cases; empty if nothing was. */
 export function dailyOf(summary: Summary): string {
   const rows = DAILY.flatMap(([title, benchCase, pick]) => {
     const figures = ON_POSTGRES.map((name) => summary.find(benchCase, name)?.[pick])
@@ -121,7 +121,7 @@ function figure(value: number | undefined): string {
   return value === undefined ? '–' : format(value)
 }
 
-/** Whose columns are figures, all but the first. */
+/** A table in which all columns but the first are figures. */
 function numbers(head: readonly string[], rows: readonly string[][]): string {
   return table(head, ['---', ...head.slice(1).map(() => '---:')], rows)
 }

@@ -13,7 +13,7 @@ export interface Line extends Entrant {
   readonly value: number
   readonly lowest: number
   readonly highest: number
-  /** Ours of the same configuration, if there is, to this. */
+  /** Our value in the same configuration, if there is one, divided by this. */
   readonly ratio: number | undefined
   readonly p95: number | undefined
   readonly p99: number | undefined
@@ -21,15 +21,14 @@ export interface Line extends Entrant {
   readonly walBytes: number | undefined
   readonly nodeCpu: number | undefined
   readonly serverCpu: number | undefined
-  /** In all repeats. */
-  /** Undefined where the case does not ask. */
+  /** In all repeats; undefined if the case does not check order. */
   readonly outOfOrder: number | undefined
   readonly undone: number
-  /** Of each worker process. */
+  /** Per worker process. */
   readonly connections: number | undefined
 }
 
-/** What `--out` has written. */
+/** Reads a file that `--out` has written. */
 export async function readRuns(file: string): Promise<Run[]> {
   const lines = (await readFile(file, 'utf8')).trim().split('\n')
   return lines.map((line) => JSON.parse(line) as Run)

@@ -16,7 +16,7 @@ const HEAD = [
   'remarks',
 ]
 
-/** A row a contender and case; costs are those of a job. */
+/** One row for each contender and case; costs are per job. */
 export function tableOf(summary: Summary): string {
   const table = new Table({ head: HEAD, style: { head: [], border: [] } })
   let last = ''
@@ -57,9 +57,9 @@ export function remarksOf({ outOfOrder, undone, connections }: Line): string {
   return remarks.join('\n')
 }
 
-/** Three digits that count. */
+/** Three significant digits. */
 export function format(value: number | null): string {
-  // JSON knows no NaN: what never happened took no time.
+  // JSON has no NaN: the time of something that never happened is null.
   if (value === null || Number.isNaN(value)) return '–'
   if (value >= 100) return Number(value.toPrecision(3)).toLocaleString('en')
   if (value >= 10) return value.toFixed(1)

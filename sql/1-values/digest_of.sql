@@ -1,7 +1,7 @@
--- Two payloads are equal when their digests are. They are those of the text that jsonb stores: the keys are sorted and
--- the spaces gone, but a number keeps the digits it was written with. So 1 and 1.0 are two payloads, though jsonb's `=`
--- calls them equal: a handler gets the stored text, and of two that differ none is dropped.
--- sha256, because md5 is missing on servers hardened to FIPS.
+-- Two payloads are equal if their digests are equal. The digest is that of the text that jsonb stores: its keys are
+-- sorted and the spaces gone, but a number keeps the digits it was written with. So 1 and 1.0 are two payloads,
+-- although jsonb's `=` calls them equal: a handler gets the stored text, and of two texts that differ none is dropped.
+-- It is sha256, because servers hardened to FIPS have no md5.
 CREATE OR REPLACE FUNCTION @schema@.digest_of(_payload jsonb) RETURNS bytea
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN sha256(convert_to(_payload::text, 'UTF8'));

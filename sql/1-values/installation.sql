@@ -1,5 +1,5 @@
--- The number of this installation, drawn when it was made: it tells the schema from one of the same name in another
--- database. A constant in a function, so that nothing is read. A promoted replica and a restored dump keep it.
+-- The number of this installation, drawn when it was created. It tells the schema from one of the same name in another
+-- database. It is a constant in a function, so that no table is read. A promoted replica and a restored dump keep it.
 DO $do$
 BEGIN
   IF to_regprocedure('@schema@.installation()') IS NULL THEN

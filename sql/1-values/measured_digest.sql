@@ -1,5 +1,5 @@
--- digest_of a payload that may be beyond the limit, of the job with this index in a push: refuses it where its text is
--- (see pushed_digest). Postgres makes no text beyond 1 GB.
+-- digest_of a payload that may be over the limit; `_index` is the index of its job in the push. Refuses the payload if
+-- its text is too long (see pushed_digest), or can't be made: Postgres makes no text of more than 1 GB.
 CREATE OR REPLACE FUNCTION @schema@.measured_digest(_payload jsonb, _index bigint) RETURNS bytea
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE

@@ -1,5 +1,4 @@
--- Microseconds since 1970. Times cross the wire as whole numbers, so that a cursor comes back to the
--- microsecond it was taken at.
+-- Microseconds since 1970. Times cross the wire as whole numbers, so that a cursor comes back exact to the microsecond.
 CREATE OR REPLACE FUNCTION @schema@.micros(_at timestamptz) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (extract(epoch FROM _at) * 1000000)::bigint;

@@ -1,11 +1,12 @@
--- What is wrong with a job that is to be pushed, after its name; NULL: nothing. Its payload is measured where the text is
--- made, once for the digest too (see pushed_digest).
+-- What is wrong with a job to be pushed, as the text after `jobs[index].`; NULL if nothing is. The size of the payload
+-- is checked where its text is made: it is made once, and for the digest too (see pushed_digest).
 CREATE OR REPLACE FUNCTION @schema@.problem_of(
   _id text,
   _payload jsonb,
   _score double precision,
   _perform_in timestamptz,
-  _lane smallint
+  _lane smallint,
+  _headers jsonb
 ) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
@@ -15,4 +16,7 @@ RETURN CASE
   WHEN NOT isfinite(_perform_in) OR _perform_in >= '10000-01-01 00:00:00+00'
     THEN 'perform_in must be a finite time before the year 10000'
   WHEN _lane < 0 THEN 'lane must be a whole number from 0 to 32767'
+  WHEN jsonb_typeof(_headers) <> 'object' THEN 'headers must be a JSON object'
+  WHEN pg_column_size(_headers) > 131072 OR octet_length(_headers::text) > 24576
+    THEN 'headers must be at most 16 KiB, or 24 KiB with its numbers written out: put large data into the payload'
 END;

@@ -1,6 +1,6 @@
--- Creates a queue where it is missing and returns its id; the number of shards of one that is there stays.
--- Looked for first: ON CONFLICT would burn an identity value at every start of every process.
--- It runs with its owner's rights for those who were granted it, as enqueue_many does.
+-- Creates a queue if it is missing, and returns its id. An existing queue keeps its number of shards.
+-- It looks for the queue first: ON CONFLICT would use up an identity value at every start of every process.
+-- It runs with its owner's rights, for the roles that were granted it, as enqueue_many does.
 CREATE OR REPLACE FUNCTION @schema@.create_queue(_name text, _shards integer DEFAULT 16) RETURNS integer
 LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp

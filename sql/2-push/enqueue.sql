@@ -1,22 +1,25 @@
--- One job, for every language that speaks SQL:
+-- Pushes one job, for every language that speaks SQL:
 --   SELECT @schema@.enqueue('orders', 'order-1', '{"status": "paid"}');
--- `score` orders the payloads of one id (default: now in ms since 1970), `perform_in` is when the job may
--- start (default: now), `lane` its class of service (default 0).
+-- `score` orders the payloads of one id (default: now in ms since 1970). `perform_in` is when the job may start
+-- (default: now). `lane` is its class of service (default 0). `headers` is a JSON object that goes with the payload.
 --
--- It does what enqueue_many does, with its rights (see there), in few and short statements: most of what one job costs
--- the server is getting each of them, and each of their expressions, ready to run.
+-- It does what enqueue_many does, with its rights (see there), but in few and short statements: most of what one job
+-- costs the server is preparing each statement, and each of its expressions, to run.
 --
--- The job row comes first: it is locked from then on, whether ON CONFLICT has changed it or not, so its fence stays
--- what the payload goes under. Where that is the one drawn here, the job is new: its payload can meet no equal one.
--- Where there was no queue, a moment later there may be one, with a job that is not locked yet: the lookup locks it.
--- (How it looks for rows: see claim.)
+-- The job row comes first. It is locked from then on, whether or not ON CONFLICT has changed it, so its fence stays the
+-- one that the payload goes under. If that is the fence drawn here, the job is new, and its payload can't meet an equal
+-- one. If there was no queue, there may be one a moment later, with a job that isn't locked yet: so the lookup locks
+-- the job.
+-- (For how it looks up rows, see claim. Both kinds of sorts are off, so that only the primary key can give the ORDER BY
+-- t.id of the lookup: the planner can't take jobs_due.)
 CREATE OR REPLACE FUNCTION @schema@.enqueue(
   queue text,
   id text,
   payload jsonb DEFAULT '""',
   score double precision DEFAULT NULL,
   perform_in timestamptz DEFAULT NULL,
-  lane integer DEFAULT 0
+  lane integer DEFAULT 0,
+  headers jsonb DEFAULT NULL
 ) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -30,6 +33,7 @@ DECLARE
   _score ALIAS FOR score;
   _perform_in ALIAS FOR perform_in;
   _lane ALIAS FOR lane;
+  _headers ALIAS FOR headers;
   _new constant pg_catalog.int8 := nextval('@schema@.fences');
   _queue_id pg_catalog.int4;
   _shard pg_catalog.int4;
@@ -37,15 +41,15 @@ DECLARE
   _due pg_catalog.timestamptz;
   _digest pg_catalog.bytea;
 BEGIN
-  -- What is plainly right needs no closer look.
-  IF NOT coalesce(octet_length(_id) BETWEEN 1 AND 1024, false) OR NOT abs(_score) < 'Infinity' OR NOT _perform_in BETWEEN '0001-01-01' AND '9999-12-31' OR NOT _lane BETWEEN 0 AND 32767
+  -- A job that is plainly right needs no closer look.
+  IF NOT coalesce(octet_length(_id) BETWEEN 1 AND 1024, false) OR NOT abs(_score) < 'Infinity' OR NOT _perform_in BETWEEN '0001-01-01' AND '9999-12-31' OR NOT _lane BETWEEN 0 AND 32767 OR _headers IS NOT NULL
   THEN
     IF _lane NOT BETWEEN 0 AND 32767 THEN
       RAISE EXCEPTION 'jobs[0].lane must be a whole number from 0 to 32767, not %', _lane USING ERRCODE = 'LK002';
     END IF;
-    PERFORM @schema@.check_jobs(ARRAY[_id], ARRAY[_payload], ARRAY[_score], ARRAY[_perform_in], ARRAY[_lane::smallint]);
+    PERFORM @schema@.check_jobs(ARRAY[_id], ARRAY[_payload], ARRAY[_score], ARRAY[_perform_in], ARRAY[_lane::smallint], ARRAY[_headers]);
   END IF;
-  -- See pushed_digest; a payload that comes compressed, from a table, shows nothing of its size.
+  -- See pushed_digest. A payload that comes compressed, from a table, shows nothing of its size.
   IF pg_column_size(_payload) > 1300 OR pg_column_compression(_payload) IS NOT NULL THEN
     _digest := @schema@.measured_digest(_payload, 0);
   END IF;
@@ -58,10 +62,10 @@ BEGIN
   RETURNING j.queue_id, j.shard, j.fence, j.perform_in INTO _queue_id, _shard, _fence, _due;
 
   IF _fence = _new THEN
-    INSERT INTO @schema@.payloads (queue_id, fence, score, job_id, digest, payload)
+    INSERT INTO @schema@.payloads (queue_id, fence, score, job_id, digest, payload, headers)
     VALUES (
       _queue_id, _new, coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
-      _id, coalesce(_digest, @schema@.digest_of(coalesce(_payload, '""'))), coalesce(_payload, '""')
+      _id, coalesce(_digest, @schema@.digest_of(coalesce(_payload, '""'))), coalesce(_payload, '""'), _headers
     );
     IF @schema@.has_listener(_queue_id) THEN
       PERFORM @schema@.wake(_queue_id, ARRAY[@schema@.wake_token(_shard, coalesce(_lane, 0)::smallint, _due)]);
@@ -82,10 +86,10 @@ BEGIN
         USING ERRCODE = 'LK001', HINT = 'Start a worker that defines it, or create it: SELECT @schema@.create_queue(name, shards).';
     END IF;
   END IF;
-  INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload)
+  INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload, headers)
   VALUES (
     _queue_id, _fence, coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
-    _id, coalesce(_digest, @schema@.digest_of(coalesce(_payload, '""'))), coalesce(_payload, '""')
+    _id, coalesce(_digest, @schema@.digest_of(coalesce(_payload, '""'))), coalesce(_payload, '""'), _headers
   )
   ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
     WHERE excluded.score < p.score;

@@ -1,7 +1,7 @@
--- enqueue, as a part of the caller's transaction or not at all; all of it in one round trip.
+-- enqueue, as a part of the caller's transaction or not at all, in one round trip.
 --
--- Most are in order: what require_transaction would find is tried here first, since to call it is most of what it costs. It
--- has the last word, and the reasons.
+-- Most calls are in order. So the conditions of require_transaction are tried here first, since calling it is most of
+-- what it costs. If one of them fails, require_transaction decides; it also has the reasons.
 CREATE OR REPLACE PROCEDURE @schema@.enqueue_in_transaction(
   _queue text,
   _id text,
@@ -9,6 +9,7 @@ CREATE OR REPLACE PROCEDURE @schema@.enqueue_in_transaction(
   _score double precision,
   _perform_in timestamptz,
   _lane integer,
+  _headers jsonb,
   _installation uuid,
   _database text
 )
@@ -28,6 +29,6 @@ BEGIN
   THEN
     CALL @schema@.require_transaction(_installation, _database);
   END IF;
-  PERFORM @schema@.enqueue(_queue, _id, _payload, _score, _perform_in, _lane);
+  PERFORM @schema@.enqueue(_queue, _id, _payload, _score, _perform_in, _lane, _headers);
 END
 $$;

@@ -1,17 +1,21 @@
--- Pushes jobs: five arrays of one length, NULL elements standing for the defaults. Returns how many were given.
--- Only jobs that are new can be due earlier than a worker knows, so only they wake one.
+-- Pushes jobs. The arrays have one length, and NULL elements stand for the defaults. Returns how many jobs were given.
+-- Only new jobs can be due earlier than a worker knows, so only they wake one.
 --
--- It runs with its owner's rights, so that a producer needs none on any table (see `lockstep roles`): names, types and
--- operators come from pg_catalog whatever the caller's search_path or temporary objects are, and only those may call
--- it who were granted that. What it calls must declare no variable of a type without its schema: such a function is
--- compiled once a session, perhaps at an earlier call, under the caller's own search_path.
+-- It runs with its owner's rights, so that a producer needs no rights on any table (see `lockstep roles`). Names, types
+-- and operators come from pg_catalog, whatever the caller's search_path or temporary objects are, and only roles that
+-- were granted it may call it. No function that it calls may declare a variable of a type without the type's schema:
+-- such a function is compiled once per session, perhaps at an earlier call, under the caller's own search_path.
+--
+-- Both kinds of sorts are off, so that only the primary key can give the ORDER BY t.id of the lookup of new jobs: the
+-- planner can't take jobs_due (see claim).
 CREATE OR REPLACE FUNCTION @schema@.enqueue_many(
   _queue text,
   _ids text[],
   _payloads jsonb[],
   _scores double precision[],
   _perform_ins timestamptz[],
-  _lanes smallint[]
+  _lanes smallint[],
+  _headers jsonb[] DEFAULT NULL
 ) RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -28,8 +32,8 @@ BEGIN
     RAISE EXCEPTION 'queue "%" does not exist', left(_queue, 255)
       USING ERRCODE = 'LK001', HINT = 'Start a worker that defines it, or create it: SELECT @schema@.create_queue(name, shards).';
   END IF;
-  PERFORM @schema@.check_jobs(_ids, _payloads, _scores, _perform_ins, _lanes);
-  _fence := @schema@.push_many(_queue_id, _shards, _ids, _payloads, _scores, _perform_ins, _lanes);
+  PERFORM @schema@.check_jobs(_ids, _payloads, _scores, _perform_ins, _lanes, _headers);
+  _fence := @schema@.push_many(_queue_id, _shards, _ids, _payloads, _scores, _perform_ins, _lanes, _headers);
   IF @schema@.has_listener(_queue_id) THEN
     SELECT array_agg(@schema@.wake_token(h.shard, h.lane, h.perform_in)) INTO _heads
     FROM (

@@ -1,9 +1,10 @@
--- enqueue_many, as a part of the caller's transaction with that number, which was asked for when the call began. Where the
--- session is in another one by now, or in none, nothing is done, and the number comes back as NULL: what the caller passed
--- may have been lent to somebody else meanwhile, whose transaction an error would abort.
+-- enqueue_many, as a part of the caller's transaction with this number, which was asked for when the call began. If the
+-- session is in another transaction by now, or in none, nothing is done, and the number is returned as NULL: the client
+-- that the caller passed may have been lent to other code meanwhile, and an error would abort the transaction of that
+-- code.
 --
--- A number that was given out before and is the current one shows that both are statements of one transaction. With
--- `_shards`, the queue is created where it is missing.
+-- If a number that was given out before is the current one, both statements are of one transaction. With `_shards`, the
+-- queue is created if it is missing.
 CREATE OR REPLACE PROCEDURE @schema@.enqueue_many_in_same_transaction(
   INOUT _transaction xid8,
   _queue text,
@@ -13,6 +14,7 @@ CREATE OR REPLACE PROCEDURE @schema@.enqueue_many_in_same_transaction(
   _scores double precision[],
   _perform_ins timestamptz[],
   _lanes smallint[],
+  _headers jsonb[],
   _installation uuid,
   _database text
 )
@@ -26,6 +28,6 @@ BEGIN
   IF _shards IS NOT NULL THEN
     PERFORM @schema@.create_queue(_queue, _shards);
   END IF;
-  PERFORM @schema@.enqueue_many(_queue, _ids, _payloads, _scores, _perform_ins, _lanes);
+  PERFORM @schema@.enqueue_many(_queue, _ids, _payloads, _scores, _perform_ins, _lanes, _headers);
 END
 $$;

@@ -1,4 +1,4 @@
--- enqueue_many, as a part of the caller's transaction or not at all; all of it in one round trip (see require_transaction).
+-- enqueue_many, as a part of the caller's transaction or not at all, in one round trip (see require_transaction).
 CREATE OR REPLACE PROCEDURE @schema@.enqueue_many_in_transaction(
   _queue text,
   _ids text[],
@@ -6,12 +6,13 @@ CREATE OR REPLACE PROCEDURE @schema@.enqueue_many_in_transaction(
   _scores double precision[],
   _perform_ins timestamptz[],
   _lanes smallint[],
+  _headers jsonb[],
   _installation uuid,
   _database text
 )
 LANGUAGE plpgsql AS $$
 BEGIN
   CALL @schema@.require_transaction(_installation, _database);
-  PERFORM @schema@.enqueue_many(_queue, _ids, _payloads, _scores, _perform_ins, _lanes);
+  PERFORM @schema@.enqueue_many(_queue, _ids, _payloads, _scores, _perform_ins, _lanes, _headers);
 END
 $$;

@@ -1,16 +1,20 @@
--- Pushes jobs for enqueue_many, which has checked them but for their payloads' size (see pushed_digest). Returns the fence of those that are new.
+-- Pushes jobs for enqueue_many, which has checked them except for the size of their payloads (see pushed_digest).
+-- Returns the fence of the new jobs.
 --
--- 1. The job rows first, in id order, all in one statement: whoever pushes has locked nothing behind the id he waits for,
---    so that two pushes can't deadlock, whatever is new, waiting or gone meanwhile. ON CONFLICT locks the row that is there,
---    whether its WHERE holds or not, and keeps it locked until the caller commits: nobody can claim or complete the job
---    in between, and its fence stays what step 3 reads. Of an id that comes twice the first one counts.
---    A row in work gets the start of its next round, once; a waiting row stays as it is: a push neither hastens nor
+-- 1. The job rows come first, in id order, all in one statement. A push that waits for an id has locked nothing behind
+--    it, so two pushes can't deadlock, whichever jobs are new, waiting or gone meanwhile. ON CONFLICT locks an existing
+--    row, whether or not its WHERE holds, and keeps it locked until the caller commits: no process can claim or
+--    complete the job in between, and its fence stays the one that step 3 reads. If an id comes twice, the first one
+--    counts.
+--    A row in progress gets the start of its next round, once. A waiting row stays as it is: a push neither hastens nor
 --    delays it.
--- 2. Where all ids are new, as in an import, nobody else has rows of theirs: their payloads, under a fence that is new too,
---    can meet no equal ones. That saves a third of the work.
--- 3. Else the payloads go under the fence of their job. Pushed into a waiting job, that is below the fence of the claim to
---    come; pushed while in work, it is the claim's own fence, which the completion spares.
--- (How it looks for rows: see claim.)
+-- 2. If all ids are new, as in an import, no other session has rows of theirs: their payloads, under a fence that is
+--    new too, can't meet equal ones. That saves a third of the work.
+-- 3. Otherwise the payloads go under the fence of their job. If the job waits, that is below the fence of the next
+--    claim. If it is in progress, that is the claim's own fence, which the completion spares. Of equal payloads, the
+--    headers of the one that was pushed first stay, whichever has the lowest score. The same holds for two in one call.
+-- (For how it looks up rows, see claim. Both kinds of sorts are off, so that only the primary key can give the ORDER BY
+-- j.id of the lookup in step 3: the planner can't take jobs_due. What no index can give is sorted all the same.)
 CREATE OR REPLACE FUNCTION @schema@.push_many(
   _queue_id integer,
   _shards integer,
@@ -18,7 +22,8 @@ CREATE OR REPLACE FUNCTION @schema@.push_many(
   _payloads jsonb[],
   _scores double precision[],
   _perform_ins timestamptz[],
-  _lanes smallint[]
+  _lanes smallint[],
+  _headers jsonb[] DEFAULT NULL
 ) RETURNS bigint
 LANGUAGE plpgsql
 @lookups@ SET enable_sort = off SET enable_incremental_sort = off
@@ -42,22 +47,31 @@ BEGIN
   SELECT count(*) INTO _new FROM put WHERE put.fence = _fence;
 
   IF _new = cardinality(_ids) THEN
-    INSERT INTO @schema@.payloads (queue_id, fence, score, job_id, digest, payload)
+    INSERT INTO @schema@.payloads (queue_id, fence, score, job_id, digest, payload, headers)
     SELECT _queue_id, _fence,
       coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000), i.id,
-      @schema@.pushed_digest(coalesce(i.payload, '""'), i.position - 1), coalesce(i.payload, '""')
-    FROM unnest(_ids, _payloads, _scores) WITH ORDINALITY AS i(id, payload, score, position);
+      @schema@.pushed_digest(coalesce(i.payload, '""'), i.position - 1), coalesce(i.payload, '""'), i.headers
+    FROM unnest(_ids, _payloads, _scores, _headers) WITH ORDINALITY AS i(id, payload, score, headers, position);
     RETURN _fence;
   END IF;
 
-  INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload)
-  SELECT j.queue_id, j.fence, i.score, j.id, i.digest, i.payload
+  IF _headers IS NOT NULL THEN
+    SELECT array_agg(f.headers ORDER BY f.position) INTO _headers
+    FROM (
+      SELECT i.position, first_value(i.headers) OVER (
+        PARTITION BY i.id COLLATE "C", @schema@.digest_of(coalesce(i.payload, '""')) ORDER BY i.position
+      ) AS headers
+      FROM unnest(_ids, _payloads, _headers) WITH ORDINALITY AS i(id, payload, headers, position)
+    ) f;
+  END IF;
+  INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload, headers)
+  SELECT j.queue_id, j.fence, i.score, j.id, i.digest, i.payload, i.headers
   FROM (
     SELECT DISTINCT ON (s.id, s.digest) s.*
     FROM (
       SELECT i.id COLLATE "C" AS id, i.position, coalesce(i.payload, '""') AS payload, @schema@.pushed_digest(coalesce(i.payload, '""'), i.position - 1) AS digest,
-        coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000) AS score
-      FROM unnest(_ids, _payloads, _scores) WITH ORDINALITY AS i(id, payload, score, position)
+        coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000) AS score, i.headers
+      FROM unnest(_ids, _payloads, _scores, _headers) WITH ORDINALITY AS i(id, payload, score, headers, position)
     ) s
     ORDER BY s.id, s.digest, s.score, s.position
   ) i

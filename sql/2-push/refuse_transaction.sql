@@ -1,5 +1,5 @@
--- Aborts the transaction with that number, if the session is in it: a call has stored a part of its jobs there and can't
--- store the rest. Somebody else's is left alone.
+-- Aborts the transaction with this number, if the session is in it: a call has stored a part of its jobs there and
+-- can't store the rest. Leaves any other transaction alone.
 CREATE OR REPLACE PROCEDURE @schema@.refuse_transaction(_transaction xid8)
 LANGUAGE plpgsql AS $$
 BEGIN

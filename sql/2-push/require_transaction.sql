@@ -1,13 +1,16 @@
--- Goes on only in a transaction that somebody has begun, in the database named, where one is: what is pushed as a part of
--- the caller's transaction must not be committed by itself, nor lie where no worker of his looks for it.
+-- Goes on only in a transaction that was begun explicitly, and in the given database, if one is given. What is pushed
+-- as a part of the caller's transaction must not be committed by itself, nor lie where none of the caller's workers
+-- looks for it.
 --
--- No statement can see by itself whether it is in a transaction block: its time differs from that of its transaction
--- outside of one, too, since drivers send each in three messages, each with its time. But what has written has a number,
--- and a procedure may COMMIT outside of a block alone. So where there is no number yet, that is tried, in an exception
--- block: there it is refused either way, so it does nothing, and in a transaction block it is refused for that reason. In
--- which words, in the server's language, a DO inside of EXECUTE tells, which may never commit.
+-- No statement can see by itself whether it is in a transaction block. Its time differs from its transaction's time
+-- outside of a block, too, since drivers send each statement in three messages, each with a time of its own. But a
+-- transaction that has written has a number, and a procedure may COMMIT only outside of a block. So if there is no
+-- number yet, a COMMIT is tried, in an exception block. There it is refused in either case, so it does nothing; in a
+-- transaction block, that block is the reason given. A DO inside of EXECUTE, which may never commit, shows how the
+-- server's language words that reason.
 --
--- So it has to be called by CALL, from procedures that are called so: none of them can have SET, nor its owner's rights.
+-- So this procedure must be called by CALL, from procedures that are called by CALL themselves: none of them can have
+-- SET, nor its owner's rights.
 CREATE OR REPLACE PROCEDURE @schema@.require_transaction(_installation uuid DEFAULT NULL, _database text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -19,7 +22,7 @@ BEGIN
       coalesce(host(inet_server_addr()) || ':' || inet_server_port(), 'a local socket')
       USING ERRCODE = 'LK014', HINT = 'Pass a transaction of that database, or enqueue through a Lockstep of this one.';
   END IF;
-  -- On a replica every transaction is: what pushes will say so.
+  -- On a replica every transaction is read-only: there, the push itself says so.
   IF current_setting('transaction_read_only')::boolean AND NOT pg_is_in_recovery() THEN
     RAISE EXCEPTION 'the transaction is READ ONLY'
       USING ERRCODE = 'LK024', HINT = 'Begin it with: BEGIN READ WRITE; see default_transaction_read_only, too.';

@@ -1,8 +1,9 @@
--- Tells waiting workers of work, at the caller's commit.
+-- Tells waiting workers of work when the caller commits.
 --
--- A NOTIFY makes commits queue up behind each other, so a push sends one only while a worker waits (has_listener).
--- A full notification queue would make the caller's COMMIT fail: then polling has to do. A transaction that has notified
--- can't be prepared (two-phase commit); SET LOCAL lockstep.wake = off leaves the jobs to the workers' next look.
+-- A NOTIFY makes commits queue up behind each other, so a push sends one only while a worker waits (has_listener). A
+-- full notification queue would make the caller's COMMIT fail, so none is sent once the queue is half full: then
+-- polling has to do. A transaction that has notified can't be prepared (two-phase commit): SET LOCAL lockstep.wake =
+-- off leaves the jobs to the workers' next look.
 CREATE OR REPLACE FUNCTION @schema@.wake(_queue_id integer, _heads text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,9 +1,12 @@
--- R7, for jobs whose rows the caller has locked: the payload with the lowest score below the fence goes to the
--- morgue with all equal ones below it. What is left of the failed round waits with a clean count, due now, united with
--- what was pushed meanwhile. Where nothing is left of it, that alone waits, until its own time (R3): a payload that was
--- scheduled does not start earlier because another one died. A job with neither goes: no push can come in between, it
--- would need the row's lock. The error stays until the next success: it says what the last round of the id came to.
--- Morgue rows are locked in key order, as everywhere.
+-- R7, for jobs whose rows the caller has locked. The payload with the lowest score below the fence goes to the morgue,
+-- with all equal ones below the fence. What is left of the failed round waits with a clean count, due now, united with
+-- what was pushed meanwhile. If nothing is left of it, what was pushed meanwhile waits alone, until its own time (R3):
+-- a payload that was scheduled does not start earlier because another one died. A job with neither is deleted: no push
+-- can come in between, since it would need the row's lock. The error stays until the next success: it says how the last
+-- round of the id ended.
+-- Rows of the morgue are locked in key order, as everywhere.
+-- Both kinds of sorts are off, so that only the primary key can give the ORDER BY t.id of both lookups of jobs: the
+-- planner can't take jobs_due (see claim). What no index can give, such as the lowest score, is sorted all the same.
 CREATE OR REPLACE FUNCTION @schema@.bury_lowest(
   _queue_ids integer[],
   _ids text[],
@@ -24,7 +27,11 @@ BEGIN
   WITH lowest AS MATERIALIZED (
     SELECT l.*, d.place FROM unnest(_dying) AS d(place)
     CROSS JOIN LATERAL (
-      SELECT p.queue_id, p.job_id, p.digest, p.score, p.payload FROM @schema@.payloads p
+      SELECT p.queue_id, p.job_id, p.digest, p.score, p.payload, (
+        SELECT e.headers FROM @schema@.payloads e
+        WHERE e.queue_id = p.queue_id AND e.job_id = p.job_id AND e.fence < _fences[d.place] AND e.digest = p.digest
+        ORDER BY e.fence LIMIT 1
+      ) AS headers FROM @schema@.payloads p
       WHERE p.queue_id = _queue_ids[d.place] AND p.job_id = _ids[d.place] AND p.fence < _fences[d.place]
       ORDER BY p.score, p.seq LIMIT 1
     ) l
@@ -37,8 +44,8 @@ BEGIN
     ) e
     WHERE p.queue_id + 0 = l.queue_id AND p.ctid = e.tid
   )
-  INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, error, died_at)
-  SELECT l.queue_id, j.shard, l.job_id, l.digest, l.score, l.payload, _errors[l.place], clock_timestamp()
+  INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, headers, error, died_at)
+  SELECT l.queue_id, j.shard, l.job_id, l.digest, l.score, l.payload, l.headers, _errors[l.place], clock_timestamp()
   FROM lowest l CROSS JOIN LATERAL (
     SELECT t.shard FROM @schema@.jobs t
     WHERE t.queue_id = l.queue_id AND t.id >= l.job_id AND t.id <= l.job_id ORDER BY t.id LIMIT 1

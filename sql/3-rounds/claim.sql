@@ -1,59 +1,65 @@
--- Takes the next due jobs of each lane for a process. For the lane at each `place`: a row per payload, those of a job
--- together, and then a row without a fence whose perform_in is that of the next job to come (NULL: none known). What is told
--- of a job counts in the first of its rows, which alone has an id; where retry_count and what follows it are NULL, they are
--- those of a job that has never run. Times are in microseconds since 1970; a lane's cursor is the place of the last job
--- taken from it before, or, with an empty id, a time that was told of. From there on the job to come is looked for where
--- nothing was taken before, so it may be one that was passed over, since its row was locked: `cut` says whether it lies
--- before the last one taken. Elsewhere that would be reading all rows again that were just taken.
+-- Claims the next due jobs of each lane for a process. Returns for the lane at each `place`: a row for each payload,
+-- those of a job together, and then a row without a fence, whose perform_in is that of the next job to come (NULL: none
+-- known). What describes a job counts in its first row, the only one with an id. If retry_count, crashes, rescued and
+-- error are NULL there, they are those of a job that has never run. Times are in microseconds since 1970. A lane's
+-- cursor is the place of the last job taken from it before, or, with an empty id, a time that was reported. In the
+-- latter case, or if this claim takes nothing from the lane, the next job to come is looked for from the cursor on. So
+-- it may be one that was passed over because its row was locked: `cut` says whether it lies before the last one taken.
+-- Otherwise it is looked for behind the last one taken: from the cursor on, all rows that were just taken would be read
+-- again.
 --
--- A paused queue gives nothing, and a process that others have removed gets nothing: its claim would be anybody's at
--- once. That is asked here because a process that was frozen knows of it last. Where it is removed just then, the claim
--- comes to nothing: who removes it knows that its lease is over by its own clock, so it begins nothing, and others may
--- have the rows at once.
+-- A paused queue gives nothing. A process that others have removed gets nothing: any other process could take its claim
+-- at once. That is checked here because a process that was frozen is the last to know of its removal. If it is removed
+-- at this very moment, the claim comes to nothing: the remover knows that the lease is over by the removed process's
+-- own clock. So that process begins nothing, and others may have the rows at once.
 --
--- Before the first claim of a session fences are made to go on above those of the server's past (note_timeline).
+-- Before the first claim of a session, note_timeline makes fences continue above those of the server's past.
 --
--- A claim is committed so that a crash of the server doesn't forget it, whatever the default is: it would be somebody else's
--- while its handler runs. It is set even where the default will do: the server may be told of another one before the COMMIT,
--- which comes in a message of its own. The setting lasts until the end of the transaction, so also behind a pooler it reaches
--- nobody else.
+-- A claim is committed so that a crash of the server doesn't forget it, whatever the default of synchronous_commit is:
+-- otherwise another process would take it while its handler runs. It is set even if the default will do, because the
+-- server may be given another default before the COMMIT, which comes in a message of its own. The setting lasts until
+-- the end of the transaction, so that it reaches no other client, even behind a pooler.
 --
--- 1. Lock due rows in (perform_in, id) order, from the cursor on. Rows that a producer's open transaction holds
---    are skipped, not waited for. A row is claimable if nobody has it, or its process is gone.
---    They come lane by lane in the order of the call, as each LATERAL subquery needs the lane: so their places ascend.
---    A job that was in work when its process died may be what killed it: it is taken alone. (Asked in a statement of its
---    own, as such jobs are rare: a window over all rows would make every claim slower.)
--- 2. Only now draw the fence, which all of them share: one drawn before the locks could be smaller than one given out
---    in between, and payloads pushed under that one would be missed. Where it is not above those of the locked rows, the
---    sequence is behind its rows, as after a restore or a failover: the round would find no payload below it, and its
---    completion would delete the job as done. So nothing is claimed until somebody sets the sequence; to do that here could
---    set it back, where two sessions do it at once.
---    Clearing next_perform_in says that this round takes all that was pushed so far.
---    Nobody can move a locked row, so that its ctid finds it: within its partition, where the table has been partitioned by
---    queue, so the queue stands beside each ctid. (As queue_id + 0, or an index on it might be taken instead.) Where all
---    lanes are of one queue, as mostly, one scan finds all rows.
--- 3. In a later statement, with a newer snapshot, read the payloads below the fence. The locking statement's
---    own snapshot may be older than a push whose commit let us lock the row: its payload would not be handed
---    over, and the completion would delete it unseen. They come as they lie there: to sort them, and to fold equal ones
---    of several rounds, is the client's part, except where a number of payloads limits the round (see payloads_of_round).
--- 4. No more than `_budget` bytes of payloads travel with the answer. A round that is left out, since it did not fit, or is
---    longer than the `_max_bytes` of its own, is `passed`: it has been claimed, but what came of its payloads does not
+-- 1. Lock due rows in (perform_in, id) order, from the cursor on. Rows that a producer's open transaction holds are
+--    skipped, not waited for. A row can be claimed if no process has claimed it, or if the process that has is gone.
+--    They come lane by lane in the order of the call, since each LATERAL subquery needs the lane: so their places
+--    ascend.
+--    A job that was in progress when its process died may be what killed it, so it is taken alone. (A statement of its
+--    own sees to that, as such jobs are rare: a window over all rows would make every claim slower.)
+-- 2. Only now draw the fence, which all these rows share. A fence drawn before the locks could be smaller than one
+--    given out in between, and payloads pushed under that one would be missed. If the fence is not above those of the
+--    locked rows, the sequence is behind its rows, as after a restore or a failover: the round would find no payload
+--    below it, and its completion would delete the job as done. So nothing is claimed until an administrator sets the
+--    sequence. If this function set it, two sessions that did so at once could set it back.
+--    Clearing next_perform_in says that this round takes everything that was pushed so far.
+--    No other session can move a locked row, so its ctid finds it: within its partition, if the table has been
+--    partitioned by queue, so the queue stands beside each ctid. (As queue_id + 0, or the planner might take an index
+--    on it instead.) If all lanes are of one queue, as they mostly are, one scan finds all rows.
+-- 3. In a later statement, with a newer snapshot, read the payloads below the fence. The locking statement's own
+--    snapshot may be older than a push whose commit let us lock the row: its payload would not be handed over, and the
+--    completion would delete it unseen. The payloads come as they lie there: sorting them, and folding equal ones of
+--    several rounds, is the client's part, except if a number of payloads limits the round (see payloads_of_round).
+-- 4. The answer carries no more than `_budget` bytes of payloads. A round that is left out, because it did not fit or
+--    is longer than its own `_max_bytes`, is `passed`: it has been claimed, but what came of its payloads does not
 --    count, and load_payloads brings them. So what is too much for a client or its connection is asked for only after
---    the claim has been committed: where the client dies of it, its crash is counted (R10), and other rounds are not held up
---    by it. Payloads are turned into text one by one, and none after that: a large one is stored compressed and in pieces,
---    so that its true size is known only once it has been put together. (In a loop, since a query that adds up sizes
---    would do that with all of them.) However short, a payload counts as 64 bytes: a row costs a client more than its text.
+--    the claim has been committed: if the client dies of it, its crash is counted (R10), and other rounds are not held
+--    up by it. Payloads are turned into text one by one, and none after the budget is used up: a large one is stored
+--    compressed and in pieces, so its true size is known only once it has been put together. (In a loop, since a query
+--    that adds up sizes would put all of them together.) However short, a payload counts as 64 bytes: a row costs a
+--    client more than its text.
 --
--- Scores come as text with all their digits, whatever the session's extra_float_digits: they come back as what was taken.
+-- Scores come as text with all their digits, whatever the session's extra_float_digits is, so that they come back as
+-- exactly what was taken.
 --
--- Plans are made once and kept while tables grow from nothing to millions, so no statement may have a plan that
--- only a small table makes look good. Worse, where an ANALYZE finds nothing alive, the planner takes the tables for empty,
--- while their indexes are full of what is dead and some open transaction may still see: to read all of an index seems as
--- good as a probe. So nothing but probes is left to it, here and in all functions that workers and producers call: the
--- settings rule out other kinds of scans and joins; rows are looked up by a LATERAL subquery (with OFFSET 0 or a lock it
--- can't be merged into the join, and turned around); and where both indexes of the jobs have the columns, the order asked
--- for, which no sort may bring about, leaves the primary key: id >= x AND id <= x ORDER BY id, where id = x would be in
--- any order.
+-- Plans are made once and kept while tables grow from nothing to millions, so no statement may have a plan that looks
+-- good only for a small table. Worse, if an ANALYZE finds no live rows, the planner takes the tables for empty, while
+-- their indexes are full of dead rows that some open transaction may still see: reading a whole index seems as good as
+-- a probe. So the planner is left nothing but probes, here and in all functions that workers and producers call. The
+-- settings rule out other kinds of scans and joins. Rows are looked up by a LATERAL subquery: with OFFSET 0 or a lock,
+-- the planner can't merge it into the join and turn that around. If both indexes of the jobs have the columns, the
+-- order asked for, which no sort may bring about, leaves only the primary key: id >= x AND id <= x ORDER BY id. (If the
+-- condition were id = x, either index would give that order.) In the same way, ORDER BY perform_in, id leaves this
+-- function only jobs_due, for the due rows and for the next job to come.
 CREATE OR REPLACE FUNCTION @schema@.claim(
   _process_id integer,
   _queue_ids integer[],
@@ -67,7 +73,7 @@ CREATE OR REPLACE FUNCTION @schema@.claim(
   _budget bigint
 ) RETURNS TABLE (
   place integer, id text, fence bigint, perform_in bigint, retry_count integer, crashes smallint, rescued boolean,
-  error text, payload text, score text, seq bigint, cut boolean, passed boolean
+  error text, payload text, headers text, score text, seq bigint, cut boolean, passed boolean
 )
 LANGUAGE plpgsql
 SET extra_float_digits = 1
@@ -164,17 +170,17 @@ BEGIN
     END IF;
 
     fence := _fence;
-    FOR _n, payload, score, seq, cut IN
-      SELECT c.n::integer, p.payload, p.score::text, p.seq, NULL::boolean
+    FOR _n, payload, headers, score, seq, cut IN
+      SELECT c.n::integer, p.payload, p.headers, p.score::text, p.seq, NULL::boolean
       FROM unnest(_places, _ids) WITH ORDINALITY AS c(place, id, n)
       LEFT JOIN LATERAL (
-        SELECT p.payload, p.score, p.seq FROM @schema@.payloads p
+        SELECT p.payload, p.headers, p.score, p.seq FROM @schema@.payloads p
         WHERE p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < _fence
         OFFSET 0
       ) p ON true
       WHERE _max_payloads[c.place] IS NULL
       UNION ALL
-      SELECT c.n::integer, p.payload, p.score::text, p.seq, p.cut
+      SELECT c.n::integer, p.payload, p.headers, p.score::text, p.seq, p.cut
       FROM unnest(_places, _ids) WITH ORDINALITY AS c(place, id, n)
       LEFT JOIN LATERAL @schema@.payloads_of_round(
         _queue_ids[c.place], c.id, _fence, _max_payloads[c.place], _max_bytes[c.place]
@@ -199,9 +205,10 @@ BEGIN
         id := NULL;
         perform_in := NULL;
       END IF;
-      _budget := _budget - greatest(octet_length(payload), 64);
+      _budget := _budget - greatest(octet_length(payload) + coalesce(octet_length(headers), 0), 64);
       IF _budget < _floor THEN
         payload := NULL;
+        headers := NULL;
         passed := true;
         RETURN NEXT;
         EXIT WHEN _budget < 0;
@@ -213,7 +220,7 @@ BEGIN
     IF _budget < 0 THEN
       RETURN QUERY
       SELECT c.place, c.id, _fence, @schema@.micros(c.perform_in), c.retry_count,
-        (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, NULL, NULL, NULL::bigint, false, true
+        (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, NULL, NULL, NULL, NULL::bigint, false, true
       FROM unnest(_places, _ids, _perform_ins, _retry_counts, _crashes, _rescued, _errors) WITH ORDINALITY
         AS c(place, id, perform_in, retry_count, crashes, rescued, error, n)
       WHERE (_max_payloads[c.place] IS NOT NULL, c.n) > (_max_payloads[_places[_last]] IS NOT NULL, _last);
@@ -222,7 +229,7 @@ BEGIN
 
   RETURN QUERY
   SELECT w.place::integer, NULL, NULL::bigint, @schema@.micros(h.perform_in), NULL::integer, NULL::smallint,
-    NULL::boolean, NULL, NULL, NULL, NULL::bigint,
+    NULL::boolean, NULL, NULL, NULL, NULL, NULL::bigint,
     coalesce((h.perform_in, h.id) < (_perform_ins[t.n], _ids[t.n]), false), NULL::boolean
   FROM unnest(_queue_ids, _shards, _lanes, _after, _after_ids) WITH ORDINALITY
     AS w(queue_id, shard, lane, after, after_id, place)

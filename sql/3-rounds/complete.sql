@@ -1,11 +1,11 @@
--- Ends rounds that succeeded: their payloads go, and the job too, unless something was pushed meanwhile: then
--- the next round waits. Returns the exceptions alone: jobs that wait `again`, and those `held` or `lost`.
+-- Ends rounds that succeeded: deletes their payloads, and the job too, unless something was pushed meanwhile: then the
+-- next round waits. Returns only the exceptions: jobs that wait `again`, and those that are `held` or `lost`.
 --
--- The payloads to delete are those below the fence: what the claim read, and nothing newer. Of a round that
--- took no more than maxPayloads, they are those up to the last one taken (`_cut_*`; NULL where there is none), with all
--- equal ones. Their ctids find them: nobody moves payloads below the fence of a job whose row we have locked.
--- Whether another round follows is read from the locked job row, not from the payloads: what a producer
--- commits after this statement's snapshot would not be seen there.
+-- The payloads to delete are those below the fence: what the claim read, and nothing newer. If maxPayloads or maxBytes
+-- left some to the next round, they are those up to the last one taken (`_cut_*`; NULL if none were left), with all
+-- equal ones. Their ctids find them: no other session moves payloads below the fence of a job whose row we have locked.
+-- Whether another round follows is read from the locked job row, not from the payloads: there, this statement would not
+-- see what a producer commits after its snapshot.
 CREATE OR REPLACE FUNCTION @schema@.complete(
   _queue_ids integer[],
   _process_id integer,

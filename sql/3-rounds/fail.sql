@@ -1,7 +1,7 @@
--- Ends rounds that failed (R4, R6, R7): all payloads of the id wait again, those pushed meanwhile among them.
--- `_retry_ins` are seconds from now; NULL means the retries are used up, and the failed round's payload with
--- the lowest score dies. An equal payload pushed meanwhile stands under the fence itself and lives on.
--- Returns jobs that wait `again`, and those `held` or `lost`; an id that is not among them is gone.
+-- Ends rounds that failed (R4, R6, R7): all payloads of the id wait again, including those pushed meanwhile.
+-- `_retry_ins` are seconds from now. NULL means that the retries are used up, and that the failed round's payload with
+-- the lowest score dies. An equal payload that was pushed meanwhile lies at the fence itself and lives on.
+-- Returns jobs that wait `again`, and those that are `held` or `lost`. An id that is not among them is gone.
 CREATE OR REPLACE FUNCTION @schema@.fail(
   _queue_ids integer[],
   _process_id integer,

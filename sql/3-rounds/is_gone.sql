@@ -1,10 +1,10 @@
 -- Whether the process that claimed a row is gone: its row has been removed, by itself or by others (see remove_silent).
--- From then on its claims are free. No clock of the server's decides that: such a clock may be set.
+-- From then on its claims are free. No clock of the server decides that, because such a clock may be set.
 --
--- A number is never given out again, and a process is registered before it claims. So "gone" is final, if it is asked of a
--- claim that stands there: therefore each call sees what was committed before it (VOLATILE), instead of looking with the
--- eyes of the statement that calls it. That may have waited for the row, and find it claimed by a process that has been
--- registered since: by its snapshot there is none of this number.
+-- A number is never given out again, and a process is registered before it claims. So "gone" is final, if the question
+-- is about a claim that is in the row. Therefore each call sees what was committed before it (VOLATILE), instead of
+-- using the snapshot of the statement that calls it. That statement may have waited for the row, and find it claimed by
+-- a process that has registered since: in the statement's snapshot, no process has this number.
 CREATE OR REPLACE FUNCTION @schema@.is_gone(_process_id integer) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN

@@ -1,9 +1,12 @@
--- The payloads of a round that has been claimed but not handed over, just before it begins (see claim). One row at the end
--- says `lost` where the claim is no longer the process's own.
+-- The payloads of a round that has been claimed but not handed over (see claim), read just before it begins. One row at
+-- the end says `lost` if the process no longer holds the claim.
 --
--- That is asked after the payloads were read: whoever takes a claim over has committed that before any payload goes, so
--- where the round is still held now, none had gone then. Nothing is locked: a producer's open transaction may hold the
--- row, and what is pushed meanwhile stands at the fence.
+-- That is checked after the payloads were read: a process that takes a claim over has committed that before any payload
+-- is deleted. So if the round is still held now, none was deleted before the read. Nothing is locked: a producer's open
+-- transaction may hold the row, and what is pushed meanwhile lies at the fence.
+--
+-- The settings are those of claim, including enable_sort = off, although no ORDER BY of this function needs it:
+-- payloads_of_round has no settings of its own, and a session keeps the plans made under those of its first caller.
 CREATE OR REPLACE FUNCTION @schema@.load_payloads(
   _queue_id integer,
   _process_id integer,
@@ -11,7 +14,7 @@ CREATE OR REPLACE FUNCTION @schema@.load_payloads(
   _fence bigint,
   _max_payloads integer,
   _max_bytes integer
-) RETURNS TABLE (payload text, score text, seq bigint, cut boolean, lost boolean)
+) RETURNS TABLE (payload text, headers text, score text, seq bigint, cut boolean, lost boolean)
 LANGUAGE plpgsql
 SET extra_float_digits = 1
 @lookups@ SET enable_sort = off
@@ -19,13 +22,13 @@ AS $$
 BEGIN
   PERFORM @schema@.require_read_committed();
   RETURN QUERY
-  SELECT p.payload::text, p.score::text, p.seq, p.cut, false
+  SELECT p.payload::text, p.headers::text, p.score::text, p.seq, p.cut, false
   FROM @schema@.payloads_of_round(_queue_id, _id, _fence, _max_payloads, _max_bytes) p;
   PERFORM FROM @schema@.jobs j
   WHERE j.queue_id = _queue_id AND j.id >= _id COLLATE "C" AND j.id <= _id COLLATE "C"
     AND j.fence = _fence AND j.claimed_by = _process_id;
   IF NOT FOUND THEN
-    RETURN QUERY SELECT NULL, NULL, NULL::bigint, false, true;
+    RETURN QUERY SELECT NULL, NULL, NULL, NULL::bigint, false, true;
   END IF;
 END
 $$;

@@ -1,9 +1,13 @@
--- Locks the rows of rounds that a process still holds, and says which those are. The fence and the holder are
--- checked again on the newest version of each row: a lost claim can't complete, fail or delay anything.
--- Rows that a producer's open transaction has locked are left out, unless `_wait`: then the caller has set a
--- lock_timeout. A crash of the server must not forget how a round ended, whatever the default is, or the handler has set:
--- the row would be claimed again, by a process that lives and knows nothing of it, until that ends. Nobody can move a
--- locked row: until the transaction ends, its ctid finds it. (How it looks for rows: see claim.)
+-- Locks the rows of rounds that a process still holds, and says which those are. The fence and the process are checked
+-- again on the newest version of each row: a lost claim can't complete, fail or delay anything.
+-- Rows that a producer's open transaction has locked are left out, unless `_wait` is set: then the caller has set a
+-- lock_timeout. A crash of the server must not forget how a round ended, whatever the default of synchronous_commit is,
+-- or whatever the handler has set it to: the row would be claimed as before, by a process that lives and knows nothing
+-- of it, until that process ends. No other session can move a locked row: until the transaction ends, its ctid finds
+-- it.
+-- (For how it looks up rows, see claim. Both kinds of sorts are off, so that only the primary key can give the ORDER BY
+-- j.id of both lookups: the planner can't take jobs_due. With `_wait`, the rounds are sorted into the order of locking
+-- all the same, since no index can give it.)
 CREATE OR REPLACE FUNCTION @schema@.lock_rounds(
   _queue_ids integer[],
   _process_id integer,

@@ -1,4 +1,6 @@
 -- The next job to come of each lane, from its cursor on: the cheap look.
+-- Sorts are off, so that only jobs_due can give ORDER BY perform_in, id: the planner can't take the primary key, which
+-- would have the whole queue read (see claim).
 CREATE OR REPLACE FUNCTION @schema@.look(
   _queue_ids integer[],
   _shards integer[],

@@ -1,19 +1,20 @@
--- Keeps fences growing where the server's past was cut off: after a failover to a replica that lacked some of it, a recovery
--- to a point in time, a restore into another cluster. The sequence then hands out again what handlers have shown to
--- outside systems, and those would refuse valid handlers, or take late ones for valid.
+-- Keeps fences growing if the server's past was cut off: after a failover to a replica that lacked some of it, a
+-- recovery to a point in time, or a restore into another cluster. The sequence then hands out again what handlers have
+-- shown to outside systems, and those would refuse valid handlers, or take late ones for valid.
 --
--- Each such event gives the server another timeline, or it is another system. Where that differs from what was noted,
--- fences go on from a later multiple of 2^32: one further for each timeline since, so that it is a new one even where the
--- server in between, and what it noted, are lost too. 2^53, above which JavaScript counts wrong, leaves room for two million.
--- The numbers of processes go on a thousand higher, or one that registers could get the number of one that lives and whose
--- registration was lost.
+-- Each such event gives the server another timeline, or it is another system. If that differs from what was noted,
+-- fences continue at a later multiple of 2^32: one further for each timeline since, so that it is a new one even if the
+-- server in between, and what it noted, are lost too. 2^53, above which JavaScript counts wrong, leaves room for two
+-- million. The numbers of processes continue a thousand higher. Otherwise a process that registers could get the number
+-- of one that lives and whose registration was lost.
 --
--- A session stays on its server's timeline as long as it lasts: a server gets another one before it takes writes. So it is
--- asked once in each session, before its first claim, and before a process registers. Who comes second while another lifts
--- waits for him, and finds it done: nobody draws a number of the new timeline before.
+-- A session stays on its server's timeline as long as it lasts: a server gets another one before it takes writes. So
+-- the timeline is checked once in each session, before its first claim, and before a process registers. A session that
+-- comes second, while another one raises the numbers, waits for that one and finds it done: no session draws a number
+-- of the new timeline before.
 --
--- Where the server does not tell its timeline (some managed ones don't, and a replica doesn't), nothing is done. It runs with
--- its owner's rights, since a worker must not be able to set a sequence.
+-- If the server does not tell its timeline (some managed ones don't, and a replica doesn't), nothing is done. It runs
+-- with its owner's rights, since a worker must not be able to set a sequence.
 CREATE OR REPLACE FUNCTION @schema@.note_timeline() RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp

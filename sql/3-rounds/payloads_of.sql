@@ -1,12 +1,13 @@
--- The payloads of a job below a fence (NULL: all) as one JSON array: [{"score": ..., "payload": ...}, ...] by score. The scores have all
--- their digits, whatever the session's extra_float_digits.
+-- The payloads of a job below a fence (NULL: all) as one JSON array: [{"score": ..., "payload": ..., "headers": ...},
+-- ...] by score. A payload without headers has no key for them. Of equal payloads, the headers of the one that was
+-- pushed first stay. The scores have all their digits, whatever the session's extra_float_digits is.
 CREATE OR REPLACE FUNCTION @schema@.payloads_of(_queue_id integer, _id text, _fence bigint) RETURNS jsonb
 LANGUAGE sql STABLE
 SET extra_float_digits = 1
 AS $$
-  SELECT jsonb_agg(jsonb_build_object('score', f.score, 'payload', f.payload) ORDER BY f.score, f.seq)
+  SELECT jsonb_agg(@schema@.shown_payload(f.score, f.payload, f.headers) ORDER BY f.score, f.seq)
   FROM (
-    SELECT DISTINCT ON (p.digest) p.payload, p.score, p.seq
+    SELECT DISTINCT ON (p.digest) p.payload, p.score, p.seq, first_value(p.headers) OVER (PARTITION BY p.digest ORDER BY p.seq) AS headers
     FROM @schema@.payloads p
     WHERE p.queue_id = _queue_id AND p.job_id = _id COLLATE "C" AND (_fence IS NULL OR p.fence < _fence)
     ORDER BY p.digest, p.score, p.seq

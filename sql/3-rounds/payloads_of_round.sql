@@ -1,17 +1,22 @@
--- The payloads that one round takes of a job below a fence: by score and push, equal ones of several rounds folded into the
--- lowest. No more than `_max_payloads` (NULL: one for each 64 bytes of `_max_bytes`, and a thousand in any case) and
--- `_max_bytes` of JSON text, but one at least. Where any are left behind, a row follows that has no payload: `cut`.
+-- The payloads below a fence that one round takes of a job: by score and push, with equal ones of several rounds folded
+-- into the lowest. At most `_max_payloads` (NULL: one for each 64 bytes of `_max_bytes`, and a thousand in any case)
+-- and `_max_bytes` of JSON text, headers included, but at least one. If any are left behind, a row without a payload
+-- follows: `cut`.
 --
--- All are sorted by their keys alone, and payloads are fetched one by one after that, until it is enough: what lies behind
--- is neither carried through the sorts nor put together from where it is stored. (How it looks for rows: see claim,
--- which calls it with settings that this one goes by. Without any of its own: it is called for each round.)
+-- Of equal ones, the headers of the one that was pushed first stay. That is the one with the lowest fence: while a job
+-- has one fence, everything that is pushed goes under it, and no two equal ones.
+--
+-- All are sorted by their keys alone. After that, payloads are fetched one by one until there are enough: those behind
+-- are neither carried through the sorts nor put together from where they are stored. (For how it looks up rows, see
+-- claim. The settings of its callers, claim and load_payloads, apply here too. It has none of its own, because it is
+-- called for each round.)
 CREATE OR REPLACE FUNCTION @schema@.payloads_of_round(
   _queue_id integer,
   _id text,
   _fence bigint,
   _max_payloads integer,
   _max_bytes integer
-) RETURNS TABLE (payload jsonb, score double precision, seq bigint, cut boolean)
+) RETURNS TABLE (payload jsonb, headers jsonb, score double precision, seq bigint, cut boolean)
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -20,24 +25,32 @@ DECLARE
   _bytes bigint := 0;
 BEGIN
   cut := false;
-  FOR payload, score, seq IN
-    SELECT t.payload, f.score, f.seq
+  FOR payload, headers, score, seq IN
+    SELECT t.payload, CASE WHEN f.fence = f.earliest THEN t.headers ELSE e.headers END, f.score, f.seq
     FROM (
       SELECT d.* FROM (
-        SELECT DISTINCT ON (p.digest) p.ctid AS tid, p.score, p.seq FROM @schema@.payloads p
+        SELECT DISTINCT ON (p.digest) p.ctid AS tid, p.digest, p.fence, min(p.fence) OVER equal AS earliest, p.score, p.seq
+        FROM @schema@.payloads p
         WHERE p.queue_id = _queue_id AND p.job_id = _id AND p.fence < _fence
+        WINDOW equal AS (PARTITION BY p.digest ORDER BY p.score, p.seq ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
         ORDER BY p.digest, p.score, p.seq
       ) d
       ORDER BY d.score, d.seq OFFSET 0
     ) f
     CROSS JOIN LATERAL (
-      SELECT p.payload FROM @schema@.payloads p WHERE p.queue_id + 0 = _queue_id AND p.ctid = f.tid OFFSET 0
+      SELECT p.payload, p.headers FROM @schema@.payloads p WHERE p.queue_id + 0 = _queue_id AND p.ctid = f.tid OFFSET 0
     ) t
+    LEFT JOIN LATERAL (
+      SELECT p.headers FROM @schema@.payloads p
+      WHERE p.queue_id = _queue_id AND p.job_id = _id AND p.fence = f.earliest AND p.digest = f.digest AND f.fence <> f.earliest
+      OFFSET 0
+    ) e ON true
   LOOP
     _count := _count + 1;
-    _bytes := _bytes + octet_length(payload::text);
+    _bytes := _bytes + octet_length(payload::text) + coalesce(octet_length(headers::text), 0);
     IF _count > 1 AND (_count > _most OR _bytes > _max_bytes) THEN
       payload := NULL;
+      headers := NULL;
       score := NULL;
       seq := NULL;
       cut := true;

@@ -1,4 +1,4 @@
--- Gives rounds back with their numbers unchanged (R15): they wait as before, with what was pushed meanwhile.
+-- Releases rounds with their numbers unchanged (R15): they wait as before, with what was pushed meanwhile.
 CREATE OR REPLACE FUNCTION @schema@.release(
   _queue_ids integer[],
   _process_id integer,

@@ -1,14 +1,15 @@
--- Removes processes that have been silent for as long as their leases: their claims are free from then on. The caller has seen
--- each with this renewal, has counted its whole lease since then on a clock that nobody sets, and finds the same
--- renewal here. Returns those it has removed.
+-- Removes processes that have been silent for as long as their leases: their claims are free from then on. The caller
+-- has seen each with this renewal, has counted its whole lease since then on a clock that no one sets, and finds the
+-- same renewal here. Returns those it has removed.
 --
--- Their own time is over by then. Who renews counts his lease from before he asks; the renewal was seen after that was
--- done, and the caller counts from when he saw it. So his end is the later one, whatever the server's clock says, and
--- however long the caller stood still between his looks: it is the renewal found here that counts. None is ever drawn
--- twice, not even where a crash or a failover has lost the last ones, so it can't be a later one that looks the same.
+-- Their own time is over by then. A process counts its lease from before it asks for a renewal. The renewal was seen
+-- after it was stored, and the caller counts from when it saw it. So the caller's end is the later one, whatever the
+-- server's clock says, and however long the caller stood still between its looks: what counts is the renewal found
+-- here. No renewal is ever drawn twice, not even if a crash or a failover has lost the last ones, so a later one can't
+-- look the same.
 --
--- A renewal changes the same row. One that comes first has changed what is compared, or holds the row (SKIP LOCKED): its
--- process is alive. One that comes second finds no row, and its process knows that it has lost its lease.
+-- A renewal changes the same row. If it comes first, it has changed what is compared, or holds the row (SKIP LOCKED):
+-- its process is alive. If it comes second, it finds no row, and its process knows that it has lost its lease.
 CREATE OR REPLACE FUNCTION @schema@.remove_silent(_process_ids integer[], _renewals uuid[]) RETURNS SETOF integer
 LANGUAGE plpgsql AS $$
 BEGIN

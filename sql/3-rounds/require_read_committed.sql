@@ -1,5 +1,5 @@
--- The protocol reads in a later statement what others committed after an earlier one. Under REPEATABLE READ
--- all statements see one snapshot, and a completion could delete a payload nobody has read: refuse.
+-- The protocol reads in a later statement what others committed after an earlier one. Under REPEATABLE READ all
+-- statements see one snapshot, and a completion could delete a payload that no one has read: so this refuses.
 CREATE OR REPLACE FUNCTION @schema@.require_read_committed() RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

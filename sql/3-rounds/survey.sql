@@ -1,6 +1,8 @@
--- The next job to come of every lane of the given shards, from the beginning: the full look. It finds what
--- cursors have passed: late commits, skipped rows, and jobs whose process has died. Lanes are found by jumping
--- from one to the next in the index.
+-- The next job to come of every lane of the given shards, from the beginning: the full look. It finds what cursors have
+-- passed: late commits, skipped rows, and jobs whose process has died. It finds lanes by jumping from one to the next
+-- in the index.
+-- Sorts are off, so that only jobs_due can give ORDER BY lane, and ORDER BY perform_in, id: the planner can't take the
+-- primary key, which would have the whole queue read (see claim).
 CREATE OR REPLACE FUNCTION @schema@.survey(
   _process_id integer,
   _queue_ids integer[],

@@ -1,5 +1,8 @@
--- Why rounds could not be settled: `held` ones are still the process's own and wait for a producer's open
--- transaction, `lost` ones belong to somebody else by now or are gone.
+-- Why rounds could not be settled: `held` ones are still the process's own and wait for a producer's open transaction;
+-- `lost` ones belong to another process by now or are gone.
+-- Both kinds of sorts are off, so that only the primary key can give the ORDER BY t.id of the lookup: the planner can't
+-- take jobs_due (see claim). Settings for joins are not needed: a LATERAL subquery with a LIMIT leaves only a nested
+-- loop.
 CREATE OR REPLACE FUNCTION @schema@.unsettled(
   _queue_ids integer[],
   _process_id integer,

@@ -1,13 +1,17 @@
--- Waits for the first job of a lane, from a cursor on, that is due and that nobody alive has claimed, while others'
--- transactions hold its row. Whoever skips never joins the queue for a row, so a job that is pushed without pause would
--- be skipped for ever. When this returns, the row is locked, and `claim`, called next in the same transaction with the
--- same cursor, finds it free: what a transaction has locked itself is not skipped. All that makes a claim right stays
--- claim's part: its conditions are checked on the newest version of the row, the fence is drawn after the lock, payloads are
--- read after that.
+-- Waits for the first job of a lane, from a cursor on, that is due and that no live process has claimed, while other
+-- transactions hold its row. A statement that skips never joins the queue for a row, so a job that is pushed without
+-- pause would be skipped for ever. When this returns, the row is locked, and `claim`, called next in the same
+-- transaction with the same cursor, finds it free: a transaction does not skip what it has locked itself. Everything
+-- that makes a claim right stays claim's part: it checks its conditions on the newest version of the row, draws the
+-- fence after the lock, and reads payloads after that.
 --
--- The caller has set a lock_timeout below the server's deadlock_timeout, and has locked nothing before. The job is chosen
--- by one statement and locked by the next: with both in one, a row that no longer fits after the wait would stay locked
--- while the next one is waited for. Who waits for one row and holds none can't be part of a deadlock.
+-- The caller has set a lock_timeout below the server's deadlock_timeout, and has locked nothing before. One statement
+-- chooses the job, and the next one locks it: if one did both, a row that no longer fits after the wait would stay
+-- locked while the next one is waited for. A transaction that waits for one row and holds none can't be part of a
+-- deadlock.
+--
+-- Sorts are off, so that only jobs_due can give the ORDER BY perform_in, id that chooses the job, and only the primary
+-- key the ORDER BY id of its lookup (see claim).
 CREATE OR REPLACE FUNCTION @schema@.wait_for(
   _process_id integer,
   _queue_id integer,

@@ -1,7 +1,9 @@
--- Deletes waiting jobs with their payloads, and of jobs in work what waits behind the round (R11). Returns how many that
--- were. Nothing follows such a round then, which its completion reads from the row. (For `_next` see lock_waiting.)
+-- Deletes waiting jobs with their payloads, and of jobs in progress what waits behind the round (R11). Returns how many
+-- jobs that were. Nothing then follows such a round, as its completion reads from the row. (For `_next` see
+-- lock_waiting.)
 --
--- The payloads go by their ctids: nobody moves those of a job whose row is locked. (For OFFSET 0 see claim.)
+-- The payloads are found by their ctids: no other session moves those of a job whose row is locked. (For OFFSET 0 see
+-- claim.)
 CREATE OR REPLACE FUNCTION @schema@.delete_jobs(_queue_id integer, _ids text[], _next boolean[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql
 @lookups@

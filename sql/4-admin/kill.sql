@@ -1,7 +1,8 @@
--- Moves the whole payload sets of waiting jobs to the morgue, and of jobs in work what waits behind the round (R11).
--- Returns how many that were. Equal payloads of several rounds fold into the smallest score. They die one after the other,
--- in the order a handler would have got them: that is the order in which a requeue brings back those of one score. The
--- error is the job's last one; a next round has had none. (Otherwise as delete_jobs.)
+-- Moves the whole payload sets of waiting jobs to the morgue, and of jobs in progress what waits behind the round
+-- (R11). Returns how many jobs that were. Equal payloads of several rounds fold into the smallest score and the
+-- earliest headers. They die one after the other, in the order a handler would have got them: that is the order in
+-- which a requeue brings back those of one score. The error is the job's last one; a next round has had none.
+-- (Otherwise as delete_jobs.)
 CREATE OR REPLACE FUNCTION @schema@.kill(_queue_id integer, _ids text[], _next boolean[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql
 @lookups@
@@ -26,11 +27,12 @@ BEGIN
       OFFSET 0
     ) e
     WHERE p.queue_id + 0 = _queue_id AND p.ctid = e.tid
-    RETURNING p.queue_id, p.job_id, p.digest, p.score, p.seq, p.payload, h.fence IS NULL AS has_run
+    RETURNING p.queue_id, p.job_id, p.digest, p.score, p.seq, p.payload, p.headers, h.fence IS NULL AS has_run
   )
-  INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, error, died_at)
+  INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, headers, error, died_at)
   SELECT DISTINCT ON (g.job_id, g.digest)
-    _queue_id, j.shard, g.job_id, g.digest, g.score, g.payload, coalesce(CASE WHEN g.has_run THEN j.error END, 'killed'),
+    _queue_id, j.shard, g.job_id, g.digest, g.score, g.payload,
+    first_value(g.headers) OVER (PARTITION BY g.job_id, g.digest ORDER BY g.seq), coalesce(CASE WHEN g.has_run THEN j.error END, 'killed'),
     _died_at + row_number() OVER (ORDER BY g.score, g.seq) * interval '1 microsecond'
   FROM gone g JOIN @schema@.jobs j ON j.queue_id = g.queue_id AND j.id = g.job_id
   ORDER BY g.job_id, g.digest, g.score, g.seq

@@ -1,16 +1,16 @@
--- Locks what waits of the given ids, in id order like a push: jobs that nobody has in work, and the next rounds of those
--- in work. What a person does touches these alone. A producer's open transaction is waited for: nothing is passed over
--- in silence.
+-- Locks what waits of the given ids, in id order like a push: jobs that no process has in progress, and the next rounds
+-- of those in progress. What a person does touches only these. It waits for a producer's open transaction: nothing is
+-- silently passed over.
 --
--- `fence` says from which one on payloads may be taken; NULL: all of the job. What was pushed since a round began stands
--- at its fence, and the round itself below it: of that job's row nothing but next_perform_in may change. A push that
--- comes later waits for the lock, and then finds what was done.
+-- `fence` is the one from which on payloads may be taken; NULL: all of the job. What was pushed since a round began
+-- lies at its fence, and the round itself below it: in that job's row nothing but next_perform_in may change. A push
+-- that comes later waits for the lock, and then finds what was done.
 --
--- Processes are looked at to leave alone what is in work. Whether one is gone is asked again when the row is locked
--- (is_gone): the row may have been claimed meanwhile, by a process that the statement does not see.
+-- The statement looks at processes to leave alone what is in progress. Whether one is gone is checked again when the
+-- row is locked (is_gone): the row may have been claimed meanwhile, by a process that the statement does not see.
 --
 -- `_next` says of each id which of the two its caller has seen, under locks it still has; NULL takes what there is. A
--- next round stays what it is when its process dies between the two: the payloads from its fence on.
+-- next round stays what it is if its process dies between the two: the payloads from its fence on.
 CREATE OR REPLACE FUNCTION @schema@.lock_waiting(_queue_id integer, _ids text[], _next boolean[])
 RETURNS TABLE (id text, fence bigint)
 LANGUAGE plpgsql

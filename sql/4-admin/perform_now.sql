@@ -1,7 +1,10 @@
--- Makes waiting jobs due now, and of jobs in work what waits behind the round (R11). Returns how many that were. Such a
--- round starts when the one in work ends, whose end tells the worker of it: there is nobody to wake.
--- A job that a dead process left becomes an ordinary waiting one, its crash counted: a look from a cursor sees
--- only rows that nobody has claimed. (For `_next` see lock_waiting.)
+-- Makes waiting jobs due now, and of jobs in progress what waits behind the round (R11). Returns how many jobs that
+-- were. Such a next round starts when the round in progress ends, and the end itself reports it to the worker: there is
+-- no one to wake.
+-- A job that a dead process left becomes an ordinary waiting one, with its crash counted: a look from a cursor sees
+-- only rows that no process has claimed. (For `_next` see lock_waiting.)
+-- It has fewer settings than other functions: its own statements look up rows by id = ANY (...) alone and join no
+-- tables.
 CREATE OR REPLACE FUNCTION @schema@.perform_now(_queue_id integer, _ids text[], _next boolean[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off

@@ -1,8 +1,8 @@
--- Moves up to `_limit` jobs out of shards that a queue no longer has, and returns how many. The row of an id
--- stays the same row, in work or not, so nothing can run twice. Locked rows are left for the next call; so is
--- what a producer that still counted with the old shards commits later.
--- Ordered as the index of due work is, so that strays are found in it however few they are: the primary key,
--- which looks cheap while there are many, would have the whole queue read for the last one.
+-- Moves up to `_limit` jobs out of shards that a queue no longer has, and returns how many. The row of an id stays the
+-- same row, in progress or not, so nothing can run twice. Locked rows are left for the next call. So is what a producer
+-- that still counted with the old shards commits later.
+-- The order is that of the index of due work, and sorts are off, so strays are found in that index, however few they
+-- are. The primary key looks cheap while there are many, but would have the whole queue read for the last one.
 CREATE OR REPLACE FUNCTION @schema@.rehome(_queue_id integer, _limit integer) RETURNS integer
 LANGUAGE plpgsql
 @lookups@ SET enable_sort = off

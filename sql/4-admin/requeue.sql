@@ -1,14 +1,15 @@
--- Moves dead payloads back to their jobs (R5) and returns how many. A waiting job becomes due now with a clean
--- count; one in work gets them in its next round, at once. A job whose payloads somebody else requeued or
--- deleted meanwhile is left as it is. What they died of, the latest, is the job's error where it has none: it stays until
--- the next success.
+-- Moves dead payloads back to their jobs (R5) and returns how many. A waiting job becomes due now with a clean count.
+-- One in progress gets them in its next round, at once. If another session has requeued or deleted a job's payloads
+-- meanwhile, the job is left as it is. If a job has no error, it gets the latest error that its dead payloads died of:
+-- that stays until the next success.
 --
--- 1. Jobs are locked before morgue rows, in id order, as a death does it: the other way round the two could
---    deadlock. ON CONFLICT locks the row that is there even though its WHERE never holds.
--- 2. The payloads move under the fence of their job: below the claim to come, or, of a job in work, what the
---    completion spares.
--- 3. The jobs that got something change. One that a dead process left waits, its crash counted.
--- 4. Jobs made in step 1 for nothing go again.
+-- 1. Jobs are locked before rows of the morgue, in id order, as a death does it: the other way round, the two could
+--    deadlock. ON CONFLICT locks an existing row even though its WHERE never holds.
+-- 2. The payloads move under the fence of their job: below the next claim's fence, or, for a job in progress, where the
+--    completion spares them. An equal one that waits was pushed after the dead one had died, so the dead one's headers
+--    stay.
+-- 3. The jobs that got something change. One that a dead process left waits, with its crash counted.
+-- 4. Jobs that step 1 made for nothing are deleted again.
 -- (For OFFSET 0 see claim.)
 CREATE OR REPLACE FUNCTION @schema@.requeue(_queue_id integer, _job_ids text[], _digests bytea[]) RETURNS integer
 LANGUAGE plpgsql
@@ -32,14 +33,15 @@ BEGIN
     DELETE FROM @schema@.morgue m
     USING (SELECT _queue_id AS queue_id, t.* FROM unnest(_job_ids, _digests) AS t(id, digest) OFFSET 0) d
     WHERE m.queue_id = d.queue_id AND m.job_id = d.id AND m.digest = d.digest
-    RETURNING m.queue_id, m.job_id, m.digest, m.score, m.payload, m.error, m.died_at
+    RETURNING m.queue_id, m.job_id, m.digest, m.score, m.payload, m.headers, m.error, m.died_at
   ), back AS (
-    INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload)
-    SELECT _queue_id, j.fence, r.score, r.job_id, r.digest, r.payload
+    INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload, headers)
+    SELECT _queue_id, j.fence, r.score, r.job_id, r.digest, r.payload, r.headers
     FROM risen r JOIN @schema@.jobs j ON j.queue_id = r.queue_id AND j.id = r.job_id
     ORDER BY r.died_at
-    ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
-      WHERE excluded.score < p.score
+    ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET
+      score = least(p.score, excluded.score), headers = excluded.headers,
+      seq = CASE WHEN excluded.score < p.score THEN excluded.seq ELSE p.seq END
   )
   SELECT coalesce(sum(r.payloads), 0), array_agg(r.job_id), array_agg(r.error) INTO _moved, _risen, _errors
   FROM (

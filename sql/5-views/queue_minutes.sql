@@ -1,5 +1,5 @@
--- A row per queue and minute of the last day in which rounds ended. They are counted every few seconds, so those of a minute's
--- end may stand under the next.
+-- A row for each queue and minute of the last day in which rounds ended. They are counted every few seconds, so those
+-- at the end of a minute may be under the next.
 CREATE OR REPLACE VIEW @schema@.queue_minutes AS
 SELECT q.name AS queue, c.minute, c.processed, c.failed
 FROM @schema@.minute_counters c JOIN @schema@.queues q USING (queue_id);

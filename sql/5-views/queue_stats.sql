@@ -1,7 +1,7 @@
--- A row per queue. What waits is a job that nobody works on, or the next round of one in work, `fresh` (never failed) or
--- `retrying`; `due` of it could start now, if its id is not in work; `lag` is how long the oldest of that has been due.
--- `dead` counts payloads, `working` jobs; `processed` and `failed` count rounds since the queue was made. Every table is
--- read once, whatever the number of queues.
+-- A row for each queue. What waits is a job that is not in progress, or the next round of one that is: `fresh` if it
+-- never failed, otherwise `retrying`. `due` is the part of it that could start now, if its id is not in progress. `lag`
+-- is how long the oldest of that has been due. `dead` counts payloads, `working` jobs; `processed` and `failed` count
+-- rounds since the queue was made. Every table is read once, whatever the number of queues.
 CREATE OR REPLACE VIEW @schema@.queue_stats AS
 WITH counted AS (
   SELECT e.queue_id,

@@ -1,5 +1,6 @@
--- What waits, with its payloads in the order a handler will get them: jobs that nobody works on, and what was pushed
--- into jobs in work since their round began. That is the job's next round, with a time of its own and a clean count.
+-- What waits, with its payloads in the order in which a handler will get them: jobs that are not in progress, and what
+-- was pushed into jobs in progress since their round began. That is the job's next round, with a time of its own and a
+-- clean count.
 CREATE OR REPLACE VIEW @schema@.waiting AS
 SELECT q.name AS queue, j.id, j.shard, j.lane,
   CASE WHEN p.process_id IS NULL THEN j.perform_in ELSE j.next_perform_in END AS perform_in,

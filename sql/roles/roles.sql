@@ -1,15 +1,16 @@
--- Least privilege for those who use the schema @schema@ without owning it. `lockstep roles` prints this.
+-- Least privilege for the roles that use the schema @schema@ without owning it. `lockstep roles` prints this.
 --
 -- Run it as the owner of the schema, in one transaction, after `lockstep migrate` and again after every upgrade, since
--- that may bring tables and functions which nobody but the owner may use yet:
+-- an upgrade may bring tables and functions that no one but the owner may use yet:
 --
 --   lockstep roles | psql --single-transaction --set ON_ERROR_STOP=1 "$OWNER_URL"
 --
--- The roles are for granting to those who log in, one or several each: an application that pushes and works has two.
+-- Grant these roles to the roles that log in, one or several each: an application that pushes and works has two.
 -- All worker processes should log in as the same role: then they can end the session of one that froze.
--- Let the owner be no superuser: enqueue, enqueue_many, create_queue, grow_queue and note_timeline run with its rights.
--- On Postgres 14 and databases that come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: what stands there can
--- shadow built-in operators for whoever has it on the search_path.
+-- The owner should not be a superuser: enqueue, enqueue_many, create_queue, grow_queue and note_timeline run with its
+-- rights.
+-- On Postgres 14 and databases that come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: objects in it can
+-- shadow built-in operators for everyone who has it on the search_path.
 
 DO $roles$
 DECLARE
@@ -23,8 +24,8 @@ BEGIN
 END
 $roles$;
 
--- What follows is all they have: what an earlier run or a person granted is taken back first. Functions are everybody's
--- when they are made, so they are taken from PUBLIC too.
+-- The roles have only the rights granted below: what an earlier run or a person granted is revoked first. Everyone may
+-- execute a new function, so functions are revoked from PUBLIC too.
 REVOKE ALL ON SCHEMA @schema@ FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.counters,
@@ -41,8 +42,8 @@ REVOKE ALL ON FUNCTION
   @schema@.has_listener, @schema@.kill, @schema@.load_payloads, @schema@.look, @schema@.measured_digest, @schema@.micros,
   @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of,
   @schema@.push_many, @schema@.pushed_digest, @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.requeue,
-  @schema@.require_read_committed, @schema@.shard_of, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake,
-  @schema@.installation, @schema@.note_timeline
+  @schema@.require_read_committed, @schema@.shard_of, @schema@.shown_payload, @schema@.survey, @schema@.unsettled, @schema@.wait_for,
+  @schema@.wake, @schema@.installation, @schema@.note_timeline
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 REVOKE ALL ON PROCEDURE
   @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.enqueue_many_in_same_transaction,
@@ -50,7 +51,7 @@ REVOKE ALL ON PROCEDURE
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 GRANT USAGE ON SCHEMA @schema@ TO @producer@, @worker@, @viewer@;
 
--- A producer pushes, and creates the queues it pushes into. It reads and changes no row by itself.
+-- A producer pushes, and creates the queues it pushes into. It can't read or change any row by itself.
 GRANT EXECUTE ON FUNCTION
   @schema@.enqueue, @schema@.enqueue_many, @schema@.create_queue, @schema@.installation
 TO @producer@;
@@ -60,17 +61,17 @@ GRANT EXECUTE ON PROCEDURE
 TO @producer@;
 
 -- A worker process claims and settles, keeps its lease, grows its queues, moves what a reshard left behind, counts, and
--- buries. It can't read the payloads in the morgue, set a sequence back, or change ids, the list of migrations, and of
--- queues anything else.
+-- buries. It can't read the payloads in the morgue, set a sequence back, or change ids, the list of migrations, or
+-- anything else about queues.
 GRANT EXECUTE ON FUNCTION
   @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.fail,
   @schema@.from_micros, @schema@.grow_queue, @schema@.wake_token, @schema@.lock_rounds, @schema@.is_gone, @schema@.load_payloads, @schema@.look,
   @schema@.micros, @schema@.note_timeline, @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round,
   @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of,
-  @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake
+  @schema@.shown_payload, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake
 TO @worker@;
 GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;
--- At its start it sees whether they are behind their rows.
+-- When a worker starts, it checks whether these sequences are behind their rows.
 GRANT SELECT ON SEQUENCE @schema@.pushes, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq TO @worker@;
 GRANT SELECT ON TABLE @schema@.queues, @schema@.migrations, @schema@.release, @schema@.queue_stats TO @worker@;
 GRANT SELECT, DELETE,
@@ -84,9 +85,9 @@ ON TABLE @schema@.processes TO @worker@;
 GRANT SELECT, INSERT, UPDATE (processed, failed) ON TABLE @schema@.counters TO @worker@;
 GRANT SELECT, INSERT, UPDATE (processed, failed), DELETE ON TABLE @schema@.minute_counters TO @worker@;
 
--- A viewer sees everything of queues and jobs, payloads among it: `lockstep stats`, `top`, `jobs find`, `morgue list`,
--- and the views.
-GRANT EXECUTE ON FUNCTION @schema@.payloads_from, @schema@.payloads_of TO @viewer@;
+-- A viewer sees everything about queues and jobs, including payloads: `lockstep stats`, `top`, `jobs find`,
+-- `morgue list`, and the views.
+GRANT EXECUTE ON FUNCTION @schema@.payloads_from, @schema@.payloads_of, @schema@.shown_payload TO @viewer@;
 GRANT SELECT ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.waiting,
   @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes, @schema@.process_list

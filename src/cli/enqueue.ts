@@ -27,6 +27,7 @@ export function addEnqueue(program: Command): void {
     .option('--perform-in <column>', 'column with the earliest time to start the job')
     .option('--lane <column>', 'column with the lane, 0 to 32767')
     .option('--payload <column>', 'column with the payload (default: the whole row)')
+    .option('--headers <column>', 'column with the headers, a JSON object')
     .option('--delimiter <character>', 'separator of CSV fields; \\t is a tab', delimiterOption, ',')
     .option('--skip <rows>', 'skip the first rows, to continue after a failure', wholeNumberOption(0), 0)
     .option(

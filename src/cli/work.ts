@@ -18,7 +18,7 @@ export function addWork(program: Command): void {
     .option('--slots <n>', 'handlers at a time in each process (default: 5)', wholeNumberOption(1, 1_000))
     .option('--processes <n>', 'number of processes', wholeNumberOption(1, 1_000), 1)
     .option('--scheduler <kind>', 'how to pick the shard to serve next', 'fair')
-    .option('--splitter <kind>', 'how to deal shards out to processes', 'dynamic')
+    .option('--splitter <kind>', 'how to assign shards to processes', 'dynamic')
     .option(
       '--lease <ms>',
       'how long a silent process keeps its jobs (default: 10000)',

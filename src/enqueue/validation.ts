@@ -8,7 +8,8 @@ const MAX_PAYLOAD_BYTES = 8 * 1_024 * 1_024
 /** Between these, JavaScript and Postgres write dates in the same way. */
 const EARLIEST = Date.parse('0001-01-01T00:00:00.000Z')
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z')
-const FIELDS = ['id', 'payload', 'score', 'performIn', 'lane']
+const MAX_HEADERS_BYTES = 16 * 1_024
+const FIELDS = ['id', 'payload', 'score', 'performIn', 'lane', 'headers']
 
 /** A `\u0000` or an unpaired surrogate as JSON.stringify writes it; jsonb can't hold either. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(0000|d[89a-f][0-9a-f]{2})/
@@ -28,10 +29,11 @@ export function toPushedJob(job: NewJob, index: number): PushedJob {
   }
   return {
     id: checkId(job.id, index),
-    payload: toJson(job.payload ?? (job.payload === null ? null : ''), index),
+    payload: checkPayload(job.payload ?? (job.payload === null ? null : ''), index),
     score: checkScore(job.score, index),
     performIn: checkPerformIn(job.performIn, index),
     lane: checkLane(job.lane, index),
+    headers: checkHeaders(job.headers, index),
   }
 }
 
@@ -52,21 +54,45 @@ function checkId(id: unknown, index: number): string {
   return id
 }
 
-function toJson(payload: unknown, index: number): string {
-  const bad = (problem: string) => new JobError(index, 'payload', problem)
+function checkPayload(payload: unknown, index: number): string {
+  const json = toJson(payload, index, 'payload')
+  requireSize(json, index)
+  return requireStorable(json, index, 'payload')
+}
+
+function checkHeaders(headers: unknown, index: number): string | null {
+  if (headers === undefined || headers === null) return null
+  const bad = (problem: string) => new JobError(index, 'headers', problem)
+  const json = toJson(headers, index, 'headers')
+  if (!json.startsWith('{')) throw bad(`must be a plain object, not ${show(headers)}`)
+  const bytes = Buffer.byteLength(json)
+  if (bytes > MAX_HEADERS_BYTES)
+    throw bad(`must be at most 16 KiB, not ${bytes} bytes: put large data into the payload`)
+  return requireStorable(json, index, 'headers')
+}
+
+function toJson(value: unknown, index: number, field: string): string {
+  const bad = (problem: string) => new JobError(index, field, problem)
   let json: string | undefined
   try {
-    json = JSON.stringify(payload)
+    json = JSON.stringify(value)
   } catch (error) {
     throw bad(
       `can’t be written as JSON (${(error as Error).message.split('\n')[0]}): turn it into plain data first`,
     )
   }
-  if (json === undefined) throw bad(`can’t be written as JSON: it is ${show(payload)}`)
-  requireSize(json, index)
-  const [, code] = UNSTORABLE.exec(json) ?? []
-  if (code) throw bad(`contains \\u${code}, which Postgres’ jsonb can’t hold: remove or encode it`)
+  if (json === undefined) throw bad(`can’t be written as JSON: it is ${show(value)}`)
   return json
+}
+
+function requireStorable(json: string, index: number, field: string): string {
+  const [, code] = UNSTORABLE.exec(json) ?? []
+  if (!code) return json
+  throw new JobError(
+    index,
+    field,
+    `contains \\u${code}, which Postgres’ jsonb can’t hold: remove or encode it`,
+  )
 }
 
 /** @throws JobError if the JSON text is too long */

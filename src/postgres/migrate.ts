@@ -106,7 +106,9 @@ async function bringUpToDate(
   for (const text of await definitions(schema)) await client.query(text)
   await client.query(await noteRelease(schema))
   // Makes workers compare at once. A full notification queue would fail the commit: then they compare at their interval.
-  await client.query(`SELECT pg_notify($1::text, 'deal') WHERE pg_notification_queue_usage() < 0.5`, [schema])
+  await client.query(`SELECT pg_notify($1::text, 'rebalance') WHERE pg_notification_queue_usage() < 0.5`, [
+    schema,
+  ])
   return pending.map(({ name }) => name)
 }
 

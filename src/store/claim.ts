@@ -1,3 +1,4 @@
+import type { PayloadHeaders } from '../job.ts'
 import type { Queue } from '../queue.ts'
 
 /** The limits on what one round takes of an id. */
@@ -31,7 +32,9 @@ export interface Round {
   readonly toLoad: boolean
   readonly payloads: unknown[]
   readonly scores: number[]
-  /** Characters of the payloads. */
+  /** Of each payload; undefined if none has any, as is usual. */
+  readonly headers: (PayloadHeaders | null)[] | undefined
+  /** Characters of the payloads and headers. */
   readonly size: number
   /** The last payload taken, if maxPayloads or maxBytes left some behind. */
   readonly cut: { score: number; seq: number } | undefined
@@ -49,6 +52,8 @@ export interface Claim {
 export interface PayloadRow {
   /** JSON. */
   readonly payload: string | null
+  /** JSON. */
+  readonly headers: string | null
   /** Text with all digits, whatever the session's settings. */
   readonly score: string | null
   /** null in a row without a payload. */
@@ -98,7 +103,11 @@ function roundOf(rows: readonly ClaimRow[]): Round {
   return toRound(rows[0]!, toLoad, toLoad ? EMPTY : setOf(rows))
 }
 
-function toRound(job: ClaimRow, toLoad: boolean, { payloads, scores, size, cut }: PayloadSet): Round {
+function toRound(
+  job: ClaimRow,
+  toLoad: boolean,
+  { payloads, scores, headers, size, cut }: PayloadSet,
+): Round {
   return {
     id: job.id!,
     fence: job.fence!,
@@ -110,18 +119,20 @@ function toRound(job: ClaimRow, toLoad: boolean, { payloads, scores, size, cut }
     toLoad,
     payloads,
     scores,
+    headers,
     size,
     cut,
   }
 }
 
-type PayloadSet = Pick<Round, 'payloads' | 'scores' | 'size' | 'cut'>
+type PayloadSet = Pick<Round, 'payloads' | 'scores' | 'headers' | 'size' | 'cut'>
 
-const EMPTY: PayloadSet = { payloads: [], scores: [], size: 0, cut: undefined }
+const EMPTY: PayloadSet = { payloads: [], scores: [], headers: undefined, size: 0, cut: undefined }
 
 /** A row with a payload, with the score as a number. */
 interface Entry {
   readonly payload: string
+  readonly headers: string | null
   score: number
   readonly seq: number
 }
@@ -133,21 +144,38 @@ export function setOf(rows: readonly PayloadRow[]): PayloadSet {
   const seen = new Set<string>()
   let size = 0
   let last = -1
-  for (const { payload, score, seq } of inOrder(rows)) {
+  for (const { payload, headers, score, seq } of inOrder(rows)) {
     // Several rounds may leave equal payloads: keep the lowest. Equal ones have the same text, since jsonb sorts their keys.
     if (seen.has(payload)) continue
     seen.add(payload)
     payloads.push(JSON.parse(payload))
     scores.push(score)
-    size += payload.length
+    size += payload.length + (headers?.length ?? 0)
     last = seq
   }
   const cut = last >= 0 && rows.at(-1)!.cut ? { score: scores.at(-1)!, seq: last } : undefined
-  return { payloads, scores, size, cut }
+  return { payloads, scores, headers: headersOf(rows, seen), size, cut }
 }
 
-function onlyOne({ payload, score }: PayloadRow): PayloadSet {
-  return { payloads: [JSON.parse(payload!)], scores: [Number(score)], size: payload!.length, cut: undefined }
+/** One for each payload. Of equal ones, those of the first that was pushed stay, whichever has the lowest score. */
+function headersOf(rows: readonly PayloadRow[], payloads: Iterable<string>): Round['headers'] {
+  if (rows.every(({ headers }) => headers === null)) return undefined
+  const first = new Map<string | null, PayloadRow>()
+  for (const row of rows) {
+    const other = first.get(row.payload)
+    if (row.seq !== null && !(other && other.seq! < row.seq)) first.set(row.payload, row)
+  }
+  return Array.from(payloads, (payload) => JSON.parse(first.get(payload)!.headers ?? 'null'))
+}
+
+function onlyOne({ payload, headers, score }: PayloadRow): PayloadSet {
+  return {
+    payloads: [JSON.parse(payload!)],
+    scores: [Number(score)],
+    headers: headers === null ? undefined : [JSON.parse(headers)],
+    size: payload!.length + (headers?.length ?? 0),
+    cut: undefined,
+  }
 }
 
 /** Sorts by score, then in push order. */

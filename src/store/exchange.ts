@@ -54,6 +54,7 @@ type AnswerRow = readonly [
   rescued: boolean | null,
   error: string | null,
   payload: string | null,
+  headers: string | null,
   score: string | null,
   seq: number | null,
   cut: boolean | null,
@@ -93,7 +94,7 @@ export async function exchange(
 function settling(prefix: string, kind: Ended['kind'], [queueIds, ...columns]: readonly string[]): string {
   return `SELECT pg_catalog.row_to_json(c)::text AS exception, NULL::integer AS place, NULL AS id, NULL::bigint AS fence,
       NULL::bigint AS perform_in, NULL::integer AS retry_count, NULL::smallint AS crashes, NULL::boolean AS rescued,
-      NULL AS error, NULL AS payload, NULL AS score, NULL::bigint AS seq, NULL::boolean AS cut, NULL::boolean AS passed
+      NULL AS error, NULL AS payload, NULL AS headers, NULL AS score, NULL::bigint AS seq, NULL::boolean AS cut, NULL::boolean AS passed
     FROM ${prefix}.${kind}(${queueIds}, $1, ${columns.join(', ')}, false) c`
 }
 
@@ -146,7 +147,36 @@ function claimsOf(rows: readonly AnswerRow[], wishes: readonly Wish[]): Claim[] 
 }
 
 function claimRowOf(row: AnswerRow): ClaimRow {
-  const [, , id, fence, perform_in, retry_count, crashes, rescued, error, payload, score, seq, cut, passed] =
-    row
-  return { id, fence, perform_in, retry_count, crashes, rescued, error, payload, score, seq, cut, passed }
+  const [
+    ,
+    ,
+    id,
+    fence,
+    perform_in,
+    retry_count,
+    crashes,
+    rescued,
+    error,
+    payload,
+    headers,
+    score,
+    seq,
+    cut,
+    passed,
+  ] = row
+  return {
+    id,
+    fence,
+    perform_in,
+    retry_count,
+    crashes,
+    rescued,
+    error,
+    payload,
+    headers,
+    score,
+    seq,
+    cut,
+    passed,
+  }
 }

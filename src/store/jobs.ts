@@ -1,4 +1,5 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import type { PayloadHeaders } from '../job.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import {
   beyond,
@@ -49,7 +50,7 @@ export interface FoundJob {
   /** When it was claimed; null while it waits. */
   readonly claimedAt: Date | null
   /** Sorted by score. For a job in work, the payloads of this round. */
-  readonly payloads: { payload: unknown; score: number }[]
+  readonly payloads: { payload: unknown; score: number; headers?: PayloadHeaders }[]
 }
 
 export type JobSort = 'id' | 'performIn' | 'retryCount'

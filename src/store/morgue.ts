@@ -1,4 +1,5 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import type { PayloadHeaders } from '../job.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { doubleFrom, exactDouble } from './double.ts'
 import {
@@ -31,6 +32,7 @@ export interface DeadPayload {
   /** The id of its job. */
   readonly id: string
   readonly payload: unknown
+  readonly headers: PayloadHeaders | null
   readonly score: number
   readonly error: string | null
   readonly diedAt: Date
@@ -60,7 +62,7 @@ export async function findDead(
   const { by, direction, after, limit } = page
   const columns = SORTS[by]
   let query = matchingDead(database, queueId, filter)
-    .select(['m.job_id as id', 'm.payload', 'm.error', 'm.died_at as diedAt'])
+    .select(['m.job_id as id', 'm.payload', 'm.headers', 'm.error', 'm.died_at as diedAt'])
     .select([exactDouble('m.score').as('score'), sql<string>`encode(m.digest, 'hex')`.as('digest')])
     .select(placeOf(columns).as('place'))
   if (after !== undefined) query = query.where(beyond(columns, decodeCursor(by, columns, after), direction))

@@ -8,6 +8,8 @@ export interface PushedJob {
   readonly score: number | null
   readonly performIn: Date | null
   readonly lane: number
+  /** JSON text. */
+  readonly headers: string | null
 }
 
 /** ms that a joint push waits for a row before its pushes are sent separately. */
@@ -45,7 +47,7 @@ export async function pushTogether(
   jobs: readonly PushedJob[],
 ): Promise<void> {
   await database.prepared(
-    `SELECT ${database.prefix}.enqueue_many($1, $2, $3, $4, $5, $6)
+    `SELECT ${database.prefix}.enqueue_many($1, $2, $3, $4, $5, $6, $7)
      FROM pg_catalog.set_config('lock_timeout', '${LONGEST_WAIT}', true)`,
     [queue, ...arraysOf(jobs)],
   )
@@ -59,16 +61,18 @@ function valuesOf(jobs: readonly PushedJob[]): unknown[] {
   return jobs.length === 1 ? fieldsOf(jobs[0]!) : arraysOf(jobs)
 }
 
-function fieldsOf({ id, payload, score, performIn, lane }: PushedJob): unknown[] {
-  return [id, payload, score, performIn?.toISOString() ?? null, lane]
+function fieldsOf({ id, payload, score, performIn, lane, headers }: PushedJob): unknown[] {
+  return [id, payload, score, performIn?.toISOString() ?? null, lane, headers]
 }
 
-export function arraysOf(jobs: readonly PushedJob[]): unknown[][] {
+export function arraysOf(jobs: readonly PushedJob[]): unknown[] {
   return [
     jobs.map((job) => job.id),
     jobs.map((job) => job.payload),
     jobs.map((job) => job.score),
     jobs.map((job) => job.performIn?.toISOString() ?? null),
     jobs.map((job) => job.lane),
+    // Null as a whole if no job has any, as is usual.
+    jobs.some(({ headers }) => headers !== null) ? jobs.map((job) => job.headers) : null,
   ]
 }

@@ -35,7 +35,7 @@ export async function pushInSameTransaction(
 ): Promise<boolean> {
   const same = await onlyValue(
     on,
-    `CALL ${prefix}.enqueue_many_in_same_transaction($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    `CALL ${prefix}.enqueue_many_in_same_transaction($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
     [
       transaction,
       queue,

@@ -1,4 +1,5 @@
 import { type Compilable, Kysely, PostgresDialect, type QueryCreator } from 'kysely'
+import type { PayloadHeaders } from '../job.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 
 export interface JobsTable {
@@ -21,6 +22,7 @@ export interface MorgueTable {
   job_id: string
   digest: Buffer
   payload: unknown
+  headers: PayloadHeaders | null
   score: number
   error: string | null
   died_at: Date

@@ -6,7 +6,7 @@ import type { Head } from './head.ts'
 /** The messages to workers, by NOTIFY on the channel named like the schema. */
 export type Message =
   | { readonly kind: 'heads'; readonly queueId: number; readonly heads: readonly WokenHead[] }
-  | { readonly kind: 'deal' }
+  | { readonly kind: 'rebalance' }
   | { readonly kind: 'changed'; readonly state: string }
   | { readonly kind: 'freed' }
   | { readonly kind: 'echo'; readonly from: string }
@@ -19,9 +19,9 @@ export interface WokenHead {
 }
 
 /** Makes every worker compare live processes, shards and pauses again. */
-export const REBALANCE = 'deal'
+export const REBALANCE = 'rebalance'
 
-/** A process has released shards: workers that lack some try to get them. Earlier releases compare, as at any REBALANCE. */
+/** A process has released shards: workers that lack some try to get them. */
 export const FREED = `${REBALANCE} freed`
 
 /** A process has seen a new state (see Comparison): workers that have not seen it yet compare. */
@@ -36,14 +36,14 @@ export function echo(from: string): string {
 /** `queue shard:lane:micros …`; without heads if there were too many for one message. */
 export function parseMessage(text: string): Message {
   const [first = '', ...rest] = text.split(' ')
-  if (first === REBALANCE) return parseDeal(text, rest[0])
+  if (first === REBALANCE) return parseRebalance(text, rest[0])
   if (first === 'echo') return { kind: 'echo', from: rest[0] ?? '' }
   return { kind: 'heads', queueId: Number(first), heads: rest.flatMap(parseHead) }
 }
 
-function parseDeal(text: string, state: string | undefined): Message {
+function parseRebalance(text: string, state: string | undefined): Message {
   if (text === FREED) return { kind: 'freed' }
-  return state === undefined ? { kind: 'deal' } : { kind: 'changed', state }
+  return state === undefined ? { kind: 'rebalance' } : { kind: 'changed', state }
 }
 
 /** Microseconds since 1970, within Postgres' timestamps: from some time in 4685 BC to the end of 9999. */

@@ -28,7 +28,7 @@ import { Completer } from './settling/completer.ts'
 import { Observer } from './settling/observer.ts'
 import { Tally } from './settling/tally.ts'
 
-/** ms for outcomes still to be stored at the end. */
+/** ms that storing the last outcomes may take at the end. */
 const STORING_TIMEOUT = 5_000
 
 export interface EngineOptions {
@@ -41,7 +41,7 @@ export interface EngineOptions {
   onOutdated(by: Release): void
 }
 
-/** What was made of what the database has, at the start. */
+/** The parts that are created after the database has been read at the start. */
 interface Running {
   readonly executor: Executor
   readonly poller: Poller
@@ -49,7 +49,7 @@ interface Running {
   readonly assigner: Assigner
 }
 
-/** The parts of a worker: it makes them of each other, starts and stops them, and passes on what they tell. */
+/** Creates the parts of a worker and connects them, starts and stops them, and passes on their messages. */
 export class Engine {
   readonly inFlight: InFlight
   readonly membership: Membership
@@ -91,10 +91,10 @@ export class Engine {
     this.#completer = new Completer(this.#pools.own, this.#batcher, logger, observer)
   }
 
-  /** Where it fails, `stop` ends what has started. */
+  /** If this fails, `stop` ends whatever has started. */
   async start(): Promise<void> {
     const { settings, home } = this.#options
-    // To connect takes a while.
+    // Connecting takes a while.
     this.membership.prepare()
     const reading = prepareDatabase(this.#pools.own, settings.queues, home.logger)
     await together([reading, this.#locks.start(), this.#listener.start()])
@@ -113,27 +113,30 @@ export class Engine {
     await notify(this.#pools.own, REBALANCE)
   }
 
-  /** Lets others have the shards. Where the server does not answer, they find out at their next comparison. */
+  /** Lets other processes take the shards. If the server does not answer, they find out at their next comparison. */
   async letGo(): Promise<void> {
     const telling = setQuiet(this.#pools.own, this.membership.processId)
     const [told] = await Promise.allSettled([telling, this.#running.assigner?.quiet()])
     if (told.status === 'fulfilled') await notify(this.#pools.own, REBALANCE).catch(() => {})
   }
 
-  /** Begins nothing more; resolves when what runs has ended. */
+  /** Begins nothing more. Resolves when everything in progress has ended. */
   async settleDown(): Promise<void> {
     this.membership.settleDown()
     void this.#running.executor?.recall(this.#timetable.shards)
     await Promise.all(this.#slots.map((slot) => slot.stop()))
   }
 
-  /** What runs has ended. The process goes last but for its connections: as long as something may be stored, claims stay ours. */
+  /**
+   * Everything in progress has ended by now. The membership is removed last, except for connections: as long as outcomes
+   * may be stored, the claims must stay ours.
+   */
   async stop(): Promise<void> {
     const { executor, assigner, maintainer, poller } = this.#running
     const { logger } = this.#options.home
     await Promise.all([executor?.patience.stop(), executor?.claimsEnded()])
     await this.#completer.drain(STORING_TIMEOUT)
-    // Side by side: each waits for a call of its own where the server does not answer.
+    // In parallel: if the server does not answer, each waits for its own call.
     await stopAll([assigner, maintainer, poller, this.#completer], logger)
     await stopAll([this.#tally, this.membership], logger)
     await stopAll([this.#listener, this.#locks], logger)
@@ -167,7 +170,7 @@ export class Engine {
     if (message.kind === 'changed') assigner?.changed(message.state)
     else if (message.kind === 'freed') assigner?.freed()
     else {
-      if (message.kind === 'deal') assigner?.rebalanceSoon()
+      if (message.kind === 'rebalance') assigner?.rebalanceSoon()
       poller?.hear(message)
     }
   }
@@ -176,7 +179,7 @@ export class Engine {
     return this.#options.isRunning() && this.membership.valid
   }
 
-  /** What most parts need. */
+  /** The options that most parts need. */
   get #common() {
     const { home, events } = this.#options
     return {

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { Instrumentation, ObservedBatch } from '../instrumentation.ts'
 
-/** What every event of a batch tells. Durations are in ms. */
+/** The fields of every event of a batch. Durations are in ms. */
 export interface BatchEvent {
   readonly queue: string
   readonly shard: number
@@ -9,38 +9,41 @@ export interface BatchEvent {
   readonly ids: readonly string[]
 }
 
-/** What a worker tells those who observe it. */
+/** The events that a worker emits. */
 export interface WorkerEvents {
   /** A handler begins. */
   started: [BatchEvent]
   /** A handler returned and its completion is stored. */
   completed: [BatchEvent & { readonly duration: number }]
-  /** A round failed and is stored as such; `retryIn` seconds until the next try, null where a payload died. */
+  /** A round failed, and the failure is stored. `retryIn`: seconds until the next try, or null if a payload died. */
   failed: [{ queue: string; id: string; error: unknown; retryCount: number; retryIn: number | null }]
-  /** A payload went to the morgue. Undefined where it was too large to come with its claim, and the round never began. */
+  /**
+   * A payload went to the morgue. `payload` is undefined if it was too large to come with its claim and the round never
+   * began.
+   */
   died: [{ queue: string; id: string; payload: unknown; error: unknown }]
   /** A job was taken over from a process that died. */
   rescued: [{ queue: string; id: string; crashes: number }]
   /**
-   * An outcome was refused: the claim belongs to somebody else by now. Or the lease was lost before it was known
+   * An outcome was refused, because the claim belongs to another process by now. Or the lease was lost before it was known
    * whether the outcome had been stored.
    */
   refused: [{ queue: string; id: string }]
-  /** The lease could not be renewed: signals are aborted, and the process registers anew. */
+  /** The lease could not be renewed. Signals are aborted, and the process registers again. */
   leaseLost: [{ processId: number }]
   /**
-   * A later release has migrated the database, and its definitions no longer serve this one. The worker stops as at
-   * `stop()`, whose result can be awaited by calling it: start the new release in its place.
+   * A later release has migrated the database, and its definitions no longer serve this one. The worker stops as by
+   * `stop()`; call that to await the result. Start the new release in its place.
    */
   outdated: [{ version: string; serial: number }]
-  /** Shards came or went. */
+  /** Shards were taken, released or lost. `shards`: how many are held now. */
   rebalanced: [{ shards: number }]
   /** Something went wrong in the background; the worker carries on. */
   failure: [unknown]
 }
 
 export class WorkerEmitter extends EventEmitter<WorkerEvents> {
-  /** What a listener throws is its own affair: an uncaught exception, but not in the midst of our work. */
+  /** An error that a listener throws becomes an uncaught exception, but does not interrupt our work. */
   override emit: EventEmitter<WorkerEvents>['emit'] = (event, ...details) => {
     try {
       return super.emit(event, ...details)
@@ -53,7 +56,7 @@ export class WorkerEmitter extends EventEmitter<WorkerEvents> {
   }
 }
 
-/** The events of operations. Where nobody listens to one of every batch, it is not heard of. */
+/** The instrumentation that emits the events. Nothing is gathered for an event of every batch that no one listens to. */
 export function eventsOf(worker: WorkerEmitter): Instrumentation {
   return {
     get perform() {

@@ -1,7 +1,7 @@
 import { UnderWay } from '../promises.ts'
 import type { Batch, PerformContext, Queue } from '../queue.ts'
 
-/** What a server middleware is wrapped around. */
+/** The call that a server middleware wraps. */
 export interface PerformCall {
   readonly queue: Queue
   readonly batch: Batch<unknown>
@@ -9,9 +9,9 @@ export interface PerformCall {
 }
 
 /**
- * Runs around `perform`. One that doesn't pass the error on makes the batch a success, one that throws makes it a
- * failure. `next()` may be called again once it has ended; while the handler runs, or after the batch has ended, that is
- * refused. A batch ends when its middleware has returned and its handler has ended, even where a middleware doesn't await it.
+ * Runs around `perform`. If it swallows the error, the batch succeeds; if it throws, the batch fails. It may call `next()`
+ * again once the last call has ended. A call while the handler runs, or after the batch has ended, is refused. A batch ends
+ * when its middleware has returned and its handler has ended, even if a middleware doesn't await `next()`.
  */
 export type ServerMiddleware = (call: PerformCall, next: () => Promise<void>) => unknown
 
@@ -27,7 +27,7 @@ export async function runMiddleware(
   const from = async (index: number): Promise<void> => {
     const middleware = chain[index]
     if (middleware) return void (await middleware(call, () => underWay.offer(from(index + 1))))
-    // What the batch had is stored by then, and others may have its ids.
+    // The outcome may be stored by now, and other processes may have the ids.
     if (underWay.over)
       throw new Error('a middleware called next() after its batch had ended: return or await what it gives')
     if (performing) throw new Error('a middleware called next() again while the handler was running')
@@ -38,6 +38,6 @@ export async function runMiddleware(
       performing = false
     }
   }
-  // Others may be given the ids as soon as this ends.
+  // Once this ends, other processes may claim the ids.
   await underWay.outlast(from(0))
 }

@@ -9,30 +9,35 @@ import type { ServerMiddleware } from './middleware.ts'
 import { checkScheduler, fair, type Scheduler } from './schedule/scheduler.ts'
 
 export interface WorkerOptions {
-  /** What to serve, in definition order; each needs a handler. */
+  /** The queues to serve, in definition order. Each needs a handler. */
   readonly queues: readonly Queue[]
   /** Units of concurrency. Default 5. */
   readonly slots?: number
-  /** Picks which of its shards a slot serves next. Default `fair()`. */
+  /** Picks which lane of a shard a slot serves next. Default `fair()`. */
   readonly scheduler?: Scheduler
-  /** Deals shards out to processes and slots. Default `dynamic()`. */
+  /** Assigns shards to processes and slots. Default `dynamic()`. */
   readonly splitter?: Splitter
-  /** Around every `perform`, the first outermost. Default none. */
+  /** Runs around every `perform`; the first is outermost. Default none. */
   readonly middleware?: readonly ServerMiddleware[]
-  /** ms between regular full looks; up to six times as long while the worker is at rest and hears wake-ups. Default 1,000. */
+  /**
+   * ms between regular full looks; up to six times as long while the worker is at rest and hears wake-ups. Default 1,000.
+   */
   readonly poll?: number
-  /** ms between comparisons of processes and shards, at which all processes take turns, each at every tenth at least. Default 500. */
+  /** ms between comparisons of processes and shards. Processes take turns; each makes at least every tenth. Default 500. */
   readonly rebalanceInterval?: number
-  /** ms the process is believed alive without a sign of life; its claims stay its own for so long. Default 10,000. */
+  /** ms that the process counts as alive without a sign of life. It keeps its claims for that long. Default 10,000. */
   readonly lease?: number
   /** ms that running handlers get to finish at `stop()` before their signals are aborted. Default 25,000. */
   readonly shutdownTimeout?: number
-  /** Kill the process when handlers still run shortly before a lost lease ends (a tenth of it). For processes that do nothing else. Default false. */
+  /**
+   * Kill the process if handlers still run when a tenth of a lost lease is left. For processes that do nothing else.
+   * Default false.
+   */
   readonly killOnLeaseEnd?: boolean
   /**
-   * The text that is stored of an error, with the job and in the morgue: to shorten it and to leave out what nobody is to
-   * read there. At most 8,000 characters of it are kept. Of an error it throws for, or returns no text for, only the class is
-   * stored. Events and `context.logger` have the error as it is. Default: its stack, or what was thrown as text.
+   * Returns the text to store for an error, with the job and in the morgue: to shorten it, or to leave out what no one
+   * should read there. At most 8,000 characters are kept. If it throws or returns no text, only the class of the error is
+   * stored. Events and `context.logger` get the error unchanged. Default: its stack, or what was thrown as text.
    */
   formatError?(error: unknown): string
 }
@@ -40,14 +45,14 @@ export interface WorkerOptions {
 /** Where and how a worker reaches the database. */
 export interface WorkerHome {
   readonly config: ConnectionConfig
-  /** For what needs a session of its own: locks, lease and wake-up. */
+  /** For connections that need a session of their own: locks, lease and wake-up. */
   readonly directConfig: ConnectionConfig
   readonly schema: string
   readonly logger: Logger
   readonly instrumentation: readonly Instrumentation[]
 }
 
-/** Every default filled in. */
+/** The options with every default filled in. */
 export type WorkerSettings = Required<Omit<WorkerOptions, 'formatError'>> & Pick<WorkerOptions, 'formatError'>
 
 const DEFAULT_SLOTS = 5

@@ -7,18 +7,21 @@ import { LOADS_AT_ONCE } from './performing/loading.ts'
 import { MAX_CALLS } from './settling/batcher.ts'
 import { WAITING_AT_ONCE } from './settling/completer.ts'
 
-/** ms a call to the database may take before its connection counts as broken. */
+/** ms that a call to the database may take before its connection counts as broken. */
 const CALL_TIMEOUT = 10_000
-/** Calls at once for looking, settling, counting, comparing shards, and maintenance with its lock. */
+/** Concurrent calls for polling, settling, counting, comparing shards, and maintenance with its lock. */
 const OTHER_CALLS = 5
-/** One claim waits at a time. */
+/** Only one claim at a time waits for a row. */
 const WAITING_CLAIMS = 1
 
-/** A worker's ways to the database. Connections are opened when they are needed. */
+/** A worker's connection pools. Connections are opened on demand. */
 export class Pools {
-  /** For what the worker does itself. */
+  /** For the worker's own statements. */
   readonly own: Database
-  /** For handlers' transactions, one a slot: what their statements leave in a session is to meet nothing else. */
+  /**
+   * For handlers' transactions, one connection per slot. What their statements leave in a session must not affect anything
+   * else.
+   */
   readonly handlers: Database
   readonly stranded: StrandedSessions
 

@@ -15,15 +15,15 @@ import type { LeaseOptions } from './membership/lease.ts'
 import type { WorkerHome, WorkerSettings } from './options.ts'
 import { ServedQueue } from './schedule/served-queue.ts'
 
-/** What a worker knows of the database from its start on. */
+/** What a worker reads from the database when it starts. */
 export interface Readings {
   readonly served: ServedQueues
-  /** ms, as `readLockTimeout` says. */
+  /** ms; see `readLockTimeout`. */
   readonly lockTimeout: number
 }
 
 /**
- * Makes sure that a worker can work with what the database has, and that its queues are there, with the shards they need.
+ * Ensures that a worker can work with the database, and that its queues exist, with the shards they need.
  * @throws DatabaseError that says what to do
  */
 export async function prepareDatabase(
@@ -39,7 +39,7 @@ export async function prepareDatabase(
   return { served, lockTimeout: await readLockTimeout(database) }
 }
 
-/** Creates the queues where they are missing, and grows those whose definitions name more shards. */
+/** Creates missing queues, and grows those whose definitions name more shards. */
 async function serveQueues(
   database: Database,
   queues: readonly Queue[],
@@ -53,7 +53,7 @@ async function serveQueues(
   return new ServedQueues(database, logger, served)
 }
 
-/** What the process tells of itself, and how it keeps its lease. */
+/** The data that the process registers with, and how it keeps its lease. */
 export function leaseOptions(
   { slots, queues, lease, killOnLeaseEnd }: WorkerSettings,
   { directConfig, schema }: WorkerHome,

@@ -2,21 +2,23 @@ import { constants } from 'node:os'
 import { consoleLogger, type Logger } from '../logger.ts'
 import type { Worker } from './worker.ts'
 
-/** ms for giving back what runs when the second signal asks for the end at once; it takes a fifth of one second. */
+/**
+ * ms that releasing running jobs may take when a second signal asks to stop at once. It usually takes a fifth of a second.
+ */
 const HURRIED_TIMEOUT = 3_000
 
-/** What signals lead: a Worker. */
+/** The part of a Worker that signals control. */
 export type SignalledWorker = Pick<Worker, 'stop' | 'quiet' | 'report' | 'releaseNow'>
 
 type Signal = 'SIGTERM' | 'SIGINT' | 'SIGTSTP' | 'SIGTTIN'
 
 /**
- * Lets signals lead a worker (R15): SIGTERM and SIGINT stop it, a second one at once; SIGTSTP makes it quiet;
- * SIGTTIN logs what every slot is doing, since when.
+ * Lets signals control a worker (R15). SIGTERM and SIGINT stop it, a second one at once; SIGTSTP makes it quiet; SIGTTIN
+ * logs what every slot is doing, and since when.
  *
- * `onStopped` is told when a signal has stopped it, and whether every handler ended; by default the process exits
- * with 1 where one did not, after its jobs were released, and is left to end by itself otherwise.
- * Returns what takes the signals back.
+ * `onStopped` is called when a signal has stopped the worker, with whether every handler ended. By default, if a handler
+ * has not ended, the process exits with 1 after its jobs were released; otherwise the process is left to end by itself.
+ * Returns a function that detaches the signals.
  */
 export function attachSignals(
   worker: SignalledWorker,
@@ -38,7 +40,7 @@ export function attachSignals(
       logger.error({ event: 'stopping', error: error.message }, 'stopping failed')
       return false
     })
-    // Nothing may be awaited between giving back and the end of the process.
+    // Nothing may be awaited between releasing the jobs and the end of the process.
     if (!clean) releaseAtEnd(worker, logger)
     onStopped(clean)
   }
@@ -58,7 +60,7 @@ export function attachSignals(
   }
 }
 
-/** The last thing a worker does whose handlers ignore their signals: the process has to exit right after it. */
+/** The last step of a worker whose handlers ignore their signals. The process must exit right after it. */
 function releaseAtEnd(worker: SignalledWorker, logger: Logger): void {
   const slots = worker.report()
   logger.error({ event: 'stopping', slots }, 'handlers ignore their signals: giving their jobs back')

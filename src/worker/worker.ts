@@ -6,14 +6,14 @@ import { type WorkerHome, type WorkerOptions, type WorkerSettings, workerSetting
 import type { SlotReport } from './performing/in-flight.ts'
 import { Released } from './performing/perform.ts'
 
-/** ms for handlers to end once their signals are aborted. */
+/** ms that handlers get to end once their signals are aborted. */
 const GRACE = 5_000
-/** ms that giving back at the very end may take: the lease of a process that is gone frees its jobs anyway. */
+/** ms that releasing jobs at the very end may take. If that fails, the end of the process's lease frees them anyway. */
 const RELEASE_TIMEOUT = 5_000
 
 type State = 'new' | 'running' | 'quiet' | 'stopping' | 'stopped'
 
-/** Performs the jobs of queues in this process. Made by `lockstep.createWorker()`. */
+/** Performs the jobs of queues in this process. Created by `lockstep.createWorker()`. */
 export class Worker extends WorkerEmitter {
   readonly #settings: WorkerSettings
   readonly #home: WorkerHome
@@ -36,15 +36,16 @@ export class Worker extends WorkerEmitter {
     })
   }
 
-  /** This worker in the table of processes. */
+  /** This worker's number in the table of processes. */
   get processId(): number {
     return this.#engine.membership.processId
   }
 
   /**
-   * Registers the process, takes its shards and begins to work. Does nothing where a signal has stopped the worker before.
-   * @throws DatabaseError where the database is out of reach, not migrated, read-only, behind a pooler or distributed by
-   * Citus, where the role lacks rights, or the server has no room for the locks
+   * Registers the process, takes its shards and begins to work. Does nothing if the worker was stopped before, such as by a
+   * signal.
+   * @throws DatabaseError if the database is out of reach, not migrated, read-only, behind a pooler or distributed by
+   * Citus, if the role lacks rights, or if the server has no room for the locks
    */
   async start(): Promise<void> {
     if (this.#state === 'new' && this.#stopped) return
@@ -66,11 +67,11 @@ export class Worker extends WorkerEmitter {
   }
 
   /**
-   * Takes nothing new and lets others have the shards; what runs goes on. There is no way back. A worker that is starting
-   * starts first; one that was not started, or has stopped, does nothing.
+   * Takes nothing new, and lets other processes take the shards; what runs goes on. There is no way back. A worker that is
+   * starting starts first. Does nothing if the worker was not started, or has stopped.
    */
   async quiet(): Promise<void> {
-    // Quiet in the midst of its start, it would lock its shards afterwards, and serve none.
+    // If it became quiet during its start, it would lock its shards afterwards, and serve none.
     await this.#started?.catch(() => {})
     if (this.#state !== 'running') return
     this.#state = 'quiet'
@@ -78,11 +79,11 @@ export class Worker extends WorkerEmitter {
   }
 
   /**
-   * Takes nothing new and lets running handlers finish. After `shutdownTimeout` their signals are aborted and what
-   * has not ended is released, its numbers unchanged.
+   * Takes nothing new and lets running handlers finish. After `shutdownTimeout`, aborts their signals and releases what has
+   * not ended, with its numbers unchanged.
    *
-   * Resolves to false where a handler ignores its signal. Its jobs stay claimed until it ends, or until the lease
-   * does after this process has: two handlers of one id would be worse. A handler that awaits it waits for itself.
+   * Resolves to false if a handler ignores its signal. Its jobs stay claimed until it ends, or until this process has ended
+   * and its lease too: two handlers of one id would be worse. A handler that awaits `stop()` waits for itself.
    */
   stop(): Promise<boolean> {
     this.#stopped ??= this.#stop()
@@ -90,9 +91,9 @@ export class Worker extends WorkerEmitter {
   }
 
   /**
-   * Releases what still runs after `stop()` resolved to false, its numbers unchanged, and returns whether that
-   * was done within `timeout` ms. It blocks, so that no handler goes on beside its successor: end the process at
-   * once, without awaiting anything.
+   * Releases what still runs after `stop()` resolved to false, with its numbers unchanged. Returns whether that was done
+   * within `timeout` ms. Blocks, so that no handler runs beside its successor: end the process at once, without awaiting
+   * anything.
    */
   releaseNow(timeout = RELEASE_TIMEOUT): boolean {
     const held = this.#engine.inFlight.held()
@@ -101,13 +102,13 @@ export class Worker extends WorkerEmitter {
     return releaseRoundsNow({ config, schema, held }, timeout)
   }
 
-  /** What every slot is doing, since when. */
+  /** What every slot is doing, and since when. */
   report(): SlotReport[] {
     return this.#engine.inFlight.report()
   }
 
   async #stop(): Promise<boolean> {
-    // Stopped while it starts, it starts first; where it can't, everything is stopped already.
+    // If it is stopped while it starts, it starts first. If it can't start, everything has been stopped already.
     await this.#started?.catch(() => {})
     if (this.#state === 'new' || this.#state === 'stopped') return true
     const letGo = this.#state === 'running' ? this.#engine.letGo() : undefined
@@ -129,7 +130,7 @@ export class Worker extends WorkerEmitter {
     return true
   }
 
-  /** What runs may end and be stored: the functions for that stand longer than those that begin something. */
+  /** What runs may end and be stored: the functions for that are kept for longer than those that begin something. */
   #outdated({ serial, version }: Release): void {
     if (this.#stopped) return
     this.#home.logger.error(

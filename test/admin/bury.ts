@@ -1,9 +1,9 @@
 import type { TestQueue } from '../support/store-environment.ts'
 
-/** Far enough away for nothing to be due. */
+/** Far enough in the future that nothing is due. */
 export const FUTURE = Date.parse('2040-01-01T00:00:00Z')
 
-/** Pushes payloads, by default the id with score 1, and kills them. */
+/** Pushes payloads (by default one for the id with score 1) and kills them. */
 export async function bury(
   testQueue: TestQueue,
   ...dead: { id: string; payload?: unknown; score?: number }[]

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => env?.close())
 
-/** A process that serves the queue, has its job in work, and by the server's clock should have renewed its lease. */
+/** A process that serves the queue, has its job in progress, and by the server's clock should have renewed its lease. */
 async function claimant(testQueue: TestQueue, lease: number): Promise<Claimer> {
   const info = { host: 'here', pid: 1, version: '0', slots: 1, queues: [testQueue.queue.name] }
   const claimer = new Claimer(

@@ -23,7 +23,7 @@ afterAll(() => env?.close())
 const rowOf = ({ queueId }: TestQueue) =>
   env.query('SELECT FROM lockstep.queues WHERE queue_id = $1', [queueId])
 
-/** Rows with the queue's number in any table. */
+/** The number of rows with the queue's number in any table. */
 async function left({ queueId }: TestQueue): Promise<number> {
   let left = 0
   for (const table of ['queues', 'jobs', 'payloads', 'morgue', 'counters', 'minute_counters'])
@@ -114,7 +114,7 @@ describe('deleting a queue', () => {
     await testQueue.pushIn(producer, { id: 'a' })
     const deleting = env.lockstep.deleteQueue(testQueue.queue).then((last) => last)
     const refused = expect(deleting).rejects.toMatchObject({ code: 'LOCKSTEP_QUEUE_NOT_EMPTY' })
-    // Each waits for a try of ours at most.
+    // Each of these waits for at most one of our tries.
     for (let n = 0; n < 5; n += 1) await other.push({ id: n })
     await producer.query('COMMIT')
     await refused
@@ -148,7 +148,7 @@ describe('deleting a queue', () => {
             ? `SELECT lockstep.enqueue('${testQueue.queue.name}', '${id}')`
             : `SELECT lockstep.enqueue_many('${testQueue.queue.name}', '{${id}}', '{1}', '{1}', '{null}', '{0}')`,
         )
-      // From now on the session has the plans.
+      // From now on the session has cached plans.
       await push('early')
       const deleter = await env.transaction()
       await lockQueues(env.database, deleter)

@@ -4,7 +4,7 @@ import { Lockstep } from '../../src/index.ts'
 import { openStore } from '../support/store-environment.ts'
 import { FUTURE } from './bury.ts'
 
-/** Above 2^50 neighbours differ in the 16th digit, and fractions have up to 17. */
+/** Above 2^50, neighbouring numbers differ in the 16th digit, and fractions have up to 17 digits. */
 const FIRST = 1_700_000_000_000_001
 const SCORES = [
   -0.1 - 0.2,
@@ -16,7 +16,7 @@ const SCORES = [
 ]
 const PAYLOADS = SCORES.map((_, place) => place)
 
-/** A database whose sessions write doubles with few digits, and an application's pool on it. */
+/** A database whose sessions write doubles with few digits, and a pool of the application on it. */
 async function open(digits: number) {
   const env = await openStore()
   const database = new URL(env.connectionString).pathname.slice(1)

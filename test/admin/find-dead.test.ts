@@ -21,7 +21,7 @@ describe('R11 finding in the morgue', () => {
       testQueue,
       ...Array.from({ length: 50 }, (_, n) => ({ id: ids[n % 5]!, payload: n, score: n })),
     )
-    // Ties down to the microsecond, scores that a decimal fraction can't hold, and one far beyond a double's reach.
+    // Ties down to the microsecond, scores that a decimal fraction can't hold, and a time far beyond the others.
     await env.query(
       `UPDATE lockstep.morgue SET
          died_at = timestamptz '2030-01-01 00:00:00.000999Z' + (score::integer % 6) * interval '1 microsecond'

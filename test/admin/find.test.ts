@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => env?.close())
 
-/** 60 jobs whose order by time, id and retry count differs, with ties down to the microsecond and beyond it. */
+/** 60 jobs whose order by time, id and retry count differs, with ties down to the microsecond and beyond. */
 async function populate(on: StoreEnvironment): Promise<TestQueue> {
   const made = await on.queue({ shards: 3 })
   await made.push(
@@ -36,7 +36,7 @@ async function populate(on: StoreEnvironment): Promise<TestQueue> {
 
 const COLUMNS = { id: 'id', performIn: 'perform_in, id', retryCount: 'retry_count, id' }
 
-/** What one statement without pages says, in ascending order. */
+/** The result of one statement without pages, in ascending order. */
 async function sorted(by: JobSort, where = 'true'): Promise<string[]> {
   const rows = await env.query<{ id: string }>(
     `SELECT id FROM lockstep.jobs WHERE queue_id = $1 AND ${where} ORDER BY ${COLUMNS[by]}`,
@@ -45,7 +45,7 @@ async function sorted(by: JobSort, where = 'true'): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Page by page to the end, and the sizes of the pages. */
+/** Reads all pages; returns the ids and the sizes of the pages. */
 async function turn(filter: JobFilter & Page<JobSort>) {
   const ids: string[] = []
   const sizes: number[] = []

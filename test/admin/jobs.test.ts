@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterEach(() => env.endSessions())
 afterAll(() => env?.close())
 
-/** Jobs `0000`, `0001`, … that are not due for long. */
+/** Jobs `0000`, `0001`, … that are not due for a long time. */
 async function later(testQueue: TestQueue, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, (_, n) => String(n).padStart(4, '0'))
   await testQueue.push(...ids.map((id) => ({ id, payload: id, score: 1, performIn: FUTURE })))
@@ -172,7 +172,7 @@ describe.each(ACTIONS)('R11 %s', (action) => {
   })
 })
 
-/** Until a session waits for a row of this database. */
+/** Resolves when a session waits for a row of this database. */
 function untilOneWaits(testQueue: TestQueue): Promise<void> {
   return until(async () => {
     const rows = await testQueue.env.query(

@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterEach(() => env.endSessions())
 afterAll(() => env?.close())
 
-/** `busy` in work with v[5] after a failure, its handler still at it, and behind it n[1] and v[9]. */
+/** The id `busy` in progress with v[5] after a failure, its handler still running, and behind it n[1] and v[9]. */
 async function hang(performIn = FUTURE): Promise<[TestQueue, Claimer, Round]> {
   const testQueue = await env.queue()
   const claimer = await testQueue.claimer()
@@ -103,7 +103,7 @@ describe('P3 what was pushed while its id is in work waits, and shows', () => {
 })
 
 describe('R11 find', () => {
-  /** 12 ids in work; behind every third one something waits. Ties in every column. */
+  /** 12 ids in progress, with something waiting behind every third one. There are ties in every column. */
   async function populate(): Promise<TestQueue> {
     const testQueue = await env.queue({ batchSize: 12 })
     const ids = Array.from({ length: 12 }, (_, n) => `j${String(n).padStart(2, '0')}`)
@@ -297,7 +297,7 @@ describe('R11 an operator behind a handler that hangs', () => {
     },
   )
 
-  /** Until a session waits for a row of this database, alone: longer than a chunk does. */
+  /** Resolves when a session alone waits for a row of this database, for longer than a chunk would. */
   function untilOneWaits(): Promise<void> {
     return until(async () => {
       const rows = await env.query(

@@ -36,7 +36,7 @@ describe('R11 pause and resume', () => {
   test('are seen by a running worker: what runs goes on, nothing starts, and then at once', async () => {
     const done: string[] = []
     const queue = env.queue({ shards: 2, perform: (batch) => void done.push(...batch.keys()) })
-    // Neither a poll nor a rebalance interval comes in time: the worker has to be told.
+    // No poll and no rebalance interval comes in time, so the worker must be notified.
     await env.lockstep.enqueue(queue, { id: 'before' })
     const other = env.queue({ perform: (batch) => void done.push(...batch.keys()) })
     const worker = await env.work({ queues: [queue, other], poll: 60_000, rebalanceInterval: 60_000 })
@@ -44,7 +44,7 @@ describe('R11 pause and resume', () => {
 
     await env.lockstep.pause(queue)
     await env.lockstep.enqueue(queue, [{ id: 'meanwhile' }, { id: 'too' }])
-    // What is pushed later into another queue is performed, and by then these would have been.
+    // Jobs pushed later into another queue are performed. By then, the paused ones would have been performed too.
     for (const id of ['first', 'second', 'third']) {
       await env.lockstep.enqueue(other, { id })
       await until(() => expect(done).toContain(id))
@@ -86,7 +86,7 @@ test('P7: what waits in a paused queue is not asked for', async () => {
     Array.from({ length: 64 }, (_, n) => ({ id: `id ${n}` })),
   )
   await started
-  // The one slot is at work, and all shards have something due.
+  // The only slot is busy, and every shard has something due.
   await lockstep.pause(queue)
   isPaused = true
   await until(() => expect(isKnown).toBe(true))
@@ -174,7 +174,7 @@ describe('R11 reshard', () => {
       }
     })()
     await until(() => expect(waits.length).toBeGreaterThan(3))
-    // It asks ever more rarely, not all the time.
+    // It asks less and less often, and not all the time.
     expect(waits[3]).toBeGreaterThan(100)
     expect(seen.at(-1)!.done).toBe(seen[0]!.total - 1)
     await producer.query('COMMIT')

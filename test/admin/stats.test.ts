@@ -46,7 +46,7 @@ test('R11 stats per queue and in total are those of a population made by hand', 
     { id: 'f2', performIn: now - MINUTE },
     { id: 'f3', performIn: now + MINUTE },
   )
-  // Mails: 1 in work since long ago, 1 left by a dead process, 1 due later.
+  // Mails: 1 in progress for a long time, 1 left by a dead process, 1 due later.
   await mails.push({ id: 'w', performIn: now - 60 * MINUTE })
   const claimer = await mails.claimer()
   await claimer.take()

@@ -2,13 +2,13 @@ import type { Chance } from './chance.ts'
 import type { Cluster } from './cluster.ts'
 import type { Fault } from './fault.ts'
 
-/** Faults that were injected side by side. */
+/** Faults injected side by side. */
 export interface Blow {
   readonly faults: readonly Fault[]
   /** ns of the clock that all processes share: from the first fault until everything went on again. */
   readonly from: bigint
   readonly to: bigint
-  /** ms from the end of the last fault until jobs pushed then had been worked off in every shard. */
+  /** ms from the end of the last fault until jobs pushed after it had been performed in every shard. */
   readonly recovery: number
 }
 
@@ -25,7 +25,7 @@ export async function strike(cluster: Cluster, chance: Chance, faults: readonly 
   return { faults, from, to: process.hrtime.bigint(), recovery }
 }
 
-/** One, mostly; two or three at once now and then. */
+/** Mostly one fault, now and then two or three at once. */
 export function draw(chance: Chance, from: readonly Fault[]): Fault[] {
   const drawn = new Set<Fault>()
   const count = Math.min(chance.pick([1, 1, 1, 2, 2, 3]), from.length)

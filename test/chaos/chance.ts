@@ -1,7 +1,7 @@
 import { uniformInt } from 'pure-rand/distribution/uniformInt'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 
-/** What is left to chance, the same again for the same seed. */
+/** Random choices, repeatable by their seed. */
 export class Chance {
   readonly #generator: ReturnType<typeof xoroshiro128plus>
 
@@ -9,7 +9,7 @@ export class Chance {
     this.#generator = xoroshiro128plus(seed)
   }
 
-  /** Both ends are possible. */
+  /** Includes both ends. */
   int(from: number, to: number): number {
     return uniformInt(this.#generator, from, to)
   }
@@ -19,7 +19,7 @@ export class Chance {
     return items[this.int(0, items.length - 1)]!
   }
 
-  /** Each by its weight. */
+  /** Draws one item by weight. */
   weigh<T extends { readonly weight: number }>(items: readonly T[]): T {
     const total = items.reduce((sum, { weight }) => sum + weight, 0)
     let place = this.int(1, total)

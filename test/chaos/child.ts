@@ -4,21 +4,23 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const START_DEADLINE = 60_000
 const STOP_DEADLINE = 60_000
-/** Characters kept of what it says on stderr. */
+/** How many characters of stderr to keep. */
 const LAST_WORDS = 2_000
 
 interface Message {
   readonly event: string
 }
 
-/** A process of the cluster: forked from a module, told its options, and heard when it is ready. */
+/**
+ * A process of the cluster. It is forked from a module, gets its options as a message, and sends one when it is ready.
+ */
 export class Child<Options extends object> {
   readonly name: string
   readonly startedAt = process.hrtime.bigint()
   /** ns of the clock that all processes share; undefined while it lives. */
   endedAt: bigint | undefined
   readonly ended: Promise<void>
-  /** Its last words, where an error that nobody caught ended it after it had been ready. */
+  /** The end of its stderr, if an uncaught error ended it after it had been ready. */
   failure: string | undefined
   readonly #process: ChildProcess
   #isReady = false
@@ -36,9 +38,9 @@ export class Child<Options extends object> {
     this.#process.on('exit', () => {
       this.endedAt = process.hrtime.bigint()
     })
-    // By then all it has said is heard.
+    // By then, all its output has been read.
     this.ended = once(this.#process, 'close').then(([code]) => {
-      // One that starts while the server is away ends with an error too, and comes again.
+      // A process that starts while the server is down also ends with an error, and is started again.
       const failed = code || this.#lastWords.includes('heap out of memory')
       if (this.#isReady && failed) this.failure = this.#lastWords.trim() || `exit code ${code}`
     })
@@ -50,7 +52,7 @@ export class Child<Options extends object> {
     return this.endedAt === undefined
   }
 
-  /** Resolves when it says so; rejects where it ends before. */
+  /** Resolves when the process says that it is ready; rejects if it ends before. */
   async ready(): Promise<this> {
     const signal = AbortSignal.timeout(START_DEADLINE)
     const ready = async () => {
@@ -68,7 +70,7 @@ export class Child<Options extends object> {
     return this
   }
 
-  /** All it says. */
+  /** Passes on all its messages. */
   hear<Said>(listener: (message: Said) => void): void {
     this.#process.on('message', (message) => listener(message as Said))
   }
@@ -86,7 +88,7 @@ export class Child<Options extends object> {
     await this.ended
   }
 
-  /** Resolves when it has ended by itself; rejects where it does not. */
+  /** Resolves when it has ended by itself; rejects if it does not. */
   async stop(): Promise<void> {
     this.tell('stop')
     const deadline = new AbortController()

@@ -21,15 +21,15 @@ const PRODUCER = new URL('./producer.ts', import.meta.url)
 const PROBES = 4 * SHARDS
 const POLL = 20
 const DEADLINE = 120_000
-/** Of the cluster's own sessions: what they are told of is to be there after a crash, whatever the default is. */
+/** For the cluster's own sessions: what they report as committed must survive a crash, whatever the default is. */
 const DURABLE = '-c synchronous_commit=on'
 
-/** How much of it: a test of one fault wants to be quick. */
+/** The size of faults: a test of one fault should be quick. */
 export interface Scale {
-  /** Processes that join and leave, and how many at a time. */
+  /** Processes that join and leave, and how many of them at a time. */
   readonly crowd: number
   readonly crowdAtOnce: number
-  /** ms that rows are held by an open transaction. */
+  /** ms that an open transaction holds rows. */
   readonly hold: number
 }
 
@@ -40,31 +40,31 @@ export interface ClusterOptions {
   readonly scale: Scale
   readonly workers: number
   readonly producers: number
-  /** Ids of a producer, in each queue. */
+  /** Ids of a producer in each queue. */
   readonly ids?: number
   /** ms between transactions of a producer. */
   readonly pause?: number
-  /** Of the workers, where they are to be other than a cluster's. */
+  /** Timing of the workers, if it differs from the cluster's. */
   readonly timing?: Partial<Pick<WorkerOptions, 'lease' | 'rebalanceInterval' | 'poll'>>
 }
 
-/** Where faults happen: a server of its own, hosts with networks, and what everybody did, written down. */
+/** A place for faults: its own server, hosts with networks, and a record of what all processes did. */
 export class Cluster {
   readonly server: EmbeddedServer
-  /** Around all networks. */
+  /** Bypasses all networks. */
   readonly pool: pg.Pool
   readonly lockstep: Lockstep
   readonly queues = clusterQueues()
   readonly workers: Crew<WorkerOptions>
   readonly producers: Crew<ProducerOptions>
-  /** When processes were stopped and went on, in ns. */
+  /** When processes were stopped and continued, in ns. */
   readonly freezes = new Map<string, [bigint, bigint][]>()
-  /** Ids that are to end in the morgue. */
+  /** Ids that must end in the morgue. */
   readonly poisoned = new Set<string>()
   readonly scale: Scale
   /** Whether the server's notification queue can be filled. */
   smallNotifyQueue = false
-  /** Every worker and every producer process there ever was. */
+  /** Every worker and producer process that ever ran. */
   readonly allWorkers: Child<WorkerOptions>[] = []
   readonly allProducers: Child<ProducerOptions>[] = []
   readonly #directory = mkdtempSync(join(tmpdir(), 'lockstep-cluster-'))
@@ -77,7 +77,7 @@ export class Cluster {
     this.scale = options.scale
     this.pool = new pg.Pool({ connectionString: server.connectionString, options: DURABLE, max: 10 })
     this.pool.on('error', () => {})
-    // One that is lent out has no listener of the pool's.
+    // The pool does not listen for errors of a client that is checked out.
     this.pool.on('connect', (client) => client.on('error', () => {}))
     this.lockstep = new Lockstep({ pool: this.pool, logger: silentLogger })
     this.workers = new Crew(server.connectionString, (url) => this.createWorker(url, options.timing))
@@ -109,7 +109,7 @@ export class Cluster {
     return (await this.pool.query(text, values)).rows
   }
 
-  /** A worker process of the cluster, on whatever network; `module`: that of another release. */
+  /** A worker process of the cluster, on any network; `module` may be that of another release. */
   createWorker(
     connectionString: string,
     options: Partial<WorkerOptions> = {},
@@ -131,7 +131,7 @@ export class Cluster {
     return child
   }
 
-  /** One that nobody has had. */
+  /** A new name. */
   name(of: string): string {
     this.#names += 1
     return `${of}${this.#names}`
@@ -144,7 +144,7 @@ export class Cluster {
     return id
   }
 
-  /** A session around all networks. */
+  /** A session that bypasses all networks. */
   async session(): Promise<pg.Client> {
     const { connectionString } = this.server
     const client = new pg.Client({ connectionString, options: DURABLE })
@@ -158,21 +158,21 @@ export class Cluster {
     this.freezes.set(name, [...freezes, [stoppedAt, process.hrtime.bigint()]])
   }
 
-  /** One restart after the other. */
+  /** Restarts happen one after the other. */
   restartServer(shutdown: 'fast' | 'immediate'): Promise<void> {
     const restarted = this.#restarting.then(() => this.server.restart({ shutdown }))
     this.#restarting = restarted.catch(() => {})
     return restarted
   }
 
-  /** For as long as the cluster is there, a server that comes again included. */
+  /** Holds a snapshot for as long as the cluster exists, also when the server comes back after a restart. */
   holdSnapshot(): void {
     let holding = true
     const hold = async () => {
       while (holding) {
         const session = await this.patiently(() => this.session())
         const ended = new Promise((end) => session.once('end', end))
-        // Of no table of ours: its lock would keep every migration waiting.
+        // Reads none of our tables: its lock would make every migration wait.
         await session.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1').catch(() => {})
         release = () => session.end()
         await ended
@@ -187,14 +187,14 @@ export class Cluster {
     })
   }
 
-  /** Runs before the cluster is left, the last first. */
+  /** Runs before the cluster is closed, in reverse order. */
   later(work: () => unknown): void {
     this.#afterwards.push(work)
   }
 
   /**
-   * ms until jobs pushed now, in every shard of every queue, have been worked off: how long it takes until
-   * everything goes on.
+   * ms until jobs pushed now, in every shard of every queue, have been performed: how long it takes until everything
+   * goes on.
    */
   async probe(): Promise<number> {
     const startedAt = performance.now()
@@ -206,7 +206,7 @@ export class Cluster {
     return performance.now() - startedAt
   }
 
-  /** Pushes the n-th payload of ids nobody else pushes to all queues, with what tells of it. */
+  /** Pushes the n-th payload to all queues, for ids that no one else pushes, and records that. */
   async push(ids: readonly string[], n: number): Promise<void> {
     const client = await this.pool.connect()
     try {
@@ -235,7 +235,7 @@ export class Cluster {
     await this.lockstep.enqueue(this.queues[queue], jobs, { tx })
   }
 
-  /** Again and again while the server is away. */
+  /** Tries again and again while the server is down. */
   async patiently<T>(work: () => Promise<T>): Promise<T> {
     const until = performance.now() + DEADLINE
     for (;;) {
@@ -248,7 +248,7 @@ export class Cluster {
     }
   }
 
-  /** Resolves when the condition holds; it may ask a server that is away. */
+  /** Resolves when the condition holds. The condition may query a server that is down. */
   async until(what: string, holds: () => Promise<boolean>, deadline = DEADLINE): Promise<void> {
     const until = performance.now() + deadline
     while (!(await this.patiently(holds))) {
@@ -260,7 +260,7 @@ export class Cluster {
     }
   }
 
-  /** Ends the producers, lets the workers work off what is left, and stops them. */
+  /** Ends the producers, lets the workers perform the rest, and stops them. */
   async settle(): Promise<Truth> {
     for (const work of this.#afterwards.splice(0).reverse()) await work()
     for (const post of [...this.producers.posts]) await this.producers.leave(post, 'stop')
@@ -269,7 +269,7 @@ export class Cluster {
     return readTruth(this)
   }
 
-  /** Leaves nothing behind, but for the logs where they are kept: then it returns where they are. */
+  /** Removes everything, except the logs if they are kept: then it returns their directory. */
   async close({ keepsLogs = false } = {}): Promise<string | undefined> {
     await Promise.all([this.producers.disband(), this.workers.disband()])
     await this.pool.end()
@@ -279,7 +279,7 @@ export class Cluster {
     return undefined
   }
 
-  /** Others at each try: one whose answer was lost may have been committed. */
+  /** Uses new ids in each try, since a try whose answer was lost may have been committed. */
   async #pushProbes(): Promise<string[]> {
     const name = this.name('probe')
     const ids = Array.from({ length: PROBES }, (_, index) => `${name}-${index}`)

@@ -5,13 +5,13 @@ import type { Child } from './child.ts'
 
 const RESTART_PAUSE = 100
 
-/** A place in a crew: a host with a network of its own, and the process on it, which comes again when it ends. */
+/** A place in a crew: a host with its own network, and a process that is started again when it ends. */
 export interface Post<Options extends object> {
   readonly network: Network
   child: Child<Options>
 }
 
-/** Keeps a number of processes alive, each behind a network of its own. */
+/** Keeps a number of processes alive, each behind its own network. */
 export class Crew<Options extends object> {
   readonly posts: Post<Options>[] = []
   readonly #create: (connectionString: string, host: number) => Child<Options>
@@ -36,7 +36,7 @@ export class Crew<Options extends object> {
     return post
   }
 
-  /** Takes a host away for good; its process is stopped, or killed. */
+  /** Removes a host for good, and stops or kills its process. */
   async leave(post: Post<Options>, how: 'stop' | 'kill'): Promise<void> {
     this.posts.splice(this.posts.indexOf(post), 1)
     await post.child[how]()
@@ -53,7 +53,7 @@ export class Crew<Options extends object> {
     for (const { network } of this.posts) network.close()
   }
 
-  /** One that is killed while it starts comes again. */
+  /** A process that is killed while it starts is started again. */
   async #ready(post: Post<Options>): Promise<void> {
     while (this.#wants(post)) {
       const { child } = post

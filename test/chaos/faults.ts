@@ -7,7 +7,7 @@ import { queueFaults } from './faults/queue.ts'
 import { releaseFaults } from './faults/release.ts'
 import { serverFaults } from './faults/server.ts'
 
-/** All that this machine can have. */
+/** All faults that are possible on this machine. */
 export const FAULTS: readonly Fault[] = [
   ...processFaults,
   ...networkFaults,

@@ -3,7 +3,10 @@ import type { Cluster } from './cluster.ts'
 /** A role with the cluster's password. */
 export const POOLED = 'pooled'
 
-/** Parts of statements fail while the disk is full; the trigger stands behind the product's own work, so all undo. */
+/**
+ * While the disk is full, some statements fail. The trigger runs after the product's own work, so all of that is
+ * undone.
+ */
 const FULL_DISK = `
   CREATE TABLE disk (is_full boolean NOT NULL);
   INSERT INTO disk VALUES (false);
@@ -24,7 +27,7 @@ const DOMAIN = `
   CREATE TABLE applied (position bigserial, id text, n bigint, fence bigint);
 `
 
-/** A deferred constraint refuses what is applied of an id, at its COMMIT, until a moment. */
+/** Until a given time, a deferred constraint refuses at COMMIT what is applied of an id. */
 const REFUSAL = `
   CREATE TABLE refused (id text PRIMARY KEY, until timestamptz NOT NULL);
   CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -38,7 +41,7 @@ const REFUSAL = `
     FOR EACH ROW EXECUTE FUNCTION refuse();
 `
 
-/** Its sessions have another isolation than the queue's, and an application and a worker share them behind a pooler. */
+/** Its sessions have another isolation level than the queue's. An application and a worker share them behind a pooler. */
 function pooledUser({ server }: Cluster): string {
   const { password } = new URL(server.connectionString)
   return `
@@ -47,7 +50,7 @@ function pooledUser({ server }: Cluster): string {
   `
 }
 
-/** The schema, the queues, and what the cluster writes beside them. */
+/** Creates the schema, the queues, and what the cluster writes beside them. */
 export async function prepareGround(cluster: Cluster): Promise<void> {
   await cluster.lockstep.migrate()
   for (const { name, shards } of Object.values(cluster.queues)) {
@@ -60,7 +63,7 @@ export async function prepareGround(cluster: Cluster): Promise<void> {
   await shrinkNotifyQueue(cluster)
 }
 
-/** Its usual size, 8 GB, is more than a test wants to fill; before Postgres 17 it can't be told. */
+/** Its usual size, 8 GB, is too large to fill in a test; before Postgres 17 it can't be set. */
 async function shrinkNotifyQueue(cluster: Cluster): Promise<void> {
   const [row] = await cluster.sql<{ known: boolean }>(
     `SELECT current_setting('max_notify_queue_pages', true) IS NOT NULL AS known`,

@@ -12,7 +12,7 @@ beforeAll(async () => {
 }, DEADLINE)
 afterAll(() => cluster?.close())
 
-/** What a cluster with a fault of its own, planted in the product or beside it, shows. */
+/** What a cluster would show with a fault planted in the product or beside it. */
 test('the judge sees what was lost, applied twice, never pushed, and left behind', async () => {
   await cluster.probe()
   const truth = await cluster.settle()

@@ -17,22 +17,22 @@ import { type Cluster, LEASE } from './cluster.ts'
 import { FILLED, POISON_CRASHES } from './queues.ts'
 import type { Item, Truth } from './truth.ts'
 
-/** What a fight has shown: all lists but `instants` have to be empty. */
+/** The findings of a fight. All lists except `instants` must be empty. */
 export interface Verdict {
   readonly overlaps: readonly Finding[]
   readonly inversions: readonly Finding[]
   readonly stale: readonly Finding[]
   /** Lost payloads, with the time of their push. */
   readonly lost: readonly Finding[]
-  /** Runs that began in the same instant their process was stopped, for longer than its lease. */
+  /** Runs that began in the same instant in which their process was stopped, for longer than its lease. */
   readonly instants: readonly Finding[]
-  /** Everything else that must not be, in words. */
+  /** Everything else that must not happen, in words. */
   readonly others: readonly string[]
-  /** Payloads that two handlers had and returned, where that is allowed. */
+  /** Payloads of two handlers that both returned, where that is allowed. */
   readonly repeats: number
   readonly payloads: number
   readonly rounds: number
-  /** ms that a handler went on at most after its process had been stopped for longer than its lease. */
+  /** Most ms that a handler went on after its process had been stopped for longer than its lease. */
   readonly outlived: number
 }
 
@@ -94,7 +94,7 @@ function lostOf({ sent }: Truth, queue: string, runs: readonly Run[]): Finding[]
     .map(({ id, n, at }) => ({ id, at, what: `${queue} ${n} was lost` }))
 }
 
-/** P4: what was rolled back, or never pushed, and was handed over all the same. */
+/** P4: payloads that handlers got although they were rolled back or never pushed. */
 function strangers({ sent }: Truth, queue: string, runs: readonly Run[]): string[] {
   const mine = sent.filter((item) => item.queue === queue)
   return phantoms(runs, pushedTo(mine)).map(({ id, what }) => `${queue} ${id}: ${what}`)
@@ -110,7 +110,7 @@ function pushedTo(items: readonly Item[]): Map<string, number[]> {
   return pushed
 }
 
-/** Exactly once, nothing forgotten that was acknowledged, and nothing left behind. */
+/** Everything applied exactly once, nothing lost that was acknowledged, and nothing left behind. */
 function judgeTruth({ sent, acknowledged, applied, leftovers }: Truth): string[] {
   const key = ({ queue, id, n }: Item) => `${queue} ${id} ${n}`
   const known = new Set(sent.map(key))
@@ -129,7 +129,7 @@ function judgeTruth({ sent, acknowledged, applied, leftovers }: Truth): string[]
   return found
 }
 
-/** What transactions have written of an id stands in the order of its numbers. */
+/** Whether what transactions have written for an id is out of order. */
 function backwards(applied: readonly Item[]): string[] {
   const last = new Map<string, number>()
   return applied.flatMap(({ id, n }) => {
@@ -139,7 +139,7 @@ function backwards(applied: readonly Item[]): string[] {
   })
 }
 
-/** Each has killed no more processes than it may, and lies in the morgue; nothing else does. */
+/** Each poisoned job has killed at most as many processes as it may, and is in the morgue; no other job is. */
 function judgePoison({ dead }: Truth, { poisoned }: Cluster, runs: readonly Run[]): string[] {
   const found = dead.filter(({ id }) => !poisoned.has(id)).map(({ id }) => `${id} died`)
   const buried = new Set(dead.map(({ id }) => id))
@@ -151,7 +151,7 @@ function judgePoison({ dead }: Truth, { poisoned }: Cluster, runs: readonly Run[
   return found
 }
 
-/** All that must not be, in words. */
+/** Everything that must not happen, in words. */
 export function complaints({ overlaps, inversions, stale, lost, others }: Verdict): string[] {
   const told = (kind: string, findings: readonly Finding[]) =>
     findings.map(({ id, what }) => `${kind}: ${id}: ${what}`)

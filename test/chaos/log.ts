@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import type { Logger } from '../../src/index.ts'
 import type { WorkerEnvironment } from '../support/worker-environment.ts'
 
-/** What the library says in a process of the cluster, a line of JSON each, beside the log of handlers. */
+/** Writes what the library logs in a process of the cluster, as lines of JSON, beside the log of handlers. */
 export function loggerBeside(log: string, name: string): Logger {
   const file = join(dirname(log), 'library.log')
   const say = (level: string) => (fields: object, message: string) =>
@@ -21,7 +21,7 @@ const STATE = {
     FROM pg_stat_activity WHERE datname IS NOT NULL`,
 }
 
-/** Writes down how the database stands, where work does not go on. */
+/** Writes the state of the database to a file, for when work does not go on. */
 export async function writeState(on: Pick<WorkerEnvironment, 'sql'>, file: string): Promise<void> {
   const state: Record<string, unknown> = { at: new Date() }
   for (const [name, text] of Object.entries(STATE)) state[name] = await on.sql(text)

@@ -4,23 +4,23 @@ import pg from 'pg'
 import { Lockstep } from '../../src/index.ts'
 import { clusterQueues, FILLED } from './queues.ts'
 
-/** What a producer process is told to be. Everything survives JSON. */
+/** The options of a producer process. All of them survive JSON. */
 export interface ProducerOptions {
-  /** Its ids are its own: nobody else pushes them. */
+  /** Its ids are its own: no one else pushes them. */
   readonly name: string
   readonly ids: number
-  /** Through its network. */
+  /** Through the producer's network. */
   readonly connectionString: string
-  /** Around it, to find out what became of a transaction whose end is unknown. */
+  /** Bypasses the network, to find out how a transaction ended whose end is unknown. */
   readonly directUrl: string
-  /** Where acknowledged commits are written down. */
+  /** The file for acknowledged commits. */
   readonly acks: string
   readonly isolation?: 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE'
   /** ms between transactions. */
   readonly pause: number
 }
 
-/** What was pushed, in one transaction with what tells of it. */
+/** A push, stored in one transaction with the record of it. */
 interface Push {
   readonly queue: (typeof FILLED)[number]
   readonly jobs: { id: string; n: number }[]
@@ -50,8 +50,8 @@ async function produce(options: ProducerOptions): Promise<void> {
 }
 
 /**
- * Pushes ascending numbers to its ids, the next of an id only when it is known what became of the one before: else
- * a commit that comes late would look like an inversion.
+ * Pushes ascending numbers to its ids. It pushes the next number of an id only when the outcome of the last one is
+ * known: otherwise a commit that comes late would look like an inversion.
  */
 class Producer {
   readonly #options: ProducerOptions
@@ -79,7 +79,7 @@ class Producer {
     }
   }
 
-  /** Nothing of this producer is under way any more, and what it has pushed last is known. */
+  /** Resolves when nothing of this producer is under way any more, and its last pushes are known. */
   async resolve(): Promise<void> {
     for (;;) {
       try {
@@ -106,10 +106,10 @@ class Producer {
     return { queue, jobs }
   }
 
-  /** Whether it was committed; throws where that is unknown, or it could not be. */
+  /** Whether it was committed; throws if that is unknown, or if it failed. */
   async #store(client: pg.Client, { queue, jobs }: Push): Promise<boolean> {
     const { isolation = 'READ COMMITTED' } = this.#options
-    // Whatever the default is: what a producer is told of is to be there after a crash.
+    // Whatever the default is, what a producer is told is committed must survive a crash.
     await client.query(`BEGIN ISOLATION LEVEL ${isolation}; SET LOCAL synchronous_commit = on`)
     await client.query(
       'INSERT INTO sent (queue, id, n, at) SELECT $1::text, *, $4::bigint FROM unnest($2::text[], $3::bigint[])',
@@ -139,7 +139,7 @@ class Producer {
     return client
   }
 
-  /** Ends the server's side of it too: cut off, that may not know yet, and commit later. */
+  /** Ends the session at the server too: after a cut, the server may not know that it has ended, and commit later. */
   async #abandon(): Promise<void> {
     this.#client?.end().catch(() => {})
     this.#client = undefined

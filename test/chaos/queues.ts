@@ -7,18 +7,21 @@ import {
   type TransactionalContext,
 } from '../../src/index.ts'
 
-/** The payload `n` of an id is the n-th that its only producer has pushed, and its score; some carry a load beside it. */
+/**
+ * The payload `n` of an id is the n-th that its only producer has pushed, and also its score. Some have an additional
+ * load.
+ */
 export type Numbered = number | { readonly n: number; readonly load: string }
 
-/** What a handler does for a round: the log of handlers is written around it. */
+/** What a handler does for a round. The log of handlers is written around it. */
 export type Work = (batch: Batch<number>, context: PerformContext) => Promise<void>
 
 export interface FieldQueues {
   /** One id at a time. */
   readonly plain: Queue<Numbered>
-  /** Several ids at a time, and not all that piled up. */
+  /** Several ids at a time, and not everything that has piled up. */
   readonly batched: Queue<Numbered>
-  /** Exactly once: what was handed over stands in the table `applied`. */
+  /** Exactly once: what handlers got is in the table `applied`. */
   readonly exact: Queue<Numbered>
   /** Its jobs kill their process. */
   readonly poison: Queue<Numbered>
@@ -33,7 +36,7 @@ const LONGEST_WORK = 4
 const FAILING = 0.01
 const retryIn = () => 0.05
 
-/** The queues with handlers that are wrapped by `around`. */
+/** The queues, with handlers wrapped by `around`. */
 export function clusterQueues(around: (queue: string, work: Work) => Work = (_, work) => work): FieldQueues {
   return {
     plain: defineQueue<Numbered>('plain', {
@@ -51,7 +54,7 @@ export function clusterQueues(around: (queue: string, work: Work) => Work = (_, 
     exact: defineQueue<Numbered>('exact', {
       shards: SHARDS,
       batchSize: 4,
-      // A statement of its own that is never answered ends with it.
+      // Also ends a statement of the handler that is never answered.
       timeout: 10_000,
       retryIn,
       transactional: true,
@@ -66,7 +69,7 @@ export function clusterQueues(around: (queue: string, work: Work) => Work = (_, 
   }
 }
 
-/** Handlers work with the numbers alone. */
+/** Handlers work only with the numbers. */
 function unloaded(work: Work): (batch: Batch<Numbered>, context: PerformContext) => Promise<void> {
   const numberOf = (payload: Numbered) => (typeof payload === 'number' ? payload : payload.n)
   return (batch, context) => {
@@ -75,7 +78,7 @@ function unloaded(work: Work): (batch: Batch<Numbered>, context: PerformContext)
   }
 }
 
-/** Heeds its signal, and fails now and then. */
+/** Ends on its signal, and fails now and then. */
 async function work(_: Batch<number>, { signal }: PerformContext): Promise<void> {
   await sleep(Math.random() * LONGEST_WORK, undefined, { signal })
   if (Math.random() < FAILING) throw new Error('failed as it does now and then')
@@ -86,7 +89,7 @@ async function workSomeFail(batch: Batch<number>, context: PerformContext): Prom
   for (const id of batch.keys()) if (Math.random() < FAILING) context.fail(id, new Error('this one failed'))
 }
 
-/** The positions of `applied` tell the order, its fences who did it. */
+/** In `applied`, the positions give the order, and the fences the rounds that wrote the rows. */
 async function apply(batch: Batch<number>, context: TransactionalContext): Promise<void> {
   await work(batch, context)
   const rows = [...batch].flatMap(([id, numbers]) => {

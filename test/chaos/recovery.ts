@@ -8,7 +8,7 @@ export interface Recovery {
   readonly took: readonly number[]
 }
 
-/** The product's own defaults. */
+/** The product's defaults. */
 const TIMING = { lease: 10_000, rebalanceInterval: 500, poll: 1_000 }
 const HELD = 60_000
 
@@ -41,7 +41,7 @@ const CASES: readonly Limited[] = [
   },
 ]
 
-/** Each `repeats` times, with the default lease, rebalance interval and poll. */
+/** Measures each `repeats` times, with the default lease, rebalance interval and poll. */
 export async function measureRecovery(repeats: number, tell: (line: string) => void): Promise<Recovery[]> {
   const found: Recovery[] = []
   for (const { workers, limits, measure } of CASES) {
@@ -74,7 +74,7 @@ async function kill(cluster: Cluster): Promise<Record<string, number>> {
   await cluster.push(busy, 1)
   const claimed = await claimsThatStay(cluster)
   const at = performance.now()
-  // For good: a process that comes again would help.
+  // For good, since a process that is started again would help.
   await cluster.workers.leave(victim!, 'kill')
   const others = cluster.probe()
   await done(
@@ -88,7 +88,7 @@ async function kill(cluster: Cluster): Promise<Record<string, number>> {
   return { [one!]: first, [two!]: performance.now() - at }
 }
 
-/** Those the victim holds, once all else is done but what waits in its shards. */
+/** The jobs that the victim holds, once everything is done except what waits in its shards. */
 async function claimsThatStay(cluster: Cluster): Promise<string[]> {
   let last: string[] = []
   await cluster.until('three claims stay', async () => {

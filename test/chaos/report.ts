@@ -10,7 +10,7 @@ import type { Recovery } from './recovery.ts'
 const HEAD = ['fault', 'times', 'overlaps', 'inversions', 'lost', 'stale accepted', 'slowest recovery']
 const SHOWN = 20
 
-/** A row for each fault: what was found while it, or what it broke, went on. */
+/** One row for each fault: what was found while the fault, or what it broke, lasted. */
 export function drawReport(blows: readonly Blow[], faults: readonly Fault[], verdict: Verdict): string {
   const table = drawnTable(HEAD)
   for (const fault of faults) {
@@ -32,7 +32,7 @@ export function drawRecoveries(recoveries: readonly Recovery[]): string {
   return table.toString()
 }
 
-/** How memory, tables and locks went while a load was borne, and whether everything pushed is accounted for. */
+/** How memory, tables and locks went under load, and whether every pushed payload is accounted for. */
 export function drawEndurance({ courses, pushed, done, left }: Endurance): string {
   const table = drawnTable(['', 'at the start', 'at the end', 'highest', 'may grow to', ''])
   for (const { what, unit, growth, start, end, highest, grew } of courses) {
@@ -77,7 +77,7 @@ function figures(
   return [overlaps, inversions, lost, stale].map((findings) => String(findings.filter(fits).length))
 }
 
-/** Of those that came alone: in company, nobody can say whose fault it was. */
+/** Only for faults that were injected alone: of several, the cause of a delay is unknown. */
 function slowest(blows: readonly Blow[]): string {
   if (blows.length === 0) return '–'
   return inSeconds(Math.max(...blows.map(({ recovery }) => recovery)))
@@ -87,7 +87,7 @@ export function count(blows: readonly Blow[]): number {
   return blows.reduce((sum, { faults }) => sum + faults.length, 0)
 }
 
-/** What was done, and whatever went wrong. */
+/** What was done, and everything that went wrong. */
 export function drawSummary(blows: readonly Blow[], verdict: Verdict, seconds: number): string {
   const kinds = new Set(blows.flatMap(({ faults }) => faults)).size
   const wrong = complaints(verdict)

@@ -94,11 +94,11 @@ async function soak(duration: number, chance: Chance, faults: readonly Fault[]):
 
 interface Fight {
   readonly blows: readonly Blow[]
-  /** The fault that could not be injected, or after which work did not go on. */
+  /** The error of a fault that could not be injected, or after which work did not go on. */
   readonly broken: unknown
 }
 
-/** Each fault once, alone; then as chance has it, until time is up. A snapshot is held all the while. */
+/** Injects each fault once, alone, then random ones until time is up. Holds a snapshot all the time. */
 async function fight(
   cluster: Cluster,
   duration: number,

@@ -1,23 +1,26 @@
 import { existsSync, readFileSync } from 'node:fs'
 import type { Cluster } from './cluster.ts'
 
-/** A payload, by the queue and id it was pushed to and its number. */
+/** A payload: the queue and id it was pushed to, and its number. */
 export interface Item {
   readonly queue: string
   readonly id: string
   readonly n: number
 }
 
-/** What the database and the producers say was done; the handlers' log says what happened. */
+/** What was done according to the database and the producers. The handlers' log says what happened. */
 export interface Truth {
-  /** Committed pushes, those of an id by their numbers; `at` ns of the clock that all processes share. */
+  /**
+   * Committed pushes, those of an id in the order of their numbers; `at` is in ns of the clock that all processes
+   * share.
+   */
   readonly sent: readonly (Item & { readonly at: bigint })[]
-  /** Commits that a producer was told of. */
+  /** Commits that were acknowledged to a producer. */
   readonly acknowledged: readonly Item[]
-  /** What transactional handlers wrote, in its order. */
+  /** What transactional handlers wrote, in order. */
   readonly applied: readonly Item[]
   readonly dead: readonly Item[]
-  /** Rows that nothing should have left. */
+  /** Rows that should not be left. */
   readonly leftovers: { readonly jobs: number; readonly payloads: number }
 }
 

@@ -4,13 +4,13 @@ import { Diary } from '../support/diary.ts'
 import { loggerBeside } from './log.ts'
 import { clusterQueues, type Work } from './queues.ts'
 
-/** What a worker process is told to be. Everything survives JSON. */
+/** The options of a worker process. All of them survive JSON. */
 export interface WorkerOptions {
-  /** In the log of handlers. */
+  /** Its name in the log of handlers. */
   readonly name: string
   readonly log: string
   readonly connectionString: string
-  /** Where the other goes through a pooler. */
+  /** For when the other URL is that of a pooler. */
   readonly directUrl?: string
   /** ms. */
   readonly lease: number
@@ -21,7 +21,7 @@ export interface WorkerOptions {
   readonly poll?: number
 }
 
-/** What the next handler to begin does first: block the event loop, or ignore its signal, for so many ms. */
+/** What the next handler to begin does first: block the event loop, or ignore its signal, for this many ms. */
 export type WorkerCommand =
   | 'stop'
   | { readonly kind: 'block'; readonly for: number }
@@ -66,7 +66,7 @@ async function start(options: WorkerOptions): Promise<void> {
 
 const commands: Exclude<WorkerCommand, 'stop'>[] = []
 
-/** Commands are for one handler each. */
+/** Each command is for one handler. */
 function disturbed(work: Work): Work {
   return async (batch, context) => {
     const command = commands.shift()

@@ -33,7 +33,7 @@ async function push(queue: string, ids: readonly string[]): Promise<void> {
   )
 }
 
-/** Runs a command that has to succeed, with --json. */
+/** Runs a command with --json, which must succeed. */
 async function json(...args: string[]): Promise<unknown> {
   const { code, stdout, stderr } = await lockstep([...args, '--json'], { env })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })

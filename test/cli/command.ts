@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
-/** Lets examples find the package in its sources. */
+/** Lets the examples resolve the package to its sources. */
 const TSCONFIG = fileURLToPath(new URL('./fixtures/tsconfig.json', import.meta.url))
 
 export interface Ended {
@@ -15,14 +15,14 @@ export interface Ended {
 export interface CommandOptions {
   readonly env?: NodeJS.ProcessEnv
   readonly input?: string | Buffer
-  /** The command of another release. */
+  /** The main module of another release. */
   readonly main?: URL
 }
 
 /** A line of the JSON log. */
 export type LogLine = Record<string, unknown> & { event?: string; msg: string }
 
-/** A `lockstep` from source in a process of its own. */
+/** Runs `lockstep` from source in its own process. */
 export class Command {
   readonly child: ChildProcess
   readonly ended: Promise<Ended>
@@ -48,7 +48,7 @@ export class Command {
     })
   }
 
-  /** Resolves to the first line of the log that matches, from now on or earlier. */
+  /** Resolves to the first matching line of the log, whether it was logged already or comes later. */
   async line(matches: (line: LogLine) => boolean): Promise<LogLine> {
     for (;;) {
       const found = this.lines.find(matches)

@@ -9,7 +9,7 @@ import { Command, lockstep } from './command.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
-/** What the bar on a terminal would have shown: of how much, and how far. */
+/** What the progress bar on a terminal would have shown: the total and the progress. */
 const bars: { total: number | undefined; parts: number[] }[] = []
 vi.mock('../../src/cli/progress.ts', () => ({
   startProgress({ total }: { total: number | undefined }) {
@@ -38,14 +38,14 @@ async function file(name: string, text: string | Buffer): Promise<string> {
   return path
 }
 
-/** `id,n` and so many rows, each of an id and a number of its own. */
+/** `id,n` and `count` rows, each with its own id and number. */
 function rows(count: number): string[] {
   return ['id,n', ...Array.from({ length: count }, (_, index) => `id-${index},${index}`)]
 }
 
 const enqueue = (...args: string[]) => runHere(['enqueue', ...args, '--id', 'id'], env)
 
-/** The payloads of a queue, in the order in which they came. */
+/** The payloads of a queue, in push order. */
 async function stored(queue: string): Promise<string[]> {
   const found = await workers.sql<{ n: string }>(
     `SELECT payload->>'n' AS n FROM lockstep.payloads JOIN lockstep.queues USING (queue_id)
@@ -229,7 +229,7 @@ describe('R2: merged rows are told', () => {
     expect(first.stdout).toMatch(/^3 rows pushed into "doubled", 1 of them merged, in /)
     const again = await enqueue('doubled', path, '--json')
     expect(JSON.parse(again.stdout)).toMatchObject({ rows: 3, stored: 3, merged: 3 })
-    // One job goes another way to the server.
+    // A single job reaches the server in another way.
     const one = await file('one.csv', 'id,n\nb,2\n')
     expect(JSON.parse((await enqueue('doubled', one, '--json')).stdout)).toMatchObject({ merged: 1 })
     const fresh = await file('fresh.csv', 'id,n\na,2\nc,1\n')

@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-/** What a file's rows became: payloads as text, in the order in which they were pushed. */
+/** The payloads that a file's rows became, as text, in push order. */
 async function pushed(name: string, text: string, ...args: string[]) {
   const path = join(folder, name)
   await writeFile(path, text)

@@ -51,6 +51,34 @@ const CSV =
   'a,2,2026-01-01 10:00:00.000001+01:00,x\r\n'
 
 describe('enqueue', () => {
+  it.each([
+    ['CSV', ['--csv'], 'order,trace\na,"{""id"": ""t""}"\nb,\n'],
+    ['NDJSON', ['--ndjson'], '{"order": "a", "trace": {"id": "t"}}\n{"order": "b"}\n'],
+  ])('stores the headers of a column, where there are any: %s', async (name, format, text) => {
+    const path = await file(`headers.${name}`, text)
+    const queue = `headers in ${name}`
+    const args = ['enqueue', queue, ...format, path, '--id', 'order', '--headers', 'trace']
+    expect(await lockstep(args, { env })).toMatchObject({ code: 0 })
+    const { rows } = await client.query(
+      `SELECT job_id AS id, headers FROM lockstep.payloads JOIN lockstep.queues USING (queue_id)
+       WHERE name = $1 ORDER BY job_id`,
+      [queue],
+    )
+    expect(rows).toEqual([
+      { id: 'a', headers: { id: 't' } },
+      { id: 'b', headers: null },
+    ])
+  })
+
+  it('refuses headers that are no object, by line and column', async () => {
+    const path = await file('bad-headers.csv', 'order,trace\na,"{""id"": 1}"\nb,t\n')
+    const args = ['enqueue', 'bad headers', path, '--id', 'order', '--headers', 'trace']
+    const { code, stderr } = await lockstep(args, { env })
+    expect(code).toBe(1)
+    expect(stderr).toContain('line 3, column "trace": must be a plain object, not "t"')
+    expect(await stored('bad headers')).toEqual([])
+  })
+
   it('pushes the rows of a CSV, microseconds of its scores included', async () => {
     const path = await file('orders.csv', CSV)
     const { code, stdout, stderr } = await lockstep(

@@ -38,13 +38,13 @@ function work(...args: string[]): Command {
   return command
 }
 
-/** As a later release does it. */
+/** Does what the migration of a later release does. */
 async function migratedByLater(oldestServed = SERIAL + 1): Promise<void> {
   await client.query("UPDATE lockstep.release SET serial = $1, oldest_served = $2, version = '9.9.9'", [
     SERIAL + 1,
     oldestServed,
   ])
-  await client.query("SELECT pg_notify('lockstep', 'deal')")
+  await client.query("SELECT pg_notify('lockstep', 'rebalance')")
 }
 
 const named = (event: string) => (line: { event?: string }) => line.event === event

@@ -175,7 +175,7 @@ describe('signals (R15)', () => {
 describe('a process that is stopped for longer than its lease, and whose handler ignores its signal (P1)', () => {
   const LEASE = ['--queues', 'stuck', '--lease', '500']
 
-  /** Stops it like a machine that is suspended, until its lease is over. */
+  /** Stops the process, like a machine that is suspended, until its lease is over. */
   async function suspend(pid: number): Promise<void> {
     process.kill(pid, 'SIGSTOP')
     await vi.waitFor(async () => {
@@ -196,7 +196,7 @@ describe('a process that is stopped for longer than its lease, and whose handler
     await suspend(command.child.pid!)
     await command.ended
     expect(command.child.signalCode).toBe('SIGKILL')
-    // A thread of its own says so. The main thread may log that the lease is over just then.
+    // A separate thread logs that. At the same time, the main thread may log that the lease is over.
     expect(command.lines.find(named('killed'))).toMatchObject({
       level: 60,
       time: expect.any(Number),
@@ -223,7 +223,7 @@ it.each(['1', '2'])('process.exit(0) in a handler is no good end, with --process
   const command = work('deadly.ts', '--processes', processes, '--drain', '--lease', '500')
   const { code } = await command.ended
   expect(command.lines).toContainEqual(expect.objectContaining({ event: 'exit' }))
-  // Alone it ends with its job undone; a parent starts others, until the job has crashed too often.
+  // A single process ends with its job undone. A parent starts further processes until the job has crashed too often.
   expect(code).toBe(processes === '1' ? 1 : 0)
   expect((await library.findDead('deadly')).items).toHaveLength(processes === '1' ? 0 : 1)
 })
@@ -243,7 +243,7 @@ describe('--processes', () => {
 
   it.each(['SIGTERM', 'SIGINT'] as const)('ends well by a %s while they start', async (signal) => {
     const command = work('ordered.ts', '--processes', '2')
-    // Its children have begun, and know no signals yet.
+    // The child processes have begun, but do not handle signals yet.
     await vi.waitUntil(() => childrenOf(command.child.pid!).length === 2, { timeout: 30_000, interval: 5 })
     command.child.kill(signal)
     expect((await command.ended).code).toBe(0)
@@ -277,10 +277,10 @@ describe('--processes', () => {
     const first = await command.line((line) => works(line) && line.index === 0)
     const second = await command.line((line) => works(line) && line.index === 1)
     command.child.kill('SIGKILL')
-    // Children hold the other end of stdout: it closes with the last of them.
+    // The children hold the other end of stdout, so it closes with the last of them.
     await command.ended
     expect(command.lines.filter(named('stopped'))).toHaveLength(2)
-    // One that an earlier test killed may still have its lease.
+    // A process that an earlier test killed may still have its lease.
     const left = (await library.processes()).filter(({ pid }) => [first.child, second.child].includes(pid))
     expect(left).toEqual([])
   })
@@ -334,7 +334,7 @@ describe('-r', () => {
     expect(() => splitterOf(text, { index: 0, of: 1 })).toThrow(message)
   })
 
-  it('a fixed splitter deals its share on to the processes, each shard to one', () => {
+  it('a fixed splitter gives its share to the processes, each shard to one', () => {
     const shards = Array.from({ length: 24 }, (_, shard) => ({ queueId: 1, shard }))
     const hand = { shards, first: 0, processes: 1, rank: 0, same: true, holds: () => false }
     const rebalanced = [0, 1, 2].map(

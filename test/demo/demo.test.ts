@@ -11,7 +11,7 @@ import { createDatabase, type TestDatabase } from '../support/database.ts'
 
 const DEMO = JSON.stringify(new URL('../../src/cli/demo/demo.ts', import.meta.url))
 const EVENTS = 1_500
-/** Processes that start from source on a busy machine take their time. */
+/** Processes start slowly from source on a busy machine. */
 const TIMEOUT = 110_000
 const undo: (() => Promise<unknown> | unknown)[] = []
 let database: TestDatabase
@@ -62,7 +62,7 @@ describe('the demo', { timeout: TIMEOUT }, () => {
     )
     await untilSending(demo)
     const descendants = descendantsOf(demo.pid!)
-    // Two workers, the feed, the server and what belongs to it.
+    // Two workers, the feed, the server and its processes.
     expect(descendants.length).toBeGreaterThan(5)
 
     demo.kill('SIGINT')
@@ -130,7 +130,7 @@ async function untilSending(demo: ChildProcess): Promise<void> {
   throw new Error('the demo ended before it sent anything')
 }
 
-/** Children and theirs; the server's too, which is a child of its keeper. */
+/** All descendants, including those of the server, which is a child of its keeper. */
 function descendantsOf(pid: number): number[] {
   const children = new Map<number, number[]>()
   for (const line of execFileSync('ps', ['-A', '-o', 'pid=,ppid=', '-ww'], { encoding: 'utf8' })
@@ -170,7 +170,7 @@ async function ask(statement: string): Promise<{ name: string }[]> {
 async function createDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'lockstep-test-'))
   undo.push(() => rm(directory, { recursive: true }))
-  // Where root runs the tests, the server is another user's.
+  // If root runs the tests, the server belongs to another user.
   await chmod(directory, 0o777)
   return directory
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type Applied, type Evidence, judge } from '../../src/cli/demo/judge.ts'
 import { faultsOf } from '../../src/cli/demo/verdict.ts'
 
-/** Versions 1 to 3 of one order, sent at 10, 20 and 30; 3 came after the first run had been taken. */
+/** Versions 1 to 3 of one order, sent at 10, 20 and 30. Version 3 came after the first run had been claimed. */
 const HONEST: Evidence = {
   sent: [sent(2, 10), sent(1, 20), sent(3, 30)],
   rolledBack: [update(4)],
@@ -107,7 +107,7 @@ describe('the judge', () => {
 
 type Faults = Partial<ReturnType<typeof judge>>
 
-/** Exactly these faults and no others. */
+/** Expects exactly these faults. */
 function expectFaults(evidence: Partial<Evidence>, faults: Faults): void {
   const none = { lost: 0, appliedTwice: 0, traces: 0, outOfOrder: 0, overlaps: 0, setbacks: 0, outdated: 0 }
   expect(judge({ ...HONEST, ...evidence })).toMatchObject({ ...none, ...faults })
@@ -125,7 +125,7 @@ function applied(version: number, run: string, takenAt: number): Applied {
   return { ...update(version), run, takenAt }
 }
 
-/** Each in a run of its own. */
+/** Each in its own run. */
 function inTurn(...runs: readonly (readonly [version: number, takenAt: number])[]): Applied[] {
   return runs.map(([version, takenAt], index) => applied(version, `run ${index}`, takenAt))
 }

@@ -6,7 +6,7 @@ import type { NewJob } from '../../src/job.ts'
 import { Lockstep } from '../../src/lockstep.ts'
 import { openStore, poolOn, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 
-/** More than one statement's worth. */
+/** Needs more than one statement. */
 const MANY = 2_500
 const SEVERAL = 3
 
@@ -15,7 +15,7 @@ let testQueue: TestQueue
 
 beforeAll(async () => {
   env = await openStore()
-  // What a server finds wrong in the last statement of a call, after the others have been stored.
+  // The server finds this wrong in the last statement of a call, after the others have been stored.
   await env.query(`ALTER TABLE lockstep.jobs ADD CONSTRAINT refused CHECK (id <> 'z')`)
 })
 afterAll(() => env?.close())

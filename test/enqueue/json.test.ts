@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => env?.close())
 
-/** As a handler gets it. */
+/** Returns the payload as a handler gets it. */
 async function handedOver(payload: unknown): Promise<unknown> {
   await testQueue.push({ id: 'a', payload })
   const round = await claimer.take()
@@ -30,7 +30,7 @@ async function handedOver(payload: unknown): Promise<unknown> {
   return round.payloads[0]
 }
 
-/** JSON has one zero, and jsonb sorts keys: values are compared as what they are when read back. */
+/** JSON has one zero, and jsonb sorts keys, so values are compared as they are when read back. */
 const value = (payload: unknown) => JSON.parse(JSON.stringify(payload))
 
 const storable = fc.jsonValue({ stringUnit: 'binary', maxDepth: 4 }).filter((one) => !unstorable(one))

@@ -169,7 +169,7 @@ describe('R14 a client middleware', () => {
 
   test('R1 that drops jobs: what the server refuses has the caller’s own index too', async () => {
     const lockstep = env.lockstepAnew(({ jobs }, next) => next(jobs.slice(1)))
-    // Short as JavaScript writes it, and four times as long as jsonb does.
+    // Short as JavaScript writes it, and four times as long as jsonb writes it.
     const long = { id: 'long', payload: Array(900_000).fill(1e21) }
     await expect(lockstep.enqueue(testQueue.queue, [A, B, long])).rejects.toMatchObject({
       index: 2,

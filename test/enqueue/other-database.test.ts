@@ -12,7 +12,7 @@ import { ensureQueue } from '../../src/store/queue.ts'
 import { createDatabase, execute } from '../support/database.ts'
 import { openStore, poolOn, type StoreEnvironment, TestQueue } from '../support/store-environment.ts'
 
-/** One statement's worth, and more. */
+/** One statement, and several. */
 const COUNTS = [1, 2_500]
 
 let home: StoreEnvironment
@@ -35,7 +35,7 @@ const jobs = (count: number): NewJob[] => Array.from({ length: count }, (_, i) =
 const enqueue = (count: number, tx: EnqueueTransaction, lockstep = home.lockstep) =>
   lockstep.enqueue(testQueue.queue, jobs(count), { tx })
 
-/** A client in a transaction there, and what it is to other libraries. */
+/** Transactions in that database: of a client, of Kysely, and of an adapter to another library. */
 async function transactions(connectionString: string): Promise<EnqueueTransaction[]> {
   const pool = poolOn(connectionString)
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
@@ -66,7 +66,7 @@ async function numberOf(env: StoreEnvironment): Promise<string> {
   return row!.number
 }
 
-/** As a database that was restored from another one has it. */
+/** Gives the database the number that it would have if it had been restored from another one. */
 async function takeNumber(env: StoreEnvironment, number: string): Promise<void> {
   await env.query(`CREATE OR REPLACE FUNCTION lockstep.installation() RETURNS uuid
     LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN '${number}'::uuid`)
@@ -192,7 +192,7 @@ describe('another server', () => {
     await enqueue(1, first, lockstep)
     await first.query('ROLLBACK')
     await first.end()
-    // Without a primary, it stays as it is.
+    // Without a primary, the replica stays as it is.
     await server.restart({ whileDown: () => writeFile(join(server.dataDirectory, 'standby.signal'), '') })
     for (const tx of await transactions(connectionString)) {
       await expect(enqueue(1, tx, lockstep)).rejects.toMatchObject({

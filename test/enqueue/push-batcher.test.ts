@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => env?.close())
 beforeEach(async () => {
   testQueue = await env.queue()
-  // The queue is known from here on, and the sessions are there.
+  // From here on, the queue is known and the sessions are open.
   await push('first')
 })
 afterEach(() => env.endSessions())
@@ -67,7 +67,7 @@ describe('pushes that come while others are under way go together', () => {
   })
 })
 
-/** Transactions that have written, so far. */
+/** How many transactions have written so far. */
 async function transactions(): Promise<number> {
   const [row] = await env.query<{ count: number }>(
     'SELECT pg_snapshot_xmax(pg_current_snapshot())::text::integer AS count',

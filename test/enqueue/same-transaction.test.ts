@@ -7,15 +7,15 @@ import { Network } from '../support/network.ts'
 import { openStore, poolOn, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 import { Gate } from '../support/worker-environment.ts'
 
-/** More than one statement's worth. */
+/** Needs more than one statement. */
 const MANY = 2_500
 
 let env: StoreEnvironment
 let testQueue: TestQueue
-/** Of the application's, with one client, so that whoever asks next is lent what was released last. */
+/** The application's pool. It has one client, so that the next caller gets the client that was released last. */
 let pool: pg.Pool
 let lockstep: Lockstep
-/** What a push waits for before it is handed on. */
+/** What a push waits for before its middleware passes it on. */
 let middleware: (() => Promise<void>) | undefined
 let names = 0
 
@@ -49,7 +49,7 @@ function newQueue(): Queue {
   return defineQueue(`new ${names}`, {})
 }
 
-/** Everything that this Lockstep asks once is known to it. */
+/** Lets this Lockstep learn everything that it asks only once. */
 async function warm(): Promise<void> {
   const client = await pool.connect()
   await client.query('BEGIN')
@@ -79,7 +79,8 @@ const isRefused = {
   message: expect.stringContaining('await the call before COMMIT or ROLLBACK'),
 }
 
-// Whatever he did beside it failed: so he rolls back, and releases the client while the push is still on its way.
+// Whatever the caller did beside the push has failed. So he rolls back, and releases the client while the push is still
+// under way.
 describe('P4: a push whose caller did not wait for it before his ROLLBACK', () => {
   test.each([
     ['is into a new queue', () => newQueue(), 5],
@@ -138,7 +139,7 @@ test('P4: a client whose driver returns rows in another way is pushed through al
   await env.query('DELETE FROM lockstep.payloads; DELETE FROM lockstep.jobs')
 })
 
-// As behind a pooler whose connections to the server are all in transactions like the caller's.
+// Like behind a pooler whose connections to the server are all in transactions like the caller's.
 test('P4: a push in a transaction waits for no other connection that is not to be had', async () => {
   const network = await Network.to(env.connectionString)
   const far = new Lockstep({ connectionString: network.connectionString })
@@ -148,7 +149,7 @@ test('P4: a push in a transaction waits for no other connection that is not to b
   expect(await far.enqueue(queue, jobs(3), { tx: client })).toBe(3)
   expect(await far.enqueue(queue, { id: 'another' }, { tx: client })).toBe(1)
   await client.query('ROLLBACK')
-  // Created in the transaction, it is gone with it.
+  // The queue was created in the transaction, so it went with the transaction.
   expect(await env.query('SELECT FROM lockstep.queues WHERE name = $1', [queue.name])).toEqual([])
 
   network.restore()

@@ -6,7 +6,7 @@ import { useWorkers } from '../support/worker-environment.ts'
 const env = useWorkers()
 const queue = defineQueue('produced')
 
-/** What is set in the one session of a pool, and left in it. */
+/** What is set and left in the one session of a pool. */
 async function stateOf(pool: pg.Pool): Promise<unknown> {
   const { rows } = await pool.query(
     `SELECT pg_backend_pid() AS pid,

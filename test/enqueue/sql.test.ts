@@ -13,7 +13,7 @@ beforeEach(async () => {
   testQueue = await env.queue({ batchSize: 10 })
 })
 
-/** `SELECT lockstep.enqueue('queue …', …)` with these arguments as they stand. */
+/** `SELECT lockstep.enqueue('queue …', …)` with these arguments as given. */
 const enqueue = (args: string) => env.query(`SELECT lockstep.enqueue('${testQueue.queue.name}', ${args})`)
 
 describe('R1 enqueue from SQL', () => {
@@ -84,6 +84,18 @@ describe('R1 enqueue from SQL', () => {
     ],
     ['a negative lane', `'a', '1', 1, NULL, -1`, 'lane must be a whole number from 0 to 32767'],
     ['a lane too high', `'a', '1', 1, NULL, 40000`, 'lane must be a whole number from 0 to 32767'],
+    ['an array as headers', `'a', headers => '[1]'`, 'headers must be a JSON object'],
+    ['null as headers', `'a', headers => 'null'`, 'headers must be a JSON object'],
+    [
+      '25 KB of headers',
+      `'a', headers => jsonb_build_object('a', repeat('x', 25000))`,
+      'headers must be at most 16 KiB',
+    ],
+    [
+      'headers of numbers, long written out',
+      `'a', headers => ('{"a": [' || repeat('1e131071,', 8500) || '1]}')::jsonb`,
+      'headers must be at most 16 KiB',
+    ],
   ])('rejects by index and field: %s', async (_name, args, problem) => {
     await expect(enqueue(args)).rejects.toMatchObject({
       code: 'LOCKSTEP_BAD_JOB',

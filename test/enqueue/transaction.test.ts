@@ -7,12 +7,12 @@ import { Lockstep } from '../../src/lockstep.ts'
 import { freePort } from '../../src/postgres/embedded.ts'
 import { openStore, poolOn, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 
-/** One statement's worth, and more. */
+/** One statement, and several. */
 const COUNTS = [1, 2_500]
 
 let env: StoreEnvironment
 let testQueue: TestQueue
-/** Of the application's; one connection, which whoever is first gets. */
+/** The application's pool, with one connection for the first caller. */
 let pool: pg.Pool
 let db: Kysely<unknown>
 const undo: (() => unknown)[] = []
@@ -46,7 +46,7 @@ async function isRefused(pushed: Promise<unknown>, message: RegExp): Promise<voi
   expect(await testQueue.countJobs()).toBe(0)
 }
 
-/** Anything that only has `query`, as an adapter to another library is. */
+/** An object that only has `query`, such as an adapter to another library. */
 function adapted(client: pg.ClientBase | pg.Pool) {
   const query = (text: string, values?: unknown[]) => (client as pg.Client).query(text, values)
   return { query }
@@ -213,7 +213,7 @@ describe.each(COUNTS)('P4 %i jobs are pushed as a part of', (count) => {
       await client.query('RELEASE driver')
       return result
     }
-    // Ours is around several of them, so that it must not be released inside of theirs.
+    // Our savepoint is around several statements, so the library must not release it inside one of its own.
     if (count === 1) expect(await enqueue(count, { query })).toBe(count)
     else await enqueue(count, adapted(client))
     await isPartOf(client)
@@ -260,7 +260,7 @@ test.each(COUNTS)(
   async (count) => {
     const other = await openStore()
     undo.push(() => other.close())
-    // What is expected in English is not what the server says, as on one that speaks another language.
+    // The server does not say what is expected in English, as if it spoke another language.
     const bodies = await other.query<{ text: string }>(
       `SELECT pg_get_functiondef(oid) AS text FROM pg_proc
      WHERE pronamespace = 'lockstep'::regnamespace AND prosrc LIKE '%invalid transaction termination%'`,
@@ -282,7 +282,7 @@ test('a push in a transaction asks the server once', async () => {
     statements.push(text)
     return client.query(text, values)
   }
-  // Where its own database is, and whether the queue is there, it asks another once.
+  // The Lockstep asks once, over another connection, where its own database is and whether the queue exists.
   await env.lockstep.enqueue(testQueue.queue, { id: 'first' }, { tx: client })
   await env.lockstep.enqueue(testQueue.queue, jobs(1), { tx: { query } })
   await env.lockstep.enqueue(testQueue.queue, jobs(1_000), { tx: { query } })

@@ -24,7 +24,7 @@ afterAll(async () => {
 const recording = () =>
   env.queue({ batchSize: 10_000, perform: (batch) => void performed.push(...batch.keys()) })
 
-/** A queue whose worker waits to be told. */
+/** A queue whose worker waits for wake-ups. */
 async function idle(poll = 50): Promise<Queue> {
   const queue = recording()
   await env.work({ queues: [queue], poll })
@@ -35,7 +35,7 @@ async function idle(poll = 50): Promise<Queue> {
 const jobs = (count: number) => Array.from({ length: count }, (_, index) => ({ id: `${index}` }))
 const refused = 'cannot PREPARE a transaction that has executed LISTEN, UNLISTEN, or NOTIFY'
 
-/** What any client does, whatever its language. */
+/** What a client in any language does. */
 const inSql = (name: string) => async (tx: pg.Client, queue: Queue, count: number) => {
   await tx.query('SET LOCAL lockstep.wake = off')
   const ids = jobs(count).map(({ id }) => id)

@@ -57,6 +57,18 @@ const BAD: [string, string, object, RegExp][] = [
   ['a lane too high', 'lane', { lane: 32_768 }, /not 32768/],
   ['half a lane', 'lane', { lane: 0.5 }, /not 0.5/],
   ['text as lane', 'lane', { lane: '1' }, /not "1"/],
+  ['an array as headers', 'headers', { headers: [1] }, /must be a plain object, not/],
+  ['text as headers', 'headers', { headers: 'trace=1' }, /must be a plain object, not "trace=1"/],
+  ['a function as headers', 'headers', { headers: () => {} }, /a function/],
+  ['a bigint in headers', 'headers', { headers: { n: 1n } }, /BigInt/],
+  ['\\u0000 in headers', 'headers', { headers: { a: '\u0000' } }, /contains \\u0000/],
+  ['17 KB of headers', 'headers', { headers: { a: 'x'.repeat(17_000) } }, /at most 16 KiB, not 17008 bytes/],
+  [
+    'headers that are longer written out',
+    'headers',
+    { headers: { a: Array(99).fill(1e300) } },
+    /at most 16 KiB/,
+  ],
   [
     'an unknown field',
     'performAt',

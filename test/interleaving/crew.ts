@@ -2,10 +2,10 @@ import type { StoreEnvironment } from '../support/store-environment.ts'
 import type { Decision } from './schedules.ts'
 import { Keeper, Stepper, type Work } from './stepper.ts'
 
-/** ms until a session that has not stopped is asked about. Most steps take less. */
+/** ms until we ask the server about a session that has not stopped. Most steps take less. */
 const PATIENCE = 2
 
-/** What a session does, in a transaction. */
+/** What a session does in a transaction. */
 export interface Part {
   readonly work: Work
   /** Default `COMMIT`. */
@@ -14,12 +14,12 @@ export interface Part {
 
 export interface Way {
   readonly decisions: Decision[]
-  /** Each step as `A1 claim`, and who had to wait after it. */
+  /** Each step as `A1 claim`, and the session that had to wait after it. */
   readonly steps: string[]
   readonly answers: string[]
 }
 
-/** Sessions of which one at a time goes a step. */
+/** Sessions that take steps one at a time. */
 export class Crew {
   readonly #steppers: readonly Stepper[]
   readonly #env: StoreEnvironment
@@ -36,7 +36,10 @@ export class Crew {
     return new Crew(env, steppers)
   }
 
-  /** Whose turn it is says `beginning`; after that each goes on until it has ended or waits for another. */
+  /**
+   * Takes the steps in the order of `beginning`. After that, each session goes on until it has ended or waits for
+   * another.
+   */
   async play(parts: readonly Part[], beginning: readonly number[]): Promise<Way> {
     const cast = this.#steppers.slice(0, parts.length)
     await Promise.all(cast.map((stepper, i) => stepper.begin(parts[i]!.work, parts[i]!.end)))
@@ -59,7 +62,7 @@ export class Crew {
     return { decisions, steps, answers: cast.map(({ answer }) => answer) }
   }
 
-  /** Only who ends a transaction lets others go on. */
+  /** Only a session that ends a transaction lets others go on. */
   async #step(cast: readonly Stepper[], stepper: Stepper): Promise<string[]> {
     const told = stepper.step()
     await this.#untilStill([stepper])
@@ -67,7 +70,7 @@ export class Crew {
     return stepper.still ? [told] : [told, `${stepper.name} waits`]
   }
 
-  /** Until each has stopped, or waits for one that has. */
+  /** Waits until each session has stopped, or waits for one that has. */
   async #untilStill(some: readonly Stepper[]): Promise<void> {
     for (;;) {
       const moving = some.filter(({ still }) => !still)

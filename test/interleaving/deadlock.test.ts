@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => ground?.close())
 
-/** Something done to several ids, in the order given. */
+/** An operation on several ids, in the given order. */
 interface Bulk {
   readonly name: string
   act(testQueue: TestQueue, session: pg.Client, ids: readonly string[], claimer: Claimer): Promise<unknown>
@@ -27,7 +27,14 @@ interface Bulk {
 const pushing: Bulk = {
   name: 'a push',
   act: ({ env, queue }, session, ids) => {
-    const jobs = ids.map((id) => ({ id, payload: '"n"', score: 1, performIn: new Date(PAST), lane: 0 }))
+    const jobs = ids.map((id) => ({
+      id,
+      payload: '"n"',
+      score: 1,
+      performIn: new Date(PAST),
+      lane: 0,
+      headers: null,
+    }))
     return store(env.database, queue.name, jobs, session)
   },
 }
@@ -95,8 +102,8 @@ const PAIRS = BULKS.flatMap(([state, bulks]) =>
 )
 
 /**
- * A third session holds the id in the middle: whoever locks in the order given then has the first, and both wait.
- * When it lets go, each would wait for what the other has.
+ * A third session holds the id in the middle. So if an operation locks in the given order, it has its first id, and
+ * both operations wait. When the third session releases the middle id, each would wait for what the other one has.
  */
 describe('P4 the same ids in opposite order can’t deadlock', () => {
   test.each(PAIRS)('%s and %s of ids that are %s', async (_one, _other, state, one, other) => {
@@ -121,7 +128,7 @@ describe('P4 the same ids in opposite order can’t deadlock', () => {
 })
 
 describe('P7 in a deadlock with the application', () => {
-  /** ms; like the product's far below the server's deadlock_timeout. */
+  /** ms; like the product's, far below the server's deadlock_timeout. */
   const LOCK_TIMEOUT = 100
 
   const application: Operation = {
@@ -149,7 +156,7 @@ describe('P7 in a deadlock with the application', () => {
       setting: { name: '', job: 'in work' as const },
       operations: [handler, application],
     }
-    // What is told of a schedule ends before anybody waits, so that no timeout can upset it.
+    // The prescribed beginning of each schedule ends before any session waits, so no time-out can upset it.
     expect(
       await judge(ground.sceneBuilder, ground.crews, opposite, { ...bounds(100), switches: 1 }),
     ).toBeGreaterThan(8)

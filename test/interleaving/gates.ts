@@ -23,12 +23,15 @@ const PROTOCOL = [
   'rehome',
 ]
 
-/** A statement that calls one of the above stops there; of the others those matter that read or write a table. */
+/**
+ * A statement that calls one of these functions stops inside it. Of the others, only those that read or write a table
+ * matter.
+ */
 const READS_OR_WRITES = /lockstep"?\.(jobs|payloads|morgue|processes|queues|unsettled)\b/
-/** Last statements, which only say when there will be work: a hint that nobody relies on. */
+/** Last statements that only say when there will be work: a hint that nothing relies on. */
 const HINTS = ['enqueue_many 2', 'claim 7', 'requeue 6']
 
-/** Announces where it stands; then whoever holds the session's next key has to let go of it. */
+/** Announces its place. Then the holder of the session's next key must release that key. */
 const GATE = `
   -- Costly, so that it is asked after the other conditions on a row.
   CREATE FUNCTION lockstep.gate(_place text) RETURNS boolean LANGUAGE plpgsql COST 1000000 AS $$
@@ -58,9 +61,9 @@ const GATE = `
   END $$`
 
 /**
- * Puts a gate before each statement of the protocol that reads or writes rows, and one into each that locks rows:
- * there between the statement's snapshot and its locks. Under READ COMMITTED that is all that other sessions can
- * come between. Sessions that did not ask to be stopped pass. Returns the names of the gates.
+ * Puts a gate before each statement of the protocol that reads or writes rows. Each statement that locks rows gets
+ * another gate, between its snapshot and its locks. Under READ COMMITTED, other sessions can come in between only at
+ * these places. Sessions that did not ask to be stopped pass through. Returns the names of the gates.
  */
 export async function installGates(env: StoreEnvironment): Promise<string[]> {
   await env.query(GATE)
@@ -97,14 +100,14 @@ function gatedStatement(name: string, { text }: Statement, gates: string[]): str
   return `PERFORM lockstep.gate('${name}'); ${locking ?? text}`
 }
 
-/** Not of any row, so it is asked once, before the first row is looked at. */
+/** The gate does not depend on a row, so it is asked once, before the first row is examined. */
 function gatedLocks(name: string, text: string): string | undefined {
   const place = endOfConditions(text)
   if (place === undefined) return undefined
   return `${text.slice(0, place)} AND (SELECT lockstep.gate('${name} locks')) ${text.slice(place)}`
 }
 
-/** A statement of the store's own, gated likewise. A renewal stops when it has seen its row. */
+/** Adds the same gates to a statement of the store itself. A renewal stops when it has seen its row. */
 export function gatedQuery(name: string, text: string): string {
   if (text.includes('SET renewal'))
     return text.replace('RETURNING', `AND lockstep.gate('${name} locks') RETURNING`)

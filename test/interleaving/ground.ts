@@ -11,14 +11,14 @@ const ALL = process.env.LOCKSTEP_INTERLEAVINGS === 'all'
 /** ms */
 const TIMEOUT = ALL ? 1_800_000 : 60_000
 
-/** A database whose protocol can be held anywhere, with crews that play beside each other. */
+/** A database whose protocol can be stopped at every gate, with crews that play side by side. */
 export interface Ground {
   readonly sceneBuilder: SceneBuilder
   readonly crews: readonly Crew[]
   close(): Promise<void>
 }
 
-/** `sessions` are those of one crew. */
+/** `sessions` is the number per crew. */
 export async function openGround(crews: number, sessions: number): Promise<Ground> {
   const env = await openStore()
   await installGates(env)
@@ -30,9 +30,9 @@ export async function openGround(crews: number, sessions: number): Promise<Groun
 }
 
 /**
- * How far a case is played. By default every schedule with one switch, and of those with two as many as there is
- * room for. LOCKSTEP_INTERLEAVINGS=all plays all up to three switches: a matter of many minutes, for whoever
- * changes the protocol. Each mistake known so far shows with one switch or two.
+ * How far a case is played. By default: every schedule with one switch, and as many of those with two as there is room
+ * for. LOCKSTEP_INTERLEAVINGS=all plays all schedules with up to three switches. That takes many minutes, and is for
+ * changes of the protocol. Every mistake known so far shows with one or two switches.
  */
 export function bounds(schedules: number) {
   return ALL ? { switches: 3, schedules: Number.POSITIVE_INFINITY } : { switches: 2, schedules }
@@ -42,11 +42,11 @@ interface Plan {
   readonly crews: number
   readonly sessions: number
   readonly schedules: number
-  /** Fewer interleavings would mean that sessions are no longer held where they should be. */
+  /** Fewer interleavings would mean that sessions no longer stop where they should. */
   readonly atLeast: number
 }
 
-/** A test for each case, all on one ground. */
+/** One test per case, all on one ground. */
 export function testEach(cases: readonly Case[], { crews, sessions, schedules, atLeast }: Plan): void {
   let ground: Ground
   beforeAll(async () => {

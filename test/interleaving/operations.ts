@@ -9,21 +9,21 @@ import type { Leftover } from '../../src/store/settle.ts'
 import { type Claimer, shown, through } from '../support/store-environment.ts'
 import { HOUR, ID, PAST, push, type Scene } from './scenes.ts'
 
-/** One thing that somebody does, as the product does it. */
+/** One operation, performed as the product does it. */
 export interface Operation {
   readonly name: string
-  /** Returns what it says to who did it. */
+  /** Returns what the operation reports to its caller. */
   readonly act: (scene: Scene, session: pg.Client) => Promise<string>
   /** Default `COMMIT`. */
   readonly end?: 'ROLLBACK'
   /**
-   * The answer after which the product does it again: another transaction was in the way. Only so may an
-   * operation differ from what it would have been alone.
+   * After this answer the product tries again, because another transaction was in the way. Only so may an operation's
+   * result differ from its result alone.
    */
   readonly triedAgainAfter?: RegExp
 }
 
-/** One and the same twice is a bulk push, which has a way of its own. */
+/** Pushing the same job twice is a bulk push, which takes its own path. */
 function pushing(name: string, payload: string, score: number, times = 1, end?: 'ROLLBACK'): Operation {
   return {
     name,
@@ -41,7 +41,7 @@ export const pushEqual = pushing('an equal push', 'v', 4, 2)
 export const pushEqualLower = pushing('an equal push before it', 'v', -1)
 export const pushInVain = pushing('a push rolled back', 'n', 0, 2, 'ROLLBACK')
 
-/** Its payloads, if its fence is above all before. */
+/** The payloads of the round, if its fence is above all earlier ones. */
 function taken({ fences }: Scene, round: Round): string {
   const { fence } = round
   if (fences.some((before) => before >= fence)) return `WRONG: fence ${fence} after ${fences}`
@@ -52,7 +52,7 @@ function taken({ fences }: Scene, round: Round): string {
 function claiming(name: string, who: 'P' | 'Q' | 'R', inOldShard = false): Operation {
   return {
     name,
-    /** It passes over what is locked. The next look finds it. */
+    /** The claim passes over a locked row, and the next look finds the job. */
     triedAgainAfter: /^nothing$/,
     async act(scene, session) {
       const { rounds } = await scene.claimers[who].on(session).claim({ shard: inOldShard ? scene.shard : 0 })
@@ -65,14 +65,14 @@ function claiming(name: string, who: 'P' | 'Q' | 'R', inOldShard = false): Opera
 }
 
 export const claim = claiming('a claim', 'Q')
-/** By who had the job before. */
+/** By the process that had the job before. */
 export const nextClaim = claiming('its next claim', 'P')
 export const otherClaim = claiming('another claim', 'R')
 export const claimInOldShard = claiming('a claim in the shard that went', 'R', true)
 
 export const claimWaiting: Operation = {
   name: 'a claim that waits',
-  /** Nobody is to be had, or not yet: it is for what claims have passed over, and they go on. */
+  /** It gets no job, or not yet. It is only for jobs that claims have passed over, and claims go on. */
   triedAgainAfter: /^nothing$/,
   async act(scene, session) {
     const { testQueue, claimers } = scene
@@ -86,7 +86,7 @@ export const claimWaiting: Operation = {
 function ending(name: string, end: (claimer: Claimer, scene: Scene) => Promise<Leftover[]>): Operation {
   return {
     name,
-    /** Kept by the worker, and stored later. */
+    /** The worker keeps the outcome and stores it later. */
     triedAgainAfter: /^held$/,
     async act(scene, session) {
       const [exception] = await end(scene.claimers.P.on(session), scene)
@@ -96,7 +96,7 @@ function ending(name: string, end: (claimer: Claimer, scene: Scene) => Promise<L
 }
 
 export const complete = ending('a completion', (claimer, { round }) => claimer.complete(round!))
-/** By a worker that did not get the answer to the first. */
+/** By a worker that did not get the answer to the first completion. */
 export const completeAgain: Operation = { ...complete, name: 'the completion sent again' }
 export const completeWaiting: Operation = {
   name: 'a handler’s completion',
@@ -146,7 +146,7 @@ export const deleteFromMorgue: Operation = {
 
 export const reshard: Operation = {
   name: 'a move to another shard',
-  /** It passes over what is locked, and the workers call it until nothing is left. */
+  /** It passes over locked rows, and the workers call it until none are left. */
   triedAgainAfter: /^0$/,
   async act({ testQueue: { env, queueId } }, session) {
     return `${await rehome(through(session, env.database), queueId, 10)}`
@@ -161,7 +161,7 @@ export const renew: Operation = {
   },
 }
 
-/** By one who saw it as it registered, and for its lease since then. */
+/** By a process that saw the renewal made at registration, and has waited for its lease since then. */
 export const removal: Operation = {
   name: 'its removal as a silent one',
   async act({ testQueue: { env }, claimers, renewal }, session) {
@@ -181,7 +181,7 @@ export const leave: Operation = {
 
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED'
 
-/** Two transactions, between which anything may happen. */
+/** Two transactions. Anything may happen in between. */
 export const round: Operation = {
   name: 'another round',
   triedAgainAfter: /^nothing$/,

@@ -2,7 +2,7 @@ import * as the from './operations.ts'
 import type { Setting } from './scenes.ts'
 import type { Case } from './verdict.ts'
 
-/** Each of `ones` against each of `others` where things stand in each of these ways. */
+/** Each of `ones` against each of `others` in each of these settings. */
 interface Row {
   readonly promises: string
   readonly settings: readonly Setting[]

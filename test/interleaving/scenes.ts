@@ -5,42 +5,42 @@ import { push as store } from '../../src/store/push.ts'
 import { setShards } from '../../src/store/queue.ts'
 import { Claimer, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 
-/** The job everything is about. */
+/** The job that every scene is about. */
 export const ID = 'a'
-/** Long ago: due, whoever asks when. */
+/** Long ago, so that it is always due. */
 export const PAST = 1_536_323_288_000
 /** ms. */
 export const HOUR = 3_600_000
 /** ms; longer than any test, even one in which hours pass. */
 const LEASE = 100 * HOUR
 
-/** How things stand with the job before anybody begins. */
+/** The state of the job before any operation begins. */
 export interface Setting {
   readonly name: string
   /** Its payload is v[1]. `left`: claimed by a process that was removed. */
   readonly job?: 'waiting' | 'in work' | 'left'
-  /** Who has it in work is a process of its own. */
+  /** The process that has the job in progress exists for this scene only. */
   readonly mortal?: boolean
-  /** w[3] was pushed since it is in work. */
+  /** w[3] was pushed since the job is in progress. */
   readonly next?: boolean
-  /** Payloads of it lie in the morgue: v[2] and d[5]. */
+  /** Payloads of the job are in the morgue: v[2] and d[5]. */
   readonly dead?: boolean
-  /** It stands in a shard that its queue no longer has. */
+  /** The job is in a shard that its queue no longer has. */
   readonly stray?: boolean
 }
 
-/** A setting come true, in a queue of its own. */
+/** A setting as rows, in its own queue. */
 export interface Scene {
   readonly testQueue: TestQueue
-  /** P has the job in work, where somebody has; Q and R come and claim. */
+  /** P has the job in progress, if any process has. Q and R claim later. */
   readonly claimers: Readonly<Record<'P' | 'Q' | 'R', Claimer>>
-  /** What P has. */
+  /** The round of P. */
   readonly round: Round | undefined
-  /** Where the job stands. */
+  /** The shard of the job. */
   readonly shard: number
-  /** As P was seen, if it may die. */
+  /** The renewal of P that was seen, if P may die. */
   readonly renewal: string | undefined
-  /** Those of its claims so far, in their order. */
+  /** The fences of the job's claims so far, in order. */
   readonly fences: number[]
 }
 
@@ -49,11 +49,11 @@ interface Elsewhere {
   readonly shard: number
 }
 
-/** Sets scenes, with the processes that outlive them. */
+/** Sets scenes. Its processes outlive them. */
 export class SceneBuilder {
   readonly env: StoreEnvironment
   readonly #lasting: readonly number[]
-  /** A number of shards with which the job is not in the first, and where it is then. */
+  /** A number of shards with which the job is not in the first shard, and the job's shard then. */
   readonly #elsewhere: Elsewhere
 
   private constructor(env: StoreEnvironment, lasting: readonly number[], elsewhere: Elsewhere) {
@@ -109,7 +109,7 @@ export class SceneBuilder {
   }
 }
 
-/** Pushes a payload of the job, through a transaction where one is given. */
+/** Pushes a payload of the job, through a transaction if one is given. */
 export function push(
   { env, queue }: TestQueue,
   payload: string,

@@ -1,29 +1,32 @@
-/** A point of a schedule where somebody had to go on: who could, who did, and who had gone just before. */
+/**
+ * A point of a schedule at which a session had to go on: those that could, the one that did, and the one that had taken
+ * the step before.
+ */
 export interface Decision {
   readonly able: readonly number[]
   readonly taken: number
   readonly before: number | undefined
 }
 
-/** Plays a schedule that begins as told, and then switches no more than it has to. */
+/** Plays a schedule with the given beginning. After that, it switches only when it has to. */
 export type Play<T> = (
   beginning: readonly number[],
   claimer: number,
 ) => Promise<T & { decisions: Decision[] }>
 
 export interface Bounds {
-  /** How often a session may be interrupted that could have gone on. */
+  /** How often a session that could have gone on may be interrupted. */
   readonly switches: number
-  /** How many schedules are enough: of those with two switches and more, some then, evenly spread. */
+  /** The most schedules to play. If there are more with two or more switches, some of them are played, evenly spread. */
   readonly schedules: number
-  /** How many are played at the same time. */
+  /** How many schedules are played at the same time. */
   readonly claimers: number
 }
 
 /**
- * Plays every schedule of several sessions, each exactly once, by the number of switches: the first ones have none,
- * in them one session goes after the other. Who is blocked can't go on, so a schedule that could not happen is
- * never tried. What goes wrong between sessions mostly does with one switch or two.
+ * Plays every schedule of several sessions exactly once, in order of the number of switches. The first ones have no
+ * switch: one session goes after the other. A blocked session can't go on, so impossible schedules are never tried.
+ * Most mistakes between sessions show with one or two switches.
  */
 export async function explore<T>(play: Play<T>, bounds: Bounds): Promise<T[][]> {
   let todo: number[][] = [[]]
@@ -38,7 +41,10 @@ export async function explore<T>(play: Play<T>, bounds: Bounds): Promise<T[][]> 
   return played
 }
 
-/** Those that begin as told, those of them that branch off without a switch, and where the others begin. */
+/**
+ * Plays the schedules with these beginnings, and those that branch off from them without a switch. Returns them, and
+ * the beginnings of those that branch off with a switch.
+ */
 async function playAll<T>(play: Play<T>, todo: number[][], claimers: number): Promise<[T[], number[][]]> {
   const done: T[] = []
   const next: number[][] = []
@@ -59,7 +65,7 @@ interface Turning {
   readonly turned: number[]
 }
 
-/** Where another could have gone on instead, after the point up to which the way was told. */
+/** The points after the given beginning at which another session could have gone on instead. */
 function* turnings(decisions: readonly Decision[], told: number): Generator<Turning> {
   const way = decisions.map(({ taken }) => taken)
   for (const [place, { able, taken, before }] of decisions.entries()) {

@@ -2,8 +2,9 @@ import type { StoreEnvironment } from '../support/store-environment.ts'
 import { ID, type Scene } from './scenes.ts'
 
 /**
- * Everything there is of the scene's job, as text: what is equal is written equally. Times are what they were
- * given as, fences and rows of equal payloads are left out: they are what rounds are made of, not what they are.
+ * Everything about the scene's job, as text; equal states have equal texts. A time becomes the way in which it was
+ * given (past, now, later). Fences and rows of equal payloads are left out: rounds consist of them, but mean the same
+ * if they differ in them.
  */
 export async function stateOf({ testQueue, claimers }: Scene): Promise<string> {
   const named = Object.entries(claimers)
@@ -14,7 +15,7 @@ export async function stateOf({ testQueue, claimers }: Scene): Promise<string> {
   return row!.state
 }
 
-/** A function, so that it is planned once and not at each of thousands of schedules. */
+/** Installed as a function, so that it is planned once and not in each of thousands of schedules. */
 export async function installState(env: StoreEnvironment): Promise<void> {
   await env.query(`
     CREATE FUNCTION lockstep.state_of(_queue_id integer, _id text, _processes integer[], _names text[])

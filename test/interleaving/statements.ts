@@ -1,27 +1,27 @@
-/** A piece of a function's body: from where to where it stands. */
+/** A piece of a function's body, and its place. */
 export interface Statement {
   readonly from: number
   readonly to: number
   readonly text: string
 }
 
-/** Comments, strings and quoted names are one token each, so that nothing in them is taken for a keyword. */
+/** Comments, strings and quoted names are one token each, so that nothing in them counts as a keyword. */
 const TOKEN =
   /--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w*)\$[\s\S]*?\$\1\$|[A-Za-z_]\w*|\s+|[\s\S]/g
 const IGNORED = /^(--|\/\*|\s)/
-/** What would need a rule of its own; the protocol does without. */
+/** Would need its own rule; the protocol does without. */
 const UNKNOWN = /^(BEGIN|CASE|FOREACH|LOOP|WHILE|EXCEPTION|<)$/i
 
 interface Token {
   readonly text: string
   readonly at: number
-  /** How many parentheses are open before it, or after it where it is one. */
+  /** How many parentheses are open before the token, or after it if it is a closing one. */
   readonly depth: number
 }
 
 /**
- * The statements of a PL/pgSQL body. IF … END IF is not one, what stands in its branches is. FOR … END LOOP is: its query
- * has one snapshot, and what is done with each of its rows reads no table.
+ * The statements of a PL/pgSQL body. IF … END IF is not a statement, but those in its branches are. FOR … END LOOP is
+ * one: its query has one snapshot, and what is done with each row reads no table.
  */
 export function statementsOf(body: string): Statement[] {
   const tokens = tokensOf(body)
@@ -53,7 +53,7 @@ export function statementsOf(body: string): Statement[] {
   }
 }
 
-/** Where, in a statement that locks rows, another condition can be added to those that choose them. */
+/** The place, in a statement that locks rows, at which another condition on the rows can be added. */
 export function endOfConditions(text: string): number | undefined {
   const tokens = tokensOf(text)
   const words = tokens.map((token) => token.text.toUpperCase())

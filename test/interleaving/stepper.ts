@@ -2,10 +2,10 @@ import type pg from 'pg'
 import { pidOf, type StoreEnvironment } from '../support/store-environment.ts'
 import { gatedQuery } from './gates.ts'
 
-/** Keys of one session, so many that they never reach the next one's. */
+/** Keys of one session: so many that they never reach those of the next session. */
 const KEYS = 2 ** 20
 
-/** A session that holds the keys of gates, and lets go of them. */
+/** A session that holds the keys of gates and releases them. */
 export class Keeper {
   readonly #client: pg.Client
   #last: Promise<unknown>
@@ -19,7 +19,7 @@ export class Keeper {
     return this.#ask('SELECT pg_advisory_lock($1)', [key])
   }
 
-  /** The next key is held before this one is let go. */
+  /** Takes the next key before it releases this one. */
   pass(key: number): Promise<unknown> {
     return this.#ask('SELECT pg_advisory_lock($1), pg_advisory_unlock($2)', [key + 1, key])
   }
@@ -30,17 +30,17 @@ export class Keeper {
   }
 }
 
-/** Returns what it was told. */
+/** Returns the answer it got. */
 export type Work = (session: pg.Client) => Promise<string>
 
 /**
- * A session that does its work step by step. It stops before each statement that its work sends, before the
- * COMMIT, and at every gate inside a statement; `step` lets it go on to the next of them.
+ * A session that does its work step by step. It stops before each statement that its work sends, before the COMMIT, and
+ * at every gate inside a statement. `step` lets it go on to the next stop.
  */
 export class Stepper {
   readonly name: string
   readonly pid: number
-  /** What it will do with its next step; undefined while it is under way, and when it has ended. */
+  /** What it will do in its next step; undefined while a step is under way, and after the end. */
   next: string | undefined
   ended = true
   /** What its work returned, or how it failed. */
@@ -71,12 +71,12 @@ export class Stepper {
     return stepper
   }
 
-  /** It has stopped, or ended. */
+  /** Whether it has stopped or ended. */
   get still(): boolean {
     return this.ended || this.next !== undefined
   }
 
-  /** It stands between two transactions of its work. */
+  /** Whether it is between two transactions of its work. */
   get between(): boolean {
     return this.next === 'BEGIN'
   }
@@ -90,7 +90,7 @@ export class Stepper {
     await this.moved()
   }
 
-  /** Goes on, and says with what. */
+  /** Goes on, and returns a description of the step. */
   step(): string {
     this.#steps += 1
     const told = `${this.name}${this.#steps} ${this.next}`
@@ -144,7 +144,7 @@ export class Stepper {
   }
 }
 
-/** The function a statement calls, or its first word and the table. */
+/** The function that a statement calls, or its first word and the table. */
 function nameOf(text: string): string {
   const called = /"(\w+)"\(/.exec(text)?.[1]
   const table = /"lockstep"\.(?:")?(\w+)/.exec(text)?.[1] ?? ''

@@ -71,7 +71,8 @@ describe('three sessions', () => {
   testEach(cases, { crews: 3, sessions: 3, schedules: 60, atLeast: 20 })
 })
 
-// Its former process has a batch in work and a claim under way; who has the shard now claims from it.
+// The shard's former process has a batch in progress and a claim under way. The process that has the shard now claims
+// from it.
 describe('a shard that changes hands while its batches run', () => {
   const { release, fail, die, nextClaim, otherClaim, claimWaiting } = the
   const cases = [

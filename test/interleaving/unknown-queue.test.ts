@@ -15,7 +15,7 @@ afterAll(() => env?.close())
 
 test('P1 a push that finds no queue, and then one with its job in it, is not lost', async () => {
   const pusher = await Stepper.open(env, 'P', new Keeper(await env.session()))
-  const job = { id: 'a', payload: '"w"', score: 2, performIn: null, lane: 0 }
+  const job = { id: 'a', payload: '"w"', score: 2, performIn: null, lane: 0, headers: null }
   await pusher.begin(async (session) => {
     await push(through(session, env.database), 'to come', [job], session)
     return 'pushed'

@@ -6,7 +6,7 @@ import type { Scene, SceneBuilder, Setting } from './scenes.ts'
 import { type Bounds, explore } from './schedules.ts'
 import { stateOf } from './state.ts'
 
-/** What is done where things stand so, in every order of its steps. */
+/** Operations in a setting, to be played in every order of their steps. */
 export interface Case {
   readonly title: string
   readonly setting: Setting
@@ -15,19 +15,19 @@ export interface Case {
 
 interface Ending {
   readonly steps: string[]
-  /** The state, and what each was told. */
+  /** The state, and the answer to each operation. */
   readonly outcome: string
 }
 
-/** Not even where nobody interrupts anybody. */
+/** Wrong even if no session interrupts another. */
 const NEVER = /WRONG|fails: /
 
 /** How many interleavings a failure shows. */
 const SHOWN = 3
 
 /**
- * Plays a case in every order of its steps; each has to end like one in which nobody interrupts anybody. Returns
- * how many interleavings that were.
+ * Plays a case in every order of its steps. Each must end like one in which no session interrupts another. Returns the
+ * number of interleavings.
  *
  * @throws AssertionError with schedules that ended otherwise
  */
@@ -54,7 +54,10 @@ export async function judge(
   return all.length - serial!.length
 }
 
-/** Whoever was in the way is gone: who is to try again does so now, and once more after the others have. */
+/**
+ * Every transaction that was in the way is gone. So each operation that has to try again does so now, and once more
+ * after the others have.
+ */
 async function conclude(scene: Scene, operations: readonly Operation[], answers: string[]): Promise<string> {
   for (const [place, operation] of [...operations.entries(), ...operations.entries()]) {
     if (operation.triedAgainAfter?.test(answers[place]!)) answers[place] = await alone(scene, operation)
@@ -63,7 +66,7 @@ async function conclude(scene: Scene, operations: readonly Operation[], answers:
   return [await stateOf(scene), ...told].join('\n')
 }
 
-/** Through a session that is held nowhere. */
+/** Runs in a session that stops nowhere. */
 function alone(scene: Scene, { act }: Operation): Promise<string> {
   return scene.testQueue.env.database.transaction((session) => act(scene, session as unknown as pg.Client))
 }

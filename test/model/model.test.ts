@@ -8,8 +8,8 @@ import type { Policy } from './words.ts'
 import { World } from './world.ts'
 
 /**
- * How many sequences are tried; more of them by hand: LOCKSTEP_MODEL_RUNS=5000. A failure tells its seed and path at
- * once; LOCKSTEP_MODEL_SEED and LOCKSTEP_MODEL_PATH try it again, and look for a shorter one.
+ * How many sequences to try. LOCKSTEP_MODEL_RUNS=5000 tries more, by hand. A failure reports its seed and path at once.
+ * LOCKSTEP_MODEL_SEED and LOCKSTEP_MODEL_PATH try that sequence again, and look for a shorter one.
  */
 const { LOCKSTEP_MODEL_RUNS = '60', LOCKSTEP_MODEL_SEED, LOCKSTEP_MODEL_PATH } = process.env
 const RUNS = Number(LOCKSTEP_MODEL_RUNS)
@@ -25,8 +25,8 @@ afterAll(() => env?.close())
 const policies: fc.Arbitrary<Policy> = fc.record({
   batchSize: fc.integer({ min: 1, max: 3 }),
   maxPayloads: fc.option(fc.integer({ min: 1, max: 2 }), { nil: undefined }),
-  // Payloads have three bytes as JSON.
-  maxBytes: fc.constantFrom(1, 5, 8, 1_000),
+  // Payloads have three bytes as JSON, and headers 13.
+  maxBytes: fc.constantFrom(1, 5, 8, 24, 1_000),
   maxRetryCount: fc.integer({ min: 0, max: 2 }),
 })
 

@@ -15,7 +15,7 @@ import {
 } from './words.ts'
 
 /**
- * The rules R1 to R11 in memory, as plainly as they are written. It shares no code with what it judges.
+ * The rules R1 to R11 in memory, as plainly as they are written. Shares no code with what it judges.
  *
  * Whatever happens "now" happens at the next tick.
  */
@@ -24,9 +24,9 @@ export class Model {
   readonly policy: Policy
   readonly jobs = new Map<string, Job>()
   readonly morgue = new Map<string, Dead>()
-  /** Of each process, whether its lease runs. */
+  /** By process: whether its lease runs. */
   readonly alive: boolean[] = []
-  /** Ids whose rows an open transaction has locked, and what it will push at its commit. */
+  /** The open transactions, each with the pushes that it will commit. It has locked the rows of their ids. */
   readonly open = new Map<number, Pushed[]>()
   #tick = 1_000
   #seq = 0
@@ -45,11 +45,11 @@ export class Model {
     return [...this.open.values()].some((pushes) => pushes.some((push) => push.id === id))
   }
 
-  /** R1 to R3. Of several for one new id the first says when and in which lane. */
+  /** R1 to R3. If several are for one new id, the first decides the time and the lane. */
   push(pushes: readonly Pushed[]): void {
-    for (const { id, payload, score, performIn, lane } of pushes) {
+    for (const { id, payload, score, performIn, lane, mark } of pushes) {
       this.#seq += 1
-      const entry = { payload, score, seq: this.#seq }
+      const entry = { payload, score, seq: this.#seq, mark }
       const job = this.jobs.get(id)
       if (!job) {
         this.jobs.set(id, fresh(id, lane, performIn, [entry]))
@@ -60,12 +60,12 @@ export class Model {
     }
   }
 
-  /** What nobody works on: it waits, or its process is dead. */
+  /** Whether the job is not in progress: it waits, or its process is dead. */
   free(job: Job): boolean {
     return job.claim === null || !this.alive[job.claim.process]
   }
 
-  /** R9, R10. Rows that are locked are skipped; what may have killed a process is taken alone. */
+  /** R9, R10. Skips locked rows. A job that may have killed a process is taken alone. */
   claim(process: number, lane: number, inShard: (id: string) => boolean): Claim[] {
     if (!this.alive[process]) return []
     const due = [...this.jobs.values()]
@@ -100,8 +100,8 @@ export class Model {
   }
 
   /**
-   * Entries of one score and one `seq`, as they come back from the morgue together, may stand in any order: where a round is
-   * cut among them, it has taken those that the product has, and the first of them that it has is the one that may die.
+   * Entries with the same score and `seq`, as they come back together from the morgue, may be in any order. If a round
+   * is cut among them, it has taken those that the product has taken. The first of these is the one that may die.
    */
   asTaken(claim: Claim, payloads: readonly unknown[]): Claim {
     const job = this.jobs.get(claim.id)!
@@ -113,19 +113,19 @@ export class Model {
     return job.claim
   }
 
-  /** How many of a set one round takes: one at least. */
+  /** How many entries of a set one round takes: at least one. */
   #most(set: readonly Entry[]): number {
     const { maxPayloads = set.length, maxBytes } = this.policy
     const fits = set.filter((_, place) => {
       const bytes = set
         .slice(0, place + 1)
-        .reduce((sum, { payload }) => sum + JSON.stringify(payload).length, 0)
+        .reduce((sum, { payload, mark }) => sum + JSON.stringify(payload).length + headersLength(mark), 0)
       return bytes <= maxBytes
     })
     return Math.max(1, Math.min(maxPayloads, fits.length))
   }
 
-  /** P6: the job, if the claim is still its own and its row is not locked. */
+  /** P6: the job, if the claim still holds it and its row is not locked. */
   #hold(claim: Claim): Job | 'held' | 'lost' {
     const job = this.jobs.get(claim.id)
     if (job?.claim !== claim) return 'lost'
@@ -145,7 +145,7 @@ export class Model {
     return 'again'
   }
 
-  /** R4, R6: `later` puts it off beyond what is due. R7 where the retries are used up. */
+  /** R4, R6: `later` delays the job until beyond what is due. R7 if the retries are used up. */
   fail(claim: Claim, error: string, later: boolean): Answer {
     const job = this.#hold(claim)
     if (typeof job === 'string') return job
@@ -156,7 +156,7 @@ export class Model {
     return 'again'
   }
 
-  /** What was pushed meanwhile keeps its own time where nothing else is left. */
+  /** If nothing else is left, what was pushed meanwhile keeps its own time. */
   #die(job: Job, error: string): Answer {
     const [lowest, ...rest] = job.set
     this.#bury(job.id, lowest!, error)
@@ -181,7 +181,7 @@ export class Model {
     Object.assign(job, numbers, { claim: null, set, next: [], nextPerformIn: null })
   }
 
-  #bury(id: string, { payload, score }: Entry, error: string): void {
+  #bury(id: string, { payload, score, mark }: Entry, error: string): void {
     const key = `${id} ${payload}`
     const other = this.morgue.get(key)
     this.#deaths += 1
@@ -189,12 +189,13 @@ export class Model {
       id,
       payload,
       score: Math.min(score, other?.score ?? score),
+      mark: other ? other.mark : mark,
       error,
       died: this.#deaths,
     })
   }
 
-  /** R3: a job that nobody works on waits; one in work does not, but what was pushed into it meanwhile. */
+  /** R3: a job that is not in progress waits. Of one in progress, only what was pushed into it meanwhile waits. */
   entries(): Waiting[] {
     return [...this.jobs.values()].sort(byId).flatMap((job): Waiting[] => {
       const { id, performIn, nextPerformIn, retryCount, crashes, error, set, next } = job
@@ -207,7 +208,7 @@ export class Model {
     })
   }
 
-  /** R11, all of them: what is in work is not touched. Each says how many it was. */
+  /** R11, for all three actions: jobs in progress are not touched. Each action returns how many entries it changed. */
   delete(ids: readonly string[], retries: Retries): number {
     return this.#act(ids, retries, (job) => this.#takeOut(job))
   }
@@ -247,7 +248,10 @@ export class Model {
     else Object.assign(job, { next: [], nextPerformIn: null })
   }
 
-  /** R5. Equal scores of one requeue may come in any order: they get one `seq`. */
+  /**
+   * R5. Payloads of one requeue with equal scores may come in any order, so they get one `seq`. They were pushed before
+   * everything that waits.
+   */
   requeue(ids: readonly string[]): number {
     const risen = [...this.morgue.values()].filter(({ id }) => ids.includes(id))
     this.#seq += 1
@@ -270,14 +274,14 @@ export class Model {
     else if (this.free(job)) {
       const crashes = job.crashes + (job.claim ? 1 : 0)
       const numbers = { performIn: this.now(), retryCount: -1, error: job.error ?? error, crashes }
-      this.#wait(job, numbers, unite(...job.set, ...job.next, ...risen))
+      this.#wait(job, numbers, unite(...risen, ...job.set, ...job.next))
     } else {
-      job.next = unite(...job.next, ...risen)
+      job.next = unite(...risen, ...job.next)
       job.nextPerformIn = Math.min(job.nextPerformIn ?? Number.POSITIVE_INFINITY, this.now())
     }
   }
 
-  /** What was put off is due. */
+  /** What was delayed becomes due. */
   passTime(): void {
     const sooner = (time: number) => (time >= FUTURE ? time - FUTURE : time)
     for (const job of this.jobs.values()) {
@@ -285,4 +289,9 @@ export class Model {
       if (job.nextPerformIn !== null) job.nextPerformIn = sooner(job.nextPerformIn)
     }
   }
+}
+
+/** As Postgres writes headers. */
+function headersLength(mark: string | null): number {
+  return mark === null ? 0 : `{"mark": "${mark}"}`.length
 }

@@ -3,14 +3,14 @@ import type { Round } from '../../src/store/claim.ts'
 import { type FoundJob, findJobs } from '../../src/store/jobs.ts'
 import type { Leftover } from '../../src/store/settle.ts'
 import type { Claimer, TestQueue } from '../support/store-environment.ts'
-import { FUTURE, type Pushed } from './words.ts'
+import { FUTURE, type Pushed, textOf } from './words.ts'
 
 /** Tick 0, in seconds since 1970; a tick is a second. */
 const BEGINNING = Date.UTC(2001) / 1000
-/** Nothing but "now" lies between. */
+/** Only the times of "now" are between these. */
 const [NOW_AFTER, NOW_BEFORE] = [Date.UTC(2024) / 1000, Date.UTC(2032) / 1000]
 
-/** A job's row with its sets. `performIn` in ticks. */
+/** A job's row with its sets. `performIn` is in ticks. */
 export interface RealJob {
   readonly id: string
   readonly shard: number
@@ -21,12 +21,12 @@ export interface RealJob {
   readonly crashes: number
   readonly error: string | null
   readonly claimedBy: number | null
-  /** Below the fence, and at it: `payload[score]`, those of one score sorted. */
+  /** The payloads below the fence, and those at it, in the form of `textOf`. */
   readonly set: readonly string[]
   readonly next: readonly string[]
 }
 
-/** The product: a queue, processes, and sessions with a transaction open. */
+/** The product: a queue, processes, and sessions with an open transaction. */
 export class Real {
   readonly testQueue: TestQueue
   readonly claimers: Claimer[] = []
@@ -41,7 +41,11 @@ export class Real {
   }
 
   async pushIn(pushes: readonly Pushed[], tx?: pg.Client): Promise<void> {
-    const jobs = pushes.map((push) => ({ ...push, performIn: momentOf(push.performIn) }))
+    const jobs = pushes.map(({ mark, performIn, ...push }) => ({
+      ...push,
+      performIn: momentOf(performIn),
+      headers: mark === null ? undefined : { mark },
+    }))
     await (tx ? this.testQueue.pushIn(tx, ...jobs) : this.testQueue.push(...jobs))
   }
 
@@ -56,7 +60,7 @@ export class Real {
     this.open.delete(place)
   }
 
-  /** Every job, with times in ticks, and the rows that should not be. */
+  /** Every job, with times in ticks. */
   async jobs(): Promise<RealJob[]> {
     const { env, queueId } = this.testQueue
     return env.query<RealJob>(
@@ -70,14 +74,14 @@ export class Real {
     )
   }
 
-  /** What waits and what is in work, as `find` shows it. */
+  /** What waits and what is in progress, as `find` shows it. */
   async entries(): Promise<FoundJob[]> {
     const { env, queueId } = this.testQueue
     const page = { by: 'id', direction: 'asc', after: undefined, limit: 100 } as const
     return (await findJobs(env.database, queueId, {}, page)).items
   }
 
-  /** The same as the view for people has it, and as they are counted. */
+  /** The same entries, as the view for people shows them and as they are counted. */
   async counts(): Promise<{ view: number; waiting: number; fresh: number; working: number }> {
     const { env, queue } = this.testQueue
     const [row] = await env.query<{ view: number; waiting: number; fresh: number; working: number }>(
@@ -99,14 +103,14 @@ export class Real {
 
   async dead(): Promise<string[]> {
     const rows = await this.testQueue.env.query<{ line: string }>(
-      `SELECT format('%s: %s[%s] %s', job_id, payload #>> '{}', score, error) AS line
+      `SELECT format('%s: %s[%s]%s %s', job_id, payload #>> '{}', score, headers ->> 'mark', error) AS line
        FROM lockstep.morgue WHERE queue_id = $1`,
       [this.testQueue.queueId],
     )
     return rows.map(({ line }) => line).sort()
   }
 
-  /** Gives what was to happen "now" the tick the model has given it, so that all later order is certain. */
+  /** Replaces the time that the product took for "now" by the model's tick, so that every later order is certain. */
   async settle(id: string, column: 'perform_in' | 'next_perform_in', tick: number): Promise<void> {
     await this.testQueue.env.query(
       `UPDATE lockstep.jobs SET ${column} = to_timestamp($3) WHERE queue_id = $1 AND id = $2`,
@@ -125,11 +129,13 @@ export class Real {
   }
 }
 
-/** One text for each payload of a set, equal ones folded. */
+/** One text for each payload of a set, with equal payloads folded. */
 function setOf(condition: string): string {
   return `ARRAY(
-    SELECT f.payload || '[' || f.score || ']' FROM (
-      SELECT DISTINCT ON (p.digest) p.payload #>> '{}' AS payload, p.score, p.seq FROM lockstep.payloads p
+    SELECT f.payload || '[' || f.score || ']' || coalesce(f.mark, '') FROM (
+      SELECT DISTINCT ON (p.digest) p.payload #>> '{}' AS payload, p.score, p.seq,
+        first_value(p.headers ->> 'mark') OVER (PARTITION BY p.digest ORDER BY p.fence) AS mark
+      FROM lockstep.payloads p
       WHERE p.queue_id = j.queue_id AND p.job_id = j.id AND (${condition}) ORDER BY p.digest, p.score, p.seq
     ) f ORDER BY f.score, f.seq)`
 }
@@ -138,7 +144,7 @@ export function momentOf(tick: number): number {
   return (BEGINNING + tick) * 1000
 }
 
-/** Whether the time was taken from the clock, or from it and a delay of `FUTURE`. */
+/** Whether the time came from the clock, with or without a delay of `FUTURE`. */
 export function isNow(tick: number): boolean {
   const seconds = BEGINNING + tick
   return (
@@ -148,7 +154,10 @@ export function isNow(tick: number): boolean {
 }
 
 export function handed(round: Round): string[] {
-  return round.payloads.map((payload, place) => `${payload}[${round.scores[place]}]`)
+  return round.payloads.map((payload, place) => {
+    const mark = (round.headers?.[place]?.mark ?? null) as string | null
+    return textOf({ payload: payload as string, score: round.scores[place]!, mark })
+  })
 }
 
 export function answerFor(leftovers: readonly Leftover[], id: string): string | undefined {

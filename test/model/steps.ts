@@ -4,7 +4,7 @@ import { answerFor, handed } from './real.ts'
 import { type Answer, FUTURE, type Pushed, type Retries } from './words.ts'
 import { expectOrder, type Held, type World } from './world.ts'
 
-/** One call on both sides, or several that no other comes between. */
+/** One call on both sides, or several that no other call comes between. */
 class Step implements fc.AsyncCommand<World, World> {
   readonly #told: string
   readonly #possible: (world: World) => boolean
@@ -47,6 +47,10 @@ const pushed: fc.Arbitrary<Pushed> = fc.record({
   id: fc.constantFrom(...IDS),
   payload: fc.constantFrom('v', 'w', 'x', 'y'),
   score: small,
+  mark: fc.oneof(
+    { weight: 2, arbitrary: fc.constant(null) },
+    { weight: 1, arbitrary: fc.constantFrom('p', 'q') },
+  ),
   performIn: fc.oneof(
     { weight: 4, arbitrary: small },
     { weight: 1, arbitrary: small.map((n) => n + 2_000_000_000) },
@@ -67,7 +71,7 @@ const push = step('push', pushes, (some) => ({
   },
 }))
 
-/** Behind a round in work, so that there is something to come between it and its end. */
+/** Pushes behind a round in progress, so that something can come between this push and the end of the round. */
 const pushBehind = step('push behind', fc.tuple(places, pushed, fc.boolean()), ([place, one, later]) => ({
   possible: (world) => inWork(world).some((id) => !world.model.locked(id)),
   async act(world) {
@@ -105,14 +109,14 @@ const end = step(
   }),
 )
 
-/** Where something is to be had, mostly. */
+/** Mostly a lane and shard where a job can be claimed. */
 function somewhere({ model, shardOf, shards }: World, place: number): { lane: number; shard: number } {
   const jobs = [...model.jobs.values()].filter((job) => model.free(job) && job.performIn < FUTURE)
   const job = place > 0 ? jobs[place % jobs.length] : undefined
   return job ? { lane: job.lane, shard: shardOf.get(job.id)! } : { lane: place % 2, shard: place % shards }
 }
 
-/** One that is alive, but for a dead one now and then. */
+/** A live process, now and then a dead one. */
 function someProcess({ model }: World, place: number): number {
   const alive = model.alive.flatMap((lives, process) => (lives ? [process] : []))
   return place === 0 ? 0 : alive[place % alive.length]!
@@ -140,7 +144,7 @@ const claim = step('claim', fc.record({ process: small, place: places }), (of) =
 
 type Finish = (world: World, held: Held) => Promise<[expected: Answer, real: string | undefined]>
 
-/** One that holds, mostly; else one of the last there were. One whose row was locked may be tried again. */
+/** Mostly a claim that still holds, otherwise one of the last claims. One whose row was locked may be tried again. */
 function someClaim(world: World, luck: number, place: number): Held {
   if (luck === 0) return world.held.at(-1 - (place % world.held.length))!
   const current = currentClaims(world)
@@ -206,7 +210,7 @@ const release = finish('release', fc.constant(null), () => async ({ model, real 
   answerFor(await real.claimers[claim.process]!.release(round), claim.id),
 ])
 
-/** Its lease ends; another process comes. */
+/** Its lease ends, and another process comes. */
 const die = step('die', small, (which) => ({
   possible: (world) => world.real.claimers.length < 16 && (which === 0 || busyProcesses(world).length > 0),
   async act(world) {
@@ -239,7 +243,7 @@ const retries: fc.Arbitrary<Retries> = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom({ to: -1 }, { from: 0 }) },
 )
 
-/** On what waits behind a round in work, mostly, where something does. */
+/** Mostly acts on what waits behind a round in progress, if there is something. */
 const act = step(
   'act',
   fc.tuple(fc.constantFrom(...ACTS), places, someIds, retries),

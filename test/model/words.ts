@@ -1,11 +1,13 @@
-/** Times are ticks: a job is due below `FUTURE`. */
+/** Times are ticks. A job is due if its time is below `FUTURE`. */
 export const FUTURE = 1_000_000_000
 
-/** A payload in a set; of equal scores the lower `seq` comes first. */
+/** A payload in a set. Of equal scores, the lower `seq` comes first. */
 export interface Entry {
   readonly payload: string
   readonly score: number
   readonly seq: number
+  /** Its headers: `{ mark }`. */
+  readonly mark: string | null
 }
 
 export interface Job {
@@ -15,16 +17,16 @@ export interface Job {
   retryCount: number
   error: string | null
   crashes: number
-  /** The claim it is in work under; null while it waits. */
+  /** The claim under which it is in progress; null while it waits. */
   claim: Claim | null
-  /** What waits, or was there when the round in work began. */
+  /** What waits, or what was there when the round in progress began. */
   set: Entry[]
-  /** Pushed while in work, and when that may start; null where nothing was. */
+  /** What was pushed while the job is in progress, and the time when that may start; null if nothing was pushed. */
   next: Entry[]
   nextPerformIn: number | null
 }
 
-/** One round of one job. Whoever holds another object has lost it. */
+/** One round of one job. A claim that is another object than the job's has been lost. */
 export interface Claim {
   readonly id: string
   readonly process: number
@@ -41,12 +43,13 @@ export interface Dead {
   readonly id: string
   readonly payload: string
   readonly score: number
+  readonly mark: string | null
   readonly error: string
-  /** The later it died, the higher. */
+  /** Higher for later deaths. */
   readonly died: number
 }
 
-/** What waits under an id, or is in work: at most one of each. */
+/** What waits under an id, or is in progress: at most one of each. */
 export interface Waiting {
   readonly id: string
   readonly state: 'waiting' | 'working'
@@ -57,7 +60,7 @@ export interface Waiting {
   readonly set: readonly Entry[]
 }
 
-/** Which retry counts are meant; both ends belong to it. */
+/** A range of retry counts, both ends included. */
 export interface Retries {
   readonly from?: number
   readonly to?: number
@@ -69,9 +72,10 @@ export interface Pushed {
   readonly score: number
   readonly performIn: number
   readonly lane: number
+  readonly mark: string | null
 }
 
-/** How a round that could not simply end was answered. */
+/** The answer for a round that could not simply end. */
 export type Answer = 'again' | 'held' | 'lost' | undefined
 
 export interface Policy {
@@ -81,14 +85,23 @@ export interface Policy {
   readonly maxRetryCount: number
 }
 
-/** Sets unite; for an equal payload the smallest score wins, and of equal scores the first. */
+/**
+ * Unites sets in push order. Of equal payloads, the smallest score wins, and of equal scores the first. The headers of
+ * the first stay in any case.
+ */
 export function unite(...entries: readonly Entry[]): Entry[] {
   const best = new Map<string, Entry>()
   for (const entry of entries) {
     const other = best.get(entry.payload)
-    if (!other || before(entry, other)) best.set(entry.payload, entry)
+    if (!other) best.set(entry.payload, entry)
+    else if (before(entry, other)) best.set(entry.payload, { ...entry, mark: other.mark })
   }
   return [...best.values()].sort((a, b) => (before(a, b) ? -1 : 1))
+}
+
+/** The form in which payloads are compared. */
+export function textOf({ payload, score, mark }: Pick<Entry, 'payload' | 'score' | 'mark'>): string {
+  return `${payload}[${score}]${mark ?? ''}`
 }
 
 function before(a: Entry, b: Entry): boolean {

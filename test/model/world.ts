@@ -2,21 +2,21 @@ import { expect } from 'vitest'
 import type { Round } from '../../src/store/claim.ts'
 import type { Model } from './model.ts'
 import { isNow, momentOf, type Real, type RealJob } from './real.ts'
-import { type Claim, type Entry, FUTURE, type Job } from './words.ts'
+import { type Claim, type Entry, FUTURE, type Job, textOf } from './words.ts'
 
-/** A claim as both sides know it. */
+/** A claim on both sides. */
 export interface Held {
   readonly claim: Claim
   readonly round: Round
 }
 
-/** Model and product side by side, and what the sequence has in its hands. */
+/** Model and product side by side, and the claims that the sequence holds. */
 export class World {
   readonly model: Model
   readonly real: Real
   readonly held: Held[] = []
   shards: number
-  /** Of each id, where the product has put it. */
+  /** By id: the shard that the product has chosen. */
   readonly shardOf = new Map<string, number>()
 
   constructor(model: Model, real: Real, shards: number) {
@@ -30,7 +30,7 @@ export class World {
     await this.real.join()
   }
 
-  /** Both sides have the same jobs with the same numbers and sets, and the same dead. */
+  /** Expects both sides to have the same jobs with the same numbers and sets, and the same dead payloads. */
   async compare(): Promise<void> {
     const rows = await this.real.jobs()
     const jobs = [...this.model.jobs.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
@@ -38,13 +38,13 @@ export class World {
     for (const [place, job] of jobs.entries()) await this.#compareJob(rows[place]!, job)
     const dead = [...this.model.morgue.values()]
     expect(await this.real.dead()).toEqual(
-      dead.map(({ id, payload, score, error }) => `${id}: ${payload}[${score}] ${error}`).sort(),
+      dead.map(({ id, error, ...entry }) => `${id}: ${textOf(entry)} ${error}`).sort(),
     )
     expect(await this.real.strays()).toEqual([])
     await this.#compareEntries()
   }
 
-  /** What people are shown, after the times have been settled. */
+  /** Compares what people see, after the times have been settled. */
   async #compareEntries(): Promise<void> {
     const entries = this.model.entries()
     const found = await this.real.entries()
@@ -55,7 +55,9 @@ export class World {
       const { payloads, ...shown } = found[place]!
       expect(shown).toMatchObject({ ...entry, performIn: new Date(momentOf(performIn)) })
       expectOrder(
-        payloads.map(({ payload, score }) => `${payload}[${score}]`),
+        payloads.map(({ payload, score, headers }) =>
+          textOf({ payload: payload as string, score, mark: (headers?.mark ?? null) as string | null }),
+        ),
         set,
       )
     }
@@ -82,7 +84,7 @@ export class World {
       await this.#compareTime(id, 'next_perform_in', row.nextPerformIn!, job.nextPerformIn)
   }
 
-  /** Where the model says "now", the product has taken the clock's time. */
+  /** If the model says "now", the product must have taken the time from the clock. */
   async #compareTime(id: string, column: 'perform_in' | 'next_perform_in', real: number, tick: number) {
     if (!isNow(real)) return expect([id, column, real]).toEqual([id, column, tick])
     expect([id, column, tick % FUTURE > NOW_FROM, tick >= FUTURE]).toEqual([id, column, true, real > FUTURE])
@@ -90,15 +92,15 @@ export class World {
   }
 }
 
-/** What pushes name themselves is below; the model's "now" is above. */
+/** Times that pushes name are below; the model's "now" is above. */
 const NOW_FROM = 1_000
 
-/** The model's order, in which entries of one score and one `seq` may change places. */
+/** Expects the model's order, in which entries with the same score and `seq` may change places. */
 export function expectOrder(real: readonly string[], set: readonly Entry[]): void {
   const groups = new Map<string, string[]>()
-  for (const { payload, score, seq } of set) {
-    const key = `${score} ${seq}`
-    groups.set(key, [...(groups.get(key) ?? []), `${payload}[${score}]`])
+  for (const entry of set) {
+    const key = `${entry.score} ${entry.seq}`
+    groups.set(key, [...(groups.get(key) ?? []), textOf(entry)])
   }
   let from = 0
   for (const group of groups.values()) {

@@ -1,6 +1,6 @@
 import { type Mutant, source, sql } from './mutant.ts'
 
-/** The ones that any ordered queue is tempted to be. */
+/** Mistakes that any ordered queue is tempted to make. */
 export const CLASSIC: readonly Mutant[] = [
   {
     name: 'payloads read in the locking statement',

@@ -7,7 +7,7 @@ const ONLY_WHERE_OFF = `  IF current_setting('synchronous_commit') = 'off' THEN
   END IF;
 `
 
-/** What this queue in particular could get wrong: in its sessions. */
+/** Mistakes that this queue in particular could make, in its sessions. */
 export const CONNECTED: readonly Mutant[] = [
   {
     name: 'settings in sessions that are others’ too',

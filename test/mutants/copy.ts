@@ -39,7 +39,7 @@ export class Copy {
     }
   }
 
-  /** For good. */
+  /** Stays in the copy for good. */
   edit(edit: Edit): void {
     const file = join(this.directory, edit.file)
     writeFileSync(file, mutate(edit, readFileSync(file, 'utf8')))
@@ -51,7 +51,7 @@ export class Copy {
 
   #fill(root: string): void {
     for (const name of COPIED) cpSync(join(root, name), join(this.directory, name), { recursive: true })
-    // Each package by itself: what tools cache beside them stays here.
+    // Links each package separately, so that what tools cache beside the packages stays in the copy.
     mkdirSync(join(this.directory, 'node_modules'))
     for (const name of readdirSync(join(root, 'node_modules'))) {
       if (name.startsWith('.vite')) continue

@@ -1,6 +1,6 @@
 import { type Mutant, source, sql } from './mutant.ts'
 
-/** What could go wrong with who is alive. */
+/** Mistakes about which processes are alive. */
 export const LEASED: readonly Mutant[] = [
   {
     name: 'a lease judged by the server’s clock',

@@ -39,7 +39,7 @@ function print(mutants: readonly Mutant[]): number {
   return 0
 }
 
-/** Undefined where it was interrupted; then too tests, copy and server are gone. */
+/** Undefined if it was interrupted; tests, copy and server are gone then too. */
 async function run(mutants: readonly Mutant[]): Promise<Result[] | undefined> {
   const interrupted = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)

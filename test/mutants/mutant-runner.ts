@@ -6,14 +6,14 @@ import { Copy } from './copy.ts'
 import type { Mutant } from './mutant.ts'
 import { type Finding, type Report, read } from './report.ts'
 
-/** Passes where a queue works at all. */
+/** Passes if a queue works at all. */
 const ALIVE = 'mutants/alive'
 /** ms */
 const TIMEOUT = 300_000
 const CONTROL_TIMEOUT = 1_800_000
 
 export interface MutantRunnerOptions {
-  /** The project. */
+  /** The directory of the project. */
   readonly root: string
   /** A server on which tests may create databases. */
   readonly serverUrl: string
@@ -21,10 +21,10 @@ export interface MutantRunnerOptions {
   readonly signal: AbortSignal
 }
 
-/** How a mutant fared: noticed by a test, by none, or no mutant at all, since it breaks everything. */
+/** The verdict on a mutant: noticed by a test, noticed by none, or not a mutant because it breaks everything. */
 export interface Examination {
   readonly verdict: 'noticed' | 'unnoticed' | 'broken'
-  /** `file › test` of the one that noticed. */
+  /** `file › test` of the test that noticed it. */
   readonly by?: string
   readonly reason?: string
 }
@@ -39,13 +39,13 @@ export class MutantRunner {
     this.#copy = new Copy(options.root)
   }
 
-  /** The tests of all the mutants, without any: what fails anyway notices nothing. */
+  /** Runs the tests of all mutants without any mutant: a test that fails anyway notices nothing. */
   control(mutants: readonly Mutant[]): Promise<Finding> {
     const tests = new Set([ALIVE, ...mutants.flatMap(({ tests }) => tests)])
     return this.#run([...tests], [], CONTROL_TIMEOUT)
   }
 
-  /** The files one after the other, until a test fails. */
+  /** Runs the files one after the other, until a test fails. */
   examine({ edits, tests }: Mutant): Promise<Examination> {
     return this.#copy.mutated(edits, async () => {
       let passed = 0
@@ -62,7 +62,7 @@ export class MutantRunner {
     this.#copy.remove()
   }
 
-  /** A mutant under which nothing works at all is noticed by anything, and shows nothing. */
+  /** If nothing works at all under a mutant, any test notices it, and that shows nothing. */
   async #judge({ failed, reason, broken }: Finding, passed: number): Promise<Examination> {
     if (broken) return { verdict: 'broken', reason: `${failed}: ${reason}` }
     if (passed > 0 || !(await this.#run([ALIVE], [], TIMEOUT)).failed)
@@ -87,7 +87,7 @@ export class MutantRunner {
     }
   }
 
-  /** A group of processes of its own, so that nothing the tests have started outlives it. */
+  /** Runs in its own process group, so that nothing the tests have started outlives it. */
   async #vitest(options: readonly string[], timeout: number): Promise<void> {
     const { serverUrl, signal } = this.#options
     const { directory: cwd } = this.#copy

@@ -1,5 +1,6 @@
 import { CLASSIC } from './classic.ts'
 import { CONNECTED } from './connected.ts'
+import { HEADERS } from './headers.ts'
 import { LEASED } from './leased.ts'
 import type { Mutant } from './mutant.ts'
 import { PUSHED } from './pushed.ts'
@@ -16,6 +17,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...PUSHED,
   ...STORED,
   ...SIZED,
+  ...HEADERS,
   ...WAITING,
   ...WORKED,
   ...SETTLED,

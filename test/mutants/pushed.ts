@@ -1,6 +1,6 @@
 import { type Mutant, source, sql } from './mutant.ts'
 
-/** What this queue in particular could get wrong: in callers' transactions. */
+/** Mistakes that this queue in particular could make, in callers' transactions. */
 export const PUSHED: readonly Mutant[] = [
   {
     name: 'a push with a transaction that is none',

@@ -1,6 +1,6 @@
 import { type Mutant, source, sql } from './mutant.ts'
 
-/** What could go wrong between two releases, and with what restores and deletions leave. */
+/** Mistakes between two releases, and with what restores and deletions leave. */
 export const RELEASED: readonly Mutant[] = [
   {
     name: 'an older release migrates over a newer one',

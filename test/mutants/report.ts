@@ -1,12 +1,12 @@
 import { relative } from 'node:path'
 
-/** What of vitest's JSON report is read. */
+/** The part of vitest's JSON report that is read. */
 export interface Report {
   readonly numPassedTests: number
   readonly testResults: readonly {
     readonly name: string
     readonly status: string
-    /** Of an error outside all tests: an import, or a hook of the whole file. */
+    /** The message of an error outside all tests: in an import, or a hook of the whole file. */
     readonly message: string
     readonly assertionResults: readonly {
       readonly status: string
@@ -16,18 +16,21 @@ export interface Report {
   }[]
 }
 
-/** What a run of tests says. */
+/** The result of a test run. */
 export interface Finding {
   readonly passed: number
-  /** `file › test` of the first that failed. */
+  /** `file › test` of the first test that failed. */
   readonly failed?: string
-  /** The first line of why. */
+  /** The first line of the reason. */
   readonly reason?: string
-  /** Not a test failed but the code: it can't be loaded, or a statement can't be run. */
+  /** The code itself failed, not a test: it can't be loaded, or a statement can't be run. */
   readonly broken?: boolean
 }
 
-/** Mistakes in writing the mutant. An assertion may speak of them; whoever runs into them has made one. */
+/**
+ * Errors that mean that the mutant was written wrongly. An assertion may mention them, but code that fails with one is
+ * wrong itself.
+ */
 const MISWRITTEN =
   /^(?!AssertionError)(.*(syntax error at|(column|function|relation|operator|type|record) .*does not exist|is ambiguous|missing FROM-clause|is of type .* but expression)|ReferenceError|SyntaxError)/
 
@@ -44,7 +47,7 @@ export function read({ numPassedTests: passed, testResults }: Report, directory:
   return { passed }
 }
 
-/** In the report a test that took too long has the name of its stack alone. */
+/** If a test timed out, the report has only the name of its stack. */
 function firstLine(message: string): string {
   const [line] = message.split('\n')
   return line === 'Error: STACK_TRACE_ERROR' ? 'the test timed out' : line!

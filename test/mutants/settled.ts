@@ -1,6 +1,6 @@
 import { type Mutant, source } from './mutant.ts'
 
-/** What could go wrong where outcomes are stored together, kept and tried again. */
+/** Mistakes with outcomes that are stored together, kept and tried again. */
 export const SETTLED: readonly Mutant[] = [
   {
     name: 'a held outcome forgotten',

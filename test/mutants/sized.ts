@@ -1,6 +1,6 @@
 import { type Mutant, sql } from './mutant.ts'
 
-/** What goes wrong where payloads are many or large. */
+/** Mistakes with many or large payloads. */
 export const SIZED: readonly Mutant[] = [
   {
     name: 'a completion that forgets the cut',
@@ -47,7 +47,13 @@ export const SIZED: readonly Mutant[] = [
     name: 'payloads counted by their text alone',
     promise: 'R10',
     breaks: 'An id with a million short payloads kills the process before it has got the answer.',
-    edits: [sql('claim', 'greatest(octet_length(payload), 64)', 'coalesce(octet_length(payload), 0)')],
+    edits: [
+      sql(
+        'claim',
+        'greatest(octet_length(payload) + coalesce(octet_length(headers), 0), 64)',
+        'coalesce(octet_length(payload), 0)',
+      ),
+    ],
     tests: ['store/bytes'],
   },
   {

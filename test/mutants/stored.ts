@@ -1,6 +1,6 @@
 import { type Mutant, source, sql } from './mutant.ts'
 
-/** What this queue in particular could get wrong: in Postgres. */
+/** Mistakes that this queue in particular could make, in Postgres. */
 export const STORED: readonly Mutant[] = [
   {
     name: 'a fence counted from those before',

@@ -1,6 +1,6 @@
 import { type Mutant, source, sql } from './mutant.ts'
 
-/** What could go wrong with what waits behind a round in work, and with what a round leaves. */
+/** Mistakes with what waits behind a round in progress, and with what a round leaves. */
 export const WAITING: readonly Mutant[] = [
   {
     name: 'delete, kill and perform now of what is in work',

@@ -1,6 +1,6 @@
 import { type Mutant, source } from './mutant.ts'
 
-/** What this queue in particular could get wrong: in workers and producers. */
+/** Mistakes that this queue in particular could make, in workers and producers. */
 export const WORKED: readonly Mutant[] = [
   {
     name: 'completion beside the handler’s transaction',
@@ -215,7 +215,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'a portion goes back alone',
     promise: 'P8',
     breaks: 'What is due after it is in hand, and begins first.',
-    edits: [source('worker/schedule/lane', 'this.#hand.slice(this.#hand.indexOf(portion))', '[portion]')],
+    edits: [source('worker/schedule/lane', 'this.#portions.slice(this.#portions.indexOf(portion))', '[portion]')],
     tests: ['worker/side-by-side'],
   },
   {

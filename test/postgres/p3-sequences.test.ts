@@ -15,7 +15,9 @@ beforeEach(async () => {
 })
 afterAll(() => env?.close())
 
-/** Sequences with a number in a row of theirs, and what puts it there; `margin` is how far above it they are set. */
+/**
+ * Sequences, with a function that stores a number of theirs in a row; `margin` is how far above it the sequence is set.
+ */
 const SEQUENCES: readonly [
   name: string,
   what: string,

@@ -11,7 +11,7 @@ const EPOCH = 2 ** 32
 /** More than a sequence writes ahead. */
 const MANY = 40
 
-/** Fences of so many claims, one after the other. */
+/** The fences of `count` claims, one after the other. */
 async function fences(testQueue: TestQueue, count: number): Promise<number[]> {
   const claimer = await testQueue.claimer()
   await testQueue.push(...Array.from({ length: count }, () => ({ id: `${Math.random()}` })))
@@ -37,7 +37,7 @@ describe('P6 fences after a failover to a replica that lacked what was written l
     await server?.stop()
   })
 
-  /** The data as it is now takes the server's place later, and goes on with a timeline of its own. */
+  /** Copies the data as it is now. Later, the copy replaces the server's data and continues with its own timeline. */
   async function replica(): Promise<() => Promise<void>> {
     const { dataDirectory } = server
     const copy = `${dataDirectory}-copy`
@@ -116,7 +116,7 @@ describe('P6 the timeline', () => {
     const before = await epoch()
     const round = await claimer.on(session).take()
     expect(round.fence).toBeGreaterThan((before + 1) * EPOCH)
-    // Of a session that has asked no more is asked: its server's timeline stays.
+    // A session that has asked does not ask again: its server's timeline stays the same.
     await pretend('timeline = timeline - 1')
     expect((await claimer.on(session).take()).fence).toBeLessThan(round.fence + MANY)
   })

@@ -24,17 +24,17 @@ afterEach(async () => {
   await server.drop()
 })
 
-/** A transaction that has read a view, and stays open. */
+/** Begins a transaction that reads a view and stays open. */
 async function readAndStay(): Promise<void> {
   await reader.query('BEGIN; SELECT count(*) FROM lockstep.waiting')
 }
 
-/** As if an earlier release had migrated. */
+/** Makes it look as if an earlier release had migrated. */
 async function age(): Promise<void> {
   await pool.query('UPDATE lockstep.release SET serial = serial - 1')
 }
 
-/** ms that the slowest of those who read a view took, from now until it is told to end. */
+/** Reads a view until told to end. Returns the ms that the slowest read took. */
 function readAgainAndAgain(): () => Promise<number> {
   let [ending, slowest, times] = [false, 0, 0]
   const reading = (async () => {
@@ -66,7 +66,7 @@ test('P7: a migration that has to change a view waits for who has read it, and h
   const waits = `SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock' AND relation IN
     (SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'lockstep'::regnamespace)`
   const migrated = lockstep.migrate()
-  // Two tries that had to wait, with others' reading in between.
+  // Two tries that had to wait, with other reads in between.
   for (let waiting = false; tries < 2; ) {
     const now = (await pool.query(waits)).rowCount! > 0
     if (waiting && !now) tries += 1

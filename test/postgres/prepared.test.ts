@@ -9,7 +9,7 @@ let database: Database
 
 beforeAll(async () => {
   place = await createDatabase()
-  // One session: what one test prepares, the next finds.
+  // One session, so that a test finds what the one before prepared.
   pool = new pg.Pool({ connectionString: place.connectionString, max: 1 })
   await pool.query('CREATE FUNCTION answer(_a integer) RETURNS integer LANGUAGE sql RETURN _a')
 })

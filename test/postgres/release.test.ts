@@ -17,7 +17,7 @@ beforeEach(async () => {
 })
 afterAll(() => env?.close())
 
-/** A later release has been there: with a migration and a function that nobody here knows. */
+/** Leaves what a later release would: a migration and a function that this release does not know. */
 async function migratedBy(serial: number, oldestServed: number): Promise<void> {
   await env.query("INSERT INTO lockstep.migrations VALUES ('9999_later', 'now')")
   await env.query(

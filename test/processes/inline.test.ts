@@ -7,10 +7,10 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { useWorkers } from '../support/worker-environment.ts'
 
-// Processes start slowly where others want the same processor.
+// Processes start slowly if others use the same processor.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
-/** Works a job off, ends what it began, and tells how many ms later the process was through. */
+/** Performs a job, ends everything it began, and reports how many ms later the process ended. */
 const PROGRAM = `
 const { defineQueue, Lockstep } = await import(process.env.LOCKSTEP)
 const queue = defineQueue(process.env.QUEUE, { perform() {} })
@@ -26,7 +26,7 @@ const closed = performance.now()
 process.on('exit', () => console.log(Math.round(performance.now() - closed)))
 `
 
-/** Refuses Kysely to whoever imports it. */
+/** Makes every import of Kysely fail. */
 const WITHOUT_KYSELY = `data:text/javascript,${encodeURIComponent(`
 import { register } from 'node:module'
 const hooks = \`export async function resolve(specifier, context, next) {
@@ -49,7 +49,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(built, { recursive: true }))
 
-/** Runs the program as an argument of node's, a module; resolves to what came of it. */
+/** Runs the program as an argument of node, as a module; resolves to the outcome. */
 async function run(queue: string, library: string, flags: readonly string[] = []) {
   const child = spawn(process.execPath, [...flags, '--input-type=module', '-e', PROGRAM], {
     env: {

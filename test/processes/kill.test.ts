@@ -6,11 +6,11 @@ import { shardsHeld } from '../support/shards.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
 
-// Processes start slowly where others want the same processor.
+// Processes start slowly if others use the same processor.
 vi.setConfig({ testTimeout: 120_000 })
 
 const LEASE = 4_000
-/** Without a lease to wait for: what a slow machine takes to notice, deal and claim. */
+/** What a slow machine takes to notice, divide and claim, when there is no lease to wait for. */
 const SOON = 3_000
 
 const env = useWorkers()
@@ -36,7 +36,7 @@ test('P1 P3 R10: when a process is killed, its shards go on at once, its claims 
   const victim = await startGated(queue.name, ids)
   const claimed = await claimsOf(victim)
   const survivor = await start(queue.name)
-  // Up to four: a shard changes hands between batches, and two of the victim's don't end.
+  // Up to four: a shard moves between batches, and two of the victim's batches don't end.
   await survivor.heard<{ shards: number }>('rebalanced', ({ shards }) => shards >= 2)
   const shards = await shardsOf(claimed)
   const others = await waitingIn(await shardsHeld(env, survivor.processId, queue))
@@ -159,7 +159,7 @@ async function waitingIn(shards: readonly number[]): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** The claims of the dead were not touched before their lease had ended. */
+/** Expects that the victim's claims were not touched before its lease had ended. */
 async function expectLeaseKept(
   claimed: readonly string[],
   victim: WorkerProcess,

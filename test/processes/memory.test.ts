@@ -21,7 +21,7 @@ beforeEach(() => {
 })
 afterEach(() => processes.end())
 
-/** `heap` is what its JavaScript may take, in MB; a worker that does nothing takes some thirty of them from source. */
+/** `heap` is the limit of its JavaScript heap in MB. A worker that does nothing needs some thirty of them from source. */
 function start(queue: Queue, heap: number, policy: object = {}): WorkerProcess {
   const { connectionString } = env
   const worker = { slots: 2, lease: 1_000, rebalanceInterval: 100, poll: 50 }
@@ -68,7 +68,8 @@ describe('a worker process with a small heap', () => {
       expect(Number(first)).toBe(place)
       place += payloads
     }
-    // Its second round is as old as it was left: the others, due before, are not behind all of it.
+    // Its second round is due since the first one left it. So the other jobs, which were due before that, do not come
+    // after all its rounds.
     const last = all.findLastIndex(({ id }) => id !== 'huge')
     expect(all.slice(0, last).filter(({ id }) => id === 'huge').length).toBeLessThan(rounds.length / 2)
     expect(all.filter(({ id }) => id !== 'huge')).toHaveLength(others.length)

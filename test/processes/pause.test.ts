@@ -5,7 +5,7 @@ import { readRuns } from '../support/handler-log.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { WorkerProcesses } from '../support/worker-processes.ts'
 
-// Processes start slowly where others want the same processor.
+// Processes start slowly if others use the same processor.
 vi.setConfig({ testTimeout: 120_000 })
 
 const LEASE = 1_000
@@ -48,11 +48,11 @@ test('P1 P6: a process that was stopped for longer than its lease and goes on is
   await stopped.heard('leaseLost')
   stopped.open()
   expect(await stopped.heard('refused')).toEqual({ queue: queue.name, id: 'long' })
-  // As somebody new it may have completed others by now.
+  // Under its new registration it may have completed other jobs by now.
   const completed = stopped.of('completed') as { ids: string[] }[]
   expect(completed.flatMap((batch) => batch.ids)).not.toContain('long')
 
-  // Back as somebody new, it takes its part of the work again.
+  // Under its new registration, it takes its part of the work again.
   await eventually(async () => {
     const more = Array.from({ length: 10 }, () => `id-${Math.random()}`)
     ids.push(...more)
@@ -116,7 +116,7 @@ const doneBy = (name: RegExp) =>
     .filter(({ process, returned }) => returned && name.test(process))
     .map(({ id }) => id)
 
-/** When the lease ends that nobody renews any more, on the clock of the log. */
+/** When a lease that no one renews any more ends, on the clock of the log. */
 async function leaseEnd(processId: number): Promise<bigint> {
   const before = process.hrtime.bigint()
   const [row] = await env.sql<{ left: number }>(

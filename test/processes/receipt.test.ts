@@ -7,7 +7,7 @@ import { readRuns } from '../support/handler-log.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
 
-// Processes start slowly where others want the same processor.
+// Processes start slowly if others use the same processor.
 vi.setConfig({ testTimeout: 120_000 })
 
 const FILE = new URL('../../../shared/data/receipt.csv', import.meta.url)
@@ -28,7 +28,7 @@ afterEach(async () => {
   await env.sql('DROP TABLE IF EXISTS applied')
 })
 
-/** A real log of events: each case is a job's id, its events are the payloads, their time the score. */
+/** A real event log. Each case is the id of a job, its events are the payloads, and their time is the score. */
 describe.skipIf(!existsSync(FILE))(`the event log ${FILE.pathname.split('/').slice(-3).join('/')}`, () => {
   test('P1 P2 P3: 3 processes apply the events of each case in time order, each exactly once', async () => {
     const { jobs, name } = await prepare()
@@ -111,7 +111,7 @@ function startThree(name: string): Promise<WorkerProcess[]> {
   return Promise.all([1, 2, 3].map(() => processes!.start(options)))
 }
 
-/** In the midst of its work, and with much left to do. */
+/** Kills a worker in the middle of its work, with much left to do. */
 async function kill(victim: WorkerProcess, events: number): Promise<void> {
   await victim.heard('completed')
   await victim.kill()

@@ -6,7 +6,7 @@ import { Producer } from '../support/producer.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
 
-// Processes start slowly where others want the same processor.
+// Processes start slowly if others use the same processor.
 vi.setConfig({ testTimeout: 120_000 })
 
 const IDS = 40
@@ -31,7 +31,7 @@ test('P1 P2 P3: from 5 shards to 24 and to 3 while producers and workers run', a
   await someMoreRuns()
 
   await env.lockstep.reshard(queue, 3)
-  // What a producer still stored by the old number is moved by the workers.
+  // The workers move what a producer still stored by the old number.
   await eventually(async () => expect(await strays()).toEqual([]))
   await allShardsServed(workers, 3)
   await someMoreRuns()
@@ -58,7 +58,7 @@ function start(queue: Queue): Promise<WorkerProcess> {
   })
 }
 
-/** Each worker has told of its part last: together they have all, and as many each. */
+/** Waits until the workers' last reports add up to all shards, divided evenly. */
 async function allShardsServed(workers: readonly WorkerProcess[], shards: number): Promise<void> {
   const shares = [Math.floor(shards / 2), Math.ceil(shards / 2)]
   const held = () =>

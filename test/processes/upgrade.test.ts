@@ -11,7 +11,7 @@ import { Producer } from '../support/producer.ts'
 import { eventually, WorkerEnvironment } from '../support/worker-environment.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
 
-// Processes start slowly where others want the same processor.
+// Processes start slowly if others use the same processor.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
 
 /** So many that each shard has some. */
@@ -59,7 +59,7 @@ async function migrateWith(release: NextRelease): Promise<unknown> {
   return JSON.parse(stdout)
 }
 
-/** Runs of this process from now on. */
+/** Waits for more runs of this process. */
 async function moreRunsOf(worker: WorkerProcess): Promise<void> {
   const of = () => runs().filter(({ process, accepted }) => process === worker.name && accepted).length
   const before = of()
@@ -94,7 +94,7 @@ describe('a next release that serves this one', () => {
 
     const first = await start(next)
     await Promise.all([moreRunsOf(first), moreRunsOf(old[0]!)])
-    // A process of this release that starts again meanwhile, and calls migrate() as it does.
+    // Like a process of this release that starts again meanwhile, and calls migrate() then.
     expect(await env.lockstep.migrate()).toEqual({
       applied: [],
       defined: false,

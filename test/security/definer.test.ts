@@ -22,7 +22,7 @@ describe('what runs with the owner’s rights', () => {
     ])
   })
 
-  /** Tells with whose rights it ran. */
+  /** Reports whose rights it ran with. */
   const trap = (schema: string) => `
     CREATE FUNCTION ${schema}.spring() RETURNS boolean LANGUAGE plpgsql AS $$
     BEGIN
@@ -30,7 +30,7 @@ describe('what runs with the owner’s rights', () => {
       RETURN true;
     END $$;`
 
-  /** A session that may set traps, and what they told. */
+  /** A session that may set traps, and what its traps have reported. */
   async function trapper(name: string): Promise<{ client: pg.PoolClient; sprung: string[] }> {
     const client = await env.session(name).connect()
     env.later(() => client.release())
@@ -92,7 +92,7 @@ describe('what runs with the owner’s rights', () => {
       CREATE DOMAIN pg_temp.record AS pg_catalog.text CHECK (pg_temp.spring())`)
     await client.query(`SELECT 'x'::text`)
     expect(sprung).toEqual([`sprung by ${env.logins.role('both')}`])
-    // Compiles them for the session; the last one can't do more.
+    // Compiles them for the session; for the last one, the rights go no further.
     await client.query(`SELECT ${prefix}.wake(1, '{a}')`)
     await client.query(`SELECT ${prefix}.check_jobs('{a}', '{1}', '{1}', '{now}', '{0}')`)
     await expect(

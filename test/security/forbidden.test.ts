@@ -3,7 +3,7 @@ import { prefix, useRoles } from './role-environment.ts'
 
 const env = useRoles()
 
-/** What somebody might do to an object, and the statement that tries. */
+/** Something that a role might do to an object, and the statement that tries it. */
 interface Deed {
   readonly what: string
   readonly text: string
@@ -87,7 +87,7 @@ describe('each role can do nothing else', () => {
     ].map((what) => (what.includes(' ') ? what : `SELECT ${what}`)),
   }
 
-  /** Everything that stands in the schema, as the catalog has it: what comes later can't be forgotten. */
+  /** Everything in the schema, according to the catalog, so that later additions can't be forgotten. */
   async function all(): Promise<Deed[]> {
     const relations = await env.logins.asAdmin<{ name: string; kind: string; columns: string[] }>(
       `SELECT c.relname AS name, c.relkind AS kind, array_agg(a.attname::text) AS columns
@@ -158,7 +158,7 @@ describe('each role can do nothing else', () => {
     `SELECT FROM ${prefix}.queues FOR KEY SHARE`,
   ]
 
-  /** SQLSTATE of each, tried by `name` and taken back; `DONE!` where it worked. */
+  /** The SQLSTATE of each deed, tried by `name` and rolled back; `DONE!` if it worked. */
   async function attempts(name: string, deeds: readonly Deed[]): Promise<Map<string, string>> {
     const client = await env.session(name).connect()
     try {
@@ -179,7 +179,7 @@ describe('each role can do nothing else', () => {
     }
   }
 
-  /** Without what a view allows nobody, and says so before it looks who asks. */
+  /** Excludes what a view allows no role, and refuses before it checks rights. */
   async function possible(): Promise<Deed[]> {
     const deeds = await all()
     const onViews = deeds.filter(({ what }) => WRITES_A_VIEW.test(what))

@@ -36,7 +36,7 @@ describe('a forged wake-up, which anybody who may connect can send', () => {
     const worker = env.create({ queues: [queue], poll: 60_000 })
     worker.on('failure', (error) => failures.push(error))
     await worker.start()
-    // With a cursor that a forged time lies before.
+    // Gives the lane a cursor that is later than a forged time.
     const before = next(worker, 'completed')
     await env.lockstep.enqueue(queue, { id: 'before' })
     await before

@@ -5,7 +5,7 @@ import { HOSTILE } from './hostile.ts'
 const LATER = new Date('2999-01-01')
 const env = useWorkers()
 
-/** The tables are there, and nothing is in them but what belongs there. */
+/** Shows that the tables exist, and contain only what belongs there. */
 async function tables(): Promise<unknown> {
   const [row] = await env.sql(
     `SELECT (SELECT count(*)::int FROM lockstep.jobs) AS jobs,

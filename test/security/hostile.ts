@@ -1,4 +1,4 @@
-/** Text that means something to SQL, a shell of templates, a terminal, JSON, CSV or JavaScript; data everywhere here. */
+/** Text with a meaning in SQL, a shell, templates, a terminal, JSON, CSV or JavaScript. Here all of it is data. */
 export const HOSTILE: readonly string[] = [
   `'; DROP TABLE lockstep.jobs; --`,
   `"; DROP SCHEMA lockstep CASCADE; --`,
@@ -40,5 +40,8 @@ export const HOSTILE: readonly string[] = [
   '😀',
 ]
 
-/** What no terminal may get: C0 but line break and tab, C1, line separators, and what turns the reading direction. */
+/**
+ * What no terminal may get: C0 except line break and tab, C1, line separators, and characters that change the reading
+ * direction.
+ */
 export const RAW = /(?![\n\t])[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u

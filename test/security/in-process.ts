@@ -8,7 +8,10 @@ import type { Ended } from '../cli/command.ts'
 /** A file for `lockstep enqueue`. */
 export const ROWS = fileURLToPath(new URL('./rows.ndjson', import.meta.url))
 
-/** A command line in this process, ten times as fast as one of its own; one at a time, and not `work`, which exits. */
+/**
+ * Runs a command line in this process, ten times as fast as in its own. Only one at a time, and not `work`, which
+ * exits.
+ */
 export async function runHere(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
   const [stdout, stderr] = [taken(process.stdout), taken(process.stderr)]
   for (const name of ['FORCE_COLOR', 'DATABASE_URL', 'DEBUG']) vi.stubEnv(name, undefined)

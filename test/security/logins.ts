@@ -3,10 +3,10 @@ import pg from 'pg'
 import { inject } from 'vitest'
 import { createDatabase, execute, type TestDatabase } from '../support/database.ts'
 
-/** Roles are the cluster's, and two test files run at once: each run has names of its own. */
+/** Roles belong to the whole server, and two test files may run at once: so each run has its own names. */
 const RUN = randomBytes(4).toString('hex')
 
-/** A database and people who log into it with passwords of their own. */
+/** A database, and roles that log into it with their own passwords. */
 export class Logins {
   readonly #database: TestDatabase
   readonly #admin: pg.Client
@@ -27,14 +27,14 @@ export class Logins {
     return new Logins(database, admin)
   }
 
-  /** A name that no other run uses; the role goes at the end, whoever creates it. */
+  /** A name that no other run uses. The role is dropped at the end, whoever created it. */
   role(name: string): string {
     const role = `${name} ${RUN}`
     this.#roles.add(role)
     return role
   }
 
-  /** Creates who logs in as `role(name)`; `may` as in CREATE ROLE. */
+  /** Creates a role that logs in as `role(name)`; `may` as in CREATE ROLE. */
   async create(name: string, may = '', password = randomBytes(12).toString('hex')): Promise<void> {
     this.#passwords.set(name, password)
     const role = pg.escapeIdentifier(this.role(name))
@@ -52,7 +52,7 @@ export class Logins {
     return url.href
   }
 
-  /** A pool of sessions of `name`, one at a time. */
+  /** A pool for `name`, with one session at a time. */
   pool(name: string): pg.Pool {
     const pool = new pg.Pool({ connectionString: this.url(name), max: 1 })
     pool.on('error', () => {})

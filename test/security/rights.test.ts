@@ -104,6 +104,6 @@ test.each<[string, Right, RegExp]>([
     code: 'LOCKSTEP_PERMISSION',
     message: expect.stringContaining('lockstep roles'),
   })
-  // A full look may go along with a comparison, which fails first.
+  // A full look may be part of a comparison, which fails first.
   await expect.poll(() => logged, { timeout: 10_000 }).toContainEqual(expect.stringMatching(line))
 })

@@ -4,11 +4,11 @@ import { Lockstep } from '../../src/index.ts'
 import { rolesSql } from '../../src/postgres/roles.ts'
 import { Logins } from './logins.ts'
 
-/** Needs quoting wherever it stands. */
+/** A name that needs quoting everywhere. */
 export const SCHEMA = 'Work Place'
 export const prefix = `"${SCHEMA}"`
 
-/** Who has which of the roles that `lockstep roles` makes; the owner is no superuser, the stranger was granted nothing. */
+/** Which logins have which roles of `lockstep roles`. The owner is not a superuser; the stranger was granted nothing. */
 const ROLES_OF: Readonly<Record<string, readonly string[]>> = {
   producer: ['may push'],
   worker: ['may work'],
@@ -17,10 +17,10 @@ const ROLES_OF: Readonly<Record<string, readonly string[]>> = {
   stranger: [],
 }
 
-/** A migrated schema with its roles, and people who log in with theirs. */
+/** A migrated schema with its roles, and logins for them. */
 export class RoleEnvironment {
   logins!: Logins
-  /** What the owner ran. */
+  /** The SQL that the owner ran. */
   sql!: string
   #undo: (() => unknown)[] = []
 
@@ -44,7 +44,7 @@ export class RoleEnvironment {
     await this.tidy()
   }
 
-  /** Runs after the test, the last first. */
+  /** Runs after the test, in reverse order. */
   later(undo: () => unknown): void {
     this.#undo.push(undo)
   }

@@ -8,7 +8,7 @@ import { eventually, next } from '../support/worker-environment.ts'
 import { ROWS, runHere } from './in-process.ts'
 import { Logins } from './logins.ts'
 
-/** Every piece of the password holds this, however it is cut, encoded or quoted. */
+/** Every piece of the password contains this, however it is cut, encoded or quoted. */
 const TOKEN = 'sesame'
 const PASSWORD = `${TOKEN}/${TOKEN}@${TOKEN}:${TOKEN}#${TOKEN}?${TOKEN}%20${TOKEN} "${TOKEN}'\\é${TOKEN}`
 const QUEUE = defineQueue('orders', { shards: 2, perform() {} })
@@ -26,7 +26,7 @@ afterEach(async () => {
 })
 afterAll(() => logins.close())
 
-/** How anybody might look at a value, or write it down. */
+/** Everything that someone looking at a value, or writing it to a log, might get. */
 function written(value: unknown): string {
   const looks = [
     String(value),
@@ -37,7 +37,7 @@ function written(value: unknown): string {
   return looks.join('\n')
 }
 
-/** JSON with what JSON leaves out of errors, and without what goes round in circles. */
+/** Makes JSON include what it normally omits from errors, and omit circular references. */
 function replacer() {
   const seen = new Set<unknown>()
   return (_: string, value: unknown) => {
@@ -50,14 +50,14 @@ function replacer() {
   }
 }
 
-/** `url` with something changed. */
+/** `url` with a change. */
 function changed(change: (url: URL) => void): string {
   const url = new URL(logins.url('keeper'))
   change(url)
   return url.href
 }
 
-/** Ways not to reach a database, each with the password in it. */
+/** Connection strings that reach no database, each with the password in it. */
 const WRONG: Readonly<Record<string, () => string>> = {
   'a wrong password': () => changed((url) => (url.password = encodeURIComponent(`${PASSWORD}!`))),
   'an unknown user': () => changed((url) => (url.username = 'nobody_of_this_name')),

@@ -155,7 +155,8 @@ describe('R9 maxPayloads', () => {
     const claimer = await testQueue.claimer()
     await testQueue.push(...payloads('a', 'b', 'c'))
     const failed = await claimer.take()
-    // The same payloads once more, under the failed round's fence: `a` later, `c` earlier than it stood.
+    // The same payloads again, under the failed round's fence: `a` with a higher score than before, `c` with a lower
+    // one.
     await testQueue.push({ id: 'a', payload: 'a', score: 120 }, { id: 'a', payload: 'c', score: 1 })
     await claimer.fail([failed])
     expect(await testQueue.countPayloads()).toBe(5)

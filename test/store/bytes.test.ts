@@ -14,7 +14,7 @@ import {
 
 const PAST = 1_536_323_288_000
 const KB = 1_024
-/** Stored in a hundredth of its size. */
+/** Takes a hundredth of its size where it is stored. */
 const dense = (bytes: number, first = 'x') => `${first}${'x'.repeat(bytes - 3)}`
 
 let env: StoreEnvironment
@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => env?.close())
 
-/** Payloads of four bytes as JSON text each. */
+/** Payloads with four bytes of JSON text each. */
 const pushes = (...names: string[]) => names.map((payload, score) => ({ id: 'a', payload, score }))
 
 describe('R9 maxBytes', () => {
@@ -191,7 +191,7 @@ describe('the answer to a claim', () => {
       database.query('SELECT sum(length(payload::text)) FROM lockstep.payloads'),
     )
     const ofClaim = await chunksRead((on) => on.claim())
-    // A quarter of the bytes, read for their size and to be sent.
+    // The claim takes a quarter of the bytes. It reads them twice, to measure and to send them.
     expect(all).toBeGreaterThan(5_000)
     expect(ofClaim).toBeLessThan(all * 0.6)
     const { rounds } = await claimer.claim()
@@ -244,7 +244,7 @@ describe('P6 a load', () => {
     const { rounds: rescued } = await next.claim()
     expect(await old.load(rounds[0]!)).toBeUndefined()
     expect(await next.load(rescued[0]!)).toMatchObject({ payloads: ['aa'] })
-    // With an old fence neither.
+    // Nor does a load with an old fence.
     await next.release(rescued[0]!)
     await next.take()
     expect(await next.load(rescued[0]!)).toBeUndefined()

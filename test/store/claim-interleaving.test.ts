@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => env?.close())
 
-/** `slow` meets the gate at a job of a live process, which is due before `a`. */
+/** `slow` reaches the gate at a job that a live process has claimed, and which is due before `a`. */
 beforeEach(async () => {
   testQueue = await env.queue({ batchSize: 10 })
   slow = await testQueue.claimer()
@@ -37,7 +37,7 @@ beforeEach(async () => {
 })
 afterEach(() => env.endSessions())
 
-/** What `slow` claims when `act` happens between its locking statement's snapshot and its first lock. */
+/** The claim of `slow`, with `act` between its locking statement's snapshot and its first lock. */
 function claimDuring(act: () => Promise<void>): Promise<Claim> {
   return gate.during((session) => slow.on(session).claim(), act)
 }
@@ -64,7 +64,7 @@ describe('a claim whose snapshot is older than its locks', () => {
     })
     expect(shown(rounds)).toEqual(['a: w[2]'])
     expect(rounds[0]!.fence).toBeGreaterThan(lastFence)
-    // The row as it is now, not as the snapshot showed it.
+    // The numbers of the current row, not of the one in the snapshot.
     expect(rounds[0]).toMatchObject({ performIn: (PAST + 2) * 1000, retryCount: -1, crashes: 0 })
     expect(await slow.complete(...rounds)).toEqual([])
     expect(await testQueue.countPayloads('a')).toBe(0)

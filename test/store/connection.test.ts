@@ -34,7 +34,7 @@ function open(connectionString = server.connectionString): Database {
 
 const urlWith = (parts: Partial<URL>) => Object.assign(new URL(server.connectionString), parts).href
 
-/** What comes of migrating, pushing and starting a worker there. */
+/** The results of migrating, pushing and starting a worker with this connection string. */
 async function failures(connectionString: string): Promise<unknown[]> {
   const lockstep = new Lockstep({ connectionString })
   undo.push(() => lockstep.close())
@@ -97,7 +97,9 @@ describe('a connection that is not what it has to be says what to do', () => {
   })
 })
 
-/** Once the database is gone, where it had no rights; `undo` runs backwards. */
+/**
+ * Drops a role that has rights in the test's database. `undo` runs in reverse order, so that database is gone by then.
+ */
 async function dropRole(role: string): Promise<void> {
   const other = await createDatabase()
   const pool = poolOn(other.connectionString)
@@ -143,14 +145,14 @@ test('one of the application’s pool that breaks in the midst of a call ends no
   }
   for (const [name, call] of Object.entries(calls)) {
     await holder.query('BEGIN; LOCK lockstep.queues, lockstep.jobs')
-    // What migrations take, so that there is something to wait for.
+    // The lock that migrations take, so that a migration has something to wait for.
     await holder.query(`SELECT pg_advisory_xact_lock(hashtextextended('pg-lockstep migrate lockstep', 0))`)
     const failed = Promise.resolve(call()).catch((error) => error)
     await eventually(async () => expect(await others(`wait_event_type = 'Lock'`)).toBeGreaterThan(0))
     network.cut()
     expect(await failed, name).toMatchObject({ code: 'LOCKSTEP_CONNECTION' })
     await holder.query('ROLLBACK')
-    // What was under way at the server ends by itself.
+    // Waits until what was under way at the server has ended by itself.
     await eventually(async () => expect(await others(`state = 'active'`)).toBe(0))
     network.restore()
   }

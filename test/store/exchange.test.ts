@@ -60,7 +60,7 @@ test('completes rounds of several queues and claims from several lanes, each wit
   expect(ofB!.rounds).toMatchObject([{ id: 'b1', payloads: [1] }])
   expect(ofB!.head).toBeNull()
 
-  // What maxPayloads left is taken in the same call.
+  // What maxPayloads left behind is claimed in the same call.
   const rounds = [done(b, ...ofB!.rounds), done(a, ...ofA!.rounds)]
   const second = await ask(claimer, rounds, [wish(b, 5), wish(a, 5)])
   expect(second.leftovers).toMatchObject([{ id: 'b1', outcome: 'again', queueId: b.queueId }])

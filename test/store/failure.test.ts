@@ -25,7 +25,7 @@ async function start(maxRetryCount: number, maxPayloads?: number): Promise<[Test
   return [testQueue, await testQueue.claimer()]
 }
 
-/** Takes the due job and fails it by its queue's policy; resolves to what the handler had got. */
+/** Takes the due job and fails it by its queue's policy; resolves to the payloads that the handler had got. */
 async function failNext(testQueue: TestQueue, claimer: Claimer): Promise<string> {
   const round = await claimer.take()
   const { retryIn, error } = failure(testQueue.queue, round, `${round.payloads[0]} failed`, describeError)

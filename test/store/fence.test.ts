@@ -32,7 +32,7 @@ const ENDS: [string, (claimer: Claimer, round: Round) => Promise<Leftover[]>][] 
   ['count a crash', (claimer, round) => claimer.crash(round)],
 ]
 
-/** Everything the database knows of the queue. */
+/** Everything that the database knows about the queue. */
 async function everything() {
   const rows = (table: string) =>
     env.query(`SELECT to_jsonb(t) AS row FROM lockstep.${table} t WHERE queue_id = $1 ORDER BY t`, [

@@ -4,9 +4,9 @@ import { pidOf, type StoreEnvironment, untilBlocked } from '../support/store-env
 const GATE = 4_711
 
 /**
- * Stops sessions of its own in the middle of a statement: after it has taken its snapshot, before it locks a
- * row. What others commit meanwhile is what the protocol has to get right. `gateClaims` and `gateSettlements`
- * put the gate into a copy of the function under test; sessions that did not ask for it pass.
+ * Stops certain sessions in the middle of a statement: after it has taken its snapshot, and before it locks a row. What
+ * others commit meanwhile is what the protocol must handle. `gateClaims` and `gateSettlements` put the gate into a copy
+ * of the function under test. Sessions that did not ask for it pass through.
  */
 export class Gate {
   readonly #env: StoreEnvironment
@@ -26,12 +26,12 @@ export class Gate {
       END $$`)
   }
 
-  /** At the first row that some process has claimed: so a test puts one before those it is about. */
+  /** Stops at the first row that some process has claimed. So a test puts such a row before those it is about. */
   gateClaims(): Promise<void> {
     return this.#edit('is_gone', /BEGIN\n/, 'BEGIN PERFORM lockstep.gate();\n')
   }
 
-  /** At each row of a completion, failure or release that does not wait. */
+  /** Stops at each row of a completion, failure or release that does not wait. */
   gateSettlements(): Promise<void> {
     return this.#edit(
       'lock_rounds',
@@ -40,7 +40,7 @@ export class Gate {
     )
   }
 
-  /** Runs `act` while `statement`, which `start` sends through a gated session, stands at the gate. */
+  /** Runs `act` while the statement that `start` sends through a gated session is stopped at the gate. */
   async during<T>(start: (session: pg.Client) => Promise<T>, act: () => Promise<void>): Promise<T> {
     const [keeper, session] = [await this.#env.session(), await this.#env.session()]
     await keeper.query(`SELECT pg_advisory_lock(${GATE})`)

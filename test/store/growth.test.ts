@@ -54,7 +54,7 @@ describe('a queue', () => {
 })
 
 describe('what somebody else is about to commit counts', () => {
-  /** A queue of so many shards, and one who has given it others but not yet committed that. */
+  /** A queue of `before` shards, and a transaction that has changed that to `after` and is still open. */
   async function changing(before: number, after: number) {
     const testQueue = await env.queue({ shards: before })
     const other = await env.transaction()

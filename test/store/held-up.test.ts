@@ -16,7 +16,7 @@ const FUTURE = 4_102_444_800_000
 let env: StoreEnvironment
 
 beforeAll(async () => {
-  // Statistics of one table and its indexes are looked at here.
+  // These tests read the statistics of one table and its indexes.
   env = await openStore('lockstep', 'plain')
 })
 afterAll(() => env?.close())
@@ -86,7 +86,7 @@ describe('P7 what is dead, and can’t be removed while somebody may still see i
       let cursor: Cursor = { after: null, afterId: '' }
       const work = async (name: string, end: (worker: Claimer, rounds: Round[]) => Promise<unknown>) => {
         const jobs = Array.from({ length: 500 }, (_, i) => ({ id: `${name}-${i}` }))
-        // A session plans anew, and hands in what it has read when it ends.
+        // A new session plans again, and reports its reads to the statistics when it ends.
         const session = await env.session()
         await testQueue.pushOn(session, ...jobs)
         await testQueue.pushOn(session, ...jobs)
@@ -151,7 +151,7 @@ describe('P7 a claim rewrites no index', () => {
       (name) => new Set(states.map((state) => JSON.stringify(state[name]))).size > 1,
     )
     expect(changed).toEqual(expect.arrayContaining(['fence', 'claimed_by', 'claimed_at', 'next_perform_in']))
-    // A failure changes these too. It moves the job to another time as well, which is what the index is for.
+    // A failure changes these too. It also moves the job to another time, which is what the index is for.
     changed.push('retry_count', 'crashes', 'error')
 
     const indexed = await indexedColumns('jobs')
@@ -162,7 +162,7 @@ describe('P7 a claim rewrites no index', () => {
   test('claims of a queue at work are mostly HOT updates', async () => {
     const testQueue = await env.queue({ batchSize: 10 })
     const claimer = await testQueue.claimer()
-    // An ANALYZE holds a snapshot, and what that can see is not pruned.
+    // An ANALYZE holds a snapshot, and rows which that can see are not pruned.
     await env.query('ALTER TABLE lockstep.jobs SET (autovacuum_enabled = off)')
     await env.query('ALTER TABLE lockstep.payloads SET (autovacuum_enabled = off)')
     const ids = Array.from({ length: 500 }, (_, i) => ({ id: `${i}` }))
@@ -174,10 +174,10 @@ describe('P7 a claim rewrites no index', () => {
         expect(rounds).toHaveLength(10)
         await claimer.complete(...rounds)
       }
-      // A session hands in its statistics when it ends, if not before.
+      // A session reports its statistics when it ends, if not before.
       await env.endSessions()
     }
-    // Nor is what any transaction of the server may see: of another test, say.
+    // Nor are rows pruned that any other transaction of the server may see, such as one of another test.
     let hot = 0
     for (let tries = 0; tries < 50 && hot <= 250; tries += 1) {
       const before = await updates()
@@ -197,7 +197,7 @@ async function columnsOf(queueId: number): Promise<Record<string, unknown>> {
   return row!.job
 }
 
-/** Columns that an index of the table has as a key, includes, computes with or names in its WHERE. */
+/** Columns that are a key of an index of the table, are included in one, or occur in its expressions or its WHERE. */
 async function indexedColumns(table: string): Promise<string[]> {
   const rows = await env.query<{ name: string }>(
     `SELECT DISTINCT a.attname AS name FROM pg_index i
@@ -212,7 +212,7 @@ async function indexedColumns(table: string): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
-/** Entries of the indexes of jobs and payloads that statements have followed so far. */
+/** How many entries of the indexes of jobs and payloads statements have followed so far. */
 async function entriesRead(): Promise<number> {
   const [row] = await env.query<{ read: number }>(
     `SELECT sum(idx_tup_read)::bigint AS read FROM pg_stat_user_indexes
@@ -221,7 +221,10 @@ async function entriesRead(): Promise<number> {
   return row!.read
 }
 
-/** Once what ended sessions have read is counted: before Postgres 15, a collector does that some hundred ms later. */
+/**
+ * Waits until the reads of ended sessions are counted: before Postgres 15, a collector counts them some hundred ms
+ * later.
+ */
 async function entriesReadAtRest(): Promise<number> {
   let last: number | undefined
   for (;;) {

@@ -40,7 +40,7 @@ describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('in a %s transaction', (level
     await testQueue.push({ id: 'a' })
     const tx = await env.transaction(`BEGIN ISOLATION LEVEL ${level}`)
     await tx.query('SAVEPOINT s')
-    // Without the fallback: `on` speaks through this session's own transaction.
+    // Without the fallback, since `on` uses this session's own transaction.
     const claimer = (await testQueue.claimer()).on(tx)
     const call = act(new Claimer(testQueue, claimer.processId, new CallInPlace(claimer.database)))
     await expect(call).rejects.toMatchObject(refused)
@@ -60,7 +60,7 @@ describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('in a %s transaction', (level
   })
 })
 
-/** Makes no transaction of its own when it is refused. */
+/** Begins no transaction of its own when it is refused. */
 class CallInPlace extends Database {
   constructor({ pool, schema }: Database) {
     super(pool, schema)

@@ -91,7 +91,7 @@ describe('R2 a push into a waiting job', () => {
 describe('R2 equality is that of the stored text: 1 and 1.0 are two payloads', () => {
   const TEXTS = ['{"a":1}', '{"a":1.0}', '{ "a": 1.00 }', '{"a":1}', '{"a": 1.0}']
 
-  /** Three payloads from SQL that jsonb calls equal, with the scores 0, 1 and 2. */
+  /** Pushes, from SQL, three payloads that jsonb calls equal, with the scores 0, 1 and 2. */
   async function pushed(maxPayloads?: number): Promise<TestQueue> {
     const queue = await env.queue({ maxPayloads })
     for (const [score, text] of TEXTS.entries()) {
@@ -216,7 +216,7 @@ describe('P2 payloads of one id are handed over by score, equal scores in push o
   })
 })
 
-/** A waiting job with one failure behind it, and this `perform_in`. */
+/** Turns the id into a waiting job that has failed once, with this `perform_in`. */
 async function failOnceAndWaitFrom(id: string, performIn: number): Promise<void> {
   await env.query(
     `UPDATE lockstep.jobs SET retry_count = 0, error = 'failed', perform_in = to_timestamp($3::float8 / 1000)

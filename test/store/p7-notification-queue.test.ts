@@ -6,7 +6,7 @@ import { StoreEnvironment } from '../support/store-environment.ts'
 const FULL = '54000'
 
 let env: StoreEnvironment
-/** Before Postgres 17 the queue's size can't be told, and 8 GB are more than a test wants to fill. */
+/** Before Postgres 17 the queue's size can't be set, and 8 GB are too much to fill in a test. */
 let small = false
 
 beforeAll(async () => {
@@ -23,7 +23,9 @@ beforeAll(async () => {
 })
 afterAll(() => env?.close())
 
-/** A session that listens but stays in a transaction hears nothing, and all has to be kept for it. */
+/**
+ * A session that listens but stays in a transaction receives nothing, so the server must keep all notifications for it.
+ */
 async function fillQueue(): Promise<void> {
   const deaf = await env.session()
   await deaf.query('LISTEN anything')

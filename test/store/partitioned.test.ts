@@ -12,7 +12,9 @@ import {
 
 const IDS = Array.from({ length: 30 }, (_, index) => `id ${index}`)
 
-/** Tables in partitions by queue: the rows of two queues that were filled alike lie at the same ctids. */
+/**
+ * The tables are partitioned by queue, so the rows of two queues that were filled in the same way have the same ctids.
+ */
 let env: StoreEnvironment
 
 beforeAll(async () => {
@@ -23,11 +25,11 @@ afterAll(() => env?.close())
 interface Pair {
   readonly testQueue: TestQueue
   readonly claimer: Claimer
-  /** The twin whose rows lie where those of the first do. */
+  /** The twin queue, whose rows have the same ctids as those of the first. */
   readonly other: TestQueue
 }
 
-/** Two queues, alike to the last byte, and somebody who works on the first. */
+/** Two queues that are equal to the last byte, and a process that works on the first. */
 async function twins(maxRetryCount = 25): Promise<Pair> {
   const [testQueue, other] = [await env.queue({ maxRetryCount }), await env.queue({ maxRetryCount })]
   const jobs = IDS.flatMap((id) => ['a', 'b'].map((payload, score) => ({ id, payload, score })))
@@ -126,7 +128,7 @@ test('P3 no statement finds a row of a partitioned table by its ctid alone', () 
   expect(alone).toEqual([])
 })
 
-/** Whether a condition compares a row's ctid: where it is read, `AS` or a comma follows. */
+/** Whether a condition compares a row's ctid: where it is only read, `AS` or a comma follows. */
 function findsByCtid(statement: string): boolean {
   return /\.ctid\s*(=|<|>|IN\b)/i.test(statement)
 }

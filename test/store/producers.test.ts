@@ -84,7 +84,7 @@ describe('two open transactions that push', () => {
     expect(await testQueue.countJobs()).toBe(2)
   })
 
-  // `middle` makes sure that each holds what the other wants, if they took their locks in the order given.
+  // If the pushes took their locks in the given order, `middle` would make each hold what the other wants.
   const IDS = ['a', 'B', 'b', 'é', 'm', 'z', 'Z', '\u{1f600}', '\uff5e']
   test.each([
     ['new ids', false],
@@ -141,7 +141,7 @@ describe('two open transactions that push', () => {
 
 describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('P3 a producer at %s', (level) => {
   const conflict = { name: 'DatabaseError', code: 'LOCKSTEP_CONFLICT' }
-  /** A transaction whose snapshot is taken. */
+  /** A transaction that has taken its snapshot. */
   const begin = async () => {
     const tx = await env.transaction(`BEGIN ISOLATION LEVEL ${level}`)
     await tx.query('SELECT FROM lockstep.jobs')

@@ -34,11 +34,11 @@ afterEach(() => env.endSessions())
 const renew = (processId: number, on: Parameters<typeof renewLeases>[0] = env.database.pool) =>
   renewLeases(on, 'lockstep', [processId], 60_000)
 
-/** How an observer sees it now. */
+/** What an observer sees of the process now. */
 const sightOf = async (processId: number) =>
   (await lookAtProcesses(env.database)).find((one) => one.processId === processId)!
 
-/** As a jump of the server's clock makes it look. */
+/** Has the effect of a jump of the server's clock. */
 const moveEnd = (processId: number, by: string) =>
   env.query(`UPDATE lockstep.processes SET expires_at = expires_at + $2::interval WHERE process_id = $1`, [
     processId,
@@ -239,7 +239,7 @@ describe('P1 a lease', () => {
     await gate.install()
     await gate.gateClaims()
     await testQueue.push({ id: 'a', performIn: PAST }, { id: 'b', performIn: PAST + 1 })
-    // At whose row the claim stops: its claimant is there, and stays.
+    // The claim stops at the row of this job, whose process is live and stays so.
     await dying.take()
     let late: Claimer | undefined
     const { rounds } = await gate.during(

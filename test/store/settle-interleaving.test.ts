@@ -106,7 +106,7 @@ describe('P7 an end that meets an uncommitted push does not wait', () => {
   test('R10 a row that comes free while a crash is counted is left to the next try', async () => {
     await testQueue.push({ id: 'a', payload: 'v' }, { id: 'b', payload: 'v' })
     const { rounds } = await claimer.claim()
-    // The count comes after the statement that holds the rows.
+    // The count of crashes comes after the statement that locks the rows.
     await env.query(`CREATE FUNCTION lockstep.stop() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN PERFORM pg_advisory_xact_lock_shared(4712); RETURN NULL; END $$`)
     await env.query(

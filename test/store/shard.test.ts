@@ -27,7 +27,8 @@ test.each([
   for (const shard of await shardsOf(ids, shards)) counts[shard] += 1
   const expected = ids.length / shards
   const chiSquare = counts.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0)
-  // Five standard deviations above the mean of an even spread; `counts` has no other key, or it would be NaN.
+  // Five standard deviations above the mean for an even spread. `counts` has no other key, since then this would be
+  // NaN.
   const freedom = shards - 1
   expect(chiSquare).toBeLessThan(freedom + 5 * Math.sqrt(2 * freedom))
 })
@@ -42,7 +43,7 @@ test('a shard is a number below that of shards, whatever the id and its hash', a
 })
 
 test('the shard of an id stays the same: processes of any age agree on it', async () => {
-  // Rows in the field are placed by these.
+  // Rows in existing databases have been placed by these.
   expect(await shardsOf(['order-1', 'order-2', 'é', '\u{1f600}'], 24)).toEqual(STABLE)
 })
 

@@ -19,7 +19,7 @@ beforeEach(async () => {
 })
 afterEach(() => env.endSessions())
 
-/** Collects what is said on the channel. A word of our own shows that all before it has arrived. */
+/** Collects the messages on the channel. A message of our own shows that all earlier ones have arrived. */
 async function listen(): Promise<() => Promise<string[]>> {
   const session = await env.session()
   const heard: string[] = []
@@ -36,7 +36,7 @@ const wait = (session: pg.Client, queueId = testQueue.queueId) =>
   lockShared(session, 'lockstep', 'queues', [queueId])
 const leave = (session: pg.Client) => unlockShared(session, 'lockstep', 'queues', [testQueue.queueId])
 
-/** A waiter, and what it hears when these jobs are pushed. */
+/** What a waiting worker hears when these jobs are pushed. */
 async function heardBy(...jobs: NewJob[]): Promise<string[]> {
   const heard = await listen()
   await wait(await env.session())
@@ -121,7 +121,7 @@ describe('a push notifies', () => {
     await worker.query(`SET lock_timeout = '2s'`)
     await wait(worker)
     await testQueue.pushIn(tx, { id: 'b' })
-    // Other databases of the server have locks of the same numbers.
+    // Other databases of the server have locks with the same numbers.
     const locks = await env.query(
       `SELECT mode FROM pg_locks WHERE locktype = 'advisory' AND classid = 'lockstep.queues'::regclass AND objid = $1`,
       [testQueue.queueId],

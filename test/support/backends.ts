@@ -2,7 +2,7 @@ import type { WorkerEnvironment } from './worker-environment.ts'
 
 type Sql = Pick<WorkerEnvironment, 'sql'>
 
-/** The connections a worker has, each told by what it does. */
+/** The connections of a worker, by what they do. */
 export type Backend = 'pool' | 'lock' | 'lease' | 'listen'
 
 const OURS = "datname = current_database() AND application_name = 'pg-lockstep'"
@@ -17,7 +17,7 @@ const CONDITIONS: Record<Backend, string> = {
   pool: `NOT (${LOCK}) AND NOT (${LISTEN}) AND NOT (${LEASE})`,
 }
 
-/** Server processes of workers, and of the Lockstep object too, where `kind` is not a worker's alone. */
+/** Server processes of workers. For `pool`, also those of the Lockstep object. */
 export async function backends(env: Sql, kind: Backend): Promise<number[]> {
   const rows = await env.sql<{ pid: number }>(
     `SELECT pid FROM pg_stat_activity WHERE ${OURS} AND (${CONDITIONS[kind]})`,
@@ -25,7 +25,7 @@ export async function backends(env: Sql, kind: Backend): Promise<number[]> {
   return rows.map(({ pid }) => pid)
 }
 
-/** As if the network or an administrator had cut them off; returns how many there were. */
+/** Ends the connections, as the network or an administrator might; returns how many there were. */
 export async function terminate(env: Sql, ...kinds: readonly Backend[]): Promise<number> {
   const pids = (await Promise.all(kinds.map((kind) => backends(env, kind)))).flat()
   await env.sql('SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS p(pid)', [pids])

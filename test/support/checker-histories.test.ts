@@ -43,13 +43,13 @@ const failed = { returned: false, accepted: false }
 const untold = { accepted: false }
 
 interface Fault {
-  /** Exactly what it must be found by. */
+  /** The checks that must find it, and no others. */
   readonly kinds: readonly Kind[]
-  /** What an id's last two rounds become, of which both were completed. */
+  /** What the last two rounds of an id, both completed, are changed into. */
   readonly plant: (first: Run, second: Run) => readonly Run[]
 }
 
-/** Past all fences of a history. */
+/** Above all fences of a history. */
 const LATER = 1_000
 
 const again = (run: Run, rest: Partial<Run> = {}): Run => {

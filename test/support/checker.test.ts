@@ -17,7 +17,7 @@ import type { Run } from './handler-log.ts'
 const order = (payload: unknown) => payload as number
 let fences = 0
 
-/** A round that was completed, unless told otherwise. */
+/** A round, completed by default. */
 function run(begin: number, end: number | undefined, payloads: unknown[], rest: Partial<Run> = {}): Run {
   fences += 1
   const ended = end !== undefined
@@ -77,10 +77,10 @@ describe('P1 overlaps', () => {
 
   test('between the time noted and the signal a process still works', () => {
     const successor = run(14, 16, [1], { process: 'q' })
-    // Begun just before it really stopped.
+    // Begun just before the process really stopped.
     expect(overlaps([run(4, 21, [1], failed), successor], stopped(3, 20))).toEqual([])
     expect(outlived([run(4, 21, [1], failed)], stopped(3, 20))).toBe(1n)
-    // Ended just before: the freeze was not during this one.
+    // Ended just before, so the process was not stopped during this run.
     expect(overlaps([run(1, 5, [1]), run(4, 6, [2], { process: 'q' })], stopped(3, 20))).toHaveLength(1)
   })
 
@@ -109,7 +109,7 @@ describe('a run that began in the same instant its process was stopped', () => {
     expect(beganAtStop([first, late(90 * MS, 90 * MS - 3)], stop)).toEqual([
       { queue: 'q', id: 'a', at: first.begin, what: expect.stringContaining('same instant'), runs: [first] },
     ])
-    // A busy machine may have let it wait before the stop, and have been late with the signal after its note.
+    // On a busy machine, the process may have waited before the stop, or the signal may have come late after its note.
     for (const asked of [90 * MS, 110 * MS])
       expect(beganAtStop([late(200 * MS + 7, asked)], stop)).toHaveLength(1)
   })

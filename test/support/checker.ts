@@ -1,6 +1,6 @@
 import type { Run } from './handler-log.ts'
 
-/** Something that must not happen, with the time it showed. */
+/** Something that must not happen, and the time at which it showed. */
 export interface Finding {
   readonly id: string
   /** ns of the clock that all processes share. */
@@ -11,16 +11,16 @@ export interface Finding {
 /** A finding with the runs that show it. */
 export interface RunFinding extends Finding {
   readonly queue: string
-  /** The one that is at fault first. */
+  /** The run at fault comes first. */
   readonly runs: readonly Run[]
 }
 
-/** What befell processes: when they were gone, and when they were stopped and went on, in ns. */
+/** What happened to processes: when they died, and when they were stopped and continued, in ns. */
 export interface Fates {
   readonly deaths?: ReadonlyMap<string, bigint>
-  /** Noted before the signal was sent, either time. */
+  /** Both times are noted before the signal is sent. */
   readonly freezes?: ReadonlyMap<string, readonly (readonly [stoppedAt: bigint, continuedAt: bigint])[]>
-  /** ns that a process may be stopped without losing what it has claimed. Default: for ever. */
+  /** ns that a process may be stopped without losing its claims. Default: for ever. */
   readonly lease?: bigint
 }
 
@@ -28,9 +28,9 @@ export interface Fates {
 export type PayloadsOfIds = ReadonlyMap<string, readonly unknown[]>
 
 /**
- * P1: two runs of one id at the same time. A run lasts until its handler ended, or its process was gone; where
- * neither is known, to this day. One whose process was stopped for longer than its lease lasts until then: the
- * process can't know, and what it may still do when it goes on is `outlived`'s to tell.
+ * P1: two runs of one id at the same time. A run lasts until its handler ended, or its process was gone; if neither is
+ * known, until now. If its process was stopped for longer than its lease, it lasts until the stop: the process can't
+ * know of that, and `outlived` reports what it may still do after it continues.
  */
 export function overlaps(runs: readonly Run[], fates: Fates = {}): RunFinding[] {
   const found: RunFinding[] = []
@@ -49,10 +49,12 @@ export function overlaps(runs: readonly Run[], fates: Fates = {}): RunFinding[] 
 }
 
 /**
- * Runs that began in the same instant their process was stopped for longer than its lease: it had asked for the last time
- * whether its lease runs (`asked`), was stopped before the handler's first line, and that came when it went on. That is all
- * that a look at the lease can't prevent. Nothing has waited between the two, or the log would not tell of the question;
- * by the clock they may be apart, where the machine is busy and the process had to wait for its turn. These runs are no part of what `overlaps`, `inversions` and `shrunkFences` judge: they are told apart.
+ * Runs that began in the same instant in which their process was stopped for longer than its lease. The process had
+ * checked its lease for the last time (`asked`). Then it was stopped before the handler's first line, which ran when it
+ * continued. That is the only thing that a check of the lease can't prevent. Nothing has waited between the two, or the
+ * log would not contain the time of the check. By the clock they may be apart, if the machine is busy and the process
+ * had to wait for its turn. `overlaps`, `inversions` and `shrunkFences` do not judge these runs: they are reported
+ * separately.
  */
 export function beganAtStop(runs: readonly Run[], { freezes, lease = FOREVER }: Fates): RunFinding[] {
   return runs.flatMap((run) => {
@@ -68,8 +70,8 @@ export function beganAtStop(runs: readonly Run[], { freezes, lease = FOREVER }: 
 }
 
 /**
- * The longest that a run went on after its process had been stopped for longer than its lease, in ns. A run whose
- * end nobody knows does not count.
+ * The longest time that a run went on after its process had been stopped for longer than its lease, in ns. A run whose
+ * end is unknown does not count.
  */
 export function outlived(runs: readonly Run[], fates: Fates): bigint {
   let longest = 0n
@@ -82,11 +84,11 @@ export function outlived(runs: readonly Run[], fates: Fates): bigint {
 }
 
 /**
- * P2: payloads out of order in a run; and payloads that come although a higher one of their id was completed
- * before. That is no fault where a payload was pushed late: so an id's payloads must be pushed in their order by
- * one producer, the next one after the last is committed. A completion counts when it was accepted: a process may
- * be killed between its handler's return and the completion, and then all comes again. The highest itself coming
- * again is `staleCompletions`' to tell, since orders may be equal.
+ * P2: payloads out of order in a run, and payloads that come although a higher one of their id was completed before.
+ * The latter is no fault if a payload was pushed late. So one producer must push an id's payloads in order, the next
+ * one after the last is committed. A completion counts once it was accepted: a process may be killed between its
+ * handler's return and the completion, and then everything comes again. If the highest payload itself comes again,
+ * `staleCompletions` reports it, since orders may be equal.
  */
 export function inversions(runs: readonly Run[], orderOf: (payload: unknown) => number): RunFinding[] {
   const found: RunFinding[] = []
@@ -109,7 +111,7 @@ export function inversions(runs: readonly Run[], orderOf: (payload: unknown) => 
   return found
 }
 
-/** P3: payloads of one queue that were pushed, but that no handler which returned has had, and that aren't dead. */
+/** P3: payloads of one queue that were pushed, but that no handler which returned has had, and that are not dead. */
 export function lost(runs: readonly Run[], pushed: PayloadsOfIds, dead: PayloadsOfIds = NONE): string[] {
   const ids = new Map(byIdOfOneQueue(runs).map((ofId) => [ofId[0]!.id, ofId]))
   return [...pushed].flatMap(([id, payloads]) => {
@@ -122,9 +124,10 @@ export function lost(runs: readonly Run[], pushed: PayloadsOfIds, dead: Payloads
 }
 
 /**
- * P3: payloads of a run that failed, or died with its process, and that nobody was handed again, though they are
- * not dead: neither could have completed them. For a queue that has been worked off, where every payload of an id
- * is another. Of a run that returned nothing can be said: its completion may be stored though nobody was told.
+ * P3: payloads of a run that failed, or died with its process, that no handler got again, and that are not dead: a
+ * failure or a death could not have completed them. For a queue that has no jobs left, and in which all payloads of an
+ * id differ. Of a run that returned, nothing can be said: its completion may be stored although the process was not
+ * told.
  */
 export function vanished(runs: readonly Run[], dead: PayloadsOfIds = NONE): RunFinding[] {
   return byIdOfOneQueue(runs).flatMap((ofId) => {
@@ -135,7 +138,7 @@ export function vanished(runs: readonly Run[], dead: PayloadsOfIds = NONE): RunF
   })
 }
 
-/** P4: payloads of one queue that a handler had, but nobody has pushed. */
+/** P4: payloads of one queue that a handler had, but that were never pushed. */
 export function phantoms(runs: readonly Run[], pushed: PayloadsOfIds): RunFinding[] {
   return byIdOfOneQueue(runs).flatMap((ofId) => {
     const known = new Set((pushed.get(ofId[0]!.id) ?? []).map(keyOf))
@@ -147,7 +150,7 @@ export function phantoms(runs: readonly Run[], pushed: PayloadsOfIds): RunFindin
   })
 }
 
-/** Payloads that more than one handler had and returned: at least once allows it. */
+/** Payloads that more than one handler had when it returned: "at least once" allows that. */
 export function repeats(runs: readonly Run[]): RunFinding[] {
   return byId(runs).flatMap((ofId) => {
     const done = new Map<PayloadKey, Run[]>()
@@ -162,8 +165,8 @@ export function repeats(runs: readonly Run[]): RunFinding[] {
 }
 
 /**
- * P6: completions that were accepted although another run had a part of the payloads under a higher fence: a
- * completion in time deletes them, so that nobody gets them again. Every payload of an id must be another.
+ * P6: completions that were accepted although another run had some of the payloads under a higher fence. A completion
+ * in time deletes its payloads, so that no handler gets them again. All payloads of an id must differ.
  */
 export function staleCompletions(runs: readonly Run[]): RunFinding[] {
   const found: RunFinding[] = []
@@ -181,7 +184,7 @@ export function staleCompletions(runs: readonly Run[]): RunFinding[] {
   return found
 }
 
-/** P6: the fences of an id only grow. */
+/** P6: runs in which the fence of an id did not grow. */
 export function shrunkFences(runs: readonly Run[]): RunFinding[] {
   return byId(runs).flatMap((ofId) =>
     ofId.flatMap((run, place) => {
@@ -192,7 +195,7 @@ export function shrunkFences(runs: readonly Run[]): RunFinding[] {
   )
 }
 
-/** A process may perform a round again under its claim, where the transaction it was performed in could not be committed. */
+/** A process may perform a round again under its claim, if the transaction of the first try could not be committed. */
 function isPerformedAgain(run: Run, before: Run): boolean {
   const samePlace = run.fence === before.fence && run.process === before.process
   return samePlace && !before.accepted && before.end !== undefined && before.end <= run.begin
@@ -220,14 +223,14 @@ function byId(runs: readonly Run[]): Run[][] {
   return all.map((ofId) => ofId.sort((a, b) => (a.begin < b.begin ? -1 : a.begin > b.begin ? 1 : 0)))
 }
 
-/** Payloads told by id alone would be mixed up with those of another queue. */
+/** Payloads by id alone would be mixed up with those of another queue. */
 function byIdOfOneQueue(runs: readonly Run[]): Run[][] {
   const other = runs.find(({ queue }) => queue !== runs[0]!.queue)
   if (other) throw new Error(`runs of one queue only: these are of ${runs[0]!.queue} and ${other.queue}`)
   return byId(runs)
 }
 
-/** The run with the highest fence that had each payload. */
+/** For each payload, the run with the highest fence that had it. */
 function newest(ofId: readonly Run[]): Map<PayloadKey, Run> {
   const runs = new Map<PayloadKey, Run>()
   for (const run of ofId) {
@@ -243,7 +246,7 @@ function newest(ofId: readonly Run[]): Map<PayloadKey, Run> {
 const FOREVER = 2n ** 63n
 const NONE: PayloadsOfIds = new Map()
 
-/** Who died before it began was another process of that name. */
+/** A process that died before the run began was another one with the same name. */
 function endOf({ begin, end, process }: Run, { deaths }: Fates): bigint {
   if (end !== undefined) return end
   const death = deaths?.get(process)
@@ -255,8 +258,9 @@ function lastsUntil(run: Run, fates: Fates): bigint {
 }
 
 /**
- * The time the process was stopped for longer than its lease while the run was in work. A stopped process writes
- * nothing: what began after the time noted began before the signal came, and what ended then had ended before.
+ * When the process was stopped, for longer than its lease, while the run was in progress. A stopped process writes
+ * nothing. So a run that began after the noted time began before the signal came, and one that ended then had ended
+ * before.
  */
 function fatalFreeze(run: Run, fates: Fates) {
   const { freezes, lease = FOREVER } = fates
@@ -272,7 +276,7 @@ function fatalFreeze(run: Run, fates: Fates) {
 
 type PayloadKey = string | number
 
-/** Equality is that of JSON values: Postgres gives an object's members back in an order of its own. */
+/** Compares payloads as JSON values, since Postgres returns an object's members in its own order. */
 function keyOf(payload: unknown): PayloadKey {
   return typeof payload === 'number' ? payload : JSON.stringify(payload, sorted)
 }

@@ -5,11 +5,11 @@ import { inject } from 'vitest'
 
 export interface TestDatabase {
   connectionString: string
-  /** Throws out whoever is still connected. */
+  /** Also disconnects remaining sessions. */
   drop(): Promise<void>
 }
 
-/** A fresh, empty database on the server of this run, with what CREATE DATABASE takes. */
+/** A new, empty database on the server of this run; `options` as in CREATE DATABASE. */
 export async function createDatabase(options = ''): Promise<TestDatabase> {
   const serverUrl = inject('serverUrl')
   const name = `lockstep_test_${randomBytes(6).toString('hex')}`
@@ -25,8 +25,8 @@ export async function createDatabase(options = ''): Promise<TestDatabase> {
 }
 
 /**
- * A pool has ended once it has said goodbye, and its sessions a moment later: who is thrown out in between has nobody left who
- * hears that. Who has not left after `patience` ms stays.
+ * A pool has ended once it has said goodbye, but its sessions end a moment later. If they are disconnected in between,
+ * no one listens for their errors any more. Gives up waiting for sessions after `patience` ms.
  */
 async function allLeft(client: Client, name: string, patience = 500): Promise<void> {
   const until = performance.now() + patience
@@ -41,7 +41,7 @@ function withDatabase(serverUrl: string, name: string): string {
   return url.href
 }
 
-/** As whom the URL names. */
+/** Runs a statement as the user that the URL names. */
 export async function execute(connectionString: string, statement: string): Promise<void> {
   await connected(connectionString, (client) => client.query(statement))
 }

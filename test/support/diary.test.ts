@@ -21,7 +21,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(directory, { recursive: true }))
 
-/** A handler has a round of the id; it returns, throws, or does what it is given. */
+/** A handler gets a round of the id. It returns, throws, or does the given work. */
 async function round(fence: number, work: (context: PerformContext) => unknown = () => {}): Promise<void> {
   const handler = diary.around('q', async (_, context: PerformContext) => void (await work(context)))
   const jobs = new Map([['a', { fence }]])

@@ -4,14 +4,14 @@ import { append, type Entry, now } from './handler-log.ts'
 
 type Handler<Payload, Context> = (batch: Batch<Payload>, context: Context) => Promise<void>
 
-/** A round of an id that the worker has said nothing of yet. */
+/** A round of an id about which the worker has said nothing yet. */
 interface OpenRound {
   readonly fence: number
   ended: boolean
   returned: boolean
 }
 
-/** When the worker was about to look at its lease for the last time, and whether anything has waited since. */
+/** When the worker was about to check its lease for the last time, and whether anything has waited since. */
 interface Asked {
   readonly at: bigint
   waited: boolean
@@ -21,7 +21,7 @@ interface Asked {
 export class Diary {
   readonly #process: string
   readonly #log: string
-  /** Of each id, the newest last: a lost lease's outcome may be under way while the id has its next round here. */
+  /** By id, the newest last. The outcome of a lost lease may be under way while this process has the id's next round. */
   readonly #open = new Map<string, OpenRound[]>()
   readonly #asked = new WeakMap<PerformContext, Asked>()
 
@@ -31,7 +31,9 @@ export class Diary {
     this.#log = log
   }
 
-  /** The innermost middleware: between it and the handler's first line the worker looks at its lease, and nothing waits. */
+  /**
+   * The innermost middleware. Between it and the handler's first line, the worker checks its lease, and nothing waits.
+   */
   readonly asking: ServerMiddleware = ({ context }, perform) => {
     const asked = { at: now(), waited: false }
     queueMicrotask(() => {
@@ -41,7 +43,7 @@ export class Diary {
     return perform()
   }
 
-  /** The handler, with its begins and ends written down. An id that it fails alone has not returned. */
+  /** Wraps a handler so that its begin and end are written down. An id that the handler fails alone has not returned. */
   around<Payload, Context extends PerformContext>(
     queue: string,
     handler: Handler<Payload, Context>,
@@ -76,8 +78,8 @@ export class Diary {
   }
 
   /**
-   * What the worker says of completions is written down too. One that is refused may have had no handler: it was
-   * given back before.
+   * Also writes down what the worker reports about completions. A refused one may have had no handler, because it was
+   * released before.
    */
   hear(worker: WorkerEmitter): void {
     worker.on('completed', ({ queue, ids }) => {
@@ -96,7 +98,7 @@ export class Diary {
     })
   }
 
-  /** A round that failed without a word was given back. */
+  /** A round that failed without a report was released. */
   #begin(queue: string, id: string, fence: number) {
     const open = { fence, ended: false, returned: false }
     const before = this.#open.get(nameOf(queue, id)) ?? []
@@ -104,7 +106,7 @@ export class Diary {
     return { open, key: { process: this.#process, queue, id, fence } }
   }
 
-  /** The fence of the newest round that the worker can mean, of which it won't speak again. */
+  /** Takes the newest round that the worker can mean, and returns its fence. The worker won't report it again. */
   #take(queue: string, id: string, fits: (round: OpenRound) => boolean): number | undefined {
     const rounds = this.#open.get(nameOf(queue, id)) ?? []
     const meant = rounds.findLast(fits)

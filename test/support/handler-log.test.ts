@@ -53,7 +53,7 @@ test('a last line that its process did not finish is none; any other is a mistak
 
 test('a log is read in pieces, wherever they end', () => {
   const file = newLog()
-  // Letters of two bytes, in lines that no piece fits a whole number of, and one line longer than a piece.
+  // Letters of two bytes, in lines of a length that does not divide a piece, and one line longer than a piece.
   const payload = 'äß'.repeat(1_001)
   const entries = Array.from({ length: 1_000 }, (_, fence): Entry => {
     return { ...round('p', fence), kind: 'begin', at: BigInt(fence), payloads: [payload.slice(fence)] }

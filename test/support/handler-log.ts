@@ -1,8 +1,8 @@
 import { appendFileSync, closeSync, existsSync, openSync, readSync } from 'node:fs'
 
-/** A round of one id, as a worker process writes it down. Its id and fence name it in all entries. */
+/** A round of one id, as a worker process writes it down. The id and fence identify it in all entries. */
 interface RoundKey {
-  /** Of the worker process; no two have the same. */
+  /** The name of the worker process; no two have the same. */
   readonly process: string
   readonly queue: string
   readonly id: string
@@ -14,27 +14,27 @@ interface Begin extends RoundKey {
   readonly kind: 'begin'
   readonly at: bigint
   /**
-   * When the innermost middleware passed the batch on, right before the last look at the lease; undefined where there is no
-   * such middleware, or anything has waited between it and the handler's first line.
+   * When the innermost middleware passed the batch on, right before the last check of the lease. Undefined if there is
+   * no such middleware, or if anything has waited between it and the handler's first line.
    */
   readonly asked?: bigint
   readonly payloads: readonly unknown[]
 }
 
-/** It ended: it returned, or failed. */
+/** The handler ended: it returned or failed. */
 interface End extends RoundKey {
   readonly kind: 'end'
   readonly at: bigint
   readonly returned: boolean
 }
 
-/** The worker says that its completion is stored, or was refused. */
+/** The worker reports that its completion was stored or refused. */
 interface Answer extends RoundKey {
   readonly kind: 'accepted' | 'refused'
   readonly at: bigint
 }
 
-/** It says so of a round that no handler had: there was nothing in it. */
+/** The worker reports the completion of a round that no handler had, because it was empty. */
 interface Empty extends Omit<RoundKey, 'fence'> {
   readonly kind: 'empty'
   readonly at: bigint
@@ -42,7 +42,7 @@ interface Empty extends Omit<RoundKey, 'fence'> {
 
 export type Entry = Begin | End | Answer | Empty
 
-/** All that is known of one round of one id. */
+/** Everything that is known about one round of one id. */
 export interface Run {
   readonly process: string
   readonly queue: string
@@ -50,9 +50,9 @@ export interface Run {
   readonly fence: number
   readonly payloads: readonly unknown[]
   readonly begin: bigint
-  /** Right before the last look at the lease, where that is known. */
+  /** Right before the last check of the lease, if known. */
   readonly asked?: bigint
-  /** Undefined where its process died first. */
+  /** Undefined if its process died first. */
   readonly end: bigint | undefined
   readonly returned: boolean
   readonly accepted: boolean
@@ -77,19 +77,19 @@ export function append(file: string, entries: readonly Entry[]): void {
   appendFileSync(file, lines.join(''))
 }
 
-/** @throws Error where a line is broken; but the last may be cut off, by the death of its process. */
+/** @throws Error if a line is broken; but the last one may be cut off by the death of its process */
 export function read(file: string): Entry[] {
   return [...entriesIn(file)]
 }
 
-/** The runs in a file of any size, `runsOf` its entries: those are never in memory all at once. */
+/** The runs in a file of any size, like `runsOf` its entries, which are never in memory all at once. */
 export function readRuns(file: string): Run[] {
   return runsOf(entriesIn(file))
 }
 
 /**
- * Entries put together, in the order of their begins.
- * @throws Error where one has no begin
+ * Combines entries into runs, in the order in which these began.
+ * @throws Error if a run has no begin
  */
 export function runsOf(entries: Iterable<Entry>): Run[] {
   const runs: OpenRun[] = []
@@ -98,7 +98,7 @@ export function runsOf(entries: Iterable<Entry>): Run[] {
     if (entry.kind === 'empty') continue
     if (entry.kind === 'begin') {
       const run = begun(entry)
-      // One more with the same key is a run of its own, for the check of fences to tell.
+      // Another entry with the same key is a run of its own, which the check of fences reports.
       byKey.set(keyOf(entry), run)
       runs.push(run)
       continue
@@ -123,7 +123,7 @@ function add(run: OpenRun, entry: End | Answer): void {
   } else run[entry.kind] = true
 }
 
-/** Postgres’ text has no zero bytes, so nothing runs together. */
+/** Text in Postgres has no zero bytes, so the parts can't run together. */
 function keyOf({ process, queue, id, fence }: RoundKey): string {
   return `${fence}\0${process}\0${queue}\0${id}`
 }
@@ -147,7 +147,7 @@ function parse(line: string, number: number): Entry {
   }
 }
 
-/** What follows the last newline is no line. */
+/** Ignores what follows the last newline. */
 function* linesOf(file: string): Generator<string> {
   if (!existsSync(file)) return
   const descriptor = openSync(file, 'r')

@@ -1,19 +1,19 @@
 import { defineQueue, Lockstep } from '../../src/index.ts'
 import type { WorkerProcessMessage, WorkerProcessOptions } from './worker-process.ts'
 
-/** What a handler of this worker got of an id. */
+/** What a handler of this worker got for an id. */
 export interface Performed {
   readonly id: string
   readonly payloads: number
   readonly characters: number
-  /** The first letters of the first payload. */
+  /** The first characters of the first payload. */
   readonly first: string
 }
 
 process.once('message', (options) => void work(options as WorkerProcessOptions))
 process.on('disconnect', () => process.exit())
 
-/** A worker process that keeps nothing of what it performs: what it needs of memory, the library does. */
+/** A worker process that keeps nothing of what it performs, so that only the library needs memory. */
 async function work({ connectionString, queue: { name, ...policy }, worker: options }: WorkerProcessOptions) {
   const queue = defineQueue(name, {
     ...(policy as object),

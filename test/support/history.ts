@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import type { Run } from './handler-log.ts'
 
-/** What becomes of a round: the fourth and fifth are of a process that was killed after its handler had returned. */
+/** The fates of rounds. In the fourth and fifth, the process was killed after its handler had returned. */
 const FATES = ['completed', 'failed', 'killed', 'unstored', 'untold', 'stopped', 'buried'] as const
 type Fate = (typeof FATES)[number]
 
@@ -9,13 +9,13 @@ interface Step {
   readonly queue: string
   readonly id: string
   readonly pushed: number
-  /** How many payloads the round takes at most. */
+  /** The most payloads that the round takes. */
   readonly most: number
   readonly fate: Fate
   readonly duration: number
 }
 
-/** Runs of queues `q` and `r` that have the same ids, with all that is true of them. */
+/** Runs of queues `q` and `r`, which have the same ids, with everything that is true about them. */
 export interface History {
   readonly runs: readonly Run[]
   readonly deaths: ReadonlyMap<string, bigint>
@@ -30,7 +30,7 @@ export interface History {
 
 const LEASE = 50
 
-/** What an executor does that keeps its promises, though processes are killed and stopped. */
+/** What an executor does that keeps its promises, although processes are killed and stopped. */
 export const correctHistory = fc
   .array(
     fc.record<Step>({
@@ -61,7 +61,7 @@ class Executor {
   #outlived = 0
   #now = 0
 
-  /** Rounds of several ids run side by side, those of one id never. */
+  /** Rounds of several ids run side by side; those of one id never do. */
   take(step: Step): void {
     const { queue, id, fate, duration } = step
     const key = `${queue} ${id}`
@@ -86,7 +86,7 @@ class Executor {
     if (fate === 'buried') this.#bury(queue, id, waiting.shift()!)
   }
 
-  /** Two more rounds of each id that are completed: the first takes whatever is left. */
+  /** Adds two more completed rounds of each id. The first takes everything that is left. */
   end(): History {
     for (const queue of 'qr') {
       for (const id of 'ab') {
@@ -102,7 +102,7 @@ class Executor {
     }
   }
 
-  /** Each round has a process of its own. */
+  /** Each round has its own process. */
   get #process(): string {
     return `p${this.#runs.length}`
   }
@@ -117,7 +117,7 @@ class Executor {
     return waiting
   }
 
-  /** For longer than the lease; what it does then goes on for a while. Returns when it ends. */
+  /** Stops the process for longer than the lease. After that, the run goes on for a while. Returns when it ends. */
   #stop(begin: number, after: number): number {
     const continuedAt = begin + LEASE + 20
     this.#freezes.set(this.#process, [[BigInt(begin + 1), BigInt(continuedAt)]])

@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** What becomes of the bytes: `silent` is a half-open connection, `deaf` one that hears no notifications. */
+/** What happens to bytes: `silent` is a half-open connection, `deaf` is one that receives no notifications. */
 type Weather = 'fine' | 'cut' | 'silent' | 'deaf'
 
 /**
  * The network between one host and the server: a TCP proxy that can be cut, go silent or become slow.
  *
- * Silence is worse than lost packets: both kernels go on acknowledging, so keepalives notice nothing, and what was
- * sent arrives when the weather is fine again.
+ * Silence is worse than lost packets: both kernels go on acknowledging, so keepalives notice nothing, and what was sent
+ * arrives when the weather is fine again.
  */
 export class Network {
   readonly #target: URL
@@ -23,7 +23,7 @@ export class Network {
     this.#server = createServer((client) => this.#accept(client))
   }
 
-  /** A way to the server of a connection string. */
+  /** A network to the server of a connection string. */
   static async to(connectionString: string): Promise<Network> {
     const network = new Network(new URL(connectionString))
     network.#server.listen(0, '127.0.0.1')
@@ -38,41 +38,41 @@ export class Network {
     return url.href
   }
 
-  /** Every connection breaks, and new ones are refused. */
+  /** Breaks every connection and refuses new ones. */
   cut(): void {
     this.#weather = 'cut'
     for (const link of this.#links) link.destroy()
   }
 
-  /** Nothing arrives in either direction, and nobody is told. */
+  /** Nothing arrives in either direction, and neither end is told. */
   silence(): void {
     this.#change('silent')
   }
 
-  /** The connections there are break for the host alone: the server takes them for whole. */
+  /** Breaks the existing connections for the host alone: to the server they look intact. */
   abandon(): void {
     for (const link of this.#links) link.abandon()
   }
 
   /**
-   * The connections there are stay silent for good, as behind a router that forgot them, and neither end hears when the other
-   * closes them; new ones work.
+   * The existing connections stay silent for good, as behind a router that has forgotten them. Neither end notices when
+   * the other closes them. New connections work.
    */
   strand(): void {
     for (const link of this.#links) link.strand()
   }
 
-  /** What the server says on connections that listen for notifications does not arrive. */
+  /** Holds back what the server sends on connections that listen for notifications. */
   deafen(): void {
     this.#change('deaf')
   }
 
-  /** ms that every piece takes longer, each way. */
+  /** ms by which every piece is delayed in each direction. */
   slow(delay: number): void {
     this.#delay = delay
   }
 
-  /** What was held up arrives. */
+  /** What was held back arrives. */
   restore(): void {
     this.#delay = 0
     this.#change('fine')
@@ -164,7 +164,7 @@ function flow(socket: Socket, open: boolean): void {
   else socket.pause()
 }
 
-/** In order, also when the delay changes on the way. */
+/** Keeps the order, also when the delay changes on the way. */
 function carry(from: Socket, to: Socket, delay: () => number, watch?: (piece: Buffer) => void): void {
   let last: Promise<unknown> | undefined
   from.on('data', (piece: Buffer) => {

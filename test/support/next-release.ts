@@ -7,15 +7,15 @@ import { type Edit, source } from '../mutants/mutant.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** What a release after this one may be, by the policy of docs/upgrading.md. */
+/** The kind of release that may follow this one, by the policy of docs/upgrading.md. */
 export interface NextReleaseOptions {
-  /** Whether processes of this one can work with its definitions. */
+  /** Whether processes of this release can work with its definitions. */
   readonly servesThis: boolean
 }
 
 /**
- * The project as it might be one release later, in a folder of its own: completions go through a function with a new
- * form, which stands beside the old one; a view has a new column; and a migration has added one to a table.
+ * The project as it might be one release later, in its own directory. Completions go through a function with a new
+ * form, beside the old one; a view has a new column; and a migration has added a column to a table.
  */
 export class NextRelease {
   readonly #copy = new Copy(ROOT)
@@ -27,7 +27,7 @@ export class NextRelease {
     this.#write('sql/3-rounds/complete_noted.sql', completeNoted())
   }
 
-  /** Of a module, as `fork` takes it. */
+  /** The URL of a module, for `fork`. */
   url(path: string): URL {
     return pathToFileURL(join(this.#copy.directory, path))
   }
@@ -68,7 +68,7 @@ const EDITS: readonly Edit[] = [
   source('store/exchange', ', false) c`', `, false\${kind === 'complete' ? ", 'noted'" : ''}) c\``),
 ]
 
-/** With a parameter more, under a name of its own: what calls the old form would not know which is meant. */
+/** Has one more parameter, and another name: with the old name, calls of the old form would be ambiguous. */
 function completeNoted(): string {
   const text = readFileSync(new URL('../../sql/3-rounds/complete.sql', import.meta.url), 'utf8')
   const edited = text

@@ -1,14 +1,14 @@
 import pg from 'pg'
 import { migrationSql } from '../../src/postgres/migrate.ts'
 
-/** The tables whose rows belong to a queue, as an operator may have partitioned them. */
+/** The tables whose rows belong to a queue, which an operator may have partitioned. */
 const PARTITIONED = ['jobs', 'payloads', 'morgue']
-/** Queues with a partition of their own; those after them share one. */
+/** Queues that have their own partition; later queues share one. */
 const OWN_PARTITIONS = 12
 
 export type TableLayout = 'plain' | 'partitioned'
 
-/** Where partitions are asked for, by the caller or for the whole run, makes the schema with them before it is migrated. */
+/** If the caller or the environment asks for partitions, creates the schema with them before it is migrated. */
 export async function prepareTables(
   connectionString: string,
   schema: string,
@@ -17,7 +17,7 @@ export async function prepareTables(
   if (layout === 'partitioned') await migratePartitioned(connectionString, schema)
 }
 
-/** List partitions: the same ctid comes up in each of them. */
+/** Creates list partitions, so that the same ctid occurs in each of them. */
 async function migratePartitioned(connectionString: string, schema: string): Promise<void> {
   const text = PARTITIONED.reduce((sql, table) => partitioned(sql, schema, table), await migrationSql(schema))
   const client = new pg.Client({ connectionString })

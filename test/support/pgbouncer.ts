@@ -25,13 +25,13 @@ export interface PgBouncer {
   stop(): Promise<void>
 }
 
-/** A PgBouncer in transaction mode before the server; it lets everybody in. */
+/** A PgBouncer in transaction mode in front of the server. It accepts every user. */
 export async function startPgBouncer(connectionString: string): Promise<PgBouncer> {
   const directory = mkdtempSync(join(tmpdir(), 'lockstep-pgbouncer-'))
   const port = 20_000 + Math.floor(Math.random() * 10_000)
   const file = join(directory, 'pgbouncer.ini')
   writeFileSync(file, configuration(new URL(connectionString), port))
-  // It refuses to run as root, and so has to be let in as somebody else.
+  // PgBouncer refuses to run as root, so another user must be able to read its files.
   for (const [path, mode] of [
     [directory, 0o755],
     [file, 0o644],

@@ -8,8 +8,8 @@ export interface Pooler {
 }
 
 /**
- * What a pooler looks like to a client: it hands out a backend key of its own (BackendKeyData), so that the
- * process id the client is told is not the one of the server's session.
+ * Looks like a pooler to a client: it sends its own backend key (BackendKeyData), so that the process id the client is
+ * told is not that of the server's session.
  */
 export async function startPooler(connectionString: string): Promise<Pooler> {
   const target = new URL(connectionString)
@@ -43,7 +43,7 @@ export async function startPooler(connectionString: string): Promise<Pooler> {
 const HEAD = 5
 const PID = 5
 
-/** Messages are a letter, a length that counts itself, and content. */
+/** A message is a letter, a length that counts itself, and content. */
 function relayWithOtherKey(upstream: Socket, client: Socket): void {
   let waiting = Buffer.alloc(0)
   let done = false

@@ -5,8 +5,8 @@ const PRODUCERS = 2
 const PAUSE = 20
 
 /**
- * Pushes ascending numbers to each of the ids, from several sides at once though never from two to one id, until
- * told to end. Not through the Lockstep object of the environment: tests break that one's connections.
+ * Pushes ascending numbers to each id until told to end. It pushes from several sides at once, but never from two to
+ * one id. It does not use the Lockstep object of the environment, because tests break that one's connections.
  */
 export class Producer {
   /** What was pushed, by id. */
@@ -49,7 +49,7 @@ async function push(
       [queue.name, ids, number, number, ids.length],
     )
   } catch (error) {
-    // The price of REPEATABLE READ, where a test has it: nothing was stored.
+    // The price of REPEATABLE READ, if a test uses it: nothing was stored.
     if ((error as { code?: string }).code !== '40001') throw error
     await push(env, queue, ids, number)
   }

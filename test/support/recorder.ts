@@ -3,12 +3,12 @@ import { now, type Run } from './handler-log.ts'
 
 type Handler = (batch: Batch<unknown>, context: TransactionalContext) => unknown
 
-/** Handler runs of workers in this process, as the log of handlers has those of several. */
+/** Records handler runs of workers in this process, as the log of handlers does for several processes. */
 export class Recorder {
   readonly runs: Run[] = []
   #hearing = false
 
-  /** The handler, with its runs written down; one that returned counts as accepted, unless workers are heard. */
+  /** Wraps a handler so that its runs are recorded. A run that returned counts as accepted, unless workers are heard. */
   around(handler: Handler = () => {}): Handler {
     return async (batch, context) => {
       const began = [...batch].map(([id, payloads]): Run => {
@@ -28,7 +28,7 @@ export class Recorder {
     }
   }
 
-  /** From now on what counts is what workers say: a handler may return and its completion get lost. */
+  /** From now on, what workers report counts: a handler may return and its completion get lost. */
   hear(worker: Worker): void {
     this.#hearing = true
     worker.on('completed', ({ ids }) => {
@@ -43,7 +43,7 @@ export class Recorder {
     return this.runs.filter((run) => run.id === id)
   }
 
-  /** Ids by the order in which their runs began. */
+  /** Ids in the order in which their runs began. */
   get ids(): string[] {
     return this.runs.map(({ id }) => id)
   }

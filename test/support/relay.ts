@@ -2,8 +2,8 @@ import type pg from 'pg'
 import { pidOf } from './store-environment.ts'
 
 /**
- * Two producers who hand an id's row to each other: one commits when the other waits for the row behind it. So whoever
- * skips locked rows never finds it free, and whoever waits for it has it after two turns.
+ * Two producers that hand an id's row to each other: one commits when the other waits behind it for the row. So a
+ * statement that skips locked rows never finds it free, and one that waits for it has it after two turns.
  */
 export class Relay {
   /** How often the row was handed on. */
@@ -14,7 +14,7 @@ export class Relay {
   #inFlight = true
   #done: Promise<void> = Promise.resolve()
 
-  /** `push` pushes into the row; `watch` is a session to look on with. */
+  /** `push` pushes into the row; `watch` is a session for looking on. */
   constructor(push: (session: pg.Client) => Promise<unknown>, watch: pg.Client) {
     this.#push = push
     this.#watch = watch

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { hashOfDefinitions } from '../../src/postgres/definitions.ts'
 
-/** `npm run serial`: gives changed definitions a number of their own, and notes which they are. */
+/** `npm run serial`: gives changed definitions a new number, and stores their hash. */
 const FILE = fileURLToPath(new URL('../../src/postgres/serial.ts', import.meta.url))
 const SERIAL = /(?<=^export const SERIAL = )\d+/m
 const HASH = /(?<=^export const HASH = ')\w*/m

@@ -18,7 +18,7 @@ interface TestServer {
   stop?(): Promise<unknown>
 }
 
-/** One Postgres for the whole run: the one that DATABASE_URL names, else an embedded one or a container. */
+/** One Postgres for the whole run: the one that DATABASE_URL names, otherwise an embedded one or a container. */
 export default async function provideServer(project: TestProject): Promise<TestServer['stop']> {
   const server = await findServer(process.env)
   console.log(`testing on ${server.name}`)
@@ -26,7 +26,7 @@ export default async function provideServer(project: TestProject): Promise<TestS
   return server.stop
 }
 
-/** @throws for a value of LOCKSTEP_TEST_DATABASE that means nothing, and for an image that can't be started */
+/** @throws for an unknown value of LOCKSTEP_TEST_DATABASE, and for an image that can't be started */
 export async function findServer(env: NodeJS.ProcessEnv): Promise<TestServer> {
   const { DATABASE_URL, LOCKSTEP_TEST_DATABASE = 'embedded', LOCKSTEP_TEST_IMAGE = DEFAULT_IMAGE } = env
   if (!['embedded', 'container'].includes(LOCKSTEP_TEST_DATABASE))
@@ -40,7 +40,7 @@ export async function findServer(env: NodeJS.ProcessEnv): Promise<TestServer> {
   return { name: 'an embedded Postgres', connectionString, stop }
 }
 
-/** Without its password. */
+/** Omits the password. */
 function nameOf(connectionString: string): string {
   const { host, pathname } = new URL(connectionString)
   return `${host}${pathname}, the server of DATABASE_URL`
@@ -65,7 +65,7 @@ async function startContainer(image: string): Promise<TestServer> {
   return { name: `a container of ${image}`, connectionString: container.getConnectionUri(), stop }
 }
 
-/** For a run that is interrupted: testcontainers' own reaper may be switched off. */
+/** For an interrupted run, since testcontainers' own reaper may be switched off. */
 function removeAtExit(id: string): () => void {
   const remove = () => void spawnSync('docker', ['rm', '--force', '--volumes', id], { stdio: 'ignore' })
   process.on('exit', remove)

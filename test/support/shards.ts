@@ -1,7 +1,7 @@
 import type { Queue } from '../../src/index.ts'
 import type { WorkerEnvironment } from './worker-environment.ts'
 
-/** The shards of a queue that a process has the locks of: that is what keeps two processes out of one shard. */
+/** The shards of a queue whose locks a process has: these locks keep two processes out of one shard. */
 export async function shardsHeld(
   env: WorkerEnvironment,
   processId: number,

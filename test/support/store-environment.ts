@@ -14,10 +14,10 @@ import { complete, crash, fail, type Leftover, release } from '../../src/store/s
 import { createDatabase } from './database.ts'
 import { prepareTables, type TableLayout } from './partitions.ts'
 
-/** How long anything may take that should happen at once. */
+/** The most ms that something may take that should happen at once. */
 const DEADLINE = 10_000
 
-/** A migrated database of a test file's own, for the store's calls without a worker. */
+/** A migrated database of one test file, for calls of the store without a worker. */
 export class StoreEnvironment {
   readonly connectionString: string
   readonly lockstep: Lockstep
@@ -45,14 +45,14 @@ export class StoreEnvironment {
     return new Lockstep({ pool: this.database.pool, schema: this.database.schema, middleware })
   }
 
-  /** A queue nobody else has, with one shard unless told otherwise. */
+  /** A new queue, with one shard by default. */
   async queue(options: QueueOptions<unknown> = {}): Promise<TestQueue> {
     this.#queues += 1
     const queue = defineQueue(`queue ${this.#queues}`, { shards: 1, ...options })
     return new TestQueue(this, queue, await ensureQueue(this.database, queue.name, queue.shards))
   }
 
-  /** A session of its own; `endSessions` rolls back what it has open. */
+  /** A new session; `endSessions` rolls back what it has open. */
   async session(): Promise<pg.Client> {
     const client = new pg.Client({ connectionString: this.connectionString })
     client.on('error', () => {})
@@ -78,7 +78,7 @@ export class StoreEnvironment {
     return registerProcess(this.database.pool, this.database.schema, info, lease)
   }
 
-  /** As by one who has not heard of the process for its lease. */
+  /** Removes the process, like an observer that has not heard of it for its lease. */
   async expire(processId: number): Promise<void> {
     const sights = await lookAtProcesses(this.database)
     await removeSilent(
@@ -120,7 +120,7 @@ export interface JobRow {
   readonly nextPerformIn: number | null
 }
 
-/** One queue: pushing into it, and claiming from it step by step. */
+/** One queue: pushes into it, and claims from it step by step. */
 export class TestQueue {
   readonly env: StoreEnvironment
   readonly queue: Queue
@@ -136,12 +136,12 @@ export class TestQueue {
     return this.env.lockstep.enqueue(this.queue, jobs)
   }
 
-  /** Through a transaction that the test commits or rolls back. */
+  /** Pushes in a transaction that the test commits or rolls back. */
   pushIn(tx: pg.Client, ...jobs: NewJob[]): Promise<number> {
     return this.env.lockstep.enqueue(this.queue, jobs, { tx })
   }
 
-  /** Through this session, in a transaction of its own. */
+  /** Pushes through this session, in its own transaction. */
   async pushOn(session: pg.Client, ...jobs: NewJob[]): Promise<void> {
     await session.query('BEGIN')
     await this.pushIn(session, ...jobs)
@@ -152,7 +152,7 @@ export class TestQueue {
     return new Claimer(this, await this.env.process(lease), this.env.database)
   }
 
-  /** The id's row, which has to be there. */
+  /** The id's row, which must exist. */
   async job(id: string): Promise<JobRow> {
     const row = await this.findJob(id)
     if (!row) throw new Error(`no job ${id}`)
@@ -169,7 +169,7 @@ export class TestQueue {
     return row
   }
 
-  /** `v1[1]` for each waiting payload of an id, in the order a handler will get them. */
+  /** `v1[1]` for each waiting payload of an id, in the order in which a handler will get them. */
   async set(id: string): Promise<string[]> {
     const [row] = await this.env.query<{ payloads: { payload: unknown; score: number }[] | null }>(
       `SELECT payloads FROM ${this.env.database.prefix}.waiting WHERE queue = $1 AND id = $2`,
@@ -178,7 +178,7 @@ export class TestQueue {
     return (row?.payloads ?? []).map(({ payload, score }) => `${payload}[${score}]`)
   }
 
-  /** The morgue's payloads of an id, with their errors. */
+  /** The dead payloads of an id, with their errors. */
   dead(id: string): Promise<{ payload: unknown; score: number; error: string | null }[]> {
     return this.env.query(
       `SELECT payload, score, error FROM ${this.env.database.prefix}.dead
@@ -187,7 +187,7 @@ export class TestQueue {
     )
   }
 
-  /** Payload rows of an id, or of the whole queue. */
+  /** Counts payload rows of an id, or of the whole queue. */
   async countPayloads(id?: string): Promise<number> {
     const [row] = await this.env.query<{ count: number }>(
       `SELECT count(*) FROM ${this.env.database.prefix}.payloads
@@ -215,7 +215,7 @@ interface ClaimOptions {
   readonly cursor?: { after: number | null; afterId: string }
 }
 
-/** The same schema, through this session alone. */
+/** The same schema, through this session only. */
 export function through(session: pg.Client, { schema }: Database): Database {
   return new Database(session as unknown as pg.Pool, schema)
 }
@@ -232,7 +232,7 @@ export class Claimer {
     this.database = database
   }
 
-  /** The same process, speaking through this session. */
+  /** The same process through this session. */
   on(session: pg.Client): Claimer {
     return new Claimer(this.testQueue, this.processId, through(session, this.database))
   }
@@ -247,13 +247,15 @@ export class Claimer {
     return claims[0]!
   }
 
-  /** What a worker does before a round begins whose payloads did not come with its claim; undefined: the claim is lost. */
+  /**
+   * Does what a worker does before a round whose payloads did not come with its claim. Undefined if the claim is lost.
+   */
   async load(round: Round): Promise<Round | undefined> {
     const { queueId, queue } = this.testQueue
     return round.toLoad ? loadPayloads(this.database, this.processId, queueId, round, queue) : round
   }
 
-  /** Claims the one job that has to be due. */
+  /** Claims the one job that must be due. */
   async take(): Promise<Round> {
     const { rounds } = await this.claim({ batchSize: 1 })
     expect(rounds).toHaveLength(1)
@@ -264,12 +266,12 @@ export class Claimer {
     return complete(this.database, this.#holder(), rounds)
   }
 
-  /** As a transactional handler does it: waiting for producers that hold a row. */
+  /** Completes like a transactional handler, waiting for producers that hold a row. */
   completeIn(tx: pg.Client, ...rounds: Round[]): Promise<Leftover[]> {
     return complete(this.database, { ...this.#holder(), tx }, rounds)
   }
 
-  /** Fails rounds; `retryIn` seconds until the next try, null: the lowest payload dies. */
+  /** Fails rounds; `retryIn` is in seconds until the next try, and null lets the lowest payload die. */
   fail(rounds: Round[], retryIn: number | null = 0, error = 'failed'): Promise<Leftover[]> {
     return fail(
       this.database,
@@ -282,7 +284,7 @@ export class Claimer {
     return release(this.database, this.#holder(), rounds)
   }
 
-  /** Gives rounds back of which it is unknown how they ended. */
+  /** Releases rounds of which it is unknown how they ended. */
   crash(...rounds: Round[]): Promise<Leftover[]> {
     return crash(this.database, this.#holder(), rounds)
   }
@@ -304,13 +306,13 @@ export function outcomes(leftovers: readonly Leftover[]): string[] {
   return leftovers.map(({ id, outcome }) => `${id} ${outcome}`).sort()
 }
 
-/** The server's name for a session. Ask while it is idle. */
+/** The server's process id of a session, which must be idle. */
 export async function pidOf(session: pg.Client): Promise<number> {
   const { rows } = await session.query('SELECT pg_backend_pid() AS pid')
   return rows[0].pid
 }
 
-/** Resolves once the session's statement waits for a lock somebody else holds. */
+/** Resolves once the session's statement waits for another session's lock. */
 export async function untilBlocked(env: StoreEnvironment, pid: number): Promise<void> {
   await until(async () => {
     const [row] = await env.query<{ waits: boolean }>(
@@ -322,7 +324,7 @@ export async function untilBlocked(env: StoreEnvironment, pid: number): Promise<
   })
 }
 
-/** Tries an expectation until it holds, or the deadline has passed. */
+/** Tries an expectation until it holds, or until the deadline has passed. */
 export function until(expectation: () => Promise<void> | void): Promise<void> {
   return vi.waitFor(expectation, { timeout: DEADLINE, interval: 10 })
 }

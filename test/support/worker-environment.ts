@@ -21,10 +21,10 @@ import { Network } from './network.ts'
 import { prepareTables } from './partitions.ts'
 
 const DEADLINE = 15_000
-/** The last that are printed where a test fails. */
+/** How many of the last warnings are printed if a test fails. */
 const MOST_WARNINGS = 40
 
-/** A database with the schema on it, for the tests of one file; each test has queues and workers of its own. */
+/** A migrated database for the tests of one file. Each test has its own queues and workers. */
 export class WorkerEnvironment {
   readonly warnings: { fields: object; message: string }[] = []
   readonly logger: Logger = {
@@ -44,7 +44,7 @@ export class WorkerEnvironment {
     return this.#database.connectionString
   }
 
-  /** Runs after the test, the last first. */
+  /** Runs after the test, in reverse order. */
   later(undo: () => unknown): void {
     this.#undo.push(undo)
   }
@@ -75,7 +75,7 @@ export class WorkerEnvironment {
     return (await this.pool.query(text, values)).rows
   }
 
-  /** The job's row, or undefined where it is gone. */
+  /** The job's row, or undefined if it is gone. */
   async job(queue: Queue, id: string): Promise<JobRow | undefined> {
     const [row] = await this.sql<JobRow>(
       `SELECT j.*, extract(epoch FROM j.perform_in)::float8 * 1000 AS perform_ms
@@ -103,12 +103,12 @@ export class WorkerEnvironment {
     return rows.length > 0
   }
 
-  /** Resolves when one does. */
+  /** Resolves when a worker does. */
   async idle(queue: Queue): Promise<void> {
     await vi.waitUntil(() => this.flagged(queue), { timeout: DEADLINE, interval: 10 })
   }
 
-  /** A session that the test holds transactions open in. */
+  /** A session in which the test holds transactions open. */
   async session(): Promise<pg.Client> {
     const client = new pg.Client({ connectionString: this.connectionString })
     client.on('error', () => {})
@@ -117,7 +117,7 @@ export class WorkerEnvironment {
     return client
   }
 
-  /** The library on a host of its own, behind a network that may fail. */
+  /** A Lockstep on its own host, behind a network that may fail. */
   async distant(): Promise<{ network: Network; lockstep: Lockstep }> {
     const network = await Network.to(this.connectionString)
     const lockstep = new Lockstep({ connectionString: network.connectionString, logger: this.logger })
@@ -135,13 +135,13 @@ export class WorkerEnvironment {
     await this.lockstep.migrate()
   }
 
-  /** After each test. */
+  /** Runs after each test. */
   async clear({ task }: TestContext): Promise<void> {
     if (task.result?.state === 'fail') await this.#explain()
     await this.tidy()
   }
 
-  /** Prints what a test may have failed of. */
+  /** Prints what may have made a test fail. */
   async #explain(): Promise<void> {
     const state = await Promise.all([
       this.sql(
@@ -192,7 +192,7 @@ export function useWorkers(): WorkerEnvironment {
   return env
 }
 
-/** The next event that fits; ask before it can happen. */
+/** The next matching event. Call this before the event can happen. */
 export function next<E extends keyof WorkerEvents>(
   worker: Worker,
   event: E,
@@ -218,12 +218,12 @@ export function next<E extends keyof WorkerEvents>(
   })
 }
 
-/** Resolves when the expectation holds; slow machines get their time. */
+/** Resolves when the expectation holds. Slow machines get enough time. */
 export function eventually<T>(expectation: () => T | Promise<T>, timeout = DEADLINE): Promise<T> {
   return vi.waitFor(expectation, { timeout, interval: 20 })
 }
 
-/** A door that handlers wait behind. */
+/** A gate that handlers wait at. */
 export class Gate {
   #open!: () => void
   readonly opened = new Promise<void>((resolve) => {
@@ -243,7 +243,7 @@ export function aborted(signal: AbortSignal): Promise<unknown> {
   return signal.aborted ? Promise.resolve() : once(signal, 'abort')
 }
 
-/** Leaves the event loop no turn for so many ms. */
+/** Blocks the event loop for this many ms. */
 export function block(ms: number): void {
   const until = performance.now() + ms
   while (performance.now() < until);

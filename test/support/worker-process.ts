@@ -9,10 +9,10 @@ import {
 } from '../../src/index.ts'
 import { Diary } from './diary.ts'
 
-/** What a child is told to be. Everything survives JSON. */
+/** The options of a child process. All of them survive JSON. */
 export interface WorkerProcessOptions {
   readonly connectionString: string
-  /** The file that every handler run is told to. */
+  /** The file in which every handler run is written down. */
   readonly log: string
   readonly queue: {
     readonly name: string
@@ -30,7 +30,7 @@ export interface WorkerProcessOptions {
     poll?: number
     killOnLeaseEnd?: boolean
   }
-  /** ms a handler takes at most. */
+  /** Most ms that a handler takes. */
   readonly work?: number
   /** Ids whose handlers don't end before the parent says `open`. */
   readonly gated?: readonly string[]
@@ -77,7 +77,7 @@ async function work(options: WorkerProcessOptions): Promise<void> {
   process.on('message', (message) => {
     if (message === 'stop') void worker.stop().then(() => process.disconnect())
   })
-  // It stops by itself: the process ends when it has.
+  // The worker stops by itself, and the process ends after it.
   worker.once('outdated', () => void worker.stop().then(() => process.disconnect()))
   await worker.start()
   tell({ event: 'ready', detail: { processId: worker.processId } })
@@ -87,7 +87,7 @@ function omitName<T extends { name: string }>({ name: _, ...rest }: T): Omit<T, 
   return rest
 }
 
-/** A parent that has died hears nothing: the child ends with it. */
+/** If the parent has died, no one receives anything: the child ends too. */
 process.on('disconnect', () => process.exit())
 
 function tell(message: WorkerProcessMessage): void {

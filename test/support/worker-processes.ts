@@ -22,7 +22,7 @@ export class WorkerProcesses {
     return started
   }
 
-  /** `module`: that of another release, or another worker; `heap`: the MB that its JavaScript may take. */
+  /** `module` may be that of another release or worker; `heap` is the limit of its JavaScript heap in MB. */
   fork(options: Omit<WorkerProcessOptions, 'log'>, module = CHILD, heap?: number): WorkerProcess {
     const limits = heap ? [`--max-old-space-size=${heap}`] : []
     const child = fork(module, [], { execArgv: ['--import', 'tsx', ...limits], silent: heap !== undefined })
@@ -32,7 +32,7 @@ export class WorkerProcesses {
     return forked
   }
 
-  /** When each process that has ended did so, by the name its runs have in the log. */
+  /** When each ended process has ended, by the name that its runs have in the log. */
   get deaths(): Map<string, bigint> {
     const dead = this.#all.filter(({ endedAt }) => endedAt !== undefined)
     return new Map(dead.map(({ name, endedAt }) => [name, endedAt!]))
@@ -74,7 +74,7 @@ export class WorkerProcess {
     return this.messages.filter((message) => message.event === event).map(({ detail }) => detail)
   }
 
-  /** Resolves to the first detail of the event that fits, come or still to come. */
+  /** Resolves to the first matching detail of the event, whether it has come already or comes later. */
   async heard<D>(
     event: WorkerProcessMessage['event'],
     fits: (detail: D) => boolean = () => true,
@@ -103,7 +103,7 @@ export class WorkerProcess {
     await this.#ended
   }
 
-  /** Gated handlers may end. */
+  /** Lets gated handlers end. */
   open(): void {
     this.child.send('open')
   }

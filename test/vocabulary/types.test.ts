@@ -14,7 +14,7 @@ interface OrderEvent {
   readonly status: string
 }
 
-// Checked by the compiler alone: what is written here never runs.
+// Checked only by the compiler: nothing here ever runs.
 declare const lockstep: Lockstep
 
 test('a queue’s payload is inferred from its definition, and holds for whoever enqueues', () => {

@@ -167,7 +167,7 @@ test('R9: maxPayloads bounds a round to the lowest scores; the rest follows at o
     [5, 3, 1, 4, 2].map((payload) => ({ id: 'a', payload, score: payload })),
   )
   const startedAt = performance.now()
-  // Found by looking, it would be after an hour.
+  // A look would find the rest only after an hour.
   await env.work({ queues: [queue], poll: 3_600_000 })
   await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   expect(rounds).toEqual([[1, 2], [3, 4], [5]])
@@ -191,7 +191,15 @@ test('R9 P6: a handler is told of scores, retryCount, performIn, error, crashes 
   await worker.start()
   await completed
   const fence = expect.any(Number)
-  expect(told[0]).toEqual({ retryCount: -1, performIn, scores: [1, 2.5], error: null, crashes: 0, fence })
+  expect(told[0]).toEqual({
+    retryCount: -1,
+    performIn,
+    scores: [1, 2.5],
+    headers: [null, null],
+    error: null,
+    crashes: 0,
+    fence,
+  })
   expect(told[1]!.fence).toBeGreaterThan(told[0]!.fence)
   expect(told[1]).toMatchObject({
     retryCount: 0,

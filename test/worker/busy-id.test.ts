@@ -8,7 +8,10 @@ import { aborted, eventually, Gate, next, useWorkers } from '../support/worker-e
 
 const PAST = Date.now() - 100_000
 const ROUNDS = 5
-/** Turns of a row that ROUNDS rounds may take: each waits for it twice, and in pauses on a slow machine the row goes on. */
+/**
+ * The most turns of a row that ROUNDS rounds may take. Each round waits for the row twice, and during pauses of a slow
+ * machine the turns go on.
+ */
 const TURNS = 10_000
 
 const env = useWorkers()
@@ -121,7 +124,7 @@ describe('P8: an id that is pushed without pause', () => {
 })
 
 describe('what was brought for a lane while its shard is at work', () => {
-  /** Passed over twice, before the job whose handler waits for the gate. */
+  /** Claims pass over `busy` twice and then bring it, while the handler of another job waits at the gate. */
   async function bring(gate: Gate) {
     const recorder = new Recorder()
     const queue = env.queue({

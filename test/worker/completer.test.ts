@@ -38,7 +38,7 @@ const failure = (round: Round, retryIn: number | null = 3600) => ({
   thrown: 'no',
 })
 
-/** What a worker stores outcomes with, and what it tells of that. */
+/** What a worker stores outcomes with, and the events that it reports. */
 function settling(holds = true) {
   const events: string[] = []
   const ids = (rounds: readonly Round[]) => rounds.map(({ id }) => id)
@@ -73,8 +73,8 @@ function claimantOf(testQueue: TestQueue, { processId }: Claimer): Claimant {
   return { served: servedOf(testQueue), processId, release() {}, shard: 0, slot: 0, startedAt: 0 }
 }
 
-// The answer to a completion was lost, and when it is asked for again the claim is gone. A process that stood still for longer
-// than its lease asks before it hears that the lease has ended.
+// The answer to a completion was lost, and the claim is gone when the completion is sent again. A process that stood
+// still for longer than its lease sends it before it hears that the lease has ended.
 test.each([
   ['told as stored while the lease runs: nobody else can have ended it', true, 'completed'],
   ['told as refused once the lease is over: somebody else may have the job', false, 'refused'],
@@ -185,7 +185,7 @@ test('P8: what waits again in a shard that others have by now is told to them, t
   const due = Math.round((await testQueue.job('b')).performIn * 1000)
   await until(() => expect(heard).toEqual([`${testQueue.queueId} 0:0:${due} 0:3:5000000`]))
 
-  // Of a shard of our own nobody else need hear.
+  // If the shard is our own, no one else need hear.
   timetable.add(new Shard(servedOf(testQueue), 0, undefined))
   await testQueue.push({ id: 'e' })
   completer.settle(claimant, { ...NOTHING, released: [await claimer.take()] })

@@ -168,7 +168,7 @@ test('P1 P2 P3: a queue grows and grows again while producers and workers are at
   const second = await work(12)
   await ran(100)
   const third = await work(16)
-  // A definition of the release before comes back.
+  // A worker with the previous release's definition starts again.
   await first.stop()
   const fourth = await work(2)
   await eventually(async () => {

@@ -10,7 +10,7 @@ import { eventually, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
 
-/** Hears of everything, and writes it down: spans as they end, with what they began with. */
+/** An instrument that records everything it hears. Spans are recorded when they end, with their beginning. */
 function recorder() {
   const heard: { kind: string; begun: object; end: Record<string, unknown> }[] = []
   const span = (kind: keyof Spans) => (begun: object) => (end: object) =>

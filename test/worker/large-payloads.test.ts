@@ -4,12 +4,12 @@ import { MOST_BYTES } from '../../src/store/exchange.ts'
 import { eventually, next, useWorkers } from '../support/worker-environment.ts'
 
 const PAST = 1_536_323_288_000
-/** Its payload does not come with the claim. */
+/** A payload that does not come with the claim. */
 const LARGE = 'x'.repeat(MOST_BYTES + 1)
 
 const env = useWorkers()
 
-/** Loads of one id, counted, do something else. */
+/** Counts the loads of one id, and makes them do something else. */
 async function whenLoaded(id: string, what: string): Promise<() => Promise<number>> {
   const [row] = await env.sql<{ text: string }>(
     `SELECT pg_get_functiondef(oid) AS text FROM pg_proc
@@ -54,7 +54,7 @@ describe('R9 rounds that are loaded', () => {
     await eventually(async () => expect(await env.jobs(queue)).toBe(0))
     expect(batches[0]).toEqual(['a 1'])
     expect(batches[1]).toEqual([`b ${LARGE.length}`])
-    // Where loading takes its time, they go back meanwhile, and one that was not claimed yet may come first.
+    // If loading takes long, these are released meanwhile, and one that was not claimed yet may come first.
     expect(batches.slice(2).flat().toSorted()).toEqual(['c 1', 'd 1', 'e 1'])
   })
 
@@ -84,7 +84,7 @@ describe('R9 rounds that are loaded', () => {
     })
     let stopping: Promise<boolean> | undefined
     const worker = env.create({ queues: [queue], slots: 1 })
-    // One that is stopped while it starts would go on until it has started.
+    // A worker that is told to stop while it starts would start first.
     await worker.start()
     await env.lockstep.enqueue(queue, [
       { id: 'a', performIn: PAST },

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 const LAST_WORDS = new URL('../../src/worker/membership/last-words.ts', import.meta.url).href
 
-/** A process that runs this, as a module that knows last-words.ts; what it writes is not read before somebody does. */
+/** Runs this code as a module that knows last-words.ts. No one reads its output until a test does. */
 function run(code: string) {
   const program = `import { killProcess, tellLastWordsTo } from '${LAST_WORDS}'\n${code}`
   return spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program])

@@ -74,8 +74,8 @@ test('P8: what commits some time after its push, which nobody was told of, is fo
   let isFound = false
   late.then(() => (isFound = true)).catch(() => {})
   const producer = await env.session()
-  // Looks start 250 ms before the cursor, and a slow machine takes as long until the next one. Without that start none of the
-  // tries finds it: three jobs pushed later have been claimed each time.
+  // Looks start 250 ms before the cursor, and a slow machine may take that long until the next look. If looks started
+  // at the cursor, none of the tries would find the job: three jobs pushed later have been claimed each time.
   for (let turn = 0; !isFound && turn < 3; turn += 1) {
     await producer.query('BEGIN')
     await producer.query('SET LOCAL lockstep.wake = off')
@@ -86,7 +86,7 @@ test('P8: what commits some time after its push, which nobody was told of, is fo
       await completed
     }
     await producer.query('COMMIT')
-    // A crowd of wake-ups, of what is far off, makes the worker look by itself; traffic keeps it at that.
+    // Many wake-ups about jobs of the far future make the worker look by itself, and traffic keeps it doing so.
     await producer.query(
       `SELECT lockstep.wake(queue_id, ARRAY[lockstep.wake_token(0, 0::smallint, clock_timestamp() + n * interval '1 day')])
        FROM lockstep.queues, generate_series(1, 40) n WHERE name = $1`,
@@ -96,10 +96,11 @@ test('P8: what commits some time after its push, which nobody was told of, is fo
     const push = () => sent.push(env.lockstep.enqueue(queue, { id: `d ${Math.random()}` }))
     const traffic = setInterval(push, 5)
     await Promise.race([late, pause(1_000)]).finally(() => clearInterval(traffic))
-    // One that is heard of only in the next turn would have the worker look for it, and find that turn's on its way.
+    // If a push were heard of only in the next turn, the worker would look for it, and find that turn's late job along
+    // the way.
     await Promise.all(sent)
     await eventually(async () => expect(await env.jobs(queue)).toBeLessThanOrEqual(turn + 1))
   }
-  // Within five seconds of the first try: then a full look comes, since the worker has looked by itself for so long.
+  // This is within five seconds of the first try. After five seconds of looking by itself, the worker does a full look.
   expect(isFound).toBe(true)
 })

@@ -7,10 +7,13 @@ import { startThread } from '../../src/worker/membership/start-thread.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
-/** So long that the last renewal before its end is answered in time on a slow machine, too: two seconds are left for it. */
+/**
+ * Long enough for the last renewal before the end to be answered in time on a slow machine too: it has two seconds
+ * left.
+ */
 const LEASE = 12_000
 
-// As where a process was stopped for longer than its lease: its timers and the server's answer come all at once. The main
+// As if a process was stopped for longer than its lease: its timers and the server's answer come all at once. The main
 // thread reads the deadline before it hears that the lease has ended.
 test('P1: a renewal whose answer comes after the end of the lease does not lengthen it', async () => {
   const state = new LeaseState()
@@ -30,7 +33,7 @@ test('P1: a renewal whose answer comes after the end of the lease does not lengt
   expect(registered).toMatchObject({ kind: 'registered', leases: 1 })
   const deadline = () => state.deadlineOf(1)
 
-  // Who removes it holds the row, so that renewals wait.
+  // The session that removes the process holds its row, so renewals wait.
   const remover = await env.session()
   await remover.query('BEGIN; DELETE FROM lockstep.processes')
   let told = await message()
@@ -41,7 +44,7 @@ test('P1: a renewal whose answer comes after the end of the lease does not lengt
   expect((await waiting()).length).toBeGreaterThan(0)
   await remover.query('COMMIT')
   await eventually(async () => expect(await waiting()).toEqual([]))
-  // Its answer is not told of: what is asked after it is answered after it.
+  // The answer to the renewal is not reported. But a question sent after the renewal is answered after it.
   thread.postMessage({ kind: 'register' })
   expect(await message()).toMatchObject({ kind: 'registered', leases: 2 })
   expect(deadline()).toBe(ended)

@@ -199,9 +199,9 @@ test('P1: a claim answered after the process became somebody new holds, and is s
   worker.on('refused', (event) => refused.push(event))
   await env.idle(queue)
 
-  // Two claims wait for the table. The connection of one breaks: who knows what it has taken.
+  // Two claims wait for the table. The connection of one breaks, so it is unknown what that one has claimed.
   const ids = await onePerShard(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'])
-  // Apart, so that each goes in a call of its own.
+  // At different times, so that each goes in its own call.
   const jobs = ids.map((id, index) => ({ id, performIn: Date.now() + 300 + 50 * index }))
   await env.lockstep.enqueue(queue, jobs)
   const blocker = await env.session()
@@ -211,7 +211,7 @@ test('P1: a claim answered after the process became somebody new holds, and is s
   await eventually(() => expect(worker.processId).not.toBe(former))
   await blocker.query('COMMIT')
 
-  // Its locks gone too, the worker looks at its shards as if they were new.
+  // Its locks are lost too, so the worker looks at its shards as if they were new.
   await eventually(() => expect(recorder.ids.sort()).toEqual(ids.sort()))
   const rebalanced = next(worker, 'rebalanced')
   expect(await terminate(env, 'lock')).toBe(1)
@@ -240,7 +240,7 @@ async function expectWorking(worker: Worker, queue: Queue): Promise<void> {
   await completed
 }
 
-/** Of two shards. */
+/** Returns one id for each of two shards. */
 async function onePerShard(ids: readonly string[]): Promise<string[]> {
   const rows = await env.sql<{ id: string; shard: number }>(
     'SELECT i.id, lockstep.shard_of(i.id, 2) AS shard FROM unnest($1::text[]) AS i(id)',

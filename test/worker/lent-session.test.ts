@@ -10,7 +10,7 @@ type Tx = Parameters<TransactionalPerform>[1]['tx']
 
 const SETTINGS = [
   ...['statement_timeout', 'search_path', 'role', 'app.tenant', 'default_transaction_read_only'],
-  // Of ours.
+  // Settings that we make.
   ...['default_transaction_isolation', 'tcp_keepalives_idle', 'client_connection_check_interval'],
 ]
 
@@ -29,7 +29,7 @@ async function look(tx: Tx) {
 
 type Found = Awaited<ReturnType<typeof look>>
 
-/** The first handler looks and leaves things behind, the second looks. */
+/** The first handler looks and leaves things behind, the second one looks. */
 async function twice(lockstep: Lockstep, leave: (tx: Tx) => Promise<unknown>): Promise<[Found, Found]> {
   const found: Found[] = []
   const queue: Queue = env.transactional({

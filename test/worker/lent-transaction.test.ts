@@ -36,7 +36,8 @@ test('P3: what is sent through a transaction that is over is refused, and meets 
   await env.sql('DELETE FROM written')
 })
 
-// A function that releases what it is given would hand the session to the next handler in the middle of the transaction.
+// A function that releases the client it is given would hand the session to the next handler in the middle of the
+// transaction.
 test('P3: a handler can’t release the client of its transaction, nor end it', async () => {
   const told: unknown[] = []
   const queue = env.transactional({

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { defineQueue, Lockstep, type Queue, type Worker } from '../../src/index.ts'
 import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 
-/** On a server of its own, with room for few locks. */
+/** For a separate server with room for few locks. */
 const SETTINGS = {
   fsync: 'off',
   max_connections: '24',
@@ -70,7 +70,7 @@ describe('a worker whose shards need more locks than the server has room for', (
     expect(error).toMatchObject(tooMany(/need 16386 locks.* max_locks_per_transaction = 10 .*reshard/))
     expect(warnings).toEqual([])
     expect(await held()).toBe(0)
-    // It knows what the server makes of the setting.
+    // The worker knows how the server uses the setting.
     const enough = Number(/set it to (\d+)/.exec(error.message)![1])
     const certain = Number(/room for (\d+)/.exec(error.message)![1])
     expect((enough * certain) / 10).toBeGreaterThanOrEqual(16_386)
@@ -100,7 +100,7 @@ describe('a worker whose shards need more locks than the server has room for', (
     const refused = await create(queueOf(16_384))
       .start()
       .catch((error) => error)
-    // How far the table can grow beyond that differs from release to release: a little it always can.
+    // How far the table can grow beyond that differs between releases, but it can always grow a little.
     const shards = Number(/room for (\d+)/.exec(refused.message)![1]) + 10
     await create(queueOf(shards)).start()
     expect(warnings).toEqual([
@@ -113,7 +113,7 @@ describe('a worker whose shards need more locks than the server has room for', (
     await expect(create(queueOf(5_000)).start()).rejects.toMatchObject(
       tooMany(/out of shared memory; .*max_locks_per_transaction/),
     )
-    // Beside it the connection may break, which is told too.
+    // The connection may break at the same time, which is logged too.
     expect(warnings.filter((one) => one.includes('may have more room'))).toHaveLength(1)
   })
 
@@ -126,7 +126,8 @@ describe('a worker whose shards need more locks than the server has room for', (
     await lockstep.reshard(queue, 5_000)
     expect(await failure).toMatchObject(tooMany(/max_locks_per_transaction/))
     await vi.waitFor(async () => expect(await held()).toBe(0))
-    // It doesn't fill the table again and again, which would fail others' statements: what it tells is the first try's.
+    // The worker doesn't fill the table again and again, which would make others' statements fail. It reports the error
+    // of the first try.
     const most: number[] = []
     const told: unknown[] = []
     worker.on('failure', (error) => told.push(error))

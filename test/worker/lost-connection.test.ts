@@ -24,7 +24,7 @@ beforeAll(async () => {
   await env.sql('CREATE TABLE written (queue text, id text)')
 })
 
-/** As a backend that is killed for its memory, or by a fault of an extension's. */
+/** Like a backend that is killed for its memory, or by a faulty extension. */
 const die = (tx: Tx) => tx.query('SELECT pg_terminate_backend(pg_backend_pid())')
 const write = (tx: Tx, queue: Queue, ids: Iterable<string>) =>
   tx.query('INSERT INTO written SELECT $1, unnest($2::text[])', [queue.name, [...ids]])
@@ -91,7 +91,7 @@ describe.each(LOSSES)('R10: the connection of a handler’s transaction is lost 
       shard: 0,
       ids: BATCH,
     })
-    // The retries are used up like those of any other.
+    // Its retries are used up like those of any other job.
     const died = next(worker, 'died')
     await env.lockstep.performNow(queue, {})
     expect(await died).toMatchObject({ id: 'poison' })
@@ -160,7 +160,7 @@ test('P3: where COMMIT had come through whose answer was lost, nothing is perfor
   expect(told).not.toHaveBeenCalled()
 })
 
-/** The worker sends COMMIT, and hears nothing of it; once no job is left, the connection breaks. */
+/** The worker sends COMMIT and hears nothing of it. When no job is left, the connection breaks. */
 function loseAnswerToCommit(tx: Tx, jobs: () => Promise<number>): void {
   const { stream } = (tx as unknown as { connection: { stream: import('node:net').Socket } }).connection
   const { write: send } = stream

@@ -122,7 +122,7 @@ test('P8: silent processes that could not be removed are still due', async () =>
   sweeping.see(seen, 500)
   await expect(sweeping.run(new Database(env.pool, 'nowhere'))).rejects.toThrow()
   expect(sweeping.isDue()).toBe(true)
-  // Somebody else has removed it meanwhile.
+  // Another process has removed it meanwhile.
   expect(await sweeping.run(new Database(env.pool, 'lockstep'))).toBeUndefined()
   expect(sweeping.isDue()).toBe(false)
 })

@@ -189,7 +189,7 @@ test('a listener that throws does so outside the worker: the job is completed, a
   }
 })
 
-/** Instead of the test runner, for which an uncaught exception is a failed run. */
+/** Takes uncaught exceptions from the test runner, for which they mean a failed run. */
 function takeUncaught() {
   const errors: unknown[] = []
   const others = process.listeners('uncaughtException')

@@ -1,6 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { afterEach, expect, test } from 'vitest'
+import type { QueueShards, Share } from '../../src/index.ts'
 import { SERIAL } from '../../src/postgres/serial.ts'
-import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
+import { Gate, next, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
 
@@ -9,13 +11,13 @@ afterEach(async () => {
   await env.lockstep.migrate()
 })
 
-/** As a later release's migration does, which tells workers at once. */
+/** Does what a later release's migration does, which notifies workers at once. */
 async function migratedByLater(oldestServed: number): Promise<void> {
   await env.sql(`UPDATE lockstep.release SET serial = $1, oldest_served = $2, version = '9.9.9'`, [
     SERIAL + 2,
     oldestServed,
   ])
-  await env.sql("SELECT pg_notify('lockstep', 'deal')")
+  await env.sql("SELECT pg_notify('lockstep', 'rebalance')")
 }
 
 test('P3: a worker that a later release no longer serves takes nothing new, stores what runs, and stops', async () => {
@@ -52,30 +54,42 @@ test('P3: a worker that a later release no longer serves takes nothing new, stor
 })
 
 test('one that compares just when it is told does so again', async () => {
-  const queue = env.queue({ perform() {} })
-  // It looks at other processes once a lease, too.
-  const worker = await env.work({ queues: [queue], rebalanceInterval: 60_000, lease: 60_000 })
-  // A job in a shard that went: to move it is the last thing of a comparison.
-  await env.lockstep.enqueue(queue, { id: 'stray', performIn: Date.now() + 3_600_000 })
-  const holder = await env.session()
-  await holder.query('BEGIN; LOCK TABLE lockstep.jobs IN SHARE MODE')
-  await env.sql('UPDATE lockstep.queues SET shards = 1 WHERE name = $1', [queue.name])
-  await env.sql('SELECT pg_notify($1, $2)', ['lockstep', 'deal'])
-  // It has looked for a later release, and now moves the job.
-  await eventually(async () => expect(await waiting()).toContainEqual(expect.stringMatching('rehome')))
+  const queue = env.queue({ shards: 2, perform() {} })
+  let quota = 1
+  let migrates = false
+  const splitter = {
+    share({ shards }: QueueShards): Share {
+      // The comparison has looked for a later release already. It goes on to lock a shard, and the message arrives
+      // meanwhile.
+      if (migrates) {
+        migrates = false
+        quota = 2
+        migratedMeanwhile()
+      }
+      return { quota, wanted: shards, slotOf: () => undefined }
+    },
+  }
+  // Workers also look at other processes once a lease.
+  const worker = await env.work({ queues: [queue], rebalanceInterval: 60_000, lease: 60_000, splitter })
   const outdated = next(worker, 'outdated')
-  await migratedByLater(SERIAL + 1)
-  await holder.query('COMMIT')
+  migrates = true
+  await env.sql('SELECT pg_notify($1, $2)', ['lockstep', 'rebalance'])
   await outdated
   await worker.stop()
 })
 
-/** Statements that wait for a lock. */
-async function waiting(): Promise<string[]> {
-  const rows = await env.sql<{ query: string }>(
-    `SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-  )
-  return rows.map(({ query }) => query)
+/** Like `migratedByLater`, but while this process stands still. */
+function migratedMeanwhile(): void {
+  const script = `
+    import pg from 'pg'
+    const client = new pg.Client({ connectionString: process.env.SERVER })
+    await client.connect()
+    await client.query("UPDATE lockstep.release SET serial = ${SERIAL + 2}, oldest_served = ${SERIAL + 1}, version = '9.9.9'")
+    await client.query("SELECT pg_notify('lockstep', 'rebalance')")
+    await client.end()`
+  execFileSync(process.execPath, ['--input-type=module', '-e', script], {
+    env: { ...process.env, SERVER: env.connectionString },
+  })
 }
 
 test('a worker whose rebalance interval alone tells it stops too; one that is still served goes on', async () => {

@@ -7,16 +7,16 @@ import { eventually, Gate, next, useWorkers } from '../support/worker-environmen
 
 const env = useWorkers()
 
-/** What was committed to a row of jobs or processes, and how durably; that a process is quiet is a word to others alone. */
+/** A commit to a row of jobs or processes, and its durability. That a process is quiet is only information for others. */
 interface Commit {
   what: string
   level: string
 }
 
-/** Has each commit that changes a job or a process noted. */
+/** Records each commit that changes a job or a process. */
 async function noteCommits(sql: (text: string) => Promise<unknown>): Promise<void> {
   await sql(`CREATE TABLE commits (number bigserial, what text, level text)`)
-  // Deferred: it runs as a part of the commit.
+  // The trigger is deferred, so it runs as a part of the commit.
   await sql(`CREATE FUNCTION note_commit() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
       INSERT INTO commits (what, level) VALUES (
@@ -40,7 +40,7 @@ async function noteCommits(sql: (text: string) => Promise<unknown>): Promise<voi
 
 beforeAll(() => noteCommits((text) => env.sql(text)))
 
-/** For sessions that begin from now on, until the test ends. */
+/** Applies to sessions that begin from now on, until the test ends. */
 async function setDefault(level: string): Promise<void> {
   const [{ name }] = (await env.sql('SELECT current_database() AS name')) as [{ name: string }]
   await env.sql(`ALTER DATABASE ${name} SET synchronous_commit = ${level}`)
@@ -68,7 +68,7 @@ async function lockstepThrough(way: 'directly' | 'through a pooler'): Promise<Lo
   return lockstep
 }
 
-/** A round that succeeds, one that fails at first and one that is given back. */
+/** Plays a round that succeeds, one that fails at first and one that is released. */
 async function playAll(lockstep: Lockstep, make: (perform: Parameters<typeof env.queue>[0]) => Queue) {
   const seen = new Set<string>()
   const queue = make({
@@ -161,7 +161,10 @@ describe('where it is turned off while a worker runs', () => {
     )
   }
 
-  /** While what is under way waits at the gate: it hears of it before its COMMIT, which is a message of its own. */
+  /**
+   * Changes the default while an operation waits at the gate. Its session hears of that before its COMMIT, which is a
+   * message of its own.
+   */
   async function turnOffMeanwhile(begin: () => unknown): Promise<void> {
     await setDefault('on')
     await admin.query(`SELECT pg_advisory_lock(${GATE})`)

@@ -4,7 +4,8 @@ import { Gate, next, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
 
-// What was last asked of the lease was asked before the process stood still, and no message tells of its end meanwhile.
+// The last check of the lease was before the process stood still, and no message reports the end of the lease
+// meanwhile.
 describe('P1: a process that stood still between its claim and its handler does not begin', () => {
   const swallow: ServerMiddleware = (_, perform) => perform().catch(() => {})
   const passOn: ServerMiddleware = (_, perform) => perform()
@@ -32,7 +33,7 @@ describe('P1: a process that stood still between its claim and its handler does 
     const worker = await env.work({ queues: [queue], middleware: [outer, inner], lease })
     const failed = vi.fn()
     worker.on('failed', failed)
-    // Its renewals wait.
+    // Makes its renewals wait.
     const blocker = await env.session()
     await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
     const lost = next(worker, 'leaseLost')
@@ -47,9 +48,9 @@ describe('P1: a process that stood still between its claim and its handler does 
   })
 })
 
-// Renewals that wait cost it its connection, and it registers anew over the next one before the lease has ended.
+// Waiting renewals cost the worker its connection, and it registers again over the next one before the lease has ended.
 test('P1: what was taken before a lease ended does not begin under the next, whichever of the two comes first', async () => {
-  // So long that it has connected anew before the lease ends, on a slow machine too.
+  // Long enough to connect again before the lease ends, on a slow machine too.
   const lease = 3_000
   const fences: number[] = []
   const queue = env.queue({

@@ -18,7 +18,8 @@ async function leaseOf(processId: number): Promise<LeaseRow | undefined> {
   return row
 }
 
-// One that has ended is never renewed, so it has never ended where it runs. The worker itself may hear of it late.
+// A lease that has ended is never renewed. So if it runs now, it has never ended. The worker itself may hear of
+// renewals late.
 test('P1: the server has the lease of a blocked event loop renewed all the while', async () => {
   const lease = 1_000
   const queue = env.queue({
@@ -35,7 +36,7 @@ test('P1: the server has the lease of a blocked event loop renewed all the while
 })
 
 test('P1: a lease counts from before its renewal: where answers are slow, signals are aborted in time', async () => {
-  // Renewed every 1.5 s, which an answer may take, and aborted 1.2 s before it ends.
+  // Renewed every 1.5 s, which is also how long an answer may take, and aborted 1.2 s before it ends.
   const lease = 6_000
   const slowly = 1.42
   const abortedAt: number[] = []
@@ -57,7 +58,7 @@ test('P1: a lease counts from before its renewal: where answers are slow, signal
   const before = (await leaseOf(worker.processId))!
   await eventually(async () => expect((await leaseOf(worker.processId))!.ends).toBeGreaterThan(before.ends))
 
-  // No more of them.
+  // From here on, renewals wait.
   const blocker = await env.session()
   await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
   const { ends } = (await leaseOf(worker.processId))!

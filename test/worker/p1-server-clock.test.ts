@@ -9,7 +9,7 @@ const env = useWorkers()
 const LEASE = 1_000
 const REBALANCE_INTERVAL = 100
 
-/** A jump of the server's clock, as comparisons with it see it: the ends of all leases jump the other way. */
+/** Simulates a jump of the server's clock for comparisons with it: the ends of all leases jump the other way. */
 async function jump(by: string, until: Promise<unknown>): Promise<void> {
   let over = false
   until.then(() => {

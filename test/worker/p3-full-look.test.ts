@@ -8,7 +8,7 @@ const env = useWorkers()
 const LEASE = 4_000
 const POLL = 200
 
-// Nobody tells a resting worker that another's lease ends, and the cheap look passes over what is claimed.
+// No one tells a resting worker that another process's lease ends, and the cheap look passes over claimed jobs.
 test('P3: what a dead process left is found by a worker at rest, once the lease has ended', async () => {
   const queue = env.queue({ shards: 1, perform() {} })
   await env.lockstep.enqueue(queue, { id: 'left' })
@@ -28,7 +28,7 @@ test('P3: what commits behind the cursor is found by a worker at rest', async ()
   await env.lockstep.enqueue(queue, { id: 'first' })
   const producer = await env.session()
   await producer.query('BEGIN')
-  // Nobody waits yet: its commit will wake nobody.
+  // No worker waits yet, so this commit will wake none.
   await producer.query('SELECT lockstep.enqueue($1, $2)', [queue.name, 'late'])
   await env.lockstep.enqueue(queue, { id: 'later' })
   const worker = env.create({ queues: [queue], poll: POLL })
@@ -36,14 +36,14 @@ test('P3: what commits behind the cursor is found by a worker at rest', async ()
   await worker.start()
   await later
   await env.idle(queue)
-  // A worker that comes to rest looks at everything once: that is not the look which is meant.
+  // A worker that comes to rest looks at everything once. This test is not about that look.
   await sleep(2 * POLL)
   const late = next(worker, 'completed', ({ ids }) => ids.includes('late'))
   await producer.query('COMMIT')
   await late
 })
 
-/** By a process of which nothing more is heard. */
+/** Claims as a process that is never heard of again. */
 async function claimAsAnother(queue: string): Promise<(string | null)[]> {
   const [process] = await env.sql<{ id: number }>(
     `INSERT INTO lockstep.processes (host, pid, version, slots, queues, lease, expires_at)

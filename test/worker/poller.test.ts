@@ -15,7 +15,7 @@ import { eventually, useWorkers } from '../support/worker-environment.ts'
 const env = useWorkers()
 const POLL = 1_000
 
-/** A poller that comes to rest, as the only one of its queue. */
+/** A poller that comes to rest, the only one of its queue. */
 async function resting(hears: () => boolean = () => true) {
   const queue = env.queue({ shards: 1, perform() {} })
   const database = new Database(env.pool, 'lockstep')
@@ -25,7 +25,7 @@ async function resting(hears: () => boolean = () => true) {
   clock.set(Date.now() * 1_000, performance.now(), performance.now())
   const timetable = new Timetable(clock)
   timetable.add(new Shard(served, 0))
-  // A slot that never wakes: what is found stays known.
+  // A slot that never works, so that what is found stays in the timetable.
   const sleep = () => void timetable.sleep(0, new Bell()).then(sleep)
   sleep()
   const locks = new ShardLocks(

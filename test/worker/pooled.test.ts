@@ -29,7 +29,7 @@ describe.skipIf(!hasPgBouncer())('where a pooler’s sessions are SERIALIZABLE b
   async function settings(): Promise<Record<string, string>[]> {
     const clients = Array.from({ length: POOL_SIZE }, () => new pg.Client(bouncer.connectionString))
     await Promise.all(clients.map((client) => client.connect()))
-    // No session twice: each transaction ends when all have begun.
+    // No session comes twice, since each transaction ends only when all have begun.
     await Promise.all(clients.map((client) => client.query('BEGIN')))
     const text = `SELECT json_object_agg(name, setting) AS found, pg_backend_pid() AS pid FROM pg_settings WHERE ${OURS}`
     const rows = await Promise.all(clients.map(async (client) => (await client.query(text)).rows[0]))
@@ -110,8 +110,8 @@ describe.skipIf(!hasPgBouncer())('where a pooler’s sessions are SERIALIZABLE b
   }
 
   /**
-   * What SERIALIZABLE transactions read of the tables of a worker. While another one is open that began before them, the server
-   * remembers it of each.
+   * What SERIALIZABLE transactions read from the tables of a worker. The server remembers the reads of each while
+   * another such transaction is open that began before.
    */
   async function watchReads(): Promise<() => Promise<string[]>> {
     const witness = await env.session()

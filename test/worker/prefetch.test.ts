@@ -11,7 +11,7 @@ const ids = (count: number) =>
 const PAST = 1_536_323_288_000
 const jobs = (count: number) => ids(count).map((id, index) => ({ id, performIn: new Date(PAST + index) }))
 
-/** Quick until `slow` comes; then it is told how many jobs are in hand. */
+/** A queue whose handler is quick until the job `slow` comes, and a function that counts the claimed jobs. */
 function growing(slow: string, gate: Gate) {
   const recorder = new Recorder()
   const queue = env.queue({
@@ -77,7 +77,7 @@ describe('jobs in hand', () => {
     env.later(() => clearInterval(turns))
     await env.work({ queues: [queue], slots: 1 })
     await eventually(async () => expect(await env.jobs(queue)).toBe(0))
-    // Those in hand when they become slow would take more than half a second.
+    // The jobs that are prefetched when handlers become slow would take more than half a second.
     expect(longest).toBeLessThan(400)
   })
 
@@ -228,7 +228,8 @@ describe('jobs in hand', () => {
     await env.lockstep.enqueue(bad, { id: 'unclaimable', performIn: new Date(0) })
     await env.lockstep.enqueue(good, jobs(50))
     const worker = await env.work({ queues: [bad, good], slots: 4 })
-    // Before the trigger goes: its lock on the table could deadlock with a worker's on the partitions.
+    // Before the trigger is dropped: that takes a lock on the table, and could deadlock with a worker's locks on the
+    // partitions.
     env.later(() => worker.stop())
     await eventually(async () => expect(await env.jobs(good)).toBe(0))
     expect(await env.jobs(bad)).toBe(1)
@@ -237,7 +238,7 @@ describe('jobs in hand', () => {
 
 describe('an prefetch', () => {
   const rounds = (count: number, size = 10) => Array.from({ length: count }, () => ({ size })) as never
-  /** As much as was asked for came, and ended after so many ms. */
+  /** Reports that as much came as was asked for, and ended after `took` ms. */
   const eat = (prefetch: Prefetch, took: number, size = 10) => {
     const jobs = prefetch.jobsFor(1, 1)
     prefetch.satisfied(rounds(jobs, size), jobs, took)

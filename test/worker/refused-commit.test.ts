@@ -34,12 +34,12 @@ beforeAll(async () => {
 const book = (tx: Tx, id: string, account: string) =>
   tx.query('INSERT INTO bookings VALUES ($1, $2)', [id, account])
 
-/** The server tells of it between two statements, so that none rejects. */
+/** The server reports the end between two statements, so that no statement rejects. */
 function ended(tx: Tx): Promise<unknown> {
   return new Promise((resolve) => tx.once('end', () => resolve(undefined)))
 }
 
-/** The statement that is under way, or the next one, rejects; a handler that doesn't look on goes on. */
+/** The current or next statement rejects. A handler that doesn't notice goes on. */
 async function outlive(tx: Tx, setting: string): Promise<void> {
   await tx.query(`SET LOCAL ${setting} = 50`)
   if (setting.startsWith('idle')) await ended(tx)
@@ -84,7 +84,7 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
 
   test('a transaction that took too long, where the server has a time-out for it', async () => {
     const { rows } = await env.pool.query(`SELECT FROM pg_settings WHERE name = 'transaction_timeout'`)
-    // Older ones end an idle transaction alone.
+    // Older servers only end idle transactions.
     const setting = rows.length > 0 ? 'transaction_timeout' : 'idle_in_transaction_session_timeout'
     const queue = env.transactional({ ...NEVER_AGAIN, perform: (_, { tx }) => outlive(tx, setting) })
     expect(String((await failureOf(queue)).error)).toMatch(/the server ended the handler’s transaction/)
@@ -130,7 +130,7 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
     expect(failed).toHaveBeenCalledWith(expect.objectContaining({ id: 'id-6', retryCount: 0 }))
     const booked = await env.sql<{ id: string }>('SELECT id FROM bookings ORDER BY id')
     expect(booked.map(({ id }) => id)).toEqual(ids.filter((id) => id !== 'id-6'))
-    // With ten, five, three, two and one.
+    // In batches of ten, five, three, two and one.
     for (const id of ids) expect(recorder.of(id).length).toBeLessThanOrEqual(5)
   })
 
@@ -180,7 +180,7 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
       expect(String(died.mock.calls[0]![0].error)).toMatch(/left its transaction aborted/)
       const booked = await env.sql<{ id: string }>('SELECT id FROM bookings ORDER BY id')
       expect(booked.map(({ id }) => id)).toEqual(ids.slice(0, -1))
-      // With ten, five, three (or two) and alone, and once more after its failure.
+      // In batches of ten, five, three (or two) and alone, and once more after its failure.
       expect(recorder.of('id-9').length).toBeLessThanOrEqual(6)
     },
   )
@@ -220,7 +220,7 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
       },
     })
     const worker = env.create({ queues: [queue], shutdownTimeout: 10_000 })
-    // One that is told to stop while it starts, starts first.
+    // A worker that is told to stop while it starts would start first.
     await worker.start()
     await env.lockstep.enqueue(
       queue,

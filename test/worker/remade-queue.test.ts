@@ -4,13 +4,13 @@ import { eventually, Gate, next, useWorkers } from '../support/worker-environmen
 
 const env = useWorkers()
 
-/** As a person does it who knows SQL. */
+/** Does what a person who knows SQL might do. */
 async function remake(queue: Queue, shards: number): Promise<void> {
   await env.sql('DELETE FROM lockstep.queues WHERE name = $1', [queue.name])
   await env.sql('SELECT lockstep.create_queue($1, $2)', [queue.name, shards])
 }
 
-/** Shards of the queue as it was, and as it is, that somebody holds the lock of. */
+/** How many shards of the queue with this number are locked. */
 const locked = async (queueId: number) => {
   const [row] = await env.sql<{ count: number }>(
     `SELECT count(*)::int FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 'lockstep.jobs'::regclass
@@ -35,7 +35,7 @@ test('P8: a queue whose row was deleted and made again is served under its new n
   expect(await locked(was)).toBe(4)
 
   await remake(queue, 3)
-  // A waiting worker is one that producers of the new number see.
+  // Producers that use the new number see that a worker waits.
   await env.idle(queue)
   await env.lockstep.enqueue(queue, [{ id: 'a' }, { id: 'b' }])
   await eventually(() => expect(done.toSorted()).toEqual(['a', 'b']))

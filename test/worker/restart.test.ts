@@ -80,7 +80,7 @@ test('R15: a worker whose database is away stops all the same', async () => {
   const completed = next(busy, 'completed')
   await env.lockstep.enqueue(queue, many())
   await completed
-  // Its lease ends, and it has to become somebody new.
+  // Its lease ends, so it must register again.
   const leaseLost = next(busy, 'leaseLost')
   await server.restart({
     shutdown: 'immediate',

@@ -110,7 +110,7 @@ describe('R13: a scheduler picks', () => {
     expect(share('a')).toBeCloseTo(0.6, 1)
     expect(share('b')).toBeCloseTo(0.3, 1)
     expect(share('c')).toBeCloseTo(0.1, 1)
-    // What has nothing due leaves its turns to the others.
+    // A queue that has nothing due leaves its turns to the others.
     const rest = shareOf(scheduler, [candidate('b'), candidate('c')])
     expect(rest('b')).toBeCloseTo(0.75, 1)
     expect(scheduler.pick([])).toBeUndefined()
@@ -314,7 +314,7 @@ async function startsOf(queues: readonly Queue[], scheduler: Scheduler, count: n
   return order.slice(0, count)
 }
 
-/** Long due. */
+/** Pushes jobs that have been due for a long time. */
 async function push(queue: Queue, count: number, lane = 0): Promise<void> {
   const jobs = Array.from({ length: count }, (_, index) => ({
     id: `${lane}-${index}`,

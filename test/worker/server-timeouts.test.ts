@@ -5,11 +5,14 @@ import { eventually, next, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
 
-/** Has an end of ours where no handler runs: what idles there is no application's, and holds rows. */
+/**
+ * We set our own limit for this where no handler runs: a session that idles there is not the application's, and holds
+ * rows.
+ */
 const IDLE = 'idle_in_transaction_session_timeout'
 const DIRECT: Backend[] = ['lock', 'lease', 'listen']
 
-/** For sessions that begin from now on, until the test ends. */
+/** Applies to sessions that begin from now on, until the test ends. */
 async function setDefaults(settings: Record<string, string>): Promise<void> {
   const [{ name }] = (await env.sql('SELECT current_database() AS name')) as [{ name: string }]
   for (const [setting, value] of Object.entries(settings)) {
@@ -39,7 +42,7 @@ test.each([
   url.search = search
   const worker = env.create({ queues: [queue], rebalanceInterval: 3_000, poll: 3_000 }, open(url.href))
   await worker.start()
-  // The test's own sessions are ended, too.
+  // The test's own idle sessions are ended too.
   const before = await eventually(direct)
   expect(before).toHaveLength(DIRECT.length)
   await eventually(async () => {
@@ -68,7 +71,7 @@ test('time-outs for the application’s statements hold in handlers’ transacti
     ...(version >= 170_000 ? ['transaction_timeout'] : []),
   ]
   await setDefaults(Object.fromEntries(names.map((name) => [name, '30s'])))
-  // A completion's session tells what holds there.
+  // The session of a completion records its settings.
   await env.sql('CREATE TABLE told (name text, value text)')
   await env.sql(`CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -92,7 +95,8 @@ test('time-outs for the application’s statements hold in handlers’ transacti
   })
   const worker = env.create({ queues: [queue], slots: 1 }, open())
   await worker.start()
-  // Before the trigger goes: its lock on the table could deadlock with the worker's on a partition.
+  // Before the trigger is dropped: that takes a lock on the table, and could deadlock with the worker's locks on a
+  // partition.
   env.later(() => worker.stop())
   for (const id of ['a', 'b']) {
     const completed = next(worker, 'completed')

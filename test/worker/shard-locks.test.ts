@@ -8,7 +8,8 @@ const env = useWorkers()
 const SHARDS = [0, 1].map((shard) => ({ queueId: 1, shard }))
 const FLAG = `'lockstep.queues'::regclass::oid::integer, 7`
 
-// As where a server shuts down just after it has answered: the worker would take for its own what is anybody's, for good.
+// As if a server shuts down just after it has answered. Otherwise the worker would for good take shards for its own
+// that any process may have.
 test('R12: a lock whose session ends in one piece with the answer counts as lost', async () => {
   const network = await Network.to(env.connectionString)
   env.later(() => network.close())
@@ -46,7 +47,8 @@ test('R12: a lock whose session ends in one piece with the answer counts as lost
   expect(await session()).toHaveLength(1)
 })
 
-// One that outlives its process, silent for good, is ended by others, who see by the lock of the process whose it is.
+// If a session outlives its process, silent for good, other processes end it. They see by the lock for the process
+// whose session it is.
 test('R12: a session has no shards before it has shown whose it is', async () => {
   const locks = new ShardLocks(
     connectionConfig(env.connectionString, 'shown'),
@@ -61,7 +63,7 @@ test('R12: a session has no shards before it has shown whose it is', async () =>
   expect(await locks.lockShards(SHARDS)).toEqual(SHARDS)
 
   await env.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'shown'`)
-  // It takes another session, which is nobody's yet.
+  // This opens another session, which does not belong to any process yet.
   await eventually(() => locks.raiseFlag([7]))
   expect(await locks.lockShards(SHARDS)).toEqual([])
   await locks.lockProcess(1)

@@ -84,13 +84,16 @@ describe('batches of one shard side by side', () => {
   })
 })
 
-/** Five runs of each 250, earlier or later: the first or the last of what is in hand. */
+/**
+ * Five runs of each 250, at changing places, so that they are sometimes the first and sometimes the last prefetched
+ * jobs.
+ */
 function isInBurst(run: number): boolean {
   const place = (run % 250) - ((Math.floor(run / 250) * 93) % 250)
   return place >= 0 && place < 5
 }
 
-/** A claim takes 5 ms longer for each of these that it brings. */
+/** A claim takes 5 ms longer for each matching job that it brings. */
 async function slowClaims(pattern: string): Promise<void> {
   await env.sql(`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
       $$ BEGIN PERFORM pg_sleep(0.005); RETURN new; END $$;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { allShards, byNode, dynamic, type Queue, type Splitter, type Worker } from '../../src/index.ts'
-import type { Hand, ShardRef } from '../../src/worker/assignment/splitter.ts'
+import type { QueueShards, ShardRef } from '../../src/worker/assignment/splitter.ts'
 import { overlaps } from '../support/checker.ts'
 import { Recorder } from '../support/recorder.ts'
 import { shardsHeld } from '../support/shards.ts'
@@ -8,19 +8,19 @@ import { eventually, Gate, next, useWorkers } from '../support/worker-environmen
 
 const env = useWorkers()
 
-function hand(shards: number, rest: Partial<Hand> = {}): Hand {
+function queueShards(shards: number, rest: Partial<QueueShards> = {}): QueueShards {
   const refs = Array.from({ length: shards }, (_, shard) => ({ queueId: 1, shard }))
   return { shards: refs, first: 0, processes: 1, rank: 0, same: true, holds: () => false, ...rest }
 }
 
-function taken(splitter: Splitter, of: Hand): ShardRef[] {
+function taken(splitter: Splitter, of: QueueShards): ShardRef[] {
   const { wanted, quota } = splitter.share(of, 2)
   return wanted.slice(0, quota)
 }
 
 describe('R12: the default splitter', () => {
-  test('deals element i of the list of all shards to slot i mod S', () => {
-    const of = hand(5, { first: 3 })
+  test('gives element i of the list of all shards to slot i mod S', () => {
+    const of = queueShards(5, { first: 3 })
     const { wanted, quota, slotOf } = allShards().share(of, 3)
     expect([wanted, quota]).toEqual([of.shards, 5])
     expect(of.shards.map(slotOf)).toEqual([0, 1, 2, 0, 1])
@@ -46,8 +46,8 @@ describe('R12: the default splitter', () => {
 })
 
 describe('R12: byNode', () => {
-  test('keeps the shards i with i mod K = k and deals those to slots in turn', () => {
-    const of = hand(7, { first: 4 })
+  test('keeps the shards i with i mod K = k and gives those to slots in turn', () => {
+    const of = queueShards(7, { first: 4 })
     const { wanted, quota, slotOf } = byNode(3, 1).share(of, 2)
     expect(wanted.map(({ shard }) => shard)).toEqual([0, 3, 6])
     expect(quota).toBe(3)
@@ -68,8 +68,8 @@ describe('R12: byNode', () => {
 describe('R12: dynamic', () => {
   test.each([1, 2, 3, 4, 7])('%s processes share all shards of all queues evenly', (processes) => {
     const counts = Array.from({ length: processes }, (_, rank) => {
-      const first = taken(dynamic(), hand(5, { processes, rank }))
-      const second = taken(dynamic(), hand(9, { first: 5, processes, rank }))
+      const first = taken(dynamic(), queueShards(5, { processes, rank }))
+      const second = taken(dynamic(), queueShards(9, { first: 5, processes, rank }))
       return first.length + second.length
     })
     expect(counts.reduce((sum, count) => sum + count)).toBe(14)
@@ -77,16 +77,16 @@ describe('R12: dynamic', () => {
   })
 
   test('processes whose lists differ leave no shard to nobody', () => {
-    const one = taken(dynamic(), hand(5, { first: 5, processes: 2, rank: 0, same: false }))
-    const two = taken(dynamic(), hand(5, { first: 0, processes: 2, rank: 1, same: false }))
+    const one = taken(dynamic(), queueShards(5, { first: 5, processes: 2, rank: 0, same: false }))
+    const two = taken(dynamic(), queueShards(5, { first: 0, processes: 2, rank: 1, same: false }))
     expect(one.length + two.length).toBe(5)
   })
 
   test('keeps what it holds, up to its part, and a process that is not alive takes nothing', () => {
     const holds = ({ shard }: ShardRef) => shard >= 3
-    const kept = taken(dynamic(), hand(5, { processes: 2, rank: 0, holds }))
+    const kept = taken(dynamic(), queueShards(5, { processes: 2, rank: 0, holds }))
     expect(kept.map(({ shard }) => shard)).toEqual([3, 4, 0])
-    expect(taken(dynamic(), hand(5, { processes: 2, rank: -1, holds }))).toEqual([])
+    expect(taken(dynamic(), queueShards(5, { processes: 2, rank: -1, holds }))).toEqual([])
   })
 
   test('two and three workers have even parts, and take over from one that stops', async () => {
@@ -133,7 +133,8 @@ describe('R12: dynamic', () => {
     const queue = env.queue({ shards: 3, perform() {} })
     const worker = await env.work({ queues: [queue] })
     await expectShares([worker], queue, [3])
-    // Several times: a comparison under way sees that the process is not there, and lets go of all by itself.
+    // Several times, since a comparison under way may see that the process is missing, and release all shards by
+    // itself.
     for (let time = 0; time < 6; time += 1) {
       await env.sql(
         `SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND granted
@@ -170,7 +171,8 @@ describe('R12: dynamic', () => {
     await eventually(() => expect(told.at(-1)).toBe(1))
     expect(first.report()).toHaveLength(8)
 
-    // Of the shard that went, others are performed there meanwhile, and what is pushed into one in work waits for its end.
+    // Meanwhile, other jobs of the moved shard are performed there. What is pushed into a job in progress waits for its
+    // end.
     const [moved] = await shardsHeld(env, second.processId, queue)
     const others = Array.from({ length: 20 }, (_, id) => `other-${id}`)
     const theirs = new Set<string>()

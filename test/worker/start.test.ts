@@ -155,7 +155,7 @@ test('P1 P2 P3: where the database’s default is REPEATABLE READ, everything wo
   expect(inversions(recorder.runs, (payload) => payload as number)).toEqual([])
 })
 
-/** One of the test's own. */
+/** A Lockstep of the test's own. */
 function open(options: Partial<LockstepOptions>): Lockstep {
   const { connectionString, logger } = env
   const lockstep = new Lockstep({ connectionString, logger, ...options })

@@ -159,7 +159,7 @@ describe('R15: a worker that is told to be quiet while it starts', () => {
   })
 })
 
-/** As the terminal's signal does it; it is heard by this process's own handler. */
+/** Like the terminal's signal. This process's own handler receives it. */
 async function signalled(worker: Worker): Promise<void> {
   const detach = attachSignals(worker, env.logger)
   process.emit('SIGTSTP')
@@ -205,7 +205,7 @@ test('R15: what a claim brings whose answer comes after the slots have stopped g
     answers.mockImplementation(async function (this: Batcher, ...asked) {
       const answer = await claim.apply(this, asked)
       if (recorder.runs.length < 500) return answer
-      // The slot is in the middle of what is in hand, and stops while this is on its way.
+      // The slot is in the middle of the prefetched jobs, and stops while this answer is on its way.
       resolve(worker.stop())
       await sleep(2_000)
       return answer
@@ -270,7 +270,7 @@ describe('R16: the timeout', () => {
     await env.lockstep.enqueue(queue, { id: 'a' })
     await started
     await eventually(() => expect(seen[0]?.aborted).toBe(true))
-    // What came of the abort would be stored before this.
+    // If the abort had an outcome, that would be stored before this.
     const completed = next(worker, 'completed')
     await env.lockstep.enqueue(other, { id: 'b' })
     await completed

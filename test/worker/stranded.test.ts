@@ -11,7 +11,7 @@ import { eventually, Gate, next, useWorkers } from '../support/worker-environmen
 const env = useWorkers()
 
 beforeAll(async () => {
-  // The first completion takes its time, so that its connection can go silent meanwhile.
+  // The first completion takes long enough for its connection to go silent meanwhile.
   await env.sql('CREATE SEQUENCE completions; CREATE TABLE told (may_idle text)')
   await env.sql(`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -42,9 +42,9 @@ test('P8: a connection that goes silent with a completion in it keeps no row, no
   await eventually(async () => expect(await asleep()).toHaveLength(1))
   network.strand()
   expect(await completed).toMatchObject({ ids: ['a'] })
-  // Who the worker was before is gone, too, with its claims.
+  // The worker's former registration is gone too, with its claims.
   await eventually(async () => expect(await env.sql('SELECT FROM lockstep.processes')).toHaveLength(1))
-  // Where no worker lives to end it, the server does.
+  // If no worker lives to end the session, the server does.
   expect(await env.sql('SELECT may_idle FROM told')).toEqual([{ may_idle: '1min' }])
 }, 60_000)
 
@@ -74,11 +74,11 @@ test('R12: a lock connection that goes silent keeps no shards while a round of t
   const completed = next(worker, 'completed', ({ queue: name }) => name === queue.name)
   await env.lockstep.enqueue(queue, { id: 'a' })
   await completed
-  // The former process is there for as long as the round is: nobody else would have ended its session.
+  // The former registration stays for as long as the round runs, so no other process would have ended its session.
   expect(worker.processId).not.toBe(processId)
   const rows = await env.sql('SELECT FROM lockstep.processes WHERE process_id = $1', [processId])
   expect(rows).toHaveLength(1)
-  // Those that hold nothing end by themselves.
+  // Sessions that hold nothing end by themselves.
   const left = () => env.sql('SELECT query FROM pg_stat_activity WHERE pid = ANY ($1)', [direct])
   await eventually(async () => expect(await left()).toEqual([]), 90_000)
 }, 150_000)
@@ -122,7 +122,7 @@ test('a session that is in the middle of a statement ends after it', async () =>
   const { pid } = backendOf(client)!
   await eventually(async () => expect(await waiting()).toEqual([{ pid }]))
   pools.stranded.add(client)
-  // It was tried, and is to be tried again.
+  // It has been tried, and will be tried again.
   await eventually(() => expect(pools.stranded.pending).toBe(true))
   await holder.query('SELECT pg_advisory_unlock(1)')
   await written

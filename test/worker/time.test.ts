@@ -3,11 +3,11 @@ import { lag, type Scheduler } from '../../src/index.ts'
 import { Recorder } from '../support/recorder.ts'
 import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
-/** No poll helps within a test. */
+/** ms: no poll comes within a test. */
 const NEVER = 3_600_000
 /** ms: far below any poll, far above what a slow machine needs. */
 const AT_ONCE = 2_000
-/** ms: below what a call to the database may take before it is given up. */
+/** ms: less than a call to the database may take before it is given up. */
 const NOT_HELD_UP = 8_000
 const PAST = Date.now() - 100_000
 
@@ -114,7 +114,7 @@ test('P8: a push that began while the worker was busy and commits later is found
   const producer = await env.session()
   await producer.query('BEGIN')
   await producer.query('SELECT lockstep.enqueue($1, $2)', [queue.name, 'late'])
-  // Meanwhile the cursor passes its time.
+  // Meanwhile the cursor moves past the time of the late job.
   await env.lockstep.enqueue(queue, { id: 'later' })
   const later = next(worker, 'completed', ({ ids }) => ids.includes('later'))
   gate.open()
@@ -225,6 +225,6 @@ test('P7: a snapshot that somebody holds does not stop the work', async () => {
     await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   }
   expect(recorder.runs).toHaveLength(300)
-  // The worker that has done all that is not there yet in the snapshot.
+  // The worker that has done all this is not in the snapshot.
   expect(await seen()).toEqual(before)
 })

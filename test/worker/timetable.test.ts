@@ -135,7 +135,7 @@ describe('P8: a job that claims pass over', () => {
     lane.bring(hand)
     lane.bringFirst(first)
     expect(lane.head).toBe(100)
-    expect(lane.hand).toEqual([first, hand])
+    expect(lane.portions).toEqual([first, hand])
     lane.drop(first)
     expect(lane.head).toBe(200)
     lane.drop(hand)
@@ -151,7 +151,10 @@ describe('what is in hand of a lane', () => {
   })
   afterEach(() => vi.useRealTimers())
 
-  /** What a claim has brought is begun, and more is due. Says whether the next claim is sent when half of it has begun. */
+  /**
+   * Begins everything that a claim has brought, while more is due. Returns whether the next claim is sent when half of
+   * it has begun.
+   */
   function begin(lane: Lane): boolean {
     lane.claimBegins()
     lane.claimEnded({ rounds, head: 500, passed: false }, 1_000)
@@ -162,7 +165,7 @@ describe('what is in hand of a lane', () => {
     const isLow = lane.isLow(1_000)
     expect([lane.candidate.isBegun, lane.shard.served.prefetched.has(lane)]).toEqual([true, true])
     lane.take(portion, 2)
-    expect([lane.hand, lane.candidate.isBegun, lane.shard.served.prefetched.has(lane)]).toEqual([
+    expect([lane.portions, lane.candidate.isBegun, lane.shard.served.prefetched.has(lane)]).toEqual([
       [],
       false,
       false,
@@ -205,7 +208,7 @@ describe('a timetable', () => {
   clock.set(1_000_000, performance.now(), performance.now())
   const LATER = () => clock.now() + 60_000_000
 
-  /** Of one queue with so many shards; a job is due in those of `due`. */
+  /** A timetable with one queue of this many shards. The shards in `due` have a due job. */
   function open(shards: number, due: readonly number[], concurrency?: number) {
     const timetable = new Timetable(clock)
     const queue = new ServedQueue(defineQueue('timed', { concurrency }), 1)
@@ -226,7 +229,7 @@ describe('a timetable', () => {
     lane.claimEnded(answer, now)
   }
 
-  /** The slots that woke, in their order. */
+  /** The slots that woke, in order. */
   function sleepers(timetable: Timetable, ...slots: number[]) {
     const woken: number[] = []
     for (const slot of slots) void timetable.sleep(slot, new Bell()).then(() => woken.push(slot))

@@ -128,7 +128,7 @@ test('P7: in a deadlock with a producer it is the worker that gives way', async 
   await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   expect(failed).not.toHaveBeenCalled()
   const [{ balance }] = (await env.sql('SELECT balance FROM accounts')) as [{ balance: number }]
-  // Two rounds, or one with both payloads, whichever way the two met again.
+  // Two rounds, or one with both payloads, depending on how they met again.
   expect([11, 12]).toContain(balance)
   expect(recorder.runs.length).toBeGreaterThanOrEqual(2)
 })
@@ -172,7 +172,7 @@ test('P3: a handler that sets another client_encoding has its own ids completed 
   const completed: string[] = []
   const worker = env.create({ queues: [queue], slots: 1 })
   worker.on('completed', ({ ids }) => completed.push(...ids))
-  // In LATIN1 the bytes of the first are the second.
+  // In LATIN1, the bytes of the first id are the second one.
   await env.lockstep.enqueue(queue, [{ id: 'ü' }, { id: 'Ã¼', performIn: Date.now() + 3_600_000 }])
   await worker.start()
   await eventually(() => expect(completed).toEqual(['ü']))
@@ -237,7 +237,7 @@ test('a connection that goes silent holds a round no longer than its statements 
   network.strand()
   const completed = next(worker, 'completed', () => true, 30_000)
   gate.open()
-  // On a connection that is new, what was given back is performed again.
+  // The released round is performed again on a new connection.
   await completed
 }, 60_000)
 
@@ -245,7 +245,7 @@ test('P1: a transaction that begins after the lease has ended is not for the han
   const { network } = await env.distant()
   const performed: string[] = []
   const queue = env.transactional({ perform: () => void performed.push('the slow') })
-  // Once, before it asks the server to begin.
+  // Once, before the worker sends BEGIN to the server.
   let silence = () => network.silence()
   const instrument: Instrumentation = {
     claim:
@@ -299,7 +299,7 @@ async function failureOf(queue: ReturnType<typeof env.transactional>) {
   return failed
 }
 
-/** Sessions that wait for another's row. */
+/** Sessions that wait for another session's row. */
 async function lockWaits(): Promise<number> {
   const rows = await env.sql(
     `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,

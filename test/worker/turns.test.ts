@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest'
-import type { Queue, Worker, WorkerOptions } from '../../src/index.ts'
+import type { Queue, QueueShards, Share, Worker, WorkerOptions } from '../../src/index.ts'
 import { shardsHeld } from '../support/shards.ts'
 import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
 
-/** Its turn, and the end of anybody's lease, do not come within a test. */
+/** Within a test, the worker's turn does not come, and no lease ends. */
 const NEVER: Omit<WorkerOptions, 'queues'> = { rebalanceInterval: 60_000, lease: 600_000 }
 const OFTEN: Omit<WorkerOptions, 'queues'> = { rebalanceInterval: 50, lease: 600_000 }
 
 const held = async (queue: Queue, ...workers: readonly Worker[]) =>
   Promise.all(workers.map(async ({ processId }) => (await shardsHeld(env, processId, queue)).length))
 
-/** What others have told on the way. */
+/** What processes tell each other from now on. */
 async function told(): Promise<string[]> {
   const session = await env.session()
   const messages: string[] = []
@@ -64,6 +64,29 @@ describe('P8: whoever sees a change tells those whose turn is far', () => {
     expect(first.report()).toHaveLength(2)
     gate.open()
   })
+
+  test('a shard that its holder lets go of for no reason that others could see', async () => {
+    const queue = env.queue({ shards: 2, perform() {} })
+    let [comparisons, last, unchanged] = [0, 0, 0]
+    const missing = {
+      share({ shards }: QueueShards): Share {
+        comparisons += 1
+        return { quota: 2, wanted: shards, slotOf: () => undefined }
+      },
+    }
+    // Releases a shard only once the other process has nothing more to compare. Otherwise that one might find the
+    // change by itself, without being told.
+    const leaving = {
+      share({ shards }: QueueShards): Share {
+        unchanged = comparisons > 0 && comparisons === last ? unchanged + 1 : 0
+        last = comparisons
+        return { quota: unchanged < 5 ? 2 : 1, wanted: shards, slotOf: () => undefined }
+      },
+    }
+    const near = await env.work({ queues: [queue], ...OFTEN, splitter: leaving })
+    const far = await env.work({ queues: [queue], ...NEVER, splitter: missing })
+    await eventually(async () => expect(await held(queue, near, far)).toEqual([1, 1]))
+  })
 })
 
 test('of many who see a change few tell of it', async () => {
@@ -81,7 +104,7 @@ test('of many who see a change few tell of it', async () => {
     ])
     await eventually(() => expect(messages.length).toBeGreaterThan(before))
   }
-  const states = messages.filter((message) => /^deal -?\d+$/.test(message))
+  const states = messages.filter((message) => /^rebalance -?\d+$/.test(message))
   expect(new Set(states).size).toBe(2)
   expect(states.length).toBeLessThan(3 * pauses)
 })
@@ -96,7 +119,7 @@ test('an idle worker costs less than 4 transactions a second, and finds what wok
     )
     return row!.count
   }
-  // Sessions tell of their transactions once a second at most, so the first that are counted are old.
+  // Sessions report their transactions at most once a second, so the first ones that are counted are old.
   let last = await committed()
   const perSecond = async (seconds: number) => {
     const before = last

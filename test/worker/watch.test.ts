@@ -4,10 +4,10 @@ import { ringOf, untilTurn } from '../../src/worker/assignment/watch.ts'
 
 const REBALANCE_INTERVAL = 500
 const NOTHING = { own: false, hears: true }
-/** Some moment of the server's. */
+/** Some moment of the server's clock. */
 const NOW = 1_536_323_288_123.4
 
-/** When each process of a ring compares from NOW on, for so many rebalance intervals, but for those that are dead. */
+/** When the processes of a ring, except the dead ones, compare within this many rebalance intervals from NOW on. */
 function turns(size: number, heartbeats: number, dead: readonly number[] = []): number[] {
   const times: number[] = []
   for (let place = 0; place < size; place += 1) {
@@ -21,7 +21,7 @@ function turns(size: number, heartbeats: number, dead: readonly number[] = []): 
   return times.sort((one, other) => one - other)
 }
 
-/** In rebalance intervals, from NOW to the first turn, and between turns. */
+/** The longest time from NOW to the first turn, or between turns, in rebalance intervals. */
 function longestGap(times: readonly number[]): number {
   const gaps = times.map((time, index) => time - (times[index - 1] ?? NOW))
   return Math.max(...gaps) / REBALANCE_INTERVAL

@@ -22,7 +22,7 @@ test('P8: the session of a process that is gone is ended once it was seen for tw
     zombies.see(seen, at)
     expect([zombies.isDue(), zombies.nextSight()]).toEqual([false, REBALANCE_INTERVAL])
   }
-  // That was one which has stopped, and here is another.
+  // That one has ended, and this is another.
   zombies.see(gone, 1_000)
   expect([zombies.isDue(), zombies.nextSight()]).toEqual([false, Number.POSITIVE_INFINITY])
   zombies.see(seen, 1_001)

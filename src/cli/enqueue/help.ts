@@ -6,9 +6,9 @@ Score and time columns hold numbers or timestamps, either ISO 8601 or written li
 "2011-10-11 13:45:40.276000+02:00" (without a zone: UTC). A timestamp becomes ms
 since 1970, with its microseconds as a fraction. An empty --perform-in or --lane field
 means the default; an empty --score is an error. If a CSV --payload field looks like a
-JSON object or array, it is stored as JSON, otherwise as text. Numbers in JSON keep
-all their digits. CSV must have a header and be UTF-8; quoted fields may contain line
-breaks. Gzip files are unpacked.
+JSON object or array, it is stored as JSON, otherwise as text. Numbers in a payload
+keep all their digits. A --headers field is a JSON object, or empty. CSV must have a
+header and be UTF-8; quoted fields may contain line breaks. Gzip files are unpacked.
 
 The file is streamed, so it can be of any size. Every 1,000 rows are stored in one
 transaction; after a failure, the rows before it stay. The error says how many rows

@@ -1,5 +1,5 @@
 import { requireSize } from '../../enqueue/validation.ts'
-import { JobError } from '../../index.ts'
+import { JobError, type PayloadHeaders } from '../../index.ts'
 import type { PushedJob } from '../../store/push.ts'
 import { excerpt } from '../output.ts'
 import { compact, hasNumbersToKeep, memberOf, numberBeyondJsonb } from './json-text.ts'
@@ -17,6 +17,13 @@ export function payloadOf({ values, json }: Row, column: string | undefined): Pa
   const value = column === undefined ? values : values[column]
   if (json === undefined || !hasNumbersToKeep(json)) return { value }
   return { value, written: column === undefined ? compact(json) : memberOf(json, column) }
+}
+
+/** The value in the column; an empty field means none. The job's check refuses what is no object. */
+export function headersOf({ values, json }: Row, column: string | undefined): PayloadHeaders | undefined {
+  const value = column === undefined ? undefined : values[column]
+  if (value === '' || value === undefined) return undefined
+  return (json === undefined ? ofText(value as string).value : value) as PayloadHeaders
 }
 
 /** CSV holds only text: what looks like a JSON object or array becomes one, anything else stays text. */

@@ -4,7 +4,7 @@ import type { PushedJob } from '../../store/push.ts'
 import { DataError } from '../failure.ts'
 import { quote } from '../suggest.ts'
 import { numberOrMoment } from './moment.ts'
-import { payloadOf, withDigits } from './payload.ts'
+import { headersOf, payloadOf, withDigits } from './payload.ts'
 
 /** A row of the file, the line it begins on, and its bytes, counted from the end of the row before. */
 export interface Row {
@@ -22,6 +22,7 @@ export interface Columns {
   readonly performIn?: string
   readonly lane?: string
   readonly payload?: string
+  readonly headers?: string
 }
 
 /** The first column that is missing. */
@@ -41,6 +42,7 @@ export function jobOf(row: Row, columns: Columns, index: number): PushedJob {
     score: columns.score === undefined ? undefined : requireNumber(row, columns.score),
     performIn: optionalNumber(row, columns.performIn),
     lane: optionalNumber(row, columns.lane),
+    headers: headersOf(row, columns.headers),
   }
   return withDigits(toPushedJob(job, index), index, written)
 }

@@ -61,7 +61,7 @@ export interface Rank {
 }
 
 /**
- * Fixed splitters deal the share of node k of K out to its N processes, in turn.
+ * Fixed splitters give the share of node k of K to its N processes, in turn.
  * @throws UsageError, or OptionError for a node out of range
  */
 export function splitterOf(text: string, { index, of }: Rank): Splitter {

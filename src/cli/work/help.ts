@@ -19,7 +19,7 @@ Schedulers pick the shard that a slot serves next:
   weighted:a=6,b=3 queues by weight; queues not named have weight 1
   strict:a,b       queues in this order, then those not named
 
-Splitters deal shards out to processes:
+Splitters assign shards to processes:
   dynamic          live processes share them evenly and take over from each other
   default          this process gets all
   node:K/k         this node gets every K-th shard, from the k-th, counted from 0

@@ -14,11 +14,11 @@ import type { ServedQueues } from './served-queues.ts'
 import type { ShardRef } from './splitter.ts'
 import { type Ring, ringOf, untilTurn } from './watch.ts'
 
-/** A full look that goes along with a comparison (see Poller). */
+/** Full looks that are included in comparisons (see Poller). */
 export interface FullScans {
-  /** The shards to look at, if a look is due: then one of the others follows. */
+  /** The shards for a full look, if one is due. If there are any, one of the other two is called afterwards. */
   fullScanAlong(): readonly ShardRef[]
-  /** `took`: ms that it took with the comparison. */
+  /** `took`: ms that the look took together with the comparison. */
   fullScanAnswered(heads: readonly Head[], took: number): void
   fullScanFailed(): void
 }
@@ -33,36 +33,36 @@ export interface AssignerOptions extends Omit<HoldingsOptions, 'onFreed'> {
   readonly instruments: Instruments
   readonly clock: ServerClock
   readonly fullScans: FullScans
-  /** Whether the lease runs: without one nothing is this process's own. */
+  /** Whether the lease runs. Without it, this process owns nothing. */
   alive(): boolean
-  /** Whether this process would hear of what others see. */
+  /** Whether this process would hear what others report. */
   hears(): boolean
   /**
-   * A former session of this process still has its locks: the connection broke, and the server doesn't know yet.
-   * A process that registers anew can have the session ended as that of a process which is gone.
+   * A former session of this process still has its locks: the connection broke, and the server doesn't know yet. If the
+   * process registers again, the session counts as that of a process which is gone, and can be ended.
    */
   onOutlived(): void
-  /** A comparison failed; the next one comes. */
+  /** A comparison failed. The next one comes as usual. */
   onFailure(error: unknown): void
-  /** Shards came or went; so many are held now. */
+  /** Shards were taken, released or lost; `shards` are held now. */
   onRebalanced(shards: number): void
-  /** Processes or queues are not what they were. */
+  /** The processes or queues have changed. */
   onChanged(): void
   /**
-   * What a comparison has shown, asked for and answered at these ms of the monotonic clock. Not told of while the lease has
-   * ended.
+   * The result of a comparison, and when it was asked for and answered, in ms of the monotonic clock. Not called while the
+   * lease has ended.
    */
   onCompared(seen: Comparison, askedAt: number, answeredAt: number): void
-  /** ms until somebody else needs a comparison. */
+  /** ms until another part of the worker needs a comparison. */
   nextSight(): number
   /** A later release has migrated the database, and its definitions no longer serve this one. */
   onOutdated(by: Release): void
 }
 
 /**
- * Keeps this process's part of the shards: it compares live processes and shards, lets go of what is too much, and
- * takes what is free and its own. It does so in its turn (see watch.ts), when others tell of a change, and at
- * each rebalance interval where something of its own is pending.
+ * Keeps this process's part of the shards. It compares live processes and shards, releases shards beyond its part, and
+ * takes free ones that belong to it. It does so in its turn (see watch.ts), when others report a change, and at each
+ * rebalance interval if something of its own is pending.
  */
 export class Assigner implements Service {
   readonly #options: AssignerOptions
@@ -74,7 +74,7 @@ export class Assigner implements Service {
   #told = 0
   #quiet = false
   #soon = false
-  /** Shards were let go of since the last comparison began. */
+  /** Another process has released shards since the last comparison began. */
   #freed = false
   #missing = false
   #failing = false
@@ -86,7 +86,7 @@ export class Assigner implements Service {
     this.#holdings = new Holdings({ ...options, onFreed: () => this.#news.freed() })
   }
 
-  /** The first comparison is awaited, so that a start that can't work fails. */
+  /** Awaits the first comparison, so that a start that can't work fails. */
   async start(): Promise<void> {
     await this.#rebalance()
     await this.#loop.start()
@@ -96,30 +96,30 @@ export class Assigner implements Service {
     await this.#loop.stop()
   }
 
-  /** Takes nothing new, and lets go of every shard. */
+  /** Takes nothing new, and releases every shard. */
   async quiet(): Promise<void> {
     this.#quiet = true
     await this.#holdings.quiet()
   }
 
-  /** Something changed: compare now, and where that is under way, once more. */
+  /** Something has changed: compares now, or once more if a comparison is under way. */
   rebalanceSoon(): void {
     this.#soon = true
     this.#loop.alarm.ring()
   }
 
-  /** Another process has seen this state of all. */
+  /** Another process has seen this state (see Comparison). */
   changed(state: string): void {
     if (this.#news.hear(state)) this.rebalanceSoon()
   }
 
-  /** Another process has let go of shards. */
+  /** Another process has released shards. */
   freed(): void {
     this.#freed = true
     if (this.#missing) this.#loop.alarm.ring()
   }
 
-  /** The lock connection broke: nothing is ours until it is locked again. */
+  /** The lock connection broke: no shard is ours until it is locked again. */
   locksLost(): void {
     this.#lockedAs = 0
     this.#told = 0
@@ -146,14 +146,14 @@ export class Assigner implements Service {
     return Math.min(untilTurn(rebalanceInterval, this.#ring, needs, clock.now() / 1000), nextSight())
   }
 
-  /** Something that others can't tell this process of. */
+  /** Whether something is pending that others can't report to this process. */
   #isPending(): boolean {
     const { alive, stranded } = this.#options
     if (this.#failing || this.#quiet || this.#lockedAs === 0 || !alive()) return true
     return this.#missing || this.#news.owed || stranded.pending
   }
 
-  /** A later release may have changed what a comparison reads. */
+  /** Reports a failed comparison. A later release may have changed what a comparison reads. */
   async #tell(error: unknown): Promise<void> {
     const { database, logger, onFailure, onOutdated } = this.#options
     logger.warn({ error: (error as Error).message }, 'comparing processes and shards failed')
@@ -173,7 +173,7 @@ export class Assigner implements Service {
     )
   }
 
-  /** Says whether shards came or went. */
+  /** Returns whether shards were taken or released. */
   async #compareAndFollow(): Promise<boolean> {
     const { stranded, alive, onOutdated } = this.#options
     this.#soon = false
@@ -188,14 +188,14 @@ export class Assigner implements Service {
     }
     if (!isAlive) return this.#holdings.letGoOfAll()
     this.#options.onCompared(seen, askedAt, answeredAt)
-    // Beside it: neither is to wait for the other.
+    // In parallel, so that neither waits for the other.
     const telling = this.#news.see(seen.state).then((isNew) => isNew && this.#options.onChanged())
     const changed = await this.#follow(seen)
     await telling
     return changed
   }
 
-  /** A full look that is due goes along: it costs no transaction of its own. */
+  /** Includes a full look that is due, so that it costs no transaction of its own. */
   async #compare(): Promise<{ seen: Comparison; askedAt: number; answeredAt: number }> {
     const { database, queues, fullScans, processId } = this.#options
     const shards = fullScans.fullScanAlong()
@@ -215,10 +215,10 @@ export class Assigner implements Service {
     const { queues, processId } = this.#options
     const makes = !this.#quiet && queues.lacks(seen.queues)
     const rows = await queues.compare(seen.queues, makes)
-    // What this process has just changed itself it sees, and tells, with the next one.
+    // The next comparison shows, and reports, what this process has just changed itself.
     if (makes) this.#soon = true
     this.#ring = ringOf(seen.processes, processId())
-    const { changed, missing } = await this.#holdings.deal(queues, rows, seen.processes)
+    const { changed, missing } = await this.#holdings.rebalance(queues, rows, seen.processes)
     this.#missing = missing
     const held = this.#holdings.count
     if (changed || this.#told !== held) this.#options.onRebalanced(held)
@@ -231,7 +231,7 @@ export class Assigner implements Service {
     const processId = this.#options.processId()
     if (processId === this.#lockedAs || this.#quiet) return
     if (!(await locks.lockProcess(processId))) onOutlived()
-    // Noted before anything else is awaited: the connection may break meanwhile, and then it has to be done again.
+    // Set before anything else is awaited: the connection may break meanwhile, and then the lock must be taken again.
     const former = this.#lockedAs
     this.#lockedAs = processId
     if (former > 0) await locks.unlockProcess(former)

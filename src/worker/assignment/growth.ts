@@ -6,9 +6,10 @@ import { notify, REBALANCE } from '../../store/wake.ts'
 import type { ServedQueue } from '../schedule/served-queue.ts'
 
 /**
- * Grows the queues whose definitions name more shards than they have. One that names fewer is told of, and the row holds:
- * of an old deployment and a new one, each would undo what the other did. One that names none asks for nothing.
- * @throws DatabaseError `LOCKSTEP_TOO_MANY_LOCKS` where all shards can't be locked then; nothing has grown
+ * Grows the queues whose definitions name more shards than they have. A definition that names fewer is logged, and changes
+ * nothing: otherwise an old and a new deployment would each undo what the other did. One that names none changes nothing
+ * either.
+ * @throws DatabaseError `LOCKSTEP_TOO_MANY_LOCKS` if there would be no room to lock all shards; nothing has grown
  */
 export async function growQueues(
   database: Database,
@@ -24,7 +25,8 @@ export async function growQueues(
     return { queueId, name, shards, defined: definition?.namedShards ?? shards }
   })
   const most = sizes.reduce((sum, { shards, defined }) => sum + Math.max(shards, defined), 0)
-  // Of all, each once: for a process alone as for many together. And the process's own, and a flag a queue.
+  // One lock per shard, whether one process holds them all or many do. And one for the process itself, and a flag per
+  // queue.
   await requireLockRoom(database, most + rows.length + 1, logger)
   let grown = false
   for (const { queueId, name, shards, defined } of sizes) {
@@ -40,6 +42,6 @@ export async function growQueues(
     )
     grown = true
   }
-  // Who dies before has others find out at their next comparison.
+  // If the process dies before this, others find out at their next comparison.
   if (grown) await notify(database, REBALANCE)
 }

@@ -14,15 +14,15 @@ export interface HoldingsOptions {
   readonly splitter: Splitter
   readonly slots: number
   processId(): number
-  /** These shards are no longer ours: what is in hand of them goes back. Resolves when it waits again. */
+  /** These shards are no longer ours: releases their prefetched jobs. Resolves when those wait again. */
   onDropped(shards: readonly Shard[]): Promise<void>
-  /** Shards were let go of: others may have them. */
+  /** Shards were released: others may take them. */
   onFreed(): Promise<void>
 }
 
 /**
- * The shards this process holds: it lets go of what is too much, and takes what is free and its own. Batches in work of a shard
- * that goes go on: their rows are claimed, so that whoever takes the shard passes them over.
+ * The shards that this process holds. Releases shards beyond its part, and takes free ones that belong to it. When a shard
+ * goes, its batches in progress go on: their rows are claimed, so the shard's next process skips them.
  */
 export class Holdings {
   readonly #options: HoldingsOptions
@@ -36,14 +36,14 @@ export class Holdings {
     return this.#options.timetable.size
   }
 
-  /** Nothing is taken any more. */
+  /** Releases all shards, and takes no more. */
   async quiet(): Promise<void> {
     this.#quiet = true
     await this.letGoOfAll()
   }
 
-  /** Takes and lets go as the splitter says. `missing`: it has not all of its part yet. */
-  async deal(
+  /** Takes and releases shards as the splitter says. `missing`: the process does not have all of its part yet. */
+  async rebalance(
     queues: ServedQueues,
     rows: readonly QueueRow[],
     processes: readonly ProcessSight[],
@@ -66,7 +66,7 @@ export class Holdings {
     return { changed, missing: missing > 0 }
   }
 
-  /** Says whether there were any. */
+  /** Returns whether there were any. */
   async letGoOfAll(): Promise<boolean> {
     const { count } = this
     await this.#letGo([...this.#options.timetable.shards])
@@ -86,7 +86,7 @@ export class Holdings {
     const held = shards.filter(({ isHeld }) => isHeld)
     if (held.length === 0) return
     for (const shard of held) timetable.remove(shard)
-    // Before others may have them: they would begin what is due after that.
+    // Before others may take the shards: they would begin jobs that are due later.
     await onDropped(held)
     await locks
       .unlockShards(held.map(({ served, shard }) => ({ queueId: served.queueId, shard })))
@@ -106,7 +106,7 @@ export class Holdings {
     return splitter.share({ shards, first, processes: sharing.length, rank, same, holds }, slots)
   }
 
-  /** Lets go of what the share has no place for. */
+  /** Releases shards that the share has no place for. */
   async #giveUp(served: ServedQueue, { quota, wanted }: Share): Promise<boolean> {
     const keep = new Set(wanted.slice(0, quota).map(({ shard }) => shard))
     const leaving = this.#of(served).filter(({ shard }) => this.#quiet || !keep.has(shard))

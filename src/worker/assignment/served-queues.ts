@@ -4,8 +4,8 @@ import { ensureQueue, listQueues, type QueueRow } from '../../store/queue.ts'
 import { ServedQueue } from '../schedule/served-queue.ts'
 
 /**
- * The queues of a worker, each with the number its row has now. Somebody may delete a row, by hand or where nobody
- * served the queue, and it may be made again with another number: who kept to the old one would serve nothing.
+ * The queues of a worker, each with the current number of its row. A row may be deleted, by hand or while no one serves the
+ * queue, and created again with another number. A worker that kept the old number would serve nothing.
  */
 export class ServedQueues implements Iterable<ServedQueue> {
   readonly #database: Database
@@ -30,12 +30,12 @@ export class ServedQueues implements Iterable<ServedQueue> {
     return this.#all.map(({ queueId }) => queueId)
   }
 
-  /** Whether it is served, under the number it had then. */
+  /** Whether the queue is still served under the number it had then. */
   has(served: ServedQueue): boolean {
     return this.#all.includes(served)
   }
 
-  /** Takes over the numbers that the rows found have now. `make`: those that are missing are made again. */
+  /** Adopts the current numbers of the rows found. `make`: first creates missing rows again. */
   async compare(found: readonly QueueRow[], make: boolean): Promise<readonly QueueRow[]> {
     const rows = make ? await this.#make(found) : found
     this.#all = this.#all.map((served) => {
@@ -50,7 +50,7 @@ export class ServedQueues implements Iterable<ServedQueue> {
     return rows
   }
 
-  /** Whether the row of one is missing among those found. */
+  /** Whether the row of any queue is missing from those found. */
   lacks(found: readonly QueueRow[]): boolean {
     return found.length < this.#all.length
   }

@@ -14,19 +14,19 @@ import {
 import type { Service } from '../lifecycle/service.ts'
 import type { ShardRef } from './splitter.ts'
 
-/** ms; nobody ever waits for these locks, so a call that takes longer will never be answered. */
+/** ms. These calls never wait for a lock, so one that takes longer will never be answered. */
 const CALL_TIMEOUT = 5_000
 
 /**
- * ms that no shard is tried to be locked after the server had no room: each try fills its table of locks for a moment, and
- * others' statements fail then too.
+ * ms without a try to lock a shard after the server had no room: each try fills the server's lock table for a moment, and
+ * then other statements fail too.
  */
 const FULL_PAUSE = 10_000
 
 /**
- * The session that holds this process's advisory locks: one per shard it serves, one for itself, and a flag per
- * queue while it waits for work. When the connection breaks, the server lets go of all of them at once; `onLost`
- * is told which it was, and the next call connects again.
+ * The session that holds this process's advisory locks: one per shard it serves, one for itself, and a flag per queue while
+ * it waits for work. If the connection breaks, the server releases all of them at once. `onLost` is then called with the
+ * session, and the next call connects again.
  */
 export class ShardLocks implements Service {
   readonly #config: ConnectionConfig
@@ -34,9 +34,9 @@ export class ShardLocks implements Service {
   readonly #logger: Logger
   readonly #onLost: (session: pg.Client) => void
   #session: pg.Client | undefined
-  /** The same, once it has shown the other processes whose it is. */
+  /** The same session, once its lock shows other processes whose it is. */
   #shown: pg.Client | undefined
-  /** Calls go one after the other: the connection is otherwise idle. */
+  /** The last call. Calls run one after the other; otherwise the connection is idle. */
   #last: Promise<unknown> = Promise.resolve()
   #full: { readonly error: unknown; readonly until: number } | undefined
 
@@ -64,7 +64,7 @@ export class ShardLocks implements Service {
     await session?.end().catch(() => {})
   }
 
-  /** Shows the other processes that this one is there to share the work with. */
+  /** Shows other processes that this one is there to share the work. */
   lockProcess(processId: number): Promise<boolean> {
     const work = async (session: pg.Client) => {
       const locked = (await tryLock(session, this.#schema, 'processes', [processId])).has(processId)
@@ -79,8 +79,9 @@ export class ShardLocks implements Service {
   }
 
   /**
-   * Those that it got: another process may have some. None in a session that has not locked the process yet, such as one
-   * that has just replaced another: where it outlived this process, nobody would see whose it is, and end it.
+   * Returns the shards that it locked; another process may have the others. Locks none in a session that has not locked the
+   * process yet, such as one that has just replaced another: if that session outlived this process, no one could see whose
+   * it is and end it.
    */
   async lockShards(refs: readonly ShardRef[]): Promise<ShardRef[]> {
     if (this.#full && performance.now() < this.#full.until) throw this.#full.error
@@ -114,7 +115,7 @@ export class ShardLocks implements Service {
     )
   }
 
-  /** Without the session its locks are gone anyway: no reason to connect. */
+  /** If the session is gone, so are its locks: there is no reason to connect. */
   async #release(lock: Locking, table: LockedTable, numbers: readonly number[]): Promise<void> {
     await this.#call(
       async (session) => session && lock(session, this.#schema, table, numbers),
@@ -132,8 +133,8 @@ export class ShardLocks implements Service {
         const session = await sessionOf()
         try {
           const result = await work(session)
-          // The answer and the session's end may come in one piece: then `onLost` was told before who asked goes on, who would
-          // believe for good what was locked a moment ago.
+          // The answer and the session's end may arrive together. `onLost` was then called before the caller goes on, and
+          // the caller would believe for good in locks that are gone.
           if (session && this.#session !== session) throw new Error('Connection terminated after its answer')
           return result
         } catch (error) {

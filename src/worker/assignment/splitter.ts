@@ -1,44 +1,44 @@
 import { wholeNumber } from '../../options.ts'
 
-/** A shard of a queue the worker serves. */
+/** A shard of a queue that the worker serves. */
 export interface ShardRef {
   readonly queueId: number
   readonly shard: number
 }
 
-/** The shards of one queue, and who else serves it. */
-export interface Hand {
-  /** In their order in the list of all shards of all queues; `first` is the list's place of the first. */
+/** The shards of one queue, and the processes that serve it. */
+export interface QueueShards {
+  /** In the order of the list of all shards of all queues; `first` is the place of the first one in that list. */
   readonly shards: readonly ShardRef[]
   readonly first: number
-  /** How many live processes serve the queue, and the place of this one among them; below 0: it is not alive. */
+  /** How many live processes serve the queue, and the place of this one among them; below 0 if it is not alive. */
   readonly processes: number
   readonly rank: number
-  /** Whether they all serve the same queues in the same order: only then they have one list. */
+  /** Whether they all serve the same queues in the same order. Only then do they have the same list. */
   readonly same: boolean
   holds(shard: ShardRef): boolean
 }
 
-/** What a process takes of a queue: up to `quota` of `wanted`, most wanted first. */
+/** A process's part of a queue: up to `quota` shards of `wanted`, the most wanted first. */
 export interface Share {
   readonly quota: number
   readonly wanted: readonly ShardRef[]
-  /** The one slot that serves the shard; undefined: any that is free. */
+  /** The only slot that serves the shard; undefined if any free slot may. */
   slotOf(shard: ShardRef): number | undefined
 }
 
-/** Deals shards out to processes and slots (R12). */
+/** Assigns shards to processes and slots (R12). */
 export interface Splitter {
-  share(hand: Hand, slots: number): Share
+  share(queue: QueueShards, slots: number): Share
 }
 
-/** One process serves all: shard i of the list goes to slot i mod slots. */
+/** One process serves all shards: shard i of the list goes to slot i mod slots. */
 export function allShards(): Splitter {
   return byNode(1, 0)
 }
 
 /**
- * A fixed number of nodes: node k of K keeps the shards i with i mod K = k, then deals them to its slots in turn.
+ * A fixed number of nodes: node k of K serves the shards i with i mod K = k, and assigns them to its slots in turn.
  * @throws OptionError
  */
 export function byNode(nodes: number, node: number): Splitter {
@@ -58,10 +58,10 @@ export function byNode(nodes: number, node: number): Splitter {
 }
 
 /**
- * The default: live processes share each queue evenly and take over from each other. Each counts what would be
- * rebalanced to it if the list went round, keeps what it holds up to that number, and takes free shards for the rest:
- * when a process joins or leaves, no more shards move than have to. Any free slot serves any of them.
- * Where their lists differ, each queue counts as a list, or some shard would be left to nobody.
+ * The default: live processes share each queue evenly, and take over from each other. Each counts the shards it would get
+ * if the list were assigned in turn. It keeps shards it holds up to that number, and takes free ones for the rest. So when
+ * a process joins or leaves, no more shards move than necessary. Any free slot serves any shard. If the lists of the
+ * processes differ, each queue counts as a list of its own: otherwise some shard might belong to no process.
  */
 export function dynamic(): Splitter {
   return {

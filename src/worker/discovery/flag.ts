@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from 'node:util'
 import type { ServedQueues } from '../assignment/served-queues.ts'
 import type { ShardLocks } from '../assignment/shard-locks.ts'
 
-/** Wake-ups in CROWD_PERIOD ms from which on polling costs everybody less than being woken. */
+/** From this many wake-ups in CROWD_PERIOD ms on, polling costs everyone less than wake-ups do. */
 const CROWD = 25
 const CROWD_PERIOD = 100
 
-/** While it is up, producers of the queues served send wake-ups. */
+/** While it is raised, producers of the served queues send wake-ups. */
 export class Flag {
   readonly #locks: ShardLocks
   readonly #queues: ServedQueues
@@ -26,17 +26,17 @@ export class Flag {
     return this.#isRaised
   }
 
-  /** The time for which it was lowered is over. */
+  /** Whether the time for which it was lowered is over. */
   get mayRise(): boolean {
     return performance.now() > this.#notBefore
   }
 
-  /** Wake-ups come so fast that looking costs less. */
+  /** Whether wake-ups come so fast that polling costs less. */
   get isCrowded(): boolean {
     return this.#isRaised && this.#wakeUps >= CROWD
   }
 
-  /** A queue was made again: its producers look for a flag under another number. */
+  /** Whether a queue was created again: its producers check a flag under another number. */
   get isOfOthers(): boolean {
     return this.#isRaised && !isDeepStrictEqual(this.#raisedFor, this.#queues.ids)
   }
@@ -50,7 +50,7 @@ export class Flag {
     this.#wakeUps += 1
   }
 
-  /** Its connection broke, and it is gone with that. */
+  /** Its connection broke, and the flag is gone with it. */
   lost(): void {
     this.#isRaised = false
   }
@@ -62,7 +62,7 @@ export class Flag {
     await this.#set(this.#locks.raiseFlag(this.#raisedFor))
   }
 
-  /** For so many ms, unless it becomes quiet. */
+  /** Lowers it for `spell` ms, unless it becomes quiet before that. */
   async lower(spell: number): Promise<void> {
     this.#notBefore = performance.now() + spell
     this.#isRaised = false
@@ -73,7 +73,7 @@ export class Flag {
     try {
       await call
     } catch (error) {
-      // With its connection the flag is gone.
+      // If the connection is gone, so is the flag.
       this.#isRaised = false
       throw error
     }

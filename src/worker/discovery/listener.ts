@@ -8,26 +8,26 @@ import { Loop, type Service } from '../lifecycle/service.ts'
 
 const RECONNECT_PAUSE = 500
 /**
- * ms in which nothing was heard, after which the connection is checked: at random between the two, so that of many processes
- * one asks, and the others hear it too. And how long an answer may take.
+ * ms of silence after which the connection is checked: at random between the two, so that of many processes one asks, and
+ * the others hear it too. And ms that an answer may take.
  */
 const [SHORTEST_SILENCE, LONGEST_SILENCE] = [10_000, 20_000]
 const ECHO_TIMEOUT = 3_000
 /**
- * ms after which the server ends a session that asks nothing: one that was replaced would live on where something on the way
- * goes on answering for its connection. And after which a session asks something that nobody hears, since it may hear others and
- * never ask itself.
+ * ms after which the server ends a session that sends nothing. A replaced session would otherwise live on if something on
+ * the way keeps answering for its connection. And ms after which a session sends a statement that no one hears, since it
+ * may hear others and never need to ask.
  */
 const IDLE_TIMEOUT = 60_000
 const LONGEST_MUTE = IDLE_TIMEOUT / 2
-/** ms that LISTEN may take; on a connection that is half open it is never answered. */
+/** ms that LISTEN may take; on a half-open connection it is never answered. */
 const LISTEN_TIMEOUT = 5_000
 
 const NOT_LISTENING = 'no wake-up connection: polling'
 
 /**
- * Hears NOTIFY on a connection of its own. It reconnects for ever, and asks itself something where nothing is heard for a
- * while: a connection that is half open, or whose LISTEN went missing, is replaced. Meanwhile polling carries on.
+ * Hears NOTIFY on a connection of its own. It reconnects for ever, and sends itself a message if it hears nothing for a
+ * while: it replaces a connection that is half-open, or whose LISTEN went missing. Meanwhile polling carries on.
  */
 export class Listener implements Service {
   readonly #config: ConnectionConfig
@@ -37,9 +37,9 @@ export class Listener implements Service {
   readonly #name = `${process.pid}-${Math.random().toString(36).slice(2)}`
   readonly #echoed = new Bell()
   readonly #checking = new Loop(() => this.#check())
-  /** Since it was connected. */
+  /** Whether anything was heard since it connected. */
   #heard = false
-  /** When it was connected, or has heard something since; and when it has asked itself something. */
+  /** When it connected, or last heard something; and when it last asked something. */
   #since = 0
   #askedAt = 0
   #subscriber: Subscriber | undefined
@@ -56,12 +56,12 @@ export class Listener implements Service {
     this.#onMessage = onMessage
   }
 
-  /** Whether what others say now would be heard, as far as can be known. */
+  /** Whether messages that others send now would be heard, as far as this can be known. */
   get hears(): boolean {
     return this.#heard && performance.now() - this.#since < LONGEST_SILENCE + ECHO_TIMEOUT
   }
 
-  /** Without a connection that hears, the worker polls, and tries again at each check. */
+  /** If no connection hears, the worker polls, and the listener tries again at each check. */
   async start(): Promise<void> {
     await this.#listen().catch((error: Error) => {
       if (!isConnectionFailure(error)) throw toLockstepError(error)
@@ -83,7 +83,7 @@ export class Listener implements Service {
       query_timeout: LISTEN_TIMEOUT,
     }
     const subscriber: Subscriber = pgListen.default(config, {
-      // pg-listen has no way to end its retries but a failure to tell the pause.
+      // pg-listen ends its retries only if the function for the pause throws.
       retryInterval: () => {
         if (this.#subscriber === subscriber) return RECONNECT_PAUSE
         throw new Error('closed')
@@ -103,7 +103,7 @@ export class Listener implements Service {
       if (this.#subscriber === subscriber) this.#beginAnew()
     })
     subscriber.events.on('connected', () => this.#connected(subscriber))
-    // Anybody may say nothing: NOTIFY without a payload.
+    // Anyone may send NOTIFY without a payload.
     subscriber.notifications.on(this.#channel, (text?: string) => {
       if (this.#subscriber === subscriber) this.#hear(parseMessage(text ?? ''))
     })
@@ -118,15 +118,15 @@ export class Listener implements Service {
     this.#since = performance.now()
   }
 
-  /** What was said while nobody listened is found by comparing everything once. The first time, it does not listen yet. */
+  /** One comparison of everything finds what was missed while nothing listened. The first time, it does not listen yet. */
   #connected(subscriber: Subscriber): void {
     if (this.#subscriber !== subscriber) return void subscriber.close().catch(() => {})
     if (subscriber.getSubscribedChannels().length === 0) return
     this.#ask(subscriber)
-    this.#onMessage({ kind: 'deal' })
+    this.#onMessage({ kind: 'rebalance' })
   }
 
-  /** Whatever is heard, from whomever, shows that it hears. */
+  /** Any message, whoever sent it, shows that the connection hears. */
   #hear(message: Message): void {
     this.#heard = true
     this.#since = performance.now()
@@ -139,7 +139,7 @@ export class Listener implements Service {
     Promise.resolve(subscriber.notify(this.#channel, echo(this.#name))).catch(() => {})
   }
 
-  /** An echo would be heard by all. */
+  /** Sends a statement that no one hears: an echo would reach all processes. */
   #murmur(subscriber: Subscriber): void {
     this.#askedAt = performance.now()
     const nobodys = `murmur ${this.#name}`
@@ -159,7 +159,7 @@ export class Listener implements Service {
     if (now < this.#since + silence) return
     const before = this.#since
     this.#ask(subscriber)
-    // One bell for the answer and for the end: of two that race, the slower would keep the process alive for its time.
+    // One bell for the answer and for the stop: if two waits raced, the slower one's timer would keep the process alive.
     await this.#echoed.wait(ECHO_TIMEOUT)
     if (this.#since > before || this.#checking.stopping) return
     this.#logger.warn({}, 'the wake-up connection is deaf: replacing it')
@@ -167,7 +167,7 @@ export class Listener implements Service {
     await this.#listen().catch((error: Error) => this.#logger.warn({ error: error.message }, NOT_LISTENING))
   }
 
-  /** A half-open connection may take its time to close: that is not waited for long. */
+  /** A half-open connection may take long to close, so this does not wait long. */
   async #close(): Promise<void> {
     const closing = this.#subscriber?.close().catch(() => {})
     this.#subscriber = undefined

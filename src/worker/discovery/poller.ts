@@ -11,28 +11,30 @@ import type { Timetable } from '../schedule/timetable.ts'
 import { Flag } from './flag.ts'
 import { Lateness } from './lateness.ts'
 
-/** ms from one cheap look to the next while there is traffic; doubled each time nothing was found. */
+/** ms between cheap looks while there is traffic; doubled each time a look finds nothing. */
 const SHORTEST_PAUSE = 2
-/** Nothing found for so long: from now on producers are asked to send wake-ups. */
+/** ms. Once the pause is longer, nothing was found for a while, and producers are asked to send wake-ups. */
 const CALM_PAUSE = 32
-/** ms from raising the flag to the next look: a push that saw none may be committed later. */
+/** ms from raising the flag to the next look: a push that did not see the flag may be committed later. */
 const FLAG_PAUSE = 16
-/** ms from one cheap look to the next where all slots are at work, and there is more: other queues may have their turn. */
+/** ms between cheap looks while all slots are busy and more is due, so that other queues get their turn. */
 const BUSY_PAUSE = 10
-/** ms that traffic goes on without wake-ups: after a crowd of them, and where slots were at work. */
+/** ms without wake-ups: after a crowd of them, and after slots were busy. */
 const CROWD_SPELL = 5_000
 const BUSY_SPELL = 1_000
-/** A cheap look may take one part in so many of the time. */
+/**
+ * After a cheap look, the pause is at least this many times as long as the look. So looks take at most a third of the time.
+ */
 const LOOK_RATIO = 2
-/** Where it is slow, the machine is busy, and waiting longer makes no difference. */
+/** ms; an upper limit for that pause. If a look is slow, the machine is busy, and waiting longer makes no difference. */
 const LONGEST_LOOK_PAUSE = 50
-/** A full look may take one part in so many of the time. */
+/** Full looks may take at most one part in this many of the time. */
 const FULL_SCAN_RATIO = 25
-/** Poll intervals from one full look to the next at most: dead processes' jobs and late commits wait for it. */
+/** Most poll intervals between full looks, however slow they are: jobs of dead processes and late commits wait for them. */
 const LONGEST_FULL_SCAN_PAUSE = 5
 /**
- * And at most where nothing has happened for long, and wake-ups are heard: twice as many each time. By default one more than
- * there are between the comparisons of a process in a crowd, which bring the look along.
+ * Most poll intervals between full looks if nothing has happened for long and wake-ups are heard: twice as many each time,
+ * up to this. By default, one more than between the comparisons of a process in a crowd, which include the look.
  */
 const LONGEST_REST = 6
 
@@ -42,22 +44,24 @@ export interface PollerOptions {
   readonly locks: ShardLocks
   readonly logger: Logger
   readonly queues: ServedQueues
-  /** ms between full looks, and between cheap ones while waiting to be woken; at rest they come more rarely. */
+  /** ms between full looks, and between cheap ones while waiting for wake-ups. At rest, looks come more rarely. */
   readonly poll: number
   /** Whether wake-ups are heard. */
   hears(): boolean
   processId(): number
-  /** Looking failed; it is tried again. */
+  /** Polling failed; it is tried again. */
   onFailure(error: unknown): void
 }
 
 /**
- * Finds out when jobs are due. It raises the flag that makes producers send wake-ups, looks once more, since a push
- * that saw no flag may have committed in between, and then ever more rarely. Where wake-ups come in crowds, or nobody
- * could take what they tell of, it lowers the flag, and looks every few milliseconds instead, until it stays quiet or a
- * while has passed. The full look, which finds what cursors have passed, comes at every poll interval, or more rarely
- * where it is slow. A worker at rest does without the cheap one, and has the full one brought along by comparisons (see
- * Assigner): whoever idles costs next to nothing.
+ * Finds out when jobs are due. It raises the flag that makes producers send wake-ups, polls once more, since a push that
+ * saw no flag may have committed in between, and then ever more rarely. If wake-ups come in crowds, or no slot could take
+ * what they announce, it lowers the flag and polls every few milliseconds instead, until it stays quiet or a while has
+ * passed.
+ *
+ * The full look, which finds what cursors have passed, comes at every poll interval, or more rarely if it is slow. A worker
+ * at rest makes no cheap looks, and its comparisons include the full ones (see Assigner). So an idle worker costs next to
+ * nothing.
  */
 export class Poller implements Service, FullScans {
   readonly #options: PollerOptions
@@ -69,9 +73,9 @@ export class Poller implements Service, FullScans {
   #notBefore = 0
   /** ms that the last cheap look took. */
   #lookCost = 0
-  /** Whether full looks may go along with comparisons: not where they take long, or fail, since those must not. */
+  /** Whether comparisons may include full looks: not if these take long or fail, since comparisons must not. */
   #goesAlong = false
-  /** Poll intervals until the next full look of its own, at rest. */
+  /** Poll intervals until the next separate full look, at rest. */
   #restPolls = 1
   #soon: NodeJS.Timeout | undefined
   #couldTake = true
@@ -99,15 +103,15 @@ export class Poller implements Service, FullScans {
     this.#soon = setTimeout(() => this.#loop.alarm.ring(), Math.max(0, this.#notBefore - performance.now()))
   }
 
-  /** Shards came, or wake-ups may have been missed: look at everything now. */
+  /** Shards came, or wake-ups may have been missed: makes a full look now. */
   fullScanSoon(): void {
     this.#nextFullScan = 0
     this.#loop.alarm.ring()
   }
 
   /**
-   * A comparison begins: it brings a full look along, if one is due. Whoever asks for one from now on gets another, since this
-   * one may have been answered before. Where one was asked for already, the next pass makes it.
+   * A comparison begins, and includes a full look if one is due. A full look that is asked for from now on is another one,
+   * since the server may have answered this one before. If one was asked for already, the next pass makes it.
    */
   fullScanAlong(): ShardRef[] {
     const now = performance.now()
@@ -117,13 +121,13 @@ export class Poller implements Service, FullScans {
     return this.#refs
   }
 
-  /** It has ended. `took`: ms that it took with the comparison. */
+  /** It was answered. `took`: ms that it took together with the comparison. */
   fullScanAnswered(heads: readonly Head[], took: number): void {
     this.#goesAlong = took * FULL_SCAN_RATIO <= this.#options.poll
     this.#passOn(heads)
   }
 
-  /** It has failed: another one, by itself. */
+  /** It has failed: makes another one, separately. */
   fullScanFailed(): void {
     this.#goesAlong = false
     this.fullScanSoon()
@@ -135,7 +139,7 @@ export class Poller implements Service, FullScans {
     this.#pause = SHORTEST_PAUSE
   }
 
-  /** Somebody named lanes with earlier jobs, or spoke of changes that only a full look shows. */
+  /** A message named lanes with earlier jobs, or announced changes that only a full look shows. */
   hear(message: Message): void {
     if (message.kind !== 'heads' || message.heads.length === 0) {
       this.fullScanSoon()
@@ -155,7 +159,7 @@ export class Poller implements Service, FullScans {
       const canTake = this.#options.timetable.couldTake
       this.#pause = this.#nextPause(found, canTake)
       if (canTake && this.#isTimeForFlag()) await this.#raiseFlag()
-      // Not for a moment alone.
+      // Only if no slot could take anything in the last pass either.
       if (!canTake && !this.#couldTake) await this.#lowerFlag(BUSY_SPELL)
       this.#couldTake = canTake
     } catch (error) {
@@ -165,12 +169,12 @@ export class Poller implements Service, FullScans {
     }
     const rest = Math.min(Math.max(this.#lookCost * LOOK_RATIO, SHORTEST_PAUSE), LONGEST_LOOK_PAUSE)
     this.#notBefore = performance.now() + rest
-    // Whoever asked for a full scan while this pass was under way rang for nobody.
+    // If a full look was asked for during this pass, the alarm rang while nothing waited for it.
     if (!this.#loop.stopping && this.#nextFullScan > 0)
       await this.#loop.alarm.wait(Math.max(this.#pause, rest))
   }
 
-  /** A slot that becomes idle rings. */
+  /** A slot that becomes idle rings the alarm. */
   #nextPause(found: boolean, canTake: boolean): number {
     if (!canTake) return found ? BUSY_PAUSE : CALM_PAUSE
     return found && !this.#flag.isRaised ? SHORTEST_PAUSE : Math.min(this.#pause * 2, this.#options.poll)
@@ -180,7 +184,7 @@ export class Poller implements Service, FullScans {
     return !this.#flag.isRaised && (this.#pause > CALM_PAUSE || this.#flag.mayRise)
   }
 
-  /** Looks, where that can help, and says whether anything is due. */
+  /** Polls if that can help. Returns whether anything is due. */
   async #search(): Promise<boolean> {
     const { timetable } = this.#options
     if (this.#isTimeForFullScan()) await this.#fullScan()
@@ -188,7 +192,7 @@ export class Poller implements Service, FullScans {
     return timetable.hasDue
   }
 
-  /** The flag is up and wake-ups are heard, and that for a while. */
+  /** Whether the flag has been raised for a while, and wake-ups are heard. */
   get #rests(): boolean {
     return this.#flag.isRaised && this.#pause >= this.#options.poll && this.#options.hears()
   }
@@ -253,7 +257,7 @@ export class Poller implements Service, FullScans {
     await this.#flag.lower(spell)
   }
 
-  /** The last look before waiting is at everything: what was pushed into a lane yet unknown woke nobody. */
+  /** The last look before waiting is a full one, since pushes into lanes that are still unknown woke no one. */
   async #raiseFlag(): Promise<void> {
     this.#pause = FLAG_PAUSE
     await this.#flag.raise()

@@ -1,7 +1,7 @@
-/** More does not fit into a timer, which would go off at once. */
+/** ms. A timer can't hold more, and would go off at once. */
 export const LONGEST_WAIT = 2 ** 31 - 1
 
-/** Wakes everybody who waits for the next ring, or their time has come. */
+/** Wakes all that wait for the next ring, or each when its time is up. */
 export class Bell {
   readonly #waiting = new Set<() => void>()
 
@@ -12,7 +12,7 @@ export class Bell {
     for (const wake of waiting) wake()
   }
 
-  /** Resolves at the next ring, or after `timeout` ms; after 24 days at the latest where one is given. */
+  /** Resolves at the next ring, or after `timeout` ms if that is given, but at most 24 days. */
   wait(timeout?: number): Promise<void> {
     return new Promise((resolve) => {
       const pause = Math.min(Math.max(0, timeout ?? 0), LONGEST_WAIT)

@@ -1,13 +1,13 @@
 import type { Logger } from '../../logger.ts'
 import { Bell } from './bell.ts'
 
-/** What a worker is made of: every part starts and stops the same way. */
+/** A part of a worker. All parts start and stop the same way. */
 export interface Service {
   start(): Promise<void>
   stop(): Promise<void>
 }
 
-/** A loop that runs until it is told to stop; a pass that waits does so on the `alarm`, which stopping rings. */
+/** A loop that runs until it is stopped. A pass waits on the `alarm`, which `stop` rings. */
 export class Loop implements Service {
   readonly alarm: Bell
   #stopping = false
@@ -39,12 +39,15 @@ export class Loop implements Service {
   }
 }
 
-/** Fails with the first in the list that failed, but not before all have ended: what still starts can't be stopped. */
+/**
+ * Waits until all have ended, then throws the error of the first in the list that failed: what is still starting can't be
+ * stopped.
+ */
 export async function together(all: readonly Promise<unknown>[]): Promise<void> {
   for (const result of await Promise.allSettled(all)) if (result.status === 'rejected') throw result.reason
 }
 
-/** Those that there are. One that fails does not keep the others from it. */
+/** Stops all services that exist. One that fails does not keep the others from stopping. */
 export async function stopAll(services: readonly (Service | undefined)[], logger: Logger): Promise<void> {
   for (const result of await Promise.allSettled(services.map((service) => service?.stop())))
     if (result.status === 'rejected') logger.warn({ error: result.reason.message }, 'stopping failed')

@@ -4,7 +4,7 @@ import { Sweeping, type SweepingOptions } from './sweeping.ts'
 import { trimming } from './trimming.ts'
 import { Zombies } from './zombies.ts'
 
-/** All that a worker does for all: a new kind goes into this list. */
+/** All maintenance that a worker does for all processes. Add new kinds to this list. */
 export function allMaintenance(options: SweepingOptions): readonly Maintenance[] {
   const { logger, rebalanceInterval } = options
   return [

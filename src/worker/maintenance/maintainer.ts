@@ -11,15 +11,18 @@ export interface MaintainerOptions {
   readonly logger: Logger
   readonly instruments: Instruments
   readonly all: readonly Maintenance[]
-  /** A run failed; the next one comes. */
+  /** A run failed. The next one comes as usual. */
   onFailure(error: unknown): void
 }
 
-/** Does the maintenance, each at its time or when a comparison has shown that there is something to do. */
+/** Runs each kind of maintenance at its time, or when a comparison has shown that there is something to do. */
 export class Maintainer implements Service {
   readonly #options: MaintainerOptions
   readonly #loop = new Loop(() => this.#pass())
-  /** ms of the monotonic clock. Processes that start together begin apart. */
+  /**
+   * When each runs next, in ms of the monotonic clock. Those that don't depend on comparisons begin at a random time, so
+   * that processes that start together don't run them together.
+   */
   readonly #next: Map<Maintenance, number>
   readonly #failing = new Set<Maintenance>()
 
@@ -37,7 +40,7 @@ export class Maintainer implements Service {
     return this.#loop.stop()
   }
 
-  /** What a comparison has shown. */
+  /** Passes on the result of a comparison. */
   see(seen: Comparison, at: number): void {
     for (const one of this.#options.all) one.see?.(seen, at)
     this.#loop.alarm.ring()
@@ -79,7 +82,7 @@ export class Maintainer implements Service {
     this.#next.set(one, performance.now() + one.every)
   }
 
-  /** It may fail each time: the log has the first in a row. */
+  /** It may fail each time, so only the first failure in a row is logged. */
   #tell(one: Maintenance, error: unknown): void {
     const { logger, onFailure } = this.#options
     if (!this.#failing.has(one))

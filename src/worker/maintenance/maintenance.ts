@@ -2,23 +2,27 @@ import type { Database } from '../../postgres/database.ts'
 import type { Comparison } from '../../store/comparison.ts'
 
 /**
- * Periodic work that processes do for each other. Every worker has all of it, so that those who die leave it to the others. A
- * lock keeps two of them from doing the same at once; one after the other they may, so what is done already must be left alone.
+ * Periodic work that processes do for each other. Every worker does all of it, so that the others take over from those that
+ * die. A lock keeps two processes from doing the same work at once. One may do it after the other, so a run must leave
+ * alone what is already done.
  */
 export interface Maintenance {
-  /** Names it in the log, and its lock. */
+  /** Its name in the log, and the name of its lock. */
   readonly name: string
   /** ms from the end of one run to the next. */
   readonly every: number
   /**
-   * What was done, as fields for the log; undefined where there was nothing to do. It takes a part that is done within a second
-   * or so: the lock does not last for ever, and the next run comes.
+   * Returns what was done, as fields for the log; undefined if there was nothing to do. Does only a part that takes a
+   * second or so: the lock does not last for ever, and the next run comes.
    */
   run(database: Database): Promise<object | undefined>
-  /** What a comparison has shown whose answer was here at `at` (ms of the monotonic clock). */
+  /** Gets the result of a comparison whose answer arrived at `at` (ms of the monotonic clock). */
   see?(seen: Comparison, at: number): void
-  /** Whether there is something to do. Who knows it without asking the server costs nothing until then. Default true. */
+  /**
+   * Whether there is something to do. If it knows this without asking the server, it costs nothing until then. Default
+   * true.
+   */
   isDue?(): boolean
-  /** ms until it needs another comparison; Infinity where it needs none. */
+  /** ms until it needs another comparison; Infinity if it needs none. */
   nextSight?(): number
 }

@@ -3,10 +3,10 @@ import type { Comparison } from '../../store/comparison.ts'
 import { rehome } from '../../store/queue.ts'
 import type { Maintenance } from './maintenance.ts'
 
-/** Jobs a run moves of a queue. */
+/** Most jobs that a run moves in one queue. */
 const CHUNK = 500
 
-/** Moves jobs out of shards that went: a producer that counted with the old number may commit one at any time. */
+/** Moves jobs out of removed shards. A producer that used the old number of shards may commit one at any time. */
 export class Strays implements Maintenance {
   readonly name = 'strays'
   readonly every: number
@@ -25,7 +25,7 @@ export class Strays implements Maintenance {
     return this.#queueIds.length > 0
   }
 
-  /** A chunk may not have been all, and what a producer's open transaction holds is passed over. */
+  /** A chunk may not be all of them, and rows that a producer's open transaction holds are skipped. */
   nextSight(): number {
     return this.isDue() ? this.every : Number.POSITIVE_INFINITY
   }

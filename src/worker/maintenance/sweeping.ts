@@ -9,15 +9,15 @@ export interface SweepingOptions {
   readonly logger: Logger
   /** ms between comparisons. */
   readonly rebalanceInterval: number
-  /** Some are gone since the comparison before, whoever has removed them, and what they had in work is free. */
+  /** Some processes are gone since the last comparison, whoever removed them, and the jobs they had in progress are free. */
   onGone(): void
-  /** This process has removed some: the next comparison is another. */
+  /** This process has removed some: the next comparison will differ. */
   onRemoved(): void
 }
 
 /**
- * Removes processes that were silent for their leases, by this process's own monotonic clock: so ends a lease, and nothing else
- * ends it. This process's own former rows are no exception.
+ * Removes processes that were silent for their leases, by this process's own monotonic clock. A lease ends this way and no
+ * other. This process's own former rows are no exception.
  */
 export class Sweeping implements Maintenance {
   readonly name = 'sweeping'
@@ -40,16 +40,16 @@ export class Sweeping implements Maintenance {
     return this.#over.length > 0
   }
 
-  /** When the next lease may be over. */
+  /** ms until the next lease may be over. */
   nextSight(): number {
     return this.#silence.next(performance.now())
   }
 
-  /** One that has renewed its lease since stays: that is looked at in the same statement. */
+  /** A process that has renewed its lease since stays: the same statement checks that. */
   async run(database: Database): Promise<object | undefined> {
     const over = this.#over
     const processIds = await removeSilent(database, over)
-    // Where that fails, they are still due. A comparison meanwhile knows better than this one.
+    // If that fails, they are still due. If a comparison came meanwhile, its list is newer.
     if (this.#over === over) this.#over = []
     if (processIds.length === 0) return undefined
     const { logger, onRemoved } = this.#options

@@ -5,7 +5,7 @@ import type { Maintenance } from './maintenance.ts'
 /** ms. */
 const TEN_MINUTES = 600_000
 
-/** Deletes what is kept for a while: counts by minute. */
+/** Deletes data that is kept for a limited time: counts by minute. */
 export const trimming: Maintenance = {
   name: 'trimming',
   every: TEN_MINUTES,

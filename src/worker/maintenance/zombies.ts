@@ -4,20 +4,21 @@ import type { Comparison } from '../../store/comparison.ts'
 import { endOutlived, type ProcessSession } from '../../store/process.ts'
 import type { Maintenance } from './maintenance.ts'
 
-/** Rebalance intervals that a session outlives its process before it is ended. */
+/** Rebalance intervals that a session may outlive its process before it is ended. */
 const PATIENCE = 2
 
 interface Seen extends ProcessSession {
   /** ms of this process's monotonic clock. */
   readonly since: number
-  /** It was seen for long enough. */
+  /** It has been seen for long enough. */
   readonly over: boolean
 }
 
 /**
- * A process that was stopped, or whose network was cut, may keep its session and with it its shards for as long
- * as it likes: nobody would serve them. Whoever has seen the session of an ended lease for two rebalance intervals ends it; what is
- * seen once may be a process that is just registering anew, or stops. The one that comes back finds its locks lost.
+ * A process that was stopped, or whose network was cut, may keep its session, and with it its shards, for as long as it
+ * likes: no one would serve them. A process that has seen the session of an ended lease for two rebalance intervals ends
+ * it. One that is seen only once may belong to a process that is just registering again, or stopping. A process that comes
+ * back finds its locks lost.
  */
 export class Zombies implements Maintenance {
   readonly name = 'zombies'
@@ -50,7 +51,7 @@ export class Zombies implements Maintenance {
     return this.#untried
   }
 
-  /** What can't be ended is tried again whenever a comparison shows it, and none is made for that. */
+  /** A session that can't be ended is tried again whenever a comparison shows it, but no comparison is made for that. */
   nextSight(): number {
     return this.#seen.some(({ over }) => !over) ? this.#rebalanceInterval : Number.POSITIVE_INFINITY
   }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 
-/** A file descriptor, and whether what is written there is JSON lines. */
+/** A file descriptor, and whether JSON lines are written to it. */
 export interface Listener {
   readonly fd: number
   readonly json: boolean
@@ -11,19 +11,19 @@ export interface Listener {
 
 const KEY = 'pg-lockstep: last words'
 const STDERR: Listener = { fd: 2, json: false }
-/** ms that writing may take: where nobody reads, it would never end, and the kill must come before the lease's end. */
+/** ms that writing may take: if no one reads, it would never end, and the kill must come before the lease ends. */
 const PATIENCE = 20
-/** Of pino: fatal. */
+/** The level `fatal` of pino. */
 const LEVEL = 60
 
-/** Who is told before this process kills itself: by default stderr. For threads that start from now on, too. */
+/** Sets where this process writes before it kills itself; by default stderr. Also for threads that start from now on. */
 export function tellLastWordsTo(...listeners: readonly Listener[]): void {
   setEnvironmentData(KEY, [...listeners])
 }
 
 /**
- * Kills the process, and says so before: nobody else knows why. It goes around the logger, whose thread may be blocked.
- * @param working batches in work
+ * Kills the process, and says so first: no one else knows why. It bypasses the logger, whose thread may be blocked.
+ * @param working batches in progress
  */
 export async function killProcess(working: number): Promise<void> {
   const kill = () => process.kill(process.pid, 'SIGKILL')

@@ -1,28 +1,28 @@
 import { killProcess } from './last-words.ts'
 
-/** From a thread's own clock, which begins with it, to the one that all threads share. */
+/** ms from a thread's own clock, which starts with the thread, to the clock that all threads share. */
 const OFFSET = Number(process.hrtime.bigint()) / 1e6 - performance.now()
 
-/** ms on a clock that all threads share and that nobody sets. */
+/** ms on a clock that all threads share and that is never set. */
 export function monotonicMs(): number {
   return performance.now() + OFFSET
 }
 
-/** ms before the end of a lease of so many ms at which handlers are told to end. */
+/** How many ms before the end of a lease of `lease` ms handlers are told to end. */
 export function warningBefore(lease: number): number {
   return lease / 5
 }
 
-/** Places: the deadlines of two leases that follow each other, and how many handlers run. */
+/** Places in the array: first the deadlines of two successive leases, then how many handlers run. */
 const WORKING = 2
 const NUMBERS = 3
 
 /**
- * What the main thread and the lease thread both see without a message, so that a blocked event loop, or a
- * process that was stopped and goes on, finds the truth at once. `numbers` is what is sent to the other thread.
+ * What the main thread and the lease thread share without messages. So a blocked event loop, or a process that was stopped
+ * and goes on, sees the truth at once. `numbers` is passed to the other thread.
  *
- * The leases of a process are counted. Each has a place of its own for its deadline, apart from that of the one before: whoever
- * has not heard yet that there is another lease must not take its deadline for that of the one he knows.
+ * The leases of a process are counted. The deadline of each has its own place, apart from that of the lease before: a
+ * thread that has not heard of the new lease yet must not take its deadline for that of the old one.
  */
 export class LeaseState {
   readonly numbers: Float64Array<SharedArrayBuffer>
@@ -31,19 +31,19 @@ export class LeaseState {
     this.numbers = numbers
   }
 
-  /** When that lease ends, in ms of the monotonic clock; 0 where it never began. */
+  /** When that lease ends, in ms of the monotonic clock; 0 if it never began. */
   deadlineOf(lease: number): number {
     return this.numbers[lease % WORKING]!
   }
 
-  /** How many handlers run. Written by the main thread alone. */
+  /** How many handlers run. Only the main thread writes it. */
   get working(): number {
     return this.numbers[WORKING]!
   }
 
   /**
-   * Kills the process if handlers still run when a tenth of that lease, of so many ms, is left: on a busy machine
-   * neither the timer nor the death comes at once.
+   * Kills the process if handlers still run when a tenth of that lease, of `length` ms, is left: on a busy machine, neither
+   * the timer nor the death comes at once.
    */
   killBeforeEnd(lease: number, length: number): NodeJS.Timeout {
     return setTimeout(

@@ -5,13 +5,13 @@ import { type ConnectionConfig, connect } from '../../postgres/connection.ts'
 import { type ProcessInfo, registerProcess, removeProcess, renewLeases } from '../../store/process.ts'
 import { LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
 
-/** What the thread is started with. Times are in ms. */
+/** The data that the thread is started with. Times are in ms. */
 export interface LeaseThreadData {
   readonly config: ConnectionConfig
   readonly schema: string
   readonly info: ProcessInfo
   readonly lease: number
-  /** Kill the process when handlers still run shortly before the end of a lease that could not be renewed. */
+  /** Kill the process if handlers still run shortly before the end of a lease that could not be renewed. */
   readonly killAtEnd: boolean
   /** The memory of the shared LeaseState. */
   readonly numbers: Float64Array<SharedArrayBuffer>
@@ -20,9 +20,9 @@ export interface LeaseThreadData {
 }
 
 /**
- * From the thread: there is another membership, under the last of so many `leases`; the lease was renewed, which took
- * `duration` ms; its connection is another than when it
- * began, renewing it failed for the first time in a row, it will end, or starting failed.
+ * From the thread. `registered`: there is another membership, under the last of `leases` leases. `renewed`: the lease was
+ * renewed, which took `duration` ms. `reconnected`: the connection is no longer the one that the membership began with.
+ * `ending`: the lease will end. `unrenewed`: renewing it failed, for the first time in a row. `failed`: registering failed.
  */
 export type LeaseMessage =
   | { readonly kind: 'registered'; readonly processId: number; readonly leases: number }
@@ -30,7 +30,7 @@ export type LeaseMessage =
   | { readonly kind: 'reconnected' | 'ending' }
   | { readonly kind: 'unrenewed' | 'failed'; readonly code: string | undefined; readonly message: string }
 
-/** To the thread. `retire` removes the row of a process no round belongs to any more. */
+/** To the thread. `retire` removes the row of a process that no round belongs to any more. */
 export type LeaseCommand =
   | { readonly kind: 'register' }
   | { readonly kind: 'retire'; readonly processId: number }
@@ -38,9 +38,9 @@ export type LeaseCommand =
 
 const RENEWALS_PER_LEASE = 4
 const RETRY_PAUSE = 250
-/** ms, and no less than a lease: a session that renews nothing has been replaced, or its process stands still. */
+/** ms, and no less than a lease: a session that renews nothing has been replaced, or its process has stalled. */
 const IDLE_TIMEOUT = 60_000
-/** ms: nothing is lost while a process is not registered, so there is time. */
+/** ms. Nothing is lost while a process is not registered, so there is time. */
 const REGISTER_TIMEOUT = 10_000
 const GOODBYE = 1_000
 
@@ -53,13 +53,13 @@ const SETTING = `SET idle_session_timeout = ${Math.max(IDLE_TIMEOUT, lease)}`
 let { leases } = workerData as LeaseThreadData
 let client: pg.Client | undefined
 let connecting: Promise<pg.Client> | undefined
-/** The rows to renew: one, but for the time rounds of a former membership are still in work. */
+/** The rows to renew: one, or more while rounds of a former membership are still in progress. */
 let identities: number[] = []
 let timer: NodeJS.Timeout | undefined
 let ending: NodeJS.Timeout | undefined
 let killing: NodeJS.Timeout | undefined
 let retired = Promise.resolve()
-/** Since the last renewal one has failed. */
+/** Whether a renewal has failed since the last one that succeeded. */
 let failing = false
 
 port.on('message', (command: LeaseCommand) => {
@@ -68,10 +68,10 @@ port.on('message', (command: LeaseCommand) => {
   else void stop()
 })
 
-// Whoever starts it will register. What fails now is told then.
+// The main thread will ask to register. If connecting fails now, that is reported then.
 session(REGISTER_TIMEOUT).catch(() => {})
 
-/** One, however many ask at once. */
+/** Opens one session, however many callers ask at once. */
 async function session(timeout: number): Promise<pg.Client> {
   if (client) return client
   connecting ??= open(timeout).finally(() => {
@@ -90,7 +90,7 @@ async function open(timeout: number): Promise<pg.Client> {
   return fresh
 }
 
-/** A connection that failed once is not asked again: it may be half open. */
+/** A connection that failed once is not used again: it may be half-open. */
 function drop(broken: pg.Client | undefined): void {
   if (broken === undefined || client !== broken) return
   client = undefined
@@ -114,7 +114,7 @@ async function register(): Promise<void> {
   }
 }
 
-/** A thread's errors lose their code on the way. */
+/** Sends the code and message, since a thread's errors lose their code on the way. */
 function tell(kind: 'unrenewed' | 'failed', error: unknown): void {
   const { code, message } = error as Error & { code?: string }
   port.postMessage({ kind, code, message } satisfies LeaseMessage)
@@ -125,12 +125,12 @@ async function retire(processId: number): Promise<void> {
   try {
     await removeProcess(await session(renewEvery), schema, processId)
   } catch {
-    // Its lease ends by itself.
+    // The lease of that process ends by itself.
     drop(client)
   }
 }
 
-/** The lease counts from before the question was sent: it ends before it does for anybody who watches it. */
+/** The lease counts from before the renewal was sent. So it ends here before it ends for any process that watches it. */
 function renewed(askedAt: number): void {
   state.setDeadline(leases, askedAt + lease)
   failing = false
@@ -154,7 +154,7 @@ async function renew(): Promise<void> {
       late(),
     ])
     const expected = renewing.filter((membership) => identities.includes(membership))
-    // While the answer was under way the lease has ended, or they have retired: it says nothing of those that are left.
+    // While the answer was under way, the lease ended, or they retired: the answer says nothing of those that are left.
     if (expected.length === 0) return void (identities.length > 0 && renewIn(0))
     if (!expected.every((membership) => alive.includes(membership))) return end()
     renewed(askedAt)
@@ -168,13 +168,16 @@ async function renew(): Promise<void> {
   }
 }
 
-/** A renewal that takes longer is tried again on a connection that may be better. */
+/** Rejects when a renewal takes too long: it is tried again on a connection that may be better. */
 async function late(): Promise<never> {
   await sleep(renewEvery, undefined, { ref: false })
   throw new Error('no answer')
 }
 
-/** The lease will end: no more renewals. Whoever works on, against all signals, is killed before its end. */
+/**
+ * The lease will end: stops renewing it. If handlers run on in spite of their signals, the process is killed before the
+ * end, if that is asked for.
+ */
 function end(): void {
   if (identities.length === 0) return
   identities = []
@@ -189,6 +192,6 @@ async function stop(): Promise<void> {
   for (const pending of [timer, ending, killing]) clearTimeout(pending)
   await retired
   await Promise.race([client?.end().catch(() => {}), sleep(GOODBYE)])
-  // Ends this thread alone, whatever is still under way: a half-open connection never closes.
+  // Ends only this thread, whatever is still under way: a half-open connection never closes.
   process.exit()
 }

@@ -10,27 +10,28 @@ export interface LeaseOptions {
   readonly config: ConnectionConfig
   readonly schema: string
   readonly info: ProcessInfo
-  /** ms a process is believed alive without a sign of life. */
+  /** ms that a process counts as alive without a sign of life. */
   readonly lease: number
   readonly killAtEnd: boolean
-  /** The lease will end: abort what runs, and `register` again when nothing does. */
+  /** The lease will end. Abort what runs, and call `register` again when nothing runs any more. */
   onEnding(): void
   /**
-   * Its connection broke, and there is another, maybe to another server: one that took over may lack what was settled last,
-   * and have claims of this process that nobody here knows of. `register` again: they come free with the former membership.
+   * Its connection broke and was replaced, possibly by one to another server. A server that took over may lack the last
+   * outcomes, and may have claims of this process that are unknown here. Call `register` again: they are freed with the
+   * former membership.
    */
   onReconnected(): void
-  /** `duration`: ms that it took. */
+  /** `duration`: ms that the renewal took. */
   onRenewed(processId: number, duration: number): void
-  /** Renewing it has failed, and is tried again; told once until it succeeds. */
+  /** Renewing it has failed, and is tried again. Called once until it succeeds. */
   onUnrenewed(error: unknown): void
-  /** The thread ended by itself; `onEnding` comes next. */
+  /** The thread ended by itself; `onEnding` is called next. */
   onFailure(error: unknown): void
 }
 
 /**
- * The process's lease, renewed by a thread of its own with its own connection: a handler that blocks the event
- * loop doesn't lose it.
+ * The process's lease. A separate thread renews it over its own connection, so that a handler that blocks the event loop
+ * doesn't lose it.
  */
 export class Lease {
   readonly #options: LeaseOptions
@@ -39,9 +40,9 @@ export class Lease {
   #killing: NodeJS.Timeout | undefined
   #registering: PromiseWithResolvers | undefined
   #processId = 0
-  /** How many there have been, the one that runs included, as far as the thread has said. */
+  /** How many leases there have been, including the one that runs, as far as the thread has reported. */
   #leases = 0
-  /** The first membership under this one. */
+  /** The first membership under this lease. */
   #first = 0
   #ending = false
 
@@ -49,12 +50,12 @@ export class Lease {
     this.#options = options
   }
 
-  /** This process in the table of processes, while its lease runs. */
+  /** This process's number in the table of processes, while its lease runs. */
   get processId(): number {
     return this.#processId
   }
 
-  /** Whether new work may start. False from the moment its end is certain, whatever messages are still to come. */
+  /** Whether new work may start. False from the moment the lease is certain to end, even if messages are still to come. */
   get valid(): boolean {
     return (
       !this.#ending &&
@@ -62,25 +63,25 @@ export class Lease {
     )
   }
 
-  /** Whether this lease is the one under which this process, as who it was then, has claimed, and runs. */
+  /** Whether the membership `processId`, which has claimed something, is under the current lease, and that runs. */
   holds(processId: number): boolean {
     return processId >= this.#first && this.valid
   }
 
-  /** How many handlers run: who ignores the end of the lease is killed with the process, where that is asked for. */
+  /** How many handlers run. Handlers that ignore the end of the lease are killed with the process, if that is asked for. */
   set working(count: number) {
     this.#state.setWorking(count)
   }
 
-  /** The thread takes a while to start and to connect. */
+  /** Starts the thread early, since it takes a while to start and to connect. */
   prepare(): void {
     this.#thread ??= this.#startThread()
   }
 
   /**
-   * A new membership: at the start, after a lease has ended, and when an answer to a claim was lost. What that
-   * claim took belongs to a process nobody knows of, and is free once the former membership has retired.
-   * Starts the thread where none runs. Rejects where the database is out of reach.
+   * Starts a new membership: at the start, after a lease has ended, and when an answer to a claim was lost. What that claim
+   * took is unknown here, and is freed once the former membership has retired. Starts the thread if none runs. Rejects if
+   * the database is out of reach.
    */
   async register(): Promise<void> {
     clearTimeout(this.#killing)
@@ -92,7 +93,7 @@ export class Lease {
     this.#ending = false
   }
 
-  /** Removes an membership no round belongs to any more. */
+  /** Removes a membership that no round belongs to any more. */
   retire(processId: number): void {
     this.#send({ kind: 'retire', processId })
   }
@@ -121,7 +122,10 @@ export class Lease {
     return thread
   }
 
-  /** Without it nobody renews the lease, or kills who works beyond its end. The next to register starts another. */
+  /**
+   * Without the thread, nothing renews the lease or kills handlers that run beyond its end. The next `register` starts
+   * another one.
+   */
   #ended(thread: Thread, cause: Error): void {
     if (this.#thread !== thread) return
     this.#thread = undefined
@@ -173,7 +177,7 @@ interface PromiseWithResolvers {
   reject(error: unknown): void
 }
 
-/** Promise.withResolvers of later Nodes. */
+/** `Promise.withResolvers` of later Node versions. */
 function promiseWithResolvers(): PromiseWithResolvers {
   let resolve!: () => void
   let reject!: (error: unknown) => void

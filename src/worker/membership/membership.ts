@@ -4,26 +4,26 @@ import { Lease, type LeaseOptions } from './lease.ts'
 
 const RETRY_PAUSE = 500
 
-/** Keeps the row of a process for as long as rounds belong to it. */
+/** Keeps the row of a process as long as rounds belong to it. */
 export interface Retention {
   readonly processId: number
-  /** So many of its rounds were settled, or lost. Default 1. */
+  /** This many of its rounds were settled, or lost. Default 1. */
   release(rounds?: number): void
 }
 
-/** Handlers that run. */
+/** The handlers that run. */
 interface Handlers {
   /** Resolves when none is left. */
   none(): Promise<boolean>
 }
 
 /**
- * Who this process is in the table of processes, and which rounds belong to whom it was before.
+ * This process's number in the table of processes, and which rounds belong to its former numbers.
  *
- * It registers anew when its lease has ended: once nothing of the old one runs here any more, since its
- * ids may be claimed again from then on, by this process too. And when the answer to a claim was lost: rows may
- * have been claimed that nobody here knows of. They come free when the former process, which keeps its lease
- * while its other rounds are in work, retires.
+ * The process registers again when its lease has ended, but only once nothing of the old one runs here any more: from then
+ * on its ids may be claimed again, by this process too. It also registers again when the answer to a claim was lost: rows
+ * may have been claimed that are unknown here. They are freed when the former membership retires. Until then, that keeps
+ * its lease while its other rounds are in progress.
  */
 export class Membership {
   readonly #lease: Lease
@@ -47,17 +47,17 @@ export class Membership {
     return this.#lease.processId
   }
 
-  /** Whether work may be taken under it. */
+  /** Whether work may be taken under this membership. */
   get valid(): boolean {
     return this.#registering === undefined && this.#lease.valid
   }
 
-  /** Whether its lease runs. */
+  /** Whether the lease runs. */
   get alive(): boolean {
     return this.#lease.valid
   }
 
-  /** Whether the lease runs under which this process, as who it was then, has claimed. Cheap. */
+  /** Whether the lease runs under which the membership `processId` has claimed. Cheap. */
   holds(processId: number): boolean {
     return this.#lease.holds(processId)
   }
@@ -67,7 +67,7 @@ export class Membership {
     this.#lease.working = count
   }
 
-  /** So that `start` takes less time. */
+  /** Lets `start` take less time. */
   prepare(): void {
     this.#lease.prepare()
   }
@@ -77,8 +77,8 @@ export class Membership {
   }
 
   /**
-   * So many rounds were claimed by this process, as who it is or was then: until all are released, its row stays. A claim
-   * counts as a round from before it is sent.
+   * `rounds` rounds were claimed by this process, under its current or a former number: its row stays until all are
+   * released. A claim counts as a round from before it is sent.
    */
   retain(rounds = 1, processId = this.processId): Retention {
     this.#rounds.set(processId, (this.#rounds.get(processId) ?? 0) + rounds)
@@ -91,7 +91,7 @@ export class Membership {
     if (left <= 0) this.#forget(processId)
   }
 
-  /** Registers anew; resolves when it has. */
+  /** Registers again. Resolves when that is done. */
   reregister(): Promise<void> {
     this.#registering ??= this.#reregister().finally(() => {
       this.#registering = undefined
@@ -99,13 +99,13 @@ export class Membership {
     return this.#registering
   }
 
-  /** The worker stops: it needs no other membership, and does not wait for a database that is away. */
+  /** The worker stops: it needs no other membership, and does not wait for a database that is out of reach. */
   settleDown(): void {
     this.#stopping = true
     this.#stopped.ring()
   }
 
-  /** Removes the process: what it still has claimed is free. */
+  /** Removes the process, which frees what it still has claimed. */
   async stop(): Promise<void> {
     this.settleDown()
     await this.#registering

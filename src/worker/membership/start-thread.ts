@@ -1,9 +1,9 @@
 import { Worker as Thread } from 'node:worker_threads'
 
 /**
- * Starts a file of this folder as a thread. It is imported by a line of code instead of being named itself: a thread
- * inherits the flags of its process, and --input-type, which goes with `node -e`, forbids files. From source it needs a
- * loader, too.
+ * Starts a file of this folder as a thread. The thread runs a line of code that imports the file, instead of the file
+ * itself: a thread inherits the flags of its process, and --input-type, which goes with `node -e`, forbids files. From
+ * source, it needs a loader too.
  */
 export function startThread(name: 'lease-thread' | 'release-thread', workerData: unknown): Thread {
   return new Thread(bootstrap(name), { eval: true, workerData, name })

@@ -5,9 +5,9 @@ import { type Backend, backendOf } from '../../postgres/session.ts'
 import { endIdle } from '../../store/process.ts'
 
 /**
- * Sessions at the server whose connections this process has given up. A connection that went silent tells the server nothing,
- * and where something on the way goes on answering for us (a proxy, a balancer), the server's session lives on: with the locks of
- * our shards, or with a transaction that holds rows. So it is ended through another connection.
+ * Sessions at the server whose connections this process has given up. A connection that went silent tells the server
+ * nothing. If something on the way keeps answering for us (a proxy, a balancer), the server's session lives on, with the
+ * locks of our shards or with a transaction that holds rows. So it is ended through another connection.
  */
 export class StrandedSessions {
   readonly #database: Database
@@ -20,12 +20,14 @@ export class StrandedSessions {
     this.#logger = logger
   }
 
-  /** Some are left to be ended. */
+  /** Whether any are left to be ended. */
   get pending(): boolean {
     return this.#backends.length > 0
   }
 
-  /** Ends the session of a client that nobody uses any more. One that a pooler shares with others is the pooler's. */
+  /**
+   * Ends the session of a client that is no longer used. A session that a pooler shares with others is left to the pooler.
+   */
   add(client: object): void {
     const backend = backendOf(client)
     if (!backend) return
@@ -33,7 +35,7 @@ export class StrandedSessions {
     void this.end()
   }
 
-  /** Tries again for those that are left: at each comparison. Resolves when what is under way was answered, too. */
+  /** Tries again for those that are left, at each comparison. Resolves when calls under way were answered, too. */
   async end(): Promise<void> {
     if (this.#backends.length > 0) {
       this.#ending ??= this.#end().finally(() => {

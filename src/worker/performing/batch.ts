@@ -6,12 +6,12 @@ import { ended, failAll, failure } from './ending.ts'
 import { type Performance, perform } from './perform.ts'
 import { type BatchSettings, transact } from './transaction.ts'
 
-/** What is to be performed once more, nearly always. */
+/** The parts to perform once more, nearly always. */
 const NONE: readonly Round[][] = []
 
 /**
- * Performs a claimed batch and hands its outcome in, to be stored. Returns parts of it that are to be performed once more,
- * each by itself: together their transaction could not be committed.
+ * Performs a claimed batch and hands in its outcome to be stored. Returns parts of it to perform once more, each by itself,
+ * because their joint transaction could not be committed.
  */
 export async function performBatch(
   settings: BatchSettings,
@@ -35,8 +35,8 @@ export async function performBatch(
 }
 
 /**
- * One that crashed too often has failed, whether its payloads are here or not; and so has one that has none: to call it done
- * could hide that they were lost.
+ * A round that crashed too often has failed, whether its payloads are here or not. So has a round without payloads: calling
+ * it completed could hide that they were lost.
  */
 function withoutHandler({ queue, describe }: Performance, rounds: readonly Round[]): Outcome {
   const errorOf = ({ crashes }: Round) =>
@@ -46,14 +46,14 @@ function withoutHandler({ queue, describe }: Performance, rounds: readonly Round
 }
 
 /**
- * The handler's writes and the completion in one transaction: exactly once. Where nothing can be stored, because
- * a producer's open transaction holds the row, the round is released and performed again; it has not failed. Where the
- * server refuses it for any other reason, it has, like one whose handler threw: it may be so for ever. Of several ids one
- * may be at fault; halves of them, halved again, find it, and the others need not fail with it.
+ * Stores the handler's writes and the completion in one transaction: exactly once. If nothing can be stored because a
+ * producer's open transaction holds the row, the round is released and performed again; it has not failed. If the server
+ * refuses the transaction for any other reason, the round has failed, as if its handler had thrown: it might be refused for
+ * ever. Of several ids, one may be at fault. Halves of them, halved again, find it, and the others need not fail with it.
  *
- * Where its connection was lost, the rounds are as those of a process that died with them (R10). The process lives, so it
- * says so itself. Were they left to be found claimed by somebody who is gone, this process would have to register anew,
- * and they would wait for the end of whatever else it has in work.
+ * If the connection was lost, the rounds are treated as those of a process that died with them (R10). The process lives, so
+ * it reports that itself. Otherwise the rounds would have to be found claimed by a process that is gone: this process would
+ * have to register again, and they would wait until everything else it has in progress has ended.
  */
 async function performInTransaction(
   settings: BatchSettings,
@@ -75,8 +75,8 @@ async function performInTransaction(
 }
 
 /**
- * Rolled back, all rows are as they were. So where the claim stands, it was the handler's own transaction that changed its row,
- * and would do so each time: that is a failure (R6). Where it doesn't, nothing of it is stored.
+ * After the rollback, all rows are as they were. So if the claim still stands, the handler's own transaction changed its
+ * row, and would do so each time: that is a failure (R6). If it doesn't, nothing of the round is stored.
  */
 function disowned({ queue, rounds, describe }: Performance, ids: ReadonlySet<string>): Outcome {
   const error = new Error(

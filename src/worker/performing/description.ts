@@ -2,15 +2,16 @@ import { boundText, describeError } from '../../errors.ts'
 import type { Logger } from '../../logger.ts'
 import { ignoreRejection } from '../../promises.ts'
 
-/** A user's own: what is stored of an error. */
+/** The user's function: returns the text to store for an error. */
 export type FormatError = (error: unknown) => string
 
-/** What is stored of an error. */
+/** Returns the text to store for an error. */
 export type Describe = (error: unknown) => string
 
 /**
- * `formatError` is there to keep something out of the database. So where it fails, no text of the error's is stored or
- * logged, nor of its own: that may be made of the same. The failure itself is stored all the same.
+ * The purpose of `formatError` is to keep something out of the database. So if it fails, neither the text of the error nor
+ * that of its own error is stored or logged: the latter may be made of the former. The failure itself is stored all the
+ * same.
  */
 export function describer(formatError: FormatError | undefined, logger: Logger): Describe {
   if (!formatError) return describeError
@@ -38,7 +39,7 @@ function classOf(value: unknown): string {
   }
 }
 
-/** The first line of its stack that is no part of its message. */
+/** The first line of its stack that is not part of its message. */
 function placeOf(thrown: unknown): string {
   try {
     const { message, stack } = thrown as Error

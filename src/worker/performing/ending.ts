@@ -17,7 +17,7 @@ function outcomeOf({ queue, rounds, describe }: Performance, failed: Failed): Ou
   }
 }
 
-/** R15: what did not succeed after its signal was aborted for our sake has not failed. */
+/** R15: a round that did not succeed after we aborted its signal for our own reasons has not failed. */
 export function ended(performance: Performance, failed: Failed): Outcome {
   const outcome = outcomeOf(performance, failed)
   if (!(performance.abort.reason instanceof Released)) return outcome
@@ -28,7 +28,7 @@ export function failAll(rounds: readonly Round[], error: unknown): Failed {
   return new Map(rounds.map(({ id }) => [id, error]))
 }
 
-/** R6 and R7: one failure more; the lowest payload dies with the last retry used up. */
+/** R6 and R7: one more failure. If the last retry is used up, the lowest payload dies. */
 export function failure(queue: Queue, round: Round, thrown: unknown, describe: Describe): FailedRound {
   const retryCount = round.retryCount + 1
   const dies = retryCount >= queue.maxRetryCount
@@ -42,7 +42,7 @@ export function failure(queue: Queue, round: Round, thrown: unknown, describe: D
 
 const A_CENTURY = 100 * 365 * 24 * 3600
 
-/** A `retryIn` that throws or answers what is no number must not lose the failure: the default stands in. */
+/** A `retryIn` that throws or returns no number must not lose the failure: the default replaces it. */
 function secondsUntilRetry(queue: Queue, retryCount: number): number {
   try {
     const seconds: unknown = queue.retryIn(retryCount)

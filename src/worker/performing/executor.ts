@@ -17,8 +17,8 @@ import { Patience, type PatienceOptions } from './patience.ts'
 import { Abort } from './perform.ts'
 import type { BatchSettings } from './transaction.ts'
 
-/** Who took what is in hand. */
-type Hand = Omit<Claimant, 'startedAt'>
+/** The process, queue, shard and slot that prefetched rounds belong to. */
+type Owner = Omit<Claimant, 'startedAt'>
 
 export interface ExecutorOptions extends Omit<PatienceOptions, 'mayBegin' | 'release'>, LoadingOptions {
   readonly batcher: Batcher
@@ -29,11 +29,14 @@ export interface ExecutorOptions extends Omit<PatienceOptions, 'mayBegin' | 'rel
   readonly clock: ServerClock
   readonly instruments: Instruments
   readonly slots: number
-  /** ms until a lane is tried again whose claim failed. */
+  /** ms until a lane whose claim failed is tried again. */
   readonly poll: number
 }
 
-/** What a slot does with a lane: take a batch of what is in hand, or claim, perform it, and have its outcome stored. */
+/**
+ * What a slot does with a lane: it takes a batch of prefetched rounds or claims some, performs the batch, and has its
+ * outcome stored.
+ */
 export class Executor {
   readonly patience: Patience
   readonly #options: ExecutorOptions
@@ -51,26 +54,27 @@ export class Executor {
   }
 
   async serve(lane: Lane, slot: number): Promise<void> {
-    const portion = lane.hand[0] ?? (await this.#claimed(lane))
+    const portion = lane.portions[0] ?? (await this.#claimed(lane))
     if (portion) await this.#begin(lane, portion, slot)
   }
 
   /**
-   * The shard goes, or the worker takes nothing new: what has not begun is free for others. Resolves when all of it waits
-   * again, with what claims under way bring: whoever has the shard before that begins what is due later.
+   * The shards go, or the worker takes nothing new: what has not begun is released for others. Resolves when all of it
+   * waits again, including what claims under way bring: a process that got the shard before that would begin jobs that are
+   * due later.
    */
   async recall(shards: Iterable<Shard>): Promise<void> {
     const lanes = [...shards].flatMap((shard) => [...shard.lanes.values()])
-    for (const lane of lanes) for (const portion of [...lane.hand]) this.#releasePortion(lane, portion)
+    for (const lane of lanes) for (const portion of [...lane.portions]) this.#releasePortion(lane, portion)
     await Promise.all(lanes.map((lane) => lane.waitsAgain()))
   }
 
-  /** Resolves when no claim is under way. What they bring once no work may begin goes back. */
+  /** Resolves when no claim is under way. What claims bring when no work may begin any more is released. */
   async claimsEnded(): Promise<void> {
     await this.#claims.ended()
   }
 
-  /** What the next claim brings, or the one that is under way. */
+  /** Returns what the next claim brings, or the one that is under way. */
   async #claimed(lane: Lane): Promise<Portion | undefined> {
     const { timetable } = this.#options
     lane.claim ??= this.#claims.watch(this.#claim(lane))
@@ -78,8 +82,8 @@ export class Executor {
     timetable.file(lane)
     await lane.claim
     lane.isAwaited = false
-    const [portion] = lane.hand
-    // Whoever begins with it tells the others of the rest.
+    const [portion] = lane.portions
+    // The slot that begins with the portion files the lane for the others.
     if (!portion) timetable.file(lane)
     return portion
   }
@@ -87,7 +91,7 @@ export class Executor {
   async #claim(lane: Lane): Promise<void> {
     const { membership, clock } = this.#options
     if (lane.returned) {
-      // More may go back meanwhile.
+      // More may be released meanwhile.
       while (lane.returned) await lane.returned
       if (!this.#mayBegin(lane, membership.processId)) {
         lane.claim = undefined
@@ -111,7 +115,10 @@ export class Executor {
     }
   }
 
-  /** Where handlers are quick and its turn comes soon, the next claim is answered when what is in hand has begun. */
+  /**
+   * If handlers are quick and the lane's turn comes soon, claims ahead: the answer is here when what is prefetched has
+   * begun.
+   */
   #claimAhead(lane: Lane): void {
     const { timetable, clock } = this.#options
     if (!lane.shard.served.prefetch.isLarge || !lane.isLow(clock.now())) return
@@ -120,9 +127,9 @@ export class Executor {
   }
 
   /**
-   * As many as are done in a few milliseconds, or as there are slots that sleep: they begin at once. Of the lanes that have
-   * something due only some are in hand, unless the scheduler goes to and fro: half of the slots perform, while the others'
-   * claims are under way.
+   * As many jobs as are done in a few milliseconds, or a batch for each sleeping slot, which begins at once. Of the lanes
+   * that have something due, only some are prefetched, unless the scheduler goes to and fro: about half as many as there
+   * are slots, since half of the slots perform while the others' claims are under way.
    */
   #countFor({ shard: { served } }: Lane): number {
     const { timetable, slots } = this.#options
@@ -163,21 +170,23 @@ export class Executor {
       portion.timer = setTimeout(() => this.#releasePortion(lane, portion), portion.until - performance.now())
   }
 
-  /** What has not begun in time, while handlers run or because they did, is released. */
+  /**
+   * Jobs that do not begin in time are released: by the timer while handlers run, or here if handlers kept it from firing.
+   */
   async #begin(lane: Lane, portion: Portion, slot: number): Promise<void> {
     const { timetable } = this.#options
     const { served, shard } = lane.shard
-    // Somebody else may have taken all of it since it was brought.
+    // Other slots may have taken all of it since it was claimed.
     if (portion.isEmpty) return
-    // A timer does not come between handlers that leave the event loop no turn.
+    // The timer can't fire between handlers that never yield to the event loop.
     if (!this.#mayBegin(lane, portion.retention.processId) || performance.now() > portion.until)
       return this.#releasePortion(lane, portion)
     const taken = lane.take(portion, served.queue.batchSize)
     this.#claimAhead(lane)
     timetable.file(lane)
-    const hand = { ...portion.retention, served, shard, slot }
-    if (taken[0]!.toLoad) await this.#loadAndPerform(lane, hand, taken[0]!)
-    else await this.#perform(lane, hand, taken)
+    const owner = { ...portion.retention, served, shard, slot }
+    if (taken[0]!.toLoad) await this.#loadAndPerform(lane, owner, taken[0]!)
+    else await this.#perform(lane, owner, taken)
     this.#ended(portion, served, taken.length)
   }
 
@@ -186,7 +195,7 @@ export class Executor {
     prefetch.satisfied(portion.rounds, portion.asked, portion.took)
   }
 
-  /** With all that is due after it in hand: that would come first. */
+  /** Also releases all prefetched jobs that are due after it: they would come first. */
   #releasePortion(lane: Lane, portion: Portion): void {
     if (portion.isEmpty) return
     const { served, shard } = lane.shard
@@ -199,40 +208,43 @@ export class Executor {
     this.#options.timetable.file(lane)
   }
 
-  async #loadAndPerform(lane: Lane, hand: Hand, round: Round): Promise<void> {
-    const claimant = { ...hand, startedAt: performance.now() }
-    const loaded = await this.#loading.load(claimant, round, () => this.#mayBegin(lane, hand.processId))
-    if (loaded) await this.#performOrRelease(lane, hand, [loaded])
+  async #loadAndPerform(lane: Lane, owner: Owner, round: Round): Promise<void> {
+    const claimant = { ...owner, startedAt: performance.now() }
+    const loaded = await this.#loading.load(claimant, round, () => this.#mayBegin(lane, owner.processId))
+    if (loaded) await this.#performOrRelease(lane, owner, [loaded])
   }
 
-  async #performOrRelease(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
-    if (this.#mayBegin(lane, hand.processId)) await this.#perform(lane, hand, rounds)
-    else this.#release(lane, hand, rounds)
+  async #performOrRelease(lane: Lane, owner: Owner, rounds: readonly Round[]): Promise<void> {
+    if (this.#mayBegin(lane, owner.processId)) await this.#perform(lane, owner, rounds)
+    else this.#release(lane, owner, rounds)
   }
 
-  /** Meanwhile the worker may have been told to stop, its lease may have ended, or the shard may be gone. */
+  /**
+   * Whether rounds claimed under `processId` may begin. Meanwhile the worker may have been told to stop, its lease may have
+   * ended, or the shard may be gone.
+   */
   #mayBegin({ shard }: Lane, processId: number): boolean {
     const { membership, ready } = this.#options
     return ready() && processId === membership.processId && shard.isHeld
   }
 
-  #release(lane: Lane, hand: Hand, rounds: readonly Round[]): void {
+  #release(lane: Lane, owner: Owner, rounds: readonly Round[]): void {
     if (rounds.length === 0) return
-    const claimant = { ...hand, startedAt: performance.now() }
+    const claimant = { ...owner, startedAt: performance.now() }
     lane.goesBack(this.#options.completer.release(claimant, rounds))
   }
 
-  async #perform(lane: Lane, hand: Hand, rounds: readonly Round[]): Promise<void> {
+  async #perform(lane: Lane, owner: Owner, rounds: readonly Round[]): Promise<void> {
     const { inFlight, batchSettings, completer, membership } = this.#options
-    const { served } = hand
-    const claimant = { ...hand, startedAt: performance.now() }
+    const { served } = owner
+    const claimant = { ...owner, startedAt: performance.now() }
     const batch: InFlightBatch = {
       queue: served.queue,
       rounds,
       claimant,
       abort: new Abort(),
       describe: this.#options.describe,
-      holdsLease: () => membership.holds(hand.processId),
+      holdsLease: () => membership.holds(owner.processId),
     }
     inFlight.add(batch)
     let parts: readonly Round[][]
@@ -241,6 +253,6 @@ export class Executor {
     } finally {
       inFlight.remove(batch)
     }
-    for (const part of parts) await this.#performOrRelease(lane, hand, part)
+    for (const part of parts) await this.#performOrRelease(lane, owner, part)
   }
 }

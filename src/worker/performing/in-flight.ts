@@ -12,12 +12,12 @@ export interface SlotReport {
   readonly since: Date
 }
 
-/** A batch in work. */
+/** A batch in progress. */
 export interface InFlightBatch extends Performance {
   readonly claimant: Claimant
 }
 
-/** The batches in work in this process. */
+/** The batches in progress in this process. */
 export class InFlight {
   readonly #batches = new Set<InFlightBatch>()
   readonly #ended = new Bell()
@@ -46,7 +46,7 @@ export class InFlight {
     for (const { abort } of this.#batches) abort.abort(reason)
   }
 
-  /** Resolves to whether none is in work, after `timeout` ms at the latest. */
+  /** Waits until no batch is in progress, for `timeout` ms at most. Resolves to whether none is. */
   async none(timeout?: number): Promise<boolean> {
     if (this.count > 0) await this.#ended.wait(timeout)
     return this.count === 0
@@ -62,7 +62,7 @@ export class InFlight {
     }))
   }
 
-  /** Whose the rounds in work are. */
+  /** The rounds in progress, with their processes and queues. */
   held(): HeldRounds[] {
     return [...this.#batches].map(({ claimant, rounds }) => ({
       processId: claimant.processId,

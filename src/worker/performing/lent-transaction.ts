@@ -3,17 +3,17 @@ import { LockstepError } from '../../errors.ts'
 
 type Query = (...values: unknown[]) => unknown
 
-/** The client of a handler's transaction, for as long as the handler has it. */
+/** The client of a handler's transaction, while the handler has it. */
 export interface LentTransaction {
   readonly tx: PoolClient
-  /** From now on it refuses what is asked of it. */
+  /** From now on, the client refuses every query. */
   end(): void
 }
 
 /**
- * Lends a client to one handler. What is sent after that, by a promise that nobody awaited, would run in the transaction of
- * whoever has the session next: it would be lost with that, or break it. So would be what comes after a release in the middle
- * of the transaction, by a function that releases what it is given.
+ * Lends a client to one handler. A query sent after that, by a promise that no one awaited, would run in the next
+ * transaction of the session: it would be lost with that, or break it. So would a query after a release in the middle of
+ * the transaction, by a function that releases the client it is given.
  */
 export function lend(client: PoolClient): LentTransaction {
   let over = false
@@ -35,7 +35,7 @@ function keep(): never {
   )
 }
 
-/** As the driver would tell it: to the callback, where there is one. */
+/** Reports the error as the driver would: to the callback, if there is one. */
 function refuse(values: readonly unknown[]): Promise<never> | undefined {
   const error = new LockstepError(
     'LOCKSTEP_TRANSACTION_OVER',

@@ -7,7 +7,7 @@ import type { Claimant, Completer } from '../settling/completer.ts'
 import type { Describe } from './description.ts'
 import { failure } from './ending.ts'
 
-/** Side by side they would share a slow link, and none come in time. */
+/** More loads at once would share a slow link, and none would arrive in time. */
 export const LOADS_AT_ONCE = 2
 
 export interface LoadingOptions {
@@ -20,7 +20,7 @@ export interface LoadingOptions {
   onLostAnswer(): Promise<void>
 }
 
-/** Brings the payloads of rounds that were too large to come with their claim. */
+/** Loads the payloads of rounds that were too large to come with their claim. */
 export class Loading {
   readonly #options: LoadingOptions
   readonly #waiting: (() => void)[] = []
@@ -31,8 +31,8 @@ export class Loading {
   }
 
   /**
-   * The round as it may begin, as it is where `mayBegin` has become false; undefined where it has ended otherwise. One that
-   * crashed too often stays as it is, too: to load it may be what it died of.
+   * Returns the round as it may begin; unchanged if `mayBegin` has become false; undefined if it has ended otherwise. A
+   * round that crashed too often is returned unchanged too: loading it may be what it died of.
    */
   async load(claimant: Claimant, round: Round, mayBegin: () => boolean): Promise<Round | undefined> {
     const { queue, queueId } = claimant.served
@@ -43,7 +43,7 @@ export class Loading {
       if (!mayBegin()) return round
       const { database, completer } = this.#options
       const loaded = await loadPayloads(database, claimant.processId, queueId, round, queue)
-      // That the claim is lost, giving it back will tell.
+      // Releasing it will show that the claim is lost.
       if (!loaded) void completer.release(claimant, [round])
       return loaded
     } catch (error) {
@@ -56,10 +56,10 @@ export class Loading {
   }
 
   /**
-   * Where the answer was lost, it may be lost each time: its bytes may be too many for the link. To give the round back as if
-   * nothing had been would have it claimed and asked for again without an end. So it is left claimed by who this process was,
-   * and comes free with that one: to whoever claims it next, this was a crash, which is counted (R10). Any other error may
-   * come each time, too: it is a failure like a handler's.
+   * If the answer was lost, it may be lost each time: its bytes may be too many for the link. If the round were released as
+   * if nothing had happened, it would be claimed and loaded again without end. So it stays claimed by the former membership
+   * of this process, and is freed with it. To the process that claims it next, this was a crash, which is counted (R10).
+   * Any other error may come each time too: it is a failure like a handler's.
    */
   async #failed(claimant: Claimant, round: Round, error: unknown): Promise<void> {
     const { completer, describe, logger, onFailure, onLostAnswer } = this.#options

@@ -11,9 +11,9 @@ import { Portion } from '../schedule/portion.ts'
 import type { Timetable } from '../schedule/timetable.ts'
 import { claimOf, observedClaim, observedRound } from '../settling/observed.ts'
 
-/** ms that a row is waited for at first; then twice as long each time. */
+/** Longest first wait for a row, in ms; doubled each time. */
 const FIRST_WAIT = 50
-/** ms between looks whether what was brought may still begin. */
+/** ms between checks whether claimed jobs may still begin. */
 const CHECK = 50
 
 export interface PatienceOptions {
@@ -22,17 +22,17 @@ export interface PatienceOptions {
   readonly membership: Membership
   readonly instruments: Instruments
   readonly logger: Logger
-  /** ms that a row may be waited for. */
+  /** Longest wait for a row, in ms. */
   readonly lockTimeout: number
-  /** Whether what was claimed of the lane, as who the process was then, may begin. */
+  /** Whether jobs of the lane that were claimed under the membership `processId` may begin. */
   mayBegin(lane: Lane, processId: number): boolean
-  /** Of a portion, what has not begun. */
+  /** Releases what has not begun of a portion. */
   release(lane: Lane, portion: Portion): void
   /** The answer to a claim was lost. */
   onLostAnswer(): Promise<void>
 }
 
-/** A job that claims have passed over, due at `performIn`, and how often it was waited for. */
+/** A job, due at `performIn`, that claims have passed over, and how often we have waited for it. */
 interface Overdue {
   readonly lane: Lane
   readonly performIn: number
@@ -40,14 +40,14 @@ interface Overdue {
 }
 
 /**
- * Claims what all claims pass over, since it is pushed without pause: it waits for the row, for one at a time, while slots
- * go on. What it brings is the next batch of its lane, and begins when a slot takes that lane.
+ * Claims jobs that all other claims pass over because they are pushed without pause. It waits for the row, one row at a
+ * time, while slots go on. The job it claims is the next batch of its lane, and begins when a slot takes that lane.
  */
 export class Patience implements Service {
   readonly #options: PatienceOptions
   readonly #loop = new Loop(() => this.#pass())
   #overdue: Overdue[] = []
-  /** What was brought for lanes, and has not begun. */
+  /** Claimed portions that have not begun, and their lanes. */
   readonly #waiting = new Map<Portion, Lane>()
 
   constructor(options: PatienceOptions) {
@@ -82,7 +82,7 @@ export class Patience implements Service {
     else await this.#loop.alarm.wait(this.#waiting.size > 0 ? CHECK : undefined)
   }
 
-  /** The one waited for least: none queues up behind rows that stay locked. */
+  /** The job waited for least often, so that none queues up behind rows that stay locked. */
   #next(): Overdue | undefined {
     const { membership, mayBegin } = this.#options
     this.#overdue = this.#overdue.filter(({ lane }) => mayBegin(lane, membership.processId))
@@ -109,7 +109,7 @@ export class Patience implements Service {
       lane.bringFirst(portion)
       timetable.file(lane)
     } catch (error) {
-      // What is due is found again.
+      // The job is still due, and will be found again.
       this.#forget(overdue)
       logger.warn({ error: (error as Error).message }, 'claiming a job whose row is locked failed')
       if (isConnectionFailure(error)) await onLostAnswer()
@@ -118,7 +118,7 @@ export class Patience implements Service {
     }
   }
 
-  /** Undefined where its row was not to be had in time. */
+  /** Resolves to undefined if its row could not be locked in time. */
   #ask(overdue: Overdue, processId: number): Promise<readonly Round[] | undefined> {
     const { database, lockTimeout, instruments } = this.#options
     const { lane, performIn } = overdue

@@ -10,12 +10,12 @@ import type { Claimant } from '../settling/completer.ts'
 import { observed } from '../settling/observed.ts'
 import type { Describe } from './description.ts'
 
-/** Why a signal is aborted when it is not the handler's fault: what has not ended goes back unchanged. */
+/** The reason for an aborted signal if the handler is not at fault: what has not ended is released unchanged. */
 export class Released extends Error {
   override readonly name = 'Released'
 }
 
-/** Knows its reason without a signal, which is costly to make and which few handlers ask for. */
+/** Knows its reason without a signal, which is costly to create and which few handlers ask for. */
 export class Abort extends AbortController {
   reason: unknown
 
@@ -25,20 +25,20 @@ export class Abort extends AbortController {
   }
 }
 
-/** A batch in work. */
+/** A batch in progress. */
 export interface Performance {
   readonly queue: Queue
   readonly rounds: readonly Round[]
   readonly abort: Abort
   readonly describe: Describe
-  /** Whether the lease runs under which the rounds were claimed: cheap, and true to this very moment. */
+  /** Whether the lease runs under which the rounds were claimed. Cheap, and accurate at this very moment. */
   holdsLease(): boolean
 }
 
 /**
- * What a handler is told, with what few ask for made when they do. The getters are properties of its own, so that a copy
- * (`{ ...context }`) has what they give; and they are the same for all, since an object with other getters than any before
- * gets a hidden class of its own, which keeps all that they see until the next collection of everything.
+ * What a handler gets as its context. What few handlers ask for is created on demand. The getters are own properties, so
+ * that a copy (`{ ...context }`) has their values. They are the same functions for all contexts: an object with new getters
+ * gets a hidden class of its own, which keeps everything they reference until the next full garbage collection.
  */
 class Context implements TransactionalContext {
   static readonly #SIGNAL: PropertyDescriptor & ThisType<Context> = {
@@ -94,13 +94,13 @@ export interface PerformSettings {
 export type Failed = ReadonlyMap<string, unknown>
 
 /**
- * Runs the handler, inside its middleware, over a batch. Whatever it throws comes back as the error of every id;
- * past the timeout it is a failure however it ends (R16).
+ * Runs the handler, inside its middleware, over a batch. Whatever it throws becomes the error of every id that has not
+ * failed already. Past the timeout, the batch has failed however it ends (R16).
  *
- * The last thing before the handler is a look at the lease, whatever came before: middleware takes its time, a transaction
- * had to begin, and the process may have been stopped at any point. Others may have the ids by now; then nothing begins and
- * all of it goes back, whatever middleware makes of it. Between that look and the handler's first line there is nothing
- * that waits, so only a process stopped right there begins too late.
+ * The last step before the handler is to check the lease, whatever came before: middleware takes its time, a transaction
+ * had to begin, and the process may have been stopped at any point. If others may have the ids by now, nothing begins and
+ * all of it is released, whatever middleware makes of it. Nothing between that check and the handler's first line waits, so
+ * only a process stopped right there begins too late.
  */
 async function run(
   { queue, rounds, abort, holdsLease }: Performance,
@@ -112,7 +112,7 @@ async function run(
   let over = false
   const context = new Context(rounds, abort, logger, tx, (id, error) => {
     if (!batch.has(id)) throw new Error(`context.fail: the batch has no id "${id}"`)
-    // Thrown in what nobody awaits, it would end the process, with all that it has in work.
+    // If no one awaits the caller, an error thrown here would end the process, with everything it has in progress.
     if (over) logger.warn({ queue: queue.name, id, error: describeError(error) }, LATE_FAILURE)
     failed.set(id, error)
   })
@@ -136,7 +136,7 @@ async function run(
   return new Map(rounds.map(({ id }) => [id, timeout.error ?? late]))
 }
 
-/** As `run`, and instruments hear of it. */
+/** Like `run`, and reports to instruments. */
 export function perform(
   performance: Performance,
   claimant: Claimant,
@@ -165,6 +165,7 @@ function infoOf(round: Round): JobInfo {
     retryCount: round.retryCount,
     performIn: new Date(round.performIn / 1000),
     scores: round.scores,
+    headers: round.headers ?? round.payloads.map(() => null),
     error: round.error,
     crashes: round.crashes,
     fence: round.fence,

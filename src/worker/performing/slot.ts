@@ -8,9 +8,9 @@ import type { DueLane, Lane } from '../schedule/lane.ts'
 import type { Scheduler } from '../schedule/scheduler.ts'
 import type { Timetable } from '../schedule/timetable.ts'
 
-/** ms after which a slot asks again whether it may take work: a lease may be renewed at the last moment. */
+/** ms after which a slot checks again whether it may take work: a lease may be renewed at the last moment. */
 const UNREADY_PAUSE = 250
-/** ms a slot waits where a scheduler takes none of what is due. */
+/** ms that a slot waits if a scheduler picks none of what is due. */
 const DECLINED_PAUSE = 50
 
 export interface SlotOptions {
@@ -20,19 +20,19 @@ export interface SlotOptions {
   readonly logger: Logger
   /** Whether new work may be taken at all. */
   ready(): boolean
-  /** Takes a batch of the lane and works it off. */
+  /** Takes a batch of the lane and performs it. */
   serve(lane: Lane, slot: number): Promise<void>
   onIdle(): void
-  /** The scheduler threw, or picked what it was not given. */
+  /** The scheduler threw, or picked something that it was not given. */
   onFailure(error: unknown): void
 }
 
-/** One unit of concurrency: pick a lane, serve it, again; sleep where nothing is due. */
+/** One unit of concurrency. It picks a lane, serves it, and repeats; it sleeps if nothing is due. */
 export class Slot implements Service {
   readonly #options: SlotOptions
   readonly #bell = new Bell()
   readonly #loop = new Loop(() => this.#pass(), this.#bell)
-  /** Since its last pick the scheduler has failed. */
+  /** Whether the scheduler has failed since its last valid pick. */
   #failing = false
 
   constructor(options: SlotOptions) {
@@ -43,7 +43,7 @@ export class Slot implements Service {
     return this.#loop.start()
   }
 
-  /** Resolves when the batch in work, if any, has ended. */
+  /** Resolves when the batch in progress, if any, has ended. */
   stop(): Promise<void> {
     return this.#loop.stop()
   }
@@ -52,7 +52,7 @@ export class Slot implements Service {
     const { index, timetable, ready, serve } = this.#options
     if (!ready()) return this.#rest(UNREADY_PAUSE)
     const due = timetable.due(index)
-    // A scheduler may empty the list that it is given.
+    // A scheduler may empty the list it is given.
     const declined = due.length > 0
     const pick = this.#pick(due)
     if (!pick) return this.#rest(declined ? DECLINED_PAUSE : undefined)
@@ -62,7 +62,7 @@ export class Slot implements Service {
     timetable.ends(served)
   }
 
-  /** A scheduler may be the user's: one that throws, or picks what it was not given, declines. */
+  /** The scheduler may be the user's. If it throws, or picks something that it was not given, it declines. */
   #pick(due: readonly DueLane[]): DueLane | undefined {
     try {
       const pick = this.#options.scheduler.pick(due) ?? undefined
@@ -80,7 +80,7 @@ export class Slot implements Service {
     }
   }
 
-  /** It may fail each time: the log has the first in a row. */
+  /** It may fail each time, so only the first failure in a row is logged. */
   #tell(error: unknown): void {
     const { logger, onFailure } = this.#options
     if (!this.#failing)

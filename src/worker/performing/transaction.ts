@@ -15,16 +15,16 @@ import { lend } from './lent-transaction.ts'
 import { type Failed, type Performance, type PerformSettings, perform } from './perform.ts'
 
 export interface BatchSettings extends PerformSettings {
-  /** On a pool for handlers' transactions alone. */
+  /** With a pool that only handlers' transactions use. */
   readonly database: Database
-  /** ms a completion in a handler's transaction waits for a producer's at most. */
+  /** Longest time, in ms, that a completion in a handler's transaction waits for a producer's. */
   readonly lockTimeout: number
 }
 
 /**
- * How a handler's transaction ended. `refused`: it could not be committed, and may never be. `lost`: its connection went, so
- * that nobody knows whether it was committed, nor what it went of. `disowned`: the rows of these ids were not the claim's at
- * the end, by what others did or by the handler's own statements.
+ * How a handler's transaction ended. `refused`: it could not be committed, and may never be. `lost`: its connection was
+ * lost, so it is unknown whether it was committed, and why the connection broke. `disowned`: at the end, the claim did not
+ * hold the rows of these ids, because of what others or the handler's own statements did.
  */
 export type Ending =
   | { readonly kind: 'stored'; readonly outcome: Outcome; readonly leftovers: readonly Leftover[] }
@@ -36,7 +36,10 @@ export type Ending =
 
 const AGAIN: Ending = { kind: 'again', uncertain: false }
 
-/** What a server says, or when somebody or a crash ends the session: known by its code, since words have a language. */
+/**
+ * The codes with which a server ends a session: after a time-out, because someone ends it, or in a crash. Codes rather than
+ * messages, since messages are in the server's language.
+ */
 const LAST_WORDS = /^(25P0[34]|57P0)/
 
 /** Thrown to roll back. */
@@ -49,10 +52,10 @@ class Rollback extends Error {
   }
 }
 
-/** How far a transaction has come. */
+/** How far a transaction has got. */
 interface Course {
   step: 'begin' | 'handler' | 'completion' | 'commit'
-  /** What the connection went of. */
+  /** Why the connection was lost. */
   lost: Error | undefined
 }
 
@@ -92,7 +95,7 @@ async function performIn(
   const { database } = settings
   const stay = endWithSignal(client, performance.abort.signal)
   try {
-    // The lease may have ended while the server was asked to begin: others may have the ids by now.
+    // The lease may have ended while BEGIN was under way: others may have the ids by now.
     if (performance.abort.signal.aborted) throw new Rollback(AGAIN)
     course.step = 'handler'
     const lent = lend(client)
@@ -111,9 +114,9 @@ async function performIn(
 }
 
 /**
- * Why a batch is rolled back whose handler has failed all of it. Where its connection went meanwhile, it may have failed of
- * that alone. Time-outs that end a session are told apart: they are for what the handler did. And where its signal was aborted,
- * it was us who ended the connection.
+ * The reason to roll back a batch whose handler has failed all of it. If the connection was lost meanwhile, that alone may
+ * be why it failed. Time-outs that end a session are different: they are due to what the handler did. So is an aborted
+ * signal: then we ended the connection ourselves.
  */
 async function reasonFor(
   client: PoolClient,
@@ -127,8 +130,8 @@ async function reasonFor(
 }
 
 /**
- * What the driver says of a connection that it knows to be gone, before it sends anything: it may have heard so in one breath
- * with the answer to BEGIN, when nobody watched yet. Where it knows nothing, an empty query goes before the ROLLBACK.
+ * The driver's error for a connection that it knows to be gone, before it sends anything. It may have learned that together
+ * with the answer to BEGIN, when nothing watched yet. If it knows nothing, an empty query is sent before the ROLLBACK.
  */
 async function knownEnd(client: PoolClient): Promise<Error | undefined> {
   const refused = client.query('').then(
@@ -139,13 +142,13 @@ async function knownEnd(client: PoolClient): Promise<Error | undefined> {
 }
 
 /**
- * Only a lock that our completion was refused is a reason to try it again as if nothing had been. All else may be so each
- * time: a deferred constraint, rights that the handler gave away, a statement that failed and was swallowed, a time-out of
- * the server's for transactions like its. That is so for a conflict of serialization or a deadlock that a COMMIT ends with,
- * too: what it checks then is the application's.
+ * Only a lock that our completion was refused is a reason to try again as if nothing had happened. Anything else may happen
+ * each time: a deferred constraint, rights that the handler gave away, a statement that failed and was swallowed, a
+ * time-out of the server's for such transactions. So may a serialization conflict or a deadlock that ends a COMMIT: what
+ * that checks is the application's.
  *
- * A connection that went may go each time, too, of what the handler does there (a backend that is killed for its memory),
- * though most go through nobody's fault: `lost`.
+ * A connection may be lost each time too, because of what the handler does there (a backend that is killed for its memory),
+ * though most are lost through no one's fault: `lost`.
  */
 function endingOf(error: unknown, { step, lost }: Course, { abort }: Performance): Ending {
   if (step === 'begin') return AGAIN
@@ -154,7 +157,7 @@ function endingOf(error: unknown, { step, lost }: Course, { abort }: Performance
     return { kind: 'refused', error: new Error(message, { cause: lost }) }
   }
   if (lost || isConnectionFailure(error))
-    // Whether a COMMIT came through whose answer was lost, giving back will show: then there is nothing to give.
+    // If a COMMIT whose answer was lost did succeed, releasing will show it: then there is nothing to release.
     return abort.reason ? { kind: 'again', uncertain: true } : { kind: 'lost', error: lost ?? error }
   return step === 'completion' && isRefusedLock(error) ? AGAIN : { kind: 'refused', error }
 }
@@ -176,9 +179,9 @@ function warn(
 }
 
 /**
- * Hears what the connection goes of: what the server says last, between two statements or in the middle of one of the
- * handler's, or that it went without a word. A handler may swallow it, and of later statements the driver only tells that
- * there is no connection. What is returned ends the watch.
+ * Notes why the connection is lost: the server's last words, between two statements or in the middle of one of the
+ * handler's, or that it ended without any. A handler may swallow the error, and for later statements the driver only says
+ * that there is no connection. Returns a function that ends the watch.
  */
 function hearEnd(client: PoolClient, course: Course): () => void {
   const { connection } = client as PoolClient & { readonly connection?: EventEmitter }
@@ -194,8 +197,9 @@ function hearEnd(client: PoolClient, course: Course): () => void {
 }
 
 /**
- * Once the signal is aborted nothing of the transaction is to take effect, and a statement of the handler's that is
- * never answered (the connection is half open) must not hold it for ever. What is returned ends the watch.
+ * Ends the connection when the signal is aborted. Nothing of the transaction may take effect then, and a statement of the
+ * handler's that is never answered (the connection is half-open) must not hold it for ever. Returns a function that ends
+ * the watch.
  */
 function endWithSignal(client: PoolClient, signal: AbortSignal): () => void {
   const end = () => void (client as PoolClient & pg.Client).end().catch(() => {})
@@ -208,12 +212,13 @@ function nameOf({ rounds }: Performance): string {
 }
 
 /**
- * The completion waits for a producer as long as we say, whatever the handler has set for its own statements; it holds rows of
- * ours until the COMMIT, which has to come; and its ids are in the driver's encoding: in another the server would take them for
- * other ids.
+ * The completion waits for a producer as long as we say, whatever the handler has set for its own statements. It holds rows
+ * of ours until the COMMIT, so the session must end if that does not come. And its ids are in the driver's encoding: in
+ * another one, the server would take them for other ids.
  *
- * That fails where a statement of the handler's did which it swallowed, or did not await: nothing of the transaction can take
- * effect, so its parts may be tried apart. Where the handler has committed by itself, they may not: each would write once more.
+ * This fails if a statement of the handler's failed and the handler swallowed the error, or did not await it. Nothing of
+ * the transaction can take effect then, so its parts may be tried separately. If the handler has committed by itself, they
+ * may not: each would write once more.
  */
 async function prepareToStore(
   { database, lockTimeout }: BatchSettings,
@@ -229,7 +234,7 @@ async function prepareToStore(
   throw new Rollback({ kind: 'failed', failed: failAll(performance.rounds, error) })
 }
 
-/** All or nothing: one lost claim undoes what the handler wrote for the others too. */
+/** All or nothing: one lost claim also undoes what the handler wrote for the other ids. */
 async function store(
   database: Database,
   client: PoolClient,

@@ -1,16 +1,16 @@
 import TinyQueue from 'tinyqueue'
 import type { Lane } from './lane.ts'
 
-/** It counts as long as its lane says the same time. */
+/** Valid as long as its lane has the same time. */
 interface Appointment {
   readonly at: number
   readonly lane: Lane
 }
 
-/** How many there may be beyond twice those that count, before the others are thrown out. */
+/** How many there may be beyond twice the valid ones, before the others are removed. */
 const SPARE = 64
 
-/** Lanes of which something is to come, the next first. Times are in microseconds since 1970. */
+/** Lanes with something to come, the next first. Times are in microseconds since 1970. */
 export class Appointments {
   #heap = heapOf([])
   #most = SPARE
@@ -19,12 +19,12 @@ export class Appointments {
     return this.#heap.length
   }
 
-  /** When the first is; Infinity: none. It may be one that no longer counts. */
+  /** The time of the first; Infinity if there is none. It may no longer be valid. */
   get next(): number {
     return this.#heap.peek()?.at ?? Number.POSITIVE_INFINITY
   }
 
-  /** Instead of the lane's last one. */
+  /** Replaces the lane's last one. */
   make(lane: Lane, at: number): void {
     if (lane.looksAt === at) return
     lane.looksAt = at
@@ -36,7 +36,7 @@ export class Appointments {
     lane.looksAt = Number.POSITIVE_INFINITY
   }
 
-  /** Takes out what is due by now, and gives its lanes. */
+  /** Removes what is due by now, and yields its lanes. */
   *due(now: number): Iterable<Lane> {
     while (this.next <= now) {
       const { at, lane } = this.#heap.pop()!
@@ -46,7 +46,10 @@ export class Appointments {
     }
   }
 
-  /** A lane that is due again and again before the same far time leaves one behind each time. */
+  /**
+   * Removes what is not valid, and duplicates: a lane that is due again and again before the same far time leaves one
+   * behind each time.
+   */
   #tidy(): void {
     const counting = new Map(
       this.#heap.data.filter(({ at, lane }) => lane.looksAt === at).map((one) => [one.lane, one]),

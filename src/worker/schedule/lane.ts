@@ -4,25 +4,27 @@ import { LONGEST_PREFETCHED } from './prefetch.ts'
 import type { Candidate } from './scheduler.ts'
 import type { Shard } from './shard.ts'
 
-/** ms from a portion's end to the next one's turn, above which it is not claimed ahead: the turn after may come later. */
+/**
+ * ms from a portion's end to the next one's turn, above which nothing is claimed ahead: the turn after may come even later.
+ */
 const LONGEST_WAIT_AHEAD = LONGEST_PREFETCHED / 2
 
-/** ms between tries to get a row that others hold. */
+/** Most ms between tries to claim a row that others hold. */
 const MAX_BLOCKED_PAUSE = 200
 
 const START: Cursor = { after: null, afterId: '' }
 
-/** Claims that pass a job over, after which its row is waited for. */
+/** How many claims pass over a job before we wait for its row. */
 const PASSES = 2
 
 const NEVER = Number.POSITIVE_INFINITY
 
-/** When slots pick: µs since 1970. */
+/** The moment when slots pick, in µs since 1970. */
 export interface Instant {
   now: number
 }
 
-/** What a scheduler sees of a lane, with the lane behind it. */
+/** A lane as a scheduler sees it, and the lane itself. */
 export class DueLane implements Candidate {
   readonly queue: string
   readonly shard: number
@@ -45,42 +47,44 @@ export class DueLane implements Candidate {
   }
 
   get isBegun(): boolean {
-    return this.of.hand[0]?.isBegun === true
+    return this.of.portions[0]?.isBegun === true
   }
 }
 
 /**
- * What is known of a lane: when its next job is due, how far it has been taken, and what was claimed of it and no slot has
- * begun. Times are in microseconds since 1970.
+ * What is known of a lane: when its next job is due, how far its jobs have been taken, and its prefetched jobs, which no
+ * slot has begun. Times are in microseconds since 1970.
  */
 export class Lane {
   readonly shard: Shard
   readonly key: LaneKey
   readonly candidate: DueLane
   cursor = START
-  /** Whether the timetable has it among what is due. */
+  /** Whether the timetable lists it as due. */
   isListed = false
-  /** When the timetable looks at it again. */
+  /** When the timetable checks it again. */
   looksAt = NEVER
-  /** The claim under way: one at a time, so that each goes on where the last one ended. */
+  /** The claim under way: one at a time, so that each continues where the last one ended. */
   claim: Promise<void> | undefined
-  /** A slot waits for it. */
+  /** Whether a slot waits for the claim. */
   isAwaited = false
-  /** While something goes back: resolves when all of it waits again. */
+  /** While prefetched jobs are being released: resolves when all of them wait again. */
   returned: Promise<void> | undefined
-  /** The claim under way may bring what is due after something that has gone back. */
+  /** Whether the claim under way may bring jobs that are due after some that were released. */
   isAhead = false
-  readonly #hand: Portion[] = []
+  readonly #portions: Portion[] = []
   #next = NEVER
-  /** The earliest time heard of since the claim under way began: its answer may not know of it yet. */
+  /** The earliest time reported since the claim under way began; its answer may not know of it yet. */
   #heard = NEVER
-  /** When the job was due that the last claims have passed over, and how many they were. */
+  /** When the job was due that the last claims have passed over, and how many claims have. */
   #passed: number | undefined
   #passes = 0
-  /** Until when a look that finds that job tells nothing new. */
+  /** Until when a look that finds that job brings nothing new. */
   #passedUntil = 0
   #taken = 0
-  /** When the last portion had begun to its end, and how long the next one's turn took to come: ms of the monotonic clock. */
+  /**
+   * When all of the last portion had begun, and how long it took until the next one's turn, in ms of the monotonic clock.
+   */
   #exhaustedAt = Number.NEGATIVE_INFINITY
   #waited = NEVER
 
@@ -91,32 +95,35 @@ export class Lane {
     this.candidate = new DueLane(this)
   }
 
-  /** What is in hand, the portion first to be taken first. */
-  get hand(): readonly Portion[] {
-    return this.#hand
+  /** The prefetched portions, the one to be taken first in front. */
+  get portions(): readonly Portion[] {
+    return this.#portions
   }
 
-  /** When the next job is due that a slot could begin, claim or wait for; Infinity: none is known. */
+  /** When the next job is due that a slot could begin, claim or wait for; Infinity if none is known. */
   get head(): number {
-    return Math.min(this.#hand[0]?.performIn ?? NEVER, this.claim && this.isAwaited ? NEVER : this.#next)
+    return Math.min(this.#portions[0]?.performIn ?? NEVER, this.claim && this.isAwaited ? NEVER : this.#next)
   }
 
-  /** Where it is due, a slot need not wait for a claim of somebody else's. */
+  /** Whether a slot that picks it, when it is due, need not wait for a claim under way. */
   get isReady(): boolean {
-    return this.#hand.length > 0 || this.claim === undefined
+    return this.#portions.length > 0 || this.claim === undefined
   }
 
   /**
-   * At most half is left of what the last claim has brought, and more is due. Not so where many lanes take turns: the next
-   * portion would go back before its turn came.
+   * Whether at most half of what the last claim brought is left, and more is due. False if many lanes take turns: the next
+   * portion would be released before its turn came.
    */
   isLow(now: number): boolean {
     if (this.#waited > LONGEST_WAIT_AHEAD) return false
-    const left = this.#hand.reduce((sum, portion) => sum + portion.size, 0)
+    const left = this.#portions.reduce((sum, portion) => sum + portion.size, 0)
     return this.claim === undefined && this.#next <= now && 2 * left <= this.#taken
   }
 
-  /** A job may be due at `performIn`; the cursor goes back before it where it has passed. Says if that is earlier. */
+  /**
+   * A job may be due at `performIn`. If the cursor has passed that time, it is moved back before it. Returns whether the
+   * time is earlier than the one known.
+   */
   notice(performIn: number): boolean {
     const earlier = performIn < this.#next
     this.#next = Math.min(this.#next, performIn)
@@ -126,21 +133,21 @@ export class Lane {
   }
 
   /**
-   * A look has found a job that nobody has claimed. Claims that have just passed it over would do so again: who waits for its
-   * row will bring it. Says if it is news.
+   * A look has found a job that no one has claimed. Claims that have just passed it over would do so again; the wait for
+   * its row will bring it. Returns whether it is news.
    */
   sight(performIn: number, now: number): boolean {
     if (performIn === this.#passed && now < this.#passedUntil) return false
     return this.notice(performIn)
   }
 
-  /** Where a look starts: so many µs before the cursor, since what a transaction pushed may be committed later. */
+  /** Where a look starts: `span` µs before the cursor, since a transaction may commit its pushes later. */
   before(span: number): Cursor {
     const { after } = this.cursor
     return after === null ? START : { after: after - span, afterId: '' }
   }
 
-  /** µs by which a job comes too late for the cursor; 0 where that is still before it. */
+  /** How many µs too late for the cursor a job comes; 0 if the cursor is still before it. */
   latenessOf(performIn: number): number {
     return this.cursor.after === null ? 0 : Math.max(0, this.cursor.after - performIn)
   }
@@ -160,38 +167,38 @@ export class Lane {
     this.#taken = rounds.length
     if (last) this.cursor = { after: last.performIn, afterId: last.id }
     this.#next = Math.min(head ?? NEVER, this.#heard)
-    // A claim takes one job of a dead process, alone, and `head` tells only of jobs that are not claimed: there may be more.
+    // A claim takes a dead process's job alone, and `head` covers only jobs that are not claimed: there may be more.
     if (last?.rescued) this.#next = Math.min(this.#next, last.performIn)
     if (this.#heard <= (this.cursor.after ?? Number.NEGATIVE_INFINITY)) this.#rewind(this.#heard)
     const blocked = !last && head !== null && head <= now
     this.#countPasses(passed || blocked ? head! : undefined, now)
-    // Due, but not to be had: a producer's open transaction holds the row. Ask again, ever more rarely.
+    // Due, but a producer's open transaction holds the row. Try again, ever more rarely.
     if (blocked) this.#next = Math.min(this.#heard, now + this.#blockedPause)
   }
 
-  /** Nothing is to be had before `until`. */
+  /** Nothing can be claimed before `until`. */
   claimFailed(until: number): void {
     this.#next = Math.max(Math.min(this.#next, this.#heard), until)
   }
 
-  /** When a job was due that is to be waited for: claims have passed it over again and again, since its row was locked. */
+  /** When the job was due that we should wait for: claims have passed it over again and again, since its row was locked. */
   get overdue(): number | undefined {
     return this.#passes >= PASSES ? this.#passed : undefined
   }
 
-  /** What a claim has brought comes after what is in hand. */
+  /** Adds what a claim has brought after what is already prefetched. */
   bring(portion: Portion): void {
-    this.#hand.push(portion)
+    this.#portions.push(portion)
     this.#tellQueue()
   }
 
-  /** What was waited for by itself was due before all that is in hand. */
+  /** Adds what was waited for by itself, which was due before everything already prefetched. */
   bringFirst(portion: Portion): void {
-    this.#hand.unshift(portion)
+    this.#portions.unshift(portion)
     this.#tellQueue()
   }
 
-  /** The next batch of a portion in hand. */
+  /** Takes the next batch of a prefetched portion. */
   take(portion: Portion, batchSize: number): readonly Round[] {
     const now = performance.now()
     if (!portion.isBegun) this.#waited = now - this.#exhaustedAt
@@ -202,12 +209,12 @@ export class Lane {
     return taken
   }
 
-  /** A portion of the hand, and those that are due after it. */
+  /** A prefetched portion, and those that are due after it. */
   handFrom(portion: Portion): readonly Portion[] {
-    return this.#hand.slice(this.#hand.indexOf(portion))
+    return this.#portions.slice(this.#portions.indexOf(portion))
   }
 
-  /** Something goes back: nothing is claimed until it waits again, since that would be due after it. */
+  /** Jobs are being released. Nothing is claimed until they wait again, since it would be due after them. */
   goesBack(returned: Promise<void>): void {
     const all = Promise.all([this.returned, returned]).then(() => {
       if (this.returned === all) this.returned = undefined
@@ -216,25 +223,29 @@ export class Lane {
     this.isAhead = true
   }
 
-  /** Resolves when no claim is under way and nothing goes back. Where a row is locked, that it goes back was tried. */
+  /**
+   * Resolves when no claim is under way and nothing is being released. If a row is locked, releasing it was at least tried.
+   */
   async waitsAgain(): Promise<void> {
     while (this.claim || this.returned) await (this.claim ?? this.returned)
   }
 
-  /** Takes out what has been begun or released. */
+  /** Removes a portion whose jobs have all begun or been released. */
   drop(portion: Portion): void {
-    const place = this.#hand.indexOf(portion)
-    if (place >= 0) this.#hand.splice(place, 1)
+    const place = this.#portions.indexOf(portion)
+    if (place >= 0) this.#portions.splice(place, 1)
     this.#tellQueue()
   }
 
   #tellQueue(): void {
     const { prefetched } = this.shard.served
-    if (this.#hand.length > 0) prefetched.add(this)
+    if (this.#portions.length > 0) prefetched.add(this)
     else prefetched.delete(this)
   }
 
-  /** At first the cursor goes back for it. Afterwards it may not: a row that stays locked would keep it there. */
+  /**
+   * The first time, the cursor moves back for the job. After that it may not: a row that stays locked would keep it there.
+   */
   #countPasses(passed: number | undefined, now: number): void {
     this.#passes = passed === this.#passed ? this.#passes + 1 : 1
     this.#passed = passed
@@ -243,7 +254,7 @@ export class Lane {
     else this.#passedUntil = now + this.#blockedPause
   }
 
-  /** µs until a job is asked for again that could not be claimed. The pauses of the next job begin anew. */
+  /** µs until a job that could not be claimed is tried again. The pauses start over for the next job. */
   get #blockedPause(): number {
     return Math.min(2 ** this.#passes, MAX_BLOCKED_PAUSE) * 1000
   }

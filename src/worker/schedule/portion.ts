@@ -2,18 +2,18 @@ import type { Round } from '../../store/claim.ts'
 import type { Retention } from '../membership/membership.ts'
 import { LONGEST_PREFETCHED } from './prefetch.ts'
 
-/** What one claim has brought. Slots take batches of it in the order in which its jobs are due. */
+/** The rounds that one claim brought. Slots take batches of them in the order in which the jobs are due. */
 export class Portion {
-  /** Of its rounds. */
+  /** The retention of its rounds. */
   readonly retention: Retention
   readonly rounds: readonly Round[]
-  /** How many the claim would have brought. */
+  /** How many jobs the claim asked for. */
   readonly asked: number
   /** ms of the monotonic clock. */
   readonly claimedAt = performance.now()
   /** Until when batches of it may begin. */
   readonly until: number
-  /** Goes off then. */
+  /** Goes off at `until`. */
   timer: NodeJS.Timeout | undefined
   #begun = 0
   #wentBack = false
@@ -34,17 +34,17 @@ export class Portion {
     return this.#begun > 0
   }
 
-  /** Jobs that have not begun. */
+  /** How many jobs have not begun. */
   get size(): number {
     return this.rounds.length - this.#begun
   }
 
-  /** When the next job was due; Infinity where none is left. */
+  /** When the next job was due; Infinity if none is left. */
   get performIn(): number {
     return this.rounds[this.#begun]?.performIn ?? Number.POSITIVE_INFINITY
   }
 
-  /** The next batch: those that came with the claim, or one that is to be loaded, alone. */
+  /** Takes the next batch: jobs whose payloads came with the claim, or one job whose payloads must be loaded, alone. */
   take(batchSize: number): readonly Round[] {
     const from = this.#begun
     const most = Math.min(from + batchSize, this.rounds.length)
@@ -55,12 +55,12 @@ export class Portion {
     return from === 0 && this.isEmpty ? this.rounds : this.rounds.slice(from, to)
   }
 
-  /** ms since the claim; Infinity where a part went back. */
+  /** ms since the claim; Infinity if a part was released. */
   get took(): number {
     return this.#wentBack ? Number.POSITIVE_INFINITY : performance.now() - this.claimedAt
   }
 
-  /** All that has not begun. */
+  /** Takes everything that has not begun. */
   takeRest(): readonly Round[] {
     const rest = this.rounds.slice(this.#begun)
     this.#wentBack ||= rest.length > 0
@@ -69,7 +69,7 @@ export class Portion {
     return rest
   }
 
-  /** So many of its rounds have ended, or went back. Says whether none is left. */
+  /** `count` of its rounds have ended, or were released. Returns whether none is left. */
   ended(count: number): boolean {
     this.#ended += count
     return this.#ended === this.rounds.length

@@ -1,27 +1,31 @@
 import type { Round } from '../../store/claim.ts'
 import { MOST_BYTES } from '../../store/exchange.ts'
 
-/** ms that a job may be in hand before its turn: handlers may become slow. */
+/** ms that a job may be prefetched before its turn: handlers may become slow. */
 export const LONGEST_PREFETCHED = 50
-/** ms from a claim to the last end of what it brought, below which more may be in hand: twice as much at least. */
+/** If everything that a claim brought ends within this many ms of it, more may be prefetched: at least twice as much. */
 const QUICK = 5
-/** Times as much at most: what took no time says little of what comes. */
+/** At most this many times as much: jobs that took no time say little about the next ones. */
 const STEEPEST = 8
-/** ms after which it is to be half as much; where jobs had to be released, one batch. */
+/** If it takes more than this many ms, half as much is prefetched; if jobs had to be released, one batch. */
 const SLOW = 20
 const MOST_JOBS = 1_000
-/** Of one lane, however few have something due, unless slots sleep: while one claim gathers all, they would have nothing. */
+/**
+ * Most jobs of one lane, however few lanes have something due, unless slots sleep: while one claim gathers all jobs, other
+ * slots would have nothing.
+ */
 const MOST_JOBS_OF_LANE = 200
-/** Characters of payloads: what is in hand lies in memory. */
+/** Most characters of payloads: prefetched jobs are kept in memory. */
 const MOST_CHARACTERS = 2_000_000
 
 /**
- * How much of a queue is in hand at once, spread over the lanes that have something due. A batch of each, where handlers take
- * their time; more, where they are so quick that asking for each would take longer. What is in hand and has not begun no longer
- * merges with what is pushed, and waits for what has begun: hence only as much as is done in a few milliseconds.
+ * How much of a queue is prefetched at once, spread over the lanes that have something due. One batch of each lane if
+ * handlers take their time; more if they are so quick that asking for each batch would take longer. Prefetched jobs that
+ * have not begun no longer merge with pushes, and wait for those that have begun: hence only as much as is done in a few
+ * milliseconds.
  *
- * Each portion grows or shrinks the whole by its own size. So when all that is in hand was quick, it becomes as much as takes
- * 5 ms at that pace. To double each time would take most of a burst.
+ * Each portion grows or shrinks the whole in proportion to its own size. So if everything prefetched was quick, the whole
+ * becomes as much as takes 5 ms at that pace. Doubling it each time would take most of a burst.
  */
 export class Prefetch {
   readonly #batchSize: number
@@ -32,17 +36,17 @@ export class Prefetch {
     this.#batchSize = batchSize
   }
 
-  /** Jobs of a batch: fewer where payloads are so large that they would not come with one answer. */
+  /** Jobs per batch; fewer if payloads are so large that they would not come with one answer. */
   get batch(): number {
     return Math.max(1, Math.min(this.#batchSize, Math.floor(MOST_BYTES / this.#charactersPerJob)))
   }
 
-  /** Whether handlers are so quick that what comes next is claimed before the last has begun. */
+  /** Whether handlers are so quick that the next jobs are claimed before the last ones have begun. */
   get isLarge(): boolean {
     return this.#batches > 1
   }
 
-  /** Jobs to ask of one lane, where so many lanes have something due, and so many slots could begin at once. */
+  /** Jobs to ask of one lane if `lanes` lanes have something due and `slots` slots could begin at once. */
   jobsFor(lanes: number, slots: number): number {
     const most = Math.min(MOST_JOBS, Math.floor(MOST_CHARACTERS / this.#charactersPerJob))
     const batches = Math.max(Math.ceil(this.#batches / lanes), slots)
@@ -50,12 +54,15 @@ export class Prefetch {
     return Math.max(this.batch, Math.min(batches * this.#batchSize, Math.ceil(most / lanes), share))
   }
 
-  /** Characters that the payloads of so many jobs are likely to have. */
+  /** How many characters the payloads of `jobs` jobs are likely to have. */
   likelySize(jobs: number): number {
     return jobs * this.#charactersPerJob
   }
 
-  /** A portion of what was in hand, how many jobs were asked for, and how many ms it took from the claim to its last end, or Infinity. */
+  /**
+   * A prefetched portion has ended. `asked`: how many jobs were asked for. `took`: ms from the claim to its last end, or
+   * Infinity if a part was released.
+   */
   satisfied(rounds: readonly Round[], asked: number, took: number): void {
     this.#charactersPerJob = charactersPerJob(rounds)
     const batches = rounds.length / this.#batchSize
@@ -66,12 +73,12 @@ export class Prefetch {
   }
 }
 
-/** As many times as much takes 5 ms; twice at least. */
+/** How many times as many jobs would take 5 ms: at least twice, at most STEEPEST times. */
 function growthAfter(took: number): number {
   return Math.min(Math.max(2, QUICK / took), STEEPEST)
 }
 
-/** Where none has come with its claim, each is as large as all that may come. */
+/** If no payloads came with the claim, each job counts as large as everything that may come. */
 function charactersPerJob(rounds: readonly Round[]): number {
   const come = rounds.filter(({ toLoad }) => !toLoad)
   const characters = come.reduce((sum, { size }) => sum + size, 0)

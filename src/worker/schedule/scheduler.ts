@@ -1,28 +1,28 @@
 import { OptionError } from '../../errors.ts'
 import { show } from '../../options.ts'
 
-/** A lane of a shard with work that is due, free to be taken. */
+/** A lane of a shard with due work that may be taken. */
 export interface Candidate {
   readonly queue: string
   readonly shard: number
   readonly lane: number
   /** ms since its oldest job became due, above 0. */
   readonly lag: number
-  /** A claim of it is under way, and nothing is in hand: who picks it waits some milliseconds. Default false. */
+  /** A claim of it is under way, and nothing is prefetched: a slot that picks it waits some milliseconds. Default false. */
   readonly isClaimed?: boolean
-  /** Some of what a claim has brought of it has begun; the rest goes back where it does not begin soon. Default false. */
+  /** Some jobs of a claim have begun; the rest is released if it does not begin soon. Default false. */
   readonly isBegun?: boolean
 }
 
 /**
- * Picks what a slot serves next: one of the candidates, the very object, or none. They come in the order of the queues, then by
- * shard and lane. It is asked before each batch. One that throws picks none.
+ * Picks what a slot serves next: one of the candidates (the object itself, not a copy), or none. Candidates come in the
+ * order of the queues, then by shard and lane. It is asked before each batch. If it throws, it picks none.
  */
 export interface Scheduler {
   pick<C extends Candidate>(candidates: readonly C[]): C | undefined
 }
 
-/** The default: every queue has its turn, and within a queue every lane, lane n a (n + 1)th as often as lane 0. */
+/** The default: queues take turns, and within a queue its lanes do, lane n 1/(n + 1) times as often as lane 0. */
 export function fair(): Scheduler {
   const queues = new Turns<string>()
   const lanesOf = new Map<string, Turns<number>>()
@@ -41,8 +41,9 @@ export function fair(): Scheduler {
 }
 
 /**
- * Start-time fair queueing (Goyal, Vin and Cheng, 1996). What is picked pays with virtual time, and what has paid least is next.
- * The clock stands where the last one began: who had nothing due meanwhile comes soon, and has saved up nothing.
+ * Start-time fair queueing (Goyal, Vin and Cheng, 1996). A key that is picked pays with virtual time, and the key that has
+ * paid least is next. The clock shows when the last picked key began: a key that had nothing due meanwhile comes soon, but
+ * has saved nothing up.
  */
 class Turns<Key> {
   readonly #finish = new Map<Key, number>()
@@ -78,7 +79,7 @@ class Turns<Key> {
   }
 }
 
-/** What has waited longest, of all queues: one queue's backlog goes before what came later into others. */
+/** Picks what has waited longest, in all queues: one queue's backlog goes before what came later into others. */
 export function lag(): Scheduler {
   return {
     pick(candidates) {
@@ -102,7 +103,7 @@ export function seq(): Scheduler {
       let [firstPlace, nextPlace] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
       let [queue, rank] = ['', 0]
       for (const candidate of candidates) {
-        // Those of a queue come together, and names are slow to look up.
+        // Candidates of a queue come together, and looking up names is slow.
         if (candidate.queue !== queue) rank = rankOf(candidate.queue)
         queue = candidate.queue
         const place = placeOf(rank, candidate)
@@ -115,7 +116,7 @@ export function seq(): Scheduler {
   }
 }
 
-/** Where it stands in the order of queues, shards and lanes: a shard has 17 bits, a lane 16. */
+/** Its place in the order of queues, shards and lanes: a shard has 17 bits, a lane 16. */
 function placeOf(rank: number, { shard, lane }: Candidate): number {
   return (rank * 2 ** 17 + shard) * 2 ** 16 + lane
 }
@@ -124,8 +125,8 @@ function placeOf(rank: number, { shard, lane }: Candidate): number {
 export type Weights = Readonly<Record<string, number | Readonly<Record<number, number>>>>
 
 /**
- * Draws queues and lanes by weight, without replacement: weights 6, 3 and 1 come first 60, 30 and 10 % of the
- * time, and what has nothing due leaves its turns to the others. What is not named weighs 1.
+ * Draws a queue and lane by weight among those that have something due. Weights 6, 3 and 1 come first 60, 30 and 10 % of
+ * the time, and a queue that has nothing due leaves its turns to the others. What is not named weighs 1.
  * @throws OptionError for a weight that is not above 0
  */
 export function weighted(weights: Weights): Scheduler {
@@ -166,7 +167,7 @@ function groups<C, Key>(candidates: readonly C[], keyOf: (candidate: C) => Key):
   return found
 }
 
-/** Queues in the order given, those not named last; within a queue the lower lane first. */
+/** Serves queues in the given order, those not named last; within a queue, the lower lane first. */
 export function strict(queues: readonly string[]): Scheduler {
   const ranks = new Map(queues.map((queue, place) => [queue, place]))
   const rank = ({ queue, lane }: Candidate) => (ranks.get(queue) ?? queues.length) * 40_000 + lane
@@ -191,8 +192,8 @@ function laneOf({ lane }: Candidate): number {
 }
 
 /**
- * Of the shards of one queue and lane the one that has waited longest. They are all the same, so what a claim has brought is
- * begun to its end first, and a shard that is being claimed can wait while another has something.
+ * Picks, among the shards of one queue and lane, the one that has waited longest. They are all equivalent, so jobs of a
+ * claim that has partly begun come first, and a shard with a claim under way waits while another has something.
  */
 function bestOf<C extends Candidate>(candidates: readonly C[], queue: string, lane: number): C | undefined {
   let best: C | undefined
@@ -215,7 +216,7 @@ function longestWaiting<C extends Candidate>(candidates: readonly C[]): C | unde
   return longest
 }
 
-/** @throws OptionError unless it can pick */
+/** @throws OptionError if it has no method `pick` */
 export function checkScheduler(scheduler: Scheduler): Scheduler {
   if (typeof scheduler?.pick === 'function') return scheduler
   throw new OptionError(

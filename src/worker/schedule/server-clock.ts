@@ -1,9 +1,9 @@
 /**
- * The database's clock, followed by this process's monotonic one: workers whose own clocks are hours off agree
- * on what is due.
+ * The database's clock, advanced by this process's monotonic one. So workers whose own clocks are hours off agree on what
+ * is due.
  */
 export class ServerClock {
-  /** Server microseconds minus ours; whoever set it on the fastest round trip was closest. */
+  /** Server microseconds minus ours; the faster the round trip that set it, the closer it is. */
   #offset = 0
 
   set(serverMicros: number, askedAt: number, answeredAt: number): void {

@@ -1,11 +1,11 @@
 import { type Instant, Lane } from './lane.ts'
 import type { ServedQueue } from './served-queue.ts'
 
-/** A shard this process holds the lock of. Any number of its slots perform from it. */
+/** A shard whose lock this process holds. Any number of its slots may perform from it. */
 export class Shard {
   readonly served: ServedQueue
   readonly shard: number
-  /** The one slot that serves it; undefined: any. */
+  /** The only slot that serves it; undefined if any may. */
   readonly slot: number | undefined
   /** Written by the timetable. */
   isHeld = false
@@ -16,7 +16,7 @@ export class Shard {
     this.served = served
     this.shard = shard
     this.slot = slot
-    // So that looks find what comes there before anything was heard of it.
+    // So that looks find jobs there before anything is reported about these lanes.
     for (const lane of served.lanes) this.lane(lane)
   }
 

@@ -7,15 +7,15 @@ import type { ServedQueue } from './served-queue.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { Shard } from './shard.ts'
 
-/** Lanes of a queue that are looked for in all of its shards. Of others, those where they have been seen. */
+/** Most lanes of a queue that are polled in all of its shards. Further lanes are polled only where they have been seen. */
 const MOST_LANES = 16
 
 /**
- * The shards of this process and when their jobs are due: what slots pick from, and sleep on.
+ * The shards of this process and when their jobs are due: slots pick from it, and sleep on it.
  *
- * What is due stands in a list, in the order of the queues, their shards and lanes; what is to come, in a heap. Whatever changes
- * about a lane wakes one of the slots that sleep, if it is due then. A slot sleeps only where nothing is due that it could take.
- * So no job waits while a slot sleeps that could take it, and no more slots wake than there is work for.
+ * Lanes that are due are in a list, in the order of the queues, their shards and lanes; those to come are in a heap. Any
+ * change to a lane wakes one of the sleeping slots, if the lane is due then. A slot sleeps only if nothing is due that it
+ * could take. So no job waits while a slot sleeps that could take it, and no more slots wake than there is work for.
  */
 export class Timetable {
   readonly #clock: ServerClock
@@ -23,7 +23,7 @@ export class Timetable {
   readonly #shards = new Map<string, Shard>()
   readonly #due: DueLane[] = []
   readonly #instant: Instant = { now: 0 }
-  /** Not every slot may pick all that is due. */
+  /** Whether some slots may not pick everything that is due. */
   #isMixed = false
   readonly #toCome = new Appointments()
   readonly #sleeping = new Map<number, Bell>()
@@ -47,7 +47,7 @@ export class Timetable {
     return this.#due.length
   }
 
-  /** Slots that sleep, for each lane that is due. */
+  /** Sleeping slots per lane that is due. */
   get spareSlots(): number {
     return Math.floor(this.#sleeping.size / Math.max(1, this.#due.length))
   }
@@ -58,7 +58,7 @@ export class Timetable {
     return this.#due.some(({ of }) => isOpen(of))
   }
 
-  /** Whether a slot sleeps that could take what is found. */
+  /** Whether a slot is asleep that could take what is found. */
   get couldTake(): boolean {
     if (this.#sleeping.size === 0) return false
     for (const { served, slot } of this.#shards.values())
@@ -66,7 +66,7 @@ export class Timetable {
     return false
   }
 
-  /** Lanes of which nothing is known that is due: those to look at. */
+  /** The lanes to poll: nothing in them is known to be due, and no claim of them is under way. */
   get quietLanes(): Lane[] {
     return [...this.#shards.values()].flatMap(({ lanes }) =>
       [...lanes.values()].filter((lane) => !lane.isListed && !lane.claim),
@@ -77,7 +77,7 @@ export class Timetable {
     return this.#shards.get(`${queueId}:${shard}`)
   }
 
-  /** A lane of a shard of ours. One that is new is known in all shards of its queue from now on, where they are not too many. */
+  /** A lane of one of our shards. From now on, a new lane is known in all shards of its queue, unless there are too many. */
   lane({ queueId, shard, lane }: LaneKey): Lane | undefined {
     const found = this.get(queueId, shard)
     const known = found?.served.lanes
@@ -107,7 +107,10 @@ export class Timetable {
     this.#timerAt = Number.POSITIVE_INFINITY
   }
 
-  /** Passes on what a wake-up, a look or a settlement has told. Says whether it was news of a shard of ours. */
+  /**
+   * Passes on the time of a job from a wake-up, a look or a settled round. Returns whether it was news about one of our
+   * shards.
+   */
   notice(key: LaneKey, performIn: number): boolean {
     const found = this.lane(key)
     if (!found) return false
@@ -116,13 +119,13 @@ export class Timetable {
     return news
   }
 
-  /** Passes on what a look has found among what nobody has claimed. */
+  /** Passes on a job that a look has found among those no one has claimed. */
   sight(key: LaneKey, performIn: number): void {
     const found = this.lane(key)
     if (found?.sight(performIn, this.#clock.now())) this.file(found)
   }
 
-  /** Something changed about a lane: it goes where it belongs now, and where that is among what is due, a slot wakes. */
+  /** A lane has changed: puts it where it belongs now, and wakes a slot if it is due. */
   file(lane: Lane): void {
     if (!lane.shard.isHeld) return
     const head = Math.max(lane.head, this.#admission.notBefore(lane.key))
@@ -133,20 +136,20 @@ export class Timetable {
     }
   }
 
-  /** Admission says something else of lanes than before. */
+  /** Admission says something else about lanes than before. */
   admissionChanged(): void {
     for (const { lanes } of this.#shards.values()) for (const lane of lanes.values()) this.file(lane)
   }
 
-  /** What a slot may pick now. */
+  /** The lanes that a slot may pick now. */
   due(slot: number): DueLane[] {
-    // Their lags are of this moment.
+    // Their lags are as of this moment.
     this.#instant.now = this.#advance()
     if (!this.#isMixed) return this.#due.slice()
     return this.#due.filter(({ of: lane }) => isOpen(lane) && (lane.shard.slot ?? slot) === slot)
   }
 
-  /** Where nothing is due for a slot: until `bell` rings, or for `pause` ms. */
+  /** Sleeps while nothing is due for a slot: until `bell` rings, or for `pause` ms. */
   async sleep(slot: number, bell: Bell, pause?: number): Promise<void> {
     this.#sleeping.set(slot, bell)
     await bell.wait(pause)
@@ -157,12 +160,12 @@ export class Timetable {
     for (const bell of this.#sleeping.values()) bell.ring()
   }
 
-  /** A slot begins to work on a queue. */
+  /** A slot begins to serve a queue. */
   begins(served: ServedQueue): void {
     served.slots += 1
   }
 
-  /** It ends. Where the queue has a bound, another may begin. */
+  /** A slot has served a queue. If the queue has a limit, another slot may begin. */
   ends(served: ServedQueue): void {
     served.slots -= 1
     if (served.room !== 1) return
@@ -176,7 +179,7 @@ export class Timetable {
       this.#due.splice(this.#placeOf(lane), 0, lane.candidate)
       lane.isListed = true
     }
-    // Also where it stood there already: whoever was to wake for it may have found its queue full.
+    // Even if it was listed already: the slot that woke for it may have found its queue full.
     if (this.#sleeping.size > 0 && isOpen(lane) && lane.isReady) this.#wakeFor(lane)
   }
 
@@ -187,7 +190,7 @@ export class Timetable {
     lane.isListed = false
   }
 
-  /** Where it stands among what is due, or would. */
+  /** Its place among the lanes that are due, or where it would be. */
   #placeOf(lane: Lane): number {
     let [low, high] = [0, this.#due.length]
     while (low < high) {
@@ -203,7 +206,7 @@ export class Timetable {
     if (at < this.#timerAt) this.#setTimer()
   }
 
-  /** Moves what has become due, and sets the timer for what comes next. Returns when that was. */
+  /** Lists what has become due, and sets the timer for what comes next. Returns the time. */
   #advance(): number {
     const now = this.#clock.now()
     if (this.#toCome.next > now) return now
@@ -230,7 +233,7 @@ export class Timetable {
     const slot = this.#sleeperFor(lane)
     if (slot === undefined) return
     const bell = this.#sleeping.get(slot)!
-    // So that what comes next wakes another one.
+    // So that the next lane wakes another slot.
     this.#sleeping.delete(slot)
     bell.ring()
   }

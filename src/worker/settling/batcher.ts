@@ -6,24 +6,24 @@ import type { Leftover } from '../../store/settle.ts'
 import { type Load, takeLoad } from './load.ts'
 import { type Travelling, takePieces } from './piece.ts'
 
-/** Calls under way at once: while the server works on some, the handlers of the others' jobs run. */
+/** Concurrent calls: while the server works on some, handlers run for the jobs of the others. */
 export const MAX_CALLS = 4
 /**
- * To claim in one call: so many jobs that what a call costs by itself is little for each. What is beyond the bytes of an answer
- * would have to be loaded by itself.
+ * Most to claim in one call. With so many jobs, the fixed cost of a call is small for each. Payloads beyond the bytes of an
+ * answer would have to be loaded separately.
  */
 const MOST_CLAIMED: Load = { jobs: 400, size: MOST_BYTES }
 
-/** Hears what became of the outcomes of one call. */
+/** Gets the results of the outcomes of one call. */
 export interface OutcomeListener {
   stored(pieces: readonly Travelling[], leftovers: readonly Leftover[]): void
-  /** It is unknown whether anything was stored where the connection failed; else nothing was. */
+  /** If the connection failed, it is unknown whether anything was stored; otherwise nothing was. */
   failed(pieces: readonly Travelling[], error: unknown): void
 }
 
 interface PendingClaim {
   readonly wish: Wish
-  /** What it may bring. */
+  /** What it is likely to bring. */
   readonly likely: Load
   resolve(claim: Claim): void
   reject(error: unknown): void
@@ -36,11 +36,11 @@ interface Pending {
 }
 
 /**
- * Takes the slots' claims and outcomes to the server together: whatever gathers while calls are under way goes
- * with the next one, in one round trip and one commit. So the busier a process, the less a job costs it.
+ * Takes the slots' claims and outcomes to the server together. Whatever gathers while calls are under way goes with the
+ * next one, in one round trip and one commit. So the busier a process is, the less a job costs it.
  */
 export class Batcher {
-  /** Of all that is settled. */
+  /** Gets the results of everything that is settled. */
   listener: OutcomeListener | undefined
   readonly #database: Database
   /** By process id: a claim under a new registration doesn't go with outcomes of the one before. */
@@ -52,14 +52,14 @@ export class Batcher {
     this.#database = database
   }
 
-  /** Rejects where it is unknown whether anything was claimed. */
+  /** Rejects if the claim failed. If the connection failed, it is unknown whether anything was claimed. */
   claim(processId: number, wish: Wish, likely: Load): Promise<Claim> {
     return new Promise((resolve, reject) => {
       this.#pendingOf(processId).claims.push({ wish, likely, resolve, reject })
     })
   }
 
-  /** The listener hears how that went. */
+  /** The listener gets the result. */
   settle(piece: Travelling): void {
     this.#pendingOf(piece.claimant.processId).outcomes.push(piece)
   }
@@ -74,7 +74,7 @@ export class Batcher {
     return pending
   }
 
-  /** After all that is said in this turn of the event loop. */
+  /** Sends after everything that is handed in during this turn of the event loop. */
   #sendSoon(): void {
     if (this.#sending || this.#calls >= MAX_CALLS || this.#waiting.size === 0) return
     this.#sending = true
@@ -88,7 +88,10 @@ export class Batcher {
     })
   }
 
-  /** As much as one call may carry. Nothing is claimed while outcomes are left: where handlers are quick they would pile up. */
+  /**
+   * As much as one call may carry. Nothing is claimed while outcomes are left: if handlers are quick, outcomes would pile
+   * up.
+   */
   #part(processId: number, { claims, outcomes }: Pending): Pending {
     const part: Pending = { outcomes: takePieces(outcomes), claims: [] }
     if (outcomes.length === 0) part.claims.push(...takeLoad(claims, MOST_CLAIMED, ({ likely }) => likely))
@@ -115,7 +118,7 @@ export class Batcher {
 
   async #failed(processId: number, { claims, outcomes }: Pending, error: unknown): Promise<void> {
     if (outcomes.length > 0) this.listener?.failed(outcomes, error)
-    // One lane that can't be claimed must not keep the others from it.
+    // One lane that can't be claimed must not keep the others from being claimed.
     if (claims.length + outcomes.length === 1 || isConnectionFailure(error)) {
       for (const { reject } of claims) reject(error)
     } else for (const claim of claims) await this.#claimAlone(processId, claim)

@@ -14,7 +14,7 @@ import { Kept } from './kept.ts'
 import type { FailedRound, Outcome } from './outcome.ts'
 import { isTravelling, type Piece, storeIn } from './piece.ts'
 
-/** Whose rounds they are: a slot's batch, begun at `startedAt` ms of the monotonic clock. */
+/** The owner of rounds: a slot's batch, begun at `startedAt` ms of the monotonic clock. */
 export interface Claimant extends Retention {
   readonly served: ServedQueue
   readonly shard: number
@@ -22,42 +22,43 @@ export interface Claimant extends Retention {
   readonly startedAt: number
 }
 
-/** Told when something is stored, or was refused. */
+/** Called when something was stored, or was refused. */
 export interface CompletionObserver {
-  /** Whether the lease runs under which this process, as who it was then, has claimed. */
+  /** Whether the lease runs under which the membership `processId` has claimed. */
   holds(processId: number): boolean
   completed(claimant: Claimant, rounds: readonly Round[]): void
   failed(claimant: Claimant, failure: FailedRound): void
   refused(claimant: Claimant, round: Round): void
-  /** Nothing of the round is left to be stored. */
+  /** Nothing is left to be stored for these rounds. */
   ended(claimant: Claimant, rounds: readonly Round[]): void
-  /** Jobs that have ended a round wait again. Resolves when whoever has their lanes was told. */
+  /** Jobs whose round has ended wait again. Resolves when the processes that have their lanes were told. */
   waitAgain(heads: readonly Head[]): Promise<void>
 }
 
 const NONE: readonly FailedRound[] = []
 
-/** ms from one try to store all that is kept to the next, doubled each time nothing was stored. */
+/** ms between tries to store all that is kept; doubled each time nothing was stored. */
 const SHORTEST_PAUSE = 10
 const LONGEST_PAUSE = 1_000
-/** Rows waited for at once, each on a connection of its own. */
+/** How many rows are waited for at once, each on a connection of its own. */
 export const WAITING_AT_ONCE = 3
-/** ms that a row is waited for at first; then twice as long each time. */
+/** Longest first wait for a row, in ms; doubled each time. */
 const FIRST_WAIT = 50
 
 /**
- * Stores how batches ended, while the slots go on: with whatever else goes to the server. What can't be stored now, because a
- * producer's open transaction holds the row or the database is out of reach, is kept and tried again: all at once, skipping
- * what is locked. That alone would never store what is pushed without pause. So a row that was skipped twice is waited for
- * too, alone in a transaction of its own: who waits for one row and holds none can't be part of a deadlock. A few are waited
- * for side by side, and each not for long, so that rows in transactions left open hold up none of the others.
+ * Stores how batches ended, while the slots go on, together with whatever else goes to the server. What can't be stored
+ * now, because a producer's open transaction holds the row or the database is out of reach, is kept and tried again: all at
+ * once, skipping locked rows. That alone would never store the outcome of an id that is pushed without pause. So we also
+ * wait for a row that was skipped twice, alone in a transaction of its own: a transaction that waits for one row and holds
+ * none can't be part of a deadlock. A few such waits run in parallel, and none takes long, so that rows in transactions
+ * left open hold up none of the others.
  *
- * Deaths are stored by those who wait, since a row of the morgue can't be skipped: many in one transaction, and where that was
- * in vain, each alone. Meanwhile they may hold rows of theirs, so that it is the time-out which ends a deadlock. And so goes
- * alone whatever has failed before: it may be what makes all that goes with it fail.
+ * Deaths are stored by the loops that wait, since a row of the morgue can't be skipped: many in one transaction, and if
+ * that was in vain, each alone. Meanwhile they may hold rows, so it is the time-out that ends a deadlock. An outcome that
+ * has failed before goes alone too: it may be what makes everything that goes with it fail.
  */
 export class Completer implements Service {
-  /** ms that a row is waited for at most. Below the server's deadlock_timeout. */
+  /** Longest wait for a row, in ms. Below the server's deadlock_timeout. */
   lockTimeout = FIRST_WAIT
   readonly #database: Database
   readonly #batcher: Batcher
@@ -75,7 +76,7 @@ export class Completer implements Service {
   #open = 0
   #pause = SHORTEST_PAUSE
   #retriedAt = 0
-  /** Pieces that the last retry has tried. */
+  /** How many pieces the last retry has tried. */
   #retried = 0
 
   constructor(database: Database, batcher: Batcher, logger: Logger, observer: CompletionObserver) {
@@ -104,7 +105,7 @@ export class Completer implements Service {
       await this.#stored.wait(until - performance.now())
   }
 
-  /** `uncertain`: it may be stored already, so that a lost claim is no news. */
+  /** `uncertain`: it may be stored already, so a claim that is gone counts as stored. */
   settle(claimant: Claimant, { completed, failed, released }: Outcome, uncertain = false): void {
     this.#handIn('complete', claimant, completed, { uncertain })
     this.#handIn('release', claimant, released, { uncertain })
@@ -115,24 +116,31 @@ export class Completer implements Service {
     this.#handIn('fail', claimant, retried.map(roundOf), { uncertain, failures: retried })
   }
 
-  /** They go back unchanged. Resolves when that was tried: by then they wait again, but for those whose rows are locked. */
+  /**
+   * Releases rounds unchanged. Resolves when that was tried: by then they wait again, except those whose rows are locked.
+   */
   release(claimant: Claimant, rounds: readonly Round[]): Promise<void> {
     return new Promise((answered) => this.#handIn('release', claimant, rounds, { answered }))
   }
 
-  /** How they ended is unknown: they go back with a crash counted (R10), unless an end of theirs is stored already. */
+  /**
+   * It is unknown how the rounds ended: releases them and counts a crash (R10), unless an end of theirs is stored already.
+   */
   crashed(claimant: Claimant, rounds: readonly Round[]): void {
     this.#handIn('crash', claimant, rounds, { uncertain: true })
   }
 
-  /** What a transaction of the handler's has stored already, with the jobs of it that wait again. */
+  /** An outcome that a handler's transaction has stored already, and those of its jobs that wait again. */
   stored(claimant: Claimant, { completed, failed }: Outcome, leftovers: readonly Leftover[]): void {
     this.#notice(leftovers)
     this.#announce(claimant, completed, failed)
     this.#observer.ended(claimant, [...completed, ...failed.map(roundOf)])
   }
 
-  /** The claims are lost with the lease of the process, and of those it was before: what is kept would be refused. */
+  /**
+   * The claims of the process and its former memberships are lost with the lease: drops what is kept, since it would be
+   * refused.
+   */
   forget(): void {
     for (const { claimant, rounds } of this.#kept.takeAll()) this.#observer.ended(claimant, rounds)
   }
@@ -191,8 +199,9 @@ export class Completer implements Service {
   #concludeOne(piece: Piece, outcomes: ReadonlyMap<string, Leftover['outcome']>): void {
     const { claimant, queueId, rounds, failures } = piece
     const outcomeOf = ({ id }: Round) => outcomes.get(`${queueId} ${id}`)
-    // Our own earlier try has ended the claim, if nobody else can have: once the lease is over, somebody may. It is asked here,
-    // after the answer came, and not told of: a process that stood still hears of that later than of this.
+    // Our own earlier try has ended the claim, if no other process can have: once the lease is over, one may. This is
+    // checked here, after the answer came, instead of being reported: a process that was stopped gets the report later than
+    // this answer.
     const uncertain = piece.uncertain && this.#observer.holds(claimant.processId)
     const isHeld = (round: Round) => outcomeOf(round) === 'held'
     const isLost = (round: Round) => outcomeOf(round) === 'lost' && !uncertain
@@ -209,7 +218,7 @@ export class Completer implements Service {
     }
   }
 
-  /** These of its rounds are stored. */
+  /** These rounds of the piece are stored. */
   #end({ claimant, kind }: Piece, rounds: readonly Round[], failures: readonly FailedRound[]): void {
     if (rounds.length === 0) return
     this.#announce(claimant, kind === 'complete' ? rounds : [], failures)

@@ -1,9 +1,9 @@
 import { isTravelling, type Piece, takePieces } from './piece.ts'
 
-/** Skips after which a row is waited for. Most that are locked are free again a moment later. */
+/** After this many skips, we wait for a row. Most locked rows are free again a moment later. */
 const SKIPS = 2
 
-/** Outcomes that could not be stored yet. One that was held is a piece by itself. */
+/** Outcomes that could not be stored yet. A round whose row was locked is a piece by itself. */
 export class Kept {
   #pieces: Piece[] = []
 
@@ -15,7 +15,7 @@ export class Kept {
     this.#pieces.push(piece)
   }
 
-  /** It is waited for as soon as there is room, and not tried in other ways meanwhile. */
+  /** Adds a piece that is waited for as soon as there is room, and not tried in other ways meanwhile. */
   addToWaitFor(piece: Piece): void {
     this.add({ ...piece, skips: SKIPS })
   }
@@ -24,15 +24,15 @@ export class Kept {
     return this.#pieces.splice(0)
   }
 
-  /** All that may be tried in another way than to be waited for. */
+  /** Takes all pieces that may be tried in another way than by waiting. */
   takeToTry(): Piece[] {
     const isToTry = (piece: Piece) => piece.skips < SKIPS || isTravelling(piece)
     return this.#take(this.#pieces.filter(isToTry))
   }
 
   /**
-   * What is to be waited for next, in one transaction: the one waited for least, so that none queues up behind rows that stay
-   * locked. Deaths are many at a time, as long as nothing was in their way.
+   * Takes what to wait for next, in one transaction: the piece waited for least often, so that none queues up behind rows
+   * that stay locked. Many deaths go together, as long as nothing was in their way.
    */
   takeNext(): Piece[] {
     let next: Piece | undefined
@@ -52,7 +52,7 @@ export class Kept {
   }
 }
 
-/** Deaths with the same are stored together; undefined: alone. */
+/** Deaths with the same value are stored together; undefined: alone. */
 function companyOf({ kind, claimant, queueId, alone, waits }: Piece): string | undefined {
   return kind === 'die' && !alone && waits === 0 ? `${claimant.processId} ${queueId}` : undefined
 }

@@ -1,11 +1,11 @@
-/** What a call may carry, or what goes with it. */
+/** What a call may carry, or what one item adds to it. */
 export interface Load {
   readonly jobs: number
   /** Characters. */
   readonly size: number
 }
 
-/** Takes the first of a list until it comes to `most`; one at least, where there is any. */
+/** Takes items from the start of a list until they reach `most`; at least one, if there is any. */
 export function takeLoad<T>(from: T[], most: Load, loadOf: (one: T) => Load): T[] {
   let [count, jobs, size] = [0, 0, 0]
   while (count < from.length && jobs < most.jobs && size < most.size) {

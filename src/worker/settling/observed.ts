@@ -3,7 +3,7 @@ import type { Round } from '../../store/claim.ts'
 import type { Lane } from '../schedule/lane.ts'
 import type { Claimant } from './completer.ts'
 
-/** A round as instruments see it: without payloads, which may hold what no log is to have. */
+/** A round as instruments see it: without payloads, which may contain what no log should have. */
 export function observedRound({ id, fence, retryCount, crashes }: Round): ObservedRound {
   return { id, fence, retryCount, crashes }
 }
@@ -14,12 +14,12 @@ export function observed(claimant: Claimant, rounds: readonly Round[]): Observed
   return { processId, queue: served.queue.name, shard, slot, rounds: rounds.map(observedRound) }
 }
 
-/** A claim of a lane when it begins. */
+/** A claim of a lane, when it begins. */
 export function claimOf({ key, shard }: Lane, processId: number, asked: number): Spans['claim'][0] {
   return { processId, queue: shard.served.queue.name, shard: key.shard, lane: key.lane, asked }
 }
 
-/** What it has brought. */
+/** What the claim has brought. */
 export function observedClaim({ rounds }: { readonly rounds: readonly Round[] }): Spans['claim'][1] {
   return { rounds: rounds.map(observedRound) }
 }

@@ -20,7 +20,7 @@ export interface ObserverOptions {
   readonly membership: Membership
 }
 
-/** Counts what was stored, and tells of it. */
+/** Counts what was stored, and reports it. */
 export class Observer implements CompletionObserver {
   readonly #options: ObserverOptions
 
@@ -55,7 +55,10 @@ export class Observer implements CompletionObserver {
     claimant.release(rounds.length)
   }
 
-  /** They may be due before the cursor. Or their shard is somebody else's by now; who hears of nothing finds them at a full look. */
+  /**
+   * The jobs may be due before the cursor. Or their shard may belong to another process by now: that one is told, or else
+   * finds them at a full look.
+   */
   async waitAgain(heads: readonly Head[]): Promise<void> {
     const { database, logger, timetable } = this.#options
     const others: Head[] = []

@@ -6,7 +6,7 @@ export interface FailedRound extends Failure {
   readonly thrown: unknown
 }
 
-/** What is to be stored of a batch. */
+/** What to store for a batch. */
 export interface Outcome {
   readonly completed: readonly Round[]
   readonly failed: readonly FailedRound[]

@@ -5,36 +5,42 @@ import type { Claimant } from './completer.ts'
 import { type Load, takeLoad } from './load.ts'
 import type { FailedRound } from './outcome.ts'
 
-/** Rounds of one batch that share a fate. */
+/** Rounds of one batch with the same kind of outcome. */
 export interface Piece extends Omit<Ended, 'kind'> {
   readonly claimant: Claimant
-  /** `die`: failed, and a payload of each goes to the morgue. */
+  /** `die`: the rounds failed, and a payload of each goes to the morgue. */
   readonly kind: Ended['kind'] | 'die' | 'crash'
   readonly failures: readonly FailedRound[]
-  /** An earlier try may have been stored though its answer was lost: then a claim that is gone is no news. */
+  /** An earlier try may have been stored though its answer was lost: then a claim that is gone counts as stored. */
   readonly uncertain: boolean
-  /** It may be what makes all that goes with it fail; or its id may be in work again, and would be in one call twice. */
+  /**
+   * It must go alone: it may be what makes everything that goes with it fail, or its id may be in progress again, and would
+   * be in one call twice.
+   */
   readonly alone: boolean
-  /** Tries that found the row locked, and left it at that. */
+  /** Tries that found the row locked, and skipped it. */
   readonly skips: number
   /** Tries that waited for the row in vain. */
   readonly waits: number
-  /** Called after each try, whatever came of it. */
+  /** Called after each try, whatever its result. */
   readonly answered: (() => void) | undefined
 }
 
-/** One that goes to the server with whatever else does. */
+/** A piece that goes to the server together with others. */
 export type Travelling = Piece & Ended
 
-/** A death may have to wait for a row of the morgue, and a crash takes several statements. */
+/** Whether it may go with others. A death may have to wait for a row of the morgue, and a crash takes several statements. */
 export function isTravelling(piece: Piece): piece is Travelling {
   return !piece.alone && piece.kind !== 'die' && piece.kind !== 'crash'
 }
 
-/** To tell in one call, with the errors: so many jobs that what a call costs by itself is little for each. */
+/**
+ * Most to store in one call, and the characters of its errors. With so many jobs, the fixed cost of a call is small for
+ * each.
+ */
 const MOST_TOLD: Load = { jobs: 400, size: 1_000_000 }
 
-/** Takes as many of the first as one call may carry; one at least. */
+/** Takes as many pieces from the start as one call may carry; at least one. */
 export function takePieces<P extends Piece>(pieces: P[]): P[] {
   return takeLoad(pieces, MOST_TOLD, ({ rounds, failures }) => ({
     jobs: rounds.length,

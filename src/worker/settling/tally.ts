@@ -5,8 +5,8 @@ import { Loop, type Service } from '../lifecycle/service.ts'
 const FLUSH_EVERY = 5_000
 
 /**
- * Counts ended rounds in memory and adds them to the table now and then: a process that is killed takes the
- * counts of its last seconds with it, and no row becomes hot.
+ * Counts ended rounds in memory and adds them to the table now and then, so that no row becomes hot. A process that is
+ * killed loses the counts of its last seconds.
  */
 export class Tally implements Service {
   readonly #database: Database

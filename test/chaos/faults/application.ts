@@ -8,10 +8,10 @@ import { POOLED } from '../ground.ts'
 
 /** ms that a transaction stays open after a push. */
 const OPEN = 20
-/** Of an application behind a pooler. */
+/** Sessions of an application behind a pooler. */
 const SESSIONS = 4
 
-/** Its row is locked nearly all the time, by one transaction after the other. */
+/** One transaction after the other locks the job's row nearly all the time. */
 const busyId: Fault = {
   name: 'id pushed without pause',
   weight: 3,
@@ -23,7 +23,10 @@ const busyId: Fault = {
   },
 }
 
-/** Resolves to the next number. Where the session breaks, nobody knows how far it came: far higher ones follow. */
+/**
+ * Resolves to the next number. If the session breaks, it is unknown how far it came, so the next numbers are far
+ * higher.
+ */
 async function pushFrom(cluster: Cluster, id: string, first: number, until: number): Promise<number> {
   const session = await cluster.session()
   try {
@@ -40,13 +43,13 @@ async function pushFrom(cluster: Cluster, id: string, first: number, until: numb
   }
 }
 
-/** MB of its heap, in which the source's loader takes thirty. */
+/** MB of the worker's heap. Loading from source takes thirty of them. */
 const SMALL_HEAP = 96
 /** Bytes of a payload. */
 const LOAD = 2 * 2 ** 20
 const LOADS = 50
 
-/** All its payloads together would be the end of the worker that has hardly any memory. */
+/** All payloads of the id together would be the end of the worker, which has hardly any memory. */
 const hugeId: Fault = {
   name: 'id larger than a worker’s memory',
   weight: 2,
@@ -66,7 +69,7 @@ const hugeId: Fault = {
   },
 }
 
-/** Every other one is small where it is stored. */
+/** Every other load takes little space where it is stored. */
 function loadOf(n: number): string {
   return n % 2 === 0 ? 'load'.repeat(LOAD / 4) : randomBytes(LOAD / 2).toString('hex')
 }
@@ -88,7 +91,7 @@ async function pushLoads(cluster: Cluster, id: string): Promise<void> {
   }
 }
 
-/** What a worker does there is none of the application's business, whose transactions keep their isolation. */
+/** The worker must not affect the application's transactions, which keep their isolation. */
 const sharedPooler: Fault = {
   name: 'pooled user with another isolation',
   weight: 2,
@@ -127,7 +130,7 @@ async function watchIsolation(connectionString: string, duration: number, seen: 
   }
 }
 
-/** As an application does: with no word about isolation. */
+/** Like an application that says nothing about isolation. */
 async function readIsolation(pool: pg.Pool, seen: Set<string>): Promise<void> {
   const client = await pool.connect()
   try {

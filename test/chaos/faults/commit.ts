@@ -2,10 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Cluster, LEASE } from '../cluster.ts'
 import type { Fault } from '../fault.ts'
 
-/** ms: fewer failures than a job may have. */
+/** ms: short enough for fewer failures than a job may have. */
 const REFUSED_FOR = 500
 
-/** A deferred constraint refuses what a handler has written, when its transaction commits: a failure like any other. */
+/**
+ * A deferred constraint refuses what a handler has written when its transaction commits. That is a failure like any
+ * other.
+ */
 const refusedCommit: Fault = {
   name: 'commit that fails',
   weight: 3,
@@ -32,8 +35,9 @@ async function refuse(cluster: Cluster, id: string): Promise<void> {
 }
 
 /**
- * What commits without waiting is lost with the server, so a claim must not: its handler would go on beside that of the
- * next to claim. The server writes late, and crashes once its sessions have the new default, and once more.
+ * A server crash loses what was committed without waiting for the disk. It must not lose a claim: the handler would go
+ * on while the next process to claim the job runs another. The server writes late. It crashes once when its sessions
+ * have the new default, and once more later.
  */
 const carelessCommits: Fault = {
   name: 'server crashed, synchronous_commit off',

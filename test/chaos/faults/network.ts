@@ -19,7 +19,7 @@ const cut: Fault = {
   },
 }
 
-/** Longer than a lease or not; what was sent before arrives when it is over. */
+/** Longer than a lease or shorter. What was sent before arrives when it is over. */
 const halfOpen: Fault = {
   name: 'connections half open',
   weight: 4,
@@ -31,7 +31,7 @@ const halfOpen: Fault = {
   },
 }
 
-/** For good: only time-outs tell. */
+/** For good, so that only time-outs show it. */
 const stranded: Fault = {
   name: 'connections stranded',
   weight: 2,

@@ -14,7 +14,7 @@ const killProducer: Fault = {
   inject: (cluster, chance) => cluster.producers.pick(chance).child.kill(),
 }
 
-/** Longer than its lease: it goes on as if nothing had happened, and is refused. */
+/** Longer than its lease: the worker goes on as if nothing had happened, and is refused. */
 const freezeWorker: Fault = {
   name: 'worker stopped longer than its lease, continued',
   weight: 6,
@@ -37,7 +37,7 @@ const blockEventLoop: Fault = {
   },
 }
 
-/** With the lease gone and the signal ignored, nothing but the process's death keeps its successor alone. */
+/** The lease is over and the handler ignores the signal. So only the death of the process keeps its successor alone. */
 const ignoreSignal: Fault = {
   name: 'handler ignores its signal while the lease ends',
   weight: 3,
@@ -64,7 +64,7 @@ const poison: Fault = {
   },
 }
 
-/** Some stop as they should, some are killed. */
+/** Some are stopped, some are killed. */
 const joinAndLeave: Fault = {
   name: 'many processes join and leave',
   weight: 1,
@@ -79,7 +79,7 @@ const joinAndLeave: Fault = {
 
 const HOUR = 3_600_000
 
-/** In every thread of the process. */
+/** Applies to every thread of the process. */
 function skew(offset: number): string[] {
   const code = `
     const Real = Date
@@ -95,7 +95,7 @@ const wrongClock: Fault = {
   weight: 3,
   async inject(cluster, chance) {
     const offset = chance.pick([-5, -1, 1, 7, 30]) * HOUR
-    // Where another fault meets its start, another comes.
+    // If another fault hits its start, another process is started.
     const child = await cluster.patiently(() => {
       const worker = cluster.createWorker(cluster.server.connectionString, {}, skew(offset))
       cluster.later(() => worker.kill())

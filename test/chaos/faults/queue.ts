@@ -19,7 +19,7 @@ const reshard: Fault = {
   },
 }
 
-/** Serialization failures are the producer's to retry; what it was told is committed has to be. */
+/** The producer must retry serialization failures. What it was told is committed must be there. */
 const strictProducers: Fault = {
   name: 'producers at REPEATABLE READ and SERIALIZABLE',
   weight: 3,
@@ -32,7 +32,7 @@ const strictProducers: Fault = {
   },
 }
 
-/** Producing works through it; a worker's own connections don't, and it says so. */
+/** Producing works through the pooler. A worker's own connections don't, and the worker says so. */
 const pooled: Fault = {
   name: 'PgBouncer in transaction mode',
   weight: 2,
@@ -51,7 +51,7 @@ const pooled: Fault = {
 
 type Hired = Pick<ProducerOptions, 'name' | 'connectionString'> & Partial<ProducerOptions>
 
-/** Producers that come for a while. */
+/** Producers that run for a while. */
 async function produce(cluster: Cluster, hired: readonly Hired[]): Promise<void> {
   const hire = (options: Hired) => {
     const child = cluster.createProducer(options)

@@ -5,8 +5,8 @@ import { type Cluster, LEASE } from '../cluster.ts'
 import type { Fault } from '../fault.ts'
 
 /**
- * The next release migrates, and its workers come and go beside those of this one, which go on with its definitions
- * from then on; and this one's migrations, as its processes call them when they start again, change nothing.
+ * The next release migrates, and its workers come and go beside those of this release, which go on with the new
+ * definitions. This release's migrations, as its processes run them when they start again, change nothing.
  */
 const oldBesideNew: Fault = {
   name: 'old release beside new',
@@ -35,14 +35,14 @@ const oldBesideNew: Fault = {
 
 const releases = new WeakMap<Cluster, NextRelease>()
 
-/** One for each cluster: it is there until the cluster is left. */
+/** One for each cluster, kept until the cluster is closed. */
 function nextReleaseOf(cluster: Cluster): NextRelease {
   let next = releases.get(cluster)
   if (!next) {
     next = new NextRelease({ servesThis: true })
     releases.set(cluster, next)
     cluster.later(() => next!.remove())
-    // Also where the cluster fails before it is left.
+    // Also if the cluster fails before it is closed.
     process.once('exit', () => next!.remove())
   }
   return next

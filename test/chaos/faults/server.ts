@@ -19,7 +19,7 @@ const restart: Fault = {
 
 const HOUR = 3_600
 
-/** What it does to whatever is compared with it: the tests can't set the clock of the machine. */
+/** Has the effect of a set clock on whatever is compared with it: the tests can't set the machine's clock. */
 const clockSet: Fault = {
   name: 'clock of the server set by an hour',
   weight: 3,
@@ -37,7 +37,7 @@ const clockSet: Fault = {
   },
 }
 
-/** Sometimes again just when there is another, in the middle of what it begins with. */
+/** Sometimes terminates the next connection too, just when it has opened and is preparing itself. */
 function terminated(kind: Backend): Fault {
   return {
     name: `${kind} connection terminated`,
@@ -53,7 +53,7 @@ function terminated(kind: Backend): Fault {
   }
 }
 
-/** Somewhere in the middle of what a statement or a batch does. */
+/** In the middle of a statement or a batch. */
 const fullDisk: Fault = {
   name: 'disk full in the middle of a batch',
   weight: 4,
@@ -64,7 +64,7 @@ const fullDisk: Fault = {
   },
 }
 
-/** Vacuum can't remove what it might still see. */
+/** Vacuum can't remove what the snapshot might still see. */
 const heldSnapshot: Fault = {
   name: 'snapshot held',
   weight: 2,
@@ -76,7 +76,7 @@ const heldSnapshot: Fault = {
   },
 }
 
-/** The others of its shards go on meanwhile, as the probes tell. */
+/** The other jobs of its shards go on meanwhile, as the probes show. */
 const heldRow: Fault = {
   name: 'row held by an open push',
   weight: 3,
@@ -104,7 +104,7 @@ async function hold(cluster: Cluster, holder: pg.Client, ids: readonly string[])
 const BIG = 'x'.repeat(7_000)
 const ENOUGH = 0.9
 
-/** A session in an old transaction keeps the server from dropping what it has not heard yet. */
+/** A session in an old transaction keeps the server from dropping notifications that this session has not received. */
 const fullNotifyQueue: Fault = {
   name: 'notification queue full',
   weight: 3,

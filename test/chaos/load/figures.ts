@@ -1,10 +1,10 @@
 import type pg from 'pg'
 import type { Usage } from './worker.ts'
 
-/** Everything that might grow, in bytes or in numbers, at one moment. */
+/** Everything that might grow, in bytes or as a number, at one moment. */
 export type Sample = Readonly<Record<keyof typeof FIGURES, number>>
 
-/** How a figure is shown, and by what factor it may grow; undefined where it goes up and down by itself. */
+/** How a figure is shown, and the factor by which it may grow; undefined if it goes up and down by itself. */
 export interface Figure {
   readonly what: string
   readonly unit: 'MB' | ''
@@ -56,8 +56,8 @@ export interface Course extends Figure {
 }
 
 /**
- * The second quarter of the samples is the start, the last tenth is the end; medians of both. In the first quarter the
- * indexes, filled in bulk, come to the density that a traffic of inserts and deletes leaves them.
+ * The start is the second quarter of the samples, the end is the last tenth; both are medians. In the first quarter,
+ * the bulk-filled indexes reach the density that inserts and deletes leave them with.
  */
 export function courseOf(samples: readonly Sample[]): Course[] {
   const [quarter, tenth] = [Math.ceil(samples.length / 4), Math.ceil(samples.length / 10)]

@@ -14,13 +14,13 @@ const BULK = 500
 const HOT_PAYLOADS = 10_000
 const LARGE_IDS = 5
 const LARGE_BYTES = 1_000_000
-/** ms between looks at what is to be pushed. */
+/** ms between checks of what to push. */
 const FEED = 200
 /** ms between batches of hot and large payloads. */
 const SPECIAL = 10_000
 /** ms between samples. */
 const SAMPLE = 5_000
-/** Before all that waits, which is due already: hot and large ones are next. */
+/** Before everything that waits, which is due already, so that hot and large payloads are next. */
 const LONG_DUE = new Date('2000-01-01')
 const WORKER = new URL('./worker.ts', import.meta.url)
 
@@ -29,7 +29,7 @@ export interface Endurance {
   readonly courses: readonly Course[]
   readonly pushed: number
   readonly done: number
-  /** Rows of payloads at the end: neither more nor less than was pushed and is not done. */
+  /** Rows of payloads at the end: must be exactly as many as were pushed and are not done. */
   readonly left: number
 }
 
@@ -38,15 +38,15 @@ export function isWell({ courses, pushed, done, left }: Endurance): boolean {
 }
 
 export interface LoadOptions {
-  /** ms, from the time all wait. */
+  /** ms, from when all ids wait. */
   readonly duration: number
-  /** Ids that wait all the while. */
+  /** Ids that wait all the time. */
   readonly waiting: number
-  /** Hears of it each minute. */
+  /** Receives a line each minute. */
   tell(line: string): void
 }
 
-/** Works on many waiting ids that are as many all the while, and sees what grows. */
+/** Performs jobs while the number of waiting ids stays the same, and finds out what grows. */
 export async function endure(options: LoadOptions): Promise<Endurance> {
   const load = await Load.open()
   try {
@@ -123,7 +123,7 @@ class Load {
     while (this.#usage?.shards !== shards) await sleep(FEED)
   }
 
-  /** Keeps as many waiting as there were. */
+  /** Keeps the number of waiting ids constant. */
   async #feed(waiting: number, until: number): Promise<void> {
     for (let turn = 0; performance.now() < until; await sleep(FEED)) {
       while (this.#pushed - this.#done() < waiting) {
@@ -133,7 +133,7 @@ class Load {
     }
   }
 
-  /** Ten thousand payloads of one id, and some of a megabyte, each time that the last are done. */
+  /** Pushes ten thousand payloads of one id, and a few of a megabyte, each time when the last ones are done. */
   async #feedSpecial(until: number): Promise<void> {
     for (let times = 1; performance.now() < until; times += 1) {
       const hot = Array.from({ length: HOT_PAYLOADS }, (_, n) => ({ id: 'it', payload: n, score: n }))

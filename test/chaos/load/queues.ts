@@ -4,7 +4,7 @@ const ORDINARY = 498
 const SHARDS = 4
 const BATCH_SIZE = 20
 
-/** Each of the queues that hold the million. */
+/** The queues that hold the million ids. */
 export const ORDINARY_NAMES = Array.from({ length: ORDINARY }, (_, index) => `ordinary-${index}`)
 /** Its only id has ten thousand payloads at a time. */
 export const HOT = 'hot'
@@ -13,7 +13,7 @@ export const LARGE = 'large'
 
 export type Handler = NonNullable<Queue['perform']>
 
-/** 500 queues of 4 shards, by their names; without handlers for those who push. */
+/** 500 queues of 4 shards, by name; without handlers for producers. */
 export function loadQueues(handlerOf?: (queue: string) => Handler): Map<string, Queue> {
   const define = (name: string, batchSize: number) =>
     defineQueue(name, { shards: SHARDS, batchSize, ...(handlerOf && { perform: handlerOf(name) }) })

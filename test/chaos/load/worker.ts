@@ -3,12 +3,12 @@ import { Lockstep } from '../../../src/index.ts'
 import { silentLogger } from '../../../src/logger.ts'
 import { type Handler, loadQueues } from './queues.ts'
 
-/** What a worker process under load is told to be. */
+/** The options of a worker process under load. */
 export interface LoadWorkerOptions {
   readonly connectionString: string
 }
 
-/** What it tells each second, and once more when it has stopped. */
+/** What it reports each second, and once more when it has stopped. */
 export interface Usage {
   readonly event: 'usage'
   /** Bytes. */
@@ -22,7 +22,7 @@ export interface Usage {
 }
 
 const SLOTS = 10
-/** ms a handler takes, so that the rate is one that lasts. */
+/** ms that a handler takes: so long that the rate can be sustained. */
 const WORK = 90
 const TELL = 1_000
 
