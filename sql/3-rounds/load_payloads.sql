@@ -26,7 +26,8 @@ BEGIN
   FROM @schema@.payloads_of_round(_queue_id, _id, _fence, _max_payloads, _max_bytes) p;
   PERFORM FROM @schema@.jobs j
   WHERE j.queue_id = _queue_id AND j.id >= _id COLLATE "C" AND j.id <= _id COLLATE "C"
-    AND j.fence = _fence AND j.claimed_by = _process_id;
+    AND j.fence = _fence AND j.claimed_by = _process_id
+  ORDER BY j.id;
   IF NOT FOUND THEN
     RETURN QUERY SELECT NULL, NULL, NULL, NULL::bigint, false, true;
   END IF;

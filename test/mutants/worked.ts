@@ -215,7 +215,9 @@ export const WORKED: readonly Mutant[] = [
     name: 'a portion goes back alone',
     promise: 'P8',
     breaks: 'What is due after it is in hand, and begins first.',
-    edits: [source('worker/schedule/lane', 'this.#portions.slice(this.#portions.indexOf(portion))', '[portion]')],
+    edits: [
+      source('worker/schedule/lane', 'this.#portions.slice(this.#portions.indexOf(portion))', '[portion]'),
+    ],
     tests: ['worker/side-by-side'],
   },
   {
