@@ -5,8 +5,8 @@
 -- is deleted. So if the round is still held now, none was deleted before the read. Nothing is locked: a producer's open
 -- transaction may hold the row, and what is pushed meanwhile lies at the fence.
 --
--- The settings are those of claim, including enable_sort = off, although no ORDER BY of this function needs it:
--- payloads_of_round has no settings of its own, and a session keeps the plans made under those of its first caller.
+-- The settings are those of claim: payloads_of_round has none of its own, and a session keeps the plans made under those of
+-- its first caller. Without sorts, ORDER BY id can come only from the primary key.
 CREATE OR REPLACE FUNCTION @schema@.load_payloads(
   _queue_id integer,
   _process_id integer,
