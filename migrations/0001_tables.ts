@@ -77,6 +77,7 @@ async function createPayloads(db: Kysely<unknown>, schema: string): Promise<void
     .addColumn('job_id', sql`text collate "C"`, (column) => column.notNull())
     .addColumn('digest', 'bytea', (column) => column.notNull())
     .addColumn('payload', 'jsonb', (column) => column.notNull())
+    .addColumn('headers', 'jsonb')
     .addPrimaryKeyConstraint('payloads_pkey', ['queue_id', 'job_id', 'fence', 'digest'])
     .modifyEnd(sql`with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.2)`)
     .execute()
@@ -92,6 +93,7 @@ async function createMorgue(db: Kysely<unknown>): Promise<void> {
     .addColumn('job_id', sql`text collate "C"`, (column) => column.notNull())
     .addColumn('digest', 'bytea', (column) => column.notNull())
     .addColumn('payload', 'jsonb', (column) => column.notNull())
+    .addColumn('headers', 'jsonb')
     .addColumn('error', 'text')
     .addPrimaryKeyConstraint('morgue_pkey', ['queue_id', 'job_id', 'digest'])
     .execute()
@@ -125,17 +127,25 @@ async function createProcesses(db: Kysely<unknown>): Promise<void> {
     .execute()
 }
 
-/** Counted in the worker and added every few seconds: one row a day, which is far from hot. */
+/**
+ * Rounds by day, and by minute for charts. They are counted in the worker and added every few seconds, so that these rows
+ * are far from hot. Rows of minutes that are a day old are trimmed.
+ */
 async function createCounters(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable('counters')
-    .addColumn('processed', 'bigint', (column) => column.notNull())
-    .addColumn('failed', 'bigint', (column) => column.notNull())
-    .addColumn('queue_id', 'integer', (column) => column.notNull())
-    .addColumn('day', 'date', (column) => column.notNull())
-    .addPrimaryKeyConstraint('counters_pkey', ['queue_id', 'day'])
-    .modifyEnd(sql`with (fillfactor = 50)`)
-    .execute()
+  for (const [table, period, type] of [
+    ['counters', 'day', 'date'],
+    ['minute_counters', 'minute', 'timestamptz'],
+  ] as const) {
+    await db.schema
+      .createTable(table)
+      .addColumn('processed', 'bigint', (column) => column.notNull())
+      .addColumn('failed', 'bigint', (column) => column.notNull())
+      .addColumn('queue_id', 'integer', (column) => column.notNull())
+      .addColumn(period, type, (column) => column.notNull())
+      .addPrimaryKeyConstraint(`${table}_pkey`, ['queue_id', period])
+      .modifyEnd(sql`with (fillfactor = 50)`)
+      .execute()
+  }
 }
 
 /**

@@ -11,6 +11,4 @@ export interface SchemaMigration {
  */
 export const migrations: Readonly<Record<string, () => Promise<SchemaMigration>>> = {
   '0001_tables': () => import('./0001_tables.ts'),
-  '0002_minutes': () => import('./0002_minutes.ts'),
-  '0003_headers': () => import('./0003_headers.ts'),
 }

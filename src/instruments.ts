@@ -1,7 +1,6 @@
 import { describeError } from './errors.ts'
 import type { Instrumentation, Kind, Moments, SpanEnd, Spans } from './instrumentation.ts'
 import type { Logger } from './logger.ts'
-import { ignoreRejection } from './promises.ts'
 
 type OnEnd<K extends keyof Spans> = (end: SpanEnd<Spans[K][1]>) => void
 
@@ -68,13 +67,17 @@ export class Instruments {
   #safely<T>(kind: Kind, call: () => T): T | undefined {
     try {
       const result = call()
-      ignoreRejection(result)
+      // An instrument should return no promise, but an async one that rejects must neither end the process nor fail unseen.
+      if (result instanceof Promise) result.catch((error) => this.#failed(kind, error))
       return result
     } catch (error) {
-      if (!this.#failing.has(kind))
-        this.#logger.error({ instrumentation: kind, error: describeError(error) }, 'instrumentation failed')
-      this.#failing.add(kind)
+      this.#failed(kind, error)
       return undefined
     }
+  }
+  #failed(kind: Kind, error: unknown): void {
+    if (!this.#failing.has(kind))
+      this.#logger.error({ instrumentation: kind, error: describeError(error) }, 'instrumentation failed')
+    this.#failing.add(kind)
   }
 }

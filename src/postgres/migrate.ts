@@ -83,7 +83,7 @@ async function migrateAlone(
   await refuseReadOnly(client)
   await refuseDistributed(askOn(client), schema)
   const state = await readState(askOn(client), schema)
-  refuseUnknown(state)
+  refuseUnknown(schema, state)
   const { applied, release } = state
   if (isNewer(release)) {
     if (!servesUs(release)) throw tooNew(release)

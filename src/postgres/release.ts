@@ -72,12 +72,12 @@ export function tooNew({ serial, version, oldestServed }: Release): DatabaseErro
 }
 
 /** Refuses migrations unknown to this release, unless the database says that a later release serves this one. */
-export function refuseUnknown({ applied, release }: SchemaState): void {
+export function refuseUnknown(schema: string, { applied, release }: SchemaState): void {
   const unknown = applied.filter((name) => !(name in migrations))
   if (unknown.length === 0 || isNewer(release)) return
   throw new DatabaseError(
     'LOCKSTEP_SCHEMA_NEW',
-    `the database was migrated by a later release of pg-lockstep (${unknown.join(', ')}): upgrade this one`,
+    `the schema "${schema}" has migrations that this release does not know (${unknown.join(', ')}): if a later release made it, upgrade this one; if an unreleased build did, create the schema anew`,
   )
 }
 
@@ -95,7 +95,7 @@ export async function requireMigrated(database: Database, logger?: Logger): Prom
       `the database has no schema "${schema}" of pg-lockstep: run \`lockstep migrate\` first`,
     )
   }
-  refuseUnknown(state)
+  refuseUnknown(schema, state)
   const { release } = state
   if (isNewer(release)) {
     if (!servesUs(release)) throw tooNew(release)

@@ -117,27 +117,6 @@ describe('a worker’s start', () => {
     await requireMigrated(database)
   })
 
-  test('replaces functions whose arguments have changed, beside jobs that wait', async () => {
-    const lockstep = lockstepOn(server.connectionString)
-    await lockstep.migrate()
-    await lockstep.enqueue(defineQueue('orders'), { id: 'before' })
-    const database = open()
-    const before = 'text, text, jsonb, double precision, timestamptz, integer'
-    await database.pool.query(`
-      DELETE FROM lockstep.migrations WHERE name = '0003_headers';
-      ALTER TABLE lockstep.payloads DROP COLUMN headers; ALTER TABLE lockstep.morgue DROP COLUMN headers CASCADE;
-      DROP FUNCTION lockstep.enqueue;
-      CREATE FUNCTION lockstep.enqueue(${before}) RETURNS void LANGUAGE sql AS ''`)
-    expect(await migrate(database)).toMatchObject({ applied: ['0003_headers'], defined: true })
-    await database.query(`SELECT lockstep.enqueue('orders', 'after', '1', headers => '{"a": 1}')`)
-    await database.query(`SELECT lockstep.enqueue('orders', 'before', '1')`)
-    const { items } = await lockstep.find('orders', {})
-    expect(items.map(({ id, payloads }) => [id, payloads.length])).toEqual([
-      ['before', 2],
-      ['after', 1],
-    ])
-  })
-
   test('a push without a schema says what to do', async () => {
     const push = lockstepOn(server.connectionString).enqueue(defineQueue('orders'), { id: 'a' })
     await expect(push).rejects.toMatchObject({

@@ -94,12 +94,14 @@ describe('what runs with the owner’s rights', () => {
     expect(sprung).toEqual([`sprung by ${env.logins.role('both')}`])
     // Compiles them for the session; for the last one, the rights go no further.
     await client.query(`SELECT ${prefix}.wake(1, '{a}')`)
-    await client.query(`SELECT ${prefix}.check_jobs('{a}', '{1}', '{1}', '{now}', '{0}')`)
+    await client.query(`SELECT ${prefix}.check_jobs('{a}', '{1}', '{1}', '{now}', '{0}', ARRAY['{}'::jsonb])`)
     await expect(
       client.query(`SELECT ${prefix}.push_many(1, 1, '{a}', '{1}', '{1}', '{now}', '{0}')`),
     ).rejects.toMatchObject({ code: '42501' })
-    await client.query(`SELECT ${prefix}.enqueue_many('typed', '{b}', '{1}', '{1}', '{now}', '{0}')`)
-    await client.query(`SELECT ${prefix}.enqueue('typed', 'c', '1', 1, now(), 0)`)
+    await client.query(
+      `SELECT ${prefix}.enqueue_many('typed', '{b}', '{1}', '{1}', '{now}', '{0}', ARRAY['{}'::jsonb])`,
+    )
+    await client.query(`SELECT ${prefix}.enqueue('typed', 'c', '1', 1, now(), 0, '{}')`)
     await client.query(
       `SELECT ${prefix}.grow_queue(q.queue_id, 20) FROM ${prefix}.queues q WHERE q.name = 'typed'`,
     )

@@ -39,7 +39,7 @@ describe('each role can do nothing else', () => {
         'remove_silent',
         'require_read_committed',
       ],
-      ...['shard_of', 'survey', 'unsettled', 'wait_for', 'wake'],
+      ...['shard_of', 'shown_payload', 'survey', 'unsettled', 'wait_for', 'wake'],
     ]
       .map((name) => `EXECUTE ${name}`)
       .concat([
@@ -81,6 +81,7 @@ describe('each role can do nothing else', () => {
     viewer: [
       'EXECUTE payloads_from',
       'EXECUTE payloads_of',
+      'EXECUTE shown_payload',
       ...['dead', 'jobs', 'morgue', 'payloads', 'process_list', 'processes', 'queue_minutes'],
       ...['queue_stats', 'queues'],
       ...['waiting', 'working'],

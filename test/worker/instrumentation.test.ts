@@ -148,6 +148,7 @@ test('what an instrument throws, now or later, is logged once and changes nothin
   expect(told.map(({ fields }) => fields)).toMatchObject([
     { instrumentation: 'enqueue', error: expect.stringContaining('enqueue') },
     { instrumentation: 'perform', error: expect.stringContaining('perform') },
+    { instrumentation: 'complete', error: expect.stringContaining('complete') },
   ])
 })
 
