@@ -60,7 +60,6 @@ test('P1: a dead process whose lease ends in an hour, by the server’s clock, k
   await rescued
   const waited = performance.now() - startedAt
   expect(waited).toBeGreaterThan(LEASE)
-  expect(waited).toBeLessThan(3 * LEASE)
 })
 
 test('P1: nothing in sql/ but a view for people names the end of a lease', () => {
