@@ -64,11 +64,22 @@ function checkHeaders(headers: unknown, index: number): string | null {
   if (headers === undefined || headers === null) return null
   const bad = (problem: string) => new JobError(index, 'headers', problem)
   const json = toJson(headers, index, 'headers')
-  if (!json.startsWith('{')) throw bad(`must be a plain object, not ${show(headers)}`)
+  // Not shown: headers may hold secrets. A Map or the like would be stored as {}.
+  if (!json.startsWith('{') || (json === '{}' && !isPlain(headers)))
+    throw bad(`must be a plain object, not ${kindOf(headers)}`)
   const bytes = Buffer.byteLength(json)
   if (bytes > MAX_HEADERS_BYTES)
     throw bad(`must be at most 16 KiB, not ${bytes} bytes: put large data into the payload`)
   return requireStorable(json, index, 'headers')
+}
+
+function isPlain(value: unknown): boolean {
+  return [Object.prototype, null].includes(Object.getPrototypeOf(value))
+}
+
+function kindOf(value: unknown): string {
+  if (Array.isArray(value)) return 'an array'
+  return typeof value === 'object' ? `a ${value?.constructor?.name}` : `a ${typeof value}`
 }
 
 function toJson(value: unknown, index: number, field: string): string {

@@ -99,7 +99,10 @@ function settling(prefix: string, kind: Ended['kind'], [queueIds, ...columns]: r
 }
 
 function claiming(prefix: string, columns: readonly string[]): string {
-  return `SELECT NULL AS exception, c.* FROM ${prefix}.claim($1, ${columns.join(', ')}) c`
+  // By name: a later release may add columns, and rows are read by position.
+  return `SELECT NULL AS exception, c.place, c.id, c.fence, c.perform_in, c.retry_count, c.crashes, c.rescued,
+      c.error, c.payload, c.headers, c.score, c.seq, c.cut, c.passed
+    FROM ${prefix}.claim($1, ${columns.join(', ')}) c`
 }
 
 async function columnsOfEnded(

@@ -75,7 +75,7 @@ describe('enqueue', () => {
     const args = ['enqueue', 'bad headers', path, '--id', 'order', '--headers', 'trace']
     const { code, stderr } = await lockstep(args, { env })
     expect(code).toBe(1)
-    expect(stderr).toContain('line 3, column "trace": headers must be a plain object, not "t"')
+    expect(stderr).toContain('line 3, column "trace": headers must be a plain object, not a string')
     expect(await stored('bad headers')).toEqual([])
   })
 

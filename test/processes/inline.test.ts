@@ -10,13 +10,14 @@ import { useWorkers } from '../support/worker-environment.ts'
 // Processes start slowly if others use the same processor.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
-/** Performs a job, ends everything it began, and reports how many ms later the process ended. */
+/** Performs a job beside one that is due later, ends everything it began, and reports how many ms later the process ended. */
 const PROGRAM = `
 const { defineQueue, Lockstep } = await import(process.env.LOCKSTEP)
 const queue = defineQueue(process.env.QUEUE, { perform() {} })
 const lockstep = new Lockstep({ connectionString: process.env.DATABASE_URL })
 const worker = lockstep.createWorker({ queues: [queue] })
 const completed = new Promise((resolve) => worker.once('completed', resolve))
+await lockstep.enqueue(queue, { id: 'later', performIn: Date.now() + 3_600_000 })
 await worker.start()
 await lockstep.enqueue(queue, { id: 'a' })
 await completed

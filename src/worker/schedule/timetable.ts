@@ -99,12 +99,13 @@ export class Timetable {
     shard.isHeld = false
     this.#shards.delete(`${shard.served.queueId}:${shard.shard}`)
     for (const lane of shard.lanes.values()) this.#strike(lane)
+    if (this.#shards.size > 0) return
+    clearTimeout(this.#timer)
+    this.#timerAt = Number.POSITIVE_INFINITY
   }
 
   clear(): void {
     for (const shard of [...this.#shards.values()]) this.remove(shard)
-    clearTimeout(this.#timer)
-    this.#timerAt = Number.POSITIVE_INFINITY
   }
 
   /**
@@ -227,6 +228,8 @@ export class Timetable {
       },
       Math.min(pause, LONGEST_WAIT),
     )
+    // A job that is due later must not keep the process of a stopped worker alive.
+    this.#timer.unref()
   }
 
   #wakeFor(lane: Lane): void {
