@@ -163,7 +163,7 @@ describe('each role does its work', () => {
       await pool.query(`SELECT * FROM ${prefix}.${view}`)
   })
 
-  test('the commands do too', async () => {
+  test('the commands do too', { timeout: 120_000 }, async () => {
     const as = (who: string, ...args: string[]) =>
       runHere([...args, '--schema', SCHEMA], { DATABASE_URL: env.logins.url(who) })
     expect(await as('producer', 'enqueue', 'zebra', ROWS, '--id', 'id')).toMatchObject({ code: 0 })
