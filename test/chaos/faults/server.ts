@@ -110,21 +110,25 @@ const fullNotifyQueue: Fault = {
   weight: 3,
   async inject(cluster) {
     if (!cluster.smallNotifyQueue) return
-    const deaf = await cluster.session()
-    try {
-      await deaf.query('LISTEN nothing')
-      await deaf.query('BEGIN')
-      await deaf.query('SELECT 1')
-      await fill(cluster)
-      await sleep(LEASE / 2)
-    } finally {
-      await deaf.end()
-    }
+    // Another fault may end the server or the session meanwhile: then the queue is empty again.
+    await cluster.patiently(async () => {
+      const deaf = await cluster.session()
+      try {
+        await deaf.query('LISTEN nothing')
+        await deaf.query('BEGIN')
+        await fill(cluster, deaf)
+        await sleep(LEASE / 2)
+      } finally {
+        await deaf.end().catch(() => {})
+      }
+    })
   },
 }
 
-async function fill(cluster: Cluster): Promise<void> {
+async function fill(cluster: Cluster, deaf: pg.Client): Promise<void> {
   for (let n = 0; ; n += 1) {
+    // Fails if the session has ended: without it the queue would never be full.
+    await deaf.query('SELECT 1')
     const [row] = await cluster.sql<{ usage: number }>('SELECT pg_notification_queue_usage() AS usage')
     if (row!.usage > ENOUGH) return
     await cluster.sql('SELECT pg_notify($1, $2)', ['nothing', `${n} ${BIG}`]).catch(() => {})
