@@ -75,6 +75,7 @@ export class Instruments {
       return undefined
     }
   }
+
   #failed(kind: Kind, error: unknown): void {
     if (!this.#failing.has(kind))
       this.#logger.error({ instrumentation: kind, error: describeError(error) }, 'instrumentation failed')

@@ -44,3 +44,10 @@ export function show(value: unknown): string {
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
   return typeof value === 'function' ? 'a function' : String(value)
 }
+
+/** The class of an object, for a message: "a DataSource". Anything else as `show` has it. */
+export function nameOf(value: unknown): string {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return show(value)
+  const name = value.constructor?.name
+  return typeof name === 'string' && name !== '' && name !== 'Object' ? `a ${name}` : 'an object'
+}

@@ -1,4 +1,4 @@
-import type { PushedJob } from '../store/push.ts'
+import { charactersOf, type PushedJob } from '../store/push.ts'
 
 const MAX_JOBS = 1_000
 const MAX_CHARACTERS = 4_000_000
@@ -13,13 +13,14 @@ export function* inChunks(jobs: readonly PushedJob[]): Iterable<PushedJob[]> {
   let chunk: PushedJob[] = []
   let characters = 0
   for (const job of jobs) {
-    if (chunk.length === MAX_JOBS || (chunk.length > 0 && characters + job.payload.length > MAX_CHARACTERS)) {
+    const more = charactersOf(job)
+    if (chunk.length === MAX_JOBS || (chunk.length > 0 && characters + more > MAX_CHARACTERS)) {
       yield chunk
       chunk = []
       characters = 0
     }
     chunk.push(job)
-    characters += job.payload.length + job.id.length
+    characters += more
   }
   if (chunk.length > 0) yield chunk
 }

@@ -1,6 +1,6 @@
 import type { Database } from '../postgres/database.ts'
 import { isConnectionFailure } from '../postgres/failure.ts'
-import { type PushedJob, pushTogether } from '../store/push.ts'
+import { charactersOf, type PushedJob, pushTogether } from '../store/push.ts'
 
 /** Pushes that may be under way at once; further ones gather. */
 const MAX_PUSHES = 2
@@ -69,7 +69,7 @@ export class PushBatcher {
     const taken: Waiting[] = []
     let [jobs, characters] = [0, 0]
     this.#waiting = this.#waiting.filter((push) => {
-      const more = push.jobs.reduce((sum, { payload }) => sum + payload.length, 0)
+      const more = push.jobs.reduce((sum, job) => sum + charactersOf(job), 0)
       const fits = jobs + push.jobs.length <= MAX_JOBS && characters + more <= MAX_CHARACTERS
       if (taken.length > 0 && !(fits && push.queue === queue)) return true
       taken.push(push)

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { CompiledQuery, Kysely, Transaction } from 'kysely'
 import type pg from 'pg'
 import { LockstepError } from '../errors.ts'
-import { show } from '../options.ts'
+import { nameOf } from '../options.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { Joined } from './joined.ts'
 import { problemOfClient } from './pg-client.ts'
@@ -91,13 +91,6 @@ function compiled(text: string, values: readonly unknown[]): CompiledQuery {
 function placeOf(tx: object): string | undefined {
   const { database, host, port } = tx as { database?: unknown; host?: unknown; port?: unknown }
   return typeof database === 'string' ? `"${database}" on ${host}:${port}` : undefined
-}
-
-/** "a DataSource", "a function", `"BEGIN"`. */
-function nameOf(tx: unknown): string {
-  if (typeof tx !== 'object' || tx === null) return show(tx)
-  const name = tx.constructor?.name
-  return typeof name === 'string' && name !== '' && name !== 'Object' ? `a ${name}` : 'an object'
 }
 
 function bad(message: string, cause?: unknown): LockstepError {

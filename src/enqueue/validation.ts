@@ -1,6 +1,6 @@
 import { JobError } from '../errors.ts'
 import { MAX_LANE, type NewJob } from '../job.ts'
-import { show } from '../options.ts'
+import { nameOf, show } from '../options.ts'
 import type { PushedJob } from '../store/push.ts'
 
 const MAX_ID_BYTES = 1_024
@@ -66,7 +66,7 @@ function checkHeaders(headers: unknown, index: number): string | null {
   const json = toJson(headers, index, 'headers')
   // Not shown: headers may hold secrets. A Map or the like would be stored as {}.
   if (!json.startsWith('{') || (json === '{}' && !isPlain(headers)))
-    throw bad(`must be a plain object, not ${kindOf(headers)}`)
+    throw bad(`must be a plain object, not ${typeof headers === 'string' ? 'a string' : nameOf(headers)}`)
   const bytes = Buffer.byteLength(json)
   if (bytes > MAX_HEADERS_BYTES)
     throw bad(`must be at most 16 KiB, not ${bytes} bytes: put large data into the payload`)
@@ -75,11 +75,6 @@ function checkHeaders(headers: unknown, index: number): string | null {
 
 function isPlain(value: unknown): boolean {
   return [Object.prototype, null].includes(Object.getPrototypeOf(value))
-}
-
-function kindOf(value: unknown): string {
-  if (Array.isArray(value)) return 'an array'
-  return typeof value === 'object' ? `a ${value?.constructor?.name}` : `a ${typeof value}`
 }
 
 function toJson(value: unknown, index: number, field: string): string {

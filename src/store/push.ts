@@ -12,6 +12,11 @@ export interface PushedJob {
   readonly headers: string | null
 }
 
+/** What a job adds to a statement: its texts. */
+export function charactersOf({ id, payload, headers }: PushedJob): number {
+  return id.length + payload.length + (headers?.length ?? 0)
+}
+
 /** ms that a joint push waits for a row before its pushes are sent separately. */
 const LONGEST_WAIT = 20
 

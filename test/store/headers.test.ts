@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { inChunks } from '../../src/enqueue/chunks.ts'
 import { MOST_BYTES } from '../../src/store/exchange.ts'
 import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 
@@ -108,6 +109,13 @@ describe('headers come with each payload, in its place', () => {
     ])
     const { items } = await env.lockstep.findDead(testQueue.queue, {})
     expect(items).toMatchObject([{ payload: 2, headers: B }])
+  })
+
+  test('and count against the text of a statement', () => {
+    const job = { id: 'a', payload: '1', score: null, performIn: null, lane: 0 }
+    const jobs = (headers: string | null) => Array.from({ length: 1_000 }, () => ({ ...job, headers }))
+    expect([...inChunks(jobs(null))]).toHaveLength(1)
+    expect([...inChunks(jobs('x'.repeat(16_000)))].length).toBeGreaterThan(3)
   })
 
   test('and count against the bytes of a claim', async () => {

@@ -199,7 +199,7 @@ export class Executor {
   #releasePortion(lane: Lane, portion: Portion): void {
     if (portion.isEmpty) return
     const { served, shard } = lane.shard
-    for (const one of lane.handFrom(portion)) {
+    for (const one of lane.portionsFrom(portion)) {
       const rest = one.takeRest()
       lane.drop(one)
       this.#release(lane, { ...one.retention, served, shard, slot: 0 }, rest)

@@ -210,7 +210,7 @@ export class Lane {
   }
 
   /** A prefetched portion, and those that are due after it. */
-  handFrom(portion: Portion): readonly Portion[] {
+  portionsFrom(portion: Portion): readonly Portion[] {
     return this.#portions.slice(this.#portions.indexOf(portion))
   }
 
