@@ -6,8 +6,7 @@
 -- 1. Jobs are locked before rows of the morgue, in id order, as a death does it: the other way round, the two could
 --    deadlock. ON CONFLICT locks an existing row even though its WHERE never holds.
 -- 2. The payloads move under the fence of their job: below the next claim's fence, or, for a job in progress, where the
---    completion spares them. An equal one that waits was pushed after the dead one had died, so the dead one's headers
---    stay.
+--    completion spares them. They merge as a push does: an equal payload that waits keeps its headers.
 -- 3. The jobs that got something change. One that a dead process left waits, with its crash counted.
 -- 4. Jobs that step 1 made for nothing are deleted again.
 -- (For OFFSET 0 see claim.)
@@ -39,9 +38,8 @@ BEGIN
     SELECT _queue_id, j.fence, r.score, r.job_id, r.digest, r.payload, r.headers
     FROM risen r JOIN @schema@.jobs j ON j.queue_id = r.queue_id AND j.id = r.job_id
     ORDER BY r.died_at
-    ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET
-      score = least(p.score, excluded.score), headers = excluded.headers,
-      seq = CASE WHEN excluded.score < p.score THEN excluded.seq ELSE p.seq END
+    ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
+      WHERE excluded.score < p.score
   )
   SELECT coalesce(sum(r.payloads), 0), array_agg(r.job_id), array_agg(r.error) INTO _moved, _risen, _errors
   FROM (

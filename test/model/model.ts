@@ -249,8 +249,8 @@ export class Model {
   }
 
   /**
-   * R5. Payloads of one requeue with equal scores may come in any order, so they get one `seq`. They were pushed before
-   * everything that waits.
+   * R5. Payloads of one requeue with equal scores may come in any order, so they get one `seq`. They merge as
+   * a push does, after all that waits.
    */
   requeue(ids: readonly string[]): number {
     const risen = [...this.morgue.values()].filter(({ id }) => ids.includes(id))
@@ -274,9 +274,9 @@ export class Model {
     else if (this.free(job)) {
       const crashes = job.crashes + (job.claim ? 1 : 0)
       const numbers = { performIn: this.now(), retryCount: -1, error: job.error ?? error, crashes }
-      this.#wait(job, numbers, unite(...risen, ...job.set, ...job.next))
+      this.#wait(job, numbers, unite(...job.set, ...job.next, ...risen))
     } else {
-      job.next = unite(...risen, ...job.next)
+      job.next = unite(...job.next, ...risen)
       job.nextPerformIn = Math.min(job.nextPerformIn ?? Number.POSITIVE_INFINITY, this.now())
     }
   }

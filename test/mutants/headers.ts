@@ -46,10 +46,10 @@ export const HEADERS: readonly Mutant[] = [
     tests: ['store/headers'],
   },
   {
-    name: 'headers lost by a requeue',
+    name: 'headers replaced by a requeue',
     promise: 'R5',
-    breaks: 'A dead payload comes back to an equal one, whose later headers stay.',
-    edits: [sql('requeue', ', headers = excluded.headers,', ',')],
+    breaks: 'A dead payload comes back to an equal one that waits, and replaces its headers.',
+    edits: [sql('requeue', 'seq = excluded.seq\n', 'seq = excluded.seq, headers = excluded.headers\n')],
     tests: ['store/headers'],
   },
   {
