@@ -89,12 +89,14 @@ export class Batcher {
   }
 
   /**
-   * As much as one call may carry. Nothing is claimed while outcomes are left: if handlers are quick, outcomes would pile
-   * up.
+   * As much as one call may carry. It claims even if it leaves outcomes behind: the next call takes those, and how much may
+   * be prefetched bounds how far quick handlers run ahead of what is stored.
    */
   #part(processId: number, { claims, outcomes }: Pending): Pending {
-    const part: Pending = { outcomes: takePieces(outcomes), claims: [] }
-    if (outcomes.length === 0) part.claims.push(...takeLoad(claims, MOST_CLAIMED, ({ likely }) => likely))
+    const part: Pending = {
+      outcomes: takePieces(outcomes),
+      claims: takeLoad(claims, MOST_CLAIMED, ({ likely }) => likely),
+    }
     if (outcomes.length + claims.length === 0) this.#waiting.delete(processId)
     return part
   }
