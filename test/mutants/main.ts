@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import Table from 'cli-table3'
-import { Command } from 'commander'
+import { Command, InvalidArgumentError } from 'commander'
 import pc from 'picocolors'
 import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { CLASSIC } from './classic.ts'
@@ -16,6 +16,18 @@ interface Result extends Examination {
   readonly seconds: number
 }
 
+interface Choice {
+  readonly all?: boolean
+  readonly only?: string
+  readonly shard?: Shard
+  readonly list?: boolean
+}
+
+interface Shard {
+  readonly n: number
+  readonly of: number
+}
+
 async function main(): Promise<number> {
   const program = new Command('npm run mutants --')
     .description(
@@ -24,14 +36,22 @@ async function main(): Promise<number> {
     )
     .option('--all', 'further mutants beside the ten classic ones')
     .option('--only <name>', 'mutants with this in their name')
+    .option('--shard <n/of>', 'one part of them, such as 1/2, to share the work between machines', toShard)
     .option('--list', 'show the mutants without running them')
     .parse()
-  const { all, only, list } = program.opts<{ all?: boolean; only?: string; list?: boolean }>()
-  const chosen = only ? MUTANTS.filter(({ name }) => name.includes(only)) : all || list ? MUTANTS : CLASSIC
-  if (chosen.length === 0) program.error(`no mutant has "${only}" in its name: see --list`, { exitCode: 2 })
+  const { all, only, shard, list } = program.opts<Choice>()
+  const named = only ? MUTANTS.filter(({ name }) => name.includes(only)) : all || list ? MUTANTS : CLASSIC
+  if (named.length === 0) program.error(`no mutant has "${only}" in its name: see --list`, { exitCode: 2 })
+  const chosen = shard ? named.filter((_, place) => place % shard.of === shard.n - 1) : named
   if (list) return print(chosen)
   const results = await run(chosen)
   return results ? report(results) : INTERRUPTED
+}
+
+function toShard(text: string): Shard {
+  const [n, of] = (text.match(/^(\d+)\/(\d+)$/) ?? []).slice(1).map(Number)
+  if (n && of && n <= of) return { n, of }
+  throw new InvalidArgumentError('give it a number and how many there are, such as 1/2')
 }
 
 function print(mutants: readonly Mutant[]): number {
