@@ -4,8 +4,8 @@
  *
  * - `LOCKSTEP_BAD_OPTION`, `LOCKSTEP_BAD_QUEUE`, `LOCKSTEP_BAD_JOB`, `LOCKSTEP_BAD_TRANSACTION`: fix the call.
  * - `LOCKSTEP_UNKNOWN_QUEUE`, `LOCKSTEP_SCHEMA_MISSING`, `LOCKSTEP_SCHEMA_OLD`, `LOCKSTEP_SCHEMA_NEW`,
- *   `LOCKSTEP_SEQUENCE_BEHIND`, `LOCKSTEP_EMPTY_JOB`, `LOCKSTEP_DISTRIBUTED`, `LOCKSTEP_TOO_MANY_LOCKS`,
- *   `LOCKSTEP_ENCODING`: fix the database.
+ *   `LOCKSTEP_SCHEMA_FOREIGN`, `LOCKSTEP_SEQUENCE_BEHIND`, `LOCKSTEP_EMPTY_JOB`, `LOCKSTEP_DISTRIBUTED`,
+ *   `LOCKSTEP_TOO_MANY_LOCKS`, `LOCKSTEP_ENCODING`: fix the database.
  * - `LOCKSTEP_QUEUE_NOT_EMPTY`, `LOCKSTEP_QUEUE_IN_USE`, `LOCKSTEP_LOCKED`: remove the obstacle that the message names.
  * - `LOCKSTEP_CONNECTION`, `LOCKSTEP_AUTHENTICATION`, `LOCKSTEP_PERMISSION`, `LOCKSTEP_READ_ONLY`,
  *   `LOCKSTEP_POOLED`, `LOCKSTEP_ISOLATION`: fix the connection.
@@ -86,7 +86,7 @@ export function describeError(thrown: unknown): string {
 
 /** Limits the length, and drops bytes Postgres can't hold. */
 export function boundText(text: string): string {
-  const bounded = text.length > MAX_ERROR_LENGTH ? `${text.slice(0, MAX_ERROR_LENGTH)}…` : text
+  const bounded = text.length > MAX_ERROR_LENGTH ? `${text.slice(0, MAX_ERROR_LENGTH - 1)}…` : text
   return bounded.replaceAll('\u0000', '\ufffd').toWellFormed()
 }
 

@@ -83,12 +83,15 @@ function toJson(value: unknown, index: number, field: string): string {
   try {
     json = JSON.stringify(value)
   } catch (error) {
-    throw bad(
-      `can’t be written as JSON (${(error as Error).message.split('\n')[0]}): turn it into plain data first`,
-    )
+    throw bad(`can’t be written as JSON (${reasonOf(error)}): turn it into plain data first`)
   }
   if (json === undefined) throw bad(`can’t be written as JSON: it is ${show(value)}`)
   return json
+}
+
+/** A toJSON or getter of the job may throw anything. */
+function reasonOf(thrown: unknown): string {
+  return thrown instanceof Error ? `${thrown.message}`.split('\n')[0]! : `it threw ${nameOf(thrown)}`
 }
 
 function requireStorable(json: string, index: number, field: string): string {

@@ -4,10 +4,11 @@ import { rejectUnknownOptions, wholeNumber } from '../options.ts'
 import type { Database } from './database.ts'
 import { definitions, groundStatements, pendingMigrations } from './definitions.ts'
 import { refuseDistributed } from './distribution.ts'
-import { toStatementError } from './failure.ts'
+import { hasCode, toStatementError } from './failure.ts'
 import { SHORT_LOCKS, withLocks } from './patience.ts'
 import {
   askOn,
+  foreign,
   isNewer,
   isUpToDate,
   noteRelease,
@@ -49,7 +50,7 @@ const A_DAY = 24 * 3600 * 1000
  * downgrades: it leaves definitions of a later release alone. If there is nothing to do, it locks nothing.
  * Several processes may call it at once: one migrates, the others wait.
  * @throws DatabaseError `LOCKSTEP_SCHEMA_NEW` if a later release has migrated and no longer serves this one,
- * `LOCKSTEP_LOCKED`
+ * `LOCKSTEP_SCHEMA_FOREIGN` if something else in the schema has one of our names, `LOCKSTEP_LOCKED`
  */
 export async function migrate(database: Database, options: MigrateOptions = {}): Promise<MigrationReport> {
   rejectUnknownOptions(options, ['giveUpAfter', 'everyRow'], 'migrate')
@@ -69,6 +70,9 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
     database.release(client)
   }
 }
+
+/** Codes for a name that a table, a function of other arguments or a type has already. */
+const NAME_TAKEN = ['42P07', '42723', '42725', '42710', '42809', '42P13', '42P16']
 
 /** Runs in a transaction, which holds the lock of migrations until its end. */
 async function migrateAlone(
@@ -90,7 +94,10 @@ async function migrateAlone(
     return { applied: [], defined: false, newer: { serial: release.serial, version: release.version } }
   }
   if (await isUpToDate(askOn(client), schema, state)) return { applied: [], defined: false }
-  return { applied: await bringUpToDate(client, schema, applied), defined: true }
+  const done = await bringUpToDate(client, schema, applied).catch((error) => {
+    throw hasCode(error, ...NAME_TAKEN) ? foreign(schema, error.message, error) : error
+  })
+  return { applied: done, defined: true }
 }
 
 /** @returns the names of the migrations it applied */

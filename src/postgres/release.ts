@@ -44,9 +44,19 @@ export async function readState(ask: Ask, schema: string): Promise<SchemaState> 
     [list, row],
   )
   const { migrated, told } = found!
+  if (migrated && !told) throw foreign(schema, 'its table `migrations` is not of this release')
   const applied = migrated ? await ask<{ name: string }>(`SELECT name FROM ${list} ORDER BY name`) : []
   const [release] = told ? await ask<Release>(releaseText(schema)) : []
   return { applied: applied.map(({ name }) => name), release }
+}
+
+/** Something in the schema has one of our names, or was made by a build whose tables no migration brings up to date. */
+export function foreign(schema: string, problem: string, cause?: unknown): DatabaseError {
+  return new DatabaseError(
+    'LOCKSTEP_SCHEMA_FOREIGN',
+    `the schema "${schema}" can’t be migrated: ${problem}. If another application uses the schema, give pg-lockstep one of its own (option \`schema\`, or LOCKSTEP_SCHEMA); if an unreleased build of pg-lockstep made it, create it anew`,
+    { cause },
+  )
 }
 
 /** Selects the row of the release, as Release. */

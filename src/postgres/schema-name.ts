@@ -10,9 +10,9 @@ export const MAX_BYTES = 63
  * @throws OptionError
  */
 export function checkSchemaName(schema: string): string {
-  if (isIdentifier(schema) && !/["'$\\]/.test(schema)) return schema
+  if (isIdentifier(schema) && !/["'$\\]/.test(schema) && schema !== 'information_schema') return schema
   throw new OptionError(
-    `schema must be 1 to ${MAX_BYTES} bytes of text without quotes, $, \\ or control characters, not starting with pg_; got ${show(schema)}`,
+    `schema must be 1 to ${MAX_BYTES} bytes of text without quotes, $, \\ or control characters, not starting with pg_ and not information_schema, which backups leave out; got ${show(schema)}`,
   )
 }
 

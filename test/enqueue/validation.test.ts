@@ -16,6 +16,10 @@ beforeEach(async () => {
 const circular: { self?: unknown } = {}
 circular.self = circular
 
+const throwNothing = () => {
+  throw undefined
+}
+
 const BAD: [string, string, object, RegExp][] = [
   ['no id', 'id', {}, /is required/],
   ['a null id', 'id', { id: null }, /is required/],
@@ -34,6 +38,18 @@ const BAD: [string, string, object, RegExp][] = [
   ['a bigint id', 'id', { id: 1n }, /not 1n/],
   ['an id with \\u0000', 'id', { id: 'a\u0000b' }, /well-formed text without \\u0000/],
   ['an id with an unpaired surrogate', 'id', { id: 'a\ud800' }, /well-formed/],
+  [
+    'a payload whose toJSON throws nothing',
+    'payload',
+    { payload: { toJSON: throwNothing } },
+    /it threw undefined/,
+  ],
+  [
+    'headers whose toJSON throws nothing',
+    'headers',
+    { headers: { toJSON: throwNothing } },
+    /it threw undefined/,
+  ],
   ['a circular payload', 'payload', { payload: circular }, /can’t be written as JSON .*circular/],
   ['a bigint payload', 'payload', { payload: { n: 1n } }, /BigInt/],
   ['a function as payload', 'payload', { payload: () => {} }, /a function/],

@@ -4,6 +4,7 @@ import { defineQueue, Lockstep } from '../../src/index.ts'
 import { Database } from '../../src/postgres/database.ts'
 import { migrate, migrationSql } from '../../src/postgres/migrate.ts'
 import { requireMigrated } from '../../src/postgres/release.ts'
+import { SERIAL } from '../../src/postgres/serial.ts'
 import { exchange } from '../../src/store/exchange.ts'
 import { registerProcess } from '../../src/store/process.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
@@ -93,6 +94,37 @@ describe('a migration', () => {
     }
     await expect(migrate(database)).rejects.toMatchObject(refused)
     await expect(requireMigrated(database)).rejects.toMatchObject(refused)
+  })
+})
+
+describe('a schema with something of another application in it', () => {
+  test.each([
+    ['its own list of migrations', 'CREATE TABLE lockstep.migrations (name text, timestamp bigint)'],
+    ['a list of migrations of other columns', 'CREATE TABLE lockstep.migrations (x integer)'],
+    ['one of our names in its list', `CREATE TABLE lockstep.migrations AS SELECT '0001_tables' AS name`],
+    ['a table', 'CREATE TABLE lockstep.jobs (id integer)'],
+    ['a function', `CREATE FUNCTION lockstep.enqueue(a integer) RETURNS integer LANGUAGE sql AS 'SELECT 1'`],
+  ])('%s: is refused, and left as it is', async (_, made) => {
+    const database = open()
+    await database.query('CREATE SCHEMA lockstep')
+    await database.query(made)
+    await expect(migrate(database)).rejects.toMatchObject({
+      code: 'LOCKSTEP_SCHEMA_FOREIGN',
+      message: expect.stringMatching(/"lockstep" can’t be migrated.*one of its own.*create it anew/),
+    })
+    const tables = await database.query(`SELECT FROM pg_class WHERE relnamespace = 'lockstep'::regnamespace`)
+    expect(tables.length).toBe(made.includes('TABLE') ? 1 : 0)
+  })
+
+  test('so is one of an unreleased build, whose functions had other parameters', async () => {
+    const database = open()
+    await migrate(database)
+    await database.query(`
+      CREATE FUNCTION lockstep.enqueue(a integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+      UPDATE lockstep.release SET serial = serial - 1`)
+    await expect(migrate(database)).rejects.toMatchObject({ code: 'LOCKSTEP_SCHEMA_FOREIGN' })
+    const [release] = await database.query<{ serial: number }>('SELECT serial FROM lockstep.release')
+    expect(release!.serial).toBe(SERIAL - 1)
   })
 })
 

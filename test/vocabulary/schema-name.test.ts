@@ -7,14 +7,24 @@ test.each(['lockstep', 'Work Place', 'select', 'a'.repeat(63), 'é'.repeat(31)])
   (schema) => expect(checkSchemaName(schema)).toBe(schema),
 )
 
-test.each(['', 'a"b', "a'b", 'a$b', 'a\\b', 'a\nb', 'a\u0000', 'pg_mine', 'é'.repeat(32), 7, null])(
-  'the name of a schema is refused where it can’t stand in a function: %j',
-  (schema) => {
-    expect(() => checkSchemaName(schema as string)).toThrow(/^schema must be 1 to 63 bytes of text/)
-    const options = { connectionString: 'postgres://nowhere', schema: schema as string }
-    expect(() => new Lockstep(options)).toThrow(expect.objectContaining({ code: 'LOCKSTEP_BAD_OPTION' }))
-  },
-)
+test.each([
+  '',
+  'a"b',
+  "a'b",
+  'a$b',
+  'a\\b',
+  'a\nb',
+  'a\u0000',
+  'pg_mine',
+  'information_schema',
+  'é'.repeat(32),
+  7,
+  null,
+])('the name of a schema is refused where it can’t stand in a function: %j', (schema) => {
+  expect(() => checkSchemaName(schema as string)).toThrow(/^schema must be 1 to 63 bytes of text/)
+  const options = { connectionString: 'postgres://nowhere', schema: schema as string }
+  expect(() => new Lockstep(options)).toThrow(expect.objectContaining({ code: 'LOCKSTEP_BAD_OPTION' }))
+})
 
 test('an identifier is quoted', () => {
   expect(quoteIdentifier('Work "Place"')).toBe('"Work ""Place"""')
