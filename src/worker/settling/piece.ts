@@ -38,7 +38,7 @@ export function isTravelling(piece: Piece): piece is Travelling {
  * Most to store in one call, and the characters of its errors. With so many jobs, the fixed cost of a call is small for
  * each.
  */
-const MOST_TOLD: Load = { jobs: 400, size: 1_000_000 }
+export const MOST_TOLD: Load = { jobs: 400, size: 1_000_000 }
 
 /** Takes as many pieces from the start as one call may carry; at least one. */
 export function takePieces<P extends Piece>(pieces: P[]): P[] {
@@ -46,6 +46,11 @@ export function takePieces<P extends Piece>(pieces: P[]): P[] {
     jobs: rounds.length,
     size: failures.reduce((size, { error }) => size + error.length, 0),
   }))
+}
+
+/** How many jobs the pieces have. */
+export function jobsOf(pieces: readonly Piece[]): number {
+  return pieces.reduce((sum, { rounds }) => sum + rounds.length, 0)
 }
 
 /** Stores pieces of one kind, process and queue in a transaction that waits for their rows. */

@@ -1,0 +1,51 @@
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import type { Wish } from '../../src/store/exchange.ts'
+import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
+import { Batcher } from '../../src/worker/settling/batcher.ts'
+import type { Travelling } from '../../src/worker/settling/piece.ts'
+import { openStore, type StoreEnvironment } from '../support/store-environment.ts'
+
+let env: StoreEnvironment
+
+beforeAll(async () => {
+  env = await openStore()
+})
+afterAll(() => env?.close())
+afterEach(() => void vi.restoreAllMocks())
+
+// Calls carry 400 outcomes each, and four are under way at most.
+test.each([
+  ['many outcomes are left: it waits until the other calls can take them', 10_000, 21],
+  ['few are left: it goes with the first call', 1_000, 0],
+])('a claim, while %s', async (_, jobs, place) => {
+  const { queue, queueId, ...testQueue } = await claimed(jobs)
+  const { rounds, processId } = testQueue
+  const served = new ServedQueue(queue, queueId)
+  const claimant = { served, processId, release() {}, shard: 0, slot: 0, startedAt: 0 }
+  const batcher = new Batcher(env.database)
+  const calls = vi.spyOn(env.database, 'alone')
+  batcher.listener = {
+    stored: (_, leftovers) => expect(leftovers).toEqual([]),
+    failed: (_, error) => expect.fail(String(error)),
+  }
+  const piece = { claimant, queueId, kind: 'complete', failures: [], uncertain: false, alone: false } as const
+  for (const round of rounds)
+    batcher.settle({ ...piece, rounds: [round], skips: 0, waits: 0, answered: undefined } as Travelling)
+  const { maxBytes } = queue
+  const key = { queueId, shard: 0, lane: 0 }
+  const wish: Wish = { key, cursor: { after: null, afterId: '' }, count: 1, maxBytes, maxPayloads: undefined }
+  const { rounds: later } = await batcher.claim(processId, wish, { jobs: 1, size: 0 })
+  expect(later.map(({ id }) => id)).toEqual(['later'])
+  expect(calls.mock.calls.findIndex(([text]) => text.includes('.claim('))).toBe(place)
+})
+
+/** So many claimed jobs, and one that waits. */
+async function claimed(jobs: number) {
+  const testQueue = await env.queue()
+  const claimer = await testQueue.claimer()
+  await testQueue.push(...Array.from({ length: jobs }, (_, id) => ({ id: String(id) })))
+  const { rounds } = await claimer.claim({ batchSize: jobs })
+  await testQueue.push({ id: 'later' })
+  const { queue, queueId } = testQueue
+  return { queue, queueId, rounds, processId: claimer.processId }
+}
