@@ -114,7 +114,8 @@ export class Lockstep {
    * It never downgrades: it leaves a later release's definitions alone, and resolves if they serve this release too, so
    * that a process of this release can start while the next one is rolled out. Raises sequences that are behind their rows.
    * @throws DatabaseError `LOCKSTEP_SCHEMA_NEW` if a later release has migrated and no longer serves this one,
-   * `LOCKSTEP_SCHEMA_FOREIGN` if something else in the schema has one of our names, `LOCKSTEP_LOCKED` if others hold locks for longer than `giveUpAfter`, `LOCKSTEP_DISTRIBUTED`; OptionError
+   * `LOCKSTEP_SCHEMA_FOREIGN` if something else in the schema has one of our names, `LOCKSTEP_LOCKED` if others hold locks
+   * for longer than `giveUpAfter`, `LOCKSTEP_DISTRIBUTED`; OptionError
    */
   migrate(options: MigrateOptions = {}): Promise<MigrationReport> {
     return this.#underWay.watch(migrate(this.#database, options))
