@@ -71,7 +71,7 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
   }
 }
 
-/** Codes for a name that a table, a function of other arguments or a type has already. */
+/** Codes for a name that a table, a type, or a function or view of another shape has already. */
 const NAME_TAKEN = ['42P07', '42723', '42725', '42710', '42809', '42P13', '42P16']
 
 /** Runs in a transaction, which holds the lock of migrations until its end. */

@@ -65,7 +65,8 @@ describe('close()', () => {
 })
 
 test('a pool that has ended, or has no connection left, is told by its code', async () => {
-  const pool = new pg.Pool({ connectionString: env.connectionString, max: 1, connectionTimeoutMillis: 50 })
+  // Long enough to connect on a busy machine.
+  const pool = new pg.Pool({ connectionString: env.connectionString, max: 1, connectionTimeoutMillis: 1_000 })
   const lockstep = new Lockstep({ pool, logger: env.logger })
   const held = await pool.connect()
   const lacking = { name: 'DatabaseError', code: 'LOCKSTEP_CONNECTION', message: /connection of the pool/ }

@@ -249,8 +249,8 @@ export class Model {
   }
 
   /**
-   * R5. Payloads of one requeue with equal scores may come in any order, so they get one `seq`. They merge as
-   * a push does, after all that waits.
+   * R5. Payloads of one requeue with equal scores may come in any order, so they get one `seq`. They merge as a push does,
+   * after all that waits.
    */
   requeue(ids: readonly string[]): number {
     const risen = [...this.morgue.values()].filter(({ id }) => ids.includes(id))
