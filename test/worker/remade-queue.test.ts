@@ -4,10 +4,13 @@ import { eventually, Gate, next, useWorkers } from '../support/worker-environmen
 
 const env = useWorkers()
 
-/** Does what a person who knows SQL might do. */
+/** Does what a person who knows SQL might do. In one transaction: otherwise the worker may make the queue between the two. */
 async function remake(queue: Queue, shards: number): Promise<void> {
-  await env.sql('DELETE FROM lockstep.queues WHERE name = $1', [queue.name])
-  await env.sql('SELECT lockstep.create_queue($1, $2)', [queue.name, shards])
+  const session = await env.session()
+  await session.query('BEGIN')
+  await session.query('DELETE FROM lockstep.queues WHERE name = $1', [queue.name])
+  await session.query('SELECT lockstep.create_queue($1, $2)', [queue.name, shards])
+  await session.query('COMMIT')
 }
 
 /** How many shards of the queue with this number are locked. */
