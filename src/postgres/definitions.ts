@@ -29,7 +29,10 @@ export async function pendingMigrations(
 /** Creates the schema and the list of migrations, which the first migration needs. */
 export function groundStatements(schema: string): string[] {
   return [
-    `create schema if not exists ${quoteIdentifier(schema)}`,
+    // To create one takes a right that the owner of an existing schema may lack, `if not exists` or not.
+    `do $$ begin
+  if to_regnamespace('${quoteIdentifier(schema)}') is null then create schema ${quoteIdentifier(schema)}; end if;
+end $$`,
     `create table if not exists ${migrationTable(schema)} (name varchar(255) primary key, timestamp varchar(255) not null)`,
   ]
 }

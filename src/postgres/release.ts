@@ -5,6 +5,7 @@ import type { Logger } from '../logger.ts'
 import { VERSION } from '../version.ts'
 import type { Database } from './database.ts'
 import { hashOfDefinitions, migrationTable } from './definitions.ts'
+import { hasCode } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
 import { OLDEST_SERVED, SERIAL } from './serial.ts'
 
@@ -37,6 +38,8 @@ export function releaseTable(schema: string): string {
   return `${quoteIdentifier(schema)}.release`
 }
 
+const UNDEFINED_COLUMN = '42703'
+
 export async function readState(ask: Ask, schema: string): Promise<SchemaState> {
   const [list, row] = [migrationTable(schema), releaseTable(schema)]
   const [found] = await ask<{ migrated: boolean; told: boolean }>(
@@ -44,10 +47,16 @@ export async function readState(ask: Ask, schema: string): Promise<SchemaState> 
     [list, row],
   )
   const { migrated, told } = found!
-  if (migrated && !told) throw foreign(schema, 'its table `migrations` is not of this release')
-  const applied = migrated ? await ask<{ name: string }>(`SELECT name FROM ${list} ORDER BY name`) : []
-  const [release] = told ? await ask<Release>(releaseText(schema)) : []
-  return { applied: applied.map(({ name }) => name), release }
+  if (migrated !== told)
+    throw foreign(schema, `its \`${migrated ? 'migrations' : 'release'}\` is not of this release`)
+  if (!migrated) return { applied: [], release: undefined }
+  try {
+    const applied = await ask<{ name: string }>(`SELECT name FROM ${list} ORDER BY name`)
+    const [release] = await ask<Release>(releaseText(schema))
+    return { applied: applied.map(({ name }) => name), release }
+  } catch (error) {
+    throw hasCode(error, UNDEFINED_COLUMN) ? foreign(schema, (error as Error).message, error) : error
+  }
 }
 
 /** Something in the schema has one of our names, or was made by a build whose tables no migration brings up to date. */

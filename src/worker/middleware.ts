@@ -21,7 +21,6 @@ export async function runMiddleware(
   call: PerformCall,
   perform: () => unknown,
 ): Promise<void> {
-  if (chain.length === 0) return void (await perform())
   const underWay = new UnderWay()
   let performing = false
   const from = async (index: number): Promise<void> => {

@@ -30,6 +30,12 @@ function create(logged: string[] = []): Worker {
   return worker
 }
 
+test('the owner of a schema may migrate it, without the right to create schemas', async () => {
+  await env.logins.asAdmin(`CREATE SCHEMA owned AUTHORIZATION "${env.logins.role('stranger')}"`)
+  env.later(() => env.logins.asAdmin('DROP SCHEMA owned CASCADE'))
+  expect(await env.lockstep('stranger', 'owned').migrate()).toMatchObject({ defined: true })
+})
+
 test('the rights a worker asks for are those that `lockstep roles` gave its role, each one', async () => {
   const inCatalog = await env.logins.asAdmin(
     `SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, c.relname::text AS name, a.privilege_type AS privilege, NULL AS column

@@ -245,12 +245,12 @@ describe('an prefetch', () => {
     return jobs
   }
 
-  test('grows while all of it ends quickly, up to a thousand jobs, two hundred of a lane', () => {
+  test('grows while all of it ends quickly, up to a thousand jobs, four hundred of a lane', () => {
     const prefetch = new Prefetch(3)
     const asked = Array.from({ length: 9 }, () => eat(prefetch, 3))
-    expect(asked).toEqual([3, 6, 12, 24, 48, 96, 192, 200, 200])
+    expect(asked).toEqual([3, 6, 12, 24, 48, 96, 192, 384, 400])
     for (let turn = 0; turn < 9; turn += 1) eat(prefetch, 3)
-    expect([2, 8].map((lanes) => prefetch.jobsFor(lanes, 1))).toEqual([200, 125])
+    expect([2, 8].map((lanes) => prefetch.jobsFor(lanes, 1))).toEqual([400, 125])
     expect(new Prefetch(5_000).jobsFor(1, 1)).toBe(5_000)
   })
 
@@ -289,7 +289,7 @@ describe('an prefetch', () => {
   test('is small for large payloads', () => {
     const prefetch = new Prefetch(1)
     for (let hand = 0; hand < 12; hand += 1) eat(prefetch, 1)
-    expect(eat(prefetch, 1, 1_000_000)).toBe(200)
+    expect(eat(prefetch, 1, 1_000_000)).toBe(400)
     expect(eat(prefetch, 1, 10_000_000)).toBe(2)
     expect(prefetch.jobsFor(1, 1)).toBe(1)
   })

@@ -36,7 +36,8 @@ Examples:
 
 A process that could not renew its lease, or was stopped for longer than that, aborts
 its handlers' signals. If they keep running, it kills itself shortly before the lease
-ends, or at once, so that nothing is processed twice; the end of its log says so.
+ends, or at once, so that nothing is processed twice; the end of its log says so, if
+that can be written within 20 ms.
 
 Exit codes:
   0         stopped cleanly, or drained

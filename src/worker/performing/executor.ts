@@ -2,6 +2,7 @@ import type { Instruments } from '../../instruments.ts'
 import { isConnectionFailure } from '../../postgres/failure.ts'
 import { UnderWay } from '../../promises.ts'
 import type { Claim, Round } from '../../store/claim.ts'
+import type { Retention } from '../membership/membership.ts'
 import type { Lane } from '../schedule/lane.ts'
 import { Portion } from '../schedule/portion.ts'
 import type { ServedQueue } from '../schedule/served-queue.ts'
@@ -16,9 +17,6 @@ import { Loading, type LoadingOptions } from './loading.ts'
 import { Patience, type PatienceOptions } from './patience.ts'
 import { Abort } from './perform.ts'
 import type { BatchSettings } from './transaction.ts'
-
-/** The process, queue, shard and slot that prefetched rounds belong to. */
-type Owner = Omit<Claimant, 'startedAt'>
 
 export interface ExecutorOptions extends Omit<PatienceOptions, 'mayBegin' | 'release'>, LoadingOptions {
   readonly batcher: Batcher
@@ -53,9 +51,9 @@ export class Executor {
     this.#loading = new Loading(options)
   }
 
-  async serve(lane: Lane, slot: number): Promise<void> {
-    const portion = lane.portions[0] ?? (await this.#claimed(lane))
-    if (portion) await this.#begin(lane, portion, slot)
+  serve(lane: Lane, slot: number): Promise<void> {
+    const [portion] = lane.portions
+    return portion ? this.#begin(lane, portion, slot) : this.#claimAndBegin(lane, slot)
   }
 
   /**
@@ -72,6 +70,11 @@ export class Executor {
   /** Resolves when no claim is under way. What claims bring when no work may begin any more is released. */
   async claimsEnded(): Promise<void> {
     await this.#claims.ended()
+  }
+
+  async #claimAndBegin(lane: Lane, slot: number): Promise<void> {
+    const portion = await this.#claimed(lane)
+    if (portion) await this.#begin(lane, portion, slot)
   }
 
   /** Returns what the next claim brings, or the one that is under way. */
@@ -175,18 +178,18 @@ export class Executor {
    */
   async #begin(lane: Lane, portion: Portion, slot: number): Promise<void> {
     const { timetable } = this.#options
-    const { served, shard } = lane.shard
+    const { served } = lane.shard
     // Other slots may have taken all of it since it was claimed.
     if (portion.isEmpty) return
+    const claimant = claimantOf(lane, portion.retention, slot)
     // The timer can't fire between handlers that never yield to the event loop.
-    if (!this.#mayBegin(lane, portion.retention.processId) || performance.now() > portion.until)
+    if (!this.#mayBegin(lane, claimant.processId) || claimant.startedAt > portion.until)
       return this.#releasePortion(lane, portion)
     const taken = lane.take(portion, served.queue.batchSize)
     this.#claimAhead(lane)
     timetable.file(lane)
-    const owner = { ...portion.retention, served, shard, slot }
-    if (taken[0]!.toLoad) await this.#loadAndPerform(lane, owner, taken[0]!)
-    else await this.#perform(lane, owner, taken)
+    if (taken[0]!.toLoad) await this.#loadAndPerform(lane, claimant, taken[0]!)
+    else await this.#perform(lane, claimant, taken)
     this.#ended(portion, served, taken.length)
   }
 
@@ -198,25 +201,23 @@ export class Executor {
   /** Also releases all prefetched jobs that are due after it: they would come first. */
   #releasePortion(lane: Lane, portion: Portion): void {
     if (portion.isEmpty) return
-    const { served, shard } = lane.shard
     for (const one of lane.portionsFrom(portion)) {
       const rest = one.takeRest()
       lane.drop(one)
-      this.#release(lane, { ...one.retention, served, shard, slot: 0 }, rest)
-      this.#ended(one, served, rest.length)
+      this.#release(lane, claimantOf(lane, one.retention, 0), rest)
+      this.#ended(one, lane.shard.served, rest.length)
     }
     this.#options.timetable.file(lane)
   }
 
-  async #loadAndPerform(lane: Lane, owner: Owner, round: Round): Promise<void> {
-    const claimant = { ...owner, startedAt: performance.now() }
-    const loaded = await this.#loading.load(claimant, round, () => this.#mayBegin(lane, owner.processId))
-    if (loaded) await this.#performOrRelease(lane, owner, [loaded])
+  async #loadAndPerform(lane: Lane, claimant: Claimant, round: Round): Promise<void> {
+    const loaded = await this.#loading.load(claimant, round, () => this.#mayBegin(lane, claimant.processId))
+    if (loaded) await this.#performOrRelease(lane, claimantOf(lane, claimant, claimant.slot), [loaded])
   }
 
-  async #performOrRelease(lane: Lane, owner: Owner, rounds: readonly Round[]): Promise<void> {
-    if (this.#mayBegin(lane, owner.processId)) await this.#perform(lane, owner, rounds)
-    else this.#release(lane, owner, rounds)
+  async #performOrRelease(lane: Lane, claimant: Claimant, rounds: readonly Round[]): Promise<void> {
+    if (this.#mayBegin(lane, claimant.processId)) await this.#perform(lane, claimant, rounds)
+    else this.#release(lane, claimant, rounds)
   }
 
   /**
@@ -228,23 +229,20 @@ export class Executor {
     return ready() && processId === membership.processId && shard.isHeld
   }
 
-  #release(lane: Lane, owner: Owner, rounds: readonly Round[]): void {
+  #release(lane: Lane, claimant: Claimant, rounds: readonly Round[]): void {
     if (rounds.length === 0) return
-    const claimant = { ...owner, startedAt: performance.now() }
     lane.goesBack(this.#options.completer.release(claimant, rounds))
   }
 
-  async #perform(lane: Lane, owner: Owner, rounds: readonly Round[]): Promise<void> {
+  async #perform(lane: Lane, claimant: Claimant, rounds: readonly Round[]): Promise<void> {
     const { inFlight, batchSettings, completer, membership } = this.#options
-    const { served } = owner
-    const claimant = { ...owner, startedAt: performance.now() }
     const batch: InFlightBatch = {
-      queue: served.queue,
+      queue: claimant.served.queue,
       rounds,
       claimant,
       abort: new Abort(),
       describe: this.#options.describe,
-      holdsLease: () => membership.holds(owner.processId),
+      holdsLease: () => membership.holds(claimant.processId),
     }
     inFlight.add(batch)
     let parts: readonly Round[][]
@@ -253,6 +251,19 @@ export class Executor {
     } finally {
       inFlight.remove(batch)
     }
-    for (const part of parts) await this.#performOrRelease(lane, owner, part)
+    for (const part of parts)
+      await this.#performOrRelease(lane, claimantOf(lane, claimant, claimant.slot), part)
+  }
+}
+
+/** A slot that begins now with rounds of the lane. */
+function claimantOf({ shard }: Lane, { processId, release }: Retention, slot: number): Claimant {
+  return {
+    processId,
+    release,
+    served: shard.served,
+    shard: shard.shard,
+    slot,
+    startedAt: performance.now(),
   }
 }

@@ -93,6 +93,8 @@ export interface PerformSettings {
 /** How a batch ended: the error of each failed id; the others succeeded. */
 export type Failed = ReadonlyMap<string, unknown>
 
+const NOT_ONE: Failed = new Map()
+
 /**
  * Runs the handler, inside its middleware, over a batch. Whatever it throws becomes the error of every id that has not
  * failed already. Past the timeout, the batch has failed however it ends (R16).
@@ -107,26 +109,31 @@ async function run(
   { middleware, logger }: PerformSettings,
   tx: ClientBase | undefined,
 ): Promise<Failed> {
-  const failed = new Map<string, unknown>()
-  const batch = new Map(rounds.map((round) => [round.id, round.payloads]))
+  const batch = new Map<string, unknown[]>()
+  for (const { id, payloads } of rounds) batch.set(id, payloads)
+  let failed: Map<string, unknown> | undefined
   let over = false
   const context = new Context(rounds, abort, logger, tx, (id, error) => {
     if (!batch.has(id)) throw new Error(`context.fail: the batch has no id "${id}"`)
     // If no one awaits the caller, an error thrown here would end the process, with everything it has in progress.
     if (over) logger.warn({ queue: queue.name, id, error: describeError(error) }, LATE_FAILURE)
+    failed ??= new Map()
     failed.set(id, error)
   })
   const timeout = startTimeout(queue, abort)
   let late: Released | undefined
+  const handle = () => {
+    if (holdsLease()) return queue.perform!(batch, context)
+    late = new Released('the lease ended before the handler began')
+    abort.abort(late)
+    throw late
+  }
   try {
-    await runMiddleware(middleware, { queue, batch, context }, () => {
-      if (holdsLease()) return queue.perform!(batch, context)
-      late = new Released('the lease ended before the handler began')
-      abort.abort(late)
-      throw late
-    })
-    if (!timeout.error && !late) return failed
+    if (middleware.length === 0) await handle()
+    else await runMiddleware(middleware, { queue, batch, context }, handle)
+    if (!timeout.error && !late) return failed ?? NOT_ONE
   } catch (error) {
+    failed ??= new Map()
     for (const { id } of rounds) if (!failed.has(id)) failed.set(id, timeout.error ?? error)
     return failed
   } finally {
@@ -146,7 +153,9 @@ export function perform(
   const { instruments } = settings
   if (!instruments.hears('perform')) return run(performance, settings, tx)
   const work = () => run(performance, settings, tx)
-  return instruments.watch('perform', observed(claimant, performance.rounds), work, (failed) => ({ failed }))
+  return instruments.watch('perform', observed(claimant, performance.rounds), work, (failed) => ({
+    failed: new Map(failed),
+  }))
 }
 
 function startTimeout({ timeout }: Queue, abort: Abort) {

@@ -200,12 +200,11 @@ export class Lane {
 
   /** Takes the next batch of a prefetched portion. */
   take(portion: Portion, batchSize: number): readonly Round[] {
-    const now = performance.now()
-    if (!portion.isBegun) this.#waited = now - this.#exhaustedAt
+    if (!portion.isBegun) this.#waited = performance.now() - this.#exhaustedAt
     const taken = portion.take(batchSize)
     if (!portion.isEmpty) return taken
     this.drop(portion)
-    this.#exhaustedAt = now
+    this.#exhaustedAt = performance.now()
     return taken
   }
 

@@ -11,10 +11,10 @@ const STEEPEST = 8
 const SLOW = 20
 const MOST_JOBS = 1_000
 /**
- * Most jobs of one lane, however few lanes have something due, unless slots sleep: while one claim gathers all jobs, other
- * slots would have nothing.
+ * Most jobs of one lane, however few lanes have something due, unless slots sleep: as many as one call claims. While one
+ * claim gathered all jobs, other slots would have nothing.
  */
-const MOST_JOBS_OF_LANE = 200
+const MOST_JOBS_OF_LANE = 400
 /** Most characters of payloads: prefetched jobs are kept in memory. */
 const MOST_CHARACTERS = 2_000_000
 

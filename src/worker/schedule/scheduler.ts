@@ -197,10 +197,13 @@ function laneOf({ lane }: Candidate): number {
  */
 function bestOf<C extends Candidate>(candidates: readonly C[], queue: string, lane: number): C | undefined {
   let best: C | undefined
+  let most = -1
   for (const candidate of candidates) {
     if (candidate.queue !== queue || candidate.lane !== lane) continue
-    const ahead = best ? readinessOf(candidate) - readinessOf(best) : 1
-    if (ahead > 0 || (ahead === 0 && candidate.lag > best!.lag)) best = candidate
+    const readiness = readinessOf(candidate)
+    if (readiness < most || (readiness === most && candidate.lag <= best!.lag)) continue
+    best = candidate
+    most = readiness
   }
   return best
 }

@@ -4,6 +4,8 @@ import { Loop, type Service } from '../lifecycle/service.ts'
 
 const FLUSH_EVERY = 5_000
 
+type Sum = { -readonly [Key in keyof Count]: Count[Key] }
+
 /**
  * Counts ended rounds in memory and adds them to the table now and then, so that no row becomes hot. A process that is
  * killed loses the counts of its last seconds.
@@ -11,7 +13,7 @@ const FLUSH_EVERY = 5_000
 export class Tally implements Service {
   readonly #database: Database
   readonly #loop = new Loop(() => this.#pass())
-  #counts = new Map<number, Count>()
+  #counts = new Map<number, Sum>()
 
   constructor(database: Database) {
     this.#database = database
@@ -27,12 +29,11 @@ export class Tally implements Service {
   }
 
   add(queueId: number, processed: number, failed: number): void {
-    const before = this.#counts.get(queueId)
-    this.#counts.set(queueId, {
-      queueId,
-      processed: (before?.processed ?? 0) + processed,
-      failed: (before?.failed ?? 0) + failed,
-    })
+    const count = this.#counts.get(queueId)
+    if (count) {
+      count.processed += processed
+      count.failed += failed
+    } else this.#counts.set(queueId, { queueId, processed, failed })
   }
 
   async #pass(): Promise<void> {
