@@ -128,7 +128,9 @@ export class WorkerEnvironment {
 
   async open(database: TestDatabase): Promise<void> {
     this.#database = database
-    this.pool = new pg.Pool({ connectionString: this.connectionString, max: 5 })
+    // A test may have the database end idle sessions, but not its own.
+    const options = '-c idle_session_timeout=0'
+    this.pool = new pg.Pool({ connectionString: this.connectionString, options, max: 5 })
     this.pool.on('error', () => {})
     this.lockstep = new Lockstep({ connectionString: this.connectionString, logger: this.logger })
     await prepareTables(this.connectionString, 'lockstep')

@@ -42,8 +42,7 @@ test.each([
   url.search = search
   const worker = env.create({ queues: [queue], rebalanceInterval: 3_000, poll: 3_000 }, open(url.href))
   await worker.start()
-  // The test's own idle sessions are ended too.
-  const before = await eventually(direct)
+  const before = await direct()
   expect(before).toHaveLength(DIRECT.length)
   await eventually(async () => {
     const rows = await env.sql<{ idle: boolean }>(
