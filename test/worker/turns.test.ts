@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import type { Queue, QueueShards, Share, Worker, WorkerOptions } from '../../src/index.ts'
+import {
+  Lockstep,
+  type Queue,
+  type QueueShards,
+  type Share,
+  type Worker,
+  type WorkerOptions,
+} from '../../src/index.ts'
 import { shardsHeld } from '../support/shards.ts'
 import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
@@ -91,22 +98,46 @@ describe('P8: whoever sees a change tells those whose turn is far', () => {
 
 test('of many who see a change few tell of it', async () => {
   const queue = env.queue({ shards: 8, perform() {} })
-  const workers: Worker[] = []
-  for (let count = 0; count < 4; count += 1) workers.push(await env.work({ queues: [queue], ...OFTEN }))
+  const compared = new Map<number, number>()
+  const lockstep = new Lockstep({
+    connectionString: env.connectionString,
+    logger: env.logger,
+    instrumentation: [
+      {
+        rebalance:
+          ({ processId }) =>
+          () =>
+            void compared.set(processId, (compared.get(processId) ?? 0) + 1),
+      },
+    ],
+  })
+  env.later(() => lockstep.close())
+  const workers = Array.from({ length: 4 }, () => env.create({ queues: [queue], ...OFTEN }, lockstep))
+  for (const worker of workers) await worker.start()
   await eventually(async () => expect(await held(queue, ...workers)).toEqual([2, 2, 2, 2]))
+  // Of two comparisons the second begins after this. So when all have ended two, nobody reports an earlier state any more.
+  const allHaveCompared = async () => {
+    const before = new Map(compared)
+    await eventually(() => {
+      for (const { processId } of workers)
+        expect(compared.get(processId)).toBeGreaterThanOrEqual(before.get(processId)! + 2)
+    })
+  }
+  await allHaveCompared()
   const messages = await told()
+  const states = () => messages.filter((message) => /^rebalance -?\d+$/.test(message))
   const pauses = 5
   for (let pause = 1; pause <= pauses; pause += 1) {
-    const before = messages.length
+    const former = states().at(-1)
     await env.sql('UPDATE lockstep.queues SET paused_at = $2 WHERE name = $1', [
       queue.name,
       pause % 2 ? new Date() : null,
     ])
-    await eventually(() => expect(messages.length).toBeGreaterThan(before))
+    await allHaveCompared()
+    await eventually(() => expect([undefined, former]).not.toContain(states().at(-1)))
   }
-  const states = messages.filter((message) => /^rebalance -?\d+$/.test(message))
-  expect(new Set(states).size).toBe(2)
-  expect(states.length).toBeLessThan(3 * pauses)
+  expect(new Set(states()).size).toBe(2)
+  expect(states().length).toBeLessThan(3 * pauses)
 })
 
 test('an idle worker costs less than 4 transactions a second, and finds what woke nobody', async () => {
