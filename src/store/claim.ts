@@ -48,103 +48,34 @@ export interface Claim {
   readonly passed: boolean
 }
 
-/** A payload of a round. */
-export interface PayloadRow {
+/** A payload of a round, as it is stored. */
+export interface StoredPayload {
   /** JSON. */
-  readonly payload: string | null
-  /** JSON. */
-  readonly headers: string | null
-  /** Text with all digits, whatever the session's settings. */
-  readonly score: string | null
-  /** null in a row without a payload. */
-  readonly seq: number | null
-  readonly cut: boolean | null
-}
-
-/**
- * A payload of a claimed job. The first row of a job also describes the job; null means the value of one that never ran.
- * A row without a fence is the next job to come.
- */
-export interface ClaimRow extends PayloadRow {
-  readonly id: string | null
-  readonly fence: number | null
-  readonly perform_in: number | null
-  readonly retry_count: number | null
-  readonly crashes: number | null
-  readonly rescued: boolean | null
-  readonly error: string | null
-  readonly passed: boolean | null
-}
-
-export function toClaim(rows: ClaimRow[]): Claim {
-  const next = rows.at(-1)?.fence === null ? rows.pop() : undefined
-  return { rounds: gather(rows), head: next?.perform_in ?? null, passed: next?.cut ?? false }
-}
-
-/** Relies on the rows of a job being adjacent. */
-function gather(rows: readonly ClaimRow[]): Round[] {
-  const rounds: Round[] = []
-  for (let from = 0, to = 1; from < rows.length; from = to) {
-    to = from + 1
-    while (to < rows.length && rows[to]!.id === null) to += 1
-    rounds.push(to - from === 1 ? roundOfOne(rows[from]!) : roundOf(rows.slice(from, to)))
-  }
-  return rounds
-}
-
-/** The usual case: a job with one payload. */
-function roundOfOne(row: ClaimRow): Round {
-  const toLoad = row.passed === true
-  return toRound(row, toLoad, toLoad || row.seq === null ? EMPTY : onlyOne(row))
-}
-
-function roundOf(rows: readonly ClaimRow[]): Round {
-  const toLoad = rows.at(-1)!.passed === true
-  return toRound(rows[0]!, toLoad, toLoad ? EMPTY : setOf(rows))
-}
-
-function toRound(
-  job: ClaimRow,
-  toLoad: boolean,
-  { payloads, scores, headers, size, cut }: PayloadSet,
-): Round {
-  return {
-    id: job.id!,
-    fence: job.fence!,
-    performIn: job.perform_in!,
-    retryCount: job.retry_count ?? -1,
-    crashes: job.crashes ?? 0,
-    rescued: job.rescued ?? false,
-    error: job.error,
-    toLoad,
-    payloads,
-    scores,
-    headers,
-    size,
-    cut,
-  }
-}
-
-type PayloadSet = Pick<Round, 'payloads' | 'scores' | 'headers' | 'size' | 'cut'>
-
-const EMPTY: PayloadSet = { payloads: [], scores: [], headers: undefined, size: 0, cut: undefined }
-
-/** A row with a payload, with the score as a number. */
-interface Entry {
   readonly payload: string
+  /** JSON. */
   readonly headers: string | null
-  score: number
+  readonly score: number
   readonly seq: number
 }
 
-/** The payloads that a round takes of its job, in order. */
-export function setOf(rows: readonly PayloadRow[]): PayloadSet {
-  if (rows.length === 1 && rows[0]!.seq !== null) return onlyOne(rows[0]!)
+/** The payloads of a round, parsed and in order. */
+export type PayloadSet = Pick<Round, 'payloads' | 'scores' | 'headers' | 'size' | 'cut'>
+
+export const NO_PAYLOADS: PayloadSet = {
+  payloads: [],
+  scores: [],
+  headers: undefined,
+  size: 0,
+  cut: undefined,
+}
+
+/** The payloads that a round takes of its job. `isCut`: maxPayloads or maxBytes left some behind. */
+export function setOf(stored: StoredPayload[], isCut: boolean): PayloadSet {
   const [payloads, scores]: [unknown[], number[]] = [[], []]
   const seen = new Set<string>()
   let size = 0
   let last = -1
-  for (const { payload, headers, score, seq } of inOrder(rows)) {
+  for (const { payload, headers, score, seq } of inOrder(stored)) {
     // Several rounds may leave equal payloads: keep the lowest. Equal ones have the same text, since jsonb sorts their keys.
     if (seen.has(payload)) continue
     seen.add(payload)
@@ -153,36 +84,33 @@ export function setOf(rows: readonly PayloadRow[]): PayloadSet {
     size += payload.length + (headers?.length ?? 0)
     last = seq
   }
-  const cut = last >= 0 && rows.at(-1)!.cut ? { score: scores.at(-1)!, seq: last } : undefined
-  return { payloads, scores, headers: headersOf(rows, seen), size, cut }
+  const cut = last >= 0 && isCut ? { score: scores.at(-1)!, seq: last } : undefined
+  return { payloads, scores, headers: headersOf(stored, seen), size, cut }
 }
 
 /** One for each payload. Of equal ones, those of the first that was pushed stay, whichever has the lowest score. */
-function headersOf(rows: readonly PayloadRow[], payloads: Iterable<string>): Round['headers'] {
-  if (rows.every(({ headers }) => headers === null)) return undefined
-  const first = new Map<string | null, PayloadRow>()
-  for (const row of rows) {
-    const other = first.get(row.payload)
-    if (row.seq !== null && !(other && other.seq! < row.seq)) first.set(row.payload, row)
+function headersOf(stored: readonly StoredPayload[], payloads: Iterable<string>): Round['headers'] {
+  if (stored.every(({ headers }) => headers === null)) return undefined
+  const first = new Map<string, StoredPayload>()
+  for (const one of stored) {
+    const other = first.get(one.payload)
+    if (!(other && other.seq < one.seq)) first.set(one.payload, one)
   }
   return Array.from(payloads, (payload) => JSON.parse(first.get(payload)!.headers ?? 'null'))
 }
 
-function onlyOne({ payload, headers, score }: PayloadRow): PayloadSet {
+/** As `setOf`, for the usual case of one payload. */
+export function onlyOne(payload: string, headers: string | null, score: number): PayloadSet {
   return {
-    payloads: [JSON.parse(payload!)],
-    scores: [Number(score)],
+    payloads: [JSON.parse(payload)],
+    scores: [score],
     headers: headers === null ? undefined : [JSON.parse(headers)],
-    size: payload!.length + (headers?.length ?? 0),
+    size: payload.length + (headers?.length ?? 0),
     cut: undefined,
   }
 }
 
 /** Sorts by score, then in push order. */
-function inOrder(rows: readonly PayloadRow[]): Entry[] {
-  // Only deleting rows by hand leaves a job without payloads.
-  const entries = rows.filter(({ seq }) => seq !== null) as unknown as Entry[]
-  // In place: one more object per payload would cost a tenth of the time of a round with many.
-  for (const entry of entries) entry.score = Number(entry.score)
-  return entries.sort((a, b) => a.score - b.score || a.seq - b.seq)
+function inOrder(stored: StoredPayload[]): StoredPayload[] {
+  return stored.sort((a, b) => a.score - b.score || a.seq - b.seq)
 }

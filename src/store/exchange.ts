@@ -1,12 +1,15 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 import {
   type Claim,
-  type ClaimRow,
   type Cursor,
   type LaneKey,
+  NO_PAYLOADS,
+  onlyOne,
+  type PayloadSet,
   type Round,
   type RoundLimits,
-  toClaim,
+  type StoredPayload,
+  setOf,
 } from './claim.ts'
 import { cutsOf, type Failure, type Leftover, leftoverOf, reasonsOf } from './settle.ts'
 
@@ -42,24 +45,33 @@ export interface Exchanged {
   readonly claims: readonly Claim[]
 }
 
-/** An exception as JSON, or the place of a wish, from 1, with a row of its claim. */
+/**
+ * An exception as JSON; or the place of a wish, from 1, with a payload of a claimed job. Only the first row of a job has
+ * its id, and describes it. A row without a fence is the next job to come.
+ */
 type AnswerRow = readonly [
   exception: string | null,
   place: number | null,
   id: string | null,
   fence: number | null,
   performIn: number | null,
+  /** null from here to `error`: the value of a job that never ran. */
   retryCount: number | null,
   crashes: number | null,
   rescued: boolean | null,
   error: string | null,
   payload: string | null,
   headers: string | null,
+  /** Text with all digits, whatever the session's settings. */
   score: string | null,
+  /** null in a row without a payload: of a job whose rows were deleted by hand, or the one that says `cut`. */
   seq: number | null,
   cut: boolean | null,
   passed: boolean | null,
 ]
+
+/** The columns that are read of each row. By number, since to name them all costs a round of many payloads a tenth. */
+const [ID, FENCE, PAYLOAD, HEADERS, SCORE, SEQ, CUT, PASSED] = [2, 3, 9, 10, 11, 12, 13, 14] as const
 
 /**
  * Stores how rounds ended and claims others, in one statement and one commit. Claims come last, since each function sees
@@ -140,46 +152,61 @@ function leftoversIn(rows: readonly AnswerRow[]): Leftover[] {
   return rows.filter((row) => row[0] !== null).map((row) => leftoverOf(JSON.parse(row[0]!)))
 }
 
+/** Relies on the rows of a job being adjacent. */
 function claimsOf(rows: readonly AnswerRow[], wishes: readonly Wish[]): Claim[] {
-  const answers = wishes.map((): ClaimRow[] => [])
-  for (const row of rows) {
-    const place = row[1]
-    if (place !== null) answers[place - 1]!.push(claimRowOf(row))
+  const claims = wishes.map(() => ({ rounds: [] as Round[], head: null as number | null, passed: false }))
+  for (let from = 0, to = 1; from < rows.length; from = to) {
+    to = from + 1
+    const [, place, id, , performIn] = rows[from]!
+    if (place === null) continue
+    const claim = claims[place - 1]!
+    if (id === null) {
+      claim.head = performIn
+      claim.passed = rows[from]![CUT] ?? false
+      continue
+    }
+    while (to < rows.length && isFurther(rows[to]!)) to += 1
+    claim.rounds.push(roundOf(rows, from, to))
   }
-  return answers.map(toClaim)
+  return claims
 }
 
-function claimRowOf(row: AnswerRow): ClaimRow {
-  const [
-    ,
-    ,
-    id,
-    fence,
-    perform_in,
-    retry_count,
-    crashes,
-    rescued,
-    error,
-    payload,
-    headers,
-    score,
-    seq,
-    cut,
-    passed,
-  ] = row
+/** Whether a row has another payload of the job before it. */
+function isFurther(row: AnswerRow): boolean {
+  return row[ID] === null && row[FENCE] !== null
+}
+
+function roundOf(rows: readonly AnswerRow[], from: number, to: number): Round {
+  const [, , id, fence, performIn, retryCount, crashes, rescued, error] = rows[from]!
+  const toLoad = rows[to - 1]![PASSED] === true
+  const { payloads, scores, headers, size, cut } = toLoad ? NO_PAYLOADS : payloadsOf(rows, from, to)
   return {
-    id,
-    fence,
-    perform_in,
-    retry_count,
-    crashes,
-    rescued,
+    id: id!,
+    fence: fence!,
+    performIn: performIn!,
+    retryCount: retryCount ?? -1,
+    crashes: crashes ?? 0,
+    rescued: rescued ?? false,
     error,
-    payload,
+    toLoad,
+    payloads,
+    scores,
     headers,
-    score,
-    seq,
+    size,
     cut,
-    passed,
   }
+}
+
+function payloadsOf(rows: readonly AnswerRow[], from: number, to: number): PayloadSet {
+  const first = rows[from]!
+  if (to - from === 1 && first[SEQ] !== null)
+    return onlyOne(first[PAYLOAD]!, first[HEADERS], Number(first[SCORE]))
+  const stored: StoredPayload[] = []
+  for (let at = from; at < to; at += 1) {
+    const row = rows[at]!
+    const [payload, seq] = [row[PAYLOAD], row[SEQ]]
+    if (payload === null || seq === null) continue
+    stored.push({ payload, headers: row[HEADERS], score: Number(row[SCORE]), seq })
+  }
+  return setOf(stored, rows[to - 1]![CUT] === true)
 }

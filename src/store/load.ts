@@ -1,13 +1,21 @@
 import type { Database } from '../postgres/database.ts'
-import { type PayloadRow, type Round, type RoundLimits, setOf } from './claim.ts'
+import { type Round, type RoundLimits, setOf } from './claim.ts'
 
 /** Bytes of JSON text. A round takes at least one payload, whatever its limit. */
 const LARGEST_PAYLOAD = 8 * 1024 * 1024
 /** A slower link is as good as broken. */
 const BYTES_PER_MS = 1_000
 
-/** A row of load_payloads. */
-interface LoadedRow extends PayloadRow {
+/** A row of load_payloads. The one that says `cut` or `lost` has no payload. */
+interface LoadedRow {
+  /** JSON. */
+  readonly payload: string | null
+  /** JSON. */
+  readonly headers: string | null
+  /** Text with all digits, whatever the session's settings. */
+  readonly score: string | null
+  readonly seq: number | null
+  readonly cut: boolean
   readonly lost: boolean
 }
 
@@ -26,5 +34,8 @@ export async function loadPayloads(
   const longer = Math.max(maxBytes, LARGEST_PAYLOAD) / BYTES_PER_MS
   const rows = await database.call<LoadedRow>('load_payloads', values, undefined, { longer })
   if (rows.at(-1)?.lost) return undefined
-  return { ...round, toLoad: false, ...setOf(rows) }
+  const stored = rows.flatMap(({ payload, headers, score, seq }) =>
+    payload === null || seq === null ? [] : { payload, headers, score: Number(score), seq },
+  )
+  return { ...round, toLoad: false, ...setOf(stored, rows.at(-1)?.cut === true) }
 }

@@ -22,7 +22,7 @@ export const HEADERS: readonly Mutant[] = [
     name: 'headers of a later round',
     promise: 'R4',
     breaks: 'Of two equal payloads the headers of the one pushed while the other was in work stay.',
-    edits: [source('store/claim', 'other.seq! < row.seq', 'other.seq! > row.seq')],
+    edits: [source('store/claim', 'other.seq < one.seq', 'other.seq > one.seq')],
     tests: ['store/headers'],
   },
   {

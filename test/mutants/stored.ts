@@ -115,8 +115,8 @@ export const STORED: readonly Mutant[] = [
       ),
       source(
         'store/claim',
-        'of inOrder(rows)',
-        'of inOrder(rows).filter(({ payload }, at, all) => !all.slice(at + 1).some((one) => one.payload === payload))',
+        'of inOrder(stored)',
+        'of inOrder(stored).filter(({ payload }, at, all) => !all.slice(at + 1).some((one) => one.payload === payload))',
       ),
     ],
     tests: ['store/next-round'],
