@@ -199,7 +199,7 @@ export class Cluster {
   async probe(): Promise<number> {
     const startedAt = performance.now()
     const ids = await this.patiently(() => this.#pushProbes())
-    await this.until('the probes worked off', async () => {
+    await this.until('the probes processed', async () => {
       const rows = await this.sql('SELECT id, shard FROM lockstep.jobs WHERE id = ANY ($1)', [ids])
       return rows.length === 0
     })
@@ -289,7 +289,7 @@ export class Cluster {
 
   async #drain(): Promise<void> {
     await this.until(
-      'all jobs worked off',
+      'all jobs processed',
       async () => (await this.sql('SELECT FROM lockstep.jobs LIMIT 1')).length === 0,
     )
   }

@@ -102,7 +102,7 @@ async function claimsThatStay(cluster: Cluster): Promise<string[]> {
 }
 
 function done(cluster: Cluster, ids: readonly string[]): Promise<void> {
-  return cluster.until('worked off', async () => {
+  return cluster.until('processed', async () => {
     const rows = await cluster.sql('SELECT FROM lockstep.jobs WHERE id = ANY ($1) LIMIT 1', [ids])
     return rows.length === 0
   })

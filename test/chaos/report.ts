@@ -43,7 +43,7 @@ export function drawEndurance({ courses, pushed, done, left }: Endurance): strin
   }
   const rest = pushed - done
   const account = left === rest ? 'None is lost or done twice.' : `${rest} ought to be there.`
-  return `${table}\n${pushed} payloads pushed, ${done} worked off, ${left} wait. ${account}`
+  return `${table}\n${pushed} payloads pushed, ${done} processed, ${left} wait. ${account}`
 }
 
 function inUnit(value: number | undefined, unit: 'MB' | ''): string {

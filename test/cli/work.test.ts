@@ -127,7 +127,7 @@ it('P3: goes on where nobody reads what handlers print any more', async () => {
 })
 
 describe('signals (R15)', () => {
-  it('SIGTTIN tells what every slot does, SIGTSTP makes quiet, SIGTERM aborts at the timeout and gives back', async () => {
+  it('SIGTTIN tells what every slot does, SIGTSTP makes quiet, SIGTERM aborts at the timeout and releases', async () => {
     await push('patient', 'a')
     const command = work('waiting.ts', '--queues', 'patient', '--shutdown-timeout', '0')
     await command.line(named('performing'))
@@ -149,7 +149,7 @@ describe('signals (R15)', () => {
     expect(items).toMatchObject([{ id: 'a', state: 'waiting', retryCount: -1, crashes: 0 }])
   })
 
-  it('gives back what ignores its signal, its numbers unchanged, and ends with 1', async () => {
+  it('releases what ignores its signal, its numbers unchanged, and ends with 1', async () => {
     await push('stuck', 'a')
     const command = work('waiting.ts', '--queues', 'stuck', '--shutdown-timeout', '0')
     await command.line(named('performing'))

@@ -76,9 +76,9 @@ describe('three sessions', () => {
 describe('a shard that changes hands while its batches run', () => {
   const { release, fail, die, nextClaim, otherClaim, claimWaiting } = the
   const cases = [
-    of('P1 P2 what is given back, and claims of both', inWork, release, claim, nextClaim),
+    of('P1 P2 what is released, and claims of both', inWork, release, claim, nextClaim),
     of(
-      'P1 P2 what was pushed meanwhile is given back, and claims of both',
+      'P1 P2 what was pushed meanwhile is released, and claims of both',
       pushedAgain,
       release,
       claim,
@@ -87,9 +87,9 @@ describe('a shard that changes hands while its batches run', () => {
     of('P1 P2 a failure, a claim of who has it now, and a push', inWork, fail, claim, pushNew),
     of('P1 P5 a death, a claim of who has it now, and an equal push', pushedAgain, die, claim, pushEqual),
     of('P1 P2 a completion, and claims of both', pushedAgain, complete, claim, nextClaim),
-    of('P1 two who have had it since, and what is given back', pushedAgain, release, claim, otherClaim),
+    of('P1 two who have had it since, and what is released', pushedAgain, release, claim, otherClaim),
     of(
-      'P1 what is given back, a claim that waits, and a claim of the former',
+      'P1 what is released, a claim that waits, and a claim of the former',
       inWork,
       release,
       claimWaiting,

@@ -32,7 +32,7 @@ export const CLASSIC: readonly Mutant[] = [
     name: 'completion without fence',
     promise: 'P6',
     breaks:
-      'A round that was given back ends the next one of the same process, whose payloads nobody has seen.',
+      'A round that was released ends the next one of the same process, whose payloads nobody has seen.',
     edits: [sql('lock_rounds', 'AND j.fence = r.fence AND j.claimed_by', 'AND j.claimed_by', 2)],
     tests: ['store/fence'],
   },

@@ -91,7 +91,7 @@ export const CONNECTED: readonly Mutant[] = [
   {
     name: 'a worker without rights that starts',
     promise: 'P8',
-    breaks: 'It registers and locks shards, and works off nothing of them.',
+    breaks: 'It registers and locks shards, and performs nothing of them.',
     edits: [source('worker/preparation', '  await requireWorkerRights(database)\n', '')],
     tests: ['security/rights'],
   },

@@ -97,7 +97,7 @@ export const WAITING: readonly Mutant[] = [
   {
     name: 'an error that stays in the morgue',
     promise: 'R5',
-    breaks: 'What is given back from the morgue has forgotten what it died of.',
+    breaks: 'What comes back from the morgue has forgotten what it died of.',
     edits: [sql('requeue', 'error = coalesce(j.error, r.error)', 'error = j.error')],
     tests: ['admin/morgue'],
   },

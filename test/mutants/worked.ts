@@ -86,7 +86,7 @@ export const WORKED: readonly Mutant[] = [
   {
     name: 'a crash not counted for a row that comes free',
     promise: 'R10',
-    breaks: 'A row that came free meanwhile is given back without its crash.',
+    breaks: 'A row that came free meanwhile is released without its crash.',
     edits: [source('store/settle', 'places.map((place) => rounds[place - 1]!)', 'rounds')],
     tests: ['store/settle-interleaving'],
   },
@@ -177,14 +177,14 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/p3-full-look'],
   },
   {
-    name: 'jobs kept in hand of a shard that goes',
+    name: 'prefetched jobs kept of a shard that goes',
     promise: 'P8',
     breaks: 'Who takes the shard passes them over until the slots here come to them.',
     edits: [source('worker/assignment/holdings', 'await onDropped(held)', 'void onDropped')],
     tests: ['worker/prefetch'],
   },
   {
-    name: 'a shard that goes before what was in hand of it waits again',
+    name: 'a shard that goes before what was prefetched of it waits again',
     promise: 'P8',
     breaks: 'Who takes the shard begins hundreds of jobs that are due later than those.',
     edits: [source('worker/assignment/holdings', 'await onDropped(held)', 'void onDropped(held)')],
@@ -214,7 +214,7 @@ export const WORKED: readonly Mutant[] = [
   {
     name: 'a portion goes back alone',
     promise: 'P8',
-    breaks: 'What is due after it is in hand, and begins first.',
+    breaks: 'What is due after it is prefetched, and begins first.',
     edits: [
       source('worker/schedule/lane', 'this.#portions.slice(this.#portions.indexOf(portion))', '[portion]'),
     ],
@@ -372,7 +372,7 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/lease-thread'],
   },
   {
-    name: 'jobs kept in hand',
+    name: 'prefetched jobs kept',
     promise: 'P8',
     breaks: 'A handler that becomes slow makes all that was taken with it wait.',
     edits: [

@@ -53,7 +53,7 @@ describe('a database of another encoding', () => {
     return rows[0]
   }
 
-  test('is pushed to and worked off, with what it can hold', async () => {
+  test('is pushed to and processed, with what it can hold', async () => {
     const handed: [string, readonly unknown[]][] = []
     const queue = define({ perform: async (batch) => void handed.push(...batch) })
     const jobs = ['a', '\u00e9'].map((id) => ({ id, payload: { [id]: `${id} \u00ff` } }))

@@ -43,7 +43,7 @@ async function push(
 }
 
 describe('a worker process with a small heap', () => {
-  test('R9: works off an id with more payloads than fit, in order, while others go on', async () => {
+  test('R9: processes an id with more payloads than fit, in order, while others go on', async () => {
     const queue = defineQueue(`huge ${queues}`, { shards: 1 })
     const huge = Array.from({ length: 200 }, (_, score) => ({
       id: 'huge',

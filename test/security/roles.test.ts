@@ -58,7 +58,7 @@ describe('each role does its work', () => {
     ])
   })
 
-  test('a worker gives back what it can’t end, and another one performs it in its own transaction', async () => {
+  test('a worker releases what it can’t end, and another one performs it in its own transaction', async () => {
     let begun = 0
     const queue = defineQueue(name(), {
       transactional: true,

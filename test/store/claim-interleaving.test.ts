@@ -114,7 +114,7 @@ describe('a claim whose snapshot is older than its locks', () => {
     expect(await testQueue.job('a')).toMatchObject({ claimed_by: quick.processId, crashes: 1 })
   })
 
-  test('takes, as an ordinary one, a job that was rescued and given back in between', async () => {
+  test('takes, as an ordinary one, a job that was rescued and released in between', async () => {
     const dying = await testQueue.claimer()
     await testQueue.push({ id: 'a', performIn: PAST + 1 })
     await dying.take()

@@ -120,7 +120,7 @@ describe('R10 a round whose process died', () => {
     expect(taken).toEqual([['a', 'b'], ['c'], ['d', 'e']])
   })
 
-  test('stays a suspect when it is given back', async () => {
+  test('stays a suspect when it is released', async () => {
     await testQueue.push({ id: 'b', performIn: PAST })
     await dying.claim()
     await env.expire(dying.processId)

@@ -85,7 +85,7 @@ describe('P7 an end that meets an uncommitted push does not wait', () => {
     expect(await testQueue.job('crashed')).toMatchObject({ crashes: 1, claimed_by: null, retry_count: -1 })
   })
 
-  test('R10 a crash is counted for what is free to be given back, once', async () => {
+  test('R10 a crash is counted for what is free to be released, once', async () => {
     const ids = ['a', 'b', 'c']
     await testQueue.push(...ids.map((id) => ({ id, payload: 'v' })))
     const { rounds } = await claimer.claim()

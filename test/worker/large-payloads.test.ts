@@ -74,7 +74,7 @@ describe('R9 rounds that are loaded', () => {
     expect(rounds).toEqual([['aa', 'bb'], ['cc', 'dd'], ['ee']])
   })
 
-  test('are given back with their numbers unchanged where the worker stops before', async () => {
+  test('are released with their numbers unchanged where the worker stops before', async () => {
     const queue = env.queue({
       shards: 1,
       batchSize: 2,

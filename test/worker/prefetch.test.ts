@@ -31,7 +31,7 @@ function growing(slow: string, gate: Gate) {
   return { recorder, queue, claimed }
 }
 
-describe('jobs in hand', () => {
+describe('prefetched jobs', () => {
   test('R9 P8: each batch has batchSize ids at most, and they come in order, however many were taken', async () => {
     const batches: string[][] = []
     const queue = env.queue({
@@ -46,7 +46,7 @@ describe('jobs in hand', () => {
     for (const batch of batches) expect(batch.length).toBeLessThanOrEqual(3)
   })
 
-  test('what has not begun goes back, its numbers unchanged, when a handler becomes slow', async () => {
+  test('what has not begun is released, its numbers unchanged, when a handler becomes slow', async () => {
     const gate = new Gate()
     const { recorder, queue, claimed } = growing('id-0100', gate)
     await env.lockstep.enqueue(queue, jobs(300))
@@ -81,7 +81,7 @@ describe('jobs in hand', () => {
     expect(longest).toBeLessThan(400)
   })
 
-  test('R15: what has not begun goes back at stop', async () => {
+  test('R15: what has not begun is released at stop', async () => {
     const gate = new Gate()
     const { recorder, queue, claimed } = growing('id-0100', gate)
     await env.lockstep.enqueue(queue, jobs(300))
@@ -95,7 +95,7 @@ describe('jobs in hand', () => {
     expect(await env.jobs(queue)).toBe(199)
   })
 
-  test('P8: what has not begun goes back at once when its shard goes, and begins where that went', async () => {
+  test('P8: what has not begun is released at once when its shard goes, and begins where that went', async () => {
     const gate = new Gate()
     const { recorder, queue } = growing('id-0100', gate)
     await env.lockstep.enqueue(queue, jobs(300))
@@ -111,7 +111,7 @@ describe('jobs in hand', () => {
     expect(other.report()).toEqual([])
   })
 
-  test('P8: a shard goes once what was in hand of it waits again: nobody begins what is due later', async () => {
+  test('P8: a shard goes once what was prefetched of it waits again: nobody begins what is due later', async () => {
     await env.sql(`
       CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.005); RETURN new; END $$;
       CREATE TRIGGER dawdle BEFORE UPDATE ON lockstep.jobs FOR EACH ROW
@@ -148,7 +148,7 @@ describe('jobs in hand', () => {
     for (const id of ids(200).slice(101)) expect(recorder.of(id)).toHaveLength(1)
   })
 
-  test('P5: a push into what is in hand is the next round', async () => {
+  test('P5: a push into what is prefetched is the next round', async () => {
     const handed: unknown[] = []
     const queue = env.queue({
       shards: 1,

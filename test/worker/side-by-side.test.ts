@@ -57,7 +57,7 @@ describe('batches of one shard side by side', () => {
     expect(recorder.ids).toEqual(ids(200))
   })
 
-  test('P8: also where a claim takes longer than what is in hand', async () => {
+  test('P8: also where a claim takes longer than what is prefetched', async () => {
     await slowClaims('id-[0-9]+0')
     const recorder = new Recorder()
     const queue = env.queue({
@@ -73,7 +73,7 @@ describe('batches of one shard side by side', () => {
   test.each([
     ['block the event loop', 4_000, (run: number) => run % 300 === 299 && block(100)],
     ['of all slots become slow', 15_000, (run: number) => isInBurst(run) && sleep(60)],
-  ])('P8: also where handlers %s, and what is in hand goes back', async (_, count, slowness) => {
+  ])('P8: also where handlers %s, and what is prefetched is released', async (_, count, slowness) => {
     const recorder = new Recorder()
     let runs = 0
     const queue = env.queue({ shards: 1, perform: recorder.around(() => slowness(runs++)) })

@@ -38,7 +38,7 @@ test('R15: what is stopped before it starts does not start', async () => {
   expect(await env.sql('SELECT FROM lockstep.processes')).toEqual([])
 })
 
-test('R15: after shutdownTimeout signals are aborted, and what has not ended is given back unchanged', async () => {
+test('R15: after shutdownTimeout signals are aborted, and what has not ended is released unchanged', async () => {
   const recorder = new Recorder()
   const reasons: unknown[] = []
   const queue = env.queue({

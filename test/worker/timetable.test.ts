@@ -128,7 +128,7 @@ describe('P8: a job that claims pass over', () => {
     expect(lane.overdue).toBeUndefined()
   })
 
-  test('makes its lane due when it was brought, before what is in hand, until it is taken', () => {
+  test('makes its lane due when it was brought, before what is prefetched, until it is taken', () => {
     const lane = newLane()
     const rounds = (performIn: number) => taken(performIn, 'b', null).rounds
     const [hand, first] = [new Portion(RETENTION, rounds(200), 1), new Portion(RETENTION, rounds(100), 1)]
@@ -143,7 +143,7 @@ describe('P8: a job that claims pass over', () => {
   })
 })
 
-describe('what is in hand of a lane', () => {
+describe('what is prefetched of a lane', () => {
   const rounds = Array.from({ length: 4 }, (_, index) => ({ performIn: index, id: String(index) }) as Round)
 
   beforeEach(() => {
@@ -194,7 +194,7 @@ describe('a portion', () => {
     expect(portion.isEmpty).toBe(true)
   })
 
-  test('has ended when all of it has, begun or given back', () => {
+  test('has ended when all of it has, begun or released', () => {
     const portion = new Portion(RETENTION, rounds('a', 'b', 'c'), 3)
     const batch = portion.take(1)
     expect(ids(portion.takeRest())).toBe('b c')
@@ -271,7 +271,7 @@ describe('a timetable', () => {
     expect(timetable.quietLanes).toHaveLength(1 + 4 * 16 + 100 - 14)
   })
 
-  test('a lane is not due while it is claimed from, but for what is in hand', () => {
+  test('a lane is not due while it is claimed from, but for what is prefetched', () => {
     const { timetable, lane } = open(1, [0])
     begin(lane(0), true)
     timetable.file(lane(0))

@@ -275,7 +275,7 @@ test('P1: a transaction that begins after the lease has ended is not for the han
   expect(performed).toEqual(['the other', 'the slow'])
 })
 
-test('R15: a round given back at stop leaves no writes', async () => {
+test('R15: a round released at stop leaves no writes', async () => {
   const queue = env.transactional({
     perform: async (batch, { tx, signal }) => {
       await write(batch, tx)

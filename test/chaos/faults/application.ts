@@ -61,7 +61,7 @@ const hugeId: Fault = {
     const id = cluster.name('huge')
     await cluster.patiently(() => pushLoads(cluster, id))
     await ready
-    await cluster.until(`${id} worked off`, async () => {
+    await cluster.until(`${id} processed`, async () => {
       const rows = await cluster.sql('SELECT FROM lockstep.jobs WHERE id = $1', [id])
       return rows.length === 0
     })

@@ -23,7 +23,7 @@ export const FIGURES = {
   sessions: { what: 'sessions', unit: '', growth: 1 },
   locks: { what: 'locks of any kind', unit: '' },
   dead: { what: 'dead rows, as Postgres estimates them', unit: '' },
-  rate: { what: 'payloads worked off in a second', unit: '' },
+  rate: { what: 'payloads processed in a second', unit: '' },
 } as const satisfies Record<string, Figure>
 
 const SERVER = `
