@@ -62,16 +62,20 @@ const lookups = LOOKUPS.map((setting) => `SET ${setting}`).join(' ')
  */
 export async function definitions(schema: string): Promise<string[]> {
   const values = { schema: quoteIdentifier(schema), channel: `'${schema}'`, lookups }
-  const files = await listSqlFiles()
-  return Promise.all(files.map((file) => readSql(file, values)))
+  return (await readFiles(values)).map(({ text }) => text)
 }
 
 /** Covers everything that a migration makes, for any schema name. A migration never changes, so its name is enough. */
 export async function hashOfDefinitions(): Promise<string> {
   const hash = createHash('sha256').update(Object.keys(migrations).join('\n'))
-  const files = await listSqlFiles()
-  // In parallel, since every start of a worker waits for this.
-  const texts = await Promise.all(files.map((file) => readSql(file, { lookups })))
-  for (const [place, file] of files.entries()) hash.update(`\n${file}\n`).update(texts[place]!)
+  for (const { file, text } of await readFiles({ lookups })) hash.update(`\n${file}\n`).update(text)
   return hash.digest('hex')
+}
+
+/** In parallel, since every start of a worker waits for this. */
+async function readFiles(
+  values: Readonly<Record<string, string>>,
+): Promise<{ file: string; text: string }[]> {
+  const files = await listSqlFiles()
+  return Promise.all(files.map(async (file) => ({ file, text: await readSql(file, values) })))
 }

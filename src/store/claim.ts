@@ -69,7 +69,7 @@ export const NO_PAYLOADS: PayloadSet = {
   cut: undefined,
 }
 
-/** The payloads that a round takes of its job. `isCut`: maxPayloads or maxBytes left some behind. */
+/** The payloads that a round takes of its job. Sorts `stored`. `isCut`: maxPayloads or maxBytes left some behind. */
 export function setOf(stored: StoredPayload[], isCut: boolean): PayloadSet {
   const [payloads, scores]: [unknown[], number[]] = [[], []]
   const seen = new Set<string>()
@@ -110,7 +110,7 @@ export function onlyOne(payload: string, headers: string | null, score: number):
   }
 }
 
-/** Sorts by score, then in push order. */
+/** Sorts by score, then in push order; in place, since a copy of many would cost time. */
 function inOrder(stored: StoredPayload[]): StoredPayload[] {
   return stored.sort((a, b) => a.score - b.score || a.seq - b.seq)
 }
