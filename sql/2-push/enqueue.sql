@@ -8,8 +8,8 @@
 --
 -- The job row comes first. It is locked from then on, whether or not ON CONFLICT has changed it, so its fence stays the
 -- one that the payload goes under. If that is the fence drawn here, the job is new, and its payload can't meet an equal
--- one. If there was no queue, there may be one a moment later, with a job that isn't locked yet: so the lookup locks
--- the job.
+-- one. If there was no queue, there may be one a moment later, with a job that isn't locked yet, and that may be claimed:
+-- so the lookup locks the job, and marks its round as followed by another.
 -- (For how it looks up rows, see claim. Both kinds of sorts are off, so that only the primary key can give the ORDER BY
 -- t.id of the lookup: the planner can't take jobs_due.)
 CREATE OR REPLACE FUNCTION @schema@.enqueue(
@@ -39,6 +39,8 @@ DECLARE
   _shard pg_catalog.int4;
   _fence pg_catalog.int8;
   _due pg_catalog.timestamptz;
+  _tid pg_catalog.tid;
+  _is_marked pg_catalog.bool;
   _digest pg_catalog.bytea;
 BEGIN
   -- A job that is plainly right needs no closer look.
@@ -74,9 +76,10 @@ BEGIN
   END IF;
 
   IF NOT FOUND THEN
-    SELECT j.queue_id, j.fence INTO _queue_id, _fence
+    SELECT j.queue_id, j.fence, j.tid, j.is_marked INTO _queue_id, _fence, _tid, _is_marked
     FROM @schema@.queues q CROSS JOIN LATERAL (
-      SELECT t.queue_id, t.fence FROM @schema@.jobs t
+      SELECT t.queue_id, t.fence, t.ctid AS tid, t.claimed_by IS NULL OR t.next_perform_in IS NOT NULL AS is_marked
+      FROM @schema@.jobs t
       WHERE t.queue_id = q.queue_id AND t.id >= _id COLLATE "C" AND t.id <= _id COLLATE "C"
       ORDER BY t.id FOR NO KEY UPDATE
     ) j
@@ -84,6 +87,10 @@ BEGIN
     IF NOT FOUND THEN
       RAISE EXCEPTION 'queue "%" does not exist', left(_queue, 255)
         USING ERRCODE = 'LK001', HINT = 'Start a worker that defines it, or create it: SELECT @schema@.create_queue(name, shards).';
+    END IF;
+    IF NOT _is_marked THEN
+      UPDATE @schema@.jobs j SET next_perform_in = coalesce(_perform_in, clock_timestamp())
+      WHERE j.queue_id + 0 = _queue_id AND j.ctid = _tid;
     END IF;
   END IF;
   INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload, headers)

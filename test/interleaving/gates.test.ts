@@ -43,7 +43,7 @@ describe('the protocol', () => {
   test('has a gate before each statement, and in each that locks rows', async () => {
     const gates = await installGates(env)
     for (const [name, places] of Object.entries({
-      enqueue: ['1', '2', '3', '3 locks', '4'],
+      enqueue: ['1', '2', '3', '3 locks', '4', '5'],
       enqueue_many: ['1'],
       push_many: ['1', '2', '3'],
       claim: ['1', '2', '2 locks', '3', '4', '5', '6'],

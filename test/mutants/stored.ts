@@ -181,6 +181,13 @@ export const STORED: readonly Mutant[] = [
     tests: ['interleaving/unknown-queue'],
   },
   {
+    name: 'a round that came after its queue was looked for, and is not followed',
+    promise: 'P5',
+    breaks: 'A completion deletes the job, and the payload pushed meanwhile waits for the next push of the id.',
+    edits: [sql('enqueue', 'IF NOT _is_marked', 'IF false')],
+    tests: ['interleaving/unknown-queue'],
+  },
+  {
     name: 'new jobs of a bulk before those that wait',
     promise: 'P4',
     breaks:

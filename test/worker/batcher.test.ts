@@ -16,10 +16,11 @@ afterEach(() => void vi.restoreAllMocks())
 // Calls carry 400 outcomes each, and four are under way at most. So 21 calls bring 10,000 down to 1,600, and the next one
 // leaves the 1,200 that the other three can take.
 test.each([
-  ['many outcomes are left: it waits until the other calls can take them', 10_000, 21],
-  ['few are left: it goes with the first call', 1_000, 0],
-])('a claim, while %s', async (_, jobs, place) => {
-  const { queue, queueId, rounds, processId } = await claimed(jobs)
+  ['many outcomes are left: it waits until the other calls can take them', 10_000, 1, 21, true],
+  ['few are left: it goes with the first call', 1_000, 1, 0, true],
+  ['few with many payloads are left: it goes beside them', 20, 1_000, 0, false],
+])('a claim, while %s', async (_, jobs, payloads, place, together) => {
+  const { queue, queueId, rounds, processId } = await claimed(jobs, payloads)
   const served = new ServedQueue(queue, queueId)
   const claimant = { served, processId, release() {}, shard: 0, slot: 0, startedAt: 0 }
   const batcher = new Batcher(env.database)
@@ -36,14 +37,21 @@ test.each([
   const wish: Wish = { key, cursor: { after: null, afterId: '' }, count: 1, maxBytes, maxPayloads: undefined }
   const { rounds: later } = await batcher.claim(processId, wish, { jobs: 1, size: 0 })
   expect(later.map(({ id }) => id)).toEqual(['later'])
-  expect(calls.mock.calls.findIndex(([text]) => text.includes('.claim('))).toBe(place)
+  const texts = calls.mock.calls.map(([text]) => text)
+  const claiming = texts.findIndex((text) => text.includes('.claim('))
+  expect(claiming).toBe(place)
+  expect(texts[claiming]!.includes('.complete(')).toBe(together)
 })
 
-/** So many claimed jobs, and one that waits. */
-async function claimed(jobs: number) {
+/** So many claimed jobs, with so many payloads each, and one that waits. */
+async function claimed(jobs: number, payloads: number) {
   const testQueue = await env.queue()
   const claimer = await testQueue.claimer()
-  await testQueue.push(...Array.from({ length: jobs }, (_, id) => ({ id: String(id) })))
+  const all = Array.from({ length: jobs * payloads }, (_, payload) => ({
+    id: String(payload % jobs),
+    payload,
+  }))
+  await testQueue.push(...all)
   const { rounds } = await claimer.claim({ batchSize: jobs })
   await testQueue.push({ id: 'later' })
   const { queue, queueId } = testQueue

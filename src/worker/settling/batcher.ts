@@ -4,7 +4,7 @@ import type { Claim } from '../../store/claim.ts'
 import { type Exchanged, exchange, MOST_BYTES, type Wish } from '../../store/exchange.ts'
 import type { Leftover } from '../../store/settle.ts'
 import { type Load, takeLoad } from './load.ts'
-import { jobsOf, MOST_TOLD, type Travelling, takePieces } from './piece.ts'
+import { jobsOf, MOST_TOLD, payloadsOf, type Travelling, takePieces } from './piece.ts'
 
 /** Concurrent calls: while the server works on some, handlers run for the jobs of the others. */
 export const MAX_CALLS = 4
@@ -15,6 +15,8 @@ export const MAX_CALLS = 4
 const MOST_CLAIMED: Load = { jobs: 400, size: MOST_BYTES }
 /** Most jobs whose outcomes a call may leave behind and still claim: as many as the other calls can take. */
 const MOST_LEFT = (MAX_CALLS - 1) * MOST_TOLD.jobs
+/** Most payloads to delete in a call that claims. More take some 50 ms and longer, while slots wait for their claims. */
+const MOST_DELETED = 16_000
 
 /** Gets the results of the outcomes of one call. */
 export interface OutcomeListener {
@@ -92,11 +94,12 @@ export class Batcher {
 
   /**
    * As much as one call may carry. Nothing is claimed while many outcomes are left: handlers that are quicker than the server
-   * would run ever further ahead of what is stored. While few are left, claiming with them saves calls.
+   * would run ever further ahead of what is stored. While few are left, claiming with them saves calls, unless they have so
+   * many payloads that claims are sooner answered by a call of their own.
    */
   #part(processId: number, { claims, outcomes }: Pending): Pending {
     const part: Pending = { outcomes: takePieces(outcomes), claims: [] }
-    if (jobsOf(outcomes) <= MOST_LEFT)
+    if (jobsOf(outcomes) <= MOST_LEFT && payloadsOf(part.outcomes) <= MOST_DELETED)
       part.claims.push(...takeLoad(claims, MOST_CLAIMED, ({ likely }) => likely))
     if (outcomes.length + claims.length === 0) this.#waiting.delete(processId)
     return part

@@ -53,6 +53,14 @@ export function jobsOf(pieces: readonly Piece[]): number {
   return pieces.reduce((sum, { rounds }) => sum + rounds.length, 0)
 }
 
+/** How many payloads the jobs of the pieces were handed. */
+export function payloadsOf(pieces: readonly Piece[]): number {
+  return pieces.reduce(
+    (sum, { rounds }) => rounds.reduce((most, { payloads }) => most + payloads.length, sum),
+    0,
+  )
+}
+
 /** Stores pieces of one kind, process and queue in a transaction that waits for their rows. */
 export function storeIn(database: Database, tx: Queryable, pieces: readonly Piece[]): Promise<Leftover[]> {
   const { kind, claimant, queueId } = pieces[0]!
