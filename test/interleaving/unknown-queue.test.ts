@@ -13,6 +13,8 @@ beforeAll(async () => {
 })
 afterAll(() => env?.close())
 
+let queues = 0
+
 /** A push of payload w for job a, before the statement that looks for the job. By now the queue exists, and job a in it. */
 async function pushBeforeLookup() {
   const pusher = await Stepper.open(env, 'P', new Keeper(await env.session()))
@@ -40,10 +42,8 @@ async function pushBeforeLookup() {
   const queue = defineQueue(name, { shards: 1 })
   const testQueue = new TestQueue(env, queue, await ensureQueue(env.database, queue.name, queue.shards))
   await testQueue.push({ id: 'a', payload: 'v', score: 1 })
-  return { goOnTo, end, testQueue, worker: await testQueue.claimer() }
+  return { goOnTo, end, worker: await testQueue.claimer() }
 }
-
-let queues = 0
 
 test('P1 a push that finds no queue, and then one with its job in it, is not lost', async () => {
   const { goOnTo, end, worker } = await pushBeforeLookup()

@@ -183,7 +183,8 @@ export const STORED: readonly Mutant[] = [
   {
     name: 'a round that came after its queue was looked for, and is not followed',
     promise: 'P5',
-    breaks: 'A completion deletes the job, and the payload pushed meanwhile waits for the next push of the id.',
+    breaks:
+      'A completion deletes the job, and the payload pushed meanwhile waits for the next push of the id.',
     edits: [sql('enqueue', 'IF NOT _is_marked', 'IF false')],
     tests: ['interleaving/unknown-queue'],
   },

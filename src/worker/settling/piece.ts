@@ -55,10 +55,7 @@ export function jobsOf(pieces: readonly Piece[]): number {
 
 /** How many payloads the jobs of the pieces were handed. */
 export function payloadsOf(pieces: readonly Piece[]): number {
-  return pieces.reduce(
-    (sum, { rounds }) => rounds.reduce((most, { payloads }) => most + payloads.length, sum),
-    0,
-  )
+  return pieces.flatMap(({ rounds }) => rounds).reduce((sum, { payloads }) => sum + payloads.length, 0)
 }
 
 /** Stores pieces of one kind, process and queue in a transaction that waits for their rows. */
