@@ -145,7 +145,10 @@ export class Lockstep {
     })
   }
 
-  /** The state of every queue, and the totals. Counts every job, which takes about 0.3 s per million. */
+  /**
+   * The state of every queue, and the totals. Counts every job, which takes about 0.3 s per million. Workers store how many
+   * rounds they processed every few seconds.
+   */
   stats(): Promise<Stats> {
     return this.#underWay.watch(stats(this.#database))
   }
@@ -235,8 +238,9 @@ export class Lockstep {
    * progress counts. Never deletes a queue while a live process serves it or has a job of it in work.
    *
    * Every push and claim, even of other queues, waits up to 150 ms while this ensures that no transaction that has seen the
-   * queue can still push into it. Later, the first push that names the queue fails and the next one creates it again; so
-   * does a worker. A transaction at REPEATABLE READ or above that began before the deletion must not push into it later.
+   * queue can still push into it. Later, the first push by a process that knew the queue fails with `LOCKSTEP_CONFLICT`,
+   * and its next one creates the queue again; so does a worker, but not the SQL function. A transaction at REPEATABLE READ
+   * or above that began before the deletion must not push into it later.
    * @throws LockstepError `LOCKSTEP_QUEUE_NOT_EMPTY` or `LOCKSTEP_QUEUE_IN_USE` with the counts; `LOCKSTEP_LOCKED` if
    * transactions that have pushed stay open for 30 s
    */

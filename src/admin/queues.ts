@@ -92,7 +92,8 @@ function nameOf(queue: Queue | string): string {
 const MAX_NAMES = 10
 
 function hint(name: string, names: readonly string[]): string {
-  if (names.length === 0) return 'there is no queue yet; the first push or worker creates it'
+  if (names.length === 0)
+    return 'there is no queue yet; the first worker, or push from TypeScript, creates it'
   const nearest = closest(name, names)
   if (distance(name, nearest) <= Math.max(2, name.length / 3)) return `did you mean "${nearest}"?`
   const more = names.length > MAX_NAMES ? ' …' : ''

@@ -36,7 +36,8 @@ const COLUMNS = ['shards', 'waiting', 'due', 'retrying', 'working', 'dead', 'lag
 
 /** `rates`: rounds per second by queue, if known. */
 export function statsTable({ queues, total }: Stats, rates?: ReadonlyMap<string, number>): string {
-  if (queues.length === 0) return 'there is no queue yet; the first push or worker creates it'
+  if (queues.length === 0)
+    return 'there is no queue yet; the first worker, or push from TypeScript, creates it'
   const columns = [
     { head: 'queue' },
     ...[...COLUMNS, ...(rates ? ['per s'] : [])].map((head) => ({ head, right: true })),

@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
-import { hasCode, isConnectionFailure, toConnectError, toLockstepError, toStatementError } from './failure.ts'
+import {
+  hasCode,
+  isConnectionFailure,
+  toCallError,
+  toConnectError,
+  toLockstepError,
+  toStatementError,
+} from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
 import { renewalOf } from './session.ts'
 
@@ -109,7 +116,7 @@ export class Database {
       ).query(query)
       return rows
     } catch (error) {
-      throw toStatementError(error)
+      throw on === this.pool ? toCallError(error) : toStatementError(error)
     }
   }
 

@@ -11,6 +11,9 @@ const SESSION_OVER =
 
 const UNREACHABLE = 'the server could not be reached: check host, port and network, and try again'
 
+const UNANSWERED =
+  'the connection broke before the answer came, so the call may have been carried out or not: try it again'
+
 /** Our code and advice for error codes of the server or the socket. */
 const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>> = {
   LK001: ['LOCKSTEP_UNKNOWN_QUEUE', ''],
@@ -87,17 +90,32 @@ export function toLockstepError(error: unknown): unknown {
 
 /** The same for a failure to connect, for which the driver or the socket may have no error code. */
 export function toConnectError(error: unknown): unknown {
-  const known = toLockstepError(error)
-  if (known instanceof LockstepError || !(error instanceof Error) || !isConnectionFailure(error)) return known
-  return new DatabaseError('LOCKSTEP_CONNECTION', `${messageOf(error)}; ${UNREACHABLE}`, { cause: error })
+  return toConnectionError(error, UNREACHABLE)
 }
 
-/** The same for one of our statements, whose session may have ended: the driver has no error code for that. */
+/** The same for a statement that the pool found a session for, and whose connection may break before or after it was done. */
+export function toCallError(error: unknown): unknown {
+  return toConnectionError(error, isFailedConnect(error) ? UNREACHABLE : UNANSWERED)
+}
+
+/** The same for a statement in a session, which may have ended: the driver has no error code for that. */
 export function toStatementError(error: unknown): unknown {
+  return toConnectionError(error, SESSION_OVER)
+}
+
+function toConnectionError(error: unknown, advice: string): unknown {
   const known = toLockstepError(error)
   if (known instanceof LockstepError || !(error instanceof Error)) return known
   if (!isConnectionFailure(error) && !hasCode(error, ...TIMED_OUT)) return error
-  return new DatabaseError('LOCKSTEP_CONNECTION', `${messageOf(error)}; ${SESSION_OVER}`, { cause: error })
+  return new DatabaseError('LOCKSTEP_CONNECTION', `${messageOf(error)}; ${advice}`, { cause: error })
+}
+
+/** Whether no session began: the system's call names itself, and the driver says that its own wait for one timed out. */
+function isFailedConnect(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  if (error instanceof AggregateError) return error.errors.every(isFailedConnect)
+  const { syscall } = error as NodeJS.ErrnoException
+  return syscall === 'connect' || syscall === 'getaddrinfo' || /due to connection timeout/.test(error.message)
 }
 
 /** Connecting to a host name with several addresses fails with an AggregateError whose message is empty. */

@@ -1,7 +1,8 @@
-import type pg from 'pg'
+import pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { defineQueue } from '../../src/index.ts'
-import { useWorkers } from '../support/worker-environment.ts'
+import { defineQueue, Lockstep } from '../../src/index.ts'
+import { Network } from '../support/network.ts'
+import { eventually, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
 const queue = defineQueue('lost')
@@ -47,6 +48,39 @@ describe('a push in a transaction whose session the server ended tells that, by 
       if (end === 'hand') await env.sql('SELECT pg_terminate_backend($1)', [rows[0].pid])
       expect(await pushed, end).toMatchObject(LOST)
     }
+    await holder.query('ROLLBACK')
+  })
+})
+
+describe('a push outside a transaction tells by its code', () => {
+  test('that no session began', async () => {
+    const network = await Network.to(env.connectionString)
+    env.later(() => network.close())
+    network.silence()
+    const { connectionString } = network
+    const pool = new pg.Pool({ connectionString, max: 1, connectionTimeoutMillis: 100 })
+    const lockstep = new Lockstep({ pool, logger: env.logger })
+    await expect(lockstep.enqueue(queue, { id: 'a' })).rejects.toMatchObject({
+      code: 'LOCKSTEP_CONNECTION',
+      message: expect.stringMatching(/check host, port and network/),
+    })
+    await pool.end()
+  })
+
+  test('that its connection broke, and that it may have been carried out', async () => {
+    const { network, lockstep } = await env.distant()
+    const holder = await env.session()
+    await lockstep.enqueue(queue, { id: 'a' })
+    await holder.query('BEGIN; SELECT FROM lockstep.jobs FOR UPDATE')
+    const pushed = lockstep.enqueue(queue, { id: 'a' }).catch((error) => error)
+    await eventually(async () =>
+      expect(await env.sql(`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'`)).toHaveLength(1),
+    )
+    network.cut()
+    expect(await pushed).toMatchObject({
+      code: 'LOCKSTEP_CONNECTION',
+      message: expect.stringMatching('may have been carried out or not: try it again'),
+    })
     await holder.query('ROLLBACK')
   })
 })

@@ -65,7 +65,8 @@ test('R10: claims that a worker knows nothing of, as after a failover, are free 
       if (batch.has('long')) await gate.opened
     }),
   })
-  const worker = await env.work({ queues: [queue], lease: LEASE })
+  // Long enough for the reconnection on a busy machine: once the lease has ended, the worker waits for its handlers first.
+  const worker = await env.work({ queues: [queue], lease: 4 * LEASE })
   const former = worker.processId
   const started = next(worker, 'started')
   await env.lockstep.enqueue(queue, [{ id: 'long' }, { id: 'forgotten', performIn: Date.now() + 3_600_000 }])

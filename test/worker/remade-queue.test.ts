@@ -32,7 +32,9 @@ const idOf = async (queue: Queue) => {
 test('P8: a queue whose row was deleted and made again is served under its new number, wake-ups included', async () => {
   const done: string[] = []
   const queue = env.queue({ shards: 4, perform: (batch) => void done.push(...batch.keys()) })
-  await env.work({ queues: [queue], rebalanceInterval: 50, poll: 60_000 })
+  // The shards of another queue stay: without any, the flag would be lowered for that reason.
+  const other = defineQueue('beside it', { shards: 1, perform() {} })
+  await env.work({ queues: [queue, other], rebalanceInterval: 50, poll: 60_000 })
   await env.idle(queue)
   const was = await idOf(queue)
   expect(await locked(was)).toBe(4)

@@ -99,6 +99,8 @@ describe('a worker does not start', () => {
     )
     await expect(worker.start()).rejects.toMatchObject({ code: 'LOCKSTEP_CONNECTION' })
     expect(await worker.stop()).toBe(true)
+    // None that broke: there was no connection yet.
+    expect(env.warnings.map(({ message }) => message)).toEqual(['no wake-up connection: polling'])
   })
 
   test('through a pooler, unless a direct connection is named', async () => {

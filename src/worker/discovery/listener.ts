@@ -98,11 +98,18 @@ export class Listener implements Service {
     subscriber.events.on('error', (error) =>
       this.#logger.debug({ error: error.message }, 'wake-up connection closed'),
     )
+    let connected = false
     subscriber.events.on('reconnect', () => {
-      this.#logger.warn({}, 'the wake-up connection broke: reconnecting')
-      if (this.#subscriber === subscriber) this.#beginAnew()
+      if (this.#subscriber !== subscriber) return
+      // The first connection may fail too: that is reported by who waits for it.
+      if (connected) this.#logger.warn({}, 'the wake-up connection broke: reconnecting')
+      connected = false
+      this.#beginAnew()
     })
-    subscriber.events.on('connected', () => this.#connected(subscriber))
+    subscriber.events.on('connected', () => {
+      connected = true
+      this.#connected(subscriber)
+    })
     // Anyone may send NOTIFY without a payload.
     subscriber.notifications.on(this.#channel, (text?: string) => {
       if (this.#subscriber === subscriber) this.#hear(parseMessage(text ?? ''))
