@@ -54,8 +54,8 @@ const PAST_THE_FACE: readonly string[] = [
   'cli/work/run > worker/membership/last-words',
   // The demo has its own server, and a naive queue for comparison.
   'cli/demo/naive > postgres/failure',
-  'cli/demo/stage > postgres/embedded',
-  'cli/demo/stage > postgres/failure',
+  'cli/demo/database > postgres/embedded',
+  'cli/demo/database > postgres/failure',
 ]
 
 const FACES = new Set(['cli'])

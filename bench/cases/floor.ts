@@ -27,7 +27,7 @@ const fillSql = (jobs: number) => `
   END $$`
 
 /** What a claim writes and reads, and what a completion deletes, each in its own commit. */
-const workOffSql = (jobs: number) => `
+const processSql = (jobs: number) => `
   DO $$
   DECLARE
     _ids text[];
@@ -66,11 +66,11 @@ async function timed({ meters, size, setting }: Bench, sql: string): Promise<Fig
   return { value: size.jobs / seconds, cost }
 }
 
-async function workOff(bench: Bench): Promise<Figures> {
+async function processAll(bench: Bench): Promise<Figures> {
   const { pool, size } = bench
   await pool.query(fillSql(size.jobs))
   await settle(pool)
-  const figures = await timed(bench, workOffSql(size.jobs))
+  const figures = await timed(bench, processSql(size.jobs))
   const { rows } = await pool.query('SELECT count(*)::integer AS undone FROM lockstep.jobs')
   return { ...figures, undone: rows[0].undone }
 }
@@ -89,10 +89,10 @@ export const floorCases: readonly Case[] = [
   },
   {
     name: 'floor-out',
-    title: 'floor of work off: the rows claimed, read and deleted',
+    title: 'floor of processing: the rows claimed, read and deleted',
     unit: 'jobs/s',
     entrants: standard([BARE]),
     ...sizes,
-    run: workOff,
+    run: processAll,
   },
 ]

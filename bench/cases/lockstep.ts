@@ -9,7 +9,7 @@ import type { Bench, Case, Figures } from '../case.ts'
 import { best, LOCKSTEP } from '../entrants.ts'
 import { median } from '../measure/percentile.ts'
 import { startWorkerProcess } from '../worker-process.ts'
-import { fill, settle, workOff } from './work.ts'
+import { fill, processAll, settle } from './work.ts'
 
 const CLAIMS = 300
 const PER_CLAIM = 10
@@ -81,7 +81,7 @@ async function workInProcesses({ contender, setting, size }: Bench, processes: n
 const processes = [1, 2, 4].map(
   (count): Case => ({
     name: `processes-${count}`,
-    title: `work off by ${count} ${count === 1 ? 'process' : 'processes'}`,
+    title: `processing by ${count} ${count === 1 ? 'process' : 'processes'}`,
     unit: 'jobs/s',
     entrants: best([LOCKSTEP]),
     full: { jobs: 100_000, patience: 60 },
@@ -94,14 +94,14 @@ const processes = [1, 2, 4].map(
 const shards = [1, 10, 100, 1_000, 10_000].map(
   (count): Case => ({
     name: `shards-${count}`,
-    title: `work off ${count.toLocaleString('en')} shards`,
+    title: `processing ${count.toLocaleString('en')} shards`,
     unit: 'jobs/s',
     entrants: best([LOCKSTEP]),
     full: { jobs: 100_000, patience: 60 },
     quick: { jobs: 20_000, patience: 20 },
     inQuick: false,
     tuning: { shards: count },
-    run: (bench) => workOff(bench, jobs),
+    run: (bench) => processAll(bench, jobs),
   }),
 )
 

@@ -7,7 +7,7 @@ import { LOCKSTEP, POSTGRES_PEERS, standard } from '../entrants.ts'
 import { failing, lasting } from '../measure/handler.ts'
 import { Latencies } from '../measure/latencies.ts'
 import { pace } from '../measure/pace.ts'
-import { fill, settle, workOff } from './work.ts'
+import { fill, processAll, settle } from './work.ts'
 
 const namesOf = (count: number) => Array.from({ length: count }, (_, index) => `queue-${index}`)
 
@@ -63,7 +63,7 @@ const failures: Case = {
   full: { jobs: 20_000, patience: 40 },
   quick: { jobs: 5_000, patience: 6 },
   inQuick: false,
-  run: (bench) => workOff(bench, (seq) => ({ key: 'job', seq }), failing),
+  run: (bench) => processAll(bench, (seq) => ({ key: 'job', seq }), failing),
 }
 
 const QUEUES = namesOf(3)
@@ -78,7 +78,7 @@ const SCHEDULERS: Record<string, () => Scheduler> = {
 const schedulers = Object.entries(SCHEDULERS).map(
   ([name, scheduler]): Case => ({
     name: `scheduler-${name}`,
-    title: `work off three queues, ${name === 'own' ? 'a scheduler of one’s own' : `scheduler ${name}`}`,
+    title: `processing three queues, ${name === 'own' ? 'a scheduler of one’s own' : `scheduler ${name}`}`,
     unit: 'jobs/s',
     entrants: standard([LOCKSTEP]),
     full: { jobs: 60_000, patience: 60 },
@@ -86,7 +86,7 @@ const schedulers = Object.entries(SCHEDULERS).map(
     inQuick: false,
     run(bench) {
       const contender = openNeighbours(bench.setting, QUEUES, scheduler())
-      return workOff({ ...bench, contender }, (seq) => ({ key: QUEUES[seq % QUEUES.length]!, seq }))
+      return processAll({ ...bench, contender }, (seq) => ({ key: QUEUES[seq % QUEUES.length]!, seq }))
     },
   }),
 )

@@ -4,7 +4,7 @@ import { LOCKSTEP, POSTGRES_PEERS, standard } from '../entrants.ts'
 import { Check } from '../measure/check.ts'
 import { lasting } from '../measure/handler.ts'
 import { single } from './paced.ts'
-import { workOff } from './work.ts'
+import { processAll } from './work.ts'
 
 /** ms of a handler that waits for something nearby. */
 const SHORT = 5
@@ -21,7 +21,7 @@ const slots = (
 ).map(
   ([count, shards]): Case => ({
     name: `slots-${count}`,
-    title: `work off by ${count.toLocaleString('en')} slots on ${shards.toLocaleString('en')} shards, ${SHORT} ms each`,
+    title: `processing by ${count.toLocaleString('en')} slots on ${shards.toLocaleString('en')} shards, ${SHORT} ms each`,
     unit: 'jobs/s',
     concurrency: count,
     tuning: { shards },
@@ -30,7 +30,7 @@ const slots = (
     quick: { jobs: 30_000, patience: 6 },
     inQuick: false,
     run: (bench) =>
-      workOff(
+      processAll(
         bench,
         (seq) => ({ key: 'job', seq }),
         (check) => lasting(SHORT, check),

@@ -28,7 +28,7 @@ export async function settle(pool: pg.Pool): Promise<void> {
  * Measures from the worker's start to the end of the last job. The cost counts until everything is stored. By default
  * `handler` only counts.
  */
-export async function workOff(
+export async function processAll(
   bench: Bench,
   pushOf: (index: number) => Push,
   handler = (check: Watcher) => check,
@@ -56,7 +56,7 @@ const ORDERED_PEERS = ['graphile-worker', 'pg-boss'] as const
 const plain = [5, 10].map(
   (concurrency): Case => ({
     name: `work-${concurrency}`,
-    title: `work off, concurrency ${concurrency}`,
+    title: `processing, concurrency ${concurrency}`,
     unit: 'jobs/s',
     concurrency,
     entrants: [
@@ -66,7 +66,7 @@ const plain = [5, 10].map(
     full: FULL,
     quick: QUICK,
     inQuick: concurrency === 10,
-    run: (bench) => workOff(bench, (seq) => ({ key: 'job', seq })),
+    run: (bench) => processAll(bench, (seq) => ({ key: 'job', seq })),
   }),
 )
 
@@ -86,7 +86,7 @@ function keyed(keys: number, arrangement: Arrangement): Case {
     quickConfiguration: 'best',
     run: (bench) => {
       const perKey = bench.size.jobs / keys
-      return workOff(bench, (index) =>
+      return processAll(bench, (index) =>
         arrangement === 'interleaved'
           ? { key: `key-${index % keys}`, seq: Math.floor(index / keys) }
           : { key: `key-${Math.floor(index / perKey)}`, seq: index % perKey },
@@ -105,7 +105,7 @@ const merge: Case = {
   quick: QUICK,
   run: (bench) => {
     const ids = bench.size.jobs / 20
-    return workOff(bench, (index) => ({ key: `id-${index % ids}`, seq: Math.floor(index / ids) }))
+    return processAll(bench, (index) => ({ key: `id-${index % ids}`, seq: Math.floor(index / ids) }))
   },
 }
 

@@ -11,8 +11,8 @@ interface Group {
 const GROUPS = [
   ['enqueue-bulk', 'default', 'bulk enqueue of 1,000'],
   ['enqueue-10', 'default', '10 producers, one by one'],
-  ['work-10', 'default', 'work off, default configuration'],
-  ['work-10', 'best', 'work off, best configuration'],
+  ['work-10', 'default', 'processing, default configuration'],
+  ['work-10', 'best', 'processing, best configuration'],
   ['order-1000-interleaved', 'best', '1,000 keys in strict order'],
 ] as const
 

@@ -22,13 +22,13 @@ export const goals: readonly Goal[] = [
       rates(s, `enqueue-tx-${workers}`, 'default', [BARE]),
     ),
   ),
-  atLeast('work off, defaults, concurrency 10', 4, 'best Postgres peer', (s) =>
+  atLeast('processing, defaults, concurrency 10', 4, 'best Postgres peer', (s) =>
     rates(s, 'work-10', 'default', POSTGRES_PEERS),
   ),
-  atLeast('work off, defaults, concurrency 10', 1, 'BullMQ on Redis', (s) =>
+  atLeast('processing, defaults, concurrency 10', 1, 'BullMQ on Redis', (s) =>
     rates(s, 'work-10', 'default', REDIS_PEERS),
   ),
-  atLeast('work off, best configuration', 1.2, 'best peer of any kind', (s) =>
+  atLeast('processing, best configuration', 1.2, 'best peer of any kind', (s) =>
     rates(s, 'work-10', 'best', PEERS),
   ),
   atLeast('1,000 keys in strict order', 5, 'best peer', (s) =>
@@ -42,7 +42,7 @@ export const goals: readonly Goal[] = [
   atLeast('floor of enqueue', 0.5, 'bare SQL', (s) =>
     ours(s.find('enqueue-bulk', LOCKSTEP), s.find('floor-in', BARE)),
   ),
-  atLeast('floor of work off', 0.5, 'bare SQL', (s) =>
+  atLeast('floor of processing', 0.5, 'bare SQL', (s) =>
     ours(s.find('work-10', LOCKSTEP, 'best'), s.find('floor-out', BARE)),
   ),
   below('pick-up by an idle worker', 'p50', 2.5, 'pick-up', p50),

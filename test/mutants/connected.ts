@@ -112,7 +112,7 @@ export const CONNECTED: readonly Mutant[] = [
   {
     name: 'a session to be ended named as an extension’s function may take it',
     promise: 'P8',
-    breaks: 'With Citus installed the sessions of frozen processes are never ended: they keep their shards.',
+    breaks: 'With Citus installed the sessions of stopped processes are never ended: they keep their shards.',
     edits: [
       source(
         'store/process',

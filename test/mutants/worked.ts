@@ -294,7 +294,7 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/shard-locks'],
   },
   {
-    name: 'a frozen process keeps its shards',
+    name: 'a stopped process keeps its shards',
     promise: 'P8',
     breaks: 'Nobody serves the shards of a process that was stopped.',
     edits: [source('worker/maintenance/all', '    new Zombies(logger, rebalanceInterval),\n', '')],

@@ -54,14 +54,14 @@ test('with Citus merely installed, or with others’ tables distributed, everyth
   await worker.stop()
 })
 
-test('with Citus merely installed, the session of a frozen process is ended', async () => {
+test('with Citus merely installed, the session of a stopped process is ended', async () => {
   await lockstep.migrate()
   await installCitus()
-  const frozen = new pg.Client(server.connectionString)
-  frozen.on('error', () => {})
-  await frozen.connect()
-  const ended = new Promise((resolve) => frozen.once('end', resolve))
-  const { rows } = await frozen.query(
+  const stopped = new pg.Client(server.connectionString)
+  stopped.on('error', () => {})
+  await stopped.connect()
+  const ended = new Promise((resolve) => stopped.once('end', resolve))
+  const { rows } = await stopped.query(
     `SELECT pg_backend_pid() AS pid, pg_advisory_lock('lockstep.processes'::regclass::oid::integer, 1234567)`,
   )
   const database = new Database(pool, 'lockstep')

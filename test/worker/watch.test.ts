@@ -8,13 +8,13 @@ const NOTHING = { own: false, hears: true }
 const NOW = 1_536_323_288_123.4
 
 /** When the processes of a ring, except the dead ones, compare within this many rebalance intervals from NOW on. */
-function turns(size: number, heartbeats: number, dead: readonly number[] = []): number[] {
+function turns(size: number, intervals: number, dead: readonly number[] = []): number[] {
   const times: number[] = []
   for (let place = 0; place < size; place += 1) {
     if (dead.includes(place)) continue
     for (let now = NOW; ; ) {
       now += untilTurn(REBALANCE_INTERVAL, { size, place }, NOTHING, now)
-      if (now > NOW + heartbeats * REBALANCE_INTERVAL) break
+      if (now > NOW + intervals * REBALANCE_INTERVAL) break
       times.push(now)
     }
   }
@@ -65,8 +65,8 @@ test.each(RINGS.slice(2))(
 test.each(RINGS.slice(2))(
   '%i processes compare together no more often than two, or each every tenth rebalance interval',
   (size) => {
-    const perHeartbeat = turns(size, 200).length / 200
-    expect(perHeartbeat).toBeLessThanOrEqual(Math.max(2, size / 10) + 0.1)
+    const perInterval = turns(size, 200).length / 200
+    expect(perInterval).toBeLessThanOrEqual(Math.max(2, size / 10) + 0.1)
   },
 )
 

@@ -1,10 +1,10 @@
 import { Lockstep } from '../../index.ts'
-import type { Member } from './crew.ts'
-import { Play } from './play.ts'
+import { type DemoDatabase, openDatabase } from './database.ts'
+import type { DemoProcess } from './process.ts'
 import { report } from './report.ts'
+import { DemoRun } from './run.ts'
 import { createScreen } from './screen.ts'
 import { QUEUE_SCHEMA } from './shop.ts'
-import { openStage, type Stage } from './stage.ts'
 
 export interface DemoOptions {
   /** Send the same feed through a plain pool without order. */
@@ -26,33 +26,33 @@ type Signal = keyof typeof SIGNALS
  */
 export async function runDemo({ naive, json, events = DEFAULT_EVENTS }: DemoOptions): Promise<number> {
   const screen = createScreen(json)
-  const members: Member[] = []
+  const processes: DemoProcess[] = []
   const interruption = awaitSignal()
   const ended = new AbortController()
-  const opening = openStage()
-  const playing = opening.then((stage) => perform(stage))
+  const opening = openDatabase()
+  const running = opening.then((database) => perform(database))
   try {
-    const ending = await Promise.race([playing, interruption.signal])
+    const ending = await Promise.race([running, interruption.signal])
     if (typeof ending === 'string') return 128 + SIGNALS[ending]
     screen.close()
     return report(ending, json)
   } finally {
     ended.abort()
     screen.close()
-    await Promise.all(members.map((member) => member.kill()))
+    await Promise.all(processes.map((one) => one.kill()))
     // Work under way fails or ends soon. Wait for it, so that it creates nothing after the cleanup.
-    await playing.catch(() => {})
+    await running.catch(() => {})
     await opening.then(
-      (stage) => stage.close(),
+      (database) => database.close(),
       () => {},
     )
     interruption.ignore()
   }
 
-  async function perform(stage: Stage) {
+  async function perform(database: DemoDatabase) {
     ended.signal.throwIfAborted()
-    if (!naive) await migrate(stage.connectionString)
-    return new Play({ stage, naive, events, screen, members, signal: ended.signal }).run()
+    if (!naive) await migrate(database.connectionString)
+    return new DemoRun({ database, naive, events, screen, processes, signal: ended.signal }).run()
   }
 }
 

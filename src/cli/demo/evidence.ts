@@ -1,8 +1,8 @@
 import type pg from 'pg'
-import type { Member } from './crew.ts'
 import type { Update } from './feed.ts'
 import type { Evidence, Run, Sent } from './judge.ts'
 import type { Entry } from './logbook.ts'
+import type { DemoProcess } from './process.ts'
 import { millis, QUEUE_SCHEMA, SHOP_SCHEMA } from './shop.ts'
 
 /** The payloads still in the queue. */
@@ -23,8 +23,8 @@ export async function countProgress(client: pg.Client, naive: boolean) {
 export async function gatherEvidence(
   client: pg.Client,
   naive: boolean,
-  feed: Member,
-  workers: readonly Member[],
+  feed: DemoProcess,
+  workers: readonly DemoProcess[],
 ): Promise<Evidence> {
   const ask = async (text: string) => (await client.query(text)).rows
   const applied = await ask(
@@ -64,14 +64,14 @@ export function only<K extends Kind>(entries: readonly Entry[], kind: K): Extrac
   return entries.filter((entry): entry is Extract<Entry, { kind: K }> => entry.kind === kind)
 }
 
-function sentBy(feed: Member): Sent[] {
+function sentBy(feed: DemoProcess): Sent[] {
   return only(feed.entries, 'sent').flatMap(({ updates, committedAt }) =>
     updates.map((update) => ({ ...update, committedAt })),
   )
 }
 
 /** A run without an end entry ended with its process. */
-function runsOf({ entries, goneAt }: Member): Run[] {
+function runsOf({ entries, goneAt }: DemoProcess): Run[] {
   const ends = new Map(only(entries, 'end').map(({ run, at }) => [run, at]))
   return only(entries, 'begin').map(({ run, orders, at }) => ({
     orders,

@@ -11,7 +11,7 @@ const EXTENSION = import.meta.url.endsWith('.js') ? '.js' : '.ts'
 const PATIENCE = 15_000
 
 /** A process of the demo, with its log entries. */
-export class Member {
+export class DemoProcess {
   readonly name: string
   readonly entries: Entry[] = []
   /** Resolves when the process is gone and everything it wrote has been read. */
@@ -19,7 +19,7 @@ export class Member {
   /** The latest time at which it can have ended, by the clock that all processes share. */
   goneAt = Number.POSITIVE_INFINITY
   /** Whether the demo ended it. */
-  dismissed = false
+  wasEnded = false
   readonly #child: ChildProcess
   readonly #ready: Promise<unknown>
 
@@ -63,7 +63,7 @@ export class Member {
 
   /** Resolves to whether it ended when asked; kills it if it did not. */
   async stop(): Promise<boolean> {
-    this.dismissed = true
+    this.wasEnded = true
     if (this.#child.connected) this.#child.send('stop', () => {})
     const timer = setTimeout(() => this.#child.kill('SIGKILL'), PATIENCE)
     await this.gone
@@ -73,13 +73,13 @@ export class Member {
 
   /** Kills it without warning, and resolves when it is gone. */
   async kill(): Promise<void> {
-    this.dismissed = true
+    this.wasEnded = true
     this.#child.kill('SIGKILL')
     await this.gone
   }
 
   /** The orders that its handlers have now, according to the entries read so far. */
-  get inHand(): string[] {
+  get inWork(): string[] {
     const open = new Map<string, readonly string[]>()
     for (const entry of this.entries) {
       if (entry.kind === 'begin') open.set(entry.run, entry.orders)

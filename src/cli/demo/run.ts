@@ -1,25 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pc from 'picocolors'
-import type { Member } from './crew.ts'
+import type { DemoDatabase } from './database.ts'
 import { countProgress, gatherEvidence, measureDuration, only } from './evidence.ts'
 import { orderCount } from './feed.ts'
 import { judge } from './judge.ts'
 import { LEASE, SLOTS } from './ordered.ts'
 import type { Outcome } from './outcome.ts'
 import { SENDING_LIMIT } from './pace.ts'
+import type { DemoProcess } from './process.ts'
+import { DemoProcesses } from './processes.ts'
 import { measureProcessors, type ProcessorUse } from './processors.ts'
 import { PRODUCERS } from './producers.ts'
 import { count, plural, type Screen } from './screen.ts'
-import { Staff } from './staff.ts'
-import type { Stage } from './stage.ts'
 
-export interface PlayOptions {
-  readonly stage: Stage
+export interface DemoRunOptions {
+  readonly database: DemoDatabase
   readonly naive: boolean
   readonly events: number
   readonly screen: Screen
   /** Every process that was started, for the cleanup. */
-  readonly members: Member[]
+  readonly processes: DemoProcess[]
   /** Aborting it stops everything. */
   readonly signal: AbortSignal
 }
@@ -36,66 +36,66 @@ const LOOK_EVERY = 250
 const AIM_TIMEOUT = 3_000
 
 /** The course of the demo: when processes start, which one is killed, and which one joins. */
-export class Play {
-  readonly #options: PlayOptions
-  readonly #staff: Staff
-  #inHand = 0
+export class DemoRun {
+  readonly #options: DemoRunOptions
+  readonly #processes: DemoProcesses
+  #inWork = 0
 
-  constructor(options: PlayOptions) {
+  constructor(options: DemoRunOptions) {
     this.#options = options
-    this.#staff = new Staff({ ...options, connectionString: options.stage.connectionString })
+    this.#processes = new DemoProcesses({ ...options, connectionString: options.database.connectionString })
   }
 
   async run(): Promise<Outcome> {
     this.#introduce()
-    await Promise.all([this.#staff.hire(), this.#staff.hire()])
+    await Promise.all([this.#processes.startWorker(), this.#processes.startWorker()])
     const measured = measureProcessors()
-    const feed = this.#staff.startFeed()
-    const casualty = this.#killAndReplace(feed)
+    const feed = this.#processes.startFeed()
+    const killing = this.#killAndReplace(feed)
     // If following the feed fails first, report that error.
-    casualty.catch(() => {})
+    killing.catch(() => {})
     await this.#follow(feed)
-    await casualty
+    await killing
     await this.#drain(feed)
     const processors = measured()
-    await this.#staff.dismiss()
+    await this.#processes.stopWorkers()
     return this.#conclude(feed, processors)
   }
 
   #introduce(): void {
-    const { events, screen, stage, naive } = this.#options
+    const { events, screen, database, naive } = this.#options
     const queue = naive ? 'plain workers without order' : 'workers in lockstep'
     screen.tell(
       `${count(events)} updates of ${count(orderCount(events))} orders, out of order, from ${PRODUCERS} producers`,
     )
     screen.tell(`for ${queue}, ${SLOTS} handlers at a time each`)
-    screen.tell(pc.dim(`in ${stage.description}`))
+    screen.tell(pc.dim(`in ${database.description}`))
   }
 
-  async #killAndReplace(feed: Member): Promise<void> {
+  async #killAndReplace(feed: DemoProcess): Promise<void> {
     const { events, screen, naive } = this.#options
     const until = performance.now() + SENDING_LIMIT * KILL_AT
     while (sentBy(feed) < events * KILL_AT && performance.now() < until) await this.#pause(20)
-    const victim = this.#staff.workers[1]!
-    await this.#aim(victim)
-    await victim.kill()
-    this.#inHand = victim.inHand.length
+    const target = this.#processes.workers[1]!
+    await this.#aim(target)
+    await target.kill()
+    this.#inWork = target.inWork.length
     const rescue = naive ? '' : `; they are free when its lease of ${LEASE / 1000} s ends`
     screen.tell(
-      pc.red(`${victim.name} killed with SIGKILL, ${plural(this.#inHand, 'order')} in its hands${rescue}`),
+      pc.red(`${target.name} killed with SIGKILL, ${plural(this.#inWork, 'order')} in its hands${rescue}`),
     )
     await this.#pause(JOIN_AFTER)
     screen.tell(pc.green('a third worker joins'))
-    await this.#staff.hire()
+    await this.#processes.startWorker()
   }
 
   /** The worker should be killed in the middle of its work. */
-  async #aim(victim: Member): Promise<void> {
+  async #aim(target: DemoProcess): Promise<void> {
     const until = performance.now() + AIM_TIMEOUT
-    while (victim.inHand.length === 0 && performance.now() < until) await this.#pause(1)
+    while (target.inWork.length === 0 && performance.now() < until) await this.#pause(1)
   }
 
-  async #follow(feed: Member): Promise<void> {
+  async #follow(feed: DemoProcess): Promise<void> {
     let ended = false
     const gone = feed.gone.then(() => {
       ended = true
@@ -107,33 +107,33 @@ export class Play {
     if (!feed.succeeded) throw new Error(`the feed ended with ${feed.ending}`)
   }
 
-  async #drain(feed: Member): Promise<void> {
+  async #drain(feed: DemoProcess): Promise<void> {
     const until = performance.now() + DRAIN_TIMEOUT
     while ((await this.#pollDue(feed)) > 0 && performance.now() < until) await this.#pause(LOOK_EVERY)
   }
 
   /** Shows the progress, and returns how many updates wait in the queue. */
-  async #pollDue(feed: Member): Promise<number> {
-    const { stage, naive, screen, events } = this.#options
-    const { applied, waiting } = await countProgress(stage.client, naive)
+  async #pollDue(feed: DemoProcess): Promise<number> {
+    const { database, naive, screen, events } = this.#options
+    const { applied, waiting } = await countProgress(database.client, naive)
     screen.show({ sent: sentBy(feed), applied, total: events })
     return waiting
   }
 
-  async #conclude(feed: Member, processors: ProcessorUse): Promise<Outcome> {
-    const { stage, naive, events } = this.#options
-    const { workers } = this.#staff
-    const evidence = await gatherEvidence(stage.client, naive, feed, workers)
+  async #conclude(feed: DemoProcess, processors: ProcessorUse): Promise<Outcome> {
+    const { database, naive, events } = this.#options
+    const { workers } = this.#processes
+    const evidence = await gatherEvidence(database.client, naive, feed, workers)
     const notes = workers.flatMap(({ entries }) => entries)
     return {
       naive,
       orders: orderCount(events),
       planned: events,
       verdict: judge(evidence),
-      seconds: await measureDuration(stage.client, evidence.sent),
+      seconds: await measureDuration(database.client, evidence.sent),
       processors,
       pickUps: only(notes, 'pickUp'),
-      inHandAtKill: this.#inHand,
+      inHandAtKill: this.#inWork,
       deadlocks: only(notes, 'deadlock').length,
       warnings: only(notes, 'warning').map(({ message }) => message),
     }
@@ -145,6 +145,6 @@ export class Play {
   }
 }
 
-function sentBy(feed: Member): number {
+function sentBy(feed: DemoProcess): number {
   return only(feed.entries, 'sent').reduce((sum, { updates }) => sum + updates.length, 0)
 }

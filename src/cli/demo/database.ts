@@ -5,7 +5,7 @@ import { toLockstepError } from '../../postgres/failure.ts'
 import { createShop, QUEUE_SCHEMA, SHOP_SCHEMA } from './shop.ts'
 
 /** A database for the demo. */
-export interface Stage {
+export interface DemoDatabase {
   readonly connectionString: string
   readonly client: pg.Client
   /** For people to read. */
@@ -19,9 +19,9 @@ const SCHEMAS = [QUEUE_SCHEMA, SHOP_SCHEMA]
 const MARK = 'pg-lockstep demo: dropped when it ends, or by the next one'
 
 /** The database that DATABASE_URL names, or else a temporary server that stops with the demo. */
-export async function openStage(): Promise<Stage> {
+export async function openDatabase(): Promise<DemoDatabase> {
   const { DATABASE_URL } = process.env
-  if (DATABASE_URL) return guest(DATABASE_URL)
+  if (DATABASE_URL) return prepareGiven(DATABASE_URL)
   const server = await startEmbeddedPostgres()
   try {
     const client = await connect(server.connectionString)
@@ -29,7 +29,7 @@ export async function openStage(): Promise<Stage> {
       await client.end()
       await server.stop()
     }
-    return await furnish({
+    return await prepare({
       connectionString: server.connectionString,
       client,
       description: 'a temporary Postgres, which is removed when the demo ends',
@@ -41,7 +41,7 @@ export async function openStage(): Promise<Stage> {
   }
 }
 
-async function guest(connectionString: string): Promise<Stage> {
+async function prepareGiven(connectionString: string): Promise<DemoDatabase> {
   const client = await connect(connectionString)
   const close = async () => {
     await client.query(
@@ -56,17 +56,17 @@ async function guest(connectionString: string): Promise<Stage> {
     await client.end()
     throw error
   }
-  return furnish({ connectionString, client, description, close })
+  return prepare({ connectionString, client, description, close })
 }
 
-async function furnish(stage: Stage): Promise<Stage> {
+async function prepare(database: DemoDatabase): Promise<DemoDatabase> {
   try {
     for (const schema of SCHEMAS)
-      await stage.client.query(`CREATE SCHEMA ${schema}; COMMENT ON SCHEMA ${schema} IS '${MARK}'`)
-    await createShop(stage.client)
-    return stage
+      await database.client.query(`CREATE SCHEMA ${schema}; COMMENT ON SCHEMA ${schema} IS '${MARK}'`)
+    await createShop(database.client)
+    return database
   } catch (error) {
-    await stage.close()
+    await database.close()
     throw toLockstepError(error)
   }
 }
