@@ -55,12 +55,15 @@ const hugeId: Fault = {
   weight: 2,
   async inject(cluster) {
     const { connectionString } = cluster.server
-    const worker = cluster.createWorker(connectionString, {}, [`--max-old-space-size=${SMALL_HEAP}`])
-    cluster.later(() => worker.kill())
-    const ready = cluster.patiently(() => worker.ready())
+    // Another one each time: a worker that starts while the server is down ends.
+    const starting = cluster.patiently(() => {
+      const worker = cluster.createWorker(connectionString, {}, [`--max-old-space-size=${SMALL_HEAP}`])
+      cluster.later(() => worker.kill())
+      return worker.ready()
+    })
     const id = cluster.name('huge')
     await cluster.patiently(() => pushLoads(cluster, id))
-    await ready
+    const worker = await starting
     await cluster.until(`${id} processed`, async () => {
       const rows = await cluster.sql('SELECT FROM lockstep.jobs WHERE id = $1', [id])
       return rows.length === 0
