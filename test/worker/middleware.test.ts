@@ -110,7 +110,9 @@ test('P1: a middleware can’t have the handler run twice at once; once more aft
     await perform()
     await perform()
   }
-  const completed = next(await env.work({ queues: [queue], middleware: [again] }), 'completed')
+  const worker = env.create({ queues: [queue], middleware: [again] })
+  const completed = next(worker, 'completed')
+  await worker.start()
   await completed
   expect(runs).toBe(3)
 })
