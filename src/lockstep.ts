@@ -146,8 +146,8 @@ export class Lockstep {
   }
 
   /**
-   * The state of every queue, and the totals. Counts every job, which takes about 0.3 s per million. Workers store how many
-   * rounds they processed every few seconds.
+   * The state of every queue, and the totals. Counts every job, which takes about 0.3 s per million. Every few
+   * seconds, workers store how many rounds they have processed.
    */
   stats(): Promise<Stats> {
     return this.#underWay.watch(stats(this.#database))

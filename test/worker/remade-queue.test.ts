@@ -3,6 +3,7 @@ import { defineQueue, type Queue } from '../../src/index.ts'
 import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
+const other = defineQueue('beside it', { shards: 1, perform() {} })
 
 /** Does what a person who knows SQL might do. In one transaction: otherwise the worker may make the queue between the two. */
 async function remake(queue: Queue, shards: number): Promise<void> {
@@ -33,7 +34,6 @@ test('P8: a queue whose row was deleted and made again is served under its new n
   const done: string[] = []
   const queue = env.queue({ shards: 4, perform: (batch) => void done.push(...batch.keys()) })
   // The shards of another queue stay: without any, the flag would be lowered for that reason.
-  const other = defineQueue('beside it', { shards: 1, perform() {} })
   await env.work({ queues: [queue, other], rebalanceInterval: 50, poll: 60_000 })
   await env.idle(queue)
   const was = await idOf(queue)
@@ -72,7 +72,6 @@ test('a queue whose row was deleted is made again by those who serve it, and by 
 test('P3: what is in work when its queue’s row is made again ends as ever', async () => {
   const gate = new Gate()
   const queue = env.queue({ shards: 1, perform: () => gate.opened })
-  const other = defineQueue('beside it', { shards: 1, perform() {} })
   const worker = await env.work({ queues: [queue, other], rebalanceInterval: 50 })
   const started = next(worker, 'started')
   await env.lockstep.enqueue(queue, { id: 'a' })

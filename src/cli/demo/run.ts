@@ -101,7 +101,7 @@ export class DemoRun {
       ended = true
     })
     while (!ended) {
-      await this.#pollDue(feed)
+      await this.#showProgress(feed)
       await Promise.race([gone, this.#pause(LOOK_EVERY)])
     }
     if (!feed.succeeded) throw new Error(`the feed ended with ${feed.ending}`)
@@ -109,11 +109,11 @@ export class DemoRun {
 
   async #drain(feed: DemoProcess): Promise<void> {
     const until = performance.now() + DRAIN_TIMEOUT
-    while ((await this.#pollDue(feed)) > 0 && performance.now() < until) await this.#pause(LOOK_EVERY)
+    while ((await this.#showProgress(feed)) > 0 && performance.now() < until) await this.#pause(LOOK_EVERY)
   }
 
   /** Shows the progress, and returns how many updates wait in the queue. */
-  async #pollDue(feed: DemoProcess): Promise<number> {
+  async #showProgress(feed: DemoProcess): Promise<number> {
     const { database, naive, screen, events } = this.#options
     const { applied, waiting } = await countProgress(database.client, naive)
     screen.show({ sent: sentBy(feed), applied, total: events })

@@ -101,7 +101,7 @@ export class Listener implements Service {
     let connected = false
     subscriber.events.on('reconnect', () => {
       if (this.#subscriber !== subscriber) return
-      // The first connection may fail too: that is reported by who waits for it.
+      // The first connection may fail too: whoever waits for it reports that.
       if (connected) this.#logger.warn({}, 'the wake-up connection broke: reconnecting')
       connected = false
       this.#beginAnew()
