@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { DatabaseError } from '../errors.ts'
-import { hasCode, toStatementError } from './failure.ts'
+import { hasCode, toCallError, toStatementError } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
 
 /** ms to wait for a lock on a whole table or view. Everyone who comes after us waits behind us for as long. */
@@ -50,7 +50,9 @@ async function inTransaction<T>(client: pg.ClientBase, work: () => Promise<T>): 
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
   try {
     const result = await work()
-    await client.query('COMMIT')
+    await client.query('COMMIT').catch((error) => {
+      throw toCallError(error)
+    })
     return result
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {})
@@ -69,25 +71,31 @@ async function locked(
   const list = holders.length > 0 ? `: ${holders.join('; ')}` : ''
   return new DatabaseError(
     'LOCKSTEP_LOCKED',
-    `${what} was given up after ${Math.round(waited / 1000)} s because other transactions hold locks on the schema "${schema}"${list}; end them (SELECT pg_terminate_backend(pid)) or wait, then try again`,
+    `${what} was given up after ${Math.round(waited / 1000)} s because other transactions hold locks on the schema "${schema}"${list}; end them (SELECT pg_terminate_backend(pid), or ROLLBACK PREPARED) or wait, then try again`,
     { cause },
   )
 }
 
-/** Sessions whose transactions hold locks in the schema, oldest first. */
+/** Sessions whose transactions hold locks in the schema, and prepared transactions that do; oldest first. */
 async function holdersOf(client: pg.ClientBase, schema: string): Promise<string[]> {
   const { rows } = await client.query(
-    `SELECT l.pid, concat_ws(', ', a.usename, nullif(a.application_name, ''), a.state,
-       'in a transaction since ' || to_char(min(a.xact_start), 'YYYY-MM-DD HH24:MI:SS TZ'),
-       string_agg(DISTINCT l.relation::regclass::text, ' ')) AS told
-     FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-     WHERE l.granted AND l.locktype = 'relation' AND l.pid <> pg_backend_pid()
+    `SELECT coalesce('pid ' || a.pid, 'prepared transaction ' || quote_literal(p.gid)) AS holder,
+       concat_ws(', ', coalesce(a.usename, p.owner), nullif(a.application_name, ''), a.state,
+         'in a transaction since ' || to_char(coalesce(a.xact_start, p.prepared), 'YYYY-MM-DD HH24:MI:SS TZ'),
+         string_agg(DISTINCT l.relation::regclass::text, ' ')) AS told
+     FROM pg_locks l
+     LEFT JOIN pg_stat_activity a USING (pid)
+     LEFT JOIN (pg_prepared_xacts p JOIN pg_locks x ON x.locktype = 'transactionid' AND x.transactionid = p.transaction)
+       ON l.pid IS NULL AND x.pid IS NULL AND x.virtualtransaction = l.virtualtransaction
+     WHERE l.granted AND l.locktype = 'relation' AND l.pid IS DISTINCT FROM pg_backend_pid()
+       AND (a.pid IS NOT NULL OR p.gid IS NOT NULL)
        AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
        AND l.relation IN (
          SELECT c.oid FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'p', 'v')
        )
-     GROUP BY l.pid, a.usename, a.application_name, a.state, a.xact_start ORDER BY a.xact_start LIMIT $2`,
+     GROUP BY a.pid, a.usename, a.application_name, a.state, a.xact_start, p.gid, p.owner, p.prepared
+     ORDER BY coalesce(a.xact_start, p.prepared) LIMIT $2`,
     [quoteIdentifier(schema), MAX_HOLDERS],
   )
-  return rows.map(({ pid, told }) => `pid ${pid} (${told})`)
+  return rows.map(({ holder, told }) => `${holder} (${told})`)
 }

@@ -81,6 +81,21 @@ describe('P4 a transaction that is to be prepared (two-phase commit)', () => {
     expect(await env.jobs(queue)).toBe(0)
   })
 
+  test('is named, as what it locks keeps a migration waiting', async () => {
+    const tx = await env.session()
+    await tx.query('BEGIN; SELECT FROM lockstep.waiting')
+    await tx.query(`PREPARE TRANSACTION 'left behind'`)
+    env.later(() => env.sql(`ROLLBACK PREPARED 'left behind'`))
+    await env.sql('UPDATE lockstep.release SET serial = serial - 1')
+    await expect(env.lockstep.migrate({ giveUpAfter: 200 })).rejects.toMatchObject({
+      code: 'LOCKSTEP_LOCKED',
+      message: expect.stringMatching(
+        /: prepared transaction 'left behind' \(.*lockstep\.waiting.*ROLLBACK PREPARED/,
+      ),
+    })
+    await env.sql('UPDATE lockstep.release SET serial = serial + 1')
+  })
+
   test('can be where no worker idles: the look for one leaves no lock behind', async () => {
     const queue = recording()
     const tx = await env.session()
