@@ -90,12 +90,15 @@ export class Lockstep {
     if ((connectionString === undefined) === (pool === undefined)) {
       throw new OptionError('Lockstep: give either `connectionString` or `pool`')
     }
+    if (connectionString === '')
+      throw new OptionError('Lockstep: connectionString is empty: is its variable set?')
     this.#logger = unfailing(logger)
     this.#instrumentation = checkInstrumentation(instrumentation)
     this.#ownPool = pool === undefined
-    this.#config = pool
-      ? connectionConfigOf(pool, APPLICATION_NAME)
-      : connectionConfig(connectionString!, APPLICATION_NAME)
+    this.#config =
+      pool === undefined
+        ? connectionConfig(connectionString!, APPLICATION_NAME)
+        : connectionConfigOf(pool, APPLICATION_NAME)
     this.#directConfig =
       directUrl === undefined ? this.#config : connectionConfig(directUrl, APPLICATION_NAME)
     this.#database = new Database(

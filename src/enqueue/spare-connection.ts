@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { toSpareConnectionError } from '../postgres/failure.ts'
 
 /** ms */
 const PATIENCE = 1_000
@@ -17,6 +18,8 @@ export async function overSpareConnection<T>(pool: pg.Pool, ask: () => Promise<T
   })
   try {
     return await Promise.race([asked, late])
+  } catch (error) {
+    throw toSpareConnectionError(error)
   } finally {
     clearTimeout(timer)
     asked.catch(() => {})

@@ -83,6 +83,8 @@ function toJson(value: unknown, index: number, field: string): string {
   try {
     json = JSON.stringify(value)
   } catch (error) {
+    if (/call stack/.test(reasonOf(error)))
+      throw bad('can’t be written as JSON: it nests too deeply, so flatten it')
     throw bad(`can’t be written as JSON (${reasonOf(error)}): turn it into plain data first`)
   }
   if (json === undefined) throw bad(`can’t be written as JSON: it is ${show(value)}`)

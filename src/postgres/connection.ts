@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { DatabaseError, OptionError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
+import { show } from '../options.ts'
 import { prepareSession } from './session.ts'
 
 /** The options of `pg.Client` to reach a database. Every field can be sent to another thread. */
@@ -39,6 +40,7 @@ const COPIED = [
  * @throws OptionError if the options can't be copied to one of our own sessions
  */
 export function connectionConfigOf(pool: pg.Pool, applicationName: string): ConnectionConfig {
+  if (!isPool(pool)) throw new OptionError(`Lockstep: pool must be a Pool of \`pg\`, not ${show(pool)}`)
   const { password, ...options } = pool.options as pg.PoolConfig
   if (typeof password === 'function') {
     throw new OptionError(
@@ -49,6 +51,17 @@ export function connectionConfigOf(pool: pg.Pool, applicationName: string): Conn
     COPIED.map((name) => [name, { ...options, password }[name]]).filter(([, value]) => value !== undefined),
   )
   return { ...connectionConfig('', applicationName), connectionString: undefined, ...given }
+}
+
+/** Not by its class: an application may have another copy of the driver. */
+function isPool(value: unknown): value is pg.Pool {
+  const { connect, query, options } = Object(value)
+  return (
+    typeof connect === 'function' &&
+    typeof query === 'function' &&
+    typeof options === 'object' &&
+    options !== null
+  )
 }
 
 /**

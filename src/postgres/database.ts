@@ -32,6 +32,8 @@ export interface Asking {
   readonly longer?: number
   /** Return rows as lists of columns, which is cheaper for many rows. Default false. */
   readonly lists?: boolean
+  /** The statement commits a transaction: if the connection breaks, it may have been done. Default false. */
+  readonly commits?: boolean
 }
 
 const INT8: number = pg.types.builtins.INT8
@@ -116,7 +118,7 @@ export class Database {
       ).query(query)
       return rows
     } catch (error) {
-      throw on === this.pool ? toCallError(error) : toStatementError(error)
+      throw on === this.pool || asking.commits ? toCallError(error) : toStatementError(error)
     }
   }
 
@@ -196,7 +198,7 @@ export class Database {
       await this.query(`${renewal} BEGIN ISOLATION LEVEL READ COMMITTED; ${begin}`, [], client)
       broken = undefined
       const result = await work(client)
-      await this.query(commit, [], client)
+      await this.query(commit, [], client, { commits: true })
       return result
     } catch (error) {
       if (isConnectionFailure(error)) broken = error as Error

@@ -14,6 +14,9 @@ const UNREACHABLE = 'the server could not be reached: check host, port and netwo
 const UNANSWERED =
   'the connection broke before the answer came, so the call may have been carried out or not: try it again'
 
+const NOT_BEGUN =
+  'that was a connection of the Lockstep itself, so nothing was pushed: try it again; a transaction that you passed can go on'
+
 /** Our code and advice for error codes of the server or the socket. */
 const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>> = {
   LK001: ['LOCKSTEP_UNKNOWN_QUEUE', ''],
@@ -83,9 +86,9 @@ export function toLockstepError(error: unknown): unknown {
       : MEANINGS[hint?.includes('max_locks_per_transaction') ? NO_ROOM : code]
   if (!meaning) return error
   const [ours, advice] = meaning
-  return new DatabaseError(ours, [messageOf(error), advice || hint].filter(Boolean).join('; '), {
-    cause: error,
-  })
+  // Postgres begins a hint like a sentence.
+  const told = advice || hint?.replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase())
+  return new DatabaseError(ours, [messageOf(error), told].filter(Boolean).join('; '), { cause: error })
 }
 
 /** The same for a failure to connect, for which the driver or the socket may have no error code. */
@@ -93,9 +96,19 @@ export function toConnectError(error: unknown): unknown {
   return toConnectionError(error, UNREACHABLE)
 }
 
-/** The same for a statement that the pool found a session for, and whose connection may break before or after it was done. */
+/**
+ * The same for what is done once its last statement is, a COMMIT or one that is its own transaction: the connection may break
+ * before or after that.
+ */
 export function toCallError(error: unknown): unknown {
   return toConnectionError(error, isFailedConnect(error) ? UNREACHABLE : UNANSWERED)
+}
+
+/** The same for what a push asks over the pool before it begins, while a caller's transaction is open elsewhere. */
+export function toSpareConnectionError(error: unknown): unknown {
+  if (!(error instanceof DatabaseError && error.code === 'LOCKSTEP_CONNECTION')) return error
+  const { cause } = error
+  return new DatabaseError(error.code, `${messageOf(cause as Error)}; ${NOT_BEGUN}`, { cause })
 }
 
 /** The same for a statement in a session, which may have ended: the driver has no error code for that. */

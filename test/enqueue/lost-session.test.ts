@@ -83,6 +83,49 @@ describe('a push outside a transaction tells by its code', () => {
     })
     await holder.query('ROLLBACK')
   })
+
+  test('that its connection broke in the COMMIT of a large call, which may have been carried out', async () => {
+    await env.sql(`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$`)
+    await env.sql(`CREATE CONSTRAINT TRIGGER dawdle AFTER INSERT ON lockstep.jobs DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW WHEN (NEW.id = 'last') EXECUTE FUNCTION dawdle()`)
+    env.later(() => env.sql('DROP FUNCTION dawdle CASCADE'))
+    const { network, lockstep } = await env.distant()
+    const large = defineQueue('large')
+    const jobs = Array.from({ length: 1_500 }, (_, i) => ({ id: i === 1_499 ? 'last' : `${i}` }))
+    const pushed = lockstep.enqueue(large, jobs).catch((error) => error)
+    await eventually(async () =>
+      expect(await env.sql(`SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'`)).toHaveLength(1),
+    )
+    network.cut()
+    expect(await pushed).toMatchObject({
+      code: 'LOCKSTEP_CONNECTION',
+      message: expect.stringMatching('may have been carried out or not: try it again'),
+    })
+    await eventually(async () => expect(await env.jobs(large)).toBe(1_500))
+  })
+})
+
+test('a push in a sound transaction, while the Lockstep’s own connection breaks, tells which one it was', async () => {
+  const { network, lockstep } = await env.distant()
+  const holder = await env.session()
+  await holder.query('BEGIN; LOCK TABLE lockstep.queues')
+  const tx = await env.session()
+  await tx.query('BEGIN')
+  const pushed = lockstep.enqueue(defineQueue('new'), { id: 'a' }, { tx }).catch((error) => error)
+  await eventually(async () =>
+    expect(await env.sql(`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'`)).toHaveLength(1),
+  )
+  network.cut()
+  expect(await pushed).toMatchObject({
+    code: 'LOCKSTEP_CONNECTION',
+    message: expect.stringMatching(/; that was a connection of the Lockstep itself, so nothing was pushed/),
+  })
+  await holder.query('ROLLBACK')
+  network.restore()
+  await lockstep.enqueue(defineQueue('new'), { id: 'a' }, { tx })
+  await tx.query('COMMIT')
+  expect(await env.jobs(defineQueue('new'))).toBe(1)
 })
 
 test('a push into a queue that was deleted says what to do, in a transaction and outside', async () => {

@@ -181,7 +181,7 @@ describe('R1 a queue that is unknown', () => {
       name: 'DatabaseError',
       code: 'LOCKSTEP_UNKNOWN_QUEUE',
       message: expect.stringContaining(
-        'queue "ordesr" does not exist; Start a worker that defines it, or create it',
+        'queue "ordesr" does not exist; start a worker that defines it, or create it',
       ),
     })
     expect(toLockstepError(error)).toBe(error)

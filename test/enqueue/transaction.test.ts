@@ -153,7 +153,7 @@ describe.each(COUNTS)('P4 %i jobs are not pushed as a part of what is in no tran
   test('a transaction that is READ ONLY', async () => {
     for (const begin of ['BEGIN READ ONLY', 'BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE']) {
       const tx = await env.transaction(begin)
-      await isRefused(enqueue(count, tx), /the transaction is READ ONLY; Begin it with: BEGIN READ WRITE/)
+      await isRefused(enqueue(count, tx), /the transaction is READ ONLY; begin it with: BEGIN READ WRITE/)
     }
     const pushed = db
       .transaction()

@@ -16,6 +16,9 @@ beforeEach(async () => {
 const circular: { self?: unknown } = {}
 circular.self = circular
 
+let deep: object = {}
+for (let depth = 0; depth < 50_000; depth += 1) deep = { deep }
+
 const throwNothing = () => {
   throw undefined
 }
@@ -51,6 +54,7 @@ const BAD: [string, string, object, RegExp][] = [
     /it threw undefined/,
   ],
   ['a circular payload', 'payload', { payload: circular }, /can’t be written as JSON .*circular/],
+  ['a payload too deep for JSON.stringify', 'payload', { payload: deep }, /nests too deeply, so flatten it$/],
   ['a bigint payload', 'payload', { payload: { n: 1n } }, /BigInt/],
   ['a function as payload', 'payload', { payload: () => {} }, /a function/],
   ['a symbol as payload', 'payload', { payload: Symbol('s') }, /Symbol\(s\)/],

@@ -26,7 +26,7 @@ describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('in a %s transaction', (level
   const refused = {
     code: 'LOCKSTEP_ISOLATION',
     message: expect.stringMatching(
-      `needs a READ COMMITTED transaction, not ${level}; Begin it with: BEGIN ISOL`,
+      `needs a READ COMMITTED transaction, not ${level}; begin it with: BEGIN ISOL`,
     ),
   }
 
