@@ -11,13 +11,18 @@ const ids = (count: number) =>
 const PAST = 1_536_323_288_000
 const jobs = (count: number) => ids(count).map((id, index) => ({ id, performIn: new Date(PAST + index) }))
 
-/** A queue whose handler is quick until the job `slow` comes, and a function that counts the claimed jobs. */
-function growing(slow: string, gate: Gate) {
+/**
+ * A queue whose handler is quick until the job `slow` comes, and a function that counts the claimed jobs. `atSlow` is called
+ * as that job begins, before anybody can notice that its handler takes long.
+ */
+function growing(slow: string, gate: Gate, atSlow = () => {}) {
   const recorder = new Recorder()
   const queue = env.queue({
     shards: 1,
     perform: recorder.around(async (batch) => {
-      if (batch.has(slow) && recorder.of(slow).length === 1) await gate.opened
+      if (!batch.has(slow) || recorder.of(slow).length > 1) return
+      atSlow()
+      await gate.opened
     }),
   })
   const claimed = async () => {
@@ -97,12 +102,10 @@ describe('prefetched jobs', () => {
 
   test('P8: what has not begun is released at once when its shard goes, and begins where that went', async () => {
     const gate = new Gate()
-    const { recorder, queue } = growing('id-0100', gate)
-    await env.lockstep.enqueue(queue, jobs(300))
+    const { recorder, queue } = growing('id-0100', gate, () => void worker.quiet())
     const worker = await env.work({ queues: [queue], slots: 1 })
-    await eventually(() => expect(recorder.of('id-0100')).toHaveLength(1))
     const other = await env.work({ queues: [queue], slots: 1 })
-    await worker.quiet()
+    await env.lockstep.enqueue(queue, jobs(300))
     await eventually(async () => expect(await env.jobs(queue)).toBe(1))
     expect(recorder.runs.map(({ id }) => id)).toEqual(ids(300))
     gate.open()
@@ -118,13 +121,11 @@ describe('prefetched jobs', () => {
         WHEN (old.claimed_by IS NOT NULL AND new.claimed_by IS NULL) EXECUTE FUNCTION dawdle()`)
     env.later(() => env.sql('DROP FUNCTION dawdle CASCADE'))
     const gate = new Gate()
-    const { recorder, queue } = growing('id-0100', gate)
-    await env.lockstep.enqueue(queue, jobs(600))
+    const { recorder, queue } = growing('id-0100', gate, () => void worker.quiet())
     const worker = await env.work({ queues: [queue], slots: 1 })
     const other = await env.work({ queues: [queue], slots: 1 })
     env.later(() => other.stop())
-    await eventually(() => expect(recorder.of('id-0100')).toHaveLength(1))
-    await worker.quiet()
+    await env.lockstep.enqueue(queue, jobs(600))
     await eventually(async () => expect(await env.jobs(queue)).toBe(1), 20_000)
     expect(recorder.runs.map(({ id }) => id)).toEqual(ids(600))
     gate.open()
