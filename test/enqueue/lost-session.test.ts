@@ -123,7 +123,8 @@ test('a push in a sound transaction, while the Lockstep’s own connection break
   })
   await holder.query('ROLLBACK')
   network.restore()
-  await lockstep.enqueue(defineQueue('new'), { id: 'a' }, { tx })
+  // The pool learns one by one that its connections are gone.
+  await eventually(() => lockstep.enqueue(defineQueue('new'), { id: 'a' }, { tx }))
   await tx.query('COMMIT')
   expect(await env.jobs(defineQueue('new'))).toBe(1)
 })
