@@ -98,6 +98,20 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/refused-commit'],
   },
   {
+    name: 'parts of a batch performed with what the handler left of it',
+    promise: 'P3',
+    breaks: 'A payload that the first run has changed or taken is stored wrong, or dies as none.',
+    edits: [
+      source(
+        'worker/performing/executor',
+        'const load = (round: Round) => this.#loading.load(claimant, round, mayBegin)',
+        'const load = async (round: Round) => mayBegin() && { ...round }',
+      ),
+      source('worker/performing/executor', 'round !== undefined)', '!!round)'),
+    ],
+    tests: ['worker/refused-commit'],
+  },
+  {
     name: 'a session lent to handlers as the last one left it',
     promise: 'P3',
     breaks: 'A handler works under the role, search_path and time-outs that another one has set.',

@@ -185,6 +185,40 @@ describe('R6: a transaction that can’t be committed is a failure', () => {
     },
   )
 
+  test('P3: and they get their payloads as they were pushed, whatever the handler has done with those it got', async () => {
+    await env.sql('CREATE TABLE amounts (id text, cents integer)')
+    const queue = env.transactional({
+      ...NEVER_AGAIN,
+      shards: 1,
+      batchSize: 4,
+      async perform(batch, { tx }) {
+        for (const [id, given] of batch) {
+          const payloads = given as { euros: number }[]
+          for (const payload of payloads) payload.euros *= 100
+          for (let payload = payloads.shift(); payload; payload = payloads.shift())
+            await tx.query('INSERT INTO amounts VALUES ($1, $2)', [id, payload.euros])
+          if (id === 'c') await book(tx, id, 'nobody')
+        }
+      },
+    })
+    await env.lockstep.enqueue(
+      queue,
+      ['a', 'b', 'c', 'd'].flatMap((id) => [1, 2].map((euros) => ({ id, payload: { euros }, score: euros }))),
+    )
+    const worker = env.create({ queues: [queue] })
+    const failed = next(worker, 'failed')
+    await worker.start()
+    env.later(() => worker.stop())
+    expect(await failed).toMatchObject({ id: 'c' })
+    await eventually(async () => expect(await env.jobs(queue)).toBe(1))
+    const ids = ['a', 'b', 'd']
+    expect(await env.sql('SELECT * FROM amounts ORDER BY id, cents')).toEqual(
+      ids.flatMap((id) => [100, 200].map((cents) => ({ id, cents }))),
+    )
+    const [left] = (await env.lockstep.find(queue, { id: { from: 'c', to: 'c' } })).items
+    expect(left!.payloads.map(({ payload }) => payload)).toEqual([{ euros: 1 }, { euros: 2 }])
+  })
+
   test('R9: where the handler throws, or has committed by itself, all of its batch fails, and no part is performed apart', async () => {
     for (const end of [() => Promise.reject(new Error('no')), (tx: Tx) => tx.query('COMMIT')]) {
       const performed: string[][] = []

@@ -251,8 +251,23 @@ export class Executor {
     } finally {
       inFlight.remove(batch)
     }
-    for (const part of parts)
-      await this.#performOrRelease(lane, claimantOf(lane, claimant, claimant.slot), part)
+    for (const part of parts) await this.#performAgain(lane, claimant, part)
+  }
+
+  /**
+   * Performs rounds whose joint transaction could not be committed. Their payloads are loaded anew, since the handler may have
+   * changed the ones it got.
+   */
+  async #performAgain(lane: Lane, claimant: Claimant, rounds: readonly Round[]): Promise<void> {
+    const mayBegin = () => this.#mayBegin(lane, claimant.processId)
+    const load = (round: Round) => this.#loading.load(claimant, round, mayBegin)
+    const loaded = await Promise.all(rounds.map(load))
+    // Those that could not be loaded have ended. If one came back as it was, none may begin.
+    const left = loaded.filter((round) => round !== undefined)
+    if (left.length === 0) return
+    const again = claimantOf(lane, claimant, claimant.slot)
+    if (left.some((round) => rounds.includes(round))) this.#release(lane, again, left)
+    else await this.#performOrRelease(lane, again, left)
   }
 }
 
