@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import pg from 'pg'
+import type pg from 'pg'
 import {
   hasCode,
   isConnectionFailure,
@@ -10,6 +10,7 @@ import {
 } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
 import { renewalOf } from './session.ts'
+import { TYPES } from './types.ts'
 
 /** Anything that runs a statement with parameters $1, $2 …, as a `pg` client or pool does. */
 export interface Queryable {
@@ -35,14 +36,6 @@ export interface Asking {
   /** The statement commits a transaction: if the connection breaks, it may have been done. Default false. */
   readonly commits?: boolean
 }
-
-const INT8: number = pg.types.builtins.INT8
-
-/** Reads bigint columns as numbers, since counts, fences and microseconds stay below 2^53; other types as usual. */
-const TYPES = {
-  getTypeParser: (oid: number, format: 'text') =>
-    oid === INT8 ? Number : pg.types.getTypeParser(oid, format),
-} as pg.CustomTypesConfig
 
 /**
  * Handles the error of a connection that breaks between two statements; the next statement reports it. Without a listener it

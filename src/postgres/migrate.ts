@@ -121,8 +121,10 @@ async function bringUpToDate(
 
 /** Checked even if there is nothing to do, since the connection itself is wrong. */
 async function refuseReadOnly(client: pg.ClientBase): Promise<void> {
-  const { rows } = await client.query("SELECT current_setting('transaction_read_only') = 'on' AS refused")
-  if (rows[0].refused) {
+  const [row] = await askOn(client)<{ refused: boolean }>(
+    "SELECT current_setting('transaction_read_only') = 'on' AS refused",
+  )
+  if (row!.refused) {
     throw new DatabaseError(
       'LOCKSTEP_READ_ONLY',
       'this server is a read-only replica, or the role or database is read-only by default: connect to the primary',

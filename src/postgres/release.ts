@@ -8,6 +8,7 @@ import { hashOfDefinitions, migrationTable } from './definitions.ts'
 import { hasCode } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
 import { OLDEST_SERVED, SERIAL } from './serial.ts'
+import { TYPES } from './types.ts'
 
 /** The release whose definitions a database has. */
 export interface Release {
@@ -31,7 +32,7 @@ export interface SchemaState {
 export type Ask = <Row>(text: string, values?: unknown[]) => Promise<Row[]>
 
 export function askOn(client: Pick<pg.ClientBase, 'query'>): Ask {
-  return async (text, values) => (await client.query(text, values)).rows
+  return async (text, values) => (await client.query({ text, values, types: TYPES })).rows
 }
 
 export function releaseTable(schema: string): string {

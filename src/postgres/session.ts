@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { TYPES } from './types.ts'
 
 /**
  * Whose statements run in a worker's session: only its own, or also those of handlers, for which the default time-outs of
@@ -113,8 +114,8 @@ export async function prepareSession(
   use: SessionUse,
   callTimeout?: number,
 ): Promise<Session> {
-  const timing = { query_timeout: callTimeout }
-  const ask = (text: string) => client.query({ text, ...timing })
+  const asking = { types: TYPES, query_timeout: callTimeout }
+  const ask = (text: string) => client.query({ text, ...asking })
   const { rows } = await ask(
     `SELECT pg_catalog.pg_backend_pid() AS pid, pg_catalog.current_setting('server_version_num')::integer AS version,
        pg_catalog.current_setting('transaction_isolation') AS isolation,

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { quoteIdentifier } from '../postgres/schema-name.ts'
+import { TYPES } from '../postgres/types.ts'
 import { MAX_SHARDS } from '../queue.ts'
 
 /**
@@ -25,10 +26,11 @@ export type Locking = (
 /** The query has no limit or condition, so that the function is called exactly once per row. */
 function calling(lock: string): Locking {
   return async (session, schema, table, numbers) => {
-    const { rows } = await session.query(
-      `SELECT number, ${lock}($1::regclass::oid::integer, number) AS done FROM unnest($2::integer[]) AS number`,
-      [`${quoteIdentifier(schema)}.${table}`, numbers],
-    )
+    const { rows } = await session.query({
+      text: `SELECT number, ${lock}($1::regclass::oid::integer, number) AS done FROM unnest($2::integer[]) AS number`,
+      values: [`${quoteIdentifier(schema)}.${table}`, numbers],
+      types: TYPES,
+    })
     return new Set(rows.filter(({ done }) => done === true).map(({ number }) => number))
   }
 }
