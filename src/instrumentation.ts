@@ -63,7 +63,10 @@ export interface Moments {
   complete: ObservedBatch & { readonly duration: number }
   /** A round failed. `retryIn`: s until the next try; null if a payload died. */
   fail: OfOne & { readonly error: unknown; readonly retryIn: number | null }
-  /** A payload went to the morgue. Undefined if it was too large to come with its claim and the round never began. */
+  /**
+   * A payload went to the morgue. As the handler left it; undefined if the handler took it out of its list, or if it was too
+   * large to come with its claim and the round never began.
+   */
   die: OfOne & { readonly payload: unknown; readonly error: unknown }
   /** A round was taken over from a process that died. */
   rescue: OfOne

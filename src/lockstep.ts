@@ -213,7 +213,8 @@ export class Lockstep {
 
   /**
    * Workers claim no jobs of the queue until `resume`. Running jobs go on, and pushes are accepted. If handlers are quick,
-   * jobs claimed a moment ago still start, for at most 50 ms.
+   * jobs claimed a moment ago still start, for at most 50 ms; in transactional queues, until the handlers' connections are
+   * ready.
    */
   pause(queue: AnyQueue): Promise<void> {
     return this.#underWay.watch(pause(this.#database, queue))

@@ -18,8 +18,8 @@ export interface WorkerEvents {
   /** A round failed, and the failure is stored. `retryIn`: seconds until the next try, or null if a payload died. */
   failed: [{ queue: string; id: string; error: unknown; retryCount: number; retryIn: number | null }]
   /**
-   * A payload went to the morgue. `payload` is undefined if it was too large to come with its claim and the round never
-   * began.
+   * A payload went to the morgue. `payload` is what the handler was given, as it left it; undefined if the handler took it out
+   * of its list, or if it was too large to come with its claim and the round never began. `findDead` has the stored one.
    */
   died: [{ queue: string; id: string; payload: unknown; error: unknown }]
   /** A job was taken over from a process that died. */

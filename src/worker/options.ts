@@ -98,7 +98,9 @@ export function workerSettings(options: WorkerOptions): WorkerSettings {
 
 function checkSplitter(splitter: Splitter): Splitter {
   if (typeof splitter?.share === 'function') return splitter
-  throw new OptionError('worker: splitter must be allShards(), byNode(nodes, node) or dynamic()')
+  throw new OptionError(
+    'worker: splitter must be allShards(), byNode(nodes, node), dynamic(), or an object with a share() of your own',
+  )
 }
 
 function checkQueues(queues: readonly Queue[]): readonly Queue[] {

@@ -1,3 +1,4 @@
+import { LockstepError } from '../errors.ts'
 import type { Release } from '../postgres/release.ts'
 import { Engine } from './engine.ts'
 import { WorkerEmitter } from './events.ts'
@@ -46,10 +47,15 @@ export class Worker extends WorkerEmitter {
    * signal.
    * @throws DatabaseError if the database is out of reach, not migrated, read-only, behind a pooler or distributed by
    * Citus, if the role lacks rights, or if the server has no room for the locks
+   * @throws LockstepError `LOCKSTEP_CLOSED` if it was called before, even if that failed: create another worker
    */
   async start(): Promise<void> {
     if (this.#state === 'new' && this.#stopped) return
-    if (this.#state !== 'new') throw new Error('a worker starts once: create another one')
+    if (this.#state !== 'new')
+      throw new LockstepError(
+        'LOCKSTEP_CLOSED',
+        'a worker starts once, even if its start failed: create another one',
+      )
     this.#state = 'running'
     this.#started = this.#start()
     return this.#started

@@ -136,6 +136,13 @@ describe('R13: a scheduler picks', () => {
     expect(() => weighted({ a: { 3: weight } })).toThrow(/weight of "a" must be a number above 0/)
   })
 
+  test('what is no list or no object is refused', () => {
+    for (const wrong of [undefined, null, 'orders', 3]) {
+      expect(() => strict(wrong as never)).toThrow(/^strict: the queues must be a list of names, not /)
+      expect(() => weighted(wrong as never)).toThrow(/^weighted: the weights must be an object such as /)
+    }
+  })
+
   test('strict: in the order given, the lower lane first, those not named last', () => {
     const scheduler = strict(['b', 'a'])
     const all = [

@@ -63,9 +63,15 @@ describe('a worker can’t be made', () => {
 describe('a worker does not start', () => {
   test('twice', async () => {
     const worker = await env.work({ queues: [queue] })
-    await expect(worker.start()).rejects.toThrow(/starts once/)
+    await expect(worker.start()).rejects.toMatchObject({
+      code: 'LOCKSTEP_CLOSED',
+      message: expect.stringMatching('starts once'),
+    })
     await worker.stop()
-    await expect(worker.start()).rejects.toThrow(/starts once/)
+    await expect(worker.start()).rejects.toMatchObject({
+      code: 'LOCKSTEP_CLOSED',
+      message: expect.stringMatching('starts once'),
+    })
   })
 
   test('without the schema', async () => {

@@ -130,6 +130,10 @@ export type Weights = Readonly<Record<string, number | Readonly<Record<number, n
  * @throws OptionError for a weight that is not above 0
  */
 export function weighted(weights: Weights): Scheduler {
+  if (typeof weights !== 'object' || weights === null)
+    throw new OptionError(
+      `weighted: the weights must be an object such as { orders: 3 }, not ${show(weights)}`,
+    )
   for (const [queue, weight] of Object.entries(weights)) {
     for (const one of typeof weight === 'object' ? Object.values(weight) : [weight]) {
       if (Number.isFinite(one) && one > 0) continue
@@ -169,6 +173,8 @@ function groups<C, Key>(candidates: readonly C[], keyOf: (candidate: C) => Key):
 
 /** Serves queues in the given order, those not named last; within a queue, the lower lane first. */
 export function strict(queues: readonly string[]): Scheduler {
+  if (!Array.isArray(queues))
+    throw new OptionError(`strict: the queues must be a list of names, not ${show(queues)}`)
   const ranks = new Map(queues.map((queue, place) => [queue, place]))
   const rank = ({ queue, lane }: Candidate) => (ranks.get(queue) ?? queues.length) * 40_000 + lane
   return {
