@@ -96,10 +96,7 @@ export function toConnectError(error: unknown): unknown {
   return toConnectionError(error, UNREACHABLE)
 }
 
-/**
- * The same for what is done once its last statement is, a COMMIT or one that is its own transaction: the connection may break
- * before or after that.
- */
+/** The same for a COMMIT, or a statement that is its own transaction: the connection may break before or after it was done. */
 export function toCallError(error: unknown): unknown {
   return toConnectionError(error, isFailedConnect(error) ? UNREACHABLE : UNANSWERED)
 }

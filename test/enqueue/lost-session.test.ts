@@ -20,6 +20,10 @@ async function settingsOf(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
+/** Waits until one session waits: for a lock, or in pg_sleep. */
+const someoneWaits = (how: "wait_event_type = 'Lock'" | "wait_event = 'PgSleep'") =>
+  eventually(async () => expect(await env.sql(`SELECT FROM pg_stat_activity WHERE ${how}`)).toHaveLength(1))
+
 const push = (tx: pg.ClientBase) => env.lockstep.enqueue(queue, { id: 'a' }, { tx })
 
 describe('a push in a transaction whose session the server ended tells that, by its code', () => {
@@ -73,9 +77,7 @@ describe('a push outside a transaction tells by its code', () => {
     await lockstep.enqueue(queue, { id: 'a' })
     await holder.query('BEGIN; SELECT FROM lockstep.jobs FOR UPDATE')
     const pushed = lockstep.enqueue(queue, { id: 'a' }).catch((error) => error)
-    await eventually(async () =>
-      expect(await env.sql(`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'`)).toHaveLength(1),
-    )
+    await someoneWaits("wait_event_type = 'Lock'")
     network.cut()
     expect(await pushed).toMatchObject({
       code: 'LOCKSTEP_CONNECTION',
@@ -94,9 +96,7 @@ describe('a push outside a transaction tells by its code', () => {
     const large = defineQueue('large')
     const jobs = Array.from({ length: 1_500 }, (_, i) => ({ id: i === 1_499 ? 'last' : `${i}` }))
     const pushed = lockstep.enqueue(large, jobs).catch((error) => error)
-    await eventually(async () =>
-      expect(await env.sql(`SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'`)).toHaveLength(1),
-    )
+    await someoneWaits("wait_event = 'PgSleep'")
     network.cut()
     expect(await pushed).toMatchObject({
       code: 'LOCKSTEP_CONNECTION',
@@ -113,9 +113,7 @@ test('a push in a sound transaction, while the Lockstep’s own connection break
   const tx = await env.session()
   await tx.query('BEGIN')
   const pushed = lockstep.enqueue(defineQueue('new'), { id: 'a' }, { tx }).catch((error) => error)
-  await eventually(async () =>
-    expect(await env.sql(`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'`)).toHaveLength(1),
-  )
+  await someoneWaits("wait_event_type = 'Lock'")
   network.cut()
   expect(await pushed).toMatchObject({
     code: 'LOCKSTEP_CONNECTION',

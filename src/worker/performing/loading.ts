@@ -20,7 +20,7 @@ export interface LoadingOptions {
   onLostAnswer(): Promise<void>
 }
 
-/** Loads the payloads of rounds that did not come with their claim, as they are too large, or that a handler may have changed. */
+/** Loads payloads that were too large to come with their claim, or that a handler may have changed. */
 export class Loading {
   readonly #options: LoadingOptions
   readonly #waiting: (() => void)[] = []

@@ -173,7 +173,7 @@ function warn(
   const message =
     ending.kind === 'lost'
       ? 'the connection of a handler’s transaction was lost: a crash is counted'
-      : 'a handler’s transaction could not begin, or not be committed'
+      : 'a handler’s transaction failed to begin or to commit'
   const ids = rounds.map(({ id }) => id)
   logger.warn({ error: error.message, queue: served.queue.name, shard, ids }, message)
 }
