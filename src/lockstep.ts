@@ -101,10 +101,7 @@ export class Lockstep {
         : connectionConfigOf(pool, APPLICATION_NAME)
     this.#directConfig =
       directUrl === undefined ? this.#config : connectionConfig(directUrl, APPLICATION_NAME)
-    this.#database = new Database(
-      pool ?? createPool({ ...this.#config, allowExitOnIdle: true }, this.#logger),
-      checkSchemaName(schema),
-    )
+    this.#database = new Database(pool ?? createPool(this.#config, this.#logger), checkSchemaName(schema))
     this.#enqueuer = new Enqueuer(
       this.#database,
       optionalFunctions(middleware, 'Lockstep: middleware'),

@@ -8,6 +8,8 @@ import { prepareSession } from './session.ts'
 export type ConnectionConfig = pg.ClientConfig
 
 const CONNECT_TIMEOUT = 10_000
+/** ms. A server that is there closes at once. */
+const CLOSE_TIMEOUT = 1_000
 
 /** The config of one of our own sessions. */
 export function connectionConfig(connectionString: string, applicationName: string): ConnectionConfig {
@@ -95,19 +97,29 @@ export async function connect(config: ConnectionConfig, setting?: string): Promi
     if (!shared && setting) await client.query(setting)
     if (!shared) return client
   } catch (error) {
-    client.end().catch(() => {})
+    void disconnect(client)
     throw error
   }
-  await client.end()
+  await disconnect(client)
   throw new DatabaseError(
     'LOCKSTEP_POOLED',
     'the connection goes through a pooler, but locks, lease and wake-up need their own session: set `directUrl` to a direct connection',
   )
 }
 
-/** Our own pool. It replaces a broken connection when the next one is needed. */
+/** Closes a connection. One that has gone silent never closes by itself, and would keep the process alive: it is cut off. */
+export async function disconnect(client: pg.Client): Promise<void> {
+  const cutOff = setTimeout(() => client.connection.stream.destroy(), CLOSE_TIMEOUT)
+  await client.end().catch(() => {})
+  clearTimeout(cutOff)
+}
+
+/**
+ * Our own pool. It replaces a broken connection when the next one is needed. Connections that idle don't keep the process
+ * alive: one that has gone silent would do so long after the pool has ended.
+ */
 export function createPool(config: pg.PoolConfig, logger: Logger): pg.Pool {
-  const pool = new pg.Pool(config)
+  const pool = new pg.Pool({ ...config, allowExitOnIdle: true })
   pool.on('error', (error) => logger.warn({ error: error.message }, 'an idle connection broke'))
   return pool
 }

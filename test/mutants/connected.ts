@@ -89,6 +89,13 @@ export const CONNECTED: readonly Mutant[] = [
     tests: ['worker/server-timeouts'],
   },
   {
+    name: 'a silent connection that is waited for',
+    promise: 'P8',
+    breaks: 'A worker that stops, or can’t start, while the network is silent hangs for many minutes.',
+    edits: [source('postgres/connection', 'client.connection.stream.destroy()', '{}')],
+    tests: ['worker/stranded'],
+  },
+  {
     name: 'a worker without rights that starts',
     promise: 'P8',
     breaks: 'It registers and locks shards, and performs nothing of them.',

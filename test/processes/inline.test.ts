@@ -5,12 +5,16 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { Network } from '../support/network.ts'
 import { useWorkers } from '../support/worker-environment.ts'
 
 // Processes start slowly if others use the same processor.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
-/** Performs a job beside one that is due later, ends everything it began, and reports how many ms later the process ended. */
+/**
+ * Performs a job beside one that is due later, and says so. When its input ends, ends everything it began, and reports how
+ * many ms later the process ended.
+ */
 const PROGRAM = `
 const { defineQueue, Lockstep } = await import(process.env.LOCKSTEP)
 const queue = defineQueue(process.env.QUEUE, { perform() {} })
@@ -21,8 +25,24 @@ await lockstep.enqueue(queue, { id: 'later', performIn: Date.now() + 3_600_000 }
 await worker.start()
 await lockstep.enqueue(queue, { id: 'a' })
 await completed
+console.log('completed')
+for await (const _ of process.stdin);
 await worker.stop()
 await lockstep.close()
+const closed = performance.now()
+process.on('exit', () => console.log(Math.round(performance.now() - closed)))
+`
+
+/** The same with nothing but the wake-up connection, which has just been heard. */
+const LISTENING = `
+const { Listener } = await import(process.env.LISTENER)
+const logger = { debug() {}, info() {}, warn: console.error, error: console.error }
+const listener = new Listener({ connectionString: process.env.DATABASE_URL }, 'lockstep', logger, () => {})
+await listener.start()
+while (!listener.hears) await new Promise((resolve) => setTimeout(resolve, 10))
+console.log('completed')
+for await (const _ of process.stdin);
+await listener.stop()
 const closed = performance.now()
 process.on('exit', () => console.log(Math.round(performance.now() - closed)))
 `
@@ -50,20 +70,35 @@ beforeAll(async () => {
 })
 afterAll(() => rm(built, { recursive: true }))
 
+interface Run {
+  readonly flags?: readonly string[]
+  readonly connectionString?: string
+  readonly program?: string
+  /** What happens before it ends. */
+  readonly meanwhile?: () => void
+}
+
 /** Runs the program as an argument of node, as a module; resolves to the outcome. */
-async function run(queue: string, library: string, flags: readonly string[] = []) {
-  const child = spawn(process.execPath, [...flags, '--input-type=module', '-e', PROGRAM], {
+async function run(
+  queue: string,
+  library: string,
+  { flags = [], program = PROGRAM, meanwhile, ...given }: Run = {},
+) {
+  const child = spawn(process.execPath, [...flags, '--input-type=module', '-e', program], {
     env: {
       ...process.env,
-      DATABASE_URL: env.connectionString,
+      DATABASE_URL: given.connectionString ?? env.connectionString,
       LOCKSTEP: pathToFileURL(library).href,
+      LISTENER: pathToFileURL(join(built, 'src/worker/discovery/listener.js')).href,
       QUEUE: queue,
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: 'pipe',
   })
   let [stdout, stderr] = ['', '']
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text
+    meanwhile?.()
+    child.stdin.end()
   })
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text
@@ -72,21 +107,41 @@ async function run(queue: string, library: string, flags: readonly string[] = []
   return { code: code as number, stdout, stderr }
 }
 
+function tookToEnd(stdout: string): number {
+  const [, took] = /^completed\n(\d+)\n$/.exec(stdout) ?? []
+  return Number(took)
+}
+
 describe('in a program given with `node --input-type=module -e`', () => {
   test('a worker works, from source', async () => {
-    const ended = await run('source', join(root, 'src/index.ts'), ['--import', 'tsx'])
+    const ended = await run('source', join(root, 'src/index.ts'), { flags: ['--import', 'tsx'] })
     expect(ended).toMatchObject({ code: 0, stderr: '' })
   })
 
   test('R15: a worker works, built; stopped and closed, nothing of it keeps the process alive', async () => {
     const { stdout, ...ended } = await run('built', join(built, 'src/index.js'))
     expect(ended).toEqual({ code: 0, stderr: '' })
-    expect(stdout).toMatch(/^\d+\n$/)
-    expect(Number(stdout)).toBeLessThan(700)
+    expect(tookToEnd(stdout)).toBeLessThan(700)
+  })
+
+  test.each([
+    ['any', PROGRAM],
+    ['the wake-up', LISTENING],
+  ])('R15: nor does %s connection that has gone silent', async (_, program) => {
+    const network = await Network.to(env.connectionString)
+    env.later(() => network.close())
+    const { connectionString } = network
+    const meanwhile = () => network.strand()
+    const silent = { program, connectionString, meanwhile }
+    const { code, stdout } = await run('silent', join(built, 'src/index.js'), silent)
+    expect(code).toBe(0)
+    expect(tookToEnd(stdout)).toBeLessThan(700)
   })
 
   test('producers and workers do without Kysely', async () => {
-    const { stdout, ...ended } = await run('bare', join(built, 'src/index.js'), ['--import', WITHOUT_KYSELY])
+    const { stdout, ...ended } = await run('bare', join(built, 'src/index.js'), {
+      flags: ['--import', WITHOUT_KYSELY],
+    })
     expect(ended).toEqual({ code: 0, stderr: '' })
   })
 })

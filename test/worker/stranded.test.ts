@@ -133,6 +133,30 @@ test('a session that is in the middle of a statement ends after it', async () =>
   })
 })
 
+test('a start during which every connection goes silent fails, and can be stopped', async () => {
+  const { network, lockstep } = await env.distant()
+  const queue = env.queue({ perform() {} })
+  const holder = await env.session()
+  await holder.query('BEGIN; LOCK TABLE lockstep.queues')
+  const worker = env.create({ queues: [queue] }, lockstep)
+  const started = worker.start().then(
+    () => 'started',
+    (error: { code?: string }) => error.code,
+  )
+  // By now, it has connected whatever a start connects, and waits for its queue.
+  await eventually(async () => {
+    expect(await backends(env, 'listen')).toHaveLength(1)
+    // Its other pool connections, the one for locks and the one for the lease.
+    expect((await backends(env, 'pool')).length).toBeGreaterThanOrEqual(3)
+    expect(await env.sql("SELECT FROM pg_stat_activity WHERE wait_event = 'relation'")).toHaveLength(1)
+  })
+  const stopped = worker.stop()
+  network.strand()
+  await holder.query('ROLLBACK')
+  expect(await started).toBe('LOCKSTEP_CONNECTION')
+  expect(await stopped).toBe(true)
+}, 40_000)
+
 test('R12: who waits until given-up sessions have ended, waits for a try that is under way', async () => {
   const pool = new pg.Pool({ connectionString: env.connectionString, max: 1 })
   env.later(() => pool.end())

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from '../../logger.ts'
-import { type ConnectionConfig, connect } from '../../postgres/connection.ts'
+import { type ConnectionConfig, connect, disconnect } from '../../postgres/connection.ts'
 import { hasCode, toLockstepError } from '../../postgres/failure.ts'
 import {
   type LockedTable,
@@ -61,7 +61,7 @@ export class ShardLocks implements Service {
     const session = this.#session
     this.#session = undefined
     this.#shown = undefined
-    await session?.end().catch(() => {})
+    if (session) await disconnect(session)
   }
 
   /** Shows other processes that this one is there to share the work. */
@@ -164,7 +164,7 @@ export class ShardLocks implements Service {
     if (this.#session !== session) return
     this.#session = undefined
     this.#shown = undefined
-    session.end().catch(() => {})
+    void disconnect(session)
     this.#onLost(session)
   }
 }

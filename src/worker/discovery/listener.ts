@@ -1,3 +1,4 @@
+import { Socket } from 'node:net'
 import pgListen, { type Subscriber } from 'pg-listen'
 import type { Logger } from '../../logger.ts'
 import { type ConnectionConfig, withSetting } from '../../postgres/connection.ts'
@@ -43,6 +44,8 @@ export class Listener implements Service {
   #since = 0
   #askedAt = 0
   #subscriber: Subscriber | undefined
+  /** Of all subscribers; one at a time, or two while a connection is replaced. */
+  readonly #sockets = new Set<Socket>()
 
   constructor(
     config: ConnectionConfig,
@@ -81,6 +84,7 @@ export class Listener implements Service {
     const config = {
       ...withSetting(this.#config, `idle_session_timeout=${IDLE_TIMEOUT}`),
       query_timeout: LISTEN_TIMEOUT,
+      stream: () => this.#socket(),
     }
     const subscriber: Subscriber = pgListen.default(config, {
       // pg-listen ends its retries only if the function for the pause throws.
@@ -118,6 +122,12 @@ export class Listener implements Service {
     await subscriber.connect()
     await subscriber.listenTo(this.#channel)
     this.#connected(subscriber)
+  }
+
+  #socket(): Socket {
+    const socket = new Socket()
+    this.#sockets.add(socket)
+    return socket.once('close', () => this.#sockets.delete(socket))
   }
 
   #beginAnew(): void {
@@ -174,12 +184,13 @@ export class Listener implements Service {
     await this.#listen().catch((error: Error) => this.#logger.warn({ error: error.message }, NOT_LISTENING))
   }
 
-  /** A half-open connection may take long to close, so this does not wait long. */
+  /** A connection that has gone silent never closes by itself, and would keep the process alive: it is cut off. */
   async #close(): Promise<void> {
     const closing = this.#subscriber?.close().catch(() => {})
     this.#subscriber = undefined
     this.#heard = false
     await Promise.race([closing, this.#echoed.wait(1_000)])
     this.#echoed.ring()
+    for (const socket of this.#sockets) socket.destroy()
   }
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import type pg from 'pg'
-import { type ConnectionConfig, connect } from '../../postgres/connection.ts'
+import { type ConnectionConfig, connect, disconnect } from '../../postgres/connection.ts'
 import { type ProcessInfo, registerProcess, removeProcess, renewLeases } from '../../store/process.ts'
 import { LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
 
@@ -42,7 +42,6 @@ const RETRY_PAUSE = 250
 const IDLE_TIMEOUT = 60_000
 /** ms. Nothing is lost while a process is not registered, so there is time. */
 const REGISTER_TIMEOUT = 10_000
-const GOODBYE = 1_000
 
 const { config, schema, info, lease, killAtEnd, numbers } = workerData as LeaseThreadData
 const state = new LeaseState(numbers)
@@ -94,7 +93,7 @@ async function open(timeout: number): Promise<pg.Client> {
 function drop(broken: pg.Client | undefined): void {
   if (broken === undefined || client !== broken) return
   client = undefined
-  broken.end().catch(() => {})
+  void disconnect(broken)
 }
 
 async function register(): Promise<void> {
@@ -191,7 +190,7 @@ async function stop(): Promise<void> {
   identities = []
   for (const pending of [timer, ending, killing]) clearTimeout(pending)
   await retired
-  await Promise.race([client?.end().catch(() => {}), sleep(GOODBYE)])
+  if (client) await disconnect(client)
   // Ends only this thread, whatever is still under way: a half-open connection never closes.
   process.exit()
 }

@@ -1,8 +1,8 @@
 import type { EventEmitter } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
-import type pg from 'pg'
 import type { PoolClient } from 'pg'
 import type { Logger } from '../../logger.ts'
+import { disconnect } from '../../postgres/connection.ts'
 import type { Database } from '../../postgres/database.ts'
 import { hasCode, isConnectionFailure, isRefusedLock, TIMED_OUT } from '../../postgres/failure.ts'
 import type { Round } from '../../store/claim.ts'
@@ -202,7 +202,7 @@ function hearEnd(client: PoolClient, course: Course): () => void {
  * the watch.
  */
 function endWithSignal(client: PoolClient, signal: AbortSignal): () => void {
-  const end = () => void (client as PoolClient & pg.Client).end().catch(() => {})
+  const end = () => void disconnect(client)
   signal.addEventListener('abort', end)
   return () => signal.removeEventListener('abort', end)
 }
