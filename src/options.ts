@@ -20,6 +20,12 @@ export function wholeNumber(value: unknown, min: number, max: number, what: stri
   throw new OptionError(`${what} must be a whole number from ${min} to ${max}, not ${show(value)}`)
 }
 
+/** @throws OptionError unless `value` is true or false. */
+export function trueOrFalse(value: unknown, what: string): boolean {
+  if (typeof value === 'boolean') return value
+  throw new OptionError(`${what} must be true or false, not ${show(value)}`)
+}
+
 /** @throws OptionError unless `value` is undefined or a function. */
 export function optionalFunction<T>(value: T, what: string): T {
   if (value === undefined || typeof value === 'function') return value

@@ -2,7 +2,7 @@ import type { ClientBase } from 'pg'
 import { LockstepError } from './errors.ts'
 import type { JobInfo } from './job.ts'
 import type { Logger } from './logger.ts'
-import { optionalFunction, rejectUnknownOptions, show, wholeNumber } from './options.ts'
+import { optionalFunction, rejectUnknownOptions, show, trueOrFalse, wholeNumber } from './options.ts'
 import { defaultRetryIn } from './retry.ts'
 
 /** The ids of a batch, each with all its payloads in score order. */
@@ -136,7 +136,7 @@ export function defineQueue<Payload>(
     maxPayloads: options.maxPayloads === undefined ? undefined : whole('maxPayloads', 1, MAX_INTEGER, 1),
     concurrency: options.concurrency === undefined ? undefined : whole('concurrency', 1, MAX_INTEGER, 1),
     timeout: options.timeout === undefined ? undefined : whole('timeout', 1, MAX_INTEGER, 1),
-    transactional: options.transactional ?? false,
+    transactional: trueOrFalse(options.transactional ?? false, `${what}: transactional`),
     retryIn: optionalFunction(options.retryIn, `${what}: retryIn`) ?? defaultRetryIn,
     perform: optionalFunction(options.perform, `${what}: perform`) as Queue<Payload>['perform'],
   })

@@ -1,7 +1,7 @@
 import { LockstepError, OptionError } from '../errors.ts'
 import type { Instruments } from '../instruments.ts'
 import type { NewJob } from '../job.ts'
-import { rejectUnknownOptions, show } from '../options.ts'
+import { rejectUnknownOptions, show, trueOrFalse } from '../options.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
 import { UnderWay } from '../promises.ts'
@@ -149,8 +149,7 @@ function target(queue: Target['queue'], options: EnqueueOptions): Target {
   const { wake = true } = options
   // A key without a value is probably a variable that was not set, so it is refused.
   const tx = 'tx' in options ? joinTransaction(options.tx) : undefined
-  if (typeof wake !== 'boolean')
-    throw new OptionError(`enqueue: wake must be true or false, not ${show(wake)}`)
+  trueOrFalse(wake, 'enqueue: wake')
   if (!wake && !tx) throw new OptionError('enqueue: `wake: false` needs `tx`, the transaction to be prepared')
   return { queue, tx, wake }
 }

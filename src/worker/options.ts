@@ -1,7 +1,14 @@
 import { LockstepError, OptionError } from '../errors.ts'
 import type { Instrumentation } from '../instrumentation.ts'
 import type { Logger } from '../logger.ts'
-import { optionalFunction, optionalFunctions, rejectUnknownOptions, show, wholeNumber } from '../options.ts'
+import {
+  optionalFunction,
+  optionalFunctions,
+  rejectUnknownOptions,
+  show,
+  trueOrFalse,
+  wholeNumber,
+} from '../options.ts'
 import type { ConnectionConfig } from '../postgres/connection.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import { dynamic, type Splitter } from './assignment/splitter.ts'
@@ -91,7 +98,7 @@ export function workerSettings(options: WorkerOptions): WorkerSettings {
     rebalanceInterval: whole('rebalanceInterval', 50, 60_000, DEFAULT_REBALANCE_INTERVAL),
     lease: whole('lease', 500, A_DAY, DEFAULT_LEASE),
     shutdownTimeout: whole('shutdownTimeout', 0, A_DAY, DEFAULT_SHUTDOWN_TIMEOUT),
-    killOnLeaseEnd: options.killOnLeaseEnd ?? false,
+    killOnLeaseEnd: trueOrFalse(options.killOnLeaseEnd ?? false, 'worker: killOnLeaseEnd'),
     formatError: optionalFunction(options.formatError, 'worker: formatError'),
   }
 }

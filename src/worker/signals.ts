@@ -63,7 +63,7 @@ export function attachSignals(
 /** The last step of a worker whose handlers ignore their signals. The process must exit right after it. */
 function releaseAtEnd(worker: SignalledWorker, logger: Logger): void {
   const slots = worker.report()
-  logger.error({ event: 'stopping', slots }, 'handlers ignore their signals: giving their jobs back')
+  logger.error({ event: 'stopping', slots }, 'handlers ignore their signals: releasing their jobs')
   if (worker.releaseNow()) return
   logger.error({ event: 'stopping' }, 'they could not be released: they wait until the lease has ended')
 }

@@ -40,6 +40,12 @@ describe('a worker can’t be made', () => {
     ['with no slots', { queues: [queue], slots: 0 }, 'LOCKSTEP_BAD_OPTION', /slots must be a whole number/],
     ['with too short a lease', { queues: [queue], lease: 10 }, 'LOCKSTEP_BAD_OPTION', /lease must be/],
     [
+      'with a word for true or false',
+      { queues: [queue], killOnLeaseEnd: 'yes' as never },
+      'LOCKSTEP_BAD_OPTION',
+      /killOnLeaseEnd must be true or false/,
+    ],
+    [
       'with a scheduler that can’t pick',
       { queues: [queue], scheduler: {} as never },
       'LOCKSTEP_BAD_OPTION',

@@ -15,7 +15,7 @@ export interface Outcome {
   /** `wait`: ms from due to the start of the handler; `rescued`: from a process that died. */
   readonly pickUps: readonly { readonly wait: number; readonly rescued: boolean }[]
   /** Orders that the killed worker's handlers had. */
-  readonly inHandAtKill: number
+  readonly inWorkAtKill: number
   readonly deadlocks: number
   /** Warnings logged by workers. */
   readonly warnings: readonly string[]

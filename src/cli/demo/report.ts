@@ -17,7 +17,7 @@ export function succeeded({ naive, verdict }: Outcome): boolean {
 }
 
 function plain(outcome: Outcome) {
-  const { naive, orders, planned, verdict, seconds, processors, inHandAtKill, deadlocks, warnings } = outcome
+  const { naive, orders, planned, verdict, seconds, processors, inWorkAtKill, deadlocks, warnings } = outcome
   return {
     mode: naive ? 'naive' : 'lockstep',
     passed: succeeded(outcome),
@@ -29,7 +29,7 @@ function plain(outcome: Outcome) {
     processors: { count: processors.count, busy: Math.round(processors.busy * 100) / 100 },
     pickUpMs: pickUp(outcome, false),
     rescuedPickUpMs: pickUp(outcome, true),
-    inHandAtKill,
+    inWorkAtKill,
     deadlocks,
     warnings,
   }

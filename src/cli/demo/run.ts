@@ -133,7 +133,7 @@ export class DemoRun {
       seconds: await measureDuration(database.client, evidence.sent),
       processors,
       pickUps: only(notes, 'pickUp'),
-      inHandAtKill: this.#inWork,
+      inWorkAtKill: this.#inWork,
       deadlocks: only(notes, 'deadlock').length,
       warnings: only(notes, 'warning').map(({ message }) => message),
     }
