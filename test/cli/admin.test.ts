@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Rates } from '../../src/cli/top/rates.ts'
 import { defineQueue, Lockstep } from '../../src/index.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
-import { lockstep } from './command.ts'
+import { runHere } from './in-process.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
@@ -35,7 +35,7 @@ async function push(queue: string, ids: readonly string[]): Promise<void> {
 
 /** Runs a command with --json, which must succeed. */
 async function json(...args: string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await lockstep([...args, '--json'], { env })
+  const { code, stdout, stderr } = await runHere([...args, '--json'], env)
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   return JSON.parse(stdout)
 }
@@ -79,11 +79,11 @@ describe('a person’s commands', () => {
       `SELECT lockstep.enqueue('deep', 'a', (repeat('[', 5500) || repeat(']', 5500))::jsonb)`,
     )
     const list = async (...command: string[]) => {
-      const shown = await lockstep(command, { env })
+      const shown = await runHere(command, env)
       expect(shown.code).toBe(0)
       expect(shown.stdout).toContain('(nested too deep)')
       expect(shown.stdout).toContain('{"of":"b"}')
-      const written = await lockstep([...command, '--json'], { env })
+      const written = await runHere([...command, '--json'], env)
       expect(written).toMatchObject({ code: 0, stderr: expect.stringContaining('1 payload nested too deep') })
       return JSON.parse(written.stdout).items
     }
@@ -115,11 +115,11 @@ describe('a person’s commands', () => {
 
   it('show tables to people, with nothing in them that moves the cursor', async () => {
     await push('evil\u001b[2J', ['id\u001b[31m\u202e'])
-    const stats = await lockstep(['stats'], { env })
+    const stats = await runHere(['stats'], env)
     expect(stats.stdout).toContain('evil\\x1b[2J')
-    const jobs = await lockstep(['jobs', 'find', 'evil\u001b[2J'], { env })
+    const jobs = await runHere(['jobs', 'find', 'evil\u001b[2J'], env)
     expect(jobs.stdout).toContain('id\\x1b[31m\\u202e')
-    const top = await lockstep(['top', '--once'], { env })
+    const top = await runHere(['top', '--once'], env)
     expect(top.stdout).toContain('0 processes')
     for (const { code, stdout } of [stats, jobs, top]) {
       for (const unsafe of ['\u001b', '\u202e']) expect(stdout).not.toContain(unsafe)
@@ -134,7 +134,7 @@ describe('a person’s commands', () => {
     ['reshard', 'ordrs', '3'],
   ])('%s %s of a queue that does not exist names the nearest', async (...args) => {
     await push('orders', ['x'])
-    const { code, stderr } = await lockstep(args, { env })
+    const { code, stderr } = await runHere(args, env)
     expect(stderr).toBe('lockstep: queue "ordrs" does not exist: did you mean "orders"?\n')
     expect(code).toBe(1)
   })

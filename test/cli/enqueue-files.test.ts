@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { runHere } from '../security/in-process.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { Command, lockstep } from './command.ts'
+import { runHere } from './in-process.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { compact, hasNumbersToKeep, memberOf } from '../../src/cli/enqueue/json-text.ts'
-import { runHere } from '../security/in-process.ts'
 import { useWorkers } from '../support/worker-environment.ts'
+import { runHere } from './in-process.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 

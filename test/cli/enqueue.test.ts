@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createProgram } from '../../src/cli/program.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { lockstep } from './command.ts'
+import { runHere } from './in-process.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
@@ -20,7 +21,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'lockstep-cli-'))
   client = new pg.Client(database.connectionString)
   await client.connect()
-  expect(await lockstep(['migrate'], { env })).toMatchObject({ code: 0 })
+  expect(await runHere(['migrate'], env)).toMatchObject({ code: 0 })
 })
 afterAll(async () => {
   await client.end()
@@ -58,7 +59,7 @@ describe('enqueue', () => {
     const path = await file(`headers.${name}`, text)
     const queue = `headers in ${name}`
     const args = ['enqueue', queue, ...format, path, '--id', 'order', '--headers', 'trace']
-    expect(await lockstep(args, { env })).toMatchObject({ code: 0 })
+    expect(await runHere(args, env)).toMatchObject({ code: 0 })
     const { rows } = await client.query(
       `SELECT job_id AS id, headers FROM lockstep.payloads JOIN lockstep.queues USING (queue_id)
        WHERE name = $1 ORDER BY job_id`,
@@ -73,7 +74,7 @@ describe('enqueue', () => {
   it('refuses headers that are no object, by line and column', async () => {
     const path = await file('bad-headers.csv', 'order,trace\na,"{""id"": 1}"\nb,t\n')
     const args = ['enqueue', 'bad headers', path, '--id', 'order', '--headers', 'trace']
-    const { code, stderr } = await lockstep(args, { env })
+    const { code, stderr } = await runHere(args, env)
     expect(code).toBe(1)
     expect(stderr).toContain('line 3, column "trace": headers must be a plain object, not a string')
     expect(await stored('bad headers')).toEqual([])
@@ -81,11 +82,9 @@ describe('enqueue', () => {
 
   it('pushes the rows of a CSV, microseconds of its scores included', async () => {
     const path = await file('orders.csv', CSV)
-    const { code, stdout, stderr } = await lockstep(
+    const { code, stdout, stderr } = await runHere(
       ['enqueue', 'csv', '--csv', path, '--id', 'order', '--score', 'at'],
-      {
-        env,
-      },
+      env,
     )
     expect(stdout).toMatch(/^3 rows pushed into "csv" in /)
     expect(stderr).toMatch(/queue "csv" is new: created with 16 shards/)
@@ -136,14 +135,14 @@ describe('enqueue', () => {
     )
     const path = await file('bad.csv', `order,at\n${lines.join('\n')}\n`)
     const args = ['enqueue', 'bad', path, '--id', 'order', '--score', 'at']
-    const { code, stderr, stdout } = await lockstep(args, { env })
+    const { code, stderr, stdout } = await runHere(args, env)
     expect(stderr).toMatch(/line 2202, column "at": "soon" is neither a number/)
     expect(stderr).toMatch(/Stored: 2,000 rows\. Continue with --skip 2000/)
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(await stored('bad')).toHaveLength(2_000)
 
     await file('bad.csv', `order,at\n${lines.join('\n').replace('soon', '2200')}\n`)
-    expect(await lockstep([...args, '--skip', '2000'], { env })).toMatchObject({ code: 0 })
+    expect(await runHere([...args, '--skip', '2000'], env)).toMatchObject({ code: 0 })
     expect(await stored('bad')).toHaveLength(2_500)
   })
 
@@ -152,7 +151,7 @@ describe('enqueue', () => {
       'lines.csv',
       'id,n,text\r\na,1,"x\r\n\r\ny"\r\nb,1,"x\ny"\r\n\r\nc,bad,"q\r\nr"\r\n',
     )
-    const { stderr } = await lockstep(['enqueue', 'lines', path, '--id', 'id', '--score', 'n', '--dry-run'])
+    const { stderr } = await runHere(['enqueue', 'lines', path, '--id', 'id', '--score', 'n', '--dry-run'])
     expect(stderr).toMatch(/line 8, column "n": "bad"/)
   })
 
@@ -165,9 +164,10 @@ describe('enqueue', () => {
     ['text that is not UTF-8', Buffer.from('order,at\n\xe9,1\n', 'latin1'), /not UTF-8/],
   ])('refuses %s, and stores nothing', async (name, text, message) => {
     const path = await file(`${name.replaceAll(' ', '-')}.csv`, text)
-    const { code, stderr } = await lockstep(['enqueue', 'refused', path, '--id', 'order', '--score', 'at'], {
+    const { code, stderr } = await runHere(
+      ['enqueue', 'refused', path, '--id', 'order', '--score', 'at'],
       env,
-    })
+    )
     expect(stderr).toMatch(message)
     expect(stderr).toMatch(/Nothing was stored/)
     expect(stderr).not.toMatch(/^\s+at /m)

@@ -3,7 +3,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { defineQueue, Lockstep } from '../../src/index.ts'
 import { SERIAL } from '../../src/postgres/serial.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
-import { Command, fixture, lockstep } from './command.ts'
+import { Command, fixture } from './command.ts'
+import { runHere } from './in-process.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
@@ -76,14 +77,14 @@ describe('work that a later release no longer serves', () => {
 describe('migrate', () => {
   it('says that a later release has been there which serves this one, and what it raised', async () => {
     await migratedByLater(SERIAL)
-    const left = await lockstep(['migrate'], { env })
+    const left = await runHere(['migrate'], env)
     expect(left).toEqual({
       code: 0,
       stdout: 'schema "lockstep": unchanged: release 9.9.9 has migrated it, and serves this one too\n',
       stderr: '',
     })
     await migratedByLater()
-    expect(await lockstep(['migrate'], { env })).toMatchObject({
+    expect(await runHere(['migrate'], env)).toMatchObject({
       code: 1,
       stderr: expect.stringMatching('upgrade it'),
     })
@@ -92,7 +93,7 @@ describe('migrate', () => {
     await library.migrate()
     await library.enqueue(defineQueue('behind'), { id: 'a' })
     await client.query("SELECT setval('lockstep.pushes', 1, false); UPDATE lockstep.payloads SET seq = 10")
-    expect(await lockstep(['migrate'], { env })).toMatchObject({
+    expect(await runHere(['migrate'], env)).toMatchObject({
       code: 0,
       stdout: [
         'schema "lockstep": already up to date',
@@ -106,7 +107,7 @@ describe('migrate', () => {
 describe('delete-queue', () => {
   it('deletes what is empty, refuses what is not, and deletes that too when told', async () => {
     await library.enqueue(defineQueue('orders'), [{ id: 'a' }, { id: 'b' }])
-    const refused = await lockstep(['delete-queue', 'orders'], { env })
+    const refused = await runHere(['delete-queue', 'orders'], env)
     expect(refused).toEqual({
       code: 1,
       stdout: '',
@@ -114,14 +115,14 @@ describe('delete-queue', () => {
         /^lockstep: queue "orders" is not empty: it has 2 waiting jobs .*--with-jobs\)\n$/,
       ),
     })
-    expect(await lockstep(['delete-queue', 'orders', '--with-jobs'], { env })).toEqual({
+    expect(await runHere(['delete-queue', 'orders', '--with-jobs'], env)).toEqual({
       code: 0,
       stdout: '2 rows deleted, and queue "orders" with them\n',
       stderr: '',
     })
-    expect(await lockstep(['delete-queue', 'orders'], { env })).toMatchObject({ code: 1 })
+    expect(await runHere(['delete-queue', 'orders'], env)).toMatchObject({ code: 1 })
     await client.query("SELECT lockstep.create_queue('empty', 1)")
-    expect(await lockstep(['delete-queue', 'empty', '--json'], { env })).toMatchObject({
+    expect(await runHere(['delete-queue', 'empty', '--json'], env)).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/"done": ?0/),
     })

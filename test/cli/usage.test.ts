@@ -5,6 +5,7 @@ import { printable } from '../../src/cli/output.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { fixture, lockstep } from './command.ts'
+import { runHere } from './in-process.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
@@ -53,7 +54,7 @@ describe('a wrong command line', () => {
       /--all and other filters exclude each other/,
     ],
   ])('%s ends with 2 and a message', async (_, args, message) => {
-    const { code, stdout, stderr } = await lockstep(args)
+    const { code, stdout, stderr } = await runHere(args)
     expect(stderr).toMatch(message)
     expect(stderr).toMatch(/^lockstep: /)
     expect(stderr).not.toMatch(/^\s+at /m)
@@ -67,12 +68,10 @@ describe('the connection', () => {
     const url = new URL(database.connectionString)
     url.username = 'nobody_of_this_name'
     url.password = 'open%2Fsesame'
-    const { code, stderr } = await lockstep(['stats', '--database-url', url.href], {
-      env: { DEBUG: 'lockstep' },
-    })
+    const { code, stderr } = await runHere(['stats', '--database-url', url.href], { DEBUG: 'lockstep' })
     expect(code).toBe(1)
     expect(stderr).not.toMatch(/sesame/)
-    const unread = await lockstep(['stats', '--database-url', 'postgres://me:12/sesame@localhost/x'])
+    const unread = await runHere(['stats', '--database-url', 'postgres://me:12/sesame@localhost/x'])
     expect(unread.code).toBe(2)
     expect(unread.stderr).toMatch(/percent-encoded/)
     expect(unread.stderr).not.toMatch(/sesame/)
@@ -107,7 +106,7 @@ describe('help', () => {
   })
 
   it('of `work` tells with what a process ends that kills itself', async () => {
-    const { stdout } = await lockstep(['work', '--help'])
+    const { stdout } = await runHere(['work', '--help'])
     expect(stdout).toMatch(/^ {2}137 .*by itself/m)
   })
 
@@ -117,7 +116,7 @@ describe('help', () => {
     [['help', 'morgue'], /^Usage: lockstep morgue /],
     [['stats', 'more', '--help'], /^Usage: lockstep stats /],
   ])('of `%s` is given', async (args, usage) => {
-    const { code, stdout } = await lockstep(args)
+    const { code, stdout } = await runHere(args)
     expect(stdout).toMatch(usage)
     expect(code).toBe(0)
   })
@@ -133,14 +132,14 @@ describe('help', () => {
 describe('migrate', () => {
   it('migrates once, and says so', async () => {
     const args = ['migrate', '--schema', 'jobs', '--json']
-    const first = await lockstep(args, { env })
-    const second = await lockstep(args, { env })
+    const first = await runHere(args, env)
+    const second = await runHere(args, env)
     expect(JSON.parse(first.stdout)).toMatchObject({ schema: 'jobs', applied: Object.keys(migrations) })
     expect(JSON.parse(second.stdout)).toEqual({ schema: 'jobs', applied: [], defined: false, raised: [] })
   })
 
   it('--print writes what a worker accepts when it is applied by hand', async () => {
-    const { stdout } = await lockstep(['migrate', '--print', '--schema', 'by_hand'])
+    const { stdout } = await runHere(['migrate', '--print', '--schema', 'by_hand'])
     const client = new pg.Client(database.connectionString)
     await client.connect()
     await client.query(stdout)
@@ -149,7 +148,7 @@ describe('migrate', () => {
       env,
     })
     expect(worked.code).toBe(0)
-    const again = await lockstep(['migrate', '--json', '--schema', 'by_hand'], { env })
+    const again = await runHere(['migrate', '--json', '--schema', 'by_hand'], env)
     expect(JSON.parse(again.stdout).applied).toEqual([])
   })
 })

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { defineQueue, Lockstep, type QueueOptions } from '../../src/index.ts'
 import { migrationSql } from '../../src/postgres/migrate.ts'
 import { DEFAULT_ROLES, rolesSql } from '../../src/postgres/roles.ts'
-import { runHere } from '../security/in-process.ts'
+import { runHere } from '../cli/in-process.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} }

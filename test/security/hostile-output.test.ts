@@ -5,9 +5,9 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createLogger } from '../../src/cli/work/log.ts'
 import { defineQueue } from '../../src/index.ts'
 import { Command, type Ended, fixture } from '../cli/command.ts'
+import { runHere } from '../cli/in-process.ts'
 import { useWorkers } from '../support/worker-environment.ts'
 import { HOSTILE, RAW } from './hostile.ts'
-import { runHere } from './in-process.ts'
 
 const LATER = new Date('2999-01-01')
 const env = useWorkers()

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { DEFAULT_ROLES, rolesSql } from '../../src/postgres/roles.ts'
 import { quoteIdentifier } from '../../src/postgres/schema-name.ts'
-import { runHere } from './in-process.ts'
+import { runHere } from '../cli/in-process.ts'
 import { prefix, SCHEMA, useRoles } from './role-environment.ts'
 
 const env = useRoles()

@@ -2,9 +2,10 @@ import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { defineQueue, type Queue, type Worker } from '../../src/index.ts'
 import { lockstep as command, fixture } from '../cli/command.ts'
+import { runHere } from '../cli/in-process.ts'
 import { eventually } from '../support/worker-environment.ts'
-import { ROWS, runHere } from './in-process.ts'
 import { prefix, SCHEMA, useRoles } from './role-environment.ts'
+import { ROWS } from './rows.ts'
 
 const env = useRoles()
 

@@ -4,9 +4,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createProgram } from '../../src/cli/program.ts'
 import { defineQueue, Lockstep, type Logger } from '../../src/index.ts'
 import { Command, fixture } from '../cli/command.ts'
+import { runHere } from '../cli/in-process.ts'
 import { eventually, next } from '../support/worker-environment.ts'
-import { ROWS, runHere } from './in-process.ts'
 import { Logins } from './logins.ts'
+import { ROWS } from './rows.ts'
 
 /** Every piece of the password contains this, however it is cut, encoded or quoted. */
 const TOKEN = 'sesame'

@@ -1,12 +1,8 @@
-import { fileURLToPath } from 'node:url'
 import { CommanderError } from 'commander'
 import { vi } from 'vitest'
 import { reportFailure } from '../../src/cli/failure.ts'
 import { createProgram } from '../../src/cli/program.ts'
-import type { Ended } from '../cli/command.ts'
-
-/** A file for `lockstep enqueue`. */
-export const ROWS = fileURLToPath(new URL('./rows.ndjson', import.meta.url))
+import type { Ended } from './command.ts'
 
 /**
  * Runs a command line in this process, ten times as fast as in its own. Only one at a time, and not `work`, which
