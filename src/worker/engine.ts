@@ -109,15 +109,21 @@ export class Engine {
     const own = [this.#tally, this.#completer, executor.patience, poller]
     for (const service of [...own, assigner, maintainer]) await service.start()
     this.#slots = Array.from({ length: settings.slots }, (_, index) => this.#createSlot(index, executor))
+    // From here on nothing may fail: `stop` expects that nothing is in progress.
     for (const slot of this.#slots) await slot.start()
-    await notify(this.#pools.own, REBALANCE)
+    await this.#tellOthers()
   }
 
-  /** Lets other processes take the shards. If the server does not answer, they find out at their next comparison. */
+  /** Makes other processes compare. If the server does not answer, they find out at their next comparison. */
+  async #tellOthers(): Promise<void> {
+    await notify(this.#pools.own, REBALANCE).catch(() => {})
+  }
+
+  /** Lets other processes take the shards. */
   async letGo(): Promise<void> {
     const telling = setQuiet(this.#pools.own, this.membership.processId)
     const [told] = await Promise.allSettled([telling, this.#running.assigner?.quiet()])
-    if (told.status === 'fulfilled') await notify(this.#pools.own, REBALANCE).catch(() => {})
+    if (told.status === 'fulfilled') await this.#tellOthers()
   }
 
   /** Begins nothing more. Resolves when everything in progress has ended. */

@@ -96,6 +96,19 @@ export const CONNECTED: readonly Mutant[] = [
     tests: ['worker/stranded'],
   },
   {
+    name: 'a start that fails while handlers run',
+    promise: 'P1',
+    breaks: 'Where the last call of a start fails, the worker’s claims are freed beside its own handlers.',
+    edits: [
+      source(
+        'worker/engine',
+        'await notify(this.#pools.own, REBALANCE).catch(() => {})',
+        'await notify(this.#pools.own, REBALANCE)',
+      ),
+    ],
+    tests: ['worker/start'],
+  },
+  {
     name: 'a worker without rights that starts',
     promise: 'P8',
     breaks: 'It registers and locks shards, and performs nothing of them.',

@@ -17,6 +17,7 @@ export class Network {
   readonly #links = new Set<Link>()
   #weather: Weather = 'fine'
   #delay = 0
+  #cutAt: RegExp | undefined
 
   private constructor(target: URL) {
     this.#target = target
@@ -42,6 +43,11 @@ export class Network {
   cut(): void {
     this.#weather = 'cut'
     for (const link of this.#links) link.destroy()
+  }
+
+  /** Cuts once, when the host sends what matches. */
+  cutAt(sent: RegExp): void {
+    this.#cutAt = sent
   }
 
   /** Nothing arrives in either direction, and neither end is told. */
@@ -88,6 +94,12 @@ export class Network {
     for (const link of this.#links) link.follow(weather)
   }
 
+  #watch(sent: string): void {
+    if (!this.#cutAt?.test(sent)) return
+    this.#cutAt = undefined
+    this.cut()
+  }
+
   #accept(client: Socket): void {
     if (this.#weather === 'cut') {
       client.on('error', () => {})
@@ -100,6 +112,7 @@ export class Network {
       upstream,
       () => this.#delay,
       () => this.#weather,
+      (sent) => this.#watch(sent),
     )
     this.#links.add(link)
     link.ended.then(() => this.#links.delete(link))
@@ -116,7 +129,13 @@ class Link {
   #stranded = false
   #abandoned = false
 
-  constructor(client: Socket, upstream: Socket, delay: () => number, weather: () => Weather) {
+  constructor(
+    client: Socket,
+    upstream: Socket,
+    delay: () => number,
+    weather: () => Weather,
+    watch: (sent: string) => void,
+  ) {
     this.#client = client
     this.#upstream = upstream
     client.setNoDelay(true)
@@ -131,7 +150,9 @@ class Link {
       .then(() => {})
     carry(upstream, client, delay)
     carry(client, upstream, delay, (piece) => {
-      if (this.#listens || !/\bLISTEN /.test(piece.toString('latin1'))) return
+      const sent = piece.toString('latin1')
+      watch(sent)
+      if (this.#listens || !/\bLISTEN /.test(sent)) return
       this.#listens = true
       this.follow(weather())
     })

@@ -135,6 +135,18 @@ describe('a worker does not start', () => {
   })
 })
 
+test('a start that can’t tell the others goes on: handlers may run already', async () => {
+  const { network, lockstep } = await env.distant()
+  const works = env.queue({ perform() {} })
+  const worker = env.create({ queues: [works] }, lockstep)
+  const completed = next(worker, 'completed')
+  network.cutAt(/rebalance\0/)
+  await worker.start()
+  network.restore()
+  await env.lockstep.enqueue(works, { id: 'a' })
+  await completed
+})
+
 test('P1 P2 P3: where the database’s default is REPEATABLE READ, everything works as ever', async () => {
   const [{ name }] = (await env.sql('SELECT current_database() AS name')) as [{ name: string }]
   await env.sql(`ALTER DATABASE ${name} SET default_transaction_isolation = 'repeatable read'`)
