@@ -14,12 +14,13 @@ import { checkInstrumentation, type Instrumentation } from './instrumentation.ts
 import { Instruments } from './instruments.ts'
 import type { NewJob } from './job.ts'
 import { consoleLogger, type Logger, unfailing } from './logger.ts'
-import { optionalFunctions, rejectUnknownOptions } from './options.ts'
+import { optionalFunctions, rejectUnknownOptions, show } from './options.ts'
 import {
   type ConnectionConfig,
   connectionConfig,
   connectionConfigOf,
   createPool,
+  isPool,
 } from './postgres/connection.ts'
 import { Database } from './postgres/database.ts'
 import { type MigrateOptions, type MigrationReport, migrate } from './postgres/migrate.ts'
@@ -30,7 +31,7 @@ import type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'
 import type { DeadFilter, DeadPayload, DeadSort } from './store/morgue.ts'
 import type { Found, Page } from './store/page.ts'
 import { listProcesses, type ProcessRow } from './store/stats.ts'
-import type { WorkerOptions } from './worker/options.ts'
+import type { WorkerHome, WorkerOptions } from './worker/options.ts'
 import { Worker } from './worker/worker.ts'
 
 export interface LockstepOptions {
@@ -38,7 +39,9 @@ export interface LockstepOptions {
   readonly connectionString?: string
   /**
    * The application's own pool, for producing and administering. Workers open their own connections, with its server and
-   * these session settings: `options`, `statement_timeout`, `lock_timeout`, `idle_in_transaction_session_timeout`.
+   * these session settings: `options`, `statement_timeout`, `lock_timeout`, `idle_in_transaction_session_timeout`. If its
+   * options have functions (a `password` that is fetched, a `stream`, `ssl.checkServerIdentity`), workers need a
+   * `directUrl`, and open all their connections with that.
    */
   readonly pool?: pg.Pool
   /** The schema that holds the tables. Default `lockstep`. */
@@ -64,8 +67,8 @@ type AnyQueue = Queue | string
 export class Lockstep {
   readonly #database: Database
   readonly #enqueuer: Enqueuer
-  readonly #config: ConnectionConfig
-  readonly #directConfig: ConnectionConfig
+  readonly #connectionString: string | undefined
+  readonly #directUrl: string | undefined
   readonly #logger: Logger
   readonly #instrumentation: readonly Instrumentation[]
   readonly #ownPool: boolean
@@ -95,13 +98,12 @@ export class Lockstep {
     this.#logger = unfailing(logger)
     this.#instrumentation = checkInstrumentation(instrumentation)
     this.#ownPool = pool === undefined
-    this.#config =
-      pool === undefined
-        ? connectionConfig(connectionString!, APPLICATION_NAME)
-        : connectionConfigOf(pool, APPLICATION_NAME)
-    this.#directConfig =
-      directUrl === undefined ? this.#config : connectionConfig(directUrl, APPLICATION_NAME)
-    this.#database = new Database(pool ?? createPool(this.#config, this.#logger), checkSchemaName(schema))
+    if (pool !== undefined && !isPool(pool))
+      throw new OptionError(`Lockstep: pool must be a Pool of \`pg\`, not ${show(pool)}`)
+    this.#connectionString = connectionString
+    this.#directUrl = directUrl
+    const own = () => createPool(connectionConfig(connectionString!, APPLICATION_NAME), this.#logger)
+    this.#database = new Database(pool ?? own(), checkSchemaName(schema))
     this.#enqueuer = new Enqueuer(
       this.#database,
       optionalFunctions(middleware, 'Lockstep: middleware'),
@@ -137,8 +139,7 @@ export class Lockstep {
   /** @throws OptionError, or LockstepError `LOCKSTEP_BAD_QUEUE` */
   createWorker(options: WorkerOptions): Worker {
     return new Worker(options, {
-      config: this.#config,
-      directConfig: this.#directConfig,
+      ...this.#connections(),
       schema: this.#database.schema,
       logger: this.#logger,
       instrumentation: this.#instrumentation,
@@ -258,6 +259,24 @@ export class Lockstep {
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
+  }
+
+  /** For a worker: with the server and session settings of the pool, or of the connection string. */
+  #connections(): Pick<WorkerHome, 'config' | 'directConfig'> {
+    const configOf = (url: string) => connectionConfig(url, APPLICATION_NAME)
+    const [url, directUrl] = [this.#connectionString, this.#directUrl]
+    const direct = directUrl === undefined ? undefined : configOf(directUrl)
+    const config = url === undefined ? this.#configOfPool(direct) : configOf(url)
+    return { config, directConfig: direct ?? config }
+  }
+
+  #configOfPool(direct: ConnectionConfig | undefined): ConnectionConfig {
+    try {
+      return connectionConfigOf(this.#database.pool, APPLICATION_NAME)
+    } catch (error) {
+      if (direct) return direct
+      throw error
+    }
   }
 
   async #close(): Promise<void> {

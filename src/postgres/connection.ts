@@ -1,10 +1,9 @@
 import pg from 'pg'
 import { DatabaseError, OptionError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
-import { show } from '../options.ts'
 import { prepareSession } from './session.ts'
 
-/** The options of `pg.Client` to reach a database. Every field can be sent to another thread. */
+/** The options of `pg.Client` to reach a database, without functions. */
 export type ConnectionConfig = pg.ClientConfig
 
 const CONNECT_TIMEOUT = 10_000
@@ -39,24 +38,37 @@ const COPIED = [
 
 /**
  * The config from an application's pool, without the options of the pool itself and of the driver's own waiting.
- * @throws OptionError if the options can't be copied to one of our own sessions
+ * @throws OptionError if a worker's thread could not connect with them
  */
 export function connectionConfigOf(pool: pg.Pool, applicationName: string): ConnectionConfig {
-  if (!isPool(pool)) throw new OptionError(`Lockstep: pool must be a Pool of \`pg\`, not ${show(pool)}`)
-  const { password, ...options } = pool.options as pg.PoolConfig
-  if (typeof password === 'function') {
+  const options = pool.options as pg.PoolConfig
+  const problem = functionIn(options)
+  if (problem) {
     throw new OptionError(
-      'the password of the pool is a function: set `directUrl` for the workers’ own connections',
+      `${problem}, which a worker can’t pass on to its thread: set \`directUrl\` for the workers’ own connections`,
     )
   }
   const given = Object.fromEntries(
-    COPIED.map((name) => [name, { ...options, password }[name]]).filter(([, value]) => value !== undefined),
+    COPIED.map((name) => [name, options[name]]).filter(([, value]) => value !== undefined),
   )
   return { ...connectionConfig('', applicationName), connectionString: undefined, ...given }
 }
 
+function functionIn({ password, stream, ssl }: pg.PoolConfig): string | undefined {
+  if (typeof password === 'function') return 'the password of the pool is a function'
+  if (stream !== undefined) return 'the pool has a `stream`'
+  const name = Object.entries(Object(ssl)).find(([, value]) => typeof value === 'function')?.[0]
+  return name === undefined ? undefined : `\`ssl.${name}\` of the pool is a function`
+}
+
+/** A copy for a thread. The driver hides the key of `ssl` from copies. */
+export function forThread(config: ConnectionConfig): ConnectionConfig {
+  const { ssl } = config
+  return typeof ssl === 'object' && ssl?.key ? { ...config, ssl: { ...ssl, key: ssl.key } } : config
+}
+
 /** Not by its class: an application may have another copy of the driver. */
-function isPool(value: unknown): value is pg.Pool {
+export function isPool(value: unknown): value is pg.Pool {
   const { connect, query, options } = Object(value)
   return (
     typeof connect === 'function' &&

@@ -3,6 +3,7 @@ import type pg from 'pg'
 import {
   hasCode,
   isConnectionFailure,
+  isFromServer,
   toCallError,
   toConnectError,
   toLockstepError,
@@ -35,6 +36,8 @@ export interface Asking {
   readonly lists?: boolean
   /** The statement commits a transaction: if the connection breaks, it may have been done. Default false. */
   readonly commits?: boolean
+  /** Others' statements decide whether it succeeds, so what the server says is passed on as it is. Default false. */
+  readonly lends?: boolean
 }
 
 /**
@@ -111,6 +114,7 @@ export class Database {
       ).query(query)
       return rows
     } catch (error) {
+      if (asking.lends && isFromServer(error)) throw error
       throw on === this.pool || asking.commits ? toCallError(error) : toStatementError(error)
     }
   }
@@ -191,15 +195,16 @@ export class Database {
       await this.query(`${renewal} BEGIN ISOLATION LEVEL READ COMMITTED; ${begin}`, [], client)
       broken = undefined
       const result = await work(client)
-      await this.query(commit, [], client, { commits: true })
+      await this.query(commit, [], client, { commits: true, lends })
       return result
     } catch (error) {
-      if (isConnectionFailure(error)) broken = error as Error
+      // An ERROR may have the code of a FATAL one. Only the next answer shows whether the session lives.
+      if (isConnectionFailure(error) && !isFromServer(error)) broken = error as Error
       else if (!broken)
         await this.query('ROLLBACK', [], client).catch((failure: Error) => {
           broken = failure
         })
-      throw toLockstepError(error)
+      throw lends ? error : toLockstepError(error)
     } finally {
       this.release(client, broken)
     }

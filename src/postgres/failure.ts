@@ -14,6 +14,11 @@ const UNREACHABLE = 'the server could not be reached: check host, port and netwo
 const UNANSWERED =
   'the connection broke before the answer came, so the call may have been carried out or not: try it again'
 
+const GIVEN_UP =
+  'its client waited no longer, but the server may still carry the statement out: roll the transaction back, or end its connection, and start again'
+
+const NOT_STARTED = 'the worker has not started: create another one when the server can be reached'
+
 const NOT_BEGUN =
   'that was a connection of the Lockstep itself, so nothing was pushed: try it again; a transaction that you passed can go on'
 
@@ -110,7 +115,20 @@ export function toSpareConnectionError(error: unknown): unknown {
 
 /** The same for a statement in a session, which may have ended: the driver has no error code for that. */
 export function toStatementError(error: unknown): unknown {
-  return toConnectionError(error, SESSION_OVER)
+  const isGivenUp = error instanceof Error && error.message === 'Query read timeout'
+  return toConnectionError(error, isGivenUp ? GIVEN_UP : SESSION_OVER)
+}
+
+/** The same for the start of a worker, whichever of its connections failed. */
+export function toStartError(error: unknown): unknown {
+  const isOurs = error instanceof DatabaseError && error.code === 'LOCKSTEP_CONNECTION'
+  return toConnectionError(isOurs ? (error.cause ?? error) : error, NOT_STARTED)
+}
+
+/** Whether the server said this, rather than the driver or the system. */
+export function isFromServer(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  return 'severity' in error || isFromServer(error.cause)
 }
 
 function toConnectionError(error: unknown, advice: string): unknown {
@@ -135,6 +153,8 @@ function messageOf(error: Error): string {
 }
 
 const CONNECTION_CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|08|57P0)/
+/** The connection to another server, such as that of a foreign table, in an ERROR of ours. Only poolers end sessions with them. */
+const FOREIGN_CODES = /^08/
 const CONNECTION_MESSAGES =
   /connection terminated|connection ended|client has encountered a connection error|timeout exceeded when trying to connect|not queryable|query read timeout/i
 
@@ -143,7 +163,8 @@ export function isConnectionFailure(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   // The transaction itself failed, not the connection, so another try may well end the same.
   if (hasCode(error, ...TIMED_OUT)) return false
-  const { code } = error as Error & { code?: string }
+  const { code, severity } = error as Error & { code?: string; severity?: string }
+  if (severity !== undefined && severity !== 'FATAL' && FOREIGN_CODES.test(code ?? '')) return false
   if (code === 'LOCKSTEP_CONNECTION' || CONNECTION_CODES.test(code ?? '')) return true
   return CONNECTION_MESSAGES.test(error.message) || isConnectionFailure(error.cause)
 }

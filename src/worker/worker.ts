@@ -1,4 +1,5 @@
 import { LockstepError } from '../errors.ts'
+import { toStartError } from '../postgres/failure.ts'
 import type { Release } from '../postgres/release.ts'
 import { Engine } from './engine.ts'
 import { WorkerEmitter } from './events.ts'
@@ -68,7 +69,7 @@ export class Worker extends WorkerEmitter {
       this.#state = 'stopping'
       await this.#engine.stop()
       this.#state = 'stopped'
-      throw error
+      throw toStartError(error)
     }
   }
 

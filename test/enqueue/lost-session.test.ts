@@ -56,6 +56,21 @@ describe('a push in a transaction whose session the server ended tells that, by 
   })
 })
 
+test('a push in a transaction whose client waits no longer says so, and that the transaction must not go on', async () => {
+  await env.lockstep.enqueue(queue, { id: 'a' })
+  const holder = await env.session()
+  await holder.query('BEGIN; SELECT FROM lockstep.jobs FOR UPDATE')
+  const tx = new pg.Client({ connectionString: env.connectionString, query_timeout: 200 })
+  await tx.connect()
+  env.later(() => tx.end())
+  await tx.query('BEGIN')
+  await expect(push(tx)).rejects.toMatchObject({
+    code: 'LOCKSTEP_CONNECTION',
+    message: expect.stringMatching(/the server may still carry the statement out: roll the transaction back/),
+  })
+  await holder.query('ROLLBACK')
+})
+
 describe('a push outside a transaction tells by its code', () => {
   test('that no session began', async () => {
     const network = await Network.to(env.connectionString)

@@ -101,6 +101,19 @@ export const LEASED: readonly Mutant[] = [
     tests: ['postgres/p6-timeline'],
   },
   {
+    name: 'a new lease beside handlers of the old one',
+    promise: 'P1',
+    breaks: 'A registration that comes after the end of its lease lets the process outlive it with handlers.',
+    edits: [
+      source(
+        'worker/membership/lease-thread',
+        'if (joins && identities.length === 0)',
+        'if (joins && identities.length < 0)',
+      ),
+    ],
+    tests: ['worker/lease-thread'],
+  },
+  {
     name: 'a claim of a lease before',
     promise: 'P1',
     breaks:

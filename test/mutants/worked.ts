@@ -77,7 +77,7 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source(
         'worker/performing/transaction',
-        'throw await reasonFor(client, failed, course, performance)',
+        'throw await reasonFor(database, client, failed, course, performance)',
         `throw new Rollback({ kind: 'failed', failed })`,
       ),
     ],

@@ -1,6 +1,8 @@
+import { Socket } from 'node:net'
 import pg from 'pg'
 import { expect, test } from 'vitest'
-import { Lockstep } from '../../src/index.ts'
+import { defineQueue, Lockstep } from '../../src/index.ts'
+import { connectionConfigOf, forThread } from '../../src/postgres/connection.ts'
 
 test.each([
   ['a config', { host: 'localhost' }],
@@ -16,6 +18,33 @@ test.each([
       message: expect.stringMatching(/^Lockstep: pool must be a Pool of `pg`, not /),
     }),
   )
+})
+
+test.each([
+  ['password', { password: async () => 'fetched' }, /the password of the pool is a function/],
+  ['stream', { stream: () => new Socket() }, /the pool has a `stream`/],
+  [
+    'check of the server',
+    { ssl: { ca: 'ca', checkServerIdentity: () => undefined } },
+    /`ssl\.checkServerIdentity` of the pool is a function/,
+  ],
+])('a pool with a %s of its own can produce, and work with a direct URL', (_name, options, message) => {
+  const pool = new pg.Pool(options as pg.PoolConfig)
+  const queues = [defineQueue('any', { perform() {} })]
+  const lockstep = new Lockstep({ pool })
+  expect(() => lockstep.createWorker({ queues })).toThrow(
+    expect.objectContaining({ code: 'LOCKSTEP_BAD_OPTION', message: expect.stringMatching(message) }),
+  )
+  expect(() => lockstep.createWorker({ queues })).toThrow(/set `directUrl`/)
+  new Lockstep({ pool, directUrl: 'postgres://localhost/x' }).createWorker({ queues })
+})
+
+test('a thread gets the key of `ssl`, though the driver hides it', () => {
+  const ssl = { key: 'key', cert: 'cert', ca: 'ca' }
+  const config = connectionConfigOf(new pg.Pool({ ssl: { ...ssl } }), 'app')
+  // A client hides it in the config that it is given, too.
+  new pg.Client(config)
+  expect(structuredClone(forThread(config)).ssl).toEqual(ssl)
 })
 
 test.each([

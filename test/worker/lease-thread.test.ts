@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { connectionConfig } from '../../src/postgres/connection.ts'
 import { LeaseState } from '../../src/worker/membership/lease-state.ts'
-import type { LeaseMessage, LeaseThreadData } from '../../src/worker/membership/lease-thread.ts'
+import type { LeaseCommand, LeaseMessage, LeaseThreadData } from '../../src/worker/membership/lease-thread.ts'
 import { startThread } from '../../src/worker/membership/start-thread.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 
@@ -28,7 +28,8 @@ test('P1: a renewal whose answer comes after the end of the lease does not lengt
   } satisfies LeaseThreadData)
   env.later(() => thread.terminate())
   const message = async (): Promise<LeaseMessage> => (await once(thread, 'message'))[0]
-  thread.postMessage({ kind: 'register' })
+  const register = (joins: boolean) => thread.postMessage({ kind: 'register', joins } satisfies LeaseCommand)
+  register(false)
   const registered = await message()
   expect(registered).toMatchObject({ kind: 'registered', leases: 1 })
   const deadline = () => state.deadlineOf(1)
@@ -45,7 +46,12 @@ test('P1: a renewal whose answer comes after the end of the lease does not lengt
   await remover.query('COMMIT')
   await eventually(async () => expect(await waiting()).toEqual([]))
   // The answer to the renewal is not reported. But a question sent after the renewal is answered after it.
-  thread.postMessage({ kind: 'register' })
+  // Handlers of the old lease may run, so there is no other one yet.
+  register(true)
+  expect(await message()).toMatchObject({ kind: 'failed', message: 'the lease ended meanwhile' })
+  expect(deadline()).toBe(ended)
+  await eventually(async () => expect(await env.sql('SELECT FROM lockstep.processes')).toEqual([]))
+  register(false)
   expect(await message()).toMatchObject({ kind: 'registered', leases: 2 })
   expect(deadline()).toBe(ended)
 }, 60_000)

@@ -76,6 +76,8 @@ export class Listener implements Service {
   async stop(): Promise<void> {
     const stopped = this.#checking.stop()
     this.#echoed.ring()
+    // It may be connecting, which may take long.
+    if (!this.#heard) this.#cutOff()
     await stopped
     await this.#close()
   }
@@ -135,9 +137,10 @@ export class Listener implements Service {
     this.#since = performance.now()
   }
 
-  /** One comparison of everything finds what was missed while nothing listened. The first time, it does not listen yet. */
+  /** One comparison of everything finds what was missed while nothing listened. */
   #connected(subscriber: Subscriber): void {
     if (this.#subscriber !== subscriber) return void subscriber.close().catch(() => {})
+    // The first time, it does not listen yet.
     if (subscriber.getSubscribedChannels().length === 0) return
     this.#ask(subscriber)
     this.#onMessage({ kind: 'rebalance' })
@@ -181,6 +184,7 @@ export class Listener implements Service {
     if (this.#since > before || this.#checking.stopping) return
     this.#logger.warn({}, 'the wake-up connection is deaf: replacing it')
     await this.#close()
+    if (this.#checking.stopping) return
     await this.#listen().catch((error: Error) => this.#logger.warn({ error: error.message }, NOT_LISTENING))
   }
 
@@ -191,6 +195,10 @@ export class Listener implements Service {
     this.#heard = false
     await Promise.race([closing, this.#echoed.wait(1_000)])
     this.#echoed.ring()
+    this.#cutOff()
+  }
+
+  #cutOff(): void {
     for (const socket of this.#sockets) socket.destroy()
   }
 }

@@ -30,9 +30,12 @@ export type LeaseMessage =
   | { readonly kind: 'reconnected' | 'ending' }
   | { readonly kind: 'unrenewed' | 'failed'; readonly code: string | undefined; readonly message: string }
 
-/** To the thread. `retire` removes the row of a process that no round belongs to any more. */
+/**
+ * To the thread. `register`: if it `joins`, handlers may run under the lease that runs, so the new membership comes under the
+ * same lease or not at all. `retire` removes the row of a process that no round belongs to any more.
+ */
 export type LeaseCommand =
-  | { readonly kind: 'register' }
+  | { readonly kind: 'register'; readonly joins: boolean }
   | { readonly kind: 'retire'; readonly processId: number }
   | { readonly kind: 'stop' }
 
@@ -62,7 +65,7 @@ let retired = Promise.resolve()
 let failing = false
 
 port.on('message', (command: LeaseCommand) => {
-  if (command.kind === 'register') void register()
+  if (command.kind === 'register') void register(command.joins)
   else if (command.kind === 'retire') retired = retire(command.processId)
   else void stop()
 })
@@ -96,11 +99,18 @@ function drop(broken: pg.Client | undefined): void {
   void disconnect(broken)
 }
 
-async function register(): Promise<void> {
-  clearTimeout(killing)
+async function register(joins: boolean): Promise<void> {
+  // Handlers of a lease that has ended are killed unless we know that none is left.
+  if (!joins) clearTimeout(killing)
   const askedAt = monotonicMs()
   try {
-    const processId = await registerProcess(await session(REGISTER_TIMEOUT), schema, info, lease)
+    // Renewals share the connection, and can't wait long.
+    const patience = joins ? renewEvery : REGISTER_TIMEOUT
+    const processId = await registerProcess(await session(patience), schema, info, lease)
+    if (joins && identities.length === 0) {
+      retired = retire(processId)
+      return tell('failed', new Error('the lease ended meanwhile'))
+    }
     identities.push(processId)
     if (identities.length === 1) {
       leases += 1

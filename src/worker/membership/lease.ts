@@ -1,5 +1,5 @@
 import type { Worker as Thread } from 'node:worker_threads'
-import type { ConnectionConfig } from '../../postgres/connection.ts'
+import { type ConnectionConfig, forThread } from '../../postgres/connection.ts'
 import { toLockstepError } from '../../postgres/failure.ts'
 import type { ProcessInfo } from '../../store/process.ts'
 import { LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
@@ -88,7 +88,7 @@ export class Lease {
     const registering = promiseWithResolvers()
     this.#registering = registering
     this.prepare()
-    this.#send({ kind: 'register' })
+    this.#send({ kind: 'register', joins: this.valid })
     await registering.promise
     this.#ending = false
   }
@@ -111,7 +111,15 @@ export class Lease {
     const { config, schema, info, lease, killAtEnd } = this.#options
     const { numbers } = this.#state
     const leases = this.#leases
-    const workerData: LeaseThreadData = { config, schema, info, lease, killAtEnd, numbers, leases }
+    const workerData: LeaseThreadData = {
+      config: forThread(config),
+      schema,
+      info,
+      lease,
+      killAtEnd,
+      numbers,
+      leases,
+    }
     const thread = startThread('lease-thread', workerData)
     let cause = new Error('the lease thread ended')
     thread.on('message', (message: LeaseMessage) => this.#hear(message))

@@ -117,6 +117,7 @@ export class Membership {
     const former = this.processId
     while (!this.#stopping) {
       if (!this.#lease.valid) await Promise.race([this.#handlers.none(), this.#stopped.wait()])
+      if (this.#stopping) break
       try {
         await this.#lease.register()
         break

@@ -1,4 +1,4 @@
-import type { ConnectionConfig } from '../../postgres/connection.ts'
+import { type ConnectionConfig, forThread } from '../../postgres/connection.ts'
 import type { Round } from '../../store/claim.ts'
 import { startThread } from './start-thread.ts'
 
@@ -10,7 +10,7 @@ export interface HeldRounds {
 }
 
 /** The data that the thread is started with. */
-export interface GiveBackData {
+export interface ReleaseData {
   readonly config: ConnectionConfig
   readonly schema: string
   readonly held: readonly HeldRounds[]
@@ -24,9 +24,13 @@ export interface GiveBackData {
  * This thread is blocked meanwhile: from the moment another process may claim an id, its handler here must not take a step
  * (P1). So the process must end before anything else is awaited.
  */
-export function releaseRoundsNow(data: Omit<GiveBackData, 'done'>, timeout: number): boolean {
+export function releaseRoundsNow(data: Omit<ReleaseData, 'done'>, timeout: number): boolean {
   const done = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-  const thread = startThread('release-thread', { ...data, done } satisfies GiveBackData)
+  const thread = startThread('release-thread', {
+    ...data,
+    config: forThread(data.config),
+    done,
+  } satisfies ReleaseData)
   thread.on('error', () => {})
   thread.unref()
   Atomics.wait(done, 0, 0, timeout)

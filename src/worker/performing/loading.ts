@@ -37,7 +37,7 @@ export class Loading {
   async load(claimant: Claimant, round: Round, mayBegin: () => boolean): Promise<Round | undefined> {
     const { queue, queueId } = claimant.served
     if (round.crashes >= queue.maxCrashes) return round
-    if (this.#loads >= LOADS_AT_ONCE) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    while (this.#loads >= LOADS_AT_ONCE) await new Promise<void>((resolve) => this.#waiting.push(resolve))
     this.#loads += 1
     try {
       if (!mayBegin()) return round

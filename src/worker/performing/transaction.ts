@@ -4,7 +4,13 @@ import type { PoolClient } from 'pg'
 import type { Logger } from '../../logger.ts'
 import { disconnect } from '../../postgres/connection.ts'
 import type { Database } from '../../postgres/database.ts'
-import { hasCode, isConnectionFailure, isRefusedLock, TIMED_OUT } from '../../postgres/failure.ts'
+import {
+  hasCode,
+  isConnectionFailure,
+  isFromServer,
+  isRefusedLock,
+  TIMED_OUT,
+} from '../../postgres/failure.ts'
 import type { Round } from '../../store/claim.ts'
 import { beginRound, COMMIT_ROUND, readyToComplete } from '../../store/handler-transaction.ts'
 import { complete, fail, type Leftover } from '../../store/settle.ts'
@@ -101,7 +107,7 @@ async function performIn(
     const lent = lend(client)
     const failed = await perform(performance, claimant, settings, lent.tx).finally(lent.end)
     const outcome = ended(performance, failed)
-    if (outcome.completed.length === 0) throw await reasonFor(client, failed, course, performance)
+    if (outcome.completed.length === 0) throw await reasonFor(database, client, failed, course, performance)
     if (outcome.released.length > 0) throw new Rollback(AGAIN)
     await prepareToStore(settings, client, performance)
     course.step = 'completion'
@@ -119,11 +125,14 @@ async function performIn(
  * signal: then we ended the connection ourselves.
  */
 async function reasonFor(
+  database: Database,
   client: PoolClient,
   failed: Failed,
   course: Course,
   { abort }: Performance,
 ): Promise<Error> {
+  // An ERROR may have the code of an ending session: if it answers, nothing is lost.
+  if (course.lost) await database.query('', [], client).catch(() => {})
   const lost = course.lost ?? (await knownEnd(client))
   if (lost && !hasCode(lost, ...TIMED_OUT) && abort.reason === undefined) return lost
   return new Rollback({ kind: 'failed', failed })
@@ -156,7 +165,8 @@ function endingOf(error: unknown, { step, lost }: Course, { abort }: Performance
     const message = `the server ended the handler’s transaction: ${lost!.message}`
     return { kind: 'refused', error: new Error(message, { cause: lost }) }
   }
-  if (lost || isConnectionFailure(error))
+  // What the server said last is in `lost`.
+  if (lost || (isConnectionFailure(error) && !isFromServer(error)))
     // If a COMMIT whose answer was lost did succeed, releasing will show it: then there is nothing to release.
     return abort.reason ? { kind: 'again', uncertain: true } : { kind: 'lost', error: lost ?? error }
   return step === 'completion' && isRefusedLock(error) ? AGAIN : { kind: 'refused', error }
@@ -181,7 +191,8 @@ function warn(
 /**
  * Notes why the connection is lost: the server's last words, between two statements or in the middle of one of the
  * handler's, or that it ended without any. A handler may swallow the error, and for later statements the driver only says
- * that there is no connection. Returns a function that ends the watch.
+ * that there is no connection. If the session becomes ready for another statement, those were not its last words. Returns
+ * a function that ends the watch.
  */
 function hearEnd(client: PoolClient, course: Course): () => void {
   const { connection } = client as PoolClient & { readonly connection?: EventEmitter }
@@ -192,8 +203,12 @@ function hearEnd(client: PoolClient, course: Course): () => void {
     if (error.severity === 'FATAL' || LAST_WORDS.test(error.code ?? '')) lose(error)
   }
   const end = () => lose()
-  connection?.on('errorMessage', hear).on('error', lose).on('end', end)
-  return () => connection?.off('errorMessage', hear).off('error', lose).off('end', end)
+  const goOn = () => {
+    course.lost = undefined
+  }
+  connection?.on('errorMessage', hear).on('readyForQuery', goOn).on('error', lose).on('end', end)
+  return () =>
+    connection?.off('errorMessage', hear).off('readyForQuery', goOn).off('error', lose).off('end', end)
 }
 
 /**
@@ -226,7 +241,7 @@ async function prepareToStore(
   performance: Performance,
 ): Promise<void> {
   const round = await readyToComplete(database, client, lockTimeout).catch((error: Error) => {
-    if (isConnectionFailure(error)) throw error
+    if (isConnectionFailure(error) && !isFromServer(error)) throw error
     throw new Error(`the handler left its transaction aborted: ${error.message}`, { cause: error })
   })
   if (round === nameOf(performance)) return
