@@ -11,6 +11,7 @@
  *   `LOCKSTEP_POOLED`, `LOCKSTEP_ISOLATION`: fix the connection.
  * - `LOCKSTEP_CLOSED`: `close()` was called before, or the pool ended.
  * - `LOCKSTEP_TRANSACTION_ABORTED`, `LOCKSTEP_CONFLICT`: roll back; after a conflict, try again.
+ * - `LOCKSTEP_TIMEOUT`, `LOCKSTEP_CRASH_LIMIT`: how a round failed (R16, R10).
  * - `LOCKSTEP_TRANSACTION_OVER`: await every statement that a handler sends through its transaction.
  * - `LOCKSTEP_TRANSACTION_LENT`: let the worker end the transaction and release its connection.
  */

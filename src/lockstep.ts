@@ -41,7 +41,7 @@ export interface LockstepOptions {
    * The application's own pool, for producing and administering. Workers open their own connections, with its server and
    * these session settings: `options`, `statement_timeout`, `lock_timeout`, `idle_in_transaction_session_timeout`. If its
    * options have functions (a `password` that is fetched, a `stream`, `ssl.checkServerIdentity`), workers need a
-   * `directUrl`, and open all their connections with that.
+   * `directUrl`, and open all their connections with that. The driver's `binary` is not supported.
    */
   readonly pool?: pg.Pool
   /** The schema that holds the tables. Default `lockstep`. */

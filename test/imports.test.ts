@@ -60,23 +60,39 @@ const PAST_THE_FACE: readonly string[] = [
 
 const FACES = new Set(['cli'])
 
+/** Packages that reach the server, and who may load them. Types are for everybody. */
+const SERVER_PACKAGES: Readonly<Record<string, RegExp>> = {
+  pg: /^(postgres\/|cli\/(demo\/|connection$))/,
+  kysely: /^(postgres|store)\//,
+  'pg-listen': /^worker\/discovery\/listener$/,
+}
+
 interface Import {
   readonly from: string
   readonly to: string
 }
 
-const imports = importsOf('src')
+/** Of the folder `src`, without their ending. */
+const files = readdirSync('src', { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => file.slice(0, -3))
 
-function importsOf(folder: string): Import[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts'))
-    .flatMap((file) => {
-      const text = readFileSync(join(folder, file), 'utf8')
-      const paths = [...text.matchAll(/(?:from|import)\s*\(?'(\.[^']+)\.ts'/g)].map((match) => match[1]!)
-      return paths.map((path) => ({ from: file.slice(0, -3), to: normalize(join(dirname(file), path)) }))
-    })
+/** Everything that a file imports, exports from elsewhere or loads later, as it is written; without types. */
+const loaded = files.flatMap((from) => {
+  const text = readFileSync(join('src', `${from}.ts`), 'utf8')
+  const found = text.matchAll(
+    /^(?:import|export)(?! type\b)(?: [^;'"=]* from)? ['"]([^'"]+)['"]|\bimport\(['"]([^'"]+)['"]/gm,
+  )
+  return [...found].map((match): Import => ({ from, to: match[1] ?? match[2]! }))
+})
+
+const imports = files.flatMap((from) => {
+  const text = readFileSync(join('src', `${from}.ts`), 'utf8')
+  const paths = [...text.matchAll(/(?:from|import)\s*\(?'(\.[^']+)\.ts'/g)].map((match) => match[1]!)
+  return paths
+    .map((path): Import => ({ from, to: normalize(join(dirname(from), path)) }))
     .filter(({ to }) => !to.startsWith('..'))
-}
+})
 
 function wingOf(file: string): string {
   if (file === 'lockstep' || file === 'index') return file
@@ -99,7 +115,6 @@ function isAgainst(floors: readonly (readonly string[])[], from: string, to: str
 const shown = ({ from, to }: Import) => `${from} > ${to}`
 
 test('every file lies in a room that has a floor', () => {
-  const files = imports.flatMap(({ from, to }) => [from, to])
   expect(files.filter((file) => floorIn(FLOORS, wingOf(file)) < 0)).toEqual([])
   const worker = files.filter((file) => wingOf(file) === 'worker')
   expect(worker.filter((file) => floorIn(ROOMS, roomOf(file)) < 0)).toEqual([])
@@ -115,6 +130,23 @@ test('the worker’s rooms import downwards', () => {
   expect(inside.length).toBeGreaterThan(100)
   const against = inside.filter(({ from, to }) => isAgainst(ROOMS, roomOf(from), roomOf(to)))
   expect(against.map(shown)).toEqual([])
+})
+
+test('a file is imported by its path, and only migrations lie outside', () => {
+  const strange = loaded.filter(({ to }) =>
+    to.startsWith('.') ? !to.endsWith('.ts') : to.startsWith('pg-lockstep'),
+  )
+  expect(strange.map(shown)).toEqual([])
+  const outside = loaded.filter(({ from, to }) => normalize(join(dirname(from), to)).startsWith('..'))
+  expect(outside.filter(({ to }) => to.startsWith('.')).map(({ to }) => to)).toEqual(
+    Array.from({ length: 2 }, () => '../../migrations/index.ts'),
+  )
+})
+
+test('only the store, and what is below it, speaks to the server', () => {
+  const speaks = loaded.filter(({ from, to }) => to in SERVER_PACKAGES && !SERVER_PACKAGES[to]!.test(from))
+  expect(speaks.map(shown)).toEqual([])
+  for (const name of Object.keys(SERVER_PACKAGES)) expect(loaded.map(({ to }) => to)).toContain(name)
 })
 
 test('faces call the public face; what goes past it is listed, with its reason', () => {

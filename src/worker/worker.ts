@@ -89,7 +89,7 @@ export class Worker extends WorkerEmitter {
    * Takes nothing new and lets running handlers finish. After `shutdownTimeout`, aborts their signals and releases what has
    * not ended, with its numbers unchanged.
    *
-   * Resolves to false if a handler ignores its signal. Its jobs stay claimed until it ends, or until this process has ended
+   * Resolves to false if a handler ignores its signal, or the database does not answer its COMMIT. Its jobs stay claimed until it ends, or until this process has ended
    * and its lease too: two handlers of one id would be worse. A handler that awaits `stop()` waits for itself.
    */
   stop(): Promise<boolean> {

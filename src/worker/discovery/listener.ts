@@ -10,16 +10,17 @@ import { Loop, type Service } from '../lifecycle/service.ts'
 const RECONNECT_PAUSE = 500
 /**
  * ms of silence after which the connection is checked: at random between the two, so that of many processes one asks, and
- * the others hear it too. And ms that an answer may take.
+ * the others hear it too.
  */
 const [SHORTEST_SILENCE, LONGEST_SILENCE] = [10_000, 20_000]
+/** ms that the answer to a check may take. */
 const ECHO_TIMEOUT = 3_000
 /**
  * ms after which the server ends a session that sends nothing. A replaced session would otherwise live on if something on
- * the way keeps answering for its connection. And ms after which a session sends a statement that no one hears, since it
- * may hear others and never need to ask.
+ * the way keeps answering for its connection.
  */
 const IDLE_TIMEOUT = 60_000
+/** ms after which a session sends a statement that no one hears, since it may hear others and never need to ask. */
 const LONGEST_MUTE = IDLE_TIMEOUT / 2
 /** ms that LISTEN may take; on a half-open connection it is never answered. */
 const LISTEN_TIMEOUT = 5_000
@@ -27,8 +28,9 @@ const LISTEN_TIMEOUT = 5_000
 const NOT_LISTENING = 'no wake-up connection: polling'
 
 /**
- * Hears NOTIFY on a connection of its own. It reconnects for ever, and sends itself a message if it hears nothing for a
- * while: it replaces a connection that is half-open, or whose LISTEN went missing. Meanwhile polling carries on.
+ * Hears NOTIFY on a connection of its own. It reconnects for ever. If it hears nothing for a while, it sends itself a
+ * message, and so finds a connection that is half-open, or whose LISTEN went missing, and replaces it. Meanwhile polling
+ * carries on.
  */
 export class Listener implements Service {
   readonly #config: ConnectionConfig
