@@ -156,7 +156,7 @@ const CONNECTION_CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREA
 /** The connection to another server, such as that of a foreign table, in an ERROR of ours. Only poolers end sessions with them. */
 const FOREIGN_CODES = /^08/
 const CONNECTION_MESSAGES =
-  /connection terminated|connection ended|client has encountered a connection error|timeout exceeded when trying to connect|not queryable|query read timeout/i
+  /connection terminated|connection ended|client has encountered a connection error|timeout exceeded when trying to connect|not queryable|query read timeout|^timeout expired$/i
 
 /** Whether the connection to the server broke, so that trying again later makes sense. */
 export function isConnectionFailure(error: unknown): boolean {

@@ -1,0 +1,32 @@
+import { describe, expect, test } from 'vitest'
+import { isConnectionFailure, toStartError } from '../../src/postgres/failure.ts'
+
+const coded = (message: string, fields: object) => Object.assign(new Error(message), fields)
+
+describe('a start that fails because of a connection has our code, whatever the driver says', () => {
+  test.each([
+    ['the driver, while it connects', new Error('timeout expired')],
+    ['the driver, while it waits', new Error('Query read timeout')],
+    ['the driver, when the connection ends', new Error('Connection terminated unexpectedly')],
+    ['the system', coded('read ECONNRESET', { code: 'ECONNRESET' })],
+    ['the server', coded('terminating connection', { code: '57P01', severity: 'FATAL' })],
+  ])('%s', (_, error) => {
+    expect(toStartError(error)).toMatchObject({
+      code: 'LOCKSTEP_CONNECTION',
+      message: expect.stringMatching(/: create another one when the server can be reached$/),
+    })
+  })
+
+  test('and what we know more of keeps its advice', () => {
+    const refused = coded('connect ECONNREFUSED', { code: 'ECONNREFUSED', syscall: 'connect' })
+    expect(toStartError(refused)).toMatchObject({ message: expect.stringMatching('check the host and port') })
+    const other = new Error('the schedule is odd')
+    expect(toStartError(other)).toBe(other)
+  })
+})
+
+test('an ERROR about the connection to a foreign server is none about ours', () => {
+  const failed = { code: '08006', severity: 'ERROR' }
+  expect(isConnectionFailure(coded('could not connect to server "other"', failed))).toBe(false)
+  expect(isConnectionFailure(coded('server conn crashed?', { ...failed, severity: 'FATAL' }))).toBe(true)
+})
