@@ -57,6 +57,7 @@ export function connectionConfigOf(pool: pg.Pool, applicationName: string): Conn
 function functionIn({ password, stream, ssl }: pg.PoolConfig): string | undefined {
   if (typeof password === 'function') return 'the password of the pool is a function'
   if (stream !== undefined) return 'the pool has a `stream`'
+  if (Object(ssl).secureContext) return 'the pool has an `ssl.secureContext`'
   const name = Object.entries(Object(ssl)).find(([, value]) => typeof value === 'function')?.[0]
   return name === undefined ? undefined : `\`ssl.${name}\` of the pool is a function`
 }
@@ -103,8 +104,8 @@ export async function connect(config: ConnectionConfig, setting?: string): Promi
   const client = new pg.Client(config)
   // The session may break between two statements, and an error event without a listener ends the process.
   client.on('error', () => {})
-  await client.connect()
   try {
+    await client.connect()
     const { shared } = await prepareSession(client, 'own')
     if (!shared && setting) await client.query(setting)
     if (!shared) return client

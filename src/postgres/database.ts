@@ -3,7 +3,7 @@ import type pg from 'pg'
 import {
   hasCode,
   isConnectionFailure,
-  isFromServer,
+  mayLive,
   toCallError,
   toConnectError,
   toLockstepError,
@@ -37,7 +37,7 @@ export interface Asking {
   /** The statement commits a transaction: if the connection breaks, it may have been done. Default false. */
   readonly commits?: boolean
   /** Others' statements decide whether it succeeds, so what the server says is passed on as it is. Default false. */
-  readonly lends?: boolean
+  readonly others?: boolean
 }
 
 /**
@@ -114,7 +114,7 @@ export class Database {
       ).query(query)
       return rows
     } catch (error) {
-      if (asking.lends && isFromServer(error)) throw error
+      if (asking.others && mayLive(error)) throw error
       throw on === this.pool || asking.commits ? toCallError(error) : toStatementError(error)
     }
   }
@@ -195,11 +195,10 @@ export class Database {
       await this.query(`${renewal} BEGIN ISOLATION LEVEL READ COMMITTED; ${begin}`, [], client)
       broken = undefined
       const result = await work(client)
-      await this.query(commit, [], client, { commits: true, lends })
+      await this.query(commit, [], client, { commits: true, others: lends })
       return result
     } catch (error) {
-      // An ERROR may have the code of a FATAL one. Only the next answer shows whether the session lives.
-      if (isConnectionFailure(error) && !isFromServer(error)) broken = error as Error
+      if (isConnectionFailure(error) && !mayLive(error)) broken = error as Error
       else if (!broken)
         await this.query('ROLLBACK', [], client).catch((failure: Error) => {
           broken = failure

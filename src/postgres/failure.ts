@@ -125,10 +125,16 @@ export function toStartError(error: unknown): unknown {
   return toConnectionError(isOurs ? (error.cause ?? error) : error, NOT_STARTED)
 }
 
-/** Whether the server said this, rather than the driver or the system. */
-export function isFromServer(error: unknown): boolean {
+const LAST_SEVERITIES: readonly unknown[] = ['FATAL', 'PANIC']
+
+/**
+ * Whether the session may live on after this error, though its code is that of a lost connection: an ERROR may have any
+ * code, such as 08006 for a foreign server. Severities are in the server's language, and some poolers end sessions with an
+ * ERROR, so only the next answer shows it.
+ */
+export function mayLive(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  return 'severity' in error || isFromServer(error.cause)
+  return 'severity' in error ? !LAST_SEVERITIES.includes(error.severity) : mayLive(error.cause)
 }
 
 function toConnectionError(error: unknown, advice: string): unknown {
@@ -153,8 +159,6 @@ function messageOf(error: Error): string {
 }
 
 const CONNECTION_CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|08|57P0)/
-/** The connection to another server, such as that of a foreign table, in an ERROR of ours. Only poolers end sessions with them. */
-const FOREIGN_CODES = /^08/
 const CONNECTION_MESSAGES =
   /connection terminated|connection ended|client has encountered a connection error|timeout exceeded when trying to connect|not queryable|query read timeout|^timeout expired$/i
 
@@ -163,8 +167,7 @@ export function isConnectionFailure(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   // The transaction itself failed, not the connection, so another try may well end the same.
   if (hasCode(error, ...TIMED_OUT)) return false
-  const { code, severity } = error as Error & { code?: string; severity?: string }
-  if (severity !== undefined && severity !== 'FATAL' && FOREIGN_CODES.test(code ?? '')) return false
+  const { code } = error as Error & { code?: string }
   if (code === 'LOCKSTEP_CONNECTION' || CONNECTION_CODES.test(code ?? '')) return true
   return CONNECTION_MESSAGES.test(error.message) || isConnectionFailure(error.cause)
 }

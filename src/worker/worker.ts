@@ -89,8 +89,9 @@ export class Worker extends WorkerEmitter {
    * Takes nothing new and lets running handlers finish. After `shutdownTimeout`, aborts their signals and releases what has
    * not ended, with its numbers unchanged.
    *
-   * Resolves to false if a handler ignores its signal, or the database does not answer its COMMIT. Its jobs stay claimed until it ends, or until this process has ended
-   * and its lease too: two handlers of one id would be worse. A handler that awaits `stop()` waits for itself.
+   * Resolves to false if a handler ignores its signal, or if the database does not answer the COMMIT of one. The jobs of such
+   * a handler stay claimed until it ends, or until this process has ended and its lease too: two handlers of one id would be
+   * worse. A handler that awaits `stop()` waits for itself.
    */
   stop(): Promise<boolean> {
     this.#stopped ??= this.#stop()

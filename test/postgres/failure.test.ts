@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isConnectionFailure, toStartError } from '../../src/postgres/failure.ts'
+import { isConnectionFailure, mayLive, toStartError } from '../../src/postgres/failure.ts'
 
 const coded = (message: string, fields: object) => Object.assign(new Error(message), fields)
 
@@ -25,8 +25,11 @@ describe('a start that fails because of a connection has our code, whatever the 
   })
 })
 
-test('an ERROR about the connection to a foreign server is none about ours', () => {
-  const failed = { code: '08006', severity: 'ERROR' }
-  expect(isConnectionFailure(coded('could not connect to server "other"', failed))).toBe(false)
-  expect(isConnectionFailure(coded('server conn crashed?', { ...failed, severity: 'FATAL' }))).toBe(true)
+test('a session may live on after an ERROR with the code of a lost connection, and not after a FATAL one', () => {
+  const failed = coded('could not connect to server "other"', { code: '08006', severity: 'ERROR' })
+  expect([isConnectionFailure(failed), mayLive(failed)]).toEqual([true, true])
+  const ended = coded('terminating connection', { code: '57P01', severity: 'FATAL' })
+  expect([isConnectionFailure(ended), mayLive(ended)]).toEqual([true, false])
+  expect(mayLive(new Error('wrapped', { cause: failed }))).toBe(true)
+  expect(mayLive(new Error('Connection terminated unexpectedly'))).toBe(false)
 })

@@ -108,7 +108,8 @@ export class Listener implements Service {
     )
     let connected = false
     subscriber.events.on('reconnect', () => {
-      if (this.#subscriber !== subscriber) return
+      // The pause before this try may have begun before the subscriber was closed.
+      if (this.#subscriber !== subscriber) throw new Error('closed')
       // The first connection may fail too: whoever waits for it reports that.
       if (connected) this.#logger.warn({}, 'the wake-up connection broke: reconnecting')
       connected = false

@@ -43,8 +43,8 @@ const RENEWALS_PER_LEASE = 4
 const RETRY_PAUSE = 250
 /** ms, and no less than a lease: a session that renews nothing has been replaced, or its process has stalled. */
 const IDLE_TIMEOUT = 60_000
-/** ms. Nothing is lost while a process is not registered, so there is time. */
-const REGISTER_TIMEOUT = 10_000
+/** ms that connecting or a statement may take at most, however long the lease is. */
+const CALL_TIMEOUT = 10_000
 
 const { config, schema, info, lease, killAtEnd, numbers } = workerData as LeaseThreadData
 const state = new LeaseState(numbers)
@@ -71,7 +71,7 @@ port.on('message', (command: LeaseCommand) => {
 })
 
 // The main thread will ask to register. If connecting fails now, that is reported then.
-session(REGISTER_TIMEOUT).catch(() => {})
+session(CALL_TIMEOUT).catch(() => {})
 
 /** Opens one session, however many callers ask at once. */
 async function session(timeout: number): Promise<pg.Client> {
@@ -83,7 +83,8 @@ async function session(timeout: number): Promise<pg.Client> {
 }
 
 async function open(timeout: number): Promise<pg.Client> {
-  const limits = { connectionTimeoutMillis: timeout, query_timeout: timeout }
+  const limit = Math.min(timeout, CALL_TIMEOUT)
+  const limits = { connectionTimeoutMillis: limit, query_timeout: limit }
   const fresh = await connect({ ...config, ...limits }, SETTING)
   fresh.on('error', () => drop(fresh))
   fresh.on('end', () => drop(fresh))
@@ -105,7 +106,7 @@ async function register(joins: boolean): Promise<void> {
   const askedAt = monotonicMs()
   try {
     // Renewals share the connection, and can't wait long.
-    const patience = joins ? renewEvery : REGISTER_TIMEOUT
+    const patience = joins ? renewEvery : CALL_TIMEOUT
     const processId = await registerProcess(await session(patience), schema, info, lease)
     if (joins && identities.length === 0) {
       retired = retire(processId)
@@ -113,6 +114,8 @@ async function register(joins: boolean): Promise<void> {
     }
     identities.push(processId)
     if (identities.length === 1) {
+      // No handler of the lease before is left, which may have ended only after we were asked to register.
+      clearTimeout(killing)
       leases += 1
       renewed(askedAt)
     }

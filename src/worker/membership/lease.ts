@@ -81,14 +81,14 @@ export class Lease {
   /**
    * Starts a new membership: at the start, after a lease has ended, and when an answer to a claim was lost. What that claim
    * took is unknown here, and is freed once the former membership has retired. Starts the thread if none runs. Rejects if
-   * the database is out of reach.
+   * the database is out of reach, or if the membership `joins` the lease that runs, and that ends.
    */
-  async register(): Promise<void> {
+  async register(joins: boolean): Promise<void> {
     clearTimeout(this.#killing)
     const registering = promiseWithResolvers()
     this.#registering = registering
     this.prepare()
-    this.#send({ kind: 'register', joins: this.valid })
+    this.#send({ kind: 'register', joins })
     await registering.promise
     this.#ending = false
   }

@@ -73,7 +73,7 @@ export class Membership {
   }
 
   async start(): Promise<void> {
-    await this.#lease.register()
+    await this.#lease.register(false)
   }
 
   /**
@@ -116,10 +116,12 @@ export class Membership {
   async #reregister(): Promise<void> {
     const former = this.processId
     while (!this.#stopping) {
-      if (!this.#lease.valid) await Promise.race([this.#handlers.none(), this.#stopped.wait()])
+      // Asked once: if the process is stopped here until its lease has ended, handlers of that lease may still run.
+      const joins = this.#lease.valid
+      if (!joins) await Promise.race([this.#handlers.none(), this.#stopped.wait()])
       if (this.#stopping) break
       try {
-        await this.#lease.register()
+        await this.#lease.register(joins)
         break
       } catch (error) {
         this.#failed(error, 'the process can’t be registered: trying again')
