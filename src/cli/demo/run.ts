@@ -82,7 +82,7 @@ export class DemoRun {
     this.#inWork = target.inWork.length
     const rescue = naive ? '' : `; they are free when its lease of ${LEASE / 1000} s ends`
     screen.tell(
-      pc.red(`${target.name} killed with SIGKILL, ${plural(this.#inWork, 'order')} in its hands${rescue}`),
+      pc.red(`${target.name} killed with SIGKILL, ${plural(this.#inWork, 'order')} in progress${rescue}`),
     )
     await this.#pause(JOIN_AFTER)
     screen.tell(pc.green('a third worker joins'))
