@@ -101,6 +101,19 @@ export const LEASED: readonly Mutant[] = [
     tests: ['postgres/p6-timeline'],
   },
   {
+    name: 'a lease lengthened for a row that was not renewed',
+    promise: 'P1',
+    breaks: 'A membership that joined while a renewal was under way ends at the server before it ends here.',
+    edits: [
+      source(
+        'worker/membership/lease-thread',
+        'if (expected.length < identities.length) return renewIn(0)',
+        'if (expected.length === 0 && identities.length > 0) return renewIn(0)',
+      ),
+    ],
+    tests: ['worker/lease-thread'],
+  },
+  {
     name: 'a new lease beside handlers of the old one',
     promise: 'P1',
     breaks: 'A registration that comes after the end of its lease lets the process outlive it with handlers.',

@@ -13,22 +13,34 @@ const env = useWorkers()
  */
 const LEASE = 20_000
 
-// As if a process was stopped for longer than its lease: its timers and the server's answer come all at once. The main
-// thread reads the deadline before it hears that the lease has ended.
-test('P1: a renewal whose answer comes after the end of the lease does not lengthen it', async () => {
+/** The thread alone, with a lease of so many ms. */
+function start(lease: number) {
   const state = new LeaseState()
   const thread = startThread('lease-thread', {
     config: connectionConfig(env.connectionString, 'lease'),
     schema: 'lockstep',
     info: { host: 'here', pid: process.pid, version: '0', slots: 1, queues: [] },
-    lease: LEASE,
+    lease,
     killAtEnd: false,
     numbers: state.numbers,
     leases: 0,
   } satisfies LeaseThreadData)
   env.later(() => thread.terminate())
-  const message = async (): Promise<LeaseMessage> => (await once(thread, 'message'))[0]
+  const messages: LeaseMessage[] = []
+  thread.on('message', (message) => messages.push(message))
   const register = (joins: boolean) => thread.postMessage({ kind: 'register', joins } satisfies LeaseCommand)
+  /** The next one. */
+  const message = async (): Promise<LeaseMessage> => {
+    while (messages.length === 0) await once(thread, 'message')
+    return messages.shift()!
+  }
+  return { state, register, message }
+}
+
+// As if a process was stopped for longer than its lease: its timers and the server's answer come all at once. The main
+// thread reads the deadline before it hears that the lease has ended.
+test('P1: a renewal whose answer comes after the end of the lease does not lengthen it', async () => {
+  const { state, register, message } = start(LEASE)
   register(false)
   const registered = await message()
   expect(registered).toMatchObject({ kind: 'registered', leases: 1 })
@@ -55,3 +67,23 @@ test('P1: a renewal whose answer comes after the end of the lease does not lengt
   expect(await message()).toMatchObject({ kind: 'registered', leases: 2 })
   expect(deadline()).toBe(ended)
 }, 60_000)
+
+test('P1: a renewal that was sent before a membership joined does not lengthen the lease for it', async () => {
+  await env.sql(`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN PERFORM pg_sleep(1.5); RETURN NEW; END $$`)
+  const { state, register, message } = start(4_000)
+  register(false)
+  const first = await message()
+  await env.sql(
+    'CREATE TRIGGER dawdle BEFORE INSERT ON lockstep.processes FOR EACH ROW EXECUTE FUNCTION dawdle()',
+  )
+  env.later(() => env.sql('DROP FUNCTION dawdle CASCADE'))
+  const deadline = state.deadlineOf(1)
+  // The renewal of the first one waits behind this on their connection.
+  register(true)
+  const second = await message()
+  expect([first, second]).toMatchObject([{ kind: 'registered' }, { kind: 'registered' }])
+  const { processId } = second as { readonly processId: number }
+  expect(await message()).toMatchObject({ kind: 'renewed', processId })
+  expect(state.deadlineOf(1)).toBeGreaterThan(deadline)
+}, 30_000)

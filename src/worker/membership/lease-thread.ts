@@ -103,11 +103,11 @@ function drop(broken: pg.Client | undefined): void {
 async function register(joins: boolean): Promise<void> {
   // Handlers of a lease that has ended are killed unless we know that none is left.
   if (!joins) clearTimeout(killing)
-  const askedAt = monotonicMs()
   try {
     // Renewals share the connection, and can't wait long.
-    const patience = joins ? renewEvery : CALL_TIMEOUT
-    const processId = await registerProcess(await session(patience), schema, info, lease)
+    const on = await session(joins ? renewEvery : CALL_TIMEOUT)
+    const askedAt = monotonicMs()
+    const processId = await registerProcess(on, schema, info, lease)
     if (joins && identities.length === 0) {
       retired = retire(processId)
       return tell('failed', new Error('the lease ended meanwhile'))
@@ -166,9 +166,11 @@ async function renew(): Promise<void> {
       late(),
     ])
     const expected = renewing.filter((membership) => identities.includes(membership))
-    // While the answer was under way, the lease ended, or they retired: the answer says nothing of those that are left.
-    if (expected.length === 0) return void (identities.length > 0 && renewIn(0))
     if (!expected.every((membership) => alive.includes(membership))) return end()
+    // While the answer was under way, another one joined, or some retired: the lease is that of all that are left.
+    if (expected.length < identities.length) return renewIn(0)
+    // It ended, or all retired.
+    if (expected.length === 0) return
     renewed(askedAt)
     const processId = Math.max(...expected)
     port.postMessage({ kind: 'renewed', processId, duration: monotonicMs() - askedAt } satisfies LeaseMessage)

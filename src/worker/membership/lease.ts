@@ -90,7 +90,6 @@ export class Lease {
     this.prepare()
     this.#send({ kind: 'register', joins })
     await registering.promise
-    this.#ending = false
   }
 
   /** Removes a membership that no round belongs to any more. */
@@ -99,6 +98,7 @@ export class Lease {
   }
 
   async stop(): Promise<void> {
+    clearTimeout(this.#killing)
     const thread = this.#thread
     if (!thread) return
     this.#thread = undefined
@@ -141,7 +141,8 @@ export class Lease {
     if (this.#processId === 0) return
     this.#options.onFailure(cause)
     const { lease, killAtEnd } = this.#options
-    if (killAtEnd && !this.#ending) this.#killing = this.#state.killBeforeEnd(this.#leases, lease)
+    clearTimeout(this.#killing)
+    if (killAtEnd) this.#killing = this.#state.killBeforeEnd(this.#leases, lease)
     this.#end()
   }
 
@@ -160,6 +161,8 @@ export class Lease {
       this.#processId = message.processId
       if (message.leases !== this.#leases) this.#first = message.processId
       this.#leases = message.leases
+      // Not later: the next message may say that it ends.
+      this.#ending = false
       this.#registering?.resolve()
     } else if (message.kind === 'failed') this.#registering?.reject(errorOf(message))
     else if (message.kind === 'renewed') this.#options.onRenewed(message.processId, message.duration)

@@ -122,11 +122,11 @@ export class Membership {
       if (this.#stopping) break
       try {
         await this.#lease.register(joins)
-        break
+        if (this.#lease.valid) break
       } catch (error) {
         this.#failed(error, 'the process can’t be registered: trying again')
-        await this.#stopped.wait(RETRY_PAUSE)
       }
+      await this.#stopped.wait(RETRY_PAUSE)
     }
     if ((this.#rounds.get(former) ?? 0) <= 0) this.#forget(former)
   }

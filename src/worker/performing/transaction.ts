@@ -37,10 +37,10 @@ export type Ending =
 const AGAIN: Ending = { kind: 'again', uncertain: false }
 
 /**
- * The codes with which a server ends a session: after a time-out, because someone ends it, or in a crash. Codes rather than
- * messages, since messages are in the server's language.
+ * The codes with which a server or a pooler ends a session: after a time-out, because someone ends it, or in a crash. Codes
+ * rather than messages, since messages are in the server's language.
  */
-const LAST_WORDS = /^(25P0[34]|57P0)/
+const LAST_WORDS = /^(08|25P0[34]|57P0)/
 
 /** Thrown to roll back. */
 class Rollback extends Error {
