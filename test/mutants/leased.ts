@@ -128,11 +128,11 @@ export const LEASED: readonly Mutant[] = [
   },
   {
     name: 'a claim of a lease before',
-    promise: 'P1',
+    promise: 'P6',
     breaks:
-      'What a process took before its lease ended, it begins after it has registered anew, while others have it.',
+      'An outcome that was refused after a lease counts as stored, once the process has registered anew.',
     edits: [source('worker/membership/lease', 'processId >= this.#first && this.valid', 'this.valid')],
-    tests: ['worker/p1-last-look'],
+    tests: ['worker/lease-thread'],
   },
   {
     name: 'a completion taken for stored after the lease',

@@ -365,8 +365,8 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source(
         'worker/membership/lease-thread',
-        'return end()\n    renewed(askedAt)',
-        'return end()\n    renewed(monotonicMs())',
+        'expected.length === 0) return\n    renewed(askedAt)',
+        'expected.length === 0) return\n    renewed(monotonicMs())',
       ),
     ],
     tests: ['worker/p1-lease'],
@@ -376,13 +376,7 @@ export const WORKED: readonly Mutant[] = [
     promise: 'P1',
     breaks:
       'A process that was stopped for longer than its lease goes on, and begins what others have taken over: all that it asks about its lease says yes.',
-    edits: [
-      source(
-        'worker/membership/lease-thread',
-        '    if (expected.length === 0) return void (identities.length > 0 && renewIn(0))\n',
-        '',
-      ),
-    ],
+    edits: [source('worker/membership/lease-thread', '    if (expected.length === 0) return\n', '')],
     tests: ['worker/lease-thread'],
   },
   {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { connectionConfig } from '../../src/postgres/connection.ts'
+import { Lease } from '../../src/worker/membership/lease.ts'
 import { LeaseState } from '../../src/worker/membership/lease-state.ts'
 import type { LeaseCommand, LeaseMessage, LeaseThreadData } from '../../src/worker/membership/lease-thread.ts'
 import { startThread } from '../../src/worker/membership/start-thread.ts'
@@ -87,3 +88,34 @@ test('P1: a renewal that was sent before a membership joined does not lengthen t
   expect(await message()).toMatchObject({ kind: 'renewed', processId })
   expect(state.deadlineOf(1)).toBeGreaterThan(deadline)
 }, 30_000)
+
+test('P6: a lease holds nothing of the one before, once the process has registered anew', async () => {
+  let ended!: () => void
+  const ending = new Promise<void>((resolve) => {
+    ended = resolve
+  })
+  const lease = new Lease({
+    config: connectionConfig(env.connectionString, 'lease'),
+    schema: 'lockstep',
+    info: { host: 'here', pid: process.pid, version: '0', slots: 1, queues: [] },
+    lease: 1_000,
+    killAtEnd: false,
+    onEnding: ended,
+    onReconnected() {},
+    onRenewed() {},
+    onUnrenewed() {},
+    onFailure() {},
+  })
+  env.later(() => lease.stop())
+  await lease.register(false)
+  const first = lease.processId
+  expect(lease.holds(first)).toBe(true)
+  const blocker = await env.session()
+  await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
+  await ending
+  expect(lease.holds(first)).toBe(false)
+  await blocker.query('COMMIT')
+  await lease.register(false)
+  expect(lease.processId).toBeGreaterThan(first)
+  expect([lease.holds(first), lease.holds(lease.processId)]).toEqual([false, true])
+})

@@ -83,3 +83,36 @@ test('P1: what was taken before a lease ended does not begin under the next, whi
   expect(fences).toHaveLength(1)
   expect(fences[0]).toBeGreaterThan(claimed!.fence)
 })
+
+// A claim under way is no handler, so the next lease does not wait for it.
+test('P1: what a claim brings after its lease has ended does not begin under the next', async () => {
+  await env.sql('CREATE SEQUENCE claims; CREATE TABLE claimed (fence bigint)')
+  await env.sql(`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      IF nextval('public.claims') = 1 THEN PERFORM pg_sleep(3); END IF;
+      INSERT INTO public.claimed VALUES (NEW.fence);
+      RETURN NEW;
+    END $$`)
+  await env.sql(`CREATE TRIGGER dawdle BEFORE UPDATE ON lockstep.jobs FOR EACH ROW
+    WHEN (OLD.claimed_by IS NULL AND NEW.claimed_by IS NOT NULL) EXECUTE FUNCTION dawdle()`)
+  env.later(() => env.sql('DROP FUNCTION dawdle CASCADE'))
+  const fences: number[] = []
+  const queue = env.queue({ perform: (_, { jobs }) => void fences.push(jobs.get('late')!.fence) })
+  const worker = await env.work({ queues: [queue], lease: 1_000 })
+  const { processId } = worker
+  const [lost, completed] = [next(worker, 'leaseLost'), next(worker, 'completed')]
+  await env.lockstep.enqueue(queue, { id: 'late' })
+  await vi.waitUntil(
+    async () => (await env.sql("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'")).length > 0,
+  )
+  const blocker = await env.session()
+  await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
+  await lost
+  await blocker.query('COMMIT')
+  await vi.waitUntil(() => worker.processId !== processId, { timeout: 2_000 })
+  expect(fences).toEqual([])
+  await completed
+  const claimed = await env.sql<{ fence: string }>('SELECT fence FROM claimed ORDER BY fence')
+  expect(claimed.length).toBeGreaterThan(1)
+  expect(fences).toEqual([Number(claimed.at(-1)!.fence)])
+})
