@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { ServerMiddleware } from '../../src/index.ts'
-import { Gate, next, useWorkers } from '../support/worker-environment.ts'
+import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
 
@@ -89,7 +89,7 @@ test('P1: what a claim brings after its lease has ended does not begin under the
   await env.sql('CREATE SEQUENCE claims; CREATE TABLE claimed (fence bigint)')
   await env.sql(`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-      IF nextval('public.claims') = 1 THEN PERFORM pg_sleep(3); END IF;
+      IF nextval('public.claims') = 1 THEN PERFORM pg_sleep(6); END IF;
       INSERT INTO public.claimed VALUES (NEW.fence);
       RETURN NEW;
     END $$`)
@@ -102,14 +102,14 @@ test('P1: what a claim brings after its lease has ended does not begin under the
   const { processId } = worker
   const [lost, completed] = [next(worker, 'leaseLost'), next(worker, 'completed')]
   await env.lockstep.enqueue(queue, { id: 'late' })
-  await vi.waitUntil(
-    async () => (await env.sql("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'")).length > 0,
-  )
+  const asleep = () =>
+    env.sql("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()")
+  await eventually(async () => expect(await asleep()).toHaveLength(1))
   const blocker = await env.session()
   await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
   await lost
   await blocker.query('COMMIT')
-  await vi.waitUntil(() => worker.processId !== processId, { timeout: 2_000 })
+  await vi.waitUntil(() => worker.processId !== processId, { timeout: 4_000 })
   expect(fences).toEqual([])
   await completed
   const claimed = await env.sql<{ fence: string }>('SELECT fence FROM claimed ORDER BY fence')

@@ -114,21 +114,21 @@ export class Membership {
   }
 
   async #reregister(): Promise<void> {
-    const former = this.processId
     while (!this.#stopping) {
+      const former = this.processId
       // Asked once: if the process is stopped here until its lease has ended, handlers of that lease may still run.
       const joins = this.#lease.valid
       if (!joins) await Promise.race([this.#handlers.none(), this.#stopped.wait()])
       if (this.#stopping) break
       try {
         await this.#lease.register(joins)
+        if ((this.#rounds.get(former) ?? 0) <= 0) this.#forget(former)
         if (this.#lease.valid) break
       } catch (error) {
         this.#failed(error, 'the process can’t be registered: trying again')
       }
       await this.#stopped.wait(RETRY_PAUSE)
     }
-    if ((this.#rounds.get(former) ?? 0) <= 0) this.#forget(former)
   }
 
   #failed(error: unknown, message: string): void {
