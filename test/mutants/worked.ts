@@ -232,7 +232,7 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source('worker/schedule/lane', 'this.#portions.slice(this.#portions.indexOf(portion))', '[portion]'),
     ],
-    tests: ['worker/side-by-side'],
+    tests: ['worker/timetable', 'worker/side-by-side'],
   },
   {
     name: 'a lane that wakes nobody',

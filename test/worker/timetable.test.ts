@@ -23,6 +23,16 @@ function newLane(): Lane {
 
 const RETENTION = { processId: 1, release() {} }
 
+test('P8: what is released of a lane takes along what is due after it', () => {
+  const lane = newLane()
+  const portions = [100, 200].map(
+    (performIn) => new Portion(RETENTION, taken(performIn, 'b', null).rounds, 1),
+  )
+  for (const portion of portions) lane.bring(portion)
+  expect(lane.portionsFrom(portions[0]!)).toEqual(portions)
+  expect(lane.portionsFrom(portions[1]!)).toEqual([portions[1]])
+})
+
 describe('P7: the cursor of a lane', () => {
   test('stands behind what was taken last', () => {
     const lane = newLane()

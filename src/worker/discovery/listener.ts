@@ -21,7 +21,7 @@ const ECHO_TIMEOUT = 3_000
  */
 const IDLE_TIMEOUT = 60_000
 /** ms after which a session sends a statement that no one hears, since it may hear others and never need to ask. */
-const LONGEST_MUTE = IDLE_TIMEOUT / 2
+const KEEP_ALIVE_EVERY = IDLE_TIMEOUT / 2
 /** ms that LISTEN may take; on a half-open connection it is never answered. */
 const LISTEN_TIMEOUT = 5_000
 
@@ -163,29 +163,29 @@ export class Listener implements Service {
   }
 
   /** Sends a statement that no one hears: an echo would reach all processes. */
-  #murmur(subscriber: Subscriber): void {
+  #keepAlive(subscriber: Subscriber): void {
     this.#askedAt = performance.now()
-    const nobodys = `murmur ${this.#name}`
-    const listens = subscriber.getSubscribedChannels().includes(nobodys)
-    const said = listens ? subscriber.unlisten(nobodys) : subscriber.listenTo(nobodys)
-    Promise.resolve(said).catch(() => {})
+    const unused = `unused ${this.#name}`
+    const listens = subscriber.getSubscribedChannels().includes(unused)
+    const sent = listens ? subscriber.unlisten(unused) : subscriber.listenTo(unused)
+    Promise.resolve(sent).catch(() => {})
   }
 
   async #check(): Promise<void> {
     const silence = SHORTEST_SILENCE + Math.random() * (LONGEST_SILENCE - SHORTEST_SILENCE)
-    const [checkAt, murmurAt] = [this.#since + silence, this.#askedAt + LONGEST_MUTE]
-    await this.#checking.alarm.wait(Math.min(checkAt, murmurAt) - performance.now())
+    const [checkAt, keepAliveAt] = [this.#since + silence, this.#askedAt + KEEP_ALIVE_EVERY]
+    await this.#checking.alarm.wait(Math.min(checkAt, keepAliveAt) - performance.now())
     const subscriber = this.#subscriber
     if (!subscriber || this.#checking.stopping) return
     const now = performance.now()
-    if (now >= murmurAt) this.#murmur(subscriber)
+    if (now >= keepAliveAt) this.#keepAlive(subscriber)
     if (now < this.#since + silence) return
     const before = this.#since
     this.#ask(subscriber)
     // One bell for the answer and for the stop: if two waits raced, the slower one's timer would keep the process alive.
     await this.#echoed.wait(ECHO_TIMEOUT)
     if (this.#since > before || this.#checking.stopping) return
-    this.#logger.warn({}, 'the wake-up connection is deaf: replacing it')
+    this.#logger.warn({}, 'the wake-up connection hears nothing: replacing it')
     await this.#close()
     if (this.#checking.stopping) return
     await this.#listen().catch((error: Error) => this.#logger.warn({ error: error.message }, NOT_LISTENING))

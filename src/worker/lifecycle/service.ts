@@ -7,7 +7,7 @@ export interface Service {
   stop(): Promise<void>
 }
 
-/** A loop that runs until it is stopped. A pass waits on the `alarm`, which `stop` rings. */
+/** A loop that runs until it is stopped. A pass waits on the `alarm`, which `stop` rings, and handles its errors itself. */
 export class Loop implements Service {
   readonly alarm: Bell
   #stopping = false

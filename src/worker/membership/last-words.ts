@@ -4,21 +4,21 @@ import { promisify } from 'node:util'
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 
 /** A file descriptor, and whether JSON lines are written to it. */
-export interface Listener {
+export interface LogTarget {
   readonly fd: number
   readonly json: boolean
 }
 
 const KEY = 'pg-lockstep: last words'
-const STDERR: Listener = { fd: 2, json: false }
+const STDERR: LogTarget = { fd: 2, json: false }
 /** ms that writing may take: if no one reads, it would never end, and the kill must come before the lease ends. */
 const PATIENCE = 20
 /** The level `fatal` of pino. */
 const LEVEL = 60
 
 /** Sets where this process writes before it kills itself; by default stderr. Also for threads that start from now on. */
-export function tellLastWordsTo(...listeners: readonly Listener[]): void {
-  setEnvironmentData(KEY, [...listeners])
+export function tellLastWordsTo(...targets: readonly LogTarget[]): void {
+  setEnvironmentData(KEY, [...targets])
 }
 
 /**
@@ -28,9 +28,9 @@ export function tellLastWordsTo(...listeners: readonly Listener[]): void {
 export async function killProcess(working: number): Promise<void> {
   const kill = () => process.kill(process.pid, 'SIGKILL')
   setTimeout(kill, PATIENCE)
-  const listeners = (getEnvironmentData(KEY) as unknown as readonly Listener[] | undefined) ?? [STDERR]
+  const targets = (getEnvironmentData(KEY) as unknown as readonly LogTarget[] | undefined) ?? [STDERR]
   await Promise.allSettled(
-    listeners.map(({ fd, json }) => say(fd, json ? jsonLine(working) : textLine(working))),
+    targets.map(({ fd, json }) => say(fd, json ? jsonLine(working) : textLine(working))),
   )
   kill()
 }
