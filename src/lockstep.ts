@@ -31,7 +31,7 @@ import type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'
 import type { DeadFilter, DeadPayload, DeadSort } from './store/morgue.ts'
 import type { Found, Page } from './store/page.ts'
 import { listProcesses, type ProcessRow } from './store/stats.ts'
-import type { WorkerHome, WorkerOptions } from './worker/options.ts'
+import type { WorkerOptions } from './worker/options.ts'
 import { Worker } from './worker/worker.ts'
 
 export interface LockstepOptions {
@@ -67,8 +67,9 @@ type AnyQueue = Queue | string
 export class Lockstep {
   readonly #database: Database
   readonly #enqueuer: Enqueuer
-  readonly #connectionString: string | undefined
-  readonly #directUrl: string | undefined
+  /** Undefined with a pool of the application's. */
+  readonly #config: ConnectionConfig | undefined
+  readonly #directConfig: ConnectionConfig | undefined
   readonly #logger: Logger
   readonly #instrumentation: readonly Instrumentation[]
   readonly #ownPool: boolean
@@ -100,10 +101,11 @@ export class Lockstep {
     this.#ownPool = pool === undefined
     if (pool !== undefined && !isPool(pool))
       throw new OptionError(`Lockstep: pool must be a Pool of \`pg\`, not ${show(pool)}`)
-    this.#connectionString = connectionString
-    this.#directUrl = directUrl
-    const own = () => createPool(connectionConfig(connectionString!, APPLICATION_NAME), this.#logger)
-    this.#database = new Database(pool ?? own(), checkSchemaName(schema))
+    const configOf = (url?: string) =>
+      url === undefined ? undefined : connectionConfig(url, APPLICATION_NAME)
+    this.#config = configOf(connectionString)
+    this.#directConfig = configOf(directUrl)
+    this.#database = new Database(pool ?? createPool(this.#config!, this.#logger), checkSchemaName(schema))
     this.#enqueuer = new Enqueuer(
       this.#database,
       optionalFunctions(middleware, 'Lockstep: middleware'),
@@ -138,8 +140,10 @@ export class Lockstep {
 
   /** @throws OptionError, or LockstepError `LOCKSTEP_BAD_QUEUE` */
   createWorker(options: WorkerOptions): Worker {
+    const config = this.#config ?? this.#configOfPool()
     return new Worker(options, {
-      ...this.#connections(),
+      config,
+      directConfig: this.#directConfig ?? config,
       schema: this.#database.schema,
       logger: this.#logger,
       instrumentation: this.#instrumentation,
@@ -261,20 +265,12 @@ export class Lockstep {
     return this.#closing
   }
 
-  /** For a worker: with the server and session settings of the pool, or of the connection string. */
-  #connections(): Pick<WorkerHome, 'config' | 'directConfig'> {
-    const configOf = (url: string) => connectionConfig(url, APPLICATION_NAME)
-    const [url, directUrl] = [this.#connectionString, this.#directUrl]
-    const direct = directUrl === undefined ? undefined : configOf(directUrl)
-    const config = url === undefined ? this.#configOfPool(direct) : configOf(url)
-    return { config, directConfig: direct ?? config }
-  }
-
-  #configOfPool(direct: ConnectionConfig | undefined): ConnectionConfig {
+  /** A worker's config: that of the pool, or the direct one if the pool's can't be copied. */
+  #configOfPool(): ConnectionConfig {
     try {
       return connectionConfigOf(this.#database.pool, APPLICATION_NAME)
     } catch (error) {
-      if (direct) return direct
+      if (this.#directConfig) return this.#directConfig
       throw error
     }
   }

@@ -77,17 +77,17 @@ const files = readdirSync('src', { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts'))
   .map((file) => file.slice(0, -3))
 
+const sources = files.map((from) => ({ from, text: readFileSync(join('src', `${from}.ts`), 'utf8') }))
+
 /** Everything that a file imports, exports from elsewhere or loads later, as it is written; without types. */
-const loaded = files.flatMap((from) => {
-  const text = readFileSync(join('src', `${from}.ts`), 'utf8')
+const loaded = sources.flatMap(({ from, text }) => {
   const found = text.matchAll(
     /^(?:import|export)(?! type\b)(?: [^;'"=]* from)? ['"]([^'"]+)['"]|\bimport\(['"]([^'"]+)['"]/gm,
   )
   return [...found].map((match): Import => ({ from, to: match[1] ?? match[2]! }))
 })
 
-const imports = files.flatMap((from) => {
-  const text = readFileSync(join('src', `${from}.ts`), 'utf8')
+const imports = sources.flatMap(({ from, text }) => {
   const paths = [...text.matchAll(/(?:from|import)\s*\(?'(\.[^']+)\.ts'/g)].map((match) => match[1]!)
   return paths
     .map((path): Import => ({ from, to: normalize(join(dirname(from), path)) }))

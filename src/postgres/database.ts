@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
 import {
+  hasBroken,
   hasCode,
-  isConnectionFailure,
   mayLive,
   toCallError,
   toConnectError,
@@ -198,7 +198,7 @@ export class Database {
       await this.query(commit, [], client, { commits: true, others: lends })
       return result
     } catch (error) {
-      if (isConnectionFailure(error) && !mayLive(error)) broken = error as Error
+      if (hasBroken(error)) broken = error as Error
       else if (!broken)
         await this.query('ROLLBACK', [], client).catch((failure: Error) => {
           broken = failure

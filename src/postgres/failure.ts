@@ -172,6 +172,11 @@ export function isConnectionFailure(error: unknown): boolean {
   return CONNECTION_MESSAGES.test(error.message) || isConnectionFailure(error.cause)
 }
 
+/** Whether the connection broke for certain; where the session may live on, its next answer shows it. */
+export function hasBroken(error: unknown): boolean {
+  return isConnectionFailure(error) && !mayLive(error)
+}
+
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   if (!(error instanceof Error)) return false
   const { code } = error as Error & { code?: string }

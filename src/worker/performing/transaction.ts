@@ -4,7 +4,7 @@ import type { PoolClient } from 'pg'
 import type { Logger } from '../../logger.ts'
 import { disconnect } from '../../postgres/connection.ts'
 import type { Database } from '../../postgres/database.ts'
-import { hasCode, isConnectionFailure, isRefusedLock, mayLive, TIMED_OUT } from '../../postgres/failure.ts'
+import { hasBroken, hasCode, isConnectionFailure, isRefusedLock, TIMED_OUT } from '../../postgres/failure.ts'
 import type { Round } from '../../store/claim.ts'
 import { beginRound, COMMIT_ROUND, readyToComplete } from '../../store/handler-transaction.ts'
 import { complete, fail, type Leftover } from '../../store/settle.ts'
@@ -160,7 +160,7 @@ function endingOf(error: unknown, { step, lost }: Course, { abort }: Performance
     return { kind: 'refused', error: new Error(message, { cause: lost }) }
   }
   // If the session ended with an error that it may have survived, `lost` is set by now.
-  if (lost || (isConnectionFailure(error) && !mayLive(error)))
+  if (lost || hasBroken(error))
     // If a COMMIT whose answer was lost did succeed, releasing will show it: then there is nothing to release.
     return abort.reason ? { kind: 'again', uncertain: true } : { kind: 'lost', error: lost ?? error }
   return step === 'completion' && isRefusedLock(error) ? AGAIN : { kind: 'refused', error }
@@ -235,7 +235,7 @@ async function prepareToStore(
   performance: Performance,
 ): Promise<void> {
   const round = await readyToComplete(database, client, lockTimeout).catch((error: Error) => {
-    if (isConnectionFailure(error) && !mayLive(error)) throw error
+    if (hasBroken(error)) throw error
     throw new Error(`the handler left its transaction aborted: ${error.message}`, { cause: error })
   })
   if (round === nameOf(performance)) return
