@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import { expect, test } from 'vitest'
 import { defineQueue, Lockstep, type Worker } from '../../src/index.ts'
 import { Database } from '../../src/postgres/database.ts'
@@ -6,6 +7,7 @@ import { prefix, SCHEMA, useRoles } from './role-environment.ts'
 
 const env = useRoles()
 const role = () => `"${env.logins.role('may work')}"`
+let owner: pg.Pool | undefined
 
 /** GRANT … TO, or REVOKE … FROM, the role for workers. */
 function statement(verb: 'GRANT' | 'REVOKE', { kind, name, privilege, column }: Right): string {
@@ -13,8 +15,10 @@ function statement(verb: 'GRANT' | 'REVOKE', { kind, name, privilege, column }: 
   return `${verb} ${what} ON ${kind} ${prefix}.${name} ${verb === 'GRANT' ? 'TO' : 'FROM'} ${role()}`
 }
 
+/** In one session: each right is taken and given back, and the server has 200 connections for all tests. */
 async function asOwner(text: string): Promise<void> {
-  await env.session('owner').query(text)
+  owner ??= env.session('owner')
+  await owner.query(text)
 }
 
 function create(logged: string[] = []): Worker {
