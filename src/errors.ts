@@ -8,7 +8,7 @@
  *   `LOCKSTEP_TOO_MANY_LOCKS`, `LOCKSTEP_ENCODING`: fix the database.
  * - `LOCKSTEP_QUEUE_NOT_EMPTY`, `LOCKSTEP_QUEUE_IN_USE`, `LOCKSTEP_LOCKED`: remove the obstacle that the message names.
  * - `LOCKSTEP_CONNECTION`, `LOCKSTEP_AUTHENTICATION`, `LOCKSTEP_PERMISSION`, `LOCKSTEP_READ_ONLY`,
- *   `LOCKSTEP_POOLED`, `LOCKSTEP_ISOLATION`: fix the connection.
+ *   `LOCKSTEP_POOLED`, `LOCKSTEP_OTHER_DATABASE`, `LOCKSTEP_ISOLATION`: fix the connection.
  * - `LOCKSTEP_CLOSED`: `close()` was called before, or the pool ended.
  * - `LOCKSTEP_TRANSACTION_ABORTED`, `LOCKSTEP_CONFLICT`: roll back; after a conflict, try again.
  * - `LOCKSTEP_TIMEOUT`, `LOCKSTEP_CRASH_LIMIT`: how a round failed (R16, R10).

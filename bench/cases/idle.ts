@@ -6,57 +6,30 @@ import { startIdleProcess } from '../worker-process.ts'
 
 /** ms until everything that a start brings with it is over, and pools have closed what they opened for it. */
 const SETTLE = 15_000
-/** ms for the sessions of ended processes to end. */
+/** ms for the sessions of others to end, and for sessions to report their counts. */
 const LAG = 2_000
 
-/** The life of worker processes, from start to end. */
-interface Life {
-  readonly transactions: number
-  /** The sum over all processes. */
-  readonly seconds: number
-  /** Per process, shortly before the end. */
-  readonly connections: number
-}
-
 /**
- * Transactions a second of worker processes that have nothing to do: the difference between a longer and a shorter
- * life. A session that reads no table reports its counts only when it ends, so two looks during its life would miss
- * them.
+ * Transactions a second of worker processes that have nothing to do, as the server counts them. A session that reads no
+ * table, such as one that waits for wake-ups, reports its few only when it ends: those are left out.
  */
-async function idle(bench: Bench, processes: number): Promise<Figures> {
+async function idle({ contender, pool, entrant, setting, size }: Bench, processes: number): Promise<Figures> {
   // No other session may count.
-  await Promise.all([bench.contender.close(), bench.pool.end()])
-  const client = new pg.Client({ connectionString: bench.setting.connectionString })
+  await Promise.all([contender.close(), pool.end()])
+  const client = new pg.Client({ connectionString: setting.connectionString })
   await client.connect()
-  await sleep(LAG)
-  const shorter = await live(bench, client, processes, SETTLE)
-  const longer = await live(bench, client, processes, SETTLE + bench.size.seconds! * 1000)
-  const rate = (longer.transactions - shorter.transactions) / (longer.seconds - shorter.seconds)
-  return { value: processes * rate, connections: longer.connections }
-}
-
-async function live(
-  { entrant, setting }: Bench,
-  client: pg.Client,
-  processes: number,
-  ms: number,
-): Promise<Life> {
-  const before = await transactions(client)
   const workers = []
-  let startedAt = 0
-  while (workers.length < processes) {
-    startedAt += performance.now()
-    workers.push(await startIdleProcess(entrant, setting))
-  }
-  await sleep(ms)
+  while (workers.length < processes) workers.push(await startIdleProcess(entrant, setting))
+  await sleep(SETTLE + LAG)
+  const [before, since] = [await transactions(client), performance.now()]
+  await sleep(size.seconds! * 1000)
+  const [after, until] = [await transactions(client), performance.now()]
   const connections = (await sessions(client)) / processes
-  const seconds = (processes * performance.now() - startedAt) / 1000
   await Promise.all(workers.map((worker) => worker.stop()))
-  await sleep(LAG)
-  return { transactions: (await transactions(client)) - before, seconds, connections }
+  return { value: (1000 * (after - before - 1)) / (until - since), connections }
 }
 
-/** Its own transactions are equally many in each life. */
+/** Including that of the query before. */
 async function transactions(client: pg.Client): Promise<number> {
   const { rows } = await client.query(
     `SELECT (xact_commit + xact_rollback)::float8 AS count FROM pg_stat_database

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { DatabaseError, OptionError } from '../errors.ts'
 import type { Logger } from '../logger.ts'
-import { prepareSession } from './session.ts'
+import { NEVER_IDLE, prepareSession } from './session.ts'
 
 /** The options of `pg.Client` to reach a database, without functions. */
 export type ConnectionConfig = pg.ClientConfig
@@ -97,18 +97,21 @@ export function withSetting(config: ConnectionConfig, setting: string): Connecti
 }
 
 /**
- * Connects our own session outside any pool, only for our statements, with an extra `setting`. The caller ends it.
+ * Connects our own session outside any pool, only for our statements. `setting`: how long it may idle; by default, for ever.
+ * The caller ends it.
  * @throws DatabaseError `LOCKSTEP_POOLED` if others may share it: they would share its locks, leases and wake-ups
  */
-export async function connect(config: ConnectionConfig, setting?: string): Promise<pg.Client> {
+export async function connect(config: ConnectionConfig, setting = NEVER_IDLE): Promise<pg.Client> {
   const client = new pg.Client(config)
   // The session may break between two statements, and an error event without a listener ends the process.
   client.on('error', () => {})
   try {
     await client.connect()
     const { shared } = await prepareSession(client, 'own')
-    if (!shared && setting) await client.query(setting)
-    if (!shared) return client
+    if (!shared) {
+      await client.query(setting)
+      return client
+    }
   } catch (error) {
     void disconnect(client)
     throw error
@@ -127,12 +130,27 @@ export async function disconnect(client: pg.Client): Promise<void> {
   clearTimeout(cutOff)
 }
 
+/** A login that fails at the client, as without a password, leaves the connection open: a pool would forget it. */
+class PooledClient extends pg.Client {
+  override connect(): Promise<pg.Client>
+  override connect(callback: (error: Error | null) => void): void
+  override connect(callback?: (error: Error | null) => void): Promise<pg.Client> | undefined {
+    const connecting = super.connect().catch((error) => {
+      this.connection.stream.destroy()
+      throw error
+    })
+    if (!callback) return connecting
+    connecting.then(() => callback(null), callback)
+    return undefined
+  }
+}
+
 /**
  * Our own pool. It replaces a broken connection when the next one is needed. Connections that idle don't keep the process
  * alive: one that has gone silent would do so long after the pool has ended.
  */
 export function createPool(config: pg.PoolConfig, logger: Logger): pg.Pool {
-  const pool = new pg.Pool({ ...config, allowExitOnIdle: true })
+  const pool = new pg.Pool({ ...config, Client: PooledClient, allowExitOnIdle: true })
   pool.on('error', (error) => logger.warn({ error: error.message }, 'an idle connection broke'))
   return pool
 }

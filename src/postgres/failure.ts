@@ -69,8 +69,8 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
   '40P01': ['LOCKSTEP_CONFLICT', 'roll the transaction back and try it again'],
 }
 
-/** Our code and advice for errors of the pool, which have no code. */
-const POOL_MEANINGS: readonly (readonly [RegExp, readonly [code: string, advice: string]])[] = [
+/** Our code and advice for errors of the driver and its pool, which have no code. */
+const DRIVER_MEANINGS: readonly (readonly [RegExp, readonly [code: string, advice: string]])[] = [
   [/^Cannot use a pool after calling end/, ['LOCKSTEP_CLOSED', 'create another Lockstep']],
   [
     /^timeout exceeded when trying to connect/,
@@ -78,6 +78,14 @@ const POOL_MEANINGS: readonly (readonly [RegExp, readonly [code: string, advice:
       'LOCKSTEP_CONNECTION',
       'no connection of the pool became free in time, or the server does not answer: allow the pool more connections, or run fewer calls at once',
     ],
+  ],
+  [
+    /^SASL: /,
+    ['LOCKSTEP_AUTHENTICATION', 'the server wants a password: check that of the connection string'],
+  ],
+  [
+    /^The server does not support SSL connections/,
+    ['LOCKSTEP_CONNECTION', 'connect without SSL, or turn it on at the server'],
   ],
 ]
 
@@ -87,7 +95,7 @@ export function toLockstepError(error: unknown): unknown {
   const { code, hint } = error as Error & { code?: string; hint?: string }
   const meaning =
     code === undefined
-      ? POOL_MEANINGS.find(([message]) => message.test(error.message))?.[1]
+      ? DRIVER_MEANINGS.find(([message]) => message.test(error.message))?.[1]
       : MEANINGS[hint?.includes('max_locks_per_transaction') ? NO_ROOM : code]
   if (!meaning) return error
   const [ours, advice] = meaning
@@ -169,6 +177,8 @@ export function isConnectionFailure(error: unknown): boolean {
   if (hasCode(error, ...TIMED_OUT)) return false
   const { code } = error as Error & { code?: string }
   if (code === 'LOCKSTEP_CONNECTION' || CONNECTION_CODES.test(code ?? '')) return true
+  // Such as ENOENT: a server that restarts has no Unix socket for a moment.
+  if (isFailedConnect(error)) return true
   return CONNECTION_MESSAGES.test(error.message) || isConnectionFailure(error.cause)
 }
 

@@ -33,12 +33,23 @@ interface Found extends Backend {
 }
 
 /**
+ * ms that a pool's session, or a transaction without a handler, may be idle, far more than a live process ever needs. If its
+ * host vanishes while a proxy on the way keeps answering for it, the server would otherwise keep the session, and the rows
+ * that it has locked, for good.
+ */
+export const IDLE_TIMEOUT = 60_000
+
+/** For a session outside any pool: if the server ended it, its locks would go, and with them all shards. */
+export const NEVER_IDLE = 'SET idle_session_timeout = 0'
+
+/**
  * For sessions that only we use.
  *
  * - READ COMMITTED, whatever the default is: the protocol depends on it.
  * - TCP settings that detect a dead peer within about ten seconds, on both ends of the connection.
- * - No time-out for idle sessions: if the session ended, its locks would go, and with them all shards. A session that is
- *   idle in a transaction does end: its process stalls, or its connection is silent, and others wait for its rows.
+ * - An end for sessions that idle much longer than a pool keeps them: its connection went silent before the pool closed it.
+ *   So does a session that is idle in a transaction: its process stalls, or its connection is silent, and others wait for its
+ *   rows.
  */
 const SETTINGS = [
   'SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED',
@@ -46,7 +57,7 @@ const SETTINGS = [
   'SET tcp_keepalives_interval = 2',
   'SET tcp_keepalives_count = 3',
   'SET tcp_user_timeout = 9000',
-  'SET idle_session_timeout = 0',
+  `SET idle_session_timeout = ${IDLE_TIMEOUT}`,
 ]
 
 /**
@@ -57,12 +68,6 @@ const SETTINGS = [
 function durably(commit: string): string {
   return `SET synchronous_commit = ${commit === 'off' ? 'on' : commit}`
 }
-
-/**
- * ms that a transaction without a handler may be idle, far more than a live process ever needs. If its host vanishes while a
- * proxy on the way keeps answering for it, the server would otherwise keep its rows locked for good.
- */
-export const IDLE_TIMEOUT = 60_000
 
 /**
  * Without handlers, server time-outs are off: calls have our own, which end the connection. A time-out that suits the

@@ -144,6 +144,18 @@ export function endIdle(
   )
 }
 
+/** Whether this is a session of the server and database that `database` reaches. */
+export async function hasSession(database: Database, { pid, startedAt }: Backend): Promise<boolean> {
+  const rows = await database.query(
+    // Of another role's session, the start can't be seen.
+    `SELECT FROM pg_catalog.pg_stat_get_activity($1::integer) a
+     JOIN pg_catalog.pg_database d ON d.oid = a.datid AND d.datname = current_database()
+     WHERE coalesce(${STARTED_AT} = $2, true)`,
+    [pid, startedAt],
+  )
+  return rows.length > 0
+}
+
 /** A session that holds the lock of a process. */
 export interface ProcessSession {
   readonly pid: number

@@ -99,6 +99,7 @@ export class Engine {
     const reading = prepareDatabase(this.#pools.own, settings.queues, home.logger)
     await together([reading, this.#locks.start(), this.#listener.start()])
     const { served, lockTimeout } = await reading
+    await this.#locks.requireDatabase(this.#pools.own)
     this.#completer.lockTimeout = lockTimeout
     await this.membership.start()
     const executor = this.#createExecutor(lockTimeout)

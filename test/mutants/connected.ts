@@ -316,6 +316,27 @@ export const CONNECTED: readonly Mutant[] = [
     tests: ['worker/stranded'],
   },
   {
+    name: 'locks and lease in another database than the claims',
+    promise: 'P1',
+    breaks:
+      'A process has the number of another one: when that ends, its claims are free beside its handlers.',
+    edits: [source('worker/engine', '    await this.#locks.requireDatabase(this.#pools.own)\n', '')],
+    tests: ['worker/start'],
+  },
+  {
+    name: 'given-up sessions forgotten when a login fails',
+    promise: 'P7',
+    breaks: 'Rows that a handler’s transaction has locked stay locked, since nobody ends its session.',
+    edits: [
+      source(
+        'worker/membership/stranded',
+        '      this.#backends.push(...backends)\n      if',
+        `      if ((error as { code?: string }).code === 'LOCKSTEP_CONNECTION') this.#backends.push(...backends)\n      if`,
+      ),
+    ],
+    tests: ['worker/stranded'],
+  },
+  {
     name: 'another’s session ended by its number alone',
     promise: 'P7',
     breaks: 'A session of the application’s is ended that has got the number of one that is gone.',

@@ -3,6 +3,13 @@ import { type Mutant, source } from './mutant.ts'
 /** Mistakes that this queue in particular could make, in workers and producers. */
 export const WORKED: readonly Mutant[] = [
   {
+    name: 'no pause where transactions can’t begin',
+    promise: 'P8',
+    breaks: 'Where the server has no connection left, claims and releases follow each other without a pause.',
+    edits: [source('worker/performing/executor', 'else lane.refused(', 'else if (!lane) lane.refused(')],
+    tests: ['worker/transactional'],
+  },
+  {
     name: 'completion beside the handler’s transaction',
     promise: 'P3',
     breaks: 'The completion holds even where the handler’s writes are rolled back.',

@@ -8,6 +8,10 @@ describe('a start that fails because of a connection has our code, whatever the 
     ['the driver, while it connects', new Error('timeout expired')],
     ['the driver, while it waits', new Error('Query read timeout')],
     ['the driver, when the connection ends', new Error('Connection terminated unexpectedly')],
+    [
+      'a Unix socket that is gone while the server restarts',
+      coded('connect ENOENT /tmp/.s.PGSQL.5432', { code: 'ENOENT', syscall: 'connect' }),
+    ],
     ['the system', coded('read ECONNRESET', { code: 'ECONNRESET' })],
     ['the server', coded('terminating connection', { code: '57P01', severity: 'FATAL' })],
   ])('%s', (_, error) => {
@@ -15,6 +19,16 @@ describe('a start that fails because of a connection has our code, whatever the 
       code: 'LOCKSTEP_CONNECTION',
       message: expect.stringMatching(/: create another one when the server can be reached$/),
     })
+  })
+
+  test('and so has a login or an encryption that the driver refuses', () => {
+    const login = new Error('SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string')
+    expect(toStartError(login)).toMatchObject({
+      code: 'LOCKSTEP_AUTHENTICATION',
+      message: expect.stringMatching('password'),
+    })
+    const encryption = new Error('The server does not support SSL connections')
+    expect(toStartError(encryption)).toMatchObject({ code: 'LOCKSTEP_CONNECTION' })
   })
 
   test('and what we know more of keeps its advice', () => {

@@ -17,6 +17,7 @@ export class Network {
   readonly #links = new Set<Link>()
   #weather: Weather = 'fine'
   #delay = 0
+  #refuses = false
   #cutAt: RegExp | undefined
 
   private constructor(target: URL) {
@@ -43,6 +44,11 @@ export class Network {
   cut(): void {
     this.#weather = 'cut'
     for (const link of this.#links) link.destroy()
+  }
+
+  /** Refuses new connections; existing ones go on. */
+  refuse(): void {
+    this.#refuses = true
   }
 
   /** Cuts once, when the host sends what matches. */
@@ -81,6 +87,7 @@ export class Network {
   /** What was held back arrives. */
   restore(): void {
     this.#delay = 0
+    this.#refuses = false
     this.#change('fine')
   }
 
@@ -101,7 +108,7 @@ export class Network {
   }
 
   #accept(client: Socket): void {
-    if (this.#weather === 'cut') {
+    if (this.#weather === 'cut' || this.#refuses) {
       client.on('error', () => {})
       client.destroy()
       return

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { defineQueue, Lockstep, type LockstepOptions, type WorkerOptions } from '../../src/index.ts'
 import { inversions, lost, overlaps } from '../support/checker.ts'
+import { createDatabase } from '../support/database.ts'
 import { startPooler } from '../support/pooler.ts'
 import { Producer } from '../support/producer.ts'
 import { Recorder } from '../support/recorder.ts'
@@ -132,6 +133,20 @@ describe('a worker does not start', () => {
     await lockstep.enqueue(queue, { id: 'a' })
     await completed
     await worker.stop()
+  })
+
+  test('P1: with a `directUrl` to another database, where locks and lease would protect nothing', async () => {
+    const other = await createDatabase()
+    env.later(() => other.drop())
+    const there = open({ connectionString: other.connectionString })
+    await there.migrate()
+    env.later(() => there.close())
+    const lockstep = open({ directUrl: other.connectionString })
+    await expect(env.create({ queues: [queue] }, lockstep).start()).rejects.toMatchObject({
+      code: 'LOCKSTEP_OTHER_DATABASE',
+      message: expect.stringMatching('directUrl'),
+    })
+    expect(await env.sql('SELECT FROM lockstep.processes')).toEqual([])
   })
 })
 

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
+import { connect, disconnect } from '../../src/postgres/connection.ts'
 import { Database } from '../../src/postgres/database.ts'
 import { backendOf, prepareSession } from '../../src/postgres/session.ts'
 import { endIdle } from '../../src/store/process.ts'
@@ -173,6 +174,41 @@ test('R12: who waits until given-up sessions have ended, waits for a try that is
   only.release()
   await ending
   await eventually(async () => expect(await ended(client)).toBe(true))
+})
+
+test('a given-up session is ended in the end, whatever kept it from being ended before', async () => {
+  const stranger = new URL(env.connectionString)
+  stranger.username = 'nobody_of_that_name'
+  const pool = new pg.Pool({ connectionString: stranger.href, max: 1 })
+  env.later(() => pool.end())
+  const stranded = new StrandedSessions(new Database(pool, 'lockstep'), env.logger)
+  const client = await open()
+  stranded.add(client)
+  await stranded.end()
+  await stranded.end()
+  expect(stranded.pending).toBe(true)
+  expect(env.warnings.map(({ message }) => message)).toEqual([
+    'ending the sessions of connections that were given up failed: trying again',
+  ])
+  pool.options.connectionString = env.connectionString
+  await stranded.end()
+  await eventually(async () => expect(await ended(client)).toBe(true))
+})
+
+test('a pool’s session that nobody uses any more ends by itself, and one with locks does not', async () => {
+  const idleTimeout = async (on: Pick<pg.ClientBase, 'query'>) =>
+    (await on.query('SHOW idle_session_timeout')).rows[0].idle_session_timeout
+  const config = { connectionString: env.connectionString }
+  const home = { config, directConfig: config, schema: 'lockstep', logger: env.logger, instrumentation: [] }
+  const pools = new Pools(1, home)
+  env.later(() => pools.end())
+  expect(await idleTimeout(pools.own.pool)).toBe('1min')
+  // Also once it has been lent, and renewed.
+  for (let lent = 0; lent < 2; lent += 1)
+    expect(await pools.handlers.transaction(idleTimeout, { lends: true })).toBe('1min')
+  const holder = await connect(config)
+  env.later(() => disconnect(holder))
+  expect(await idleTimeout(holder)).toBe('0')
 })
 
 test('a session that has only its number from one that was given up goes on', async () => {

@@ -72,6 +72,29 @@ test('P3: context.fail of one id: the others’ writes and completions are store
   expect(await env.jobs(queue)).toBe(1)
 })
 
+test('where no connection can be had for handlers, their lane is tried again at poll, and nothing has failed', async () => {
+  const { network, lockstep } = await env.distant()
+  const queue = env.transactional({ shards: 1, perform: ({ size }) => void size })
+  const worker = env.create({ queues: [queue], slots: 1, poll: 500 }, lockstep)
+  await worker.start()
+  env.later(() => worker.stop())
+  const [completed, failed] = [next(worker, 'completed'), vi.fn()]
+  worker.on('failed', failed)
+  network.refuse()
+  await env.lockstep.enqueue(queue, { id: 'refused' })
+  const refusals = () =>
+    env.warnings.filter(({ message }) => message === 'a handler’s transaction failed to begin or to commit')
+  // The first may be due to one broken connection.
+  await eventually(() => expect(refusals().length).toBeGreaterThanOrEqual(2))
+  const since = performance.now()
+  await eventually(() => expect(refusals().length).toBeGreaterThanOrEqual(4))
+  expect(performance.now() - since).toBeGreaterThan(500)
+  expect(refusals().length).toBeLessThan(10)
+  network.restore()
+  expect(await completed).toMatchObject({ ids: ['refused'] })
+  expect(failed).not.toHaveBeenCalled()
+})
+
 test('P7: while a producer holds the row, the round is rolled back and performed again: no failure', async () => {
   const recorder = new Recorder()
   const queue = env.transactional({ perform: recorder.around((batch, { tx }) => write(batch, tx)) })

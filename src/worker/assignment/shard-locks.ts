@@ -1,7 +1,10 @@
 import type pg from 'pg'
+import { DatabaseError } from '../../errors.ts'
 import type { Logger } from '../../logger.ts'
 import { type ConnectionConfig, connect, disconnect } from '../../postgres/connection.ts'
+import type { Database } from '../../postgres/database.ts'
 import { hasCode, toLockstepError } from '../../postgres/failure.ts'
+import { backendOf } from '../../postgres/session.ts'
 import {
   type LockedTable,
   type Locking,
@@ -11,6 +14,7 @@ import {
   unlock,
   unlockShared,
 } from '../../store/lock.ts'
+import { hasSession } from '../../store/process.ts'
 import type { Service } from '../lifecycle/service.ts'
 import type { ShardRef } from './splitter.ts'
 
@@ -62,6 +66,26 @@ export class ShardLocks implements Service {
     this.#session = undefined
     this.#shown = undefined
     if (session) await disconnect(session)
+  }
+
+  /**
+   * Locks and lease protect the rows of the database that they are in. If that were another one than the claims', they
+   * would protect nothing, and the process's number there might be that of another process here.
+   * @throws DatabaseError `LOCKSTEP_OTHER_DATABASE`
+   */
+  async requireDatabase(database: Database): Promise<void> {
+    const isThere = async (session: pg.Client) => {
+      const backend = backendOf(session)
+      if (!backend || (await hasSession(database, backend))) return true
+      // It may have ended meanwhile: then this fails.
+      await session.query('')
+      return false
+    }
+    if (await this.#call(isThere, () => this.#connected())) return
+    throw new DatabaseError(
+      'LOCKSTEP_OTHER_DATABASE',
+      '`directUrl` leads to another server or database than the worker’s other connections: locks and lease would protect nothing; set it to the same database, without the pooler',
+    )
   }
 
   /** Shows other processes that this one is there to share the work. */

@@ -55,6 +55,8 @@ const SETTING = `SET idle_session_timeout = ${Math.max(IDLE_TIMEOUT, lease)}`
 let { leases } = workerData as LeaseThreadData
 let client: pg.Client | undefined
 let connecting: Promise<pg.Client> | undefined
+/** The last call in the session: the driver takes one at a time. */
+let last: Promise<unknown> = Promise.resolve()
 /** The rows to renew: one, or more while rounds of a former membership are still in progress. */
 let identities: number[] = []
 let timer: NodeJS.Timeout | undefined
@@ -89,8 +91,16 @@ async function open(timeout: number): Promise<pg.Client> {
   fresh.on('error', () => drop(fresh))
   fresh.on('end', () => drop(fresh))
   client = fresh
+  last = Promise.resolve()
   if (identities.length > 0) port.postMessage({ kind: 'reconnected' } satisfies LeaseMessage)
   return fresh
+}
+
+/** Makes a call when those before it were answered. */
+function inTurn<T>(call: () => Promise<T>): Promise<T> {
+  const answer = last.then(call)
+  last = answer.catch(() => {})
+  return answer
 }
 
 /** A connection that failed once is not used again: it may be half-open. */
@@ -107,7 +117,7 @@ async function register(joins: boolean): Promise<void> {
     // Renewals share the connection, and can't wait long.
     const on = await session(joins ? renewEvery : CALL_TIMEOUT)
     const askedAt = monotonicMs()
-    const processId = await registerProcess(on, schema, info, lease)
+    const processId = await inTurn(() => registerProcess(on, schema, info, lease))
     if (joins && identities.length === 0) {
       retired = retire(processId)
       return tell('failed', new Error('the lease ended meanwhile'))
@@ -135,7 +145,8 @@ function tell(kind: 'unrenewed' | 'failed', error: unknown): void {
 async function retire(processId: number): Promise<void> {
   identities = identities.filter((membership) => membership !== processId)
   try {
-    await removeProcess(await session(renewEvery), schema, processId)
+    const on = await session(renewEvery)
+    await inTurn(() => removeProcess(on, schema, processId))
   } catch {
     // The lease of that process ends by itself.
     drop(client)
@@ -161,10 +172,8 @@ async function renew(): Promise<void> {
   const renewing = [...identities]
   if (renewing.length === 0) return
   try {
-    const alive = await Promise.race([
-      renewLeases(await session(renewEvery), schema, renewing, lease),
-      late(),
-    ])
+    const on = await session(renewEvery)
+    const alive = await Promise.race([inTurn(() => renewLeases(on, schema, renewing, lease)), late()])
     const expected = renewing.filter((membership) => identities.includes(membership))
     if (!expected.every((membership) => alive.includes(membership))) return end()
     // While the answer was under way, another one joined, or some retired: the lease is that of all that are left.

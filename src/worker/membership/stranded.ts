@@ -1,6 +1,5 @@
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
-import { isConnectionFailure } from '../../postgres/failure.ts'
 import { type Backend, backendOf } from '../../postgres/session.ts'
 import { endIdle } from '../../store/process.ts'
 
@@ -14,6 +13,8 @@ export class StrandedSessions {
   readonly #logger: Logger
   #backends: Backend[] = []
   #ending: Promise<void> | undefined
+  /** Whether the last try failed. */
+  #failing = false
 
   constructor(database: Database, logger: Logger) {
     this.#database = database
@@ -51,16 +52,19 @@ export class StrandedSessions {
     try {
       const found = await endIdle(this.#database, backends)
       this.#backends.push(...found)
+      this.#failing = false
       const pids = found.filter(({ ended }) => ended).map(({ pid }) => pid)
       if (pids.length > 0)
         this.#logger.info({ pids }, 'ending the sessions of connections that were given up')
     } catch (error) {
-      if (isConnectionFailure(error)) this.#backends.push(...backends)
-      else
+      // Whatever failed, such as the login: they may hold rows until they end.
+      this.#backends.push(...backends)
+      if (!this.#failing)
         this.#logger.warn(
           { error: (error as Error).message },
-          'ending the sessions of connections that were given up failed',
+          'ending the sessions of connections that were given up failed: trying again',
         )
+      this.#failing = true
     }
   }
 }

@@ -6,19 +6,25 @@ import { ended, failAll, failure } from './ending.ts'
 import { type Performance, perform } from './perform.ts'
 import { type BatchSettings, transact } from './transaction.ts'
 
-/** The parts to perform once more, nearly always. */
-const NONE: readonly Round[][] = []
+/** What comes after a batch. */
+export interface Aftermath {
+  /** Parts to perform once more, each by itself, because their joint transaction could not be committed. */
+  readonly parts: readonly Round[][]
+  /** Whether the batch could begin; it could not if its transaction could not. */
+  readonly begun: boolean
+}
 
-/**
- * Performs a claimed batch and hands in its outcome to be stored. Returns parts of it to perform once more, each by itself,
- * because their joint transaction could not be committed.
- */
+/** Nearly always. */
+const DONE: Aftermath = { parts: [], begun: true }
+const UNBEGUN: Aftermath = { parts: [], begun: false }
+
+/** Performs a claimed batch and hands in its outcome to be stored. */
 export async function performBatch(
   settings: BatchSettings,
   completer: Completer,
   claimant: Claimant,
   performance: Performance,
-): Promise<readonly Round[][]> {
+): Promise<Aftermath> {
   const { queue, rounds } = performance
   const isSound = ({ payloads, crashes }: Round) => payloads.length > 0 && crashes < queue.maxCrashes
   const sound = rounds.filter(isSound)
@@ -26,12 +32,12 @@ export async function performBatch(
     const others = rounds.filter((round) => !isSound(round))
     completer.settle(claimant, withoutHandler(performance, others))
   }
-  if (sound.length === 0) return NONE
+  if (sound.length === 0) return DONE
   const ours = sound.length < rounds.length ? { ...performance, rounds: sound } : performance
   if (queue.transactional) return performInTransaction(settings, completer, claimant, ours)
   const failed = await perform(ours, claimant, settings, undefined)
   completer.settle(claimant, ended(ours, failed))
-  return NONE
+  return DONE
 }
 
 /**
@@ -60,7 +66,7 @@ async function performInTransaction(
   completer: Completer,
   claimant: Claimant,
   performance: Performance,
-): Promise<readonly Round[][]> {
+): Promise<Aftermath> {
   const { rounds } = performance
   const ending = await transact(settings, claimant, performance)
   if (ending.kind === 'stored') completer.stored(claimant, ending.outcome, ending.leftovers)
@@ -69,9 +75,12 @@ async function performInTransaction(
   else if (ending.kind === 'disowned') completer.settle(claimant, disowned(performance, ending.ids))
   else if (ending.kind === 'again')
     completer.settle(claimant, { completed: [], failed: [], released: rounds }, ending.uncertain)
-  else if (rounds.length > 1) return halves(rounds)
+  else if (ending.kind === 'unbegun') {
+    completer.settle(claimant, { completed: [], failed: [], released: rounds })
+    return UNBEGUN
+  } else if (rounds.length > 1) return { parts: halves(rounds), begun: true }
   else completer.settle(claimant, ended(performance, failAll(rounds, ending.error)))
-  return NONE
+  return DONE
 }
 
 /**

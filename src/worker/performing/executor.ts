@@ -11,7 +11,7 @@ import type { Shard } from '../schedule/shard.ts'
 import type { Batcher } from '../settling/batcher.ts'
 import type { Claimant } from '../settling/completer.ts'
 import { claimOf, observedClaim, observedRound } from '../settling/observed.ts'
-import { performBatch } from './batch.ts'
+import { type Aftermath, performBatch } from './batch.ts'
 import type { InFlight, InFlightBatch } from './in-flight.ts'
 import { Loading, type LoadingOptions } from './loading.ts'
 import { Patience, type PatienceOptions } from './patience.ts'
@@ -27,7 +27,7 @@ export interface ExecutorOptions extends Omit<PatienceOptions, 'mayBegin' | 'rel
   readonly clock: ServerClock
   readonly instruments: Instruments
   readonly slots: number
-  /** ms until a lane whose claim failed is tried again. */
+  /** ms until a lane is tried again whose claim failed, or whose transactions can't begin. */
   readonly poll: number
 }
 
@@ -245,13 +245,15 @@ export class Executor {
       holdsLease: () => membership.holds(claimant.processId),
     }
     inFlight.add(batch)
-    let parts: readonly Round[][]
+    let aftermath: Aftermath
     try {
-      parts = await performBatch(batchSettings, completer, claimant, batch)
+      aftermath = await performBatch(batchSettings, completer, claimant, batch)
     } finally {
       inFlight.remove(batch)
     }
-    for (const part of parts) await this.#performAgain(lane, claimant, part)
+    if (aftermath.begun) lane.begun()
+    else lane.refused(this.#options.clock.now() + this.#options.poll * 1000)
+    for (const part of aftermath.parts) await this.#performAgain(lane, claimant, part)
   }
 
   /**

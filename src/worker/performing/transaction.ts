@@ -22,7 +22,7 @@ export interface BatchSettings extends PerformSettings {
 }
 
 /**
- * How a handler's transaction ended. `refused`: it could not be committed, and may never be. `lost`: its connection was
+ * How a handler's transaction ended. `unbegun`: it could not begin. `refused`: it could not be committed, and may never be. `lost`: its connection was
  * lost, so it is unknown whether it was committed, and why the connection broke. `disowned`: at the end, the claim did not
  * hold the rows of these ids, because of what others or the handler's own statements did.
  */
@@ -32,9 +32,11 @@ export type Ending =
   | { readonly kind: 'refused'; readonly error: unknown }
   | { readonly kind: 'lost'; readonly error: unknown }
   | { readonly kind: 'again'; readonly uncertain: boolean }
+  | { readonly kind: 'unbegun' }
   | { readonly kind: 'disowned'; readonly ids: ReadonlySet<string> }
 
 const AGAIN: Ending = { kind: 'again', uncertain: false }
+const UNBEGUN: Ending = { kind: 'unbegun' }
 
 /**
  * The codes with which a server or a pooler ends a session: after a time-out, because someone ends it, or in a crash. Codes
@@ -154,7 +156,7 @@ async function knownEnd(client: PoolClient): Promise<Error | undefined> {
  * though most are lost through no one's fault: `lost`.
  */
 function endingOf(error: unknown, { step, lost }: Course, { abort }: Performance): Ending {
-  if (step === 'begin') return AGAIN
+  if (step === 'begin') return abort.reason ? AGAIN : UNBEGUN
   if (hasCode(lost, ...TIMED_OUT)) {
     const message = `the server ended the handler’s transaction: ${lost!.message}`
     return { kind: 'refused', error: new Error(message, { cause: lost }) }
