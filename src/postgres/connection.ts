@@ -135,8 +135,10 @@ class PooledClient extends pg.Client {
   override connect(): Promise<pg.Client>
   override connect(callback: (error: Error | null) => void): void
   override connect(callback?: (error: Error | null) => void): Promise<pg.Client> | undefined {
+    // The pool listens only once it is called back, and the server may end the session together with its login.
+    this.on('error', () => {})
     const connecting = super.connect().catch((error) => {
-      this.connection.stream.destroy()
+      this.connection?.stream.destroy()
       throw error
     })
     if (!callback) return connecting

@@ -80,7 +80,7 @@ const DRIVER_MEANINGS: readonly (readonly [RegExp, readonly [code: string, advic
     ],
   ],
   [
-    /^SASL: /,
+    /^SASL: .*client password/,
     ['LOCKSTEP_AUTHENTICATION', 'the server wants a password: check that of the connection string'],
   ],
   [

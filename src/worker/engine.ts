@@ -20,7 +20,7 @@ import { Released } from './performing/perform.ts'
 import { Slot } from './performing/slot.ts'
 import { Pools } from './pools.ts'
 import { leaseOptions, prepareDatabase } from './preparation.ts'
-import { Pauses } from './schedule/admission.ts'
+import { all, Pauses, Refusals } from './schedule/admission.ts'
 import { ServerClock } from './schedule/server-clock.ts'
 import { Timetable } from './schedule/timetable.ts'
 import { Batcher } from './settling/batcher.ts'
@@ -57,7 +57,8 @@ export class Engine {
   readonly #instruments: Instruments
   readonly #clock = new ServerClock()
   readonly #pauses = new Pauses()
-  readonly #timetable = new Timetable(this.#clock, this.#pauses)
+  readonly #refusals: Refusals
+  readonly #timetable: Timetable
   readonly #pools: Pools
   readonly #locks: ShardLocks
   readonly #listener: Listener
@@ -71,6 +72,8 @@ export class Engine {
     const { settings, home, events } = options
     const { directConfig, schema, logger, instrumentation } = home
     this.#options = options
+    this.#refusals = new Refusals(this.#clock, settings.poll)
+    this.#timetable = new Timetable(this.#clock, all(this.#pauses, this.#refusals))
     this.#instruments = new Instruments([eventsOf(events), ...instrumentation], logger)
     this.inFlight = new InFlight((count) => {
       this.membership.working = count
@@ -217,6 +220,7 @@ export class Engine {
       completer: this.#completer,
       membership: this.membership,
       inFlight: this.inFlight,
+      refusals: this.#refusals,
       poll,
       slots,
       ready: () => this.#ready(),

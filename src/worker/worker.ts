@@ -46,8 +46,8 @@ export class Worker extends WorkerEmitter {
   /**
    * Registers the process, takes its shards and begins to work. Does nothing if the worker was stopped before, such as by a
    * signal.
-   * @throws DatabaseError if the database is out of reach, not migrated, read-only, behind a pooler or distributed by
-   * Citus, if the role lacks rights, or if the server has no room for the locks
+   * @throws DatabaseError if the database is out of reach, not migrated, read-only, behind a pooler, distributed by
+   * Citus or another one than that of `directUrl`, if the role lacks rights, or if the server has no room for the locks
    * @throws LockstepError `LOCKSTEP_CLOSED` if it was called before, even if that failed: create another worker
    */
   async start(): Promise<void> {

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { defineQueue, Lockstep } from '../../src/index.ts'
@@ -14,7 +16,7 @@ const sockets = () => process.getActiveResourcesInfo().filter((name) => name ===
 test('a login that fails for lack of a password says so, and leaves no connection open', async ({ skip }) => {
   const url = new URL(env.connectionString)
   url.password = ''
-  const { connectionString } = { connectionString: url.href }
+  const connectionString = url.href
   const asked = await new pg.Client({ connectionString: `${connectionString}?connect_timeout=5` })
     .connect()
     .then(
@@ -32,4 +34,32 @@ test('a login that fails for lack of a password says so, and leaves no connectio
   }
   await lockstep.close()
   await expect.poll(sockets).toBeLessThanOrEqual(before)
+})
+
+/** As a server sends it that ends a session for good. */
+const FATAL = Buffer.from('E\0\0\0\x26SFATAL\0VFATAL\0C57P01\0Mgoing down\0\0', 'latin1')
+const READY = Buffer.from('Z\0\0\0\x05I', 'latin1')
+
+test('a session that the server ends together with its login does not end the process', async () => {
+  const { hostname, port } = new URL(env.connectionString)
+  const between = createServer((client) => {
+    const server = connect(Number(port), hostname)
+    for (const socket of [client, server]) socket.on('error', () => {})
+    client.pipe(server)
+    server.on('data', (piece) => {
+      if (piece.subarray(-READY.length).equals(READY)) client.end(Buffer.concat([piece, FATAL]))
+      else client.write(piece)
+    })
+    client.on('close', () => server.destroy())
+  })
+  between.listen(0, '127.0.0.1')
+  await once(between, 'listening')
+  const url = new URL(env.connectionString)
+  url.host = `127.0.0.1:${(between.address() as AddressInfo).port}`
+  const lockstep = new Lockstep({ connectionString: url.href })
+  await expect(lockstep.enqueue(defineQueue('ended'), { id: 'a' })).rejects.toMatchObject({
+    code: 'LOCKSTEP_CONNECTION',
+  })
+  await lockstep.close()
+  between.close()
 })

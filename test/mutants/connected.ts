@@ -77,8 +77,8 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P8',
     breaks:
       'Where idle_session_timeout is set, a worker loses its locks, and with them all shards, each time it has rested.',
-    edits: [source('postgres/session', `  'SET idle_session_timeout = 0',\n`, '')],
-    tests: ['worker/server-timeouts'],
+    edits: [source('postgres/connection', 'await client.query(setting)', 'void setting')],
+    tests: ['worker/stranded'],
   },
   {
     name: 'the application’s time-outs for calls of a worker',
@@ -330,8 +330,8 @@ export const CONNECTED: readonly Mutant[] = [
     edits: [
       source(
         'worker/membership/stranded',
-        '      this.#backends.push(...backends)\n      if',
-        `      if ((error as { code?: string }).code === 'LOCKSTEP_CONNECTION') this.#backends.push(...backends)\n      if`,
+        'if (!mayNot) this.#backends',
+        `if (hasCode(error, 'LOCKSTEP_CONNECTION')) this.#backends`,
       ),
     ],
     tests: ['worker/stranded'],

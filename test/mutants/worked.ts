@@ -6,7 +6,13 @@ export const WORKED: readonly Mutant[] = [
     name: 'no pause where transactions can’t begin',
     promise: 'P8',
     breaks: 'Where the server has no connection left, claims and releases follow each other without a pause.',
-    edits: [source('worker/performing/executor', 'else lane.refused(', 'else if (!lane) lane.refused(')],
+    edits: [
+      source(
+        'worker/schedule/admission',
+        'const again = last !== undefined && takenAt > last.at',
+        'const again = takenAt < 0',
+      ),
+    ],
     tests: ['worker/transactional'],
   },
   {
@@ -101,7 +107,13 @@ export const WORKED: readonly Mutant[] = [
     name: 'one id fails its batch’s commit for all',
     promise: 'R9',
     breaks: 'Jobs that have done nothing wrong fail with one that has, and die with it.',
-    edits: [source('worker/performing/batch', '  else if (rounds.length > 1) return halves(rounds)\n', '')],
+    edits: [
+      source(
+        'worker/performing/batch',
+        '  } else if (rounds.length > 1) return { parts: halves(rounds), begun: true }\n  else',
+        '  } else',
+      ),
+    ],
     tests: ['worker/refused-commit'],
   },
   {

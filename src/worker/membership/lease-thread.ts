@@ -28,7 +28,15 @@ export type LeaseMessage =
   | { readonly kind: 'registered'; readonly processId: number; readonly leases: number }
   | { readonly kind: 'renewed'; readonly processId: number; readonly duration: number }
   | { readonly kind: 'reconnected' | 'ending' }
-  | { readonly kind: 'unrenewed' | 'failed'; readonly code: string | undefined; readonly message: string }
+  | ({ readonly kind: 'unrenewed' | 'failed' } & SentError)
+
+/** What is known of an error: a thread's errors lose their fields on the way. */
+export interface SentError {
+  readonly message: string
+  readonly code: string | undefined
+  /** The system call that failed. */
+  readonly syscall: string | undefined
+}
 
 /**
  * To the thread. `register`: if it `joins`, handlers may run under the lease that runs, so the new membership comes under the
@@ -136,10 +144,9 @@ async function register(joins: boolean): Promise<void> {
   }
 }
 
-/** Sends the code and message, since a thread's errors lose their code on the way. */
 function tell(kind: 'unrenewed' | 'failed', error: unknown): void {
-  const { code, message } = error as Error & { code?: string }
-  port.postMessage({ kind, code, message } satisfies LeaseMessage)
+  const { message, code, syscall } = error as NodeJS.ErrnoException
+  port.postMessage({ kind, message, code, syscall } satisfies LeaseMessage)
 }
 
 async function retire(processId: number): Promise<void> {

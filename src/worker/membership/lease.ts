@@ -3,7 +3,7 @@ import { type ConnectionConfig, forThread } from '../../postgres/connection.ts'
 import { toLockstepError } from '../../postgres/failure.ts'
 import type { ProcessInfo } from '../../store/process.ts'
 import { LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
-import type { LeaseCommand, LeaseMessage, LeaseThreadData } from './lease-thread.ts'
+import type { LeaseCommand, LeaseMessage, LeaseThreadData, SentError } from './lease-thread.ts'
 import { startThread } from './start-thread.ts'
 
 export interface LeaseOptions {
@@ -172,14 +172,8 @@ export class Lease {
   }
 }
 
-function errorOf({
-  code,
-  message,
-}: {
-  readonly code: string | undefined
-  readonly message: string
-}): unknown {
-  return toLockstepError(Object.assign(new Error(message), { code }))
+function errorOf({ message, code, syscall }: SentError): unknown {
+  return toLockstepError(Object.assign(new Error(message), { code, syscall }))
 }
 
 interface PromiseWithResolvers {

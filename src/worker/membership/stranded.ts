@@ -1,5 +1,6 @@
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
+import { hasCode, mayLive } from '../../postgres/failure.ts'
 import { type Backend, backendOf } from '../../postgres/session.ts'
 import { endIdle } from '../../store/process.ts'
 
@@ -49,6 +50,11 @@ export class StrandedSessions {
   async #end(): Promise<void> {
     const backends = this.#backends
     this.#backends = []
+    await this.#try(backends)
+  }
+
+  /** Whatever fails, such as a login, is tried again: they may hold rows until they end. */
+  async #try(backends: readonly Backend[]): Promise<void> {
     try {
       const found = await endIdle(this.#database, backends)
       this.#backends.push(...found)
@@ -57,14 +63,20 @@ export class StrandedSessions {
       if (pids.length > 0)
         this.#logger.info({ pids }, 'ending the sessions of connections that were given up')
     } catch (error) {
-      // Whatever failed, such as the login: they may hold rows until they end.
-      this.#backends.push(...backends)
-      if (!this.#failing)
-        this.#logger.warn(
-          { error: (error as Error).message },
-          'ending the sessions of connections that were given up failed: trying again',
-        )
-      this.#failing = true
+      const mayNot = hasCode(error, 'LOCKSTEP_PERMISSION') && mayLive(error)
+      if (!mayNot) this.#backends.push(...backends)
+      // One that we may not end keeps no others from being ended.
+      else if (backends.length > 1) for (const backend of backends) await this.#try([backend])
+      this.#warn(error)
     }
+  }
+
+  #warn(error: unknown): void {
+    if (!this.#failing)
+      this.#logger.warn(
+        { error: (error as Error).message },
+        'ending the sessions of connections that were given up failed',
+      )
+    this.#failing = true
   }
 }

@@ -3,6 +3,7 @@ import { isConnectionFailure } from '../../postgres/failure.ts'
 import { UnderWay } from '../../promises.ts'
 import type { Claim, Round } from '../../store/claim.ts'
 import type { Retention } from '../membership/membership.ts'
+import type { Refusals } from '../schedule/admission.ts'
 import type { Lane } from '../schedule/lane.ts'
 import { Portion } from '../schedule/portion.ts'
 import type { ServedQueue } from '../schedule/served-queue.ts'
@@ -25,9 +26,10 @@ export interface ExecutorOptions extends Omit<PatienceOptions, 'mayBegin' | 'rel
   /** Whether new work may be taken at all. */
   ready(): boolean
   readonly clock: ServerClock
+  readonly refusals: Refusals
   readonly instruments: Instruments
   readonly slots: number
-  /** ms until a lane is tried again whose claim failed, or whose transactions can't begin. */
+  /** ms until a lane whose claim failed is tried again. */
   readonly poll: number
 }
 
@@ -251,9 +253,15 @@ export class Executor {
     } finally {
       inFlight.remove(batch)
     }
-    if (aftermath.begun) lane.begun()
-    else lane.refused(this.#options.clock.now() + this.#options.poll * 1000)
+    this.#noteBeginning(claimant, aftermath.begun)
     for (const part of aftermath.parts) await this.#performAgain(lane, claimant, part)
+  }
+
+  #noteBeginning({ served: { queueId, queue }, startedAt }: Claimant, begun: boolean): void {
+    if (!queue.transactional) return
+    const { refusals, timetable } = this.#options
+    const changed = begun ? refusals.admit(queueId) : refusals.refuse(queueId, startedAt)
+    if (changed) timetable.admissionChanged()
   }
 
   /**

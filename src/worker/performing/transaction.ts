@@ -22,9 +22,9 @@ export interface BatchSettings extends PerformSettings {
 }
 
 /**
- * How a handler's transaction ended. `unbegun`: it could not begin. `refused`: it could not be committed, and may never be. `lost`: its connection was
- * lost, so it is unknown whether it was committed, and why the connection broke. `disowned`: at the end, the claim did not
- * hold the rows of these ids, because of what others or the handler's own statements did.
+ * How a handler's transaction ended. `unbegun`: it could not begin. `refused`: it could not be committed, and may never be.
+ * `lost`: its connection was lost, so it is unknown whether it was committed, and why the connection broke. `disowned`: at
+ * the end, the claim did not hold the rows of these ids, because of what others or the handler's own statements did.
  */
 export type Ending =
   | { readonly kind: 'stored'; readonly outcome: Outcome; readonly leftovers: readonly Leftover[] }

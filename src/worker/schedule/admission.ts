@@ -1,5 +1,6 @@
 import type { LaneKey } from '../../store/claim.ts'
 import type { QueueRow } from '../../store/queue.ts'
+import type { ServerClock } from './server-clock.ts'
 
 /** Says from when on slots may take from a lane. The timetable asks it before any scheduler picks. */
 export interface Admission {
@@ -8,6 +9,11 @@ export interface Admission {
 }
 
 export const OPEN: Admission = { notBefore: () => 0 }
+
+/** Each of them has to admit a lane. */
+export function all(...admissions: readonly Admission[]): Admission {
+  return { notBefore: (lane) => Math.max(...admissions.map((one) => one.notBefore(lane))) }
+}
 
 /** Keeps slots from asking for jobs of paused queues. A claim checks this too, since a worker may learn of a pause late. */
 export class Pauses implements Admission {
@@ -22,5 +28,46 @@ export class Pauses implements Admission {
 
   notBefore({ queueId }: LaneKey): number {
     return this.#queueIds.has(queueId) ? Number.POSITIVE_INFINITY : 0
+  }
+}
+
+/** Most ms that a queue's jobs wait when none can begin. */
+const LONGEST_REFUSAL = 1_000
+
+/**
+ * Keeps slots from the jobs of queues whose batches can't begin, since no connection can be had for their transactions. One
+ * connection may just have broken, so the first refusal has no effect. If a batch that was taken after it is refused too,
+ * slots wait before they try again: to take jobs and release them without a pause would burden a server that has none to
+ * spare.
+ */
+export class Refusals implements Admission {
+  readonly #clock: ServerClock
+  readonly #pause: number
+  /** By queue: when it was refused last, and until when slots wait; in ms of the monotonic clock. */
+  readonly #refused = new Map<number, { readonly at: number; readonly until: number }>()
+
+  constructor(clock: ServerClock, poll: number) {
+    this.#clock = clock
+    this.#pause = Math.min(poll, LONGEST_REFUSAL)
+  }
+
+  /** A batch of the queue could not begin that was taken at `takenAt`. Returns whether slots wait now. */
+  refuse(queueId: number, takenAt: number): boolean {
+    const at = performance.now()
+    const last = this.#refused.get(queueId)
+    const again = last !== undefined && takenAt > last.at
+    this.#refused.set(queueId, { at, until: again ? at + this.#pause : (last?.until ?? 0) })
+    return again
+  }
+
+  /** A batch of the queue has begun. Returns whether slots waited. */
+  admit(queueId: number): boolean {
+    const last = this.#refused.get(queueId)
+    return this.#refused.delete(queueId) && last!.until > performance.now()
+  }
+
+  notBefore({ queueId }: LaneKey): number {
+    const left = (this.#refused.get(queueId)?.until ?? 0) - performance.now()
+    return left > 0 ? this.#clock.now() + left * 1000 : 0
   }
 }

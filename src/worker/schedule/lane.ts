@@ -81,9 +81,6 @@ export class Lane {
   #passes = 0
   /** Until when a look that finds that job brings nothing new. */
   #passedUntil = 0
-  /** Whether the last batch could not begin, and until when none does. */
-  #isRefused = false
-  #refusedUntil = Number.NEGATIVE_INFINITY
   #taken = 0
   /**
    * When all of the last portion had begun, and how long it took until the next one's turn, in ms of the monotonic clock.
@@ -105,11 +102,7 @@ export class Lane {
 
   /** When the next job is due that a slot could begin, claim or wait for; Infinity if none is known. */
   get head(): number {
-    const head = Math.min(
-      this.#portions[0]?.performIn ?? NEVER,
-      this.claim && this.isAwaited ? NEVER : this.#next,
-    )
-    return Math.max(head, this.#refusedUntil)
+    return Math.min(this.#portions[0]?.performIn ?? NEVER, this.claim && this.isAwaited ? NEVER : this.#next)
   }
 
   /** Whether a slot that picks it, when it is due, need not wait for a claim under way. */
@@ -186,20 +179,6 @@ export class Lane {
   /** Nothing can be claimed before `until`. */
   claimFailed(until: number): void {
     this.#next = Math.max(Math.min(this.#next, this.#heard), until)
-  }
-
-  /** A batch began. */
-  begun(): void {
-    this.#isRefused = false
-  }
-
-  /**
-   * A batch could not begin, since its transaction could not. One connection may just have broken; if that happens again,
-   * none can be had, and nothing begins before `until`.
-   */
-  refused(until: number): void {
-    if (this.#isRefused) this.#refusedUntil = until
-    this.#isRefused = true
   }
 
   /** When the job was due that we should wait for: claims have passed it over again and again, since its row was locked. */

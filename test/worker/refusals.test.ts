@@ -1,0 +1,66 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { all, OPEN, Refusals } from '../../src/worker/schedule/admission.ts'
+import { ServerClock } from '../../src/worker/schedule/server-clock.ts'
+
+const LANE = { queueId: 1, shard: 0, lane: 0 }
+const AHEAD = 3_600_000
+
+let clock: ServerClock
+let refusals: Refusals
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  clock = new ServerClock()
+  // The server's clock is an hour ahead.
+  clock.set((performance.now() + AHEAD) * 1000, performance.now(), performance.now())
+  refusals = new Refusals(clock, 500)
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** ms for which slots wait before they take from the lane. */
+function wait(lane = LANE): number {
+  const at = all(OPEN, refusals).notBefore(lane)
+  return at === 0 ? 0 : Math.round((at - clock.now()) / 1000)
+}
+
+test('one batch that could not begin keeps nobody, nor do others that were taken before it was refused', () => {
+  const takenAt = performance.now()
+  vi.advanceTimersByTime(10)
+  expect(refusals.refuse(1, takenAt)).toBe(false)
+  vi.advanceTimersByTime(10)
+  expect(refusals.refuse(1, takenAt)).toBe(false)
+  expect(wait()).toBe(0)
+})
+
+test('one that was taken after that keeps slots from the queue alone, and for poll', () => {
+  refusals.refuse(1, performance.now())
+  vi.advanceTimersByTime(10)
+  expect(refusals.refuse(1, performance.now())).toBe(true)
+  expect([wait(), wait({ ...LANE, queueId: 2 })]).toEqual([500, 0])
+  vi.advanceTimersByTime(400)
+  expect(wait()).toBe(100)
+  // Setting the server's clock changes nothing.
+  clock.set(performance.now() * 1000, performance.now(), performance.now())
+  expect(wait()).toBe(100)
+  vi.advanceTimersByTime(100)
+  expect(wait()).toBe(0)
+})
+
+test('at most a second, however rarely the worker polls', () => {
+  refusals = new Refusals(clock, 60_000)
+  refusals.refuse(1, performance.now())
+  vi.advanceTimersByTime(10)
+  refusals.refuse(1, performance.now())
+  expect(wait()).toBe(1_000)
+})
+
+test('until a batch begins', () => {
+  refusals.refuse(1, performance.now())
+  vi.advanceTimersByTime(10)
+  refusals.refuse(1, performance.now())
+  expect(refusals.admit(1)).toBe(true)
+  expect(wait()).toBe(0)
+  expect(refusals.admit(1)).toBe(false)
+})
