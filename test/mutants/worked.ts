@@ -242,7 +242,7 @@ export const WORKED: readonly Mutant[] = [
     promise: 'P8',
     breaks: 'It is due later than what went back.',
     edits: [source('worker/performing/executor', 'lane.isAhead || ', '')],
-    tests: ['worker/side-by-side'],
+    tests: ['worker/executor', 'worker/side-by-side'],
   },
   {
     name: 'a portion goes back alone',
