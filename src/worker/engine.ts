@@ -20,7 +20,7 @@ import { Released } from './performing/perform.ts'
 import { Slot } from './performing/slot.ts'
 import { Pools } from './pools.ts'
 import { leaseOptions, prepareDatabase } from './preparation.ts'
-import { all, Pauses, Refusals } from './schedule/admission.ts'
+import { allOf, Pauses, Refusals } from './schedule/admission.ts'
 import { ServerClock } from './schedule/server-clock.ts'
 import { Timetable } from './schedule/timetable.ts'
 import { Batcher } from './settling/batcher.ts'
@@ -73,7 +73,7 @@ export class Engine {
     const { directConfig, schema, logger, instrumentation } = home
     this.#options = options
     this.#refusals = new Refusals(this.#clock, settings.poll)
-    this.#timetable = new Timetable(this.#clock, all(this.#pauses, this.#refusals))
+    this.#timetable = new Timetable(this.#clock, allOf(this.#pauses, this.#refusals))
     this.#instruments = new Instruments([eventsOf(events), ...instrumentation], logger)
     this.inFlight = new InFlight((count) => {
       this.membership.working = count

@@ -330,8 +330,8 @@ export const CONNECTED: readonly Mutant[] = [
     edits: [
       source(
         'worker/membership/stranded',
-        'if (!mayNot) this.#backends',
-        `if (hasCode(error, 'LOCKSTEP_CONNECTION')) this.#backends`,
+        '    this.#backends.push(...backends)\n',
+        `    if (!error.startsWith('role')) this.#backends.push(...backends)\n`,
       ),
     ],
     tests: ['worker/stranded'],

@@ -6,13 +6,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'no pause where transactions can’t begin',
     promise: 'P8',
     breaks: 'Where the server has no connection left, claims and releases follow each other without a pause.',
-    edits: [
-      source(
-        'worker/schedule/admission',
-        'const again = last !== undefined && takenAt > last.at',
-        'const again = takenAt < 0',
-      ),
-    ],
+    edits: [source('worker/schedule/admission', 'until: last ? at + this.#pause : 0', 'until: 0')],
     tests: ['worker/transactional'],
   },
   {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { all, OPEN, Refusals } from '../../src/worker/schedule/admission.ts'
+import { allOf, OPEN, Refusals } from '../../src/worker/schedule/admission.ts'
 import { ServerClock } from '../../src/worker/schedule/server-clock.ts'
 
 const LANE = { queueId: 1, shard: 0, lane: 0 }
@@ -21,7 +21,7 @@ afterEach(() => {
 
 /** ms for which slots wait before they take from the lane. */
 function wait(lane = LANE): number {
-  const at = all(OPEN, refusals).notBefore(lane)
+  const at = allOf(OPEN, refusals).notBefore(lane)
   return at === 0 ? 0 : Math.round((at - clock.now()) / 1000)
 }
 
@@ -46,6 +46,16 @@ test('one that was taken after that keeps slots from the queue alone, and for po
   expect(wait()).toBe(100)
   vi.advanceTimersByTime(100)
   expect(wait()).toBe(0)
+})
+
+test('also where slots are refused one after the other, each after it took its batch', () => {
+  const outOfStep = [0, 3, 7, 10, 14].map((takenAt) => ({ takenAt, refusedAt: takenAt + 5 }))
+  const start = performance.now()
+  const kept = outOfStep.map(({ takenAt, refusedAt }) => {
+    vi.advanceTimersByTime(start + refusedAt - performance.now())
+    return refusals.refuse(1, start + takenAt)
+  })
+  expect(kept).toContain(true)
 })
 
 test('at most a second, however rarely the worker polls', () => {

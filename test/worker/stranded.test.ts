@@ -195,6 +195,33 @@ test('a given-up session is ended in the end, whatever kept it from being ended 
   await eventually(async () => expect(await ended(client)).toBe(true))
 })
 
+test('one that the worker’s role may not end keeps no other from being ended', async () => {
+  const role = `watcher_${process.pid}`
+  await env.sql(`CREATE ROLE ${role} LOGIN PASSWORD 'secret' IN ROLE pg_read_all_stats`)
+  env.later(() => env.sql(`DROP ROLE ${role}`))
+  const url = new URL(env.connectionString)
+  url.username = role
+  url.password = 'secret'
+  const pool = new pg.Pool({ connectionString: url.href, max: 1 })
+  env.later(() => pool.end())
+  const own = new pg.Client({ connectionString: url.href })
+  own.on('error', () => {})
+  await own.connect()
+  await prepareSession(own, 'own')
+  const foreign = await open()
+  const stranded = new StrandedSessions(new Database(pool, 'lockstep'), env.logger)
+  const only = await pool.connect()
+  for (const client of [foreign, own]) stranded.add(client)
+  only.release()
+  await stranded.end()
+  await stranded.end()
+  await eventually(async () => expect(await ended(own)).toBe(true))
+  expect(await ended(foreign)).toBe(false)
+  expect(env.warnings.map(({ message }) => message)).toEqual([
+    'the session of a connection that was given up can’t be ended',
+  ])
+})
+
 test('a pool’s session that nobody uses any more ends by itself, and one with locks does not', async () => {
   const idleTimeout = async (on: Pick<pg.ClientBase, 'query'>) =>
     (await on.query('SHOW idle_session_timeout')).rows[0].idle_session_timeout

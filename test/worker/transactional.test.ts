@@ -72,7 +72,7 @@ test('P3: context.fail of one id: the others’ writes and completions are store
   expect(await env.jobs(queue)).toBe(1)
 })
 
-test('where no connection can be had for handlers, their lane is tried again at poll, and nothing has failed', async () => {
+test('where no connection can be had for handlers, their queue is tried again at poll, and nothing has failed', async () => {
   const { network, lockstep } = await env.distant()
   const queue = env.transactional({ shards: 1, perform: ({ size }) => void size })
   const worker = env.create({ queues: [queue], slots: 1, poll: 500 }, lockstep)

@@ -62,21 +62,24 @@ export class StrandedSessions {
       const pids = found.filter(({ ended }) => ended).map(({ pid }) => pid)
       if (pids.length > 0)
         this.#logger.info({ pids }, 'ending the sessions of connections that were given up')
-    } catch (error) {
+    } catch (thrown) {
+      const error = thrown as Error
       const mayNot = hasCode(error, 'LOCKSTEP_PERMISSION') && mayLive(error)
-      if (!mayNot) this.#backends.push(...backends)
       // One that we may not end keeps no others from being ended.
-      else if (backends.length > 1) for (const backend of backends) await this.#try([backend])
-      this.#warn(error)
+      if (mayNot && backends.length > 1) for (const backend of backends) await this.#try([backend])
+      else this.#failed(backends, error, mayNot)
     }
   }
 
-  #warn(error: unknown): void {
+  #failed(backends: readonly Backend[], { message: error }: Error, mayNot: boolean): void {
+    const pids = backends.map(({ pid }) => pid)
+    if (mayNot) {
+      this.#logger.warn({ error, pids }, 'the session of a connection that was given up can’t be ended')
+      return
+    }
+    this.#backends.push(...backends)
     if (!this.#failing)
-      this.#logger.warn(
-        { error: (error as Error).message },
-        'ending the sessions of connections that were given up failed',
-      )
+      this.#logger.warn({ error, pids }, 'ending the sessions of connections that were given up failed')
     this.#failing = true
   }
 }

@@ -2,7 +2,10 @@ import type { LaneKey } from '../../store/claim.ts'
 import type { QueueRow } from '../../store/queue.ts'
 import type { ServerClock } from './server-clock.ts'
 
-/** Says from when on slots may take from a lane. The timetable asks it before any scheduler picks. */
+/**
+ * Says from when on slots may take from a lane. The timetable asks it before any scheduler picks, and again when it is told
+ * that the answer has changed.
+ */
 export interface Admission {
   /** In µs since 1970, by the server's clock. 0 means now; Infinity, not until the timetable is told to ask again. */
   notBefore(lane: LaneKey): number
@@ -11,7 +14,7 @@ export interface Admission {
 export const OPEN: Admission = { notBefore: () => 0 }
 
 /** Each of them has to admit a lane. */
-export function all(...admissions: readonly Admission[]): Admission {
+export function allOf(...admissions: readonly Admission[]): Admission {
   return { notBefore: (lane) => Math.max(...admissions.map((one) => one.notBefore(lane))) }
 }
 
@@ -38,12 +41,12 @@ const LONGEST_REFUSAL = 1_000
  * Keeps slots from the jobs of queues whose batches can't begin, since no connection can be had for their transactions. One
  * connection may just have broken, so the first refusal has no effect. If a batch that was taken after it is refused too,
  * slots wait before they try again: to take jobs and release them without a pause would burden a server that has none to
- * spare.
+ * spare. A queue of which some batches begin does not wait.
  */
 export class Refusals implements Admission {
   readonly #clock: ServerClock
   readonly #pause: number
-  /** By queue: when it was refused last, and until when slots wait; in ms of the monotonic clock. */
+  /** By queue: when the last series of refusals began, and until when slots wait; in ms of the monotonic clock. */
   readonly #refused = new Map<number, { readonly at: number; readonly until: number }>()
 
   constructor(clock: ServerClock, poll: number) {
@@ -51,16 +54,17 @@ export class Refusals implements Admission {
     this.#pause = Math.min(poll, LONGEST_REFUSAL)
   }
 
-  /** A batch of the queue could not begin that was taken at `takenAt`. Returns whether slots wait now. */
+  /** A batch of the queue could not begin that was taken at `takenAt`. Returns whether slots wait longer than before. */
   refuse(queueId: number, takenAt: number): boolean {
     const at = performance.now()
     const last = this.#refused.get(queueId)
-    const again = last !== undefined && takenAt > last.at
-    this.#refused.set(queueId, { at, until: again ? at + this.#pause : (last?.until ?? 0) })
-    return again
+    // Slots that tried at the same time say nothing new.
+    if (last && takenAt <= last.at) return false
+    this.#refused.set(queueId, { at, until: last ? at + this.#pause : 0 })
+    return last !== undefined
   }
 
-  /** A batch of the queue has begun. Returns whether slots waited. */
+  /** A batch of the queue has begun. Returns whether slots were still waiting. */
   admit(queueId: number): boolean {
     const last = this.#refused.get(queueId)
     return this.#refused.delete(queueId) && last!.until > performance.now()
