@@ -43,14 +43,14 @@ describe('the protocol', () => {
   test('has a gate before each statement, and in each that locks rows', async () => {
     const gates = await installGates(env)
     for (const [name, places] of Object.entries({
-      enqueue: ['1', '2', '2 locks', '3', '4'],
+      enqueue: ['1', '2', '3', '3 locks', '4', '5'],
       enqueue_many: ['1'],
-      push_many: ['1', '2'],
+      push_many: ['1', '2', '3'],
       claim: ['1', '2', '2 locks', '3', '4', '5', '6'],
       is_gone: ['1'],
       remove_silent: ['1', '1 locks'],
-      lock_claims: ['1', '1 locks', '2', '2 locks'],
-      complete: ['1', '2', '3', '4', '5', '6', '7', '8'],
+      lock_rounds: ['1', '1 locks', '2', '2 locks'],
+      complete: ['1', '2', '3', '4', '5', '6', '7'],
       fail: ['1', '2'],
       bury_lowest: ['1', '2', '3', '4'],
       release: ['1', '2'],

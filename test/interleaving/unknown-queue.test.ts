@@ -38,7 +38,7 @@ async function pushBeforeLookup() {
     }
     expect(pusher.answer).toBe('pushed')
   }
-  await goOnTo('enqueue 2')
+  await goOnTo('enqueue 3')
   const queue = defineQueue(name, { shards: 1 })
   const testQueue = new TestQueue(env, queue, await ensureQueue(env.database, queue.name, queue.shards))
   await testQueue.push({ id: 'a', payload: 'v', score: 1 })
@@ -47,7 +47,7 @@ async function pushBeforeLookup() {
 
 test('P1 a push that finds no queue, and then one with its job in it, is not lost', async () => {
   const { goOnTo, end, worker } = await pushBeforeLookup()
-  await goOnTo('enqueue 4')
+  await goOnTo('enqueue 5')
   const { rounds } = await worker.claim()
   await end()
   await worker.complete(...rounds)
