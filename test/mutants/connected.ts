@@ -330,8 +330,8 @@ export const CONNECTED: readonly Mutant[] = [
     edits: [
       source(
         'worker/membership/stranded',
-        '    this.#backends.push(...backends)\n',
-        `    if (!error.startsWith('role')) this.#backends.push(...backends)\n`,
+        'this.#failed(backends, error, mayNot)\n',
+        `this.#failed(backends, error, mayNot || hasCode(error, 'LOCKSTEP_AUTHENTICATION'))\n`,
       ),
     ],
     tests: ['worker/stranded'],
