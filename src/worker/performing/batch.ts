@@ -73,11 +73,9 @@ async function performInTransaction(
   else if (ending.kind === 'lost') completer.crashed(claimant, rounds)
   else if (ending.kind === 'failed') completer.settle(claimant, ended(performance, ending.failed))
   else if (ending.kind === 'disowned') completer.settle(claimant, disowned(performance, ending.ids))
-  else if (ending.kind === 'again')
+  else if (ending.kind === 'again') {
     completer.settle(claimant, { completed: [], failed: [], released: rounds }, ending.uncertain)
-  else if (ending.kind === 'unbegun') {
-    completer.settle(claimant, { completed: [], failed: [], released: rounds })
-    return UNBEGUN
+    return ending.begun ? DONE : UNBEGUN
   } else if (rounds.length > 1) return { parts: halves(rounds), begun: true }
   else completer.settle(claimant, ended(performance, failAll(rounds, ending.error)))
   return DONE

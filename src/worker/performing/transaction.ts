@@ -22,7 +22,8 @@ export interface BatchSettings extends PerformSettings {
 }
 
 /**
- * How a handler's transaction ended. `unbegun`: it could not begin. `refused`: it could not be committed, and may never be.
+ * How a handler's transaction ended. `again`: nothing has failed, and nothing is stored; if that is `uncertain`, a COMMIT was
+ * not answered. It has not `begun` if no connection could be had. `refused`: it could not be committed, and may never be.
  * `lost`: its connection was lost, so it is unknown whether it was committed, and why the connection broke. `disowned`: at
  * the end, the claim did not hold the rows of these ids, because of what others or the handler's own statements did.
  */
@@ -31,12 +32,12 @@ export type Ending =
   | { readonly kind: 'failed'; readonly failed: Failed }
   | { readonly kind: 'refused'; readonly error: unknown }
   | { readonly kind: 'lost'; readonly error: unknown }
-  | { readonly kind: 'again'; readonly uncertain: boolean }
-  | { readonly kind: 'unbegun' }
+  | { readonly kind: 'again'; readonly uncertain: boolean; readonly begun: boolean }
   | { readonly kind: 'disowned'; readonly ids: ReadonlySet<string> }
 
-const AGAIN: Ending = { kind: 'again', uncertain: false }
-const UNBEGUN: Ending = { kind: 'unbegun' }
+const AGAIN: Ending = { kind: 'again', uncertain: false, begun: true }
+const UNBEGUN: Ending = { kind: 'again', uncertain: false, begun: false }
+const UNCERTAIN: Ending = { kind: 'again', uncertain: true, begun: true }
 
 /**
  * The codes with which a server or a pooler ends a session: after a time-out, because someone ends it, or in a crash. Codes
@@ -164,7 +165,7 @@ function endingOf(error: unknown, { step, lost }: Course, { abort }: Performance
   // If the session ended with an error that it may have survived, `lost` is set by now.
   if (lost || hasBroken(error))
     // If a COMMIT whose answer was lost did succeed, releasing will show it: then there is nothing to release.
-    return abort.reason ? { kind: 'again', uncertain: true } : { kind: 'lost', error: lost ?? error }
+    return abort.reason ? UNCERTAIN : { kind: 'lost', error: lost ?? error }
   return step === 'completion' && isRefusedLock(error) ? AGAIN : { kind: 'refused', error }
 }
 
