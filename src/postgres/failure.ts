@@ -160,6 +160,17 @@ function isFailedConnect(error: unknown): boolean {
   return syscall === 'connect' || syscall === 'getaddrinfo' || /due to connection timeout/.test(error.message)
 }
 
+/** With these codes, the server refuses a login. */
+const REFUSED_LOGINS = ['53300', '57P03', '28000', '28P01', '3D000']
+const NO_CONNECTION_FREE = /^timeout exceeded when trying to connect/
+
+/** Whether a call over a pool was not sent, since the pool could give it no connection. */
+export function wasNotSent(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  if (isFailedConnect(error) || NO_CONNECTION_FREE.test(error.message)) return true
+  return hasCode(error, ...REFUSED_LOGINS) || wasNotSent(error.cause)
+}
+
 /** Connecting to a host name with several addresses fails with an AggregateError whose message is empty. */
 function messageOf(error: Error): string {
   if (error instanceof AggregateError) return error.errors.map((inner: Error) => inner.message).join(', ')

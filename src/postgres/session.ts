@@ -33,11 +33,16 @@ interface Found extends Backend {
 }
 
 /**
- * ms that a pool's session, or a transaction without a handler, may be idle, far more than a live process ever needs. If its
- * host vanishes while a proxy on the way keeps answering for it, the server would otherwise keep the session, and the rows
- * that it has locked, for good.
+ * ms that a transaction without a handler may be idle, far more than a live process ever needs. If its host vanishes while a
+ * proxy on the way keeps answering for it, the server would otherwise keep it, and the rows that it has locked, for good.
  */
 export const IDLE_TIMEOUT = 60_000
+
+/**
+ * The same for a pool's session, which holds nothing. It's longer, since a handler may keep its process from reading that
+ * sessions have ended, and the next call would be sent in vain.
+ */
+const IDLE_SESSION_TIMEOUT = 600_000
 
 /** For a session outside any pool: if the server ended it, its locks would go, and with them all shards. */
 export const NEVER_IDLE = 'SET idle_session_timeout = 0'
@@ -57,7 +62,7 @@ const SETTINGS = [
   'SET tcp_keepalives_interval = 2',
   'SET tcp_keepalives_count = 3',
   'SET tcp_user_timeout = 9000',
-  `SET idle_session_timeout = ${IDLE_TIMEOUT}`,
+  `SET idle_session_timeout = ${IDLE_SESSION_TIMEOUT}`,
 ]
 
 /**

@@ -124,22 +124,28 @@ export async function removeSilent(
   return rows.map((row) => row.remove_silent)
 }
 
+/** A session that existed. */
+export interface FoundSession extends Backend {
+  /** Null in the middle of a statement. */
+  readonly ended: boolean | null
+  /** It belongs to another role, so it can't be seen whether it's the same one. */
+  readonly hidden: boolean
+}
+
 /**
- * Ends sessions, except those in the middle of a statement: that may still take effect, and its sender will see that when
- * it asks again. Returns those that existed. Needs the same rights as `endOutlived`.
+ * Ends sessions, except hidden ones, and those in the middle of a statement: that may still take effect, and its sender will
+ * see that when it asks again. Returns those that existed. Needs the same rights as `endOutlived`.
  */
-export function endIdle(
-  database: Database,
-  backends: readonly Backend[],
-): Promise<(Backend & { ended: boolean | null })[]> {
+export function endIdle(database: Database, backends: readonly Backend[]): Promise<FoundSession[]> {
   return database.query(
-    `SELECT b.pid, b."startedAt",
-       CASE WHEN a.state IS DISTINCT FROM 'active' THEN pg_catalog.pg_terminate_backend(b.pid) END AS ended
+    `SELECT b.pid, b."startedAt", a."startedAt" IS NULL AS hidden,
+       CASE WHEN a.state IS DISTINCT FROM 'active' AND a."startedAt" IS NOT NULL
+         THEN pg_catalog.pg_terminate_backend(b.pid) END AS ended
      FROM unnest($1::integer[], $2::text[]) AS b (pid, "startedAt")
      CROSS JOIN LATERAL (
        SELECT state, ${STARTED_AT} AS "startedAt" FROM pg_catalog.pg_stat_get_activity(b.pid)
      ) a
-     WHERE a."startedAt" = b."startedAt"`,
+     WHERE coalesce(a."startedAt" = b."startedAt", true)`,
     [backends.map(({ pid }) => pid), backends.map(({ startedAt }) => startedAt)],
   )
 }

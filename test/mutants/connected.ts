@@ -312,7 +312,7 @@ export const CONNECTED: readonly Mutant[] = [
     name: 'a statement that is ended with its connection',
     promise: 'P8',
     breaks: 'What takes the server longer than its call may last is undone each time, and never done.',
-    edits: [source('store/process', `WHEN a.state IS DISTINCT FROM 'active' THEN`, 'WHEN true THEN')],
+    edits: [source('store/process', `a.state IS DISTINCT FROM 'active' AND a."startedAt"`, 'a."startedAt"')],
     tests: ['worker/stranded'],
   },
   {
@@ -337,10 +337,30 @@ export const CONNECTED: readonly Mutant[] = [
     tests: ['worker/stranded'],
   },
   {
+    name: 'a given-up session that can’t be seen, and that nobody hears of',
+    promise: 'P8',
+    breaks: 'A session of another role keeps shards, and no log says which.',
+    edits: [
+      source(
+        'store/process',
+        'coalesce(a."startedAt" = b."startedAt", true)',
+        'a."startedAt" = b."startedAt"',
+      ),
+    ],
+    tests: ['worker/stranded'],
+  },
+  {
+    name: 'a load that was not sent, counted as a crash',
+    promise: 'R10',
+    breaks: 'While the server has no connection left, large jobs die for it.',
+    edits: [source('worker/performing/loading', 'if (wasNotSent(error))', 'if (false)')],
+    tests: ['worker/loading'],
+  },
+  {
     name: 'another’s session ended by its number alone',
     promise: 'P7',
     breaks: 'A session of the application’s is ended that has got the number of one that is gone.',
-    edits: [source('store/process', `WHERE a."startedAt" = b."startedAt"`, 'WHERE true')],
+    edits: [source('store/process', 'coalesce(a."startedAt" = b."startedAt", true)', 'true')],
     tests: ['worker/stranded'],
   },
   {

@@ -57,8 +57,11 @@ export class StrandedSessions {
   async #try(backends: readonly Backend[]): Promise<void> {
     try {
       const found = await endIdle(this.#database, backends)
-      this.#backends.push(...found)
       this.#failing = false
+      const hidden = found.filter((one) => one.hidden)
+      if (hidden.length > 0)
+        this.#giveUp(hidden, "it belongs to a role whose sessions the worker's can't see")
+      this.#backends.push(...found.filter((one) => !one.hidden))
       const pids = found.filter(({ ended }) => ended).map(({ pid }) => pid)
       if (pids.length > 0)
         this.#logger.info({ pids }, 'ending the sessions of connections that were given up')
@@ -72,14 +75,19 @@ export class StrandedSessions {
   }
 
   #failed(backends: readonly Backend[], { message: error }: Error, mayNot: boolean): void {
-    const pids = backends.map(({ pid }) => pid)
     if (mayNot) {
-      this.#logger.warn({ error, pids }, 'the session of a connection that was given up can’t be ended')
+      this.#giveUp(backends, error)
       return
     }
     this.#backends.push(...backends)
+    const pids = backends.map(({ pid }) => pid)
     if (!this.#failing)
       this.#logger.warn({ error, pids }, 'ending the sessions of connections that were given up failed')
     this.#failing = true
+  }
+
+  #giveUp(backends: readonly Backend[], error: string): void {
+    const pids = backends.map(({ pid }) => pid)
+    this.#logger.warn({ error, pids }, 'the session of a connection that was given up can’t be ended')
   }
 }

@@ -19,7 +19,9 @@ import { Patience, type PatienceOptions } from './patience.ts'
 import { Abort } from './perform.ts'
 import type { BatchSettings } from './transaction.ts'
 
-export interface ExecutorOptions extends Omit<PatienceOptions, 'mayBegin' | 'release'>, LoadingOptions {
+export interface ExecutorOptions
+  extends Omit<PatienceOptions, 'mayBegin' | 'release'>,
+    Omit<LoadingOptions, 'onRefused'> {
   readonly batcher: Batcher
   readonly batchSettings: BatchSettings
   readonly inFlight: InFlight
@@ -50,7 +52,7 @@ export class Executor {
       mayBegin: (lane, processId) => this.#mayBegin(lane, processId),
       release: (lane, portion) => this.#releasePortion(lane, portion),
     })
-    this.#loading = new Loading(options)
+    this.#loading = new Loading({ ...options, onRefused: (claimant) => this.#refused(claimant) })
   }
 
   serve(lane: Lane, slot: number): Promise<void> {
@@ -253,15 +255,21 @@ export class Executor {
     } finally {
       inFlight.remove(batch)
     }
-    this.#noteBeginning(claimant, aftermath.begun)
+    if (aftermath.begun) this.#admitted(claimant)
+    else this.#refused(claimant)
     for (const part of aftermath.parts) await this.#performAgain(lane, claimant, part)
   }
 
-  #noteBeginning({ served: { queueId, queue }, startedAt }: Claimant, begun: boolean): void {
-    if (!queue.transactional) return
+  /** No connection could be had for the batch. */
+  #refused({ served: { queueId }, startedAt }: Claimant): void {
     const { refusals, timetable } = this.#options
-    const changed = begun ? refusals.admit(queueId) : refusals.refuse(queueId, startedAt)
-    if (changed) timetable.admissionChanged()
+    if (refusals.refuse(queueId, startedAt)) timetable.admissionChanged()
+  }
+
+  /** Only a transactional batch shows that connections can be had. */
+  #admitted({ served: { queueId, queue } }: Claimant): void {
+    const { refusals, timetable } = this.#options
+    if (queue.transactional && refusals.admit(queueId)) timetable.admissionChanged()
   }
 
   /**

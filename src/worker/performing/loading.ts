@@ -1,6 +1,6 @@
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
-import { isConnectionFailure } from '../../postgres/failure.ts'
+import { isConnectionFailure, wasNotSent } from '../../postgres/failure.ts'
 import type { Round } from '../../store/claim.ts'
 import { loadPayloads } from '../../store/load.ts'
 import type { Claimant, Completer } from '../settling/completer.ts'
@@ -18,6 +18,8 @@ export interface LoadingOptions {
   onFailure(error: unknown): void
   /** The answer to a call was lost. */
   onLostAnswer(): Promise<void>
+  /** No connection could be had for a round, so it waits again. */
+  onRefused(claimant: Claimant): void
 }
 
 /** Loads payloads that were too large to come with their claim, or that a handler may have changed. */
@@ -59,16 +61,22 @@ export class Loading {
    * If the answer was lost, it may be lost each time: its bytes may be too many for the link. If the round were released as
    * if nothing had happened, it would be claimed and loaded again without end. So it stays claimed by the former membership
    * of this process, and is freed with it. To the process that claims it next, this was a crash, which is counted (R10).
-   * Any other error may come each time too: it is a failure like a handler's.
+   * If the call was not sent, no round is to blame for it. Any other error may come each time too: it is a failure like a
+   * handler's.
    */
   async #failed(claimant: Claimant, round: Round, error: unknown): Promise<void> {
-    const { completer, describe, logger, onFailure, onLostAnswer } = this.#options
+    const { completer, describe, logger, onFailure, onLostAnswer, onRefused } = this.#options
     const { queue } = claimant.served
     logger.warn(
       { error: (error as Error).message, queue: queue.name, id: round.id },
       'loading payloads failed',
     )
     onFailure(error)
+    if (wasNotSent(error)) {
+      void completer.release(claimant, [round])
+      onRefused(claimant)
+      return
+    }
     if (!isConnectionFailure(error)) {
       const failed = [failure(queue, round, error, describe)]
       completer.settle(claimant, { completed: [], failed, released: [] })
