@@ -237,14 +237,13 @@ describe('P6 a load', () => {
   test('brings nothing where the claim is lost', async () => {
     const testQueue = await env.queue({ maxBytes: 1 })
     const [old, next] = [await testQueue.claimer(), await testQueue.claimer()]
-    const payload = dense(3 * KB)
-    await testQueue.push({ id: 'a', payload })
+    await testQueue.push({ id: 'a', payload: 'aa' })
     const { rounds } = await old.claim()
-    expect(await old.load(rounds[0]!)).toMatchObject({ payloads: [payload] })
+    expect(await old.load(rounds[0]!)).toMatchObject({ payloads: ['aa'] })
     await env.expire(old.processId)
     const { rounds: rescued } = await next.claim()
     expect(await old.load(rounds[0]!)).toBeUndefined()
-    expect(await next.load(rescued[0]!)).toMatchObject({ payloads: [payload] })
+    expect(await next.load(rescued[0]!)).toMatchObject({ payloads: ['aa'] })
     // Nor does a load with an old fence.
     await next.release(rescued[0]!)
     await next.take()
