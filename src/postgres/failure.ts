@@ -69,11 +69,14 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
   '40P01': ['LOCKSTEP_CONFLICT', 'roll the transaction back and try it again'],
 }
 
+/** The pool gave a call no connection in time. */
+const NO_CONNECTION_FREE = /^timeout exceeded when trying to connect/
+
 /** Our code and advice for errors of the driver and its pool, which have no code. */
 const DRIVER_MEANINGS: readonly (readonly [RegExp, readonly [code: string, advice: string]])[] = [
   [/^Cannot use a pool after calling end/, ['LOCKSTEP_CLOSED', 'create another Lockstep']],
   [
-    /^timeout exceeded when trying to connect/,
+    NO_CONNECTION_FREE,
     [
       'LOCKSTEP_CONNECTION',
       'no connection of the pool became free in time, or the server does not answer: allow the pool more connections, or run fewer calls at once',
@@ -162,7 +165,6 @@ function isFailedConnect(error: unknown): boolean {
 
 /** With these codes, the server refuses a login. */
 const REFUSED_LOGINS = ['53300', '57P03', '28000', '28P01', '3D000']
-const NO_CONNECTION_FREE = /^timeout exceeded when trying to connect/
 
 /** Whether a call over a pool was not sent, since the pool could give it no connection. */
 export function wasNotSent(error: unknown): boolean {
@@ -179,7 +181,7 @@ function messageOf(error: Error): string {
 
 const CONNECTION_CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|08|57P0)/
 const CONNECTION_MESSAGES =
-  /connection terminated|connection ended|client has encountered a connection error|timeout exceeded when trying to connect|not queryable|query read timeout|^timeout expired$/i
+  /connection terminated|connection ended|client has encountered a connection error|not queryable|query read timeout|^timeout expired$/i
 
 /** Whether the connection to the server broke, so that trying again later makes sense. */
 export function isConnectionFailure(error: unknown): boolean {
@@ -190,7 +192,8 @@ export function isConnectionFailure(error: unknown): boolean {
   if (code === 'LOCKSTEP_CONNECTION' || CONNECTION_CODES.test(code ?? '')) return true
   // Such as ENOENT: a server that restarts has no Unix socket for a moment.
   if (isFailedConnect(error)) return true
-  return CONNECTION_MESSAGES.test(error.message) || isConnectionFailure(error.cause)
+  if (NO_CONNECTION_FREE.test(error.message) || CONNECTION_MESSAGES.test(error.message)) return true
+  return isConnectionFailure(error.cause)
 }
 
 /** Whether the connection broke for certain; where the session may live on, its next answer shows it. */

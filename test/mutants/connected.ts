@@ -330,8 +330,8 @@ export const CONNECTED: readonly Mutant[] = [
     edits: [
       source(
         'worker/membership/stranded',
-        'this.#failed(backends, error, mayNot)\n',
-        `this.#failed(backends, error, mayNot || hasCode(error, 'LOCKSTEP_AUTHENTICATION'))\n`,
+        'if (!mayNot) this.#failed(backends, error)\n',
+        `if (!mayNot && !hasCode(error, 'LOCKSTEP_AUTHENTICATION')) this.#failed(backends, error)\n`,
       ),
     ],
     tests: ['worker/stranded'],

@@ -116,11 +116,11 @@ export const WORKED: readonly Mutant[] = [
     breaks: 'A payload that the first run has changed or taken is stored wrong, or dies as none.',
     edits: [
       source(
-        'worker/performing/executor',
-        'const load = (round: Round) => this.#loading.load(claimant, round, mayBegin)',
-        'const load = async (round: Round) => mayBegin() && { ...round }',
+        'worker/performing/performer',
+        'rounds.map((round) => this.#load(lane, claimant, round))',
+        'rounds.map(async (round) => this.#options.mayBegin(lane, claimant.processId) && { ...round })',
       ),
-      source('worker/performing/executor', 'round !== undefined)', '!!round)'),
+      source('worker/performing/performer', 'round !== undefined)', '!!round)'),
     ],
     tests: ['worker/refused-commit'],
   },

@@ -68,17 +68,14 @@ export class StrandedSessions {
     } catch (thrown) {
       const error = thrown as Error
       const mayNot = hasCode(error, 'LOCKSTEP_PERMISSION') && mayLive(error)
+      if (!mayNot) this.#failed(backends, error)
       // One that we may not end keeps no others from being ended.
-      if (mayNot && backends.length > 1) for (const backend of backends) await this.#try([backend])
-      else this.#failed(backends, error, mayNot)
+      else if (backends.length > 1) for (const backend of backends) await this.#try([backend])
+      else this.#giveUp(backends, error.message)
     }
   }
 
-  #failed(backends: readonly Backend[], { message: error }: Error, mayNot: boolean): void {
-    if (mayNot) {
-      this.#giveUp(backends, error)
-      return
-    }
+  #failed(backends: readonly Backend[], { message: error }: Error): void {
     this.#backends.push(...backends)
     const pids = backends.map(({ pid }) => pid)
     if (!this.#failing)

@@ -2,8 +2,6 @@ import type { Instruments } from '../../instruments.ts'
 import { isConnectionFailure } from '../../postgres/failure.ts'
 import { UnderWay } from '../../promises.ts'
 import type { Claim, Round } from '../../store/claim.ts'
-import type { Retention } from '../membership/membership.ts'
-import type { Refusals } from '../schedule/admission.ts'
 import type { Lane } from '../schedule/lane.ts'
 import { Portion } from '../schedule/portion.ts'
 import type { ServedQueue } from '../schedule/served-queue.ts'
@@ -12,23 +10,16 @@ import type { Shard } from '../schedule/shard.ts'
 import type { Batcher } from '../settling/batcher.ts'
 import type { Claimant } from '../settling/completer.ts'
 import { claimOf, observedClaim, observedRound } from '../settling/observed.ts'
-import { type Aftermath, performBatch } from './batch.ts'
-import type { InFlight, InFlightBatch } from './in-flight.ts'
-import { Loading, type LoadingOptions } from './loading.ts'
 import { Patience, type PatienceOptions } from './patience.ts'
-import { Abort } from './perform.ts'
-import type { BatchSettings } from './transaction.ts'
+import { claimantOf, Performer, type PerformerOptions } from './performer.ts'
 
 export interface ExecutorOptions
   extends Omit<PatienceOptions, 'mayBegin' | 'release'>,
-    Omit<LoadingOptions, 'onRefused'> {
+    Omit<PerformerOptions, 'mayBegin' | 'release'> {
   readonly batcher: Batcher
-  readonly batchSettings: BatchSettings
-  readonly inFlight: InFlight
   /** Whether new work may be taken at all. */
   ready(): boolean
   readonly clock: ServerClock
-  readonly refusals: Refusals
   readonly instruments: Instruments
   readonly slots: number
   /** ms until a lane whose claim failed is tried again. */
@@ -36,13 +27,13 @@ export interface ExecutorOptions
 }
 
 /**
- * What a slot does with a lane: it takes a batch of prefetched rounds or claims some, performs the batch, and has its
- * outcome stored.
+ * What a slot does with a lane: it takes a batch of prefetched rounds or claims some, and has the batch performed. What does
+ * not begin in time is released.
  */
 export class Executor {
   readonly patience: Patience
   readonly #options: ExecutorOptions
-  readonly #loading: Loading
+  readonly #performer: Performer
   readonly #claims = new UnderWay()
 
   constructor(options: ExecutorOptions) {
@@ -52,7 +43,11 @@ export class Executor {
       mayBegin: (lane, processId) => this.#mayBegin(lane, processId),
       release: (lane, portion) => this.#releasePortion(lane, portion),
     })
-    this.#loading = new Loading({ ...options, onRefused: (claimant) => this.#refused(claimant) })
+    this.#performer = new Performer({
+      ...options,
+      mayBegin: (lane, processId) => this.#mayBegin(lane, processId),
+      release: (lane, claimant, rounds) => this.#release(lane, claimant, rounds),
+    })
   }
 
   serve(lane: Lane, slot: number): Promise<void> {
@@ -192,8 +187,7 @@ export class Executor {
     const taken = lane.take(portion, served.queue.batchSize)
     this.#claimAhead(lane)
     timetable.file(lane)
-    if (taken[0]!.toLoad) await this.#loadAndPerform(lane, claimant, taken[0]!)
-    else await this.#perform(lane, claimant, taken)
+    await this.#performer.begin(lane, claimant, taken)
     this.#ended(portion, served, taken.length)
   }
 
@@ -214,16 +208,6 @@ export class Executor {
     this.#options.timetable.file(lane)
   }
 
-  async #loadAndPerform(lane: Lane, claimant: Claimant, round: Round): Promise<void> {
-    const loaded = await this.#loading.load(claimant, round, () => this.#mayBegin(lane, claimant.processId))
-    if (loaded) await this.#performOrRelease(lane, claimantOf(lane, claimant, claimant.slot), [loaded])
-  }
-
-  async #performOrRelease(lane: Lane, claimant: Claimant, rounds: readonly Round[]): Promise<void> {
-    if (this.#mayBegin(lane, claimant.processId)) await this.#perform(lane, claimant, rounds)
-    else this.#release(lane, claimant, rounds)
-  }
-
   /**
    * Whether rounds claimed under `processId` may begin. Meanwhile the worker may have been told to stop, its lease may have
    * ended, or the shard may be gone.
@@ -236,67 +220,5 @@ export class Executor {
   #release(lane: Lane, claimant: Claimant, rounds: readonly Round[]): void {
     if (rounds.length === 0) return
     lane.goesBack(this.#options.completer.release(claimant, rounds))
-  }
-
-  async #perform(lane: Lane, claimant: Claimant, rounds: readonly Round[]): Promise<void> {
-    const { inFlight, batchSettings, completer, membership } = this.#options
-    const batch: InFlightBatch = {
-      queue: claimant.served.queue,
-      rounds,
-      claimant,
-      abort: new Abort(),
-      describe: this.#options.describe,
-      holdsLease: () => membership.holds(claimant.processId),
-    }
-    inFlight.add(batch)
-    let aftermath: Aftermath
-    try {
-      aftermath = await performBatch(batchSettings, completer, claimant, batch)
-    } finally {
-      inFlight.remove(batch)
-    }
-    if (aftermath.begun) this.#admitted(claimant)
-    else this.#refused(claimant)
-    for (const part of aftermath.parts) await this.#performAgain(lane, claimant, part)
-  }
-
-  /** No connection could be had for the batch. */
-  #refused({ served: { queueId }, startedAt }: Claimant): void {
-    const { refusals, timetable } = this.#options
-    if (refusals.refuse(queueId, startedAt)) timetable.admissionChanged()
-  }
-
-  /** Only a transactional batch shows that connections can be had. */
-  #admitted({ served: { queueId, queue } }: Claimant): void {
-    const { refusals, timetable } = this.#options
-    if (queue.transactional && refusals.admit(queueId)) timetable.admissionChanged()
-  }
-
-  /**
-   * Performs rounds whose joint transaction could not be committed. Their payloads are loaded anew, since the handler may have
-   * changed the ones it got.
-   */
-  async #performAgain(lane: Lane, claimant: Claimant, rounds: readonly Round[]): Promise<void> {
-    const mayBegin = () => this.#mayBegin(lane, claimant.processId)
-    const load = (round: Round) => this.#loading.load(claimant, round, mayBegin)
-    const loaded = await Promise.all(rounds.map(load))
-    // Those that could not be loaded have ended. If one came back as it was, none may begin.
-    const left = loaded.filter((round) => round !== undefined)
-    if (left.length === 0) return
-    const again = claimantOf(lane, claimant, claimant.slot)
-    if (left.some((round) => rounds.includes(round))) this.#release(lane, again, left)
-    else await this.#performOrRelease(lane, again, left)
-  }
-}
-
-/** A slot that begins now with rounds of the lane. */
-function claimantOf({ shard }: Lane, { processId, release }: Retention, slot: number): Claimant {
-  return {
-    processId,
-    release,
-    served: shard.served,
-    shard: shard.shard,
-    slot,
-    startedAt: performance.now(),
   }
 }
