@@ -27,11 +27,10 @@ export interface Comparison {
   readonly heads: readonly Head[]
   /** Equal for all processes that see the same release, processes and served queues; tells others of a change. */
   readonly state: string
-  /** The server's clock in the middle of the statement, in microseconds since 1970. */
-  readonly now: number
+  /** The server's clock when it got the statement and when it had carried it out, in microseconds since 1970. */
+  readonly began: number
+  readonly ended: number
 }
-
-type Row = Omit<Comparison, 'now'> & { readonly began: number; readonly ended: number }
 
 /**
  * One statement, so that an idle process costs the server one transaction per comparison. It is planned each time, since a
@@ -44,20 +43,19 @@ export async function compare(
   database: Database,
   { names, processId, shards }: Question,
 ): Promise<Comparison> {
-  const [row] = await database.query<Row>(comparisonText(database), [
+  const [row] = await database.query<Comparison>(comparisonText(database), [
     names,
     processId,
     shards.map(({ queueId }) => queueId),
     shards.map(({ shard }) => shard),
   ])
-  const { began, ended, ...read } = row!
-  return { ...read, now: (began + ended) / 2 }
+  return row!
 }
 
-/** The first and last columns read the clock, so that the middle is right however long the rest takes. */
+/** The transaction begins when the statement arrives, before it is planned. The last column reads the clock at the end. */
 function comparisonText({ prefix, schema }: Database): string {
   return `WITH locked AS MATERIALIZED (${lockedText(prefix)}), sights AS MATERIALIZED (${sightsText(prefix)})
-    SELECT ${prefix}.micros(clock_timestamp()) AS began,
+    SELECT ${prefix}.micros(now()) AS began,
       (SELECT row_to_json(r) FROM (${releaseText(schema)}) r) AS release,
       (SELECT coalesce(json_agg(q ORDER BY q."queueId"), '[]') FROM (${queuesText(prefix)}) q) AS queues,
       (SELECT coalesce(json_agg(s ORDER BY s."processId"), '[]') FROM sights s) AS processes,

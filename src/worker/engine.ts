@@ -260,7 +260,7 @@ export class Engine {
       alive: () => this.membership.alive,
       nextSight: () => maintainer.nextSight,
       onCompared: (seen, askedAt, answeredAt) => {
-        this.#clock.set(seen.now, askedAt, answeredAt)
+        this.#clock.compare(seen, askedAt, answeredAt)
         if (this.#pauses.see(seen.queues)) this.#timetable.admissionChanged()
         maintainer.see(seen, answeredAt)
       },

@@ -111,6 +111,24 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/refused-commit'],
   },
   {
+    name: 'a job that was asked for a moment too early waits as if its row were locked',
+    promise: 'P8',
+    breaks:
+      'A job starts milliseconds late if the clocks of the server and the worker differ by a fraction of one.',
+    edits: [source('worker/schedule/lane', 'head <= this.#claimedAt - BARELY_DUE', 'head <= now')],
+    tests: ['worker/timetable'],
+  },
+  {
+    name: 'the last answer alone tells the server’s clock',
+    promise: 'P8',
+    breaks: 'After one slow answer, jobs start late, or are asked for in vain.',
+    edits: [
+      source('worker/schedule/server-clock', 'Math.max(lowest, this.#known.lowest - drift)', 'lowest'),
+      source('worker/schedule/server-clock', 'Math.min(highest, this.#known.highest + drift)', 'highest'),
+    ],
+    tests: ['worker/server-clock'],
+  },
+  {
     name: 'parts of a batch performed with what the handler left of it',
     promise: 'P3',
     breaks: 'A payload that the first run has changed or taken is stored wrong, or dies as none.',

@@ -36,7 +36,7 @@ test('what is late again and again is never forgotten, however long ago the late
 test('a look begins before the cursor, and at the beginning where nothing was taken yet', () => {
   const lane = new Shard(new ServedQueue(defineQueue('late'), 1), 0).lane(0)
   expect(lane.before(250_000)).toEqual({ after: null, afterId: '' })
-  lane.claimBegins()
+  lane.claimBegins(2_000_000)
   lane.claimEnded(
     { rounds: [{ performIn: 1_000_000, id: 'a' } as Round], head: null, passed: false },
     2_000_000,
@@ -49,7 +49,7 @@ test('a look begins before the cursor, and at the beginning where nothing was ta
 test('P7: a job that claims have just passed over is no news to a look, and is asked for again, ever more rarely', () => {
   const lane = new Shard(new ServedQueue(defineQueue('late'), 1), 0).lane(0)
   const pass = (now: number) => {
-    lane.claimBegins()
+    lane.claimBegins(now)
     lane.claimEnded({ rounds: [{ performIn: 100, id: 'b' } as Round], head: 50, passed: true }, now)
   }
   pass(1_000)

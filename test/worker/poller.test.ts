@@ -10,6 +10,7 @@ import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
 import { ServerClock } from '../../src/worker/schedule/server-clock.ts'
 import { Shard } from '../../src/worker/schedule/shard.ts'
 import { Timetable } from '../../src/worker/schedule/timetable.ts'
+import { setClock } from '../support/server-clock.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
@@ -22,7 +23,7 @@ async function resting(hears: () => boolean = () => true) {
   const [row] = await env.sql<{ id: number }>('SELECT lockstep.create_queue($1, 1) AS id', [queue.name])
   const served = new ServedQueue(queue, row!.id)
   const clock = new ServerClock()
-  clock.set(Date.now() * 1_000, performance.now(), performance.now())
+  setClock(clock, Date.now() * 1_000)
   const timetable = new Timetable(clock)
   timetable.add(new Shard(served, 0))
   // A slot that never works, so that what is found stays in the timetable.

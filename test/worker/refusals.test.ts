@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { allOf, OPEN, Refusals } from '../../src/worker/schedule/admission.ts'
 import { ServerClock } from '../../src/worker/schedule/server-clock.ts'
+import { setClock } from '../support/server-clock.ts'
 
 const LANE = { queueId: 1, shard: 0, lane: 0 }
 const AHEAD = 3_600_000
@@ -12,7 +13,7 @@ beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance'] })
   clock = new ServerClock()
   // The server's clock is an hour ahead.
-  clock.set((performance.now() + AHEAD) * 1000, performance.now(), performance.now())
+  setClock(clock, (performance.now() + AHEAD) * 1000)
   refusals = new Refusals(clock, 500)
 })
 afterEach(() => {
@@ -42,7 +43,7 @@ test('one that was taken after that keeps slots from the queue alone, and for po
   vi.advanceTimersByTime(400)
   expect(wait()).toBe(100)
   // Setting the server's clock changes nothing.
-  clock.set(performance.now() * 1000, performance.now(), performance.now())
+  setClock(clock, performance.now() * 1000)
   expect(wait()).toBe(100)
   vi.advanceTimersByTime(100)
   expect(wait()).toBe(0)

@@ -102,7 +102,7 @@ export class Executor {
     }
     const call = membership.retain()
     const { processId } = call
-    lane.claimBegins()
+    lane.claimBegins(clock.now())
     try {
       const count = this.#countFor(lane)
       const taken = await this.#ask(lane, processId, count)

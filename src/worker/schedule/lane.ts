@@ -9,6 +9,11 @@ import type { Shard } from './shard.ts'
  */
 const LONGEST_WAIT_AHEAD = LONGEST_PREFETCHED / 2
 
+/**
+ * µs before a claim within which a job became due by our clock: by the server's it may not have been when the claim arrived.
+ */
+const BARELY_DUE = 1_000
+
 /** Most ms between tries to claim a row that others hold. */
 const MAX_BLOCKED_PAUSE = 200
 
@@ -74,6 +79,8 @@ export class Lane {
   isAhead = false
   readonly #portions: Portion[] = []
   #next = NEVER
+  /** When the claim under way began. */
+  #claimedAt = 0
   /** The earliest time reported since the claim under way began; its answer may not know of it yet. */
   #heard = NEVER
   /** When the job was due that the last claims have passed over, and how many claims have. */
@@ -157,7 +164,8 @@ export class Lane {
     return 2 * this.#taken + 1
   }
 
-  claimBegins(): void {
+  claimBegins(now: number): void {
+    this.#claimedAt = now
     this.#heard = NEVER
     this.isAhead = false
   }
@@ -170,9 +178,9 @@ export class Lane {
     // A claim takes a dead process's job alone, and `head` covers only jobs that are not claimed: there may be more.
     if (last?.rescued) this.#next = Math.min(this.#next, last.performIn)
     if (this.#heard <= (this.cursor.after ?? Number.NEGATIVE_INFINITY)) this.#rewind(this.#heard)
-    const blocked = !last && head !== null && head <= now
+    const blocked = !last && head !== null && head <= this.#claimedAt - BARELY_DUE
     this.#countPasses(passed || blocked ? head! : undefined, now)
-    // Due, but a producer's open transaction holds the row. Try again, ever more rarely.
+    // Due for certain, but a producer's open transaction holds the row. Try again, ever more rarely.
     if (blocked) this.#next = Math.min(this.#heard, now + this.#blockedPause)
   }
 

@@ -220,7 +220,8 @@ export class Timetable {
     clearTimeout(this.#timer)
     this.#timerAt = this.#toCome.next
     if (this.#timerAt === Number.POSITIVE_INFINITY) return
-    const pause = Math.max(0, Math.ceil((this.#timerAt - this.#clock.now()) / 1000))
+    // Timers cut off the fraction of a ms. So one may go off early and is set again, but none adds up to a ms of lag.
+    const pause = Math.max(0, (this.#timerAt - this.#clock.now()) / 1000)
     this.#timer = setTimeout(
       () => {
         this.#advance()
