@@ -357,6 +357,13 @@ export const CONNECTED: readonly Mutant[] = [
     tests: ['worker/loading'],
   },
   {
+    name: 'sessions asked for again and again where none is left',
+    promise: 'P8',
+    breaks: 'While two releases run side by side, each slot logs in hundreds of times a second, in vain.',
+    edits: [source('postgres/pool', '!hasCode(error, NONE_LEFT) || this.#sessions === 0', 'error')],
+    tests: ['postgres/pool', 'security/few-sessions'],
+  },
+  {
     name: 'another’s session ended by its number alone',
     promise: 'P7',
     breaks: 'A session of the application’s is ended that has got the number of one that is gone.',

@@ -1,0 +1,97 @@
+import pg from 'pg'
+import type { Logger } from '../logger.ts'
+import { hasCode } from './failure.ts'
+
+/** The server, the database or the role has as many sessions as it may have. */
+const NONE_LEFT = '53300'
+/** ms for which a pool asks for no session more after it was refused one. */
+const RESTRAINT = 1_000
+
+type Callback = (error: Error | undefined, client: pg.PoolClient | undefined, done: () => void) => void
+
+/** A login that fails at the client, as without a password, leaves the connection open: a pool would forget it. */
+class PooledClient extends pg.Client {
+  override connect(): Promise<pg.Client>
+  override connect(callback: (error: Error | null) => void): void
+  override connect(callback?: (error: Error | null) => void): Promise<pg.Client> | undefined {
+    // The pool listens only once it is called back, and the server may end the session together with its login.
+    this.on('error', () => {})
+    const connecting = super.connect().catch((error) => {
+      this.connection?.stream.destroy()
+      throw error
+    })
+    if (!callback) return connecting
+    connecting.then(() => callback(null), callback)
+    return undefined
+  }
+}
+
+/** Where the server has no session left, its calls wait for those that the pool has. */
+class ModestPool extends pg.Pool {
+  readonly #most: number
+  /** How many sessions it has, without those that it is still asking for. */
+  #sessions = 0
+  #restrained: NodeJS.Timeout | undefined
+
+  constructor(config: pg.PoolConfig) {
+    super(config)
+    this.#most = this.options.max
+    this.on('connect', () => {
+      this.#sessions += 1
+    })
+    this.on('remove', () => {
+      this.#sessions -= 1
+    })
+  }
+
+  override connect(): Promise<pg.PoolClient>
+  override connect(callback: Callback): void
+  override connect(callback?: Callback): Promise<pg.PoolClient> | undefined {
+    const connecting = this.#connect()
+    if (!callback) return connecting
+    connecting.then(
+      (client) => callback(undefined, client, client.release),
+      (error) => callback(error, undefined, () => {}),
+    )
+    return undefined
+  }
+
+  async #connect(): Promise<pg.PoolClient> {
+    for (;;) {
+      try {
+        return await super.connect()
+      } catch (error) {
+        if (!hasCode(error, NONE_LEFT) || this.#sessions === 0) throw error
+        this.#restrain()
+      }
+    }
+  }
+
+  /** To ask again at once, for each call, would burden a server that has none to spare. */
+  #restrain(): void {
+    this.options.max = Math.min(this.options.max, this.#sessions)
+    clearTimeout(this.#restrained)
+    this.#restrained = setTimeout(() => this.#askAgain(), RESTRAINT)
+    this.#restrained.unref()
+  }
+
+  #askAgain(): void {
+    this.options.max = this.#most
+    // A session that is released goes to who waits.
+    if (this.waitingCount > 0)
+      this.#connect().then(
+        (client) => client.release(),
+        () => {},
+      )
+  }
+}
+
+/**
+ * Our own pool. It replaces a broken connection when the next one is needed. Connections that idle don't keep the process
+ * alive: one that has gone silent would do so long after the pool has ended.
+ */
+export function createPool(config: pg.PoolConfig, logger: Logger): pg.Pool {
+  const pool = new ModestPool({ ...config, Client: PooledClient, allowExitOnIdle: true })
+  pool.on('error', (error) => logger.warn({ error: error.message }, 'an idle connection broke'))
+  return pool
+}

@@ -1,0 +1,66 @@
+import type pg from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { createPool } from '../../src/postgres/pool.ts'
+import { Logins } from '../security/logins.ts'
+import { until } from '../support/store-environment.ts'
+
+/** How many sessions the role may have. */
+const SESSIONS = 2
+const MOST = 5
+
+const logger = { debug() {}, info() {}, warn() {}, error() {} }
+
+let logins: Logins
+let pool: pg.Pool
+/** How often the pool has asked the server for a session. */
+let asked: number
+
+beforeAll(async () => {
+  logins = await Logins.open()
+  await logins.create('crowded', `CONNECTION LIMIT ${SESSIONS}`)
+})
+afterAll(() => logins?.close())
+beforeEach(() => {
+  asked = 0
+  pool = createPool({ connectionString: logins.url('crowded'), max: MOST }, logger)
+  const { Client } = pool as unknown as { Client: new (config: pg.ClientConfig) => pg.Client }
+  Object.assign(pool, {
+    Client: class extends Client {
+      constructor(config: pg.ClientConfig) {
+        super(config)
+        asked += 1
+      }
+    },
+  })
+})
+afterEach(() => pool.end())
+
+const pause = (ms: number) => pool.query(`SELECT pg_sleep(${ms / 1000})`)
+
+test('calls beyond the sessions that a role may have wait for those that there are', async () => {
+  await Promise.all([pause(50), pause(50)])
+  const calls = Array.from({ length: 40 }, () => pause(10))
+  expect(await Promise.all(calls)).toHaveLength(40)
+  // When the pool learns of the first refusal, it has asked for one more.
+  expect(asked).toBeLessThanOrEqual(MOST + 1)
+  expect(pool.totalCount).toBe(SESSIONS)
+})
+
+test('they get more sessions as soon as the role may have them, though all that there are stay in use', async () => {
+  const held = await Promise.all([pool.connect(), pool.connect()])
+  const waiting = pool.connect()
+  await until(() => expect(pool.waitingCount).toBe(1))
+  await logins.asAdmin(`ALTER ROLE "${logins.role('crowded')}" CONNECTION LIMIT ${SESSIONS + 1}`)
+  const third = await waiting
+  await logins.asAdmin(`ALTER ROLE "${logins.role('crowded')}" CONNECTION LIMIT ${SESSIONS}`)
+  for (const client of [...held, third]) client.release()
+  expect(asked).toBeLessThanOrEqual(5)
+})
+
+test('a pool that has none at all is refused at once', async () => {
+  await logins.asAdmin(`ALTER ROLE "${logins.role('crowded')}" CONNECTION LIMIT 0`)
+  await expect(pool.connect()).rejects.toMatchObject({ code: '53300' })
+  const told = new Promise((resolve) => pool.connect((error) => resolve(error)))
+  expect(await told).toMatchObject({ code: '53300' })
+  await logins.asAdmin(`ALTER ROLE "${logins.role('crowded')}" CONNECTION LIMIT ${SESSIONS}`)
+})
