@@ -60,9 +60,17 @@ const lookups = LOOKUPS.map((setting) => `SET ${setting}`).join(' ')
  * SQL bodies are checked on creation, so they come after what they use; PL/pgSQL bodies are not checked. Views come last,
  * since they are locked until the end of the transaction.
  */
-export async function definitions(schema: string): Promise<string[]> {
-  const values = { schema: quoteIdentifier(schema), channel: `'${schema}'`, lookups }
-  return (await readFiles(values)).map(({ text }) => text)
+export async function definitions(schema: string, carries = true): Promise<string[]> {
+  return (await readFiles(placesOf(schema, carries))).map(({ text }) => text)
+}
+
+/** The one definition that differs where jobs do not carry their payload yet. */
+export function carryingDefinition(schema: string): Promise<string> {
+  return readSql('1-values/carries.sql', placesOf(schema, true))
+}
+
+function placesOf(schema: string, carries: boolean): Record<string, string> {
+  return { schema: quoteIdentifier(schema), channel: `'${schema}'`, lookups, carries: String(carries) }
 }
 
 /** Covers everything that a migration makes, for any schema name. A migration never changes, so its name is enough. */

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { DatabaseError } from '../errors.ts'
 import { rejectUnknownOptions, wholeNumber } from '../options.ts'
+import { carries, startCarrying } from './carrying.ts'
 import type { Database } from './database.ts'
 import { definitions, groundStatements, pendingMigrations } from './definitions.ts'
 import { refuseDistributed } from './distribution.ts'
@@ -38,6 +39,11 @@ export interface MigrationReport {
   readonly defined: boolean
   /** The later release whose definitions it found and left alone, since they serve this release too. */
   readonly newer?: Pick<Release, 'serial' | 'version'>
+  /**
+   * Set if new jobs still take two rows, as before the migration `0002_first_payload`: transactions that began before it have
+   * not ended within seconds. Everything works; the next `migrate` tries again.
+   */
+  readonly carries?: false
   /** Sequences that were behind their rows, as after restoring only the tables, and that it raised. */
   readonly raised: readonly RaisedSequence[]
 }
@@ -63,7 +69,9 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
     const patience = { schema, what: 'migrating', giveUpAfter }
     const done = await withLocks(client, patience, () => migrateAlone(client, schema))
     if (done.newer) return { ...done, raised: [] }
-    return { ...done, raised: await raiseSequences(client, schema, everyRow || done.defined) }
+    const raised = await raiseSequences(client, schema, everyRow || done.defined)
+    const carrying = await startCarrying(client, schema, wait)
+    return { ...done, raised, ...(carrying ? {} : { carries: false }) }
   } catch (error) {
     throw toStatementError(error)
   } finally {
@@ -110,7 +118,8 @@ async function bringUpToDate(
   await client.query(SHORT_LOCKS)
   if (applied.length === 0) for (const text of groundStatements(schema)) await client.query(text)
   for (const { statements } of pending) for (const text of statements) await client.query(text)
-  for (const text of await definitions(schema)) await client.query(text)
+  const carrying = applied.length === 0 || (await carries(client, schema))
+  for (const text of await definitions(schema, carrying)) await client.query(text)
   await client.query(await noteRelease(schema))
   // Makes workers compare at once. A full notification queue would fail the commit: then they compare at their interval.
   await client.query(`SELECT pg_notify($1::text, 'rebalance') WHERE pg_notification_queue_usage() < 0.5`, [

@@ -35,10 +35,15 @@ export class CountingDatabase extends Database {
       CROSS JOIN LATERAL (SELECT (${inserted}) AS n WHERE p.done IS NOT NULL OFFSET 0) a`
   }
 
-  /** The server counts each partition separately. */
+  /** A payload is a row of its own, or part of a new job's row. The server counts each partition separately. */
   #inserted(): string {
-    const table = `'${this.prefix.replaceAll("'", "''")}.payloads'::regclass`
+    const tables = ['jobs', 'payloads'].map(
+      (name) => `'${this.prefix.replaceAll("'", "''")}.${name}'::regclass`,
+    )
+    const relations = tables.map(
+      (table) => `SELECT ${table} UNION SELECT relid FROM pg_partition_tree(${table})`,
+    )
     return `SELECT sum(pg_stat_get_xact_tuples_inserted(t.relid))::bigint
-      FROM (SELECT ${table} AS relid UNION SELECT relid FROM pg_partition_tree(${table})) t`
+      FROM (${relations.join(' UNION ')}) AS t(relid)`
   }
 }

@@ -9,9 +9,9 @@ export const CLASSIC: readonly Mutant[] = [
     edits: [
       sql(
         'claim',
-        'SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence\n',
+        'SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence,\n',
         `SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence,
-      (SELECT string_agg(p.seq::text, ',') FROM @schema@.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id) AS seen\n`,
+      (SELECT string_agg(p.seq::text, ',') FROM @schema@.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id) AS seen,\n`,
       ),
       sql(
         'claim',
@@ -22,8 +22,8 @@ export const CLASSIC: readonly Mutant[] = [
       sql('claim', '  _rescued boolean[];\n', '  _rescued boolean[];\n  _seen bigint[];\n'),
       sql(
         'claim',
-        'AND p.fence < _fence\n        OFFSET 0',
-        'AND p.fence < _fence AND p.seq = ANY (_seen)\n        OFFSET 0',
+        'AND p.fence < _fence\n          OFFSET 0',
+        'AND p.fence < _fence AND p.seq = ANY (_seen)\n          OFFSET 0',
       ),
     ],
     tests: ['store/claim-interleaving'],
@@ -33,7 +33,7 @@ export const CLASSIC: readonly Mutant[] = [
     promise: 'P6',
     breaks:
       'A round that was released ends the next one of the same process, whose payloads nobody has seen.',
-    edits: [sql('lock_rounds', 'AND j.fence = r.fence AND j.claimed_by', 'AND j.claimed_by', 2)],
+    edits: [sql('lock_claims', 'AND j.fence = r.fence AND j.claimed_by', 'AND j.claimed_by', 2)],
     tests: ['store/fence'],
   },
   {

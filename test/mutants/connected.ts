@@ -39,7 +39,7 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P3',
     breaks:
       'Where synchronous_commit is off, a crash of the server leaves a job claimed by a process that knows nothing of it.',
-    edits: [sql('lock_rounds', DURABLY, '')],
+    edits: [sql('lock_claims', DURABLY, '')],
     tests: ['worker/p1-durable'],
   },
   {
@@ -55,7 +55,7 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P1',
     breaks:
       'Where synchronous_commit is turned off while a claim is under way, a crash of the server forgets it.',
-    edits: [sql('claim', DURABLY, ONLY_WHERE_OFF), sql('lock_rounds', DURABLY, ONLY_WHERE_OFF)],
+    edits: [sql('claim', DURABLY, ONLY_WHERE_OFF), sql('lock_claims', DURABLY, ONLY_WHERE_OFF)],
     tests: ['worker/p1-durable'],
   },
   {

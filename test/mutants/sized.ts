@@ -52,6 +52,7 @@ export const SIZED: readonly Mutant[] = [
         'claim',
         'greatest(octet_length(payload) + coalesce(octet_length(headers), 0), 64)',
         'coalesce(octet_length(payload), 0)',
+        2,
       ),
     ],
     tests: ['store/bytes'],

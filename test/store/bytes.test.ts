@@ -237,13 +237,14 @@ describe('P6 a load', () => {
   test('brings nothing where the claim is lost', async () => {
     const testQueue = await env.queue({ maxBytes: 1 })
     const [old, next] = [await testQueue.claimer(), await testQueue.claimer()]
-    await testQueue.push({ id: 'a', payload: 'aa' })
+    const payload = dense(3 * KB)
+    await testQueue.push({ id: 'a', payload })
     const { rounds } = await old.claim()
-    expect(await old.load(rounds[0]!)).toMatchObject({ payloads: ['aa'] })
+    expect(await old.load(rounds[0]!)).toMatchObject({ payloads: [payload] })
     await env.expire(old.processId)
     const { rounds: rescued } = await next.claim()
     expect(await old.load(rounds[0]!)).toBeUndefined()
-    expect(await next.load(rescued[0]!)).toMatchObject({ payloads: ['aa'] })
+    expect(await next.load(rescued[0]!)).toMatchObject({ payloads: [payload] })
     // Nor does a load with an old fence.
     await next.release(rescued[0]!)
     await next.take()
