@@ -41,6 +41,7 @@ DECLARE
   _shard pg_catalog.int4;
   _fence pg_catalog.int8;
   _due pg_catalog.timestamptz;
+  _has_payloads pg_catalog.bool;
   _tid pg_catalog.tid;
   _is_marked pg_catalog.bool;
   _is_merged pg_catalog.bool;
@@ -67,10 +68,11 @@ BEGIN
     next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END, has_payloads = true
     WHERE (j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL)
       OR NOT (j.has_payloads OR @schema@.merges(excluded.payload, excluded.score, j.claimed_by, j.payload, j.score))
-  RETURNING j.queue_id, j.shard, j.fence, j.perform_in INTO _queue_id, _shard, _fence, _due;
+  RETURNING j.queue_id, j.shard, j.fence, j.perform_in, j.has_payloads INTO _queue_id, _shard, _fence, _due, _has_payloads;
 
   IF _fence = _new THEN
-    IF NOT @schema@.carries() THEN
+    -- The row alone decides: carries() may have become true meanwhile.
+    IF _has_payloads THEN
       INSERT INTO @schema@.payloads (queue_id, fence, score, job_id, digest, payload, headers)
       VALUES (
         _queue_id, _new, coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),

@@ -8,7 +8,8 @@
 --    counts.
 --    A row in progress gets the start of its next round, once. A waiting row stays as it is: a push neither hastens nor
 --    delays it.
--- 2. The row of a new job carries the first payload of its id. If all ids are new, and none comes twice, that is all.
+-- 2. The row of a new job carries the first payload of its id. If all ids are new, and none comes twice, that is all. (The
+--    rows decide, as in step 3: carries() may become true between two statements of a call.)
 -- 3. Otherwise the other payloads go under the fence of their job. If the job waits, that is below the fence of the next
 --    claim. If it is in progress, that is the claim's own fence, which the completion spares. Of equal payloads, the
 --    headers of the one that was pushed first stay, whichever has the lowest score. The same holds for two in one call.
@@ -31,7 +32,7 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
   _fence constant pg_catalog.int8 := nextval('@schema@.fences');
-  _new pg_catalog.int8;
+  _carried pg_catalog.int8;
   _repeated pg_catalog.text[];
 BEGIN
   WITH input AS (
@@ -50,11 +51,11 @@ BEGIN
       next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END, has_payloads = true
       WHERE (j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL)
         OR NOT (j.has_payloads OR @schema@.merges(excluded.payload, excluded.score, j.claimed_by, j.payload, j.score))
-    RETURNING j.fence
+    RETURNING j.fence, j.has_payloads
   )
-  SELECT count(*) INTO _new FROM put WHERE put.fence = _fence;
+  SELECT count(*) INTO _carried FROM put WHERE put.fence = _fence AND NOT put.has_payloads;
 
-  IF _new = cardinality(_ids) AND @schema@.carries() THEN
+  IF _carried = cardinality(_ids) THEN
     RETURN _fence;
   END IF;
 

@@ -104,6 +104,7 @@ DECLARE
   _have_run boolean;
   _n integer;
   _last integer := 0;
+  _size integer;
   _floor bigint;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -205,14 +206,18 @@ BEGIN
           rescued := _rescued[_n];
           error := _errors[_n];
         END IF;
-        _budget := _budget - greatest(octet_length(payload) + coalesce(octet_length(headers), 0), 64);
-        IF _budget < 0 THEN
+        _size := octet_length(payload) + coalesce(octet_length(headers), 0);
+        _budget := _budget - greatest(_size, 64);
+        IF _budget < 0 OR _size > _max_bytes[place] THEN
           payload := NULL;
           headers := NULL;
           passed := true;
+          RETURN NEXT;
+          EXIT WHEN _budget < 0;
+          passed := NULL;
+          CONTINUE;
         END IF;
         RETURN NEXT;
-        EXIT WHEN passed;
       END LOOP;
     ELSE
       FOR _n, payload, headers, score, seq, cut IN

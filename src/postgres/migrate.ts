@@ -1,9 +1,9 @@
 import type pg from 'pg'
 import { DatabaseError } from '../errors.ts'
 import { rejectUnknownOptions, wholeNumber } from '../options.ts'
-import { carries, startCarrying } from './carrying.ts'
+import { carries, carryingAsFound, noteIfNew, outlast } from './carrying.ts'
 import type { Database } from './database.ts'
-import { definitions, groundStatements, pendingMigrations } from './definitions.ts'
+import { carryingDefinition, definitions, groundStatements, pendingMigrations } from './definitions.ts'
 import { refuseDistributed } from './distribution.ts'
 import { hasCode, toStatementError } from './failure.ts'
 import { SHORT_LOCKS, withLocks } from './patience.ts'
@@ -40,7 +40,7 @@ export interface MigrationReport {
   /** The later release whose definitions it found and left alone, since they serve this release too. */
   readonly newer?: Pick<Release, 'serial' | 'version'>
   /**
-   * Set if new jobs still take two rows, as before the migration `0002_first_payload`: transactions that began before it have
+   * Set if new jobs still take two rows, as before the migration `0002_first_payload`: a transaction that began before it has
    * not ended within seconds. Everything works; the next `migrate` tries again.
    */
   readonly carries?: false
@@ -49,6 +49,8 @@ export interface MigrationReport {
 }
 
 const DEFAULT_GIVE_UP_AFTER = 60_000
+/** ms to wait for transactions of before. A later call can still do it. */
+const LONGEST_WAIT = 5_000
 const A_DAY = 24 * 3600 * 1000
 
 /**
@@ -70,7 +72,11 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
     const done = await withLocks(client, patience, () => migrateAlone(client, schema))
     if (done.newer) return { ...done, raised: [] }
     const raised = await raiseSequences(client, schema, everyRow || done.defined)
-    const carrying = await startCarrying(client, schema, wait)
+    if (await carries(client, schema)) return { ...done, raised }
+    // The definitions that can read such rows are committed. (See carrying.ts.)
+    if (!(await outlast(client, Math.min(giveUpAfter, LONGEST_WAIT))))
+      return { ...done, raised, carries: false }
+    const carrying = await withLocks(client, patience, () => startCarrying(client, schema))
     return { ...done, raised, ...(carrying ? {} : { carries: false }) }
   } catch (error) {
     throw toStatementError(error)
@@ -82,16 +88,21 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
 /** Codes for a name that a table, a type, or a function or view of another shape has already. */
 const NAME_TAKEN = ['42P07', '42723', '42725', '42710', '42809', '42P13', '42P16']
 
-/** Runs in a transaction, which holds the lock of migrations until its end. */
-async function migrateAlone(
-  client: pg.ClientBase,
-  schema: string,
-): Promise<Pick<MigrationReport, 'applied' | 'defined' | 'newer'>> {
+/** Until the end of the transaction no one else migrates. */
+async function lockMigrations(client: pg.ClientBase, schema: string): Promise<void> {
   // Functions that run with their owner's rights must not be bound to objects that others put on the search_path.
   await client.query('SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL statement_timeout = 0')
   await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))', [
     `pg-lockstep migrate ${schema}`,
   ])
+}
+
+/** Runs in a transaction. */
+async function migrateAlone(
+  client: pg.ClientBase,
+  schema: string,
+): Promise<Pick<MigrationReport, 'applied' | 'defined' | 'newer'>> {
+  await lockMigrations(client, schema)
   await refuseReadOnly(client)
   await refuseDistributed(askOn(client), schema)
   const state = await readState(askOn(client), schema)
@@ -118,7 +129,7 @@ async function bringUpToDate(
   await client.query(SHORT_LOCKS)
   if (applied.length === 0) for (const text of groundStatements(schema)) await client.query(text)
   for (const { statements } of pending) for (const text of statements) await client.query(text)
-  const carrying = applied.length === 0 || (await carries(client, schema))
+  const carrying = await carryingDefinition(schema, applied.length === 0 || (await carries(client, schema)))
   for (const text of await definitions(schema, carrying)) await client.query(text)
   await client.query(await noteRelease(schema))
   // Makes workers compare at once. A full notification queue would fail the commit: then they compare at their interval.
@@ -126,6 +137,16 @@ async function bringUpToDate(
     schema,
   ])
   return pending.map(({ name }) => name)
+}
+
+/** Runs in a transaction. Another process may have done it meanwhile, or migrated further. Returns whether jobs carry now. */
+async function startCarrying(client: pg.ClientBase, schema: string): Promise<boolean> {
+  await lockMigrations(client, schema)
+  if (await carries(client, schema)) return true
+  if (!(await isUpToDate(askOn(client), schema, await readState(askOn(client), schema)))) return false
+  await client.query(await carryingDefinition(schema, true))
+  await client.query(await noteRelease(schema))
+  return true
 }
 
 /** Checked even if there is nothing to do, since the connection itself is wrong. */
@@ -146,9 +167,10 @@ export async function migrationSql(schema: string): Promise<string> {
   const pending = await pendingMigrations(schema)
   const tables = [...groundStatements(schema), ...pending.flatMap(({ statements }) => statements)]
   return [
+    `${noteIfNew(schema)};`,
     ...tables.map((statement) => `${statement};`),
     PIN_PATH,
-    ...(await definitions(schema)),
+    ...(await definitions(schema, await carryingAsFound(schema))),
     `${await noteRelease(schema)};`,
     UNPIN_PATH,
   ].join('\n\n')

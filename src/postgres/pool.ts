@@ -29,19 +29,23 @@ class PooledClient extends pg.Client {
 /** Where the server has no session left, its calls wait for those that the pool has. */
 class ModestPool extends pg.Pool {
   readonly #most: number
-  /** How many sessions it has, without those that it is still asking for. */
-  #sessions = 0
+  #inUse = 0
   #restrained: NodeJS.Timeout | undefined
 
   constructor(config: pg.PoolConfig) {
     super(config)
     this.#most = this.options.max
-    this.on('connect', () => {
-      this.#sessions += 1
+    this.on('acquire', () => {
+      this.#inUse += 1
     })
-    this.on('remove', () => {
-      this.#sessions -= 1
+    this.on('release', () => {
+      this.#inUse -= 1
     })
+  }
+
+  /** Without those that are still being opened, or closed, which may take long on a silent connection. */
+  get #sessions(): number {
+    return this.idleCount + this.#inUse
   }
 
   override connect(): Promise<pg.PoolClient>
@@ -56,6 +60,7 @@ class ModestPool extends pg.Pool {
     return undefined
   }
 
+  /** After a refusal it waits behind the sessions there are. So it is refused again only if one of those has ended. */
   async #connect(): Promise<pg.PoolClient> {
     for (;;) {
       try {
@@ -69,20 +74,26 @@ class ModestPool extends pg.Pool {
 
   /** To ask again at once, for each call, would burden a server that has none to spare. */
   #restrain(): void {
-    this.options.max = Math.min(this.options.max, this.#sessions)
+    this.options.max = Math.max(1, Math.min(this.options.max, this.#sessions))
     clearTimeout(this.#restrained)
     this.#restrained = setTimeout(() => this.#askAgain(), RESTRAINT)
     this.#restrained.unref()
   }
 
+  /** If the server has another session now, it goes to who waits. */
   #askAgain(): void {
     this.options.max = this.#most
-    // A session that is released goes to who waits.
-    if (this.waitingCount > 0)
-      this.#connect().then(
-        (client) => client.release(),
-        () => {},
-      )
+    if (this.waitingCount === 0 || this.ending) return
+    const asking = super.connect()
+    // Or else a refusal would make the pool ask for everyone who waits.
+    this.#restrain()
+    asking.then(
+      (client) => {
+        client.release()
+        this.#askAgain()
+      },
+      () => {},
+    )
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Mutant, sql } from './mutant.ts'
+import { type Mutant, source, sql } from './mutant.ts'
 
 /** Mistakes with the payload that a job's row carries. */
 export const CARRIED: readonly Mutant[] = [
@@ -96,5 +96,45 @@ export const CARRIED: readonly Mutant[] = [
     breaks: 'What came back from the morgue is left behind by the next completion.',
     edits: [sql('requeue', 'next_perform_in = NULL, has_payloads = true,', 'next_perform_in = NULL,')],
     tests: ['admin/morgue', 'store/carried'],
+  },
+  {
+    name: 'a new row that carries nothing, taken for one that does',
+    promise: 'P3',
+    breaks: 'What is pushed while jobs do not carry yet, or begin to, is stored nowhere.',
+    edits: [sql('push_many', 'put.fence = _fence AND NOT put.has_payloads', 'put.fence = _fence')],
+    tests: ['processes/first-payload'],
+  },
+  {
+    name: 'jobs begin to carry while a transaction of before idles',
+    promise: 'P3',
+    breaks: 'It calls the function of before, and a job does not know of what that pushes.',
+    edits: [
+      source(
+        'postgres/carrying',
+        "coalesce(a.backend_type, '')",
+        "a.state NOT LIKE 'idle%' AND coalesce(a.backend_type, '')",
+      ),
+    ],
+    tests: ['processes/first-payload'],
+  },
+  {
+    name: 'a short payload with a long text comes with its claim',
+    promise: 'R9',
+    breaks: 'What is longer than maxBytes reaches a process before its claim is committed.',
+    edits: [sql('claim', ' OR _size > _max_bytes[place]', '')],
+    tests: ['store/bytes'],
+  },
+  {
+    name: 'roles of the release before lack what the new functions call',
+    promise: 'P3',
+    breaks: 'Processes that go on after a migration can store no outcome of jobs that wait.',
+    edits: [
+      {
+        file: 'migrations/0002_first_payload.ts',
+        from: "p.proname in ('bury_lowest', 'payloads_of')",
+        to: "p.proname = ''",
+      },
+    ],
+    tests: ['security/previous-roles'],
   },
 ]

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createPool } from '../../src/postgres/pool.ts'
@@ -63,4 +64,28 @@ test('a pool that has none at all is refused at once', async () => {
   const told = new Promise((resolve) => pool.connect((error) => resolve(error)))
   expect(await told).toMatchObject({ code: '53300' })
   await logins.asAdmin(`ALTER ROLE "${logins.role('crowded')}" CONNECTION LIMIT ${SESSIONS}`)
+})
+
+test('a session that is still being closed, as on a silent connection, is none to wait for', async () => {
+  const client = await pool.connect()
+  const close = client.end.bind(client)
+  Object.assign(client, { end: () => {} })
+  client.release(true)
+  await logins.asAdmin(`ALTER ROLE "${logins.role('crowded')}" CONNECTION LIMIT 0`)
+  await expect(pool.connect()).rejects.toMatchObject({ code: '53300' })
+  expect(asked).toBe(2)
+  await logins.asAdmin(`ALTER ROLE "${logins.role('crowded')}" CONNECTION LIMIT ${SESSIONS}`)
+  await close()
+})
+
+test('who waits is no more than asked: what the pool asks again by itself waits for none', async () => {
+  const held = await Promise.all([pool.connect(), pool.connect()])
+  const waiting = pool.connect()
+  await until(() => expect(pool.waitingCount).toBe(1))
+  await sleep(2_500)
+  expect(pool.waitingCount).toBe(1)
+  // One refusal for the call, and one a second.
+  expect(asked).toBeLessThanOrEqual(SESSIONS + 3)
+  for (const client of held) client.release()
+  ;(await waiting).release()
 })

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
+import { migrationSql } from '../../src/postgres/migrate.ts'
 import { inversions, lost, overlaps, repeats, shrunkFences } from '../support/checker.ts'
 import { createDatabase, execute } from '../support/database.ts'
 import { readRuns } from '../support/handler-log.ts'
@@ -122,4 +123,69 @@ test('P3: a claim that began before the migration gets what is pushed after it',
   expect(await env.lockstep.migrate()).toEqual({ applied: [], defined: false, raised: [] })
   await env.lockstep.enqueue(queue, { id: 'b', payload: 'v' })
   expect(await carried()).toEqual(['b'])
+})
+
+test('P3: a transaction that idles during the migration may call the functions of before, so it is waited for', async () => {
+  await env.sql('SELECT lockstep.create_queue($1, 1)', [queue.name])
+  const session = await env.session()
+  const push = (id: string) => session.query('SELECT lockstep.enqueue($1, $2, \'"v"\')', [queue.name, id])
+  await push('a')
+  await session.query('BEGIN')
+  await session.query('SELECT 1')
+  expect(await env.lockstep.migrate()).toMatchObject({ carries: false })
+  await env.lockstep.enqueue(queue, { id: 'b', payload: 'v' })
+  expect(await carried()).toEqual([])
+  await push('b')
+  await session.query('COMMIT')
+  expect(await env.lockstep.migrate()).toEqual({ applied: [], defined: false, raised: [] })
+  await push('c')
+  expect(await carried()).toEqual(['c'])
+})
+
+test('several processes may migrate at once', async () => {
+  const reports = await Promise.all([1, 2, 3].map(() => env.lockstep.migrate()))
+  expect(reports.filter(({ applied }) => applied.length > 0)).toHaveLength(1)
+  expect(reports.filter(({ carries }) => carries === false)).toEqual([])
+  const ids = ['a', 'b', 'c', 'd', 'e']
+  await Promise.all(ids.map((id) => env.lockstep.enqueue(queue, { id, payload: 'v' })))
+  expect(await carried()).toHaveLength(ids.length)
+})
+
+test('P3: a push during which jobs begin to carry their payloads is stored, one way or the other', async () => {
+  expect(await env.lockstep.migrate()).toMatchObject({ applied: ['0002_first_payload'] })
+  await env.sql('SELECT lockstep.create_queue($1, 1)', [queue.name])
+  const define = (carries: boolean) =>
+    `CREATE OR REPLACE FUNCTION lockstep.carries() RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN ${carries}`
+  await env.sql(
+    `CREATE FUNCTION begin_to_carry() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${define(true)}; RETURN NULL; END $$`,
+  )
+  await env.sql(
+    'CREATE TRIGGER begins AFTER INSERT ON lockstep.jobs FOR EACH STATEMENT EXECUTE FUNCTION begin_to_carry()',
+  )
+  const ids = ['a', 'b', 'c']
+  await env.sql(define(false))
+  await env.lockstep.enqueue(
+    queue,
+    ids.map((id) => ({ id, payload: id })),
+  )
+  await env.sql(define(false))
+  await env.lockstep.enqueue(queue, { id: 'd', payload: 'd' })
+  expect(await carried()).toEqual([])
+  expect(await env.sql('SELECT payload FROM lockstep.payloads ORDER BY job_id')).toEqual(
+    [...ids, 'd'].map((payload) => ({ payload })),
+  )
+})
+
+test('the printed SQL leaves an existing schema without such rows until `migrate` finds that it may have them', async () => {
+  const printed = await migrationSql('lockstep')
+  const later = printed.slice(printed.indexOf('alter table "lockstep"."jobs" add column "has_payloads"'))
+  await execute(env.connectionString, later)
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 'v' })
+  expect(await carried()).toEqual([])
+  expect(await env.lockstep.migrate()).toEqual({ applied: [], defined: false, raised: [] })
+  await env.lockstep.enqueue(queue, { id: 'b', payload: 'v' })
+  expect(await carried()).toEqual(['b'])
+
+  await execute(env.connectionString, await migrationSql('printed'))
+  expect(await env.sql('SELECT printed.carries() AS carries')).toEqual([{ carries: true }])
 })

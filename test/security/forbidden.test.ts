@@ -14,6 +14,7 @@ describe('each role can do nothing else', () => {
     stranger: [],
     producer: [
       ...[
+        'carries',
         'create_queue',
         'enqueue',
         'enqueue_in_transaction',
