@@ -1,5 +1,5 @@
 /** MB: a worker's garbage is collected early. Larger ones made it no faster, and took up to three times the memory. */
-const SEMI_SPACE = 16
+export const SMALL_SEMI_SPACE = '--max-semi-space-size=16'
 const OPTION = /--max[-_]semi[-_]space[-_]size/
 
 /** Replaces the program of this process, which keeps its number and its open files. Node has it since 22.15, except on Windows. */
@@ -16,5 +16,5 @@ export function limitYoungGeneration(): void {
   const { env, execPath, execArgv, argv } = process
   const isSet = [...execArgv, env.NODE_OPTIONS ?? ''].some((option) => OPTION.test(option))
   if (!execve || isSet || process.connected) return
-  execve(execPath, [execPath, ...execArgv, `--max-semi-space-size=${SEMI_SPACE}`, ...argv.slice(1)], env)
+  execve(execPath, [execPath, ...execArgv, SMALL_SEMI_SPACE, ...argv.slice(1)], env)
 }
