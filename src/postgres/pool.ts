@@ -6,6 +6,8 @@ import { hasCode } from './failure.ts'
 const NONE_LEFT = '53300'
 /** ms for which a pool asks for no session more after it was refused one. */
 const RESTRAINT = 1_000
+/** ms for which calls wait meanwhile: until it has asked again. */
+const PATIENCE = 2 * RESTRAINT
 
 type Callback = (error: Error | undefined, client: pg.PoolClient | undefined, done: () => void) => void
 
@@ -26,10 +28,11 @@ class PooledClient extends pg.Client {
   }
 }
 
-/** Where the server has no session left, its calls wait for those that the pool has. */
+/** Where the server has no session left, its calls wait a moment for those that the pool has. */
 class ModestPool extends pg.Pool {
   readonly #most: number
   #inUse = 0
+  #refusal: unknown
   #restrained: NodeJS.Timeout | undefined
 
   constructor(config: pg.PoolConfig) {
@@ -60,16 +63,32 @@ class ModestPool extends pg.Pool {
     return undefined
   }
 
-  /** After a refusal it waits behind the sessions there are. So it is refused again only if one of those has ended. */
   async #connect(): Promise<pg.PoolClient> {
-    for (;;) {
+    if (this.options.max === this.#most) {
       try {
         return await super.connect()
       } catch (error) {
         if (!hasCode(error, NONE_LEFT) || this.#sessions === 0) throw error
+        this.#refusal = error
         this.#restrain()
       }
     }
+    return this.#waitBriefly()
+  }
+
+  /** The one who waits may hold the session that it waits for, as when its transaction needs a second one. */
+  #waitBriefly(): Promise<pg.PoolClient> {
+    const waiting = super.connect()
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        reject(this.#refusal)
+        waiting.then(
+          (client) => client.release(),
+          () => {},
+        )
+      }, PATIENCE)
+      waiting.then(resolve, reject).finally(() => clearTimeout(timer))
+    })
   }
 
   /** To ask again at once, for each call, would burden a server that has none to spare. */
@@ -83,7 +102,8 @@ class ModestPool extends pg.Pool {
   /** If the server has another session now, it goes to who waits. */
   #askAgain(): void {
     this.options.max = this.#most
-    if (this.waitingCount === 0 || this.ending) return
+    // If there is one already, or no room for one, this would only wait with the others.
+    if (this.waitingCount === 0 || this.idleCount > 0 || this.totalCount >= this.#most || this.ending) return
     const asking = super.connect()
     // Or else a refusal would make the pool ask for everyone who waits.
     this.#restrain()

@@ -78,14 +78,34 @@ test('a session that is still being closed, as on a silent connection, is none t
   await close()
 })
 
-test('who waits is no more than asked: what the pool asks again by itself waits for none', async () => {
+test('calls that get none for two seconds are refused: they may hold what they wait for', async () => {
   const held = await Promise.all([pool.connect(), pool.connect()])
-  const waiting = pool.connect()
+  const refused = expect(pool.connect()).rejects.toMatchObject({ code: '53300' })
   await until(() => expect(pool.waitingCount).toBe(1))
-  await sleep(2_500)
-  expect(pool.waitingCount).toBe(1)
+  // The pool is restrained already.
+  await sleep(500)
+  const startedAt = performance.now()
+  await Promise.all([refused, expect(pool.connect()).rejects.toMatchObject({ code: '53300' })])
+  expect(performance.now() - startedAt).toBeLessThan(5_000)
   // One refusal for the call, and one a second.
-  expect(asked).toBeLessThanOrEqual(SESSIONS + 3)
+  expect(asked).toBeLessThanOrEqual(SESSIONS + 4)
   for (const client of held) client.release()
-  ;(await waiting).release()
+  expect((await pause(1)).rowCount).toBe(1)
+})
+
+test('a pool that has all the sessions that it may have asks for no more, however many wait', async () => {
+  await logins.asAdmin(`ALTER ROLE "${logins.role('crowded')}" CONNECTION LIMIT ${MOST - 1}`)
+  const held = await Promise.all(Array.from({ length: MOST - 1 }, () => pool.connect()))
+  const last = pool.connect()
+  await until(() => expect(pool.waitingCount).toBe(1))
+  await logins.asAdmin(`ALTER ROLE "${logins.role('crowded')}" CONNECTION LIMIT ${MOST}`)
+  held.push(await last)
+  const waiting = Array.from({ length: 4 }, () => pool.connect())
+  await sleep(3_500)
+  expect(pool.waitingCount).toBe(waiting.length)
+  for (const client of held.splice(0, 2)) client.release()
+  for (const client of await Promise.all(waiting.slice(0, 2))) client.release()
+  for (const client of held) client.release()
+  for (const client of await Promise.all(waiting.slice(2))) client.release()
+  await logins.asAdmin(`ALTER ROLE "${logins.role('crowded')}" CONNECTION LIMIT ${SESSIONS}`)
 })

@@ -139,6 +139,24 @@ describe('of equal payloads the headers of the first that was pushed stay', () =
     expect(await storedHeaders()).toEqual([A, null])
   })
 
+  test('beside the payload that the job’s row carries, one by one and many', async () => {
+    for (const id of ['a', 'b']) await testQueue.push({ id, payload: 0, score: 9 })
+    for (const [score, headers] of [
+      [5, A],
+      [3, B],
+    ] as const) {
+      await testQueue.push({ id: 'a', payload: 1, score, headers })
+      await testQueue.push({ id: 'b', payload: 1, score, headers }, { id: 'b', payload: 0, score: 9 })
+    }
+    const { items } = await env.lockstep.find(testQueue.queue, {})
+    for (const { payloads } of items)
+      expect(payloads).toEqual([
+        { payload: 1, score: 3, headers: A },
+        { payload: 0, score: 9 },
+      ])
+    expect(items).toHaveLength(2)
+  })
+
   test('in one call, and across calls, where a later one has the lower score', async () => {
     await testQueue.push({ id: 'a', payload: 1, score: 5, headers: A })
     await testQueue.push({ id: 'a', payload: 1, score: 3, headers: B })
@@ -209,6 +227,16 @@ describe('of equal payloads the headers of the first that was pushed stay', () =
     await env.lockstep.requeue(testQueue.queue, {})
     const { items } = await env.lockstep.find(testQueue.queue, {})
     expect(items).toMatchObject([{ payloads: [{ payload: 1, score: 3, headers: A }] }])
+  })
+
+  test('when a dead one comes back, of those that wait beside the payload that the row carries', async () => {
+    await testQueue.push({ id: 'a', payload: 1, score: 3, headers: B })
+    await env.lockstep.kill(testQueue.queue, {})
+    await testQueue.push({ id: 'a', payload: 0, score: 9 })
+    await testQueue.push({ id: 'a', payload: 1, score: 5, headers: A })
+    await env.lockstep.requeue(testQueue.queue, {})
+    const { items } = await env.lockstep.find(testQueue.queue, {})
+    expect(items).toMatchObject([{ payloads: [{ payload: 1, score: 3, headers: A }, { payload: 0 }] }])
   })
 
   test('when the next round was killed and comes back: of the round that was in work', async () => {

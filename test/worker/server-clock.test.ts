@@ -38,8 +38,10 @@ test('P8: a slow login or answer takes nothing from what was known better', () =
   compare(clock, [100, 100.1, 101, 101.1])
   expect(lead(clock)).toBe(100)
   compare(clock, [200, 200.1, 201, 261])
-  compare(clock, [300, 360, 361, 361.1])
   expect(lead(clock)).toBe(100)
+  compare(clock, [300, 360, 361, 361.1])
+  // What the clocks may have come apart meanwhile.
+  expect(lead(clock)).toBe(200)
 })
 
 test('P8: clocks may drift apart, and the next quick answer tells', () => {

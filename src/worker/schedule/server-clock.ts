@@ -1,5 +1,5 @@
-/** By how much two clocks may come apart, in µs per ms: more than those of real machines do. */
-const DRIFT = 0.1
+/** By how much two clocks may come apart, in µs per ms: more than one does that is being corrected. */
+const DRIFT = 1
 /** µs in which a call may arrive, where answers were too slow to tell. */
 const QUICK_ARRIVAL = 200
 
