@@ -17,13 +17,9 @@ export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
   await extendGrants(db, schema)
 }
 
-/**
- * Processes of the release before go on under the roles that they have, until `lockstep roles` is run again: workers write
- * the new columns, and functions that they and viewers call need the digest of a payload that a row carries.
- */
+/** Workers of the release before go on under the roles that they have, until `lockstep roles` is run again. */
 async function extendGrants(db: Kysely<unknown>, schema: string): Promise<void> {
-  const name = `"${schema.replaceAll('"', '""')}"`
-  const [jobs, digestOf] = [sql.lit(`${name}.jobs`), sql.lit(`${name}.digest_of(jsonb)`)]
+  const jobs = sql.lit(`"${schema.replaceAll('"', '""')}".jobs`)
   await sql`do $do$
 declare
   _grantee oid;
@@ -35,12 +31,6 @@ begin
     execute pg_catalog.format(
       'grant update (has_payloads, score, payload, headers) on %s to %s', ${jobs}::regclass, _grantee::regrole
     );
-  end loop;
-  for _grantee in
-    select distinct a.grantee from pg_catalog.pg_proc p, pg_catalog.aclexplode(p.proacl) a
-    where p.pronamespace = ${sql.lit(name)}::regnamespace and p.proname in ('bury_lowest', 'payloads_of') and a.grantee <> 0
-  loop
-    execute pg_catalog.format('grant execute on function %s to %s', ${digestOf}::regprocedure, _grantee::regrole);
   end loop;
 end $do$`.execute(db)
 }

@@ -63,7 +63,12 @@ BEGIN
   FROM (SELECT i.id COLLATE "C" AS id FROM unnest(_ids) AS i(id) GROUP BY 1 HAVING count(*) > 1) r;
   IF _repeated IS NOT NULL THEN
     UPDATE @schema@.jobs j SET has_payloads = true
-    WHERE j.queue_id = _queue_id AND j.id = ANY (_repeated) AND NOT j.has_payloads;
+    FROM unnest(_repeated) AS r(id) CROSS JOIN LATERAL (
+      SELECT t.queue_id, t.ctid AS tid FROM @schema@.jobs t
+      WHERE t.queue_id = _queue_id AND t.id >= r.id COLLATE "C" AND t.id <= r.id COLLATE "C" AND NOT t.has_payloads
+      ORDER BY t.id LIMIT 1
+    ) h
+    WHERE j.queue_id + 0 = h.queue_id AND j.ctid = h.tid;
   END IF;
   IF _headers IS NOT NULL THEN
     SELECT array_agg(f.headers ORDER BY f.position) INTO _headers

@@ -235,7 +235,6 @@ BEGIN
           UNION ALL
           SELECT p.payload, p.headers, p.score, p.seq FROM @schema@.payloads p
           WHERE c.others AND p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < _fence
-          OFFSET 0
         ) p ON true
         WHERE _max_payloads[c.place] IS NULL
         UNION ALL

@@ -38,8 +38,12 @@ BEGIN
   FROM (
     SELECT * FROM gone
     UNION ALL
-    SELECT c.queue_id, c.id, @schema@.digest_of(c.payload), c.score, 0, c.payload, c.headers, true FROM @schema@.jobs c
-    WHERE c.queue_id = _queue_id AND c.id = ANY (_jobs) AND c.payload IS NOT NULL
+    SELECT c.queue_id, c.id, @schema@.digest_of(c.payload), c.score, 0, c.payload, c.headers, true
+    FROM unnest(_jobs) AS w(id) CROSS JOIN LATERAL (
+      SELECT t.* FROM @schema@.jobs t
+      WHERE t.queue_id = _queue_id AND t.id >= w.id COLLATE "C" AND t.id <= w.id COLLATE "C" AND t.payload IS NOT NULL
+      ORDER BY t.id LIMIT 1
+    ) c
   ) g JOIN @schema@.jobs j ON j.queue_id = g.queue_id AND j.id = g.job_id
   ORDER BY g.job_id, g.digest, g.score, g.seq
   ON CONFLICT (queue_id, job_id, digest) DO UPDATE SET

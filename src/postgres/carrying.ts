@@ -21,10 +21,13 @@ export async function carries(client: pg.ClientBase, schema: string): Promise<bo
   return (await client.query(`SELECT ${name} AS carries`)).rows[0].carries
 }
 
-/** The transactions of other sessions in this database. Neither a vacuum nor a replica pushes or claims. */
+/**
+ * The transactions of other sessions in this database. Neither a vacuum, which no user runs, nor a replica pushes or claims.
+ * (Who may not see the statistics of others sees that of a session all the same.)
+ */
 const RUNNING = `SELECT l.virtualxid FROM pg_locks l JOIN pg_stat_activity a USING (pid)
   WHERE l.locktype = 'virtualxid' AND l.granted AND l.mode = 'ExclusiveLock' AND l.pid <> pg_backend_pid()
-    AND a.datname = current_database() AND coalesce(a.backend_type, '') NOT IN ('autovacuum worker', 'walsender')`
+    AND a.datname = current_database() AND a.usesysid IS NOT NULL AND a.backend_type IS DISTINCT FROM 'walsender'`
 
 /** Waits until all transactions that run now have ended, for `longest` ms. False if one goes on. */
 export async function outlast(client: pg.ClientBase, longest: number): Promise<boolean> {

@@ -49,8 +49,8 @@ export interface MigrationReport {
 }
 
 const DEFAULT_GIVE_UP_AFTER = 60_000
-/** ms to wait for transactions of before. A later call can still do it. */
-const LONGEST_WAIT = 5_000
+/** ms to wait for transactions of before, after migrating and otherwise. A later call can still do it. */
+const [LONGEST_WAIT, SHORT_WAIT] = [5_000, 500]
 const A_DAY = 24 * 3600 * 1000
 
 /**
@@ -74,7 +74,7 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
     const raised = await raiseSequences(client, schema, everyRow || done.defined)
     if (await carries(client, schema)) return { ...done, raised }
     // The definitions that can read such rows are committed. (See carrying.ts.)
-    if (!(await outlast(client, Math.min(giveUpAfter, LONGEST_WAIT))))
+    if (!(await outlast(client, Math.min(giveUpAfter, done.defined ? LONGEST_WAIT : SHORT_WAIT))))
       return { ...done, raised, carries: false }
     const carrying = await withLocks(client, patience, () => startCarrying(client, schema))
     return { ...done, raised, ...(carrying ? {} : { carries: false }) }

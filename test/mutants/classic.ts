@@ -22,8 +22,8 @@ export const CLASSIC: readonly Mutant[] = [
       sql('claim', '  _rescued boolean[];\n', '  _rescued boolean[];\n  _seen bigint[];\n'),
       sql(
         'claim',
-        'AND p.fence < _fence\n          OFFSET 0',
-        'AND p.fence < _fence AND p.seq = ANY (_seen)\n          OFFSET 0',
+        'AND p.job_id = c.id AND p.fence < _fence\n',
+        'AND p.job_id = c.id AND p.fence < _fence AND p.seq = ANY (_seen)\n',
       ),
     ],
     tests: ['store/claim-interleaving'],

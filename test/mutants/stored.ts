@@ -59,13 +59,6 @@ export const STORED: readonly Mutant[] = [
     tests: ['store/settle-interleaving'],
   },
   {
-    name: 'payloads in a join that can be turned around',
-    promise: 'P7',
-    breaks: 'Where an ANALYZE has found nothing alive, each claim reads all that is dead.',
-    edits: [sql('claim', 'AND p.fence < _fence\n          OFFSET 0\n', 'AND p.fence < _fence\n')],
-    tests: ['store/held-up'],
-  },
-  {
     name: 'a completion that deletes all payloads',
     promise: 'P5',
     breaks: 'What was pushed while the id was in work goes with what was performed.',

@@ -13,6 +13,10 @@ beforeAll(async () => {
   const [producer, worker, viewer] = ['may push', 'may work', 'may look'].map((name) => logins.role(name))
   await logins.asAdmin(previousRoles({ producer: producer!, worker: worker!, viewer: viewer! }))
   await logins.create('owner', 'SUPERUSER')
+  // As where nobody may execute a new function by default.
+  await logins.asAdmin(
+    `ALTER DEFAULT PRIVILEGES FOR ROLE "${logins.role('owner')}" REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC`,
+  )
   await logins.create('both')
   await logins.create('viewer')
   await logins.asAdmin(`GRANT "${producer}", "${worker}" TO "${logins.role('both')}"`)
