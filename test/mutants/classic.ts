@@ -120,10 +120,10 @@ export const CLASSIC: readonly Mutant[] = [
       sql(
         'push_many',
         '  ORDER BY i.position\n  ON CONFLICT',
-        `  WHERE NOT EXISTS (
-    SELECT FROM @schema@.payloads e
-    WHERE e.queue_id = j.queue_id AND e.job_id = j.id AND e.fence < j.fence AND e.digest = i.digest
-  )
+        `    AND j.payload IS DISTINCT FROM i.payload AND NOT EXISTS (
+      SELECT FROM @schema@.payloads e
+      WHERE e.queue_id = j.queue_id AND e.job_id = j.id AND e.fence < j.fence AND e.digest = i.digest
+    )
   ORDER BY i.position\n  ON CONFLICT`,
       ),
       sql(
@@ -132,6 +132,8 @@ export const CLASSIC: readonly Mutant[] = [
         `  IF EXISTS (
     SELECT FROM @schema@.payloads e
     WHERE e.queue_id = _queue_id AND e.job_id = _id AND e.fence < _fence AND e.digest = @schema@.digest_of(_payload)
+    UNION ALL
+    SELECT FROM @schema@.jobs c WHERE c.queue_id = _queue_id AND c.id = _id AND c.payload = _payload
   ) THEN
     RETURN;
   END IF;
