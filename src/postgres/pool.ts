@@ -63,12 +63,13 @@ class ModestPool extends pg.Pool {
     return undefined
   }
 
+  /** One that is still being opened may be had, too. */
   async #connect(): Promise<pg.PoolClient> {
     if (this.options.max === this.#most) {
       try {
         return await super.connect()
       } catch (error) {
-        if (!hasCode(error, NONE_LEFT) || this.#sessions === 0) throw error
+        if (!hasCode(error, NONE_LEFT) || this.totalCount === 0) throw error
         this.#refusal = error
         this.#restrain()
       }

@@ -47,6 +47,12 @@ test('calls beyond the sessions that a role may have wait for those that there a
   expect(pool.totalCount).toBe(SESSIONS)
 })
 
+test('so they do where the pool has opened none yet', async () => {
+  const calls = Array.from({ length: 40 }, () => pause(10))
+  expect(await Promise.all(calls)).toHaveLength(40)
+  expect(asked).toBeLessThanOrEqual(MOST + 1)
+})
+
 test('they get more sessions as soon as the role may have them, though all that there are stay in use', async () => {
   const held = await Promise.all([pool.connect(), pool.connect()])
   const waiting = pool.connect()
