@@ -70,10 +70,10 @@ export async function startIdleProcess({ name }: Entrant, setting: Setting): Pro
   return start(PEERS, { name, setting } satisfies PeerOrder, () => {})
 }
 
-/** As `lockstep work` starts them. The first message of the process says that it is ready. */
+/** Ours as `lockstep work` starts them. The first message of the process says that it is ready. */
 async function start(script: string, order: object, onMessage: (message: unknown) => void): Promise<Running> {
   const child: ChildProcess = fork(fileURLToPath(new URL(script, import.meta.url)), [], {
-    execArgv: [...process.execArgv, SMALL_SEMI_SPACE],
+    execArgv: script === OURS ? [...process.execArgv, SMALL_SEMI_SPACE] : process.execArgv,
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
   const ready = once(child, 'message')

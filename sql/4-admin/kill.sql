@@ -6,7 +6,7 @@
 -- (Otherwise as delete_jobs.)
 CREATE OR REPLACE FUNCTION @schema@.kill(_queue_id integer, _ids text[], _next boolean[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql
-@lookups@
+@lookups@ SET enable_sort = off SET enable_incremental_sort = off
 AS $$
 DECLARE
   _held text[];

@@ -10,7 +10,8 @@ BEGIN
     FROM (VALUES
       ('complete', 'lock_claims'),
       ('bury_lowest', 'digest_of'), ('bury_lowest', 'payloads_below'),
-      ('payloads_of', 'digest_of'), ('payloads_of', 'payloads_below')
+      ('payloads_of', 'digest_of'), ('payloads_of', 'payloads_below'),
+      ('kill', 'digest_of')
     ) AS c(caller, called)
     JOIN pg_proc p ON p.proname = c.caller AND p.pronamespace = '@schema@'::regnamespace
     CROSS JOIN aclexplode(p.proacl) a

@@ -42,9 +42,7 @@ async function migrate(flags: MigrateFlags): Promise<void> {
   for (const { sequence, from, to } of report.raised)
     write(`sequence ${printable(sequence)} was behind its rows: raised from ${from} to ${to}`)
   if (report.carries === false)
-    write(
-      'new jobs still take two rows each, since transactions from before this migration go on: run it again later',
-    )
+    write('new jobs still take two rows each, as transactions from before may go on: run it again later')
 }
 
 function newsOf({ applied, defined, newer }: MigrationReport): string {

@@ -22,8 +22,8 @@ export async function carries(client: pg.ClientBase, schema: string): Promise<bo
 }
 
 /**
- * The transactions of other sessions in this database. Neither a vacuum, which no user runs, nor a replica pushes or claims.
- * (Who may not see the statistics of others sees that of a session all the same.)
+ * The transactions of other sessions in this database. Autovacuum, which runs as no user, pushes and claims nothing, and
+ * neither does a replica. (Everyone sees the user of a session, but not everyone its type.)
  */
 const RUNNING = `SELECT l.virtualxid FROM pg_locks l JOIN pg_stat_activity a USING (pid)
   WHERE l.locktype = 'virtualxid' AND l.granted AND l.mode = 'ExclusiveLock' AND l.pid <> pg_backend_pid()

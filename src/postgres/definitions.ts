@@ -57,8 +57,8 @@ const lookups = LOOKUPS.map((setting) => `SET ${setting}`).join(' ')
 
 /**
  * The functions and views of this release, in the order of their folders and names, which is the order to create them in:
- * SQL bodies are checked on creation, so they come after what they use; PL/pgSQL bodies are not checked. Views come last,
- * since they are locked until the end of the transaction.
+ * SQL bodies are checked on creation, so they come after what they use; PL/pgSQL bodies are not checked. Views come after
+ * all functions, since they are locked until the end of the transaction, and then rights.
  * @param carrying what to do about the function `carries`, as SQL
  */
 export async function definitions(schema: string, carrying: string): Promise<string[]> {

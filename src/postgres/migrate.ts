@@ -6,7 +6,7 @@ import type { Database } from './database.ts'
 import { carryingDefinition, definitions, groundStatements, pendingMigrations } from './definitions.ts'
 import { refuseDistributed } from './distribution.ts'
 import { hasCode, toStatementError } from './failure.ts'
-import { SHORT_LOCKS, withLocks } from './patience.ts'
+import { type Patience, SHORT_LOCKS, withLocks } from './patience.ts'
 import {
   askOn,
   foreign,
@@ -40,8 +40,8 @@ export interface MigrationReport {
   /** The later release whose definitions it found and left alone, since they serve this release too. */
   readonly newer?: Pick<Release, 'serial' | 'version'>
   /**
-   * Set if new jobs still take two rows, as before the migration `0002_first_payload`: a transaction that began before it has
-   * not ended within seconds. Everything works; the next `migrate` tries again.
+   * Set if new jobs still take two rows, as before the migration `0002_first_payload`: most likely a transaction that began
+   * before it has not ended within seconds. Everything works; the next `migrate` tries again.
    */
   readonly carries?: false
   /** Sequences that were behind their rows, as after restoring only the tables, and that it raised. */
@@ -63,8 +63,8 @@ const A_DAY = 24 * 3600 * 1000
 export async function migrate(database: Database, options: MigrateOptions = {}): Promise<MigrationReport> {
   rejectUnknownOptions(options, ['giveUpAfter', 'everyRow'], 'migrate')
   const { everyRow = false } = options
-  const wait = options.giveUpAfter ?? DEFAULT_GIVE_UP_AFTER
-  const giveUpAfter = wholeNumber(wait, 0, A_DAY, 'migrate: giveUpAfter')
+  const longest = options.giveUpAfter ?? DEFAULT_GIVE_UP_AFTER
+  const giveUpAfter = wholeNumber(longest, 0, A_DAY, 'migrate: giveUpAfter')
   const { schema } = database
   const client = await database.connect()
   try {
@@ -72,11 +72,8 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
     const done = await withLocks(client, patience, () => migrateAlone(client, schema))
     if (done.newer) return { ...done, raised: [] }
     const raised = await raiseSequences(client, schema, everyRow || done.defined)
-    if (await carries(client, schema)) return { ...done, raised }
-    // The definitions that can read such rows are committed. (See carrying.ts.)
-    if (!(await outlast(client, Math.min(giveUpAfter, done.defined ? LONGEST_WAIT : SHORT_WAIT))))
-      return { ...done, raised, carries: false }
-    const carrying = await withLocks(client, patience, () => startCarrying(client, schema))
+    const wait = Math.min(giveUpAfter, done.defined ? LONGEST_WAIT : SHORT_WAIT)
+    const carrying = (await carries(client, schema)) || (await beginToCarry(client, patience, wait))
     return { ...done, raised, ...(carrying ? {} : { carries: false }) }
   } catch (error) {
     throw toStatementError(error)
@@ -139,7 +136,24 @@ async function bringUpToDate(
   return pending.map(({ name }) => name)
 }
 
-/** Runs in a transaction. Another process may have done it meanwhile, or migrated further. Returns whether jobs carry now. */
+/**
+ * The definitions that can read such rows are committed, so everything works without this (see carrying.ts). Returns whether
+ * jobs carry now.
+ */
+async function beginToCarry(client: pg.ClientBase, patience: Patience, wait: number): Promise<boolean> {
+  try {
+    if (!(await outlast(client, wait))) return false
+    return await withLocks(client, patience, () => startCarrying(client, patience.schema))
+  } catch (error) {
+    if (hasCode(error, 'LOCKSTEP_LOCKED', NOT_PERMITTED)) return false
+    throw error
+  }
+}
+
+/** Where the administrator has hidden sessions and their locks. */
+const NOT_PERMITTED = '42501'
+
+/** Runs in a transaction. Another process may have done it meanwhile, or migrated further. */
 async function startCarrying(client: pg.ClientBase, schema: string): Promise<boolean> {
   await lockMigrations(client, schema)
   if (await carries(client, schema)) return true

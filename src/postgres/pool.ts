@@ -63,31 +63,33 @@ class ModestPool extends pg.Pool {
     return undefined
   }
 
-  /** One that is still being opened may be had, too. */
   async #connect(): Promise<pg.PoolClient> {
-    if (this.options.max === this.#most) {
+    const until = performance.now() + PATIENCE
+    for (;;) {
       try {
-        return await super.connect()
+        return await (this.options.max < this.#most ? this.#waitUntil(until) : super.connect())
       } catch (error) {
-        if (!hasCode(error, NONE_LEFT) || this.totalCount === 0) throw error
+        // One that is still being opened may be had, too.
+        const mayWait = this.totalCount > 0 && performance.now() < until
+        if (!hasCode(error, NONE_LEFT) || !mayWait) throw error
         this.#refusal = error
         this.#restrain()
       }
     }
-    return this.#waitBriefly()
   }
 
-  /** The one who waits may hold the session that it waits for, as when its transaction needs a second one. */
-  #waitBriefly(): Promise<pg.PoolClient> {
+  /** Whoever waits may hold the session that it waits for, as when its transaction needs a second one. */
+  #waitUntil(until: number): Promise<pg.PoolClient> {
     const waiting = super.connect()
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
+      const giveUp = () => {
         reject(this.#refusal)
         waiting.then(
           (client) => client.release(),
           () => {},
         )
-      }, PATIENCE)
+      }
+      const timer = setTimeout(giveUp, until - performance.now())
       waiting.then(resolve, reject).finally(() => clearTimeout(timer))
     })
   }

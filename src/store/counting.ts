@@ -1,8 +1,9 @@
 import { Database, type Queryable } from '../postgres/database.ts'
 
 /**
- * A database that counts the payloads added by pushes through it; a payload that merges with a waiting one adds none, unless
- * it has a lower score than the equal one that the job's row carries: those two merge when they are claimed. The server counts inserts anyway, for pg_stat_xact_user_tables, so counting makes a push no more expensive.
+ * A database that counts the payloads added by pushes through it; a payload that merges with a waiting one adds none,
+ * unless it has a lower score than the equal one that the job's row carries: those two merge when they are claimed. The
+ * server counts inserts anyway, for pg_stat_xact_user_tables, so counting makes a push no more expensive.
  */
 export class CountingDatabase extends Database {
   #added: number | undefined = 0

@@ -360,7 +360,7 @@ export const CONNECTED: readonly Mutant[] = [
     name: 'sessions asked for again and again where none is left',
     promise: 'P8',
     breaks: 'While two releases run side by side, each slot logs in hundreds of times a second, in vain.',
-    edits: [source('postgres/pool', '!hasCode(error, NONE_LEFT) || this.totalCount === 0', 'error')],
+    edits: [source('postgres/pool', '!hasCode(error, NONE_LEFT) || !mayWait', 'error')],
     tests: ['postgres/pool', 'security/few-sessions'],
   },
   {

@@ -34,7 +34,15 @@ beforeEach(() => {
     },
   })
 })
-afterEach(() => pool.end())
+afterEach(async () => {
+  await pool.end()
+  // The server may take a moment to end the sessions.
+  await until(async () =>
+    expect(
+      await logins.asAdmin('SELECT FROM pg_stat_activity WHERE usename = $1', [logins.role('crowded')]),
+    ).toEqual([]),
+  )
+})
 
 const pause = (ms: number) => pool.query(`SELECT pg_sleep(${ms / 1000})`)
 
@@ -97,6 +105,18 @@ test('calls that get none for two seconds are refused: they may hold what they w
   expect(asked).toBeLessThanOrEqual(SESSIONS + 4)
   for (const client of held) client.release()
   expect((await pause(1)).rowCount).toBe(1)
+})
+
+test('one that is refused again, since a session has ended, waits for those that are left', async () => {
+  const [first, second] = await Promise.all([pool.connect(), pool.connect()])
+  const waiting = [pool.connect(), pool.connect(), pool.connect()]
+  await until(() => expect(pool.waitingCount).toBe(waiting.length))
+  await logins.asAdmin(`ALTER ROLE "${logins.role('crowded')}" CONNECTION LIMIT 1`)
+  first.release(true)
+  await sleep(300)
+  second.release()
+  await Promise.all(waiting.map(async (client) => (await client).release()))
+  await logins.asAdmin(`ALTER ROLE "${logins.role('crowded')}" CONNECTION LIMIT ${SESSIONS}`)
 })
 
 test('a pool that has all the sessions that it may have asks for no more, however many wait', async () => {

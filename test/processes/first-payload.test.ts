@@ -178,8 +178,9 @@ test('P3: a push during which jobs begin to carry their payloads is stored, one 
 
 test('the printed SQL leaves an existing schema without such rows until `migrate` finds that it may have them', async () => {
   const printed = await migrationSql('lockstep')
-  const later = printed.slice(printed.indexOf('alter table "lockstep"."jobs" add column "has_payloads"'))
-  await execute(env.connectionString, later)
+  const [tables, functions] = printed.split(/(?=select set_config\('lockstep.search_path')/)
+  const migration = tables!.slice(tables!.indexOf('alter table "lockstep"."jobs" add column "has_payloads"'))
+  await execute(env.connectionString, `BEGIN; ${migration} ${functions} COMMIT`)
   await env.lockstep.enqueue(queue, { id: 'a', payload: 'v' })
   expect(await carried()).toEqual([])
   expect(await env.lockstep.migrate()).toEqual({ applied: [], defined: false, raised: [] })

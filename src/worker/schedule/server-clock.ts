@@ -1,4 +1,7 @@
-/** By how much two clocks may come apart, in µs per ms: more than one does that is being corrected. */
+/**
+ * By how much two clocks may come apart, in µs per ms: twice what NTP corrects a clock by. If they come apart faster, what was
+ * known will be contradicted, and dropped.
+ */
 const DRIFT = 1
 /** µs in which a call may arrive, where answers were too slow to tell. */
 const QUICK_ARRIVAL = 200

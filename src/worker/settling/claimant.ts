@@ -10,7 +10,7 @@ export interface Claimant extends Retention {
   readonly startedAt: number
 }
 
-/** A slot that begins with rounds of the lane now, or lets them go. */
+/** The owner of rounds of the lane that begin now, or are let go. */
 export function claimantOf({ shard }: Lane, { processId, release }: Retention, slot: number): Claimant {
   return {
     processId,
