@@ -9,8 +9,6 @@ export interface Update {
 export interface Push extends Update {
   /** ms since 1970 from which on it may be performed; default: at once. */
   readonly due?: number
-  /** Makes the payload larger. */
-  readonly padding?: string
 }
 
 /**

@@ -1,4 +1,3 @@
-import { CARRIED } from './carried.ts'
 import { CLASSIC } from './classic.ts'
 import { CONNECTED } from './connected.ts'
 import { HEADERS } from './headers.ts'
@@ -19,7 +18,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...STORED,
   ...SIZED,
   ...HEADERS,
-  ...CARRIED,
   ...WAITING,
   ...WORKED,
   ...SETTLED,

@@ -1,12 +1,12 @@
 import type pg from 'pg'
 import { expect, test } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
+import { createPool } from '../../src/postgres/connection.ts'
 import { Database } from '../../src/postgres/database.ts'
-import { createPool } from '../../src/postgres/pool.ts'
 import type { Round } from '../../src/store/claim.ts'
 import { Loading } from '../../src/worker/performing/loading.ts'
 import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
-import type { Claimant } from '../../src/worker/settling/claimant.ts'
+import type { Claimant } from '../../src/worker/settling/completer.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()

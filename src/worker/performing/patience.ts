@@ -27,7 +27,7 @@ export interface PatienceOptions {
   /** Whether jobs of the lane that were claimed under the membership `processId` may begin. */
   mayBegin(lane: Lane, processId: number): boolean
   /** Releases what has not begun of a portion. */
-  releasePortion(lane: Lane, portion: Portion): void
+  release(lane: Lane, portion: Portion): void
   /** The answer to a claim was lost. */
   onLostAnswer(): Promise<void>
 }
@@ -61,8 +61,8 @@ export class Patience implements Service {
   /** Releases what has not begun. */
   async stop(): Promise<void> {
     await this.#loop.stop()
-    const { releasePortion } = this.#options
-    for (const [portion, lane] of this.#waiting) releasePortion(lane, portion)
+    const { release } = this.#options
+    for (const [portion, lane] of this.#waiting) release(lane, portion)
   }
 
   waitFor(lane: Lane, performIn: number): void {
@@ -72,9 +72,9 @@ export class Patience implements Service {
   }
 
   async #pass(): Promise<void> {
-    const { mayBegin, releasePortion } = this.#options
+    const { mayBegin, release } = this.#options
     for (const [portion, lane] of this.#waiting) {
-      if (!mayBegin(lane, portion.retention.processId)) releasePortion(lane, portion)
+      if (!mayBegin(lane, portion.retention.processId)) release(lane, portion)
       if (portion.isEmpty) this.#waiting.delete(portion)
     }
     const overdue = this.#next()
