@@ -5,7 +5,8 @@ import type { Round } from '../../src/store/claim.ts'
 import { Membership } from '../../src/worker/membership/membership.ts'
 import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
 import { Batcher } from '../../src/worker/settling/batcher.ts'
-import { type Claimant, Completer } from '../../src/worker/settling/completer.ts'
+import type { Claimant } from '../../src/worker/settling/claimant.ts'
+import { Completer } from '../../src/worker/settling/completer.ts'
 import { openStore, type StoreEnvironment, type TestQueue, until } from '../support/store-environment.ts'
 
 let env: StoreEnvironment

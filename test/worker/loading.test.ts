@@ -6,7 +6,7 @@ import { Database } from '../../src/postgres/database.ts'
 import type { Round } from '../../src/store/claim.ts'
 import { Loading } from '../../src/worker/performing/loading.ts'
 import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
-import type { Claimant } from '../../src/worker/settling/completer.ts'
+import type { Claimant } from '../../src/worker/settling/claimant.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()

@@ -1,6 +1,7 @@
 import { CrashLimitError, EmptyJobError } from '../../errors.ts'
 import type { Round } from '../../store/claim.ts'
-import type { Claimant, Completer } from '../settling/completer.ts'
+import type { Claimant } from '../settling/claimant.ts'
+import type { Completer } from '../settling/completer.ts'
 import type { Outcome } from '../settling/outcome.ts'
 import { ended, failAll, failure } from './ending.ts'
 import { type Performance, perform } from './perform.ts'

@@ -8,13 +8,13 @@ import type { ServedQueue } from '../schedule/served-queue.ts'
 import type { ServerClock } from '../schedule/server-clock.ts'
 import type { Shard } from '../schedule/shard.ts'
 import type { Batcher } from '../settling/batcher.ts'
-import type { Claimant } from '../settling/completer.ts'
+import { type Claimant, claimantOf } from '../settling/claimant.ts'
 import { claimOf, observedClaim, observedRound } from '../settling/observed.ts'
 import { Patience, type PatienceOptions } from './patience.ts'
-import { claimantOf, Performer, type PerformerOptions } from './performer.ts'
+import { Performer, type PerformerOptions } from './performer.ts'
 
 export interface ExecutorOptions
-  extends Omit<PatienceOptions, 'mayBegin' | 'release'>,
+  extends Omit<PatienceOptions, 'mayBegin' | 'releasePortion'>,
     Omit<PerformerOptions, 'mayBegin' | 'release'> {
   readonly batcher: Batcher
   /** Whether new work may be taken at all. */
@@ -41,7 +41,7 @@ export class Executor {
     this.patience = new Patience({
       ...options,
       mayBegin: (lane, processId) => this.#mayBegin(lane, processId),
-      release: (lane, portion) => this.#releasePortion(lane, portion),
+      releasePortion: (lane, portion) => this.#releasePortion(lane, portion),
     })
     this.#performer = new Performer({
       ...options,

@@ -1,6 +1,6 @@
 import { Bell } from '../lifecycle/bell.ts'
 import type { HeldRounds } from '../membership/release-now.ts'
-import type { Claimant } from '../settling/completer.ts'
+import type { Claimant } from '../settling/claimant.ts'
 import type { Performance } from './perform.ts'
 
 /** What a slot is doing. */

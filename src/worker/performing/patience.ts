@@ -27,7 +27,7 @@ export interface PatienceOptions {
   /** Whether jobs of the lane that were claimed under the membership `processId` may begin. */
   mayBegin(lane: Lane, processId: number): boolean
   /** Releases what has not begun of a portion. */
-  release(lane: Lane, portion: Portion): void
+  releasePortion(lane: Lane, portion: Portion): void
   /** The answer to a claim was lost. */
   onLostAnswer(): Promise<void>
 }
@@ -61,8 +61,8 @@ export class Patience implements Service {
   /** Releases what has not begun. */
   async stop(): Promise<void> {
     await this.#loop.stop()
-    const { release } = this.#options
-    for (const [portion, lane] of this.#waiting) release(lane, portion)
+    const { releasePortion } = this.#options
+    for (const [portion, lane] of this.#waiting) releasePortion(lane, portion)
   }
 
   waitFor(lane: Lane, performIn: number): void {
@@ -72,9 +72,9 @@ export class Patience implements Service {
   }
 
   async #pass(): Promise<void> {
-    const { mayBegin, release } = this.#options
+    const { mayBegin, releasePortion } = this.#options
     for (const [portion, lane] of this.#waiting) {
-      if (!mayBegin(lane, portion.retention.processId)) release(lane, portion)
+      if (!mayBegin(lane, portion.retention.processId)) releasePortion(lane, portion)
       if (portion.isEmpty) this.#waiting.delete(portion)
     }
     const overdue = this.#next()

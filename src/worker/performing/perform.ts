@@ -6,7 +6,7 @@ import type { Logger } from '../../logger.ts'
 import type { Queue, TransactionalContext } from '../../queue.ts'
 import type { Round } from '../../store/claim.ts'
 import { runMiddleware, type ServerMiddleware } from '../middleware.ts'
-import type { Claimant } from '../settling/completer.ts'
+import type { Claimant } from '../settling/claimant.ts'
 import { observed } from '../settling/observed.ts'
 import type { Describe } from './description.ts'
 

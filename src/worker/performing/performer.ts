@@ -1,9 +1,9 @@
 import type { Round } from '../../store/claim.ts'
-import type { Membership, Retention } from '../membership/membership.ts'
+import type { Membership } from '../membership/membership.ts'
 import type { Refusals } from '../schedule/admission.ts'
 import type { Lane } from '../schedule/lane.ts'
 import type { Timetable } from '../schedule/timetable.ts'
-import type { Claimant } from '../settling/completer.ts'
+import { type Claimant, claimantOf } from '../settling/claimant.ts'
 import { type Aftermath, performBatch } from './batch.ts'
 import type { InFlight, InFlightBatch } from './in-flight.ts'
 import { Loading, type LoadingOptions } from './loading.ts'
@@ -99,17 +99,5 @@ export class Performer {
     const again = claimantOf(lane, claimant, claimant.slot)
     if (left.some((round) => rounds.includes(round))) this.#options.release(lane, again, left)
     else await this.#performOrRelease(lane, again, left)
-  }
-}
-
-/** A slot that begins now with rounds of the lane. */
-export function claimantOf({ shard }: Lane, { processId, release }: Retention, slot: number): Claimant {
-  return {
-    processId,
-    release,
-    served: shard.served,
-    shard: shard.shard,
-    slot,
-    startedAt: performance.now(),
   }
 }

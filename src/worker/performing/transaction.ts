@@ -8,7 +8,7 @@ import { hasBroken, hasCode, isConnectionFailure, isRefusedLock, TIMED_OUT } fro
 import type { Round } from '../../store/claim.ts'
 import { beginRound, COMMIT_ROUND, readyToComplete } from '../../store/handler-transaction.ts'
 import { complete, fail, type Leftover } from '../../store/settle.ts'
-import type { Claimant } from '../settling/completer.ts'
+import type { Claimant } from '../settling/claimant.ts'
 import type { FailedRound, Outcome } from '../settling/outcome.ts'
 import { ended, failAll } from './ending.ts'
 import { lend } from './lent-transaction.ts'

@@ -7,20 +7,11 @@ import { patiently } from '../../store/patience.ts'
 import type { Leftover } from '../../store/settle.ts'
 import { Bell } from '../lifecycle/bell.ts'
 import { Loop, type Service } from '../lifecycle/service.ts'
-import type { Retention } from '../membership/membership.ts'
-import type { ServedQueue } from '../schedule/served-queue.ts'
 import type { Batcher } from './batcher.ts'
+import type { Claimant } from './claimant.ts'
 import { Kept } from './kept.ts'
 import type { FailedRound, Outcome } from './outcome.ts'
 import { isTravelling, type Piece, storeIn } from './piece.ts'
-
-/** The owner of rounds: a slot's batch, begun at `startedAt` ms of the monotonic clock. */
-export interface Claimant extends Retention {
-  readonly served: ServedQueue
-  readonly shard: number
-  readonly slot: number
-  readonly startedAt: number
-}
 
 /** Called when something was stored, or was refused. */
 export interface CompletionObserver {

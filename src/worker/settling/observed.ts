@@ -1,7 +1,7 @@
 import type { ObservedBatch, ObservedRound, Spans } from '../../instrumentation.ts'
 import type { Round } from '../../store/claim.ts'
 import type { Lane } from '../schedule/lane.ts'
-import type { Claimant } from './completer.ts'
+import type { Claimant } from './claimant.ts'
 
 /** A round as instruments see it: without payloads, which may contain what no log should have. */
 export function observedRound({ id, fence, retryCount, crashes }: Round): ObservedRound {

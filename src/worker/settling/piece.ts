@@ -1,7 +1,7 @@
 import type { Database, Queryable } from '../../postgres/database.ts'
 import type { Ended } from '../../store/exchange.ts'
 import { complete, crash, fail, type Leftover, release } from '../../store/settle.ts'
-import type { Claimant } from './completer.ts'
+import type { Claimant } from './claimant.ts'
 import { type Load, takeLoad } from './load.ts'
 import type { FailedRound } from './outcome.ts'
 
