@@ -181,7 +181,7 @@ function messageOf(error: Error): string {
 
 const CONNECTION_CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|08|57P0)/
 const CONNECTION_MESSAGES =
-  /connection terminated|connection ended|client has encountered a connection error|not queryable|query read timeout|^timeout expired$/i
+  /connection terminated|connection ended|client has encountered a connection error|timeout exceeded when trying to connect|not queryable|query read timeout|^timeout expired$/i
 
 /** Whether the connection to the server broke, so that trying again later makes sense. */
 export function isConnectionFailure(error: unknown): boolean {
@@ -192,8 +192,7 @@ export function isConnectionFailure(error: unknown): boolean {
   if (code === 'LOCKSTEP_CONNECTION' || CONNECTION_CODES.test(code ?? '')) return true
   // Such as ENOENT: a server that restarts has no Unix socket for a moment.
   if (isFailedConnect(error)) return true
-  if (NO_CONNECTION_FREE.test(error.message) || CONNECTION_MESSAGES.test(error.message)) return true
-  return isConnectionFailure(error.cause)
+  return CONNECTION_MESSAGES.test(error.message) || isConnectionFailure(error.cause)
 }
 
 /** Whether the connection broke for certain; where the session may live on, its next answer shows it. */
