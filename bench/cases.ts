@@ -6,6 +6,7 @@ import { latencyCases } from './cases/latency.ts'
 import { lockstepCases } from './cases/lockstep.ts'
 import { neighbourCases } from './cases/neighbours.ts'
 import { pacedCases } from './cases/paced.ts'
+import { sizeCases } from './cases/sizes.ts'
 import { slotCases } from './cases/slots.ts'
 import { steadyCases } from './cases/steady.ts'
 import { workCases } from './cases/work.ts'
@@ -19,6 +20,7 @@ export const cases: readonly Case[] = [
   ...slotCases,
   ...neighbourCases,
   ...idleCases,
+  ...sizeCases,
   ...steadyCases,
   ...lockstepCases,
 ]

@@ -9,6 +9,8 @@ export interface Update {
 export interface Push extends Update {
   /** ms since 1970 from which on it may be performed; default: at once. */
   readonly due?: number
+  /** Makes the payload larger. */
+  readonly padding?: string
 }
 
 /**

@@ -11,4 +11,5 @@ export interface SchemaMigration {
  */
 export const migrations: Readonly<Record<string, () => Promise<SchemaMigration>>> = {
   '0001_tables': () => import('./0001_tables.ts'),
+  '0002_first_payload': () => import('./0002_first_payload.ts'),
 }

@@ -15,15 +15,10 @@ import { Instruments } from './instruments.ts'
 import type { NewJob } from './job.ts'
 import { consoleLogger, type Logger, unfailing } from './logger.ts'
 import { optionalFunctions, rejectUnknownOptions, show } from './options.ts'
-import {
-  type ConnectionConfig,
-  connectionConfig,
-  connectionConfigOf,
-  createPool,
-  isPool,
-} from './postgres/connection.ts'
+import { type ConnectionConfig, connectionConfig, connectionConfigOf, isPool } from './postgres/connection.ts'
 import { Database } from './postgres/database.ts'
 import { type MigrateOptions, type MigrationReport, migrate } from './postgres/migrate.ts'
+import { createPool } from './postgres/pool.ts'
 import { checkSchemaName, DEFAULT_SCHEMA } from './postgres/schema-name.ts'
 import { UnderWay } from './promises.ts'
 import type { Queue } from './queue.ts'

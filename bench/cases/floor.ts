@@ -11,16 +11,13 @@ const SHARDS = 10
 const SETTINGS =
   'SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off'
 
-/** A commit has as many rows of each table as a bulk push. */
+/** A commit has as many rows as a bulk push. */
 const fillSql = (jobs: number) => `
   DO $$
   BEGIN
     FOR _from IN 0 .. ${jobs - 1} BY ${PER_INSERT} LOOP
-      INSERT INTO lockstep.jobs (queue_id, shard, perform_in, id, fence)
-      SELECT 1, i % ${SHARDS}, clock_timestamp(), 'job:' || i, 0
-      FROM generate_series(_from, _from + ${PER_INSERT - 1}) i;
-      INSERT INTO lockstep.payloads (queue_id, fence, score, job_id, digest, payload)
-      SELECT 1, 0, i, 'job:' || i, sha256(('job:' || i)::bytea), jsonb_build_object('key', 'job', 'seq', i)
+      INSERT INTO lockstep.jobs (queue_id, shard, perform_in, id, fence, has_payloads, score, payload)
+      SELECT 1, i % ${SHARDS}, clock_timestamp(), 'job:' || i, 0, false, i, jsonb_build_object('key', 'job', 'seq', i)
       FROM generate_series(_from, _from + ${PER_INSERT - 1}) i;
       COMMIT;
     END LOOP;
@@ -40,13 +37,10 @@ const processSql = (jobs: number) => `
         ORDER BY j.perform_in, j.id LIMIT ${PER_CLAIM}
       ), claimed AS (
         UPDATE lockstep.jobs j SET claimed_by = 1, claimed_at = clock_timestamp(), fence = 1
-        FROM due d WHERE j.queue_id = d.queue_id AND j.id = d.id RETURNING j.id
+        FROM due d WHERE j.queue_id = d.queue_id AND j.id = d.id RETURNING j.id, j.payload
       )
-      SELECT array_agg(c.id) INTO _ids FROM claimed c;
-      SELECT array_agg(p.payload) INTO _payloads
-      FROM unnest(_ids) i JOIN lockstep.payloads p ON p.queue_id = 1 AND p.job_id = i;
+      SELECT array_agg(c.id), array_agg(c.payload) INTO _ids, _payloads FROM claimed c;
       COMMIT;
-      DELETE FROM lockstep.payloads p USING unnest(_ids) i WHERE p.queue_id = 1 AND p.job_id = i;
       DELETE FROM lockstep.jobs j USING unnest(_ids) i WHERE j.queue_id = 1 AND j.id = i;
       COMMIT;
     END LOOP;

@@ -14,9 +14,9 @@ export function openLockstep(setting: Setting, tuning = tuningOf(setting)): Cont
   const plain = defineQueue<Update>('updates', { shards: tuning.shards })
   let worker: Worker | undefined
 
-  const toJob = ({ key, seq, due }: Push): NewJob<Update> => ({
+  const toJob = ({ key, seq, due, padding }: Push): NewJob<Update> => ({
     id: ordering === 'any' ? `${key}:${seq}` : key,
-    payload: { key, seq },
+    payload: { key, seq, ...(padding && { padding }) },
     score: seq,
     performIn: due === undefined ? undefined : new Date(due),
   })

@@ -7,9 +7,11 @@
 -- costs the server is preparing each statement, and each of its expressions, to run.
 --
 -- The job row comes first. It is locked from then on, whether or not ON CONFLICT has changed it, so its fence stays the
--- one that the payload goes under. If that is the fence drawn here, the job is new, and its payload can't meet an equal
--- one. If there was no queue, there may be one a moment later, with a job that isn't locked yet, and that may be claimed:
--- so the lookup locks the job, and marks its round as followed by another.
+-- one that the payload goes under. If that is the fence drawn here, the job is new, and its row carries the payload.
+-- Otherwise the row says from then on that the job has payloads elsewhere, unless the payload merges with the one that
+-- the row carries (see merges).
+-- If there was no queue, there may be one a moment later, with a job that isn't locked yet, and that may be claimed: so
+-- the lookup locks the job, and marks its round as followed by another.
 -- (For how it looks up rows, see claim. Both kinds of sorts are off, so that only the primary key can give the ORDER BY
 -- t.id of the lookup: the planner can't take jobs_due.)
 CREATE OR REPLACE FUNCTION @schema@.enqueue(
@@ -39,9 +41,10 @@ DECLARE
   _shard pg_catalog.int4;
   _fence pg_catalog.int8;
   _due pg_catalog.timestamptz;
+  _has_payloads pg_catalog.bool;
   _tid pg_catalog.tid;
   _is_marked pg_catalog.bool;
-  _digest pg_catalog.bytea;
+  _is_merged pg_catalog.bool;
 BEGIN
   -- A job that is plainly right needs no closer look.
   IF NOT coalesce(octet_length(_id) BETWEEN 1 AND 1024, false) OR NOT abs(_score) < 'Infinity' OR NOT _perform_in BETWEEN '0001-01-01' AND '9999-12-31' OR NOT _lane BETWEEN 0 AND 32767 OR _headers IS NOT NULL
@@ -51,24 +54,31 @@ BEGIN
     END IF;
     PERFORM @schema@.check_jobs(ARRAY[_id], ARRAY[_payload], ARRAY[_score], ARRAY[_perform_in], ARRAY[_lane::smallint], ARRAY[_headers]);
   END IF;
-  -- See pushed_digest. A payload that comes compressed, from a table, shows nothing of its size.
+  -- See pushed_payload. A payload that comes compressed, from a table, shows nothing of its size.
   IF pg_column_size(_payload) > 1300 OR pg_column_compression(_payload) IS NOT NULL THEN
-    _digest := @schema@.measured_digest(_payload, 0);
+    PERFORM @schema@.checked_text(_payload, 0);
   END IF;
 
-  INSERT INTO @schema@.jobs AS j (queue_id, shard, lane, perform_in, id, fence)
-  SELECT q.queue_id, @schema@.shard_of(_id, q.shards), coalesce(_lane, 0), coalesce(_perform_in, clock_timestamp()), _id, _new
+  INSERT INTO @schema@.jobs AS j (queue_id, shard, lane, perform_in, id, fence, has_payloads, score, payload, headers)
+  SELECT q.queue_id, @schema@.shard_of(_id, q.shards), coalesce(_lane, 0), coalesce(_perform_in, clock_timestamp()), _id, _new,
+    NOT @schema@.carries(), coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
+    CASE WHEN @schema@.carries() THEN coalesce(_payload, '""') END, CASE WHEN @schema@.carries() THEN _headers END
   FROM @schema@.queues q WHERE q.name = _queue
-  ON CONFLICT (queue_id, id) DO UPDATE SET next_perform_in = excluded.perform_in
-    WHERE j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL
-  RETURNING j.queue_id, j.shard, j.fence, j.perform_in INTO _queue_id, _shard, _fence, _due;
+  ON CONFLICT (queue_id, id) DO UPDATE SET
+    next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END, has_payloads = true
+    WHERE (j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL)
+      OR NOT (j.has_payloads OR @schema@.merges(excluded.payload, excluded.score, j.claimed_by, j.payload, j.score))
+  RETURNING j.queue_id, j.shard, j.fence, j.perform_in, j.has_payloads INTO _queue_id, _shard, _fence, _due, _has_payloads;
 
   IF _fence = _new THEN
-    INSERT INTO @schema@.payloads (queue_id, fence, score, job_id, digest, payload, headers)
-    VALUES (
-      _queue_id, _new, coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
-      _id, coalesce(_digest, @schema@.digest_of(coalesce(_payload, '""'))), coalesce(_payload, '""'), _headers
-    );
+    -- The row alone decides: carries() may have become true meanwhile.
+    IF _has_payloads THEN
+      INSERT INTO @schema@.payloads (queue_id, fence, score, job_id, digest, payload, headers)
+      VALUES (
+        _queue_id, _new, coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
+        _id, @schema@.digest_of(coalesce(_payload, '""')), coalesce(_payload, '""'), _headers
+      );
+    END IF;
     IF @schema@.has_listener(_queue_id) THEN
       PERFORM @schema@.wake(_queue_id, ARRAY[@schema@.wake_token(_shard, coalesce(_lane, 0)::smallint, _due)]);
     END IF;
@@ -76,9 +86,14 @@ BEGIN
   END IF;
 
   IF NOT FOUND THEN
-    SELECT j.queue_id, j.fence, j.tid, j.is_marked INTO _queue_id, _fence, _tid, _is_marked
+    SELECT j.queue_id, j.fence, j.tid, j.is_marked, j.is_merged INTO _queue_id, _fence, _tid, _is_marked, _is_merged
     FROM @schema@.queues q CROSS JOIN LATERAL (
-      SELECT t.queue_id, t.fence, t.ctid AS tid, t.claimed_by IS NULL OR t.next_perform_in IS NOT NULL AS is_marked
+      SELECT t.queue_id, t.fence, t.ctid AS tid,
+        t.has_payloads AND (t.claimed_by IS NULL OR t.next_perform_in IS NOT NULL) AS is_marked,
+        @schema@.merges(
+          coalesce(_payload, '""'), coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
+          t.claimed_by, t.payload, t.score
+        ) AS is_merged
       FROM @schema@.jobs t
       WHERE t.queue_id = q.queue_id AND t.id >= _id COLLATE "C" AND t.id <= _id COLLATE "C"
       ORDER BY t.id FOR NO KEY UPDATE
@@ -88,15 +103,19 @@ BEGIN
       RAISE EXCEPTION 'queue "%" does not exist', left(_queue, 255)
         USING ERRCODE = 'LK001', HINT = 'Start a worker that defines it, or create it: SELECT @schema@.create_queue(name, shards).';
     END IF;
+    IF _is_merged THEN
+      RETURN;
+    END IF;
     IF NOT _is_marked THEN
-      UPDATE @schema@.jobs j SET next_perform_in = coalesce(_perform_in, clock_timestamp())
+      UPDATE @schema@.jobs j SET
+        next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, _perform_in, clock_timestamp()) END, has_payloads = true
       WHERE j.queue_id + 0 = _queue_id AND j.ctid = _tid;
     END IF;
   END IF;
   INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload, headers)
   VALUES (
     _queue_id, _fence, coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
-    _id, coalesce(_digest, @schema@.digest_of(coalesce(_payload, '""'))), coalesce(_payload, '""'), _headers
+    _id, @schema@.digest_of(coalesce(_payload, '""')), coalesce(_payload, '""'), _headers
   )
   ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
     WHERE excluded.score < p.score;

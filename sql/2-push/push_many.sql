@@ -1,4 +1,4 @@
--- Pushes jobs for enqueue_many, which has checked them except for the size of their payloads (see pushed_digest).
+-- Pushes jobs for enqueue_many, which has checked them except for the size of their payloads (see pushed_payload).
 -- Returns the fence of the new jobs.
 --
 -- 1. The job rows come first, in id order, all in one statement. A push that waits for an id has locked nothing behind
@@ -8,11 +8,13 @@
 --    counts.
 --    A row in progress gets the start of its next round, once. A waiting row stays as it is: a push neither hastens nor
 --    delays it.
--- 2. If all ids are new, as in an import, no other session has rows of theirs: their payloads, under a fence that is
---    new too, can't meet equal ones. That saves a third of the work.
--- 3. Otherwise the payloads go under the fence of their job. If the job waits, that is below the fence of the next
+-- 2. The row of a new job carries the first payload of its id. If all ids are new, and none comes twice, that is all. (The
+--    rows decide, as in step 3: carries() may become true between two statements of a call.)
+-- 3. Otherwise the other payloads go under the fence of their job. If the job waits, that is below the fence of the next
 --    claim. If it is in progress, that is the claim's own fence, which the completion spares. Of equal payloads, the
 --    headers of the one that was pushed first stay, whichever has the lowest score. The same holds for two in one call.
+--    The row says whether its job has payloads elsewhere. Step 1 says so in each existing row, unless the push merges
+--    with what that carries (see merges). If an id comes twice, it's said before the payloads are stored.
 -- (For how it looks up rows, see claim. Both kinds of sorts are off, so that only the primary key can give the ORDER BY
 -- j.id of the lookup in step 3: the planner can't take jobs_due. What no index can give is sorted all the same.)
 CREATE OR REPLACE FUNCTION @schema@.push_many(
@@ -30,31 +32,44 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
   _fence constant pg_catalog.int8 := nextval('@schema@.fences');
-  _new pg_catalog.int8;
+  _carried pg_catalog.int8;
+  _repeated pg_catalog.text[];
 BEGIN
   WITH input AS (
-    SELECT DISTINCT ON (i.id COLLATE "C") i.id COLLATE "C" AS id,
-      coalesce(i.perform_in, clock_timestamp()) AS perform_in, coalesce(i.lane, 0::smallint) AS lane
-    FROM unnest(_ids, _perform_ins, _lanes) WITH ORDINALITY AS i(id, perform_in, lane, position)
+    SELECT DISTINCT ON (i.id COLLATE "C") i.*
+    FROM unnest(_ids, _payloads, _scores, _perform_ins, _lanes, _headers) WITH ORDINALITY
+      AS i(id, payload, score, perform_in, lane, headers, position)
     ORDER BY i.id COLLATE "C", i.position
   ), put AS (
-    INSERT INTO @schema@.jobs AS j (queue_id, shard, lane, perform_in, id, fence)
-    SELECT _queue_id, @schema@.shard_of(i.id, _shards), i.lane, i.perform_in, i.id, _fence FROM input i
-    ON CONFLICT (queue_id, id) DO UPDATE SET next_perform_in = excluded.perform_in
-      WHERE j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL
-    RETURNING j.fence
+    INSERT INTO @schema@.jobs AS j (queue_id, shard, lane, perform_in, id, fence, has_payloads, score, payload, headers)
+    SELECT _queue_id, @schema@.shard_of(i.id, _shards), coalesce(i.lane, 0::smallint), coalesce(i.perform_in, clock_timestamp()), i.id,
+      _fence, NOT @schema@.carries(), coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000),
+      CASE WHEN @schema@.carries() THEN @schema@.pushed_payload(coalesce(i.payload, '""'), i.position - 1) END,
+      CASE WHEN @schema@.carries() THEN i.headers END
+    FROM input i
+    ON CONFLICT (queue_id, id) DO UPDATE SET
+      next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END, has_payloads = true
+      WHERE (j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL)
+        OR NOT (j.has_payloads OR @schema@.merges(excluded.payload, excluded.score, j.claimed_by, j.payload, j.score))
+    RETURNING j.fence, j.has_payloads
   )
-  SELECT count(*) INTO _new FROM put WHERE put.fence = _fence;
+  SELECT count(*) INTO _carried FROM put WHERE put.fence = _fence AND NOT put.has_payloads;
 
-  IF _new = cardinality(_ids) THEN
-    INSERT INTO @schema@.payloads (queue_id, fence, score, job_id, digest, payload, headers)
-    SELECT _queue_id, _fence,
-      coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000), i.id,
-      @schema@.pushed_digest(coalesce(i.payload, '""'), i.position - 1), coalesce(i.payload, '""'), i.headers
-    FROM unnest(_ids, _payloads, _scores, _headers) WITH ORDINALITY AS i(id, payload, score, headers, position);
+  IF _carried = cardinality(_ids) THEN
     RETURN _fence;
   END IF;
 
+  SELECT array_agg(r.id) INTO _repeated
+  FROM (SELECT i.id COLLATE "C" AS id FROM unnest(_ids) AS i(id) GROUP BY 1 HAVING count(*) > 1) r;
+  IF _repeated IS NOT NULL THEN
+    UPDATE @schema@.jobs j SET has_payloads = true
+    FROM unnest(_repeated) AS r(id) CROSS JOIN LATERAL (
+      SELECT t.queue_id, t.ctid AS tid FROM @schema@.jobs t
+      WHERE t.queue_id = _queue_id AND t.id >= r.id COLLATE "C" AND t.id <= r.id COLLATE "C" AND NOT t.has_payloads
+      ORDER BY t.id LIMIT 1
+    ) h
+    WHERE j.queue_id + 0 = h.queue_id AND j.ctid = h.tid;
+  END IF;
   IF _headers IS NOT NULL THEN
     SELECT array_agg(f.headers ORDER BY f.position) INTO _headers
     FROM (
@@ -69,17 +84,18 @@ BEGIN
   FROM (
     SELECT DISTINCT ON (s.id, s.digest) s.*
     FROM (
-      SELECT i.id COLLATE "C" AS id, i.position, coalesce(i.payload, '""') AS payload, @schema@.pushed_digest(coalesce(i.payload, '""'), i.position - 1) AS digest,
+      SELECT i.id COLLATE "C" AS id, i.position, @schema@.pushed_payload(coalesce(i.payload, '""'), i.position - 1) AS payload, @schema@.digest_of(coalesce(i.payload, '""')) AS digest,
         coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000) AS score, i.headers
       FROM unnest(_ids, _payloads, _scores, _headers) WITH ORDINALITY AS i(id, payload, score, headers, position)
     ) s
     ORDER BY s.id, s.digest, s.score, s.position
   ) i
   CROSS JOIN LATERAL (
-    SELECT j.queue_id, j.fence, j.id FROM @schema@.jobs j
+    SELECT j.queue_id, j.fence, j.id, j.has_payloads, j.claimed_by, j.payload, j.score FROM @schema@.jobs j
     WHERE j.queue_id = _queue_id AND j.id >= i.id AND j.id <= i.id
     ORDER BY j.id LIMIT 1
   ) j
+  WHERE j.has_payloads AND NOT @schema@.merges(i.payload, i.score, j.claimed_by, j.payload, j.score)
   ORDER BY i.position
   ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
     WHERE excluded.score < p.score;

@@ -35,10 +35,12 @@
 --    No other session can move a locked row, so its ctid finds it: within its partition, if the table has been
 --    partitioned by queue, so the queue stands beside each ctid. (As queue_id + 0, or the planner might take an index
 --    on it instead.) If all lanes are of one queue, as they mostly are, one scan finds all rows.
--- 3. In a later statement, with a newer snapshot, read the payloads below the fence. The locking statement's own
---    snapshot may be older than a push whose commit let us lock the row: its payload would not be handed over, and the
---    completion would delete it unseen. The payloads come as they lie there: sorting them, and folding equal ones of
---    several rounds, is the client's part, except if a number of payloads limits the round (see payloads_of_round).
+-- 3. Most jobs have no payload but the one that their row carries. It came with the lock, on the newest version of the
+--    row, which also says whether there are others. If so, they are read below the fence in a later statement, with a
+--    newer snapshot. The locking statement's own snapshot may be older than a push whose commit let us lock the row: its
+--    payload would not be handed over, and the completion would delete it unseen. The payloads come as they lie there:
+--    sorting them, and folding equal ones of several rounds, is the client's part, except if a number of payloads limits
+--    the round (see payloads_of_round). The carried one was pushed first: it has the number 0.
 -- 4. The answer carries no more than `_budget` bytes of payloads. A round that is left out, because it did not fit or
 --    is longer than its own `_max_bytes`, is `passed`: it has been claimed, but what came of its payloads does not
 --    count, and load_payloads brings them. So what is too much for a client or its connection is asked for only after
@@ -92,10 +94,17 @@ DECLARE
   _crashes integer[];
   _errors text[];
   _rescued boolean[];
+  _payloads jsonb[];
+  _headers jsonb[];
+  _scores double precision[];
+  _others boolean[];
+  _large boolean[];
+  _mixed boolean;
   _suspects boolean;
   _have_run boolean;
   _n integer;
   _last integer := 0;
+  _size integer;
   _floor bigint;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -112,15 +121,24 @@ BEGIN
   END IF;
 
   SELECT array_agg(w.place), array_agg(d.ctid), array_agg(d.id), array_agg(d.perform_in), array_agg(d.retry_count),
-    array_agg(d.crashes), array_agg(d.error), array_agg(d.claimed_by IS NOT NULL), max(d.fence),
+    array_agg(d.crashes), array_agg(d.error), array_agg(d.claimed_by IS NOT NULL),
+    array_agg(CASE WHEN d.is_small THEN d.payload END), array_agg(CASE WHEN d.is_small THEN d.headers END), array_agg(d.score),
+    array_agg(d.has_payloads), array_agg(NOT d.is_small), max(d.fence),
     bool_or(d.claimed_by IS NOT NULL OR d.crashes > 0),
     bool_or(d.retry_count >= 0 OR d.error IS NOT NULL)
-  INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _highest, _suspects, _have_run
+  INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _payloads, _headers, _scores,
+    _others, _large, _highest, _suspects, _have_run
   FROM unnest(_queue_ids, _shards, _lanes, _counts, _after, _after_ids)
     WITH ORDINALITY AS w(queue_id, shard, lane, count, after, after_id, place)
   CROSS JOIN LATERAL (SELECT FROM @schema@.queues q WHERE q.queue_id = w.queue_id AND q.paused_at IS NULL OFFSET 0) q
   CROSS JOIN LATERAL (
-    SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence
+    SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence,
+      j.has_payloads, j.payload, j.headers, j.score,
+      CASE
+        WHEN j.payload IS NULL THEN true
+        ELSE pg_column_size(j.payload) <= 2100 AND pg_column_compression(j.payload) IS NULL
+          AND (j.headers IS NULL OR pg_column_size(j.headers) <= 2100 AND pg_column_compression(j.headers) IS NULL)
+      END AS is_small
     FROM @schema@.jobs j
     WHERE j.queue_id = w.queue_id AND j.shard = w.shard AND j.lane = w.lane
       AND j.perform_in <= _now AND (j.perform_in, j.id) > (@schema@.from_micros(w.after), w.after_id)
@@ -135,12 +153,15 @@ BEGIN
   ) d;
   IF _suspects THEN
     SELECT array_agg(s.place), array_agg(s.tid), array_agg(s.id), array_agg(s.perform_in), array_agg(s.retry_count),
-      array_agg(s.crashes), array_agg(s.error), array_agg(s.rescued)
-    INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued
+      array_agg(s.crashes), array_agg(s.error), array_agg(s.rescued), array_agg(s.payload), array_agg(s.headers),
+      array_agg(s.score), array_agg(s.others), array_agg(s.large)
+    INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _payloads, _headers, _scores, _others,
+      _large
     FROM (
       SELECT t.*, row_number() OVER lane AS nth, bool_or(t.rescued OR t.crashes > 0) OVER lane AS suspect
-      FROM unnest(_places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued) WITH ORDINALITY
-        AS t(place, tid, id, perform_in, retry_count, crashes, error, rescued, n)
+      FROM unnest(_places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _payloads, _headers, _scores, _others,
+        _large) WITH ORDINALITY
+        AS t(place, tid, id, perform_in, retry_count, crashes, error, rescued, payload, headers, score, others, large, n)
       WINDOW lane AS (PARTITION BY t.place ORDER BY t.n)
     ) s
     WHERE s.nth = 1 OR NOT s.suspect;
@@ -170,52 +191,90 @@ BEGIN
     END IF;
 
     fence := _fence;
-    FOR _n, payload, headers, score, seq, cut IN
-      SELECT c.n::integer, p.payload, p.headers, p.score::text, p.seq, NULL::boolean
-      FROM unnest(_places, _ids) WITH ORDINALITY AS c(place, id, n)
-      LEFT JOIN LATERAL (
-        SELECT p.payload, p.headers, p.score, p.seq FROM @schema@.payloads p
-        WHERE p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < _fence
-        OFFSET 0
-      ) p ON true
-      WHERE _max_payloads[c.place] IS NULL
-      UNION ALL
-      SELECT c.n::integer, p.payload, p.headers, p.score::text, p.seq, p.cut
-      FROM unnest(_places, _ids) WITH ORDINALITY AS c(place, id, n)
-      LEFT JOIN LATERAL @schema@.payloads_of_round(
-        _queue_ids[c.place], c.id, _fence, _max_payloads[c.place], _max_bytes[c.place]
-      ) p ON true
-      WHERE _max_payloads[c.place] IS NOT NULL AND cardinality(array_remove(_max_payloads, NULL)) > 0
-    LOOP
-      IF _n <> _last THEN
+    _mixed := true = ANY (_others) OR true = ANY (_large);
+    IF NOT _mixed THEN
+      FOR _n, place, id, perform_in, payload, headers, score, seq IN
+        SELECT c.n::integer, c.place, c.id, @schema@.micros(c.perform_in), c.payload, c.headers, c.score::text,
+          CASE WHEN c.payload IS NOT NULL THEN 0::bigint END
+        FROM unnest(_places, _ids, _perform_ins, _payloads, _headers, _scores) WITH ORDINALITY
+          AS c(place, id, perform_in, payload, headers, score, n)
+      LOOP
         _last := _n;
-        place := _places[_n];
-        id := _ids[_n];
-        perform_in := @schema@.micros(_perform_ins[_n]);
-        passed := NULL;
-        _floor := greatest(_budget - _max_bytes[place], 0);
         IF _have_run OR _suspects THEN
           retry_count := _retry_counts[_n];
           crashes := _crashes[_n] + _rescued[_n]::integer;
           rescued := _rescued[_n];
           error := _errors[_n];
         END IF;
-      ELSIF passed OR id IS NOT NULL THEN
-        CONTINUE WHEN passed;
-        id := NULL;
-        perform_in := NULL;
-      END IF;
-      _budget := _budget - greatest(octet_length(payload) + coalesce(octet_length(headers), 0), 64);
-      IF _budget < _floor THEN
-        payload := NULL;
-        headers := NULL;
-        passed := true;
+        _size := octet_length(payload) + coalesce(octet_length(headers), 0);
+        _budget := _budget - greatest(_size, 64);
+        IF _budget < 0 OR _size > _max_bytes[place] THEN
+          payload := NULL;
+          headers := NULL;
+          passed := true;
+          RETURN NEXT;
+          EXIT WHEN _budget < 0;
+          passed := NULL;
+          CONTINUE;
+        END IF;
         RETURN NEXT;
-        EXIT WHEN _budget < 0;
-        CONTINUE;
-      END IF;
-      RETURN NEXT;
-    END LOOP;
+      END LOOP;
+    ELSE
+      FOR _n, payload, headers, score, seq, cut IN
+        SELECT c.n::integer, p.payload, p.headers, p.score::text, p.seq, NULL::boolean
+        FROM unnest(_places, _ids, _payloads, _headers, _scores, _others, _large) WITH ORDINALITY
+          AS c(place, id, payload, headers, score, others, large, n)
+        LEFT JOIN LATERAL (
+          SELECT c.payload, c.headers, c.score, 0::bigint AS seq WHERE c.payload IS NOT NULL
+          UNION ALL
+          SELECT l.* FROM (
+            SELECT j.payload, j.headers, j.score, 0::bigint FROM @schema@.jobs j
+            WHERE j.queue_id = _queue_ids[c.place] AND j.id >= c.id AND j.id <= c.id AND c.large AND j.payload IS NOT NULL
+            ORDER BY j.id LIMIT 1
+          ) l
+          UNION ALL
+          SELECT p.payload, p.headers, p.score, p.seq FROM @schema@.payloads p
+          WHERE c.others AND p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < _fence
+        ) p ON true
+        WHERE _max_payloads[c.place] IS NULL
+        UNION ALL
+        SELECT c.n::integer, p.payload, p.headers, p.score::text, p.seq, p.cut
+        FROM unnest(_places, _ids) WITH ORDINALITY AS c(place, id, n)
+        LEFT JOIN LATERAL @schema@.payloads_of_round(
+          _queue_ids[c.place], c.id, _fence, _max_payloads[c.place], _max_bytes[c.place]
+        ) p ON true
+        WHERE _max_payloads[c.place] IS NOT NULL AND cardinality(array_remove(_max_payloads, NULL)) > 0
+      LOOP
+        IF _n <> _last THEN
+          _last := _n;
+          place := _places[_n];
+          id := _ids[_n];
+          perform_in := @schema@.micros(_perform_ins[_n]);
+          passed := NULL;
+          _floor := greatest(_budget - _max_bytes[place], 0);
+          IF _have_run OR _suspects THEN
+            retry_count := _retry_counts[_n];
+            crashes := _crashes[_n] + _rescued[_n]::integer;
+            rescued := _rescued[_n];
+            error := _errors[_n];
+          END IF;
+        ELSIF passed OR id IS NOT NULL THEN
+          CONTINUE WHEN passed;
+          id := NULL;
+          perform_in := NULL;
+        END IF;
+        _budget := _budget - greatest(octet_length(payload) + coalesce(octet_length(headers), 0), 64);
+        IF _budget < _floor THEN
+          payload := NULL;
+          headers := NULL;
+          passed := true;
+          RETURN NEXT;
+          EXIT WHEN _budget < 0;
+          CONTINUE;
+        END IF;
+        RETURN NEXT;
+      END LOOP;
+    END IF;
 
     IF _budget < 0 THEN
       RETURN QUERY
@@ -223,7 +282,7 @@ BEGIN
         (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, NULL, NULL, NULL, NULL::bigint, false, true
       FROM unnest(_places, _ids, _perform_ins, _retry_counts, _crashes, _rescued, _errors) WITH ORDINALITY
         AS c(place, id, perform_in, retry_count, crashes, rescued, error, n)
-      WHERE (_max_payloads[c.place] IS NOT NULL, c.n) > (_max_payloads[_places[_last]] IS NOT NULL, _last);
+      WHERE CASE WHEN _mixed THEN (_max_payloads[c.place] IS NOT NULL, c.n) > (_max_payloads[_places[_last]] IS NOT NULL, _last) ELSE c.n > _last END;
     END IF;
   END IF;
 

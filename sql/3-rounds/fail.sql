@@ -21,7 +21,7 @@ DECLARE
 BEGIN
   SELECT array_agg(h.place), array_agg(h.tid), array_agg(h.place) FILTER (WHERE _retry_ins[h.place] IS NULL)
   INTO _places, _tids, _dying
-  FROM @schema@.lock_rounds(_queue_ids, _process_id, _ids, _fences, _wait) h;
+  FROM @schema@.lock_claims(_queue_ids, _process_id, _ids, _fences, _wait) h;
 
   RETURN QUERY
   UPDATE @schema@.jobs j SET

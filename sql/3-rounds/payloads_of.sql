@@ -8,8 +8,7 @@ AS $$
   SELECT jsonb_agg(@schema@.shown_payload(f.score, f.payload, f.headers) ORDER BY f.score, f.seq)
   FROM (
     SELECT DISTINCT ON (p.digest) p.payload, p.score, p.seq, first_value(p.headers) OVER (PARTITION BY p.digest ORDER BY p.seq) AS headers
-    FROM @schema@.payloads p
-    WHERE p.queue_id = _queue_id AND p.job_id = _id COLLATE "C" AND (_fence IS NULL OR p.fence < _fence)
+    FROM @schema@.payloads_below(_queue_id, _id, coalesce(_fence, 9223372036854775807)) p
     ORDER BY p.digest, p.score, p.seq
   ) f
 $$;

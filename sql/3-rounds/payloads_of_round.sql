@@ -6,6 +6,9 @@
 -- Of equal ones, the headers of the one that was pushed first stay. That is the one with the lowest fence: while a job
 -- has one fence, everything that is pushed goes under it, and no two equal ones.
 --
+-- The payload that the job's row carries was pushed before all others: it counts as
+-- number 0 of fence -1, since a job that a requeue has made begins with fence 0.
+--
 -- All are sorted by their keys alone. After that, payloads are fetched one by one until there are enough: those behind
 -- are neither carried through the sorts nor put together from where they are stored. (For how it looks up rows, see
 -- claim. The settings of its callers, claim and load_payloads, apply here too. It has none of its own, because it is
@@ -23,23 +26,34 @@ DECLARE
   _most constant integer := coalesce(_max_payloads, greatest(_max_bytes / 64, 1000));
   _count integer := 0;
   _bytes bigint := 0;
+  _carried jsonb;
+  _carried_headers jsonb;
+  _carried_score double precision;
 BEGIN
+  SELECT j.payload, j.headers, j.score INTO _carried, _carried_headers, _carried_score FROM @schema@.jobs j
+  WHERE j.queue_id = _queue_id AND j.id >= _id COLLATE "C" AND j.id <= _id COLLATE "C" AND j.payload IS NOT NULL
+  ORDER BY j.id;
   cut := false;
   FOR payload, headers, score, seq IN
-    SELECT t.payload, CASE WHEN f.fence = f.earliest THEN t.headers ELSE e.headers END, f.score, f.seq
+    SELECT coalesce(t.payload, _carried),
+      CASE f.earliest WHEN -1 THEN _carried_headers WHEN f.fence THEN t.headers ELSE e.headers END, f.score, f.seq
     FROM (
       SELECT d.* FROM (
-        SELECT DISTINCT ON (p.digest) p.ctid AS tid, p.digest, p.fence, min(p.fence) OVER equal AS earliest, p.score, p.seq
-        FROM @schema@.payloads p
-        WHERE p.queue_id = _queue_id AND p.job_id = _id AND p.fence < _fence
+        SELECT DISTINCT ON (p.digest) p.tid, p.digest, p.fence, min(p.fence) OVER equal AS earliest, p.score, p.seq
+        FROM (
+          SELECT p.ctid AS tid, p.digest, p.fence, p.score, p.seq FROM @schema@.payloads p
+          WHERE p.queue_id = _queue_id AND p.job_id = _id AND p.fence < _fence
+          UNION ALL
+          SELECT NULL, @schema@.digest_of(_carried), -1, _carried_score, 0 WHERE _carried IS NOT NULL
+        ) p
         WINDOW equal AS (PARTITION BY p.digest ORDER BY p.score, p.seq ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
         ORDER BY p.digest, p.score, p.seq
       ) d
       ORDER BY d.score, d.seq OFFSET 0
     ) f
-    CROSS JOIN LATERAL (
+    LEFT JOIN LATERAL (
       SELECT p.payload, p.headers FROM @schema@.payloads p WHERE p.queue_id + 0 = _queue_id AND p.ctid = f.tid OFFSET 0
-    ) t
+    ) t ON true
     LEFT JOIN LATERAL (
       SELECT p.headers FROM @schema@.payloads p
       WHERE p.queue_id = _queue_id AND p.job_id = _id AND p.fence = f.earliest AND p.digest = f.digest AND f.fence <> f.earliest

@@ -14,7 +14,7 @@ DECLARE
   _tids tid[];
 BEGIN
   SELECT array_agg(h.place), array_agg(h.tid) INTO _places, _tids
-  FROM @schema@.lock_rounds(_queue_ids, _process_id, _ids, _fences, _wait) h;
+  FROM @schema@.lock_claims(_queue_ids, _process_id, _ids, _fences, _wait) h;
   RETURN QUERY
   UPDATE @schema@.jobs j SET next_perform_in = NULL, claimed_by = NULL, claimed_at = NULL
   FROM unnest(_places, _tids) AS r(place, tid)

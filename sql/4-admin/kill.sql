@@ -2,10 +2,11 @@
 -- (R11). Returns how many jobs that were. Equal payloads of several rounds fold into the smallest score and the
 -- earliest headers. They die one after the other, in the order a handler would have got them: that is the order in
 -- which a requeue brings back those of one score. The error is the job's last one; a next round has had none.
+-- The payload that a job's row carries goes with the whole job: it was pushed before all others, so it has the number 0.
 -- (Otherwise as delete_jobs.)
 CREATE OR REPLACE FUNCTION @schema@.kill(_queue_id integer, _ids text[], _next boolean[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql
-@lookups@
+@lookups@ SET enable_sort = off SET enable_incremental_sort = off
 AS $$
 DECLARE
   _held text[];
@@ -34,7 +35,16 @@ BEGIN
     _queue_id, j.shard, g.job_id, g.digest, g.score, g.payload,
     first_value(g.headers) OVER (PARTITION BY g.job_id, g.digest ORDER BY g.seq), coalesce(CASE WHEN g.has_run THEN j.error END, 'killed'),
     _died_at + row_number() OVER (ORDER BY g.score, g.seq) * interval '1 microsecond'
-  FROM gone g JOIN @schema@.jobs j ON j.queue_id = g.queue_id AND j.id = g.job_id
+  FROM (
+    SELECT * FROM gone
+    UNION ALL
+    SELECT c.queue_id, c.id, @schema@.digest_of(c.payload), c.score, 0, c.payload, c.headers, true
+    FROM unnest(_jobs) AS w(id) CROSS JOIN LATERAL (
+      SELECT t.* FROM @schema@.jobs t
+      WHERE t.queue_id = _queue_id AND t.id >= w.id COLLATE "C" AND t.id <= w.id COLLATE "C" AND t.payload IS NOT NULL
+      ORDER BY t.id LIMIT 1
+    ) c
+  ) g JOIN @schema@.jobs j ON j.queue_id = g.queue_id AND j.id = g.job_id
   ORDER BY g.job_id, g.digest, g.score, g.seq
   ON CONFLICT (queue_id, job_id, digest) DO UPDATE SET
     score = least(m.score, excluded.score), error = excluded.error, died_at = excluded.died_at;

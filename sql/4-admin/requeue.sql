@@ -7,7 +7,8 @@
 --    deadlock. ON CONFLICT locks an existing row even though its WHERE never holds.
 -- 2. The payloads move under the fence of their job: below the next claim's fence, or, for a job in progress, where the
 --    completion spares them. They merge as a push does: an equal payload that waits keeps its headers.
--- 3. The jobs that got something change. One that a dead process left waits, with its crash counted.
+-- 3. The jobs that got something change: their rows say that they have payloads elsewhere. One that a dead process left
+--    waits, with its crash counted.
 -- 4. Jobs that step 1 made for nothing are deleted again.
 -- (For OFFSET 0 see claim.)
 CREATE OR REPLACE FUNCTION @schema@.requeue(_queue_id integer, _job_ids text[], _digests bytea[]) RETURNS integer
@@ -48,18 +49,18 @@ BEGIN
   ) r;
 
   UPDATE @schema@.jobs j SET
-    perform_in = clock_timestamp(), retry_count = -1, error = coalesce(j.error, r.error), next_perform_in = NULL,
+    perform_in = clock_timestamp(), retry_count = -1, error = coalesce(j.error, r.error), next_perform_in = NULL, has_payloads = true,
     crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer, claimed_by = NULL, claimed_at = NULL
   FROM (SELECT _queue_id AS queue_id, t.* FROM unnest(_risen, _errors) AS t(id, error) OFFSET 0) r
   WHERE j.queue_id = r.queue_id AND j.id = r.id
     AND CASE WHEN j.claimed_by IS NULL THEN true ELSE @schema@.is_gone(j.claimed_by) END;
 
-  UPDATE @schema@.jobs j SET next_perform_in = least(j.next_perform_in, clock_timestamp())
+  UPDATE @schema@.jobs j SET next_perform_in = least(j.next_perform_in, clock_timestamp()), has_payloads = true
   WHERE j.queue_id = _queue_id AND j.id = ANY (_risen) AND j.claimed_by IS NOT NULL;
 
   DELETE FROM @schema@.jobs j
   WHERE j.queue_id = _queue_id AND j.id = ANY (_job_ids) AND j.claimed_by IS NULL
-    AND NOT EXISTS (SELECT FROM @schema@.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id);
+    AND j.payload IS NULL AND NOT EXISTS (SELECT FROM @schema@.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id);
 
   SELECT array_agg(@schema@.wake_token(h.shard, h.lane, h.perform_in)) INTO _heads
   FROM (

@@ -36,14 +36,16 @@ REVOKE ALL ON SEQUENCE
   @schema@.fences, @schema@.pushes, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON FUNCTION
-  @schema@.bury_lowest, @schema@.check_jobs, @schema@.claim, @schema@.complete, @schema@.create_queue,
-  @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue, @schema@.enqueue_many, @schema@.fail,
-  @schema@.from_micros, @schema@.grow_queue, @schema@.wake_token, @schema@.lock_rounds, @schema@.lock_waiting, @schema@.is_gone,
-  @schema@.has_listener, @schema@.kill, @schema@.load_payloads, @schema@.look, @schema@.measured_digest, @schema@.micros,
-  @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of,
-  @schema@.push_many, @schema@.pushed_digest, @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.requeue,
-  @schema@.require_read_committed, @schema@.shard_of, @schema@.shown_payload, @schema@.survey, @schema@.unsettled, @schema@.wait_for,
-  @schema@.wake, @schema@.installation, @schema@.note_timeline
+  @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.checked_text, @schema@.claim,
+  @schema@.complete, @schema@.create_queue, @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue,
+  @schema@.enqueue_many, @schema@.fail, @schema@.from_micros, @schema@.grow_queue, @schema@.has_listener,
+  @schema@.installation, @schema@.is_gone, @schema@.kill, @schema@.load_payloads, @schema@.lock_claims,
+  @schema@.lock_rounds, @schema@.lock_waiting, @schema@.look, @schema@.merges, @schema@.micros,
+  @schema@.note_timeline, @schema@.payloads_below, @schema@.payloads_from, @schema@.payloads_of,
+  @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of, @schema@.push_many, @schema@.pushed_payload,
+  @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.requeue, @schema@.require_read_committed,
+  @schema@.shard_of, @schema@.shown_payload, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake,
+  @schema@.wake_token
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 REVOKE ALL ON PROCEDURE
   @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.enqueue_many_in_same_transaction,
@@ -53,7 +55,7 @@ GRANT USAGE ON SCHEMA @schema@ TO @producer@, @worker@, @viewer@;
 
 -- A producer pushes, and creates the queues it pushes into. It can't read or change any row by itself.
 GRANT EXECUTE ON FUNCTION
-  @schema@.enqueue, @schema@.enqueue_many, @schema@.create_queue, @schema@.installation
+  @schema@.carries, @schema@.enqueue, @schema@.enqueue_many, @schema@.create_queue, @schema@.installation
 TO @producer@;
 GRANT EXECUTE ON PROCEDURE
   @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.enqueue_many_in_same_transaction,
@@ -64,18 +66,20 @@ TO @producer@;
 -- buries. It can't read the payloads in the morgue, set a sequence back, or change ids, the list of migrations, or
 -- anything else about queues.
 GRANT EXECUTE ON FUNCTION
-  @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.fail,
-  @schema@.from_micros, @schema@.grow_queue, @schema@.wake_token, @schema@.lock_rounds, @schema@.is_gone, @schema@.load_payloads, @schema@.look,
-  @schema@.micros, @schema@.note_timeline, @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round,
-  @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of,
-  @schema@.shown_payload, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake
+  @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.digest_of, @schema@.fail,
+  @schema@.from_micros, @schema@.grow_queue, @schema@.is_gone, @schema@.load_payloads, @schema@.lock_claims,
+  @schema@.lock_rounds, @schema@.look, @schema@.micros, @schema@.note_timeline, @schema@.payloads_below,
+  @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.rehome, @schema@.release,
+  @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of, @schema@.shown_payload,
+  @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake, @schema@.wake_token
 TO @worker@;
 GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;
 -- When a worker starts, it checks whether these sequences are behind their rows.
 GRANT SELECT ON SEQUENCE @schema@.pushes, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq TO @worker@;
 GRANT SELECT ON TABLE @schema@.queues, @schema@.migrations, @schema@.release, @schema@.queue_stats TO @worker@;
 GRANT SELECT, DELETE,
-  UPDATE (shard, perform_in, next_perform_in, retry_count, fence, claimed_by, claimed_at, crashes, error)
+  UPDATE (shard, perform_in, next_perform_in, retry_count, fence, claimed_by, claimed_at, crashes, error, has_payloads,
+    score, payload, headers)
 ON TABLE @schema@.jobs TO @worker@;
 GRANT SELECT, DELETE ON TABLE @schema@.payloads TO @worker@;
 GRANT INSERT, SELECT (queue_id, job_id, digest, score, error, died_at), UPDATE (score, error, died_at)
@@ -87,7 +91,9 @@ GRANT SELECT, INSERT, UPDATE (processed, failed), DELETE ON TABLE @schema@.minut
 
 -- A viewer sees everything about queues and jobs, including payloads: `lockstep stats`, `top`, `jobs find`,
 -- `morgue list`, and the views.
-GRANT EXECUTE ON FUNCTION @schema@.payloads_from, @schema@.payloads_of, @schema@.shown_payload TO @viewer@;
+GRANT EXECUTE ON FUNCTION
+  @schema@.digest_of, @schema@.payloads_from, @schema@.payloads_of, @schema@.shown_payload, @schema@.payloads_below
+TO @viewer@;
 GRANT SELECT ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.waiting,
   @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes, @schema@.process_list

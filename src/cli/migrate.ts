@@ -41,6 +41,8 @@ async function migrate(flags: MigrateFlags): Promise<void> {
   write(`schema "${printable(flags.schema)}": ${newsOf(report)}`)
   for (const { sequence, from, to } of report.raised)
     write(`sequence ${printable(sequence)} was behind its rows: raised from ${from} to ${to}`)
+  if (report.carries === false)
+    write('new jobs still take two rows each, as transactions from before may go on: run it again later')
 }
 
 function newsOf({ applied, defined, newer }: MigrationReport): string {

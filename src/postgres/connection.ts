@@ -1,6 +1,5 @@
 import pg from 'pg'
 import { DatabaseError, OptionError } from '../errors.ts'
-import type { Logger } from '../logger.ts'
 import { NEVER_IDLE, prepareSession } from './session.ts'
 
 /** The options of `pg.Client` to reach a database, without functions. */
@@ -128,31 +127,4 @@ export async function disconnect(client: pg.Client): Promise<void> {
   const cutOff = setTimeout(() => client.connection.stream.destroy(), CLOSE_TIMEOUT)
   await client.end().catch(() => {})
   clearTimeout(cutOff)
-}
-
-/** A login that fails at the client, as without a password, leaves the connection open: a pool would forget it. */
-class PooledClient extends pg.Client {
-  override connect(): Promise<pg.Client>
-  override connect(callback: (error: Error | null) => void): void
-  override connect(callback?: (error: Error | null) => void): Promise<pg.Client> | undefined {
-    // The pool listens only once it is called back, and the server may end the session together with its login.
-    this.on('error', () => {})
-    const connecting = super.connect().catch((error) => {
-      this.connection?.stream.destroy()
-      throw error
-    })
-    if (!callback) return connecting
-    connecting.then(() => callback(null), callback)
-    return undefined
-  }
-}
-
-/**
- * Our own pool. It replaces a broken connection when the next one is needed. Connections that idle don't keep the process
- * alive: one that has gone silent would do so long after the pool has ended.
- */
-export function createPool(config: pg.PoolConfig, logger: Logger): pg.Pool {
-  const pool = new pg.Pool({ ...config, Client: PooledClient, allowExitOnIdle: true })
-  pool.on('error', (error) => logger.warn({ error: error.message }, 'an idle connection broke'))
-  return pool
 }

@@ -57,12 +57,24 @@ const lookups = LOOKUPS.map((setting) => `SET ${setting}`).join(' ')
 
 /**
  * The functions and views of this release, in the order of their folders and names, which is the order to create them in:
- * SQL bodies are checked on creation, so they come after what they use; PL/pgSQL bodies are not checked. Views come last,
- * since they are locked until the end of the transaction.
+ * SQL bodies are checked on creation, so they come after what they use; PL/pgSQL bodies are not checked. Views come after
+ * all functions, since they are locked until the end of the transaction, and then rights.
+ * @param carrying what to do about the function `carries`, as SQL
  */
-export async function definitions(schema: string): Promise<string[]> {
-  const values = { schema: quoteIdentifier(schema), channel: `'${schema}'`, lookups }
-  return (await readFiles(values)).map(({ text }) => text)
+export async function definitions(schema: string, carrying: string): Promise<string[]> {
+  const files = await readFiles(placesOf(schema))
+  return files.map(({ file, text }) => (file === CARRIES ? carrying : text))
+}
+
+const CARRIES = '1-values/carries.sql'
+
+/** The one definition that differs where jobs do not carry their payload yet. */
+export function carryingDefinition(schema: string, carries: boolean): Promise<string> {
+  return readSql(CARRIES, { ...placesOf(schema), carries: String(carries) })
+}
+
+function placesOf(schema: string): Record<string, string> {
+  return { schema: quoteIdentifier(schema), channel: `'${schema}'`, lookups }
 }
 
 /** Covers everything that a migration makes, for any schema name. A migration never changes, so its name is enough. */

@@ -1,11 +1,12 @@
 import type pg from 'pg'
 import { DatabaseError } from '../errors.ts'
 import { rejectUnknownOptions, wholeNumber } from '../options.ts'
+import { carries, carryingAsFound, noteIfNew, outlast } from './carrying.ts'
 import type { Database } from './database.ts'
-import { definitions, groundStatements, pendingMigrations } from './definitions.ts'
+import { carryingDefinition, definitions, groundStatements, pendingMigrations } from './definitions.ts'
 import { refuseDistributed } from './distribution.ts'
 import { hasCode, toStatementError } from './failure.ts'
-import { SHORT_LOCKS, withLocks } from './patience.ts'
+import { type Patience, SHORT_LOCKS, withLocks } from './patience.ts'
 import {
   askOn,
   foreign,
@@ -38,11 +39,18 @@ export interface MigrationReport {
   readonly defined: boolean
   /** The later release whose definitions it found and left alone, since they serve this release too. */
   readonly newer?: Pick<Release, 'serial' | 'version'>
+  /**
+   * Set if new jobs still take two rows, as before the migration `0002_first_payload`: most likely a transaction that began
+   * before it has not ended within seconds. Everything works; the next `migrate` tries again.
+   */
+  readonly carries?: false
   /** Sequences that were behind their rows, as after restoring only the tables, and that it raised. */
   readonly raised: readonly RaisedSequence[]
 }
 
 const DEFAULT_GIVE_UP_AFTER = 60_000
+/** ms to wait for transactions of before, after migrating and otherwise. A later call can still do it. */
+const [LONGEST_WAIT, SHORT_WAIT] = [5_000, 500]
 const A_DAY = 24 * 3600 * 1000
 
 /**
@@ -55,15 +63,18 @@ const A_DAY = 24 * 3600 * 1000
 export async function migrate(database: Database, options: MigrateOptions = {}): Promise<MigrationReport> {
   rejectUnknownOptions(options, ['giveUpAfter', 'everyRow'], 'migrate')
   const { everyRow = false } = options
-  const wait = options.giveUpAfter ?? DEFAULT_GIVE_UP_AFTER
-  const giveUpAfter = wholeNumber(wait, 0, A_DAY, 'migrate: giveUpAfter')
+  const longest = options.giveUpAfter ?? DEFAULT_GIVE_UP_AFTER
+  const giveUpAfter = wholeNumber(longest, 0, A_DAY, 'migrate: giveUpAfter')
   const { schema } = database
   const client = await database.connect()
   try {
     const patience = { schema, what: 'migrating', giveUpAfter }
     const done = await withLocks(client, patience, () => migrateAlone(client, schema))
     if (done.newer) return { ...done, raised: [] }
-    return { ...done, raised: await raiseSequences(client, schema, everyRow || done.defined) }
+    const raised = await raiseSequences(client, schema, everyRow || done.defined)
+    const wait = Math.min(giveUpAfter, done.defined ? LONGEST_WAIT : SHORT_WAIT)
+    const carrying = (await carries(client, schema)) || (await beginToCarry(client, patience, wait))
+    return { ...done, raised, ...(carrying ? {} : { carries: false }) }
   } catch (error) {
     throw toStatementError(error)
   } finally {
@@ -74,16 +85,21 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
 /** Codes for a name that a table, a type, or a function or view of another shape has already. */
 const NAME_TAKEN = ['42P07', '42723', '42725', '42710', '42809', '42P13', '42P16']
 
-/** Runs in a transaction, which holds the lock of migrations until its end. */
-async function migrateAlone(
-  client: pg.ClientBase,
-  schema: string,
-): Promise<Pick<MigrationReport, 'applied' | 'defined' | 'newer'>> {
+/** Until the end of the transaction no one else migrates. */
+async function lockMigrations(client: pg.ClientBase, schema: string): Promise<void> {
   // Functions that run with their owner's rights must not be bound to objects that others put on the search_path.
   await client.query('SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL statement_timeout = 0')
   await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))', [
     `pg-lockstep migrate ${schema}`,
   ])
+}
+
+/** Runs in a transaction. */
+async function migrateAlone(
+  client: pg.ClientBase,
+  schema: string,
+): Promise<Pick<MigrationReport, 'applied' | 'defined' | 'newer'>> {
+  await lockMigrations(client, schema)
   await refuseReadOnly(client)
   await refuseDistributed(askOn(client), schema)
   const state = await readState(askOn(client), schema)
@@ -110,13 +126,41 @@ async function bringUpToDate(
   await client.query(SHORT_LOCKS)
   if (applied.length === 0) for (const text of groundStatements(schema)) await client.query(text)
   for (const { statements } of pending) for (const text of statements) await client.query(text)
-  for (const text of await definitions(schema)) await client.query(text)
+  const carrying = await carryingDefinition(schema, applied.length === 0 || (await carries(client, schema)))
+  for (const text of await definitions(schema, carrying)) await client.query(text)
   await client.query(await noteRelease(schema))
   // Makes workers compare at once. A full notification queue would fail the commit: then they compare at their interval.
   await client.query(`SELECT pg_notify($1::text, 'rebalance') WHERE pg_notification_queue_usage() < 0.5`, [
     schema,
   ])
   return pending.map(({ name }) => name)
+}
+
+/**
+ * The definitions that can read such rows are committed, so everything works without this (see carrying.ts). Returns whether
+ * jobs carry now.
+ */
+async function beginToCarry(client: pg.ClientBase, patience: Patience, wait: number): Promise<boolean> {
+  try {
+    if (!(await outlast(client, wait))) return false
+    return await withLocks(client, patience, () => startCarrying(client, patience.schema))
+  } catch (error) {
+    if (hasCode(error, 'LOCKSTEP_LOCKED', NOT_PERMITTED)) return false
+    throw error
+  }
+}
+
+/** Where the administrator has hidden sessions and their locks. */
+const NOT_PERMITTED = '42501'
+
+/** Runs in a transaction. Another process may have done it meanwhile, or migrated further. */
+async function startCarrying(client: pg.ClientBase, schema: string): Promise<boolean> {
+  await lockMigrations(client, schema)
+  if (await carries(client, schema)) return true
+  if (!(await isUpToDate(askOn(client), schema, await readState(askOn(client), schema)))) return false
+  await client.query(await carryingDefinition(schema, true))
+  await client.query(await noteRelease(schema))
+  return true
 }
 
 /** Checked even if there is nothing to do, since the connection itself is wrong. */
@@ -137,9 +181,10 @@ export async function migrationSql(schema: string): Promise<string> {
   const pending = await pendingMigrations(schema)
   const tables = [...groundStatements(schema), ...pending.flatMap(({ statements }) => statements)]
   return [
+    `${noteIfNew(schema)};`,
     ...tables.map((statement) => `${statement};`),
     PIN_PATH,
-    ...(await definitions(schema)),
+    ...(await definitions(schema, await carryingAsFound(schema))),
     `${await noteRelease(schema)};`,
     UNPIN_PATH,
   ].join('\n\n')

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from '../logger.ts'
-import { createPool } from './connection.ts'
 import { Database } from './database.ts'
+import { createPool } from './pool.ts'
 import { prepareSession, type SessionUse } from './session.ts'
 
 export interface OpenOptions {

@@ -1,8 +1,9 @@
 import { Database, type Queryable } from '../postgres/database.ts'
 
 /**
- * A database that counts the payloads added by pushes through it; a payload that merges with a waiting one adds none.
- * The server counts inserts anyway, for pg_stat_xact_user_tables, so counting makes a push no more expensive.
+ * A database that counts the payloads added by pushes through it; a payload that merges with a waiting one adds none,
+ * unless it has a lower score than the equal one that the job's row carries: those two merge when they are claimed. The
+ * server counts inserts anyway, for pg_stat_xact_user_tables, so counting makes a push no more expensive.
  */
 export class CountingDatabase extends Database {
   #added: number | undefined = 0
@@ -35,10 +36,13 @@ export class CountingDatabase extends Database {
       CROSS JOIN LATERAL (SELECT (${inserted}) AS n WHERE p.done IS NOT NULL OFFSET 0) a`
   }
 
-  /** The server counts each partition separately. */
+  /** A payload is a row of its own, or part of a new job's row. The server counts each partition separately. */
   #inserted(): string {
-    const table = `'${this.prefix.replaceAll("'", "''")}.payloads'::regclass`
-    return `SELECT sum(pg_stat_get_xact_tuples_inserted(t.relid))::bigint
-      FROM (SELECT ${table} AS relid UNION SELECT relid FROM pg_partition_tree(${table})) t`
+    const inserted = (name: string) => {
+      const table = `'${this.prefix.replaceAll("'", "''")}.${name}'::regclass`
+      return `SELECT sum(pg_stat_get_xact_tuples_inserted(t.relid))::bigint
+        FROM (SELECT ${table} UNION SELECT relid FROM pg_partition_tree(${table})) AS t(relid)`
+    }
+    return `SELECT (${inserted('payloads')}) + CASE WHEN ${this.prefix}.carries() THEN (${inserted('jobs')}) ELSE 0 END`
   }
 }

@@ -73,7 +73,7 @@ export function crash(database: Database, holder: Holder, rounds: readonly Round
   const wait = tx !== undefined
   const crashIn = async (client: Queryable) => {
     const claims = claimsOf(holder, rounds)
-    const held = await database.call<{ place: number; tid: string }>('lock_rounds', [...claims, wait], client)
+    const held = await database.call<{ place: number; tid: string }>('lock_claims', [...claims, wait], client)
     await database.query(
       `UPDATE ${database.prefix}.jobs SET crashes = crashes + 1 WHERE queue_id + 0 = $1 AND ctid = ANY ($2::tid[])`,
       [queueId, held.map(({ tid }) => tid)],

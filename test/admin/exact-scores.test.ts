@@ -52,7 +52,8 @@ test.each([0, -15])(
       const next = await pool.query(
         'SELECT lockstep.payloads_from(j.queue_id, j.id, 0) AS payloads FROM lockstep.jobs j',
       )
-      expect(next.rows).toEqual([{ payloads: all }])
+      // The first is carried by the job's row.
+      expect(next.rows).toEqual([{ payloads: all.filter(({ payload }) => payload !== PAYLOADS[0]) }])
 
       await lockstep.kill(queue, {})
       expect(await dead()).toEqual(SCORES)

@@ -200,6 +200,17 @@ describe('R11 an operator behind a handler that hangs', () => {
     expect(await testQueue.job('busy')).toMatchObject({ retry_count: 1, error: 'again' })
   })
 
+  test('and a failure has all that the round has failed with, whether a row of its own or the job’s carries it', async () => {
+    const testQueue = await env.queue()
+    const claimer = await testQueue.claimer()
+    for (const payload of ['u', 'v']) await testQueue.push({ id: 'busy', payload, score: 5 })
+    const round = await claimer.take()
+    await testQueue.push({ id: 'busy', payload: 'n', score: 1 })
+    expect(await env.lockstep.delete(testQueue.queue, {})).toEqual({ done: 1, total: 1 })
+    await claimer.fail([round], 0, 'again')
+    expect(await testQueue.set('busy')).toEqual(['u[5]', 'v[5]'])
+  })
+
   test('kills what waits behind it, an equal payload in work not among it', async () => {
     const [testQueue, claimer, round] = await hang()
     const before = await testQueue.job('busy')

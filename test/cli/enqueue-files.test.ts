@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { storedPayloads } from '../support/stored-payloads.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { Command, lockstep } from './command.ts'
 import { runHere } from './in-process.ts'
@@ -48,7 +49,7 @@ const enqueue = (...args: string[]) => runHere(['enqueue', ...args, '--id', 'id'
 /** The payloads of a queue, in push order. */
 async function stored(queue: string): Promise<string[]> {
   const found = await workers.sql<{ n: string }>(
-    `SELECT payload->>'n' AS n FROM lockstep.payloads JOIN lockstep.queues USING (queue_id)
+    `SELECT payload->>'n' AS n FROM ${storedPayloads()} p JOIN lockstep.queues USING (queue_id)
      WHERE name = $1 ORDER BY seq`,
     [queue],
   )

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { compact, hasNumbersToKeep, memberOf } from '../../src/cli/enqueue/json-text.ts'
+import { storedPayloads } from '../support/stored-payloads.ts'
 import { useWorkers } from '../support/worker-environment.ts'
 import { runHere } from './in-process.ts'
 
@@ -27,7 +28,7 @@ async function pushed(name: string, text: string, ...args: string[]) {
     DATABASE_URL: env.connectionString,
   })
   const rows = await env.sql<{ text: string }>(
-    `SELECT payload::text AS text FROM lockstep.payloads JOIN lockstep.queues USING (queue_id)
+    `SELECT payload::text AS text FROM ${storedPayloads()} p JOIN lockstep.queues USING (queue_id)
      WHERE name = $1 ORDER BY seq`,
     [queue],
   )

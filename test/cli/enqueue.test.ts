@@ -5,6 +5,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createProgram } from '../../src/cli/program.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
+import { storedPayloads } from '../support/stored-payloads.ts'
 import { lockstep } from './command.ts'
 import { runHere } from './in-process.ts'
 
@@ -37,7 +38,7 @@ async function file(name: string, text: string | Buffer): Promise<string> {
 
 async function stored(queue: string): Promise<{ id: string; payload: unknown; score: number }[]> {
   const { rows } = await client.query(
-    `SELECT job_id AS id, payload, score FROM lockstep.payloads JOIN lockstep.queues USING (queue_id)
+    `SELECT job_id AS id, payload, score FROM ${storedPayloads()} p JOIN lockstep.queues USING (queue_id)
      WHERE name = $1 ORDER BY job_id, score`,
     [queue],
   )
@@ -61,7 +62,7 @@ describe('enqueue', () => {
     const args = ['enqueue', queue, ...format, path, '--id', 'order', '--headers', 'trace']
     expect(await runHere(args, env)).toMatchObject({ code: 0 })
     const { rows } = await client.query(
-      `SELECT job_id AS id, headers FROM lockstep.payloads JOIN lockstep.queues USING (queue_id)
+      `SELECT job_id AS id, headers FROM ${storedPayloads()} p JOIN lockstep.queues USING (queue_id)
        WHERE name = $1 ORDER BY job_id`,
       [queue],
     )
@@ -209,7 +210,7 @@ describe('enqueue', () => {
     ]
     expect(await lockstep(args, { env, input })).toMatchObject({ code: 0 })
     const { rows } = await client.query(
-      "SELECT payload FROM lockstep.payloads JOIN lockstep.queues USING (queue_id) WHERE name = 'mixed' ORDER BY seq",
+      `SELECT payload FROM ${storedPayloads()} p JOIN lockstep.queues USING (queue_id) WHERE name = 'mixed' ORDER BY seq`,
     )
     const pushed = rows.map(({ payload }) => payload)
     expect(pushed).not.toEqual(numbers)

@@ -91,7 +91,7 @@ describe('migrate', () => {
 
     await client.query('DELETE FROM lockstep.release')
     await library.migrate()
-    await library.enqueue(defineQueue('behind'), { id: 'a' })
+    await library.enqueue(defineQueue('behind'), [{ id: 'a' }, { id: 'a', payload: 'in a row of its own' }])
     await client.query("SELECT setval('lockstep.pushes', 1, false); UPDATE lockstep.payloads SET seq = 10")
     expect(await runHere(['migrate'], env)).toMatchObject({
       code: 0,

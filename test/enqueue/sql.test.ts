@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { toLockstepError } from '../../src/postgres/failure.ts'
 import { openStore, type StoreEnvironment, shown, type TestQueue } from '../support/store-environment.ts'
+import { storedPayloads } from '../support/stored-payloads.ts'
 
 let env: StoreEnvironment
 let testQueue: TestQueue
@@ -110,7 +111,7 @@ describe('R1 enqueue from SQL', () => {
     ['as many as go into 12 MiB', `('[' || repeat('1e131071,', 95) || '1]')::jsonb`],
   ])('takes what may be a payload within the limit, written out: %s', async (_name, payload) => {
     await enqueue(`'a', ${payload}`)
-    expect(await env.query(`SELECT FROM lockstep.payloads WHERE payload = ${payload}`)).toHaveLength(1)
+    expect(await env.query(`SELECT FROM ${storedPayloads()} p WHERE payload = ${payload}`)).toHaveLength(1)
   })
 
   test('rejects a payload beyond the limit that comes compressed from a table', async () => {
@@ -163,7 +164,7 @@ describe('R1 enqueue_many from SQL', () => {
     await push(['a', 'c'], ['1', '1e131071'])
     await expect(push(['d', 'a', 'c'], ['4', '2', large])).rejects.toThrow(refusal)
     expect(
-      await env.query('SELECT FROM lockstep.payloads WHERE queue_id = $1', [testQueue.queueId]),
+      await env.query(`SELECT FROM ${storedPayloads()} p WHERE queue_id = $1`, [testQueue.queueId]),
     ).toHaveLength(2)
   })
 

@@ -10,7 +10,7 @@ const PROTOCOL = [
   'wait_for',
   'is_gone',
   'remove_silent',
-  'lock_rounds',
+  'lock_claims',
   'complete',
   'fail',
   'bury_lowest',
@@ -27,7 +27,7 @@ const PROTOCOL = [
  * A statement that calls one of these functions stops inside it. Of the others, only those that read or write a table
  * matter.
  */
-const READS_OR_WRITES = /lockstep"?\.(jobs|payloads|morgue|processes|queues|unsettled)\b/
+const READS_OR_WRITES = /lockstep"?\.(jobs|payloads(_below)?|morgue|processes|queues|unsettled)\b/
 /** Last statements that only say when there will be work: a hint that nothing relies on. */
 const HINTS = ['enqueue_many 2', 'claim 7', 'requeue 6']
 

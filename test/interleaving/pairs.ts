@@ -33,7 +33,7 @@ const allEnds = [the.completeWaiting, ...ends]
 const acts = [the.performNow, the.remove, the.kill]
 
 const ROWS: readonly Row[] = [
-  { promises: 'P3 P4', settings: [nothing, waiting, inWork], ones: pushes },
+  { promises: 'P3 P4', settings: [waiting, inWork], ones: pushes },
   { promises: 'P3', settings: [nothing, waiting, leftPushedAgain], ones: pushes, others: [the.claim] },
   { promises: 'P3 P5', settings: [inWork, pushedAgain], ones: somePushes, others: allEnds },
   { promises: 'P1', settings: [nothing, waiting, inWork, left], ones: claims },
@@ -83,8 +83,13 @@ const ROWS: readonly Row[] = [
   { promises: 'P1 P6', settings: [mortal], ones: [the.removal], others: [the.renew, the.leave, the.removal] },
 ]
 
-export const PAIRS: readonly Case[] = ROWS.flatMap(({ promises, settings, ones, others }) =>
-  settings.flatMap((setting) =>
+export const PAIRS: readonly Case[] = ROWS.flatMap(casesOf)
+
+/** The first push of an id is a single statement. */
+export const FIRST_PUSHES: readonly Case[] = casesOf({ promises: 'P3 P4', settings: [nothing], ones: pushes })
+
+function casesOf({ promises, settings, ones, others }: Row): Case[] {
+  return settings.flatMap((setting) =>
     ones.flatMap((one, place) =>
       (others ?? ones.slice(place)).map((other) => ({
         title: `${promises} ${one.name} against ${other.name} of ${setting.name}`,
@@ -92,5 +97,5 @@ export const PAIRS: readonly Case[] = ROWS.flatMap(({ promises, settings, ones, 
         operations: [one, other],
       })),
     ),
-  ),
-)
+  )
+}

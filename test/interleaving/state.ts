@@ -1,4 +1,5 @@
 import type { StoreEnvironment } from '../support/store-environment.ts'
+import { storedPayloads } from '../support/stored-payloads.ts'
 import { ID, type Scene } from './scenes.ts'
 
 /**
@@ -33,7 +34,7 @@ function moment(column: string): string {
 function set(condition: string): string {
   return `(SELECT coalesce(string_agg(f.name, ' ' ORDER BY f.score, f.seq), 'none') FROM (
     SELECT DISTINCT ON (p.digest) (p.payload #>> '{}') || '[' || p.score || ']' AS name, p.score, p.seq
-    FROM lockstep.payloads p WHERE p.queue_id = _queue_id AND p.job_id = _id AND ${condition}
+    FROM ${storedPayloads()} p WHERE p.queue_id = _queue_id AND p.job_id = _id AND ${condition}
     ORDER BY p.digest, p.score, p.seq) f)`
 }
 
@@ -49,11 +50,13 @@ const STATE = `
     (SELECT 'dead ' || string_agg((m.payload #>> '{}') || '[' || m.score || '] ' || m.error, ' ' ORDER BY m.score)
       FROM lockstep.morgue m WHERE m.queue_id = _queue_id),
     (SELECT 'beside it ' || string_agg(p.job_id || ' ' || (p.payload #>> '{}'), ' ' ORDER BY p.job_id, p.score)
-      FROM lockstep.payloads p WHERE p.queue_id = _queue_id AND p.job_id <> _id),
+      FROM ${storedPayloads()} p WHERE p.queue_id = _queue_id AND p.job_id <> _id),
     (SELECT 'WRONG: payloads without a job' FROM lockstep.payloads p LEFT JOIN lockstep.jobs j
        ON j.queue_id = p.queue_id AND j.id = p.job_id WHERE p.queue_id = _queue_id AND j.id IS NULL LIMIT 1),
-    (SELECT 'WRONG: a job without payloads' FROM lockstep.jobs j WHERE j.queue_id = _queue_id
+    (SELECT 'WRONG: a job without payloads' FROM lockstep.jobs j WHERE j.queue_id = _queue_id AND j.payload IS NULL
        AND NOT EXISTS (SELECT FROM lockstep.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id)),
+    (SELECT 'WRONG: payloads that the job does not know of' FROM lockstep.jobs j JOIN lockstep.payloads p
+       ON p.queue_id = j.queue_id AND p.job_id = j.id WHERE j.queue_id = _queue_id AND NOT j.has_payloads LIMIT 1),
     (SELECT 'WRONG: payloads above the fence' FROM lockstep.jobs j JOIN lockstep.payloads p
        ON p.queue_id = j.queue_id AND p.job_id = j.id AND p.fence > j.fence WHERE j.queue_id = _queue_id LIMIT 1),
     (SELECT 'WRONG: a next round without payloads, or payloads without one' FROM lockstep.jobs j

@@ -3,6 +3,7 @@ import type { Round } from '../../src/store/claim.ts'
 import { type FoundJob, findJobs } from '../../src/store/jobs.ts'
 import type { Leftover } from '../../src/store/settle.ts'
 import type { Claimer, TestQueue } from '../support/store-environment.ts'
+import { storedPayloads } from '../support/stored-payloads.ts'
 import { FUTURE, type Pushed, textOf } from './words.ts'
 
 /** Tick 0, in seconds since 1970; a tick is a second. */
@@ -92,11 +93,11 @@ export class Real {
     return row!
   }
 
-  /** Payload rows whose job is gone. */
+  /** Payload rows whose job is gone, or does not know of them. */
   async strays(): Promise<unknown[]> {
     return this.testQueue.env.query(
       `SELECT p.* FROM lockstep.payloads p LEFT JOIN lockstep.jobs j ON j.queue_id = p.queue_id AND j.id = p.job_id
-       WHERE p.queue_id = $1 AND j.id IS NULL`,
+       WHERE p.queue_id = $1 AND j.has_payloads IS NOT TRUE`,
       [this.testQueue.queueId],
     )
   }
@@ -135,7 +136,7 @@ function setOf(condition: string): string {
     SELECT f.payload || '[' || f.score || ']' || coalesce(f.mark, '') FROM (
       SELECT DISTINCT ON (p.digest) p.payload #>> '{}' AS payload, p.score, p.seq,
         first_value(p.headers ->> 'mark') OVER (PARTITION BY p.digest ORDER BY p.fence) AS mark
-      FROM lockstep.payloads p
+      FROM ${storedPayloads()} p
       WHERE p.queue_id = j.queue_id AND p.job_id = j.id AND (${condition}) ORDER BY p.digest, p.score, p.seq
     ) f ORDER BY f.score, f.seq)`
 }

@@ -9,9 +9,9 @@ export const CLASSIC: readonly Mutant[] = [
     edits: [
       sql(
         'claim',
-        'SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence\n',
+        'SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence,\n',
         `SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence,
-      (SELECT string_agg(p.seq::text, ',') FROM @schema@.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id) AS seen\n`,
+      (SELECT string_agg(p.seq::text, ',') FROM @schema@.payloads p WHERE p.queue_id = j.queue_id AND p.job_id = j.id) AS seen,\n`,
       ),
       sql(
         'claim',
@@ -22,8 +22,8 @@ export const CLASSIC: readonly Mutant[] = [
       sql('claim', '  _rescued boolean[];\n', '  _rescued boolean[];\n  _seen bigint[];\n'),
       sql(
         'claim',
-        'AND p.fence < _fence\n        OFFSET 0',
-        'AND p.fence < _fence AND p.seq = ANY (_seen)\n        OFFSET 0',
+        'AND p.job_id = c.id AND p.fence < _fence\n',
+        'AND p.job_id = c.id AND p.fence < _fence AND p.seq = ANY (_seen)\n',
       ),
     ],
     tests: ['store/claim-interleaving'],
@@ -33,7 +33,7 @@ export const CLASSIC: readonly Mutant[] = [
     promise: 'P6',
     breaks:
       'A round that was released ends the next one of the same process, whose payloads nobody has seen.',
-    edits: [sql('lock_rounds', 'AND j.fence = r.fence AND j.claimed_by', 'AND j.claimed_by', 2)],
+    edits: [sql('lock_claims', 'AND j.fence = r.fence AND j.claimed_by', 'AND j.claimed_by', 2)],
     tests: ['store/fence'],
   },
   {
@@ -120,10 +120,10 @@ export const CLASSIC: readonly Mutant[] = [
       sql(
         'push_many',
         '  ORDER BY i.position\n  ON CONFLICT',
-        `  WHERE NOT EXISTS (
-    SELECT FROM @schema@.payloads e
-    WHERE e.queue_id = j.queue_id AND e.job_id = j.id AND e.fence < j.fence AND e.digest = i.digest
-  )
+        `    AND j.payload IS DISTINCT FROM i.payload AND NOT EXISTS (
+      SELECT FROM @schema@.payloads e
+      WHERE e.queue_id = j.queue_id AND e.job_id = j.id AND e.fence < j.fence AND e.digest = i.digest
+    )
   ORDER BY i.position\n  ON CONFLICT`,
       ),
       sql(
@@ -132,6 +132,8 @@ export const CLASSIC: readonly Mutant[] = [
         `  IF EXISTS (
     SELECT FROM @schema@.payloads e
     WHERE e.queue_id = _queue_id AND e.job_id = _id AND e.fence < _fence AND e.digest = @schema@.digest_of(_payload)
+    UNION ALL
+    SELECT FROM @schema@.jobs c WHERE c.queue_id = _queue_id AND c.id = _id AND c.payload = _payload
   ) THEN
     RETURN;
   END IF;

@@ -39,7 +39,7 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P3',
     breaks:
       'Where synchronous_commit is off, a crash of the server leaves a job claimed by a process that knows nothing of it.',
-    edits: [sql('lock_rounds', DURABLY, '')],
+    edits: [sql('lock_claims', DURABLY, '')],
     tests: ['worker/p1-durable'],
   },
   {
@@ -55,7 +55,7 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P1',
     breaks:
       'Where synchronous_commit is turned off while a claim is under way, a crash of the server forgets it.',
-    edits: [sql('claim', DURABLY, ONLY_WHERE_OFF), sql('lock_rounds', DURABLY, ONLY_WHERE_OFF)],
+    edits: [sql('claim', DURABLY, ONLY_WHERE_OFF), sql('lock_claims', DURABLY, ONLY_WHERE_OFF)],
     tests: ['worker/p1-durable'],
   },
   {
@@ -355,6 +355,13 @@ export const CONNECTED: readonly Mutant[] = [
     breaks: 'While the server has no connection left, large jobs die for it.',
     edits: [source('worker/performing/loading', 'if (wasNotSent(error))', 'if (false)')],
     tests: ['worker/loading'],
+  },
+  {
+    name: 'sessions asked for again and again where none is left',
+    promise: 'P8',
+    breaks: 'While two releases run side by side, each slot logs in hundreds of times a second, in vain.',
+    edits: [source('postgres/pool', '!hasCode(error, NONE_LEFT) || !mayWait', 'error')],
+    tests: ['postgres/pool', 'security/few-sessions'],
   },
   {
     name: 'another’s session ended by its number alone',

@@ -32,7 +32,7 @@ export const HEADERS: readonly Mutant[] = [
     edits: [
       sql(
         'payloads_of_round',
-        'CASE WHEN f.fence = f.earliest THEN t.headers ELSE e.headers END',
+        'CASE f.earliest WHEN -1 THEN _carried_headers WHEN f.fence THEN t.headers ELSE e.headers END',
         't.headers',
       ),
     ],
@@ -56,7 +56,7 @@ export const HEADERS: readonly Mutant[] = [
     name: 'headers that no claim counts',
     promise: 'R9',
     breaks: 'An answer has more bytes than a claim may bring.',
-    edits: [sql('claim', ' + coalesce(octet_length(headers), 0)', '')],
+    edits: [sql('claim', ' + coalesce(octet_length(headers), 0)', '', 2)],
     tests: ['store/headers'],
   },
 ]

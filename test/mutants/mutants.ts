@@ -1,3 +1,4 @@
+import { CARRIED } from './carried.ts'
 import { CLASSIC } from './classic.ts'
 import { CONNECTED } from './connected.ts'
 import { HEADERS } from './headers.ts'
@@ -18,6 +19,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...STORED,
   ...SIZED,
   ...HEADERS,
+  ...CARRIED,
   ...WAITING,
   ...WORKED,
   ...SETTLED,

@@ -80,7 +80,7 @@ export const PUSHED: readonly Mutant[] = [
       'A few KB of numbers unfold to more text than a process can read, which kills one worker after another.',
     edits: [
       sql('enqueue', 'pg_column_size(_payload) > 1300', 'pg_column_size(_payload) > 8388608'),
-      sql('pushed_digest', 'pg_column_size(_payload) > 1300', 'pg_column_size(_payload) > 8388608'),
+      sql('pushed_payload', 'pg_column_size(_payload) > 1300', 'pg_column_size(_payload) > 8388608'),
     ],
     tests: ['enqueue/sql', 'enqueue/validation'],
   },

@@ -53,6 +53,7 @@ export const SIZED: readonly Mutant[] = [
         'greatest(octet_length(payload) + coalesce(octet_length(headers), 0), 64)',
         'coalesce(octet_length(payload), 0)',
       ),
+      sql('claim', 'greatest(_size, 64)', 'coalesce(_size, 0)'),
     ],
     tests: ['store/bytes'],
   },

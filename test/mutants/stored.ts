@@ -55,15 +55,8 @@ export const STORED: readonly Mutant[] = [
     name: 'a completion that waits for producers',
     promise: 'P7',
     breaks: 'A producer that pushes into a job in work and stays open holds up its slot.',
-    edits: [sql('lock_rounds', '  IF _wait THEN\n', '  IF true THEN\n')],
+    edits: [sql('lock_claims', '  IF _wait THEN\n', '  IF true THEN\n')],
     tests: ['store/settle-interleaving'],
-  },
-  {
-    name: 'payloads in a join that can be turned around',
-    promise: 'P7',
-    breaks: 'Where an ANALYZE has found nothing alive, each claim reads all that is dead.',
-    edits: [sql('claim', 'AND p.fence < _fence\n        OFFSET 0\n', 'AND p.fence < _fence\n')],
-    tests: ['store/held-up'],
   },
   {
     name: 'a completion that deletes all payloads',
@@ -144,12 +137,10 @@ export const STORED: readonly Mutant[] = [
     edits: ['enqueue', 'push_many'].flatMap((name) => [
       sql(
         name,
-        'SET next_perform_in = excluded.perform_in\n',
-        `SET
-        perform_in = CASE WHEN j.claimed_by IS NULL THEN least(j.perform_in, excluded.perform_in) ELSE j.perform_in END,
-        next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END\n`,
+        'DO UPDATE SET\n',
+        `DO UPDATE SET
+        perform_in = CASE WHEN j.claimed_by IS NULL THEN least(j.perform_in, excluded.perform_in) ELSE j.perform_in END,\n`,
       ),
-      sql(name, 'WHERE j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL\n', '\n'),
     ]),
     tests: ['store/merge'],
   },
@@ -168,7 +159,7 @@ export const STORED: readonly Mutant[] = [
         'enqueue',
         'coalesce(_score, extract(epoch FROM clock_timestamp())',
         'coalesce(_score, extract(epoch FROM now())',
-        2,
+        4,
       ),
     ],
     tests: ['enqueue/defaults'],
@@ -211,14 +202,7 @@ export const STORED: readonly Mutant[] = [
     name: 'bulk pushes in the order given',
     promise: 'P4',
     breaks: 'Two bulk pushes of the same ids lock them in opposite order: a deadlock, and one of them fails.',
-    edits: [
-      sql(
-        'push_many',
-        'coalesce(i.lane, 0::smallint) AS lane\n',
-        'coalesce(i.lane, 0::smallint) AS lane, i.position\n',
-      ),
-      sql('push_many', 'i.id, _fence FROM input i\n', 'i.id, _fence FROM input i ORDER BY i.position\n'),
-    ],
+    edits: [sql('push_many', '    FROM input i\n', '    FROM input i ORDER BY i.position\n')],
     tests: ['store/producers'],
   },
   {
@@ -265,8 +249,8 @@ export const STORED: readonly Mutant[] = [
     edits: [
       sql(
         'bury_lowest',
-        't.job_id = l.job_id AND t.fence < _fences[l.place] AND t.digest',
-        't.job_id = l.job_id AND t.digest',
+        't.job_id = _ids[l.place] AND t.fence < _fences[l.place] AND t.digest',
+        't.job_id = _ids[l.place] AND t.digest',
       ),
     ],
     tests: ['store/failure'],

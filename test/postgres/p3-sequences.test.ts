@@ -43,7 +43,7 @@ const job = async (column: string, value: number) => {
   await env.query(`UPDATE lockstep.jobs SET ${column} = $1`, [value])
 }
 const payload = async (column: string, value: number) => {
-  await testQueue.push({ id: 'a' })
+  await testQueue.push({ id: 'a' }, { id: 'a', payload: 'in a row of its own' })
   await env.query(`UPDATE lockstep.payloads SET ${column} = $1`, [value])
 }
 const queue = (id: number) =>

@@ -14,6 +14,7 @@ describe('each role can do nothing else', () => {
     stranger: [],
     producer: [
       ...[
+        'carries',
         'create_queue',
         'enqueue',
         'enqueue_in_transaction',
@@ -24,7 +25,7 @@ describe('each role can do nothing else', () => {
     ].map((name) => `EXECUTE ${name}`),
     worker: [
       ...['bury_lowest', 'claim', 'complete', 'create_queue', 'fail', 'from_micros', 'grow_queue'],
-      ...['wake_token', 'lock_rounds'],
+      ...['wake_token', 'digest_of', 'lock_claims', 'lock_rounds', 'payloads_below'],
       ...[
         'is_gone',
         'load_payloads',
@@ -69,8 +70,9 @@ describe('each role can do nothing else', () => {
         ...['claimed_at', 'claimed_by', 'crashes', 'error', 'fence', 'next_perform_in', 'perform_in'].map(
           (column) => `UPDATE jobs.${column}`,
         ),
-        'UPDATE jobs.retry_count',
-        'UPDATE jobs.shard',
+        ...['has_payloads', 'headers', 'payload', 'retry_count', 'score', 'shard'].map(
+          (column) => `UPDATE jobs.${column}`,
+        ),
         'UPDATE minute_counters.failed',
         'UPDATE minute_counters.processed',
         ...['died_at', 'error', 'score'].map((column) => `UPDATE morgue.${column}`),
@@ -79,9 +81,9 @@ describe('each role can do nothing else', () => {
         'UPDATE processes.renewal',
       ]),
     viewer: [
-      'EXECUTE payloads_from',
-      'EXECUTE payloads_of',
-      'EXECUTE shown_payload',
+      ...['digest_of', 'payloads_below', 'payloads_from', 'payloads_of', 'shown_payload'].map(
+        (name) => `EXECUTE ${name}`,
+      ),
       ...['dead', 'jobs', 'morgue', 'payloads', 'process_list', 'processes', 'queue_minutes'],
       ...['queue_stats', 'queues'],
       ...['waiting', 'working'],

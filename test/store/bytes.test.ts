@@ -152,6 +152,19 @@ describe('the answer to a claim', () => {
     expect(claims.map(({ rounds }) => rounds.map(({ toLoad }) => toLoad))).toEqual([[false], [true], [false]])
   })
 
+  test('does not bring one that is short where it is stored, but whose text is longer than maxBytes', async () => {
+    const testQueue = await env.queue({ batchSize: 3, maxBytes: 5 * KB })
+    const claimer = await testQueue.claimer()
+    for (const [id, payload] of Object.entries({ a: '1', b: '1e9999', c: '1' }))
+      await env.database.query(
+        `SELECT ${env.database.prefix}.enqueue($1, $2, $3::jsonb, NULL, to_timestamp(1))`,
+        [testQueue.queue.name, id, payload],
+      )
+    const { rounds } = await claimer.claim()
+    expect(rounds.map(({ id, toLoad }) => `${id} ${toLoad}`)).toEqual(['a false', 'b true', 'c false'])
+    await claimer.complete(...rounds)
+  })
+
   test('never brings a round that is longer than all of it, whose claim is committed all the same', async () => {
     const testQueue = await env.queue({ batchSize: 3 })
     const claimer = await testQueue.claimer()
@@ -237,13 +250,14 @@ describe('P6 a load', () => {
   test('brings nothing where the claim is lost', async () => {
     const testQueue = await env.queue({ maxBytes: 1 })
     const [old, next] = [await testQueue.claimer(), await testQueue.claimer()]
-    await testQueue.push({ id: 'a', payload: 'aa' })
+    const payload = dense(3 * KB)
+    await testQueue.push({ id: 'a', payload })
     const { rounds } = await old.claim()
-    expect(await old.load(rounds[0]!)).toMatchObject({ payloads: ['aa'] })
+    expect(await old.load(rounds[0]!)).toMatchObject({ payloads: [payload] })
     await env.expire(old.processId)
     const { rounds: rescued } = await next.claim()
     expect(await old.load(rounds[0]!)).toBeUndefined()
-    expect(await next.load(rescued[0]!)).toMatchObject({ payloads: ['aa'] })
+    expect(await next.load(rescued[0]!)).toMatchObject({ payloads: [payload] })
     // Nor does a load with an old fence.
     await next.release(rescued[0]!)
     await next.take()

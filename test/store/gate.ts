@@ -34,7 +34,7 @@ export class Gate {
   /** Stops at each row of a completion, failure or release that does not wait. */
   gateSettlements(): Promise<void> {
     return this.#edit(
-      'lock_rounds',
+      'lock_claims',
       /ORDER BY j.id FOR UPDATE SKIP LOCKED/,
       'AND lockstep.gate() ORDER BY j.id FOR UPDATE SKIP LOCKED',
     )

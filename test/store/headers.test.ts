@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { inChunks } from '../../src/enqueue/chunks.ts'
 import { MOST_BYTES } from '../../src/store/exchange.ts'
 import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
+import { storedPayloads } from '../support/stored-payloads.ts'
 
 let env: StoreEnvironment
 let testQueue: TestQueue
@@ -20,7 +21,7 @@ const B = { trace: 'b' }
 
 async function storedHeaders(table: 'payloads' | 'morgue' = 'payloads'): Promise<unknown[]> {
   const rows = await env.query<{ headers: unknown }>(
-    `SELECT headers FROM lockstep.${table} WHERE queue_id = $1 ORDER BY job_id, score`,
+    `SELECT headers FROM ${table === 'payloads' ? storedPayloads() : 'lockstep.morgue'} p WHERE queue_id = $1 ORDER BY job_id, score`,
     [testQueue.queueId],
   )
   return rows.map(({ headers }) => headers)
@@ -138,6 +139,24 @@ describe('of equal payloads the headers of the first that was pushed stay', () =
     expect(await storedHeaders()).toEqual([A, null])
   })
 
+  test('beside the payload that the job’s row carries, one by one and many', async () => {
+    for (const id of ['a', 'b']) await testQueue.push({ id, payload: 0, score: 9 })
+    for (const [score, headers] of [
+      [5, A],
+      [3, B],
+    ] as const) {
+      await testQueue.push({ id: 'a', payload: 1, score, headers })
+      await testQueue.push({ id: 'b', payload: 1, score, headers }, { id: 'b', payload: 0, score: 9 })
+    }
+    const { items } = await env.lockstep.find(testQueue.queue, {})
+    for (const { payloads } of items)
+      expect(payloads).toEqual([
+        { payload: 1, score: 3, headers: A },
+        { payload: 0, score: 9 },
+      ])
+    expect(items).toHaveLength(2)
+  })
+
   test('in one call, and across calls, where a later one has the lower score', async () => {
     await testQueue.push({ id: 'a', payload: 1, score: 5, headers: A })
     await testQueue.push({ id: 'a', payload: 1, score: 3, headers: B })
@@ -147,13 +166,10 @@ describe('of equal payloads the headers of the first that was pushed stay', () =
       { id: 'b', payload: 1, score: 3, headers: B },
     )
     expect(await testQueue.set('a')).toEqual(['1[3]'])
-    const rows = await env.query(
-      `SELECT score, headers FROM lockstep.payloads WHERE queue_id = $1 AND payload = '1'`,
-      [testQueue.queueId],
-    )
-    expect(rows).toEqual([
-      { score: 3, headers: A },
-      { score: 3, headers: A },
+    const { items } = await env.lockstep.find(testQueue.queue, {})
+    expect(items.map(({ payloads }) => payloads)).toEqual([
+      [{ payload: 1, score: 3, headers: A }],
+      [{ payload: 1, score: 3, headers: A }, expect.objectContaining({ payload: 0 })],
     ])
   })
 
@@ -209,8 +225,18 @@ describe('of equal payloads the headers of the first that was pushed stay', () =
     await env.lockstep.kill(testQueue.queue, {})
     await testQueue.push({ id: 'a', payload: 1, score: 5, headers: A })
     await env.lockstep.requeue(testQueue.queue, {})
-    expect(await storedHeaders()).toEqual([A])
-    expect(await testQueue.set('a')).toEqual(['1[3]'])
+    const { items } = await env.lockstep.find(testQueue.queue, {})
+    expect(items).toMatchObject([{ payloads: [{ payload: 1, score: 3, headers: A }] }])
+  })
+
+  test('when a dead one comes back, of those that wait beside the payload that the row carries', async () => {
+    await testQueue.push({ id: 'a', payload: 1, score: 3, headers: B })
+    await env.lockstep.kill(testQueue.queue, {})
+    await testQueue.push({ id: 'a', payload: 0, score: 9 })
+    await testQueue.push({ id: 'a', payload: 1, score: 5, headers: A })
+    await env.lockstep.requeue(testQueue.queue, {})
+    const { items } = await env.lockstep.find(testQueue.queue, {})
+    expect(items).toMatchObject([{ payloads: [{ payload: 1, score: 3, headers: A }, { payload: 0 }] }])
   })
 
   test('when the next round was killed and comes back: of the round that was in work', async () => {

@@ -88,8 +88,12 @@ describe('P7 what is dead, and can’t be removed while somebody may still see i
         const jobs = Array.from({ length: 500 }, (_, i) => ({ id: `${name}-${i}` }))
         // A new session plans again, and reports its reads to the statistics when it ends.
         const session = await env.session()
-        await testQueue.pushOn(session, ...jobs)
-        await testQueue.pushOn(session, ...jobs)
+        await testQueue.pushOn(session, ...jobs, { ...jobs[0]!, payload: 'second' })
+        // Every other job has a payload beside the one that its row carries.
+        await testQueue.pushOn(
+          session,
+          ...jobs.map((job, index) => (index % 2 ? { ...job, payload: 'other' } : job)),
+        )
         for (const job of jobs.slice(0, 50)) await testQueue.pushOn(session, job)
         const worker = claimer.on(session)
         for (let claims = 0; claims < 20; claims += 1) {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openStore, type StoreEnvironment, shown, type TestQueue } from '../support/store-environment.ts'
+import { storedPayloads } from '../support/stored-payloads.ts'
 
 const PERFORM_IN = 1_536_323_288_000
 const LATER = 1_536_323_290_000
@@ -30,13 +31,18 @@ describe('R2 a push into a waiting job', () => {
   })
 
   test('takes the smaller score of equal payloads: v[10] and v[3]', async () => {
+    const testQueue = await env.queue()
     await testQueue.push({ id: 'score', payload: 'v', score: 10 })
     await testQueue.push({ id: 'score', payload: 'v', score: 3 })
     expect(await testQueue.set('score')).toEqual(['v[3]'])
 
     await testQueue.push({ id: 'score', payload: 'v', score: 7 })
     expect(await testQueue.set('score')).toEqual(['v[3]'])
-    expect(await testQueue.countPayloads('score')).toBe(1)
+    const claimer = await testQueue.claimer()
+    const round = await claimer.take()
+    expect(shown([round])).toEqual(['score: v[3]'])
+    expect(await claimer.complete(round)).toEqual([])
+    expect(await testQueue.countPayloads('score')).toBe(0)
   })
 
   test('neither hastens nor delays it, and leaves lane, count and error', async () => {
@@ -115,7 +121,7 @@ describe('R2 equality is that of the stored text: 1 and 1.0 are two payloads', (
 
   async function textsOf(table: 'payloads' | 'morgue', { queueId }: TestQueue): Promise<string[]> {
     const rows = await env.query<{ text: string }>(
-      `SELECT payload::text AS text FROM lockstep.${table} WHERE queue_id = $1 ORDER BY score`,
+      `SELECT payload::text AS text FROM ${table === 'payloads' ? storedPayloads() : 'lockstep.morgue'} p WHERE queue_id = $1 ORDER BY score`,
       [queueId],
     )
     return rows.map(({ text }) => text)

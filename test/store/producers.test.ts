@@ -109,7 +109,8 @@ describe('two open transactions that push', () => {
   })
 
   test('some new and some waiting can’t deadlock: who waits for an id has locked none behind it', async () => {
-    await testQueue.push({ id: 'a', payload: 'before' })
+    // With two payloads, its row is only locked, and not written, by a push.
+    await testQueue.push({ id: 'a', payload: 'before' }, { id: 'a', payload: 'too' })
     const [one, two] = [await env.transaction(), await env.transaction()]
     const pid = await pidOf(two)
     await testQueue.pushIn(one, { id: 'a' })

@@ -13,6 +13,7 @@ import { ensureQueue } from '../../src/store/queue.ts'
 import { complete, crash, fail, type Leftover, release } from '../../src/store/settle.ts'
 import { createDatabase } from './database.ts'
 import { prepareTables, type TableLayout } from './partitions.ts'
+import { storedPayloads } from './stored-payloads.ts'
 
 /** The most ms that something may take that should happen at once. */
 const DEADLINE = 10_000
@@ -187,10 +188,10 @@ export class TestQueue {
     )
   }
 
-  /** Counts payload rows of an id, or of the whole queue. */
+  /** Counts stored payloads of an id, or of the whole queue. */
   async countPayloads(id?: string): Promise<number> {
     const [row] = await this.env.query<{ count: number }>(
-      `SELECT count(*) FROM ${this.env.database.prefix}.payloads
+      `SELECT count(*) FROM ${storedPayloads(this.env.database.prefix)} p
        WHERE queue_id = $1 AND ($2::text IS NULL OR job_id = $2)`,
       [this.queueId, id ?? null],
     )

@@ -126,13 +126,15 @@ export class WorkerEnvironment {
     return { network, lockstep }
   }
 
-  async open(database: TestDatabase): Promise<void> {
+  /** `isFilled`: the database has a schema already, and the test migrates it. */
+  async open(database: TestDatabase, isFilled = false): Promise<void> {
     this.#database = database
     // A test may have the database end idle sessions, but not its own.
     const options = '-c idle_session_timeout=0'
     this.pool = new pg.Pool({ connectionString: this.connectionString, options, max: 5 })
     this.pool.on('error', () => {})
     this.lockstep = new Lockstep({ connectionString: this.connectionString, logger: this.logger })
+    if (isFilled) return
     await prepareTables(this.connectionString, 'lockstep')
     await this.lockstep.migrate()
   }

@@ -252,7 +252,7 @@ test('P3: a job whose payloads are missing has failed, and says why; with new on
   const recorder = new Recorder()
   const queue = env.queue({ shards: 1, perform: recorder.around(() => {}) })
   await env.lockstep.enqueue(queue, { id: 'empty', payload: 'lost' })
-  await env.sql(`DELETE FROM lockstep.payloads WHERE job_id = 'empty'`)
+  await env.sql(`UPDATE lockstep.jobs SET payload = NULL WHERE id = 'empty'`)
   const worker = env.create({ queues: [queue] })
   const failed = next(worker, 'failed')
   await worker.start()

@@ -7,7 +7,8 @@ import { millis, QUEUE_SCHEMA, SHOP_SCHEMA } from './shop.ts'
 
 /** The payloads still in the queue. */
 const QUEUED = {
-  ordered: `SELECT payload FROM ${QUEUE_SCHEMA}.payloads`,
+  ordered: `SELECT payload FROM ${QUEUE_SCHEMA}.jobs WHERE payload IS NOT NULL
+    UNION ALL SELECT payload FROM ${QUEUE_SCHEMA}.payloads`,
   naive: `SELECT payload FROM ${SHOP_SCHEMA}.jobs`,
 }
 

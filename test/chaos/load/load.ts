@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { Lockstep, type NewJob } from '../../../src/index.ts'
 import { type EmbeddedServer, startEmbeddedPostgres } from '../../../src/postgres/embedded.ts'
+import { storedPayloads } from '../../support/stored-payloads.ts'
 import { Child } from '../child.ts'
 import { type Course, courseOf, type Sample, takeSample } from './figures.ts'
 import { HOT, LARGE, loadQueues, ORDINARY_NAMES } from './queues.ts'
@@ -87,7 +88,7 @@ class Load {
     await Promise.all([this.#feed(waiting, until), this.#feedSpecial(until), this.#sample(until, tell)])
     await this.#worker!.stop()
     const { rows } = await this.#pool.query<{ left: number }>(
-      'SELECT count(*)::integer AS left FROM lockstep.payloads',
+      `SELECT count(*)::integer AS left FROM ${storedPayloads()} p`,
     )
     return {
       courses: courseOf(this.#samples),

@@ -1,0 +1,12 @@
+-- The payload of the job with this index in a push. Refuses a payload over the limit. The payload is an element of an
+-- array, and those are never compressed.
+--
+-- The limit applies to the JSON text. The size of the jsonb says little about that: small numbers take six times as
+-- many bytes in jsonb, and a large number may have 131,072 digits in 16 bytes. The text that Postgres writes has a
+-- space after each comma, so half as much again is allowed: that lets through every payload that might keep to the
+-- limit without these spaces. The text of an element never has more than 9,217 bytes for each byte of its jsonb, so a
+-- payload below 1,300 bytes can't be over the limit, and needs no text.
+-- (STABLE, as pg_column_size is: otherwise each call would be a call.)
+CREATE OR REPLACE FUNCTION @schema@.pushed_payload(_payload jsonb, _index bigint) RETURNS jsonb
+LANGUAGE sql STABLE
+RETURN CASE WHEN pg_column_size(_payload) > 1300 AND @schema@.checked_text(_payload, _index) IS NULL THEN NULL ELSE _payload END;

@@ -1,0 +1,23 @@
+-- Who may execute a function may execute what it calls. If a release's functions call others than before, processes of the
+-- release before go on under the roles that they have, until `lockstep roles` is run again.
+DO $rights$
+DECLARE
+  _called text;
+  _grantee regrole;
+BEGIN
+  FOR _called, _grantee IN
+    SELECT DISTINCT c.called, a.grantee
+    FROM (VALUES
+      ('complete', 'lock_claims'),
+      ('bury_lowest', 'digest_of'), ('bury_lowest', 'payloads_below'),
+      ('payloads_of', 'digest_of'), ('payloads_of', 'payloads_below'),
+      ('kill', 'digest_of')
+    ) AS c(caller, called)
+    JOIN pg_proc p ON p.proname = c.caller AND p.pronamespace = '@schema@'::regnamespace
+    CROSS JOIN aclexplode(p.proacl) a
+    WHERE a.grantee <> 0
+  LOOP
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s.%I TO %s', '@schema@', _called, _grantee);
+  END LOOP;
+END
+$rights$;

@@ -1,0 +1,94 @@
+-- Least privilege for the roles that use the schema @schema@ without owning it. `lockstep roles` prints this.
+--
+-- Run it as the owner of the schema, in one transaction, after `lockstep migrate` and again after every upgrade, since
+-- an upgrade may bring tables and functions that no one but the owner may use yet:
+--
+--   lockstep roles | psql --single-transaction --set ON_ERROR_STOP=1 "$OWNER_URL"
+--
+-- Grant these roles to the roles that log in, one or several each: an application that pushes and works has two.
+-- All worker processes should log in as the same role: then they can end the session of one that froze.
+-- The owner should not be a superuser: enqueue, enqueue_many, create_queue, grow_queue and note_timeline run with its
+-- rights.
+-- On Postgres 14 and databases that come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: objects in it can
+-- shadow built-in operators for everyone who has it on the search_path.
+
+DO $roles$
+DECLARE
+  _role text;
+BEGIN
+  FOREACH _role IN ARRAY ARRAY[@names@] LOOP
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = _role) THEN
+      EXECUTE format('CREATE ROLE %I NOLOGIN', _role);
+    END IF;
+  END LOOP;
+END
+$roles$;
+
+-- The roles have only the rights granted below: what an earlier run or a person granted is revoked first. Everyone may
+-- execute a new function, so functions are revoked from PUBLIC too.
+REVOKE ALL ON SCHEMA @schema@ FROM @producer@, @worker@, @viewer@;
+REVOKE ALL ON TABLE
+  @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.counters,
+  @schema@.minute_counters, @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes,
+  @schema@.process_list
+FROM @producer@, @worker@, @viewer@;
+REVOKE ALL ON SEQUENCE
+  @schema@.fences, @schema@.pushes, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq
+FROM @producer@, @worker@, @viewer@;
+REVOKE ALL ON FUNCTION
+  @schema@.bury_lowest, @schema@.check_jobs, @schema@.claim, @schema@.complete, @schema@.create_queue,
+  @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue, @schema@.enqueue_many, @schema@.fail,
+  @schema@.from_micros, @schema@.grow_queue, @schema@.wake_token, @schema@.lock_rounds, @schema@.lock_waiting, @schema@.is_gone,
+  @schema@.has_listener, @schema@.kill, @schema@.load_payloads, @schema@.look, @schema@.measured_digest, @schema@.micros,
+  @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of,
+  @schema@.push_many, @schema@.pushed_digest, @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.requeue,
+  @schema@.require_read_committed, @schema@.shard_of, @schema@.shown_payload, @schema@.survey, @schema@.unsettled, @schema@.wait_for,
+  @schema@.wake, @schema@.installation, @schema@.note_timeline
+FROM PUBLIC, @producer@, @worker@, @viewer@;
+REVOKE ALL ON PROCEDURE
+  @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.enqueue_many_in_same_transaction,
+  @schema@.require_transaction, @schema@.refuse_transaction
+FROM PUBLIC, @producer@, @worker@, @viewer@;
+GRANT USAGE ON SCHEMA @schema@ TO @producer@, @worker@, @viewer@;
+
+-- A producer pushes, and creates the queues it pushes into. It can't read or change any row by itself.
+GRANT EXECUTE ON FUNCTION
+  @schema@.enqueue, @schema@.enqueue_many, @schema@.create_queue, @schema@.installation
+TO @producer@;
+GRANT EXECUTE ON PROCEDURE
+  @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.enqueue_many_in_same_transaction,
+  @schema@.require_transaction, @schema@.refuse_transaction
+TO @producer@;
+
+-- A worker process claims and settles, keeps its lease, grows its queues, moves what a reshard left behind, counts, and
+-- buries. It can't read the payloads in the morgue, set a sequence back, or change ids, the list of migrations, or
+-- anything else about queues.
+GRANT EXECUTE ON FUNCTION
+  @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.fail,
+  @schema@.from_micros, @schema@.grow_queue, @schema@.wake_token, @schema@.lock_rounds, @schema@.is_gone, @schema@.load_payloads, @schema@.look,
+  @schema@.micros, @schema@.note_timeline, @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round,
+  @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of,
+  @schema@.shown_payload, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake
+TO @worker@;
+GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;
+-- When a worker starts, it checks whether these sequences are behind their rows.
+GRANT SELECT ON SEQUENCE @schema@.pushes, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq TO @worker@;
+GRANT SELECT ON TABLE @schema@.queues, @schema@.migrations, @schema@.release, @schema@.queue_stats TO @worker@;
+GRANT SELECT, DELETE,
+  UPDATE (shard, perform_in, next_perform_in, retry_count, fence, claimed_by, claimed_at, crashes, error)
+ON TABLE @schema@.jobs TO @worker@;
+GRANT SELECT, DELETE ON TABLE @schema@.payloads TO @worker@;
+GRANT INSERT, SELECT (queue_id, job_id, digest, score, error, died_at), UPDATE (score, error, died_at)
+ON TABLE @schema@.morgue TO @worker@;
+GRANT SELECT, DELETE, INSERT (host, pid, version, slots, queues, lease, expires_at), UPDATE (renewal, expires_at, quiet)
+ON TABLE @schema@.processes TO @worker@;
+GRANT SELECT, INSERT, UPDATE (processed, failed) ON TABLE @schema@.counters TO @worker@;
+GRANT SELECT, INSERT, UPDATE (processed, failed), DELETE ON TABLE @schema@.minute_counters TO @worker@;
+
+-- A viewer sees everything about queues and jobs, including payloads: `lockstep stats`, `top`, `jobs find`,
+-- `morgue list`, and the views.
+GRANT EXECUTE ON FUNCTION @schema@.payloads_from, @schema@.payloads_of, @schema@.shown_payload TO @viewer@;
+GRANT SELECT ON TABLE
+  @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.waiting,
+  @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes, @schema@.process_list
+TO @viewer@;
