@@ -91,6 +91,14 @@ export const CARRIED: readonly Mutant[] = [
     tests: ['store/merge'],
   },
   {
+    name: 'a push that goes by a job which has been finished',
+    promise: 'P3',
+    breaks:
+      'At REPEATABLE READ, a payload is stored twice, or not at all if the finished job carried an equal one.',
+    edits: [sql('push_many', 'ORDER BY j.id FOR NO KEY UPDATE', 'ORDER BY j.id LIMIT 1')],
+    tests: ['store/producers'],
+  },
+  {
     name: 'a requeued payload that the row does not know of',
     promise: 'P3',
     breaks: 'What came back from the morgue is left behind by the next completion.',

@@ -185,22 +185,46 @@ describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('P3 a producer at %s', (level
     expect(shown([await claimer.take()])).toEqual(['a: v[2]'])
   })
 
-  test('loses nothing that it pushes for a job it still sees though it has been finished', async () => {
-    await testQueue.push({ id: 'a', payload: 'v', score: 1 })
-    const tx = await begin()
-    await claimer.complete(await claimer.take())
-    const stored = await testQueue.pushIn(tx, { id: 'a', payload: 'w', score: 2 }).then(
-      () => tx.query('COMMIT').then(() => true),
-      (error) => {
-        expect(error).toMatchObject(conflict)
-        return false
-      },
-    )
-    await env.endSessions()
-    if (!stored) await testQueue.push({ id: 'a', payload: 'w', score: 2 })
-    const round = await claimer.take()
-    expect(shown([round])).toEqual(['a: w[2]'])
-    expect(await claimer.complete(round)).toEqual([])
-    expect(await testQueue.countPayloads()).toBe(0)
-  })
+  test.each([
+    ['alone', [{ id: 'a', payload: 'w', score: 2 }]],
+    [
+      'beside one that waits',
+      [
+        { id: 'a', payload: 'w', score: 2 },
+        { id: 'b', payload: 'w' },
+      ],
+    ],
+    [
+      'with a payload that equals its last one',
+      [
+        { id: 'a', payload: 'w', score: 2 },
+        { id: 'a', payload: 'v', score: 3 },
+      ],
+    ],
+  ])(
+    'stores once what it pushes for a job it still sees though it has been finished, %s',
+    async (_, jobs) => {
+      await testQueue.push({ id: 'a', payload: 'v', score: 1 })
+      await testQueue.push(
+        { id: 'a', payload: 'x', score: 1 },
+        { id: 'b', performIn: Date.now() + 3_600_000 },
+      )
+      const tx = await begin()
+      await claimer.complete(await claimer.take())
+      const stored = await testQueue.pushIn(tx, ...jobs).then(
+        () => tx.query('COMMIT').then(() => true),
+        (error) => {
+          expect(error).toMatchObject(conflict)
+          return false
+        },
+      )
+      await env.endSessions()
+      if (!stored) await testQueue.push(...jobs)
+      const round = await claimer.take()
+      const pushed = jobs.filter(({ id }) => id === 'a').map(({ payload, score }) => `${payload}[${score}]`)
+      expect(shown([round])).toEqual([`a: ${pushed.join(' ')}`])
+      expect(await claimer.complete(round)).toEqual([])
+      expect(await testQueue.countPayloads('a')).toBe(0)
+    },
+  )
 })
