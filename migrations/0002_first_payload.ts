@@ -4,7 +4,7 @@ import { type Kysely, sql } from 'kysely'
  * A job's row carries the payload it was created with, so that most jobs are one row. Rows of before carry none, and stay
  * as they are: with these defaults nothing is rewritten.
  *
- * `has_payloads`: rows of the job may be in `payloads`. It is true from the first push into an existing job on.
+ * `has_payloads`: rows of the job may be in `payloads`. It is true once a push or a requeue has added one, and stays so.
  */
 export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
   await db.schema

@@ -10,8 +10,10 @@
 -- one that the payload goes under. If that is the fence drawn here, the job is new, and its row carries the payload.
 -- Otherwise the row says from then on that the job has payloads elsewhere, unless the payload merges with the one that
 -- the row carries (see merges).
--- If there was no queue, there may be one a moment later, with a job that isn't locked yet, and that may be claimed: so
--- the lookup locks the job, and marks its round as followed by another.
+-- If the row is as it should be, ON CONFLICT locks it and returns nothing: then it is looked up. The lookup locks it, too.
+-- If there was no queue, there may be one a moment later, with a job that isn't locked yet, and that may be claimed: so its
+-- round is marked as followed by another. And at REPEATABLE READ and above, a job that was finished since the snapshot may
+-- be visible beside the one that this transaction has made of its id: to lock it is refused (40001).
 -- (For how it looks up rows, see claim. Both kinds of sorts are off, so that only the primary key can give the ORDER BY
 -- t.id of the lookup: the planner can't take jobs_due.)
 CREATE OR REPLACE FUNCTION @schema@.enqueue(

@@ -6,8 +6,8 @@
 --    row, whether or not its WHERE holds, and keeps it locked until the caller commits: no process can claim or
 --    complete the job in between, and its fence stays the one that step 3 reads. If an id comes twice, the first one
 --    counts.
---    A row in progress gets the start of its next round, once. A waiting row stays as it is: a push neither hastens nor
---    delays it.
+--    A row in progress gets the start of its next round, once. A waiting row keeps its time, lane and numbers: a push
+--    neither hastens nor delays it.
 -- 2. The row of a new job carries the first payload of its id. If all ids are new, and none comes twice, that is all. (The
 --    rows decide, as in step 3: carries() may become true between two statements of a call.)
 -- 3. Otherwise the other payloads go under the fence of their job. If the job waits, that is below the fence of the next
@@ -15,9 +15,10 @@
 --    headers of the one that was pushed first stay, whichever has the lowest score. The same holds for two in one call.
 --    The row says whether its job has payloads elsewhere. Step 1 says so in each existing row, unless the push merges
 --    with what that carries (see merges). If an id comes twice, it's said before the payloads are stored.
---    The lookup locks what step 1 has locked. At REPEATABLE READ and above, a job that was finished since the snapshot is
---    still visible, beside the one that step 1 has made of its id. Its fence, and what it carries, must not count for the
---    new one. So there are two rows then, and to lock the older one is refused (40001): the caller tries again.
+--    The lookup locks what step 1 has locked, and takes all rows of the id. At REPEATABLE READ and above, a job that was
+--    finished since the snapshot is still visible, beside the one that was made of its id since. Its fence, and what it
+--    carries, must not count for the new one. To lock it is refused, as its update would be (40001): the caller tries
+--    again. (If it had no other payloads, it is passed over.)
 -- (For how it looks up rows, see claim. Both kinds of sorts are off, so that only the primary key can give the ORDER BY
 -- j.id of the lookup in step 3: the planner can't take jobs_due. What no index can give is sorted all the same.)
 CREATE OR REPLACE FUNCTION @schema@.push_many(

@@ -1,9 +1,9 @@
 -- R7, for jobs whose rows the caller has locked. The payload with the lowest score below the fence goes to the morgue,
--- with all equal ones below the fence, whether they lie in the table or in the job's row. What is left of the failed round waits with a clean count, due now, united with
--- what was pushed meanwhile. If nothing is left of it, what was pushed meanwhile waits alone, until its own time (R3):
--- a payload that was scheduled does not start earlier because another one died. A job with neither is deleted: no push
--- can come in between, since it would need the row's lock. The error stays until the next success: it says how the last
--- round of the id ended.
+-- with all equal ones below the fence, whether they lie in the table or in the job's row. What is left of the failed
+-- round waits with a clean count, due now, united with what was pushed meanwhile. If nothing is left of it, what was
+-- pushed meanwhile waits alone, until its own time (R3): a payload that was scheduled does not start earlier because
+-- another one died. A job with neither is deleted: no push can come in between, since it would need the row's lock. The
+-- error stays until the next success: it says how the last round of the id ended.
 -- Rows of the morgue are locked in key order, as everywhere.
 -- Both kinds of sorts are off, so that only the primary key can give the ORDER BY t.id of both lookups of jobs: the
 -- planner can't take jobs_due (see claim). What no index can give, such as the lowest score, is sorted all the same.

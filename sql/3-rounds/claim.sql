@@ -37,10 +37,11 @@
 --    on it instead.) If all lanes are of one queue, as they mostly are, one scan finds all rows.
 -- 3. Most jobs have no payload but the one that their row carries. It came with the lock, on the newest version of the
 --    row, which also says whether there are others. If so, they are read below the fence in a later statement, with a
---    newer snapshot. The locking statement's own snapshot may be older than a push whose commit let us lock the row: its
---    payload would not be handed over, and the completion would delete it unseen. The payloads come as they lie there:
---    sorting them, and folding equal ones of several rounds, is the client's part, except if a number of payloads limits
---    the round (see payloads_of_round). The carried one was pushed first: it has the number 0.
+--    newer snapshot. So is a carried one of more than some 2,000 bytes, which may lie elsewhere, compressed. The
+--    locking statement's own snapshot may be older than a push whose commit let us lock the row: its payload would not
+--    be handed over, and the completion would delete it unseen. The payloads come as they lie there: sorting them, and
+--    folding equal ones of several rounds, is the client's part, except if a number of payloads limits the round (see
+--    payloads_of_round). The carried one was pushed first: it has the number 0.
 -- 4. The answer carries no more than `_budget` bytes of payloads. A round that is left out, because it did not fit or
 --    is longer than its own `_max_bytes`, is `passed`: it has been claimed, but what came of its payloads does not
 --    count, and load_payloads brings them. So what is too much for a client or its connection is asked for only after

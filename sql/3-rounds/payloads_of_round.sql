@@ -6,8 +6,8 @@
 -- Of equal ones, the headers of the one that was pushed first stay. That is the one with the lowest fence: while a job
 -- has one fence, everything that is pushed goes under it, and no two equal ones.
 --
--- The payload that the job's row carries was pushed before all others: it counts as
--- number 0 of fence -1, since a job that a requeue has made begins with fence 0.
+-- The payload that the job's row carries was pushed before all others: it counts as number 0 of fence -1, since a job
+-- that a requeue has made begins with fence 0.
 --
 -- All are sorted by their keys alone. After that, payloads are fetched one by one until there are enough: those behind
 -- are neither carried through the sorts nor put together from where they are stored. (For how it looks up rows, see
