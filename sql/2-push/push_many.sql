@@ -15,10 +15,9 @@
 --    headers of the one that was pushed first stay, whichever has the lowest score. The same holds for two in one call.
 --    The row says whether its job has payloads elsewhere. Step 1 says so in each existing row, unless the push merges
 --    with what that carries (see merges). If an id comes twice, it's said before the payloads are stored.
---    The lookup locks what step 1 has locked, and takes all rows of the id. At REPEATABLE READ and above, a job that was
---    finished since the snapshot is still visible, beside the one that was made of its id since. Its fence, and what it
---    carries, must not count for the new one. To lock it is refused, as its update would be (40001): the caller tries
---    again. (If it had no other payloads, it is passed over.)
+--    At REPEATABLE READ and above, a job that was finished since the snapshot is still visible, beside the one that was
+--    made of its id since. Its fence, and what it carries, must not count for the new one. So all rows of the ids are
+--    locked there, which is refused for the finished one (40001): the caller tries again.
 -- (For how it looks up rows, see claim. Both kinds of sorts are off, so that only the primary key can give the ORDER BY
 -- j.id of the lookup in step 3: the planner can't take jobs_due. What no index can give is sorted all the same.)
 CREATE OR REPLACE FUNCTION @schema@.push_many(
@@ -63,6 +62,13 @@ BEGIN
     RETURN _fence;
   END IF;
 
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    PERFORM FROM unnest(_ids) AS i(id) CROSS JOIN LATERAL (
+      SELECT FROM @schema@.jobs j
+      WHERE j.queue_id = _queue_id AND j.id >= i.id COLLATE "C" AND j.id <= i.id COLLATE "C"
+      ORDER BY j.id FOR NO KEY UPDATE
+    ) j;
+  END IF;
   SELECT array_agg(r.id) INTO _repeated
   FROM (SELECT i.id COLLATE "C" AS id FROM unnest(_ids) AS i(id) GROUP BY 1 HAVING count(*) > 1) r;
   IF _repeated IS NOT NULL THEN
@@ -97,7 +103,7 @@ BEGIN
   CROSS JOIN LATERAL (
     SELECT j.queue_id, j.fence, j.id, j.has_payloads, j.claimed_by, j.payload, j.score FROM @schema@.jobs j
     WHERE j.queue_id = _queue_id AND j.id >= i.id AND j.id <= i.id
-    ORDER BY j.id FOR NO KEY UPDATE
+    ORDER BY j.id LIMIT 1
   ) j
   WHERE j.has_payloads AND NOT @schema@.merges(i.payload, i.score, j.claimed_by, j.payload, j.score)
   ORDER BY i.position

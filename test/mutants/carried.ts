@@ -95,7 +95,7 @@ export const CARRIED: readonly Mutant[] = [
     promise: 'P3',
     breaks:
       'At REPEATABLE READ, a payload is stored twice, or not at all if the finished job carried an equal one.',
-    edits: [sql('push_many', 'ORDER BY j.id FOR NO KEY UPDATE', 'ORDER BY j.id LIMIT 1')],
+    edits: [sql('push_many', 'ORDER BY j.id FOR NO KEY UPDATE', 'ORDER BY j.id')],
     tests: ['store/producers'],
   },
   {
