@@ -1,5 +1,5 @@
 -- The text of a payload that may be over the limit; `_index` is the index of its job in the push. Refuses the payload if
--- its text is too long (see pushed_payload), or can't be made: Postgres makes no text of more than 1 GB.
+-- its text is too long (see pushed_digest), or can't be made: Postgres makes no text of more than 1 GB.
 CREATE OR REPLACE FUNCTION @schema@.checked_text(_payload jsonb, _index bigint) RETURNS text
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE

@@ -1,5 +1,5 @@
 -- What is wrong with a job to be pushed, as the text after `jobs[index].`; NULL if nothing is. The size of the payload
--- is checked where its text is made: only for those that may be over the limit (see pushed_payload).
+-- is checked where its text is made: only for those that may be over the limit (see pushed_digest).
 CREATE OR REPLACE FUNCTION @schema@.problem_of(
   _id text,
   _payload jsonb,

@@ -1,5 +1,5 @@
 -- Rejects a bad job with its index and field before anything is stored, whatever the caller's language. The size of a
--- payload shows only when its text is made (see pushed_payload).
+-- payload shows only when its text is made (see pushed_digest).
 --
 -- Microseconds since 1970 and the dates of other languages can't hold times after the year 9999.
 CREATE OR REPLACE FUNCTION @schema@.check_jobs(

@@ -56,7 +56,7 @@ BEGIN
     END IF;
     PERFORM @schema@.check_jobs(ARRAY[_id], ARRAY[_payload], ARRAY[_score], ARRAY[_perform_in], ARRAY[_lane::smallint], ARRAY[_headers]);
   END IF;
-  -- See pushed_payload. A payload that comes compressed, from a table, shows nothing of its size.
+  -- See pushed_digest. A payload that comes compressed, from a table, shows nothing of its size.
   IF pg_column_size(_payload) > 1300 OR pg_column_compression(_payload) IS NOT NULL THEN
     PERFORM @schema@.checked_text(_payload, 0);
   END IF;

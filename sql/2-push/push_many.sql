@@ -1,4 +1,4 @@
--- Pushes jobs for enqueue_many, which has checked them except for the size of their payloads (see pushed_payload).
+-- Pushes jobs for enqueue_many, which has checked them except for the size of their payloads (see pushed_digest).
 -- Returns the fence of the new jobs.
 --
 -- 1. The job rows come first, in id order, all in one statement. A push that waits for an id has locked nothing behind
@@ -18,6 +18,8 @@
 --    At REPEATABLE READ and above, a job that was finished since the snapshot is still visible, beside the one that was
 --    made of its id since. Its fence, and what it carries, must not count for the new one. So all rows of the ids are
 --    locked there, which is refused for the finished one (40001): the caller tries again.
+-- Rows are sorted without their payloads, which are looked up by position: a sort of a thousand large ones would go to
+-- disk. The lookup of step 3 has a LIMIT for each row, so it can only be a nested loop, and that keeps the order of position.
 -- (For how it looks up rows, see claim. Both kinds of sorts are off, so that only the primary key can give the ORDER BY
 -- j.id of the lookup in step 3: the planner can't take jobs_due. What no index can give is sorted all the same.)
 CREATE OR REPLACE FUNCTION @schema@.push_many(
@@ -38,17 +40,24 @@ DECLARE
   _carried pg_catalog.int8;
   _repeated pg_catalog.text[];
 BEGIN
+  -- An array that comes from SQL may start at another index than 1, or have more dimensions than one.
+  IF array_lower(_payloads, 1) <> 1 OR array_ndims(_payloads) > 1 THEN
+    _payloads := ARRAY(SELECT unnest(_payloads));
+  END IF;
+  IF array_lower(_headers, 1) <> 1 OR array_ndims(_headers) > 1 THEN
+    _headers := ARRAY(SELECT unnest(_headers));
+  END IF;
+
   WITH input AS (
-    SELECT DISTINCT ON (i.id COLLATE "C") i.*
-    FROM unnest(_ids, _payloads, _scores, _perform_ins, _lanes, _headers) WITH ORDINALITY
-      AS i(id, payload, score, perform_in, lane, headers, position)
+    SELECT DISTINCT ON (i.id COLLATE "C") i.id, i.score, i.perform_in, i.lane, i.position::integer AS position
+    FROM unnest(_ids, _scores, _perform_ins, _lanes) WITH ORDINALITY AS i(id, score, perform_in, lane, position)
     ORDER BY i.id COLLATE "C", i.position
   ), put AS (
     INSERT INTO @schema@.jobs AS j (queue_id, shard, lane, perform_in, id, fence, has_payloads, score, payload, headers)
     SELECT _queue_id, @schema@.shard_of(i.id, _shards), coalesce(i.lane, 0::smallint), coalesce(i.perform_in, clock_timestamp()), i.id,
       _fence, NOT @schema@.carries(), coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000),
-      CASE WHEN @schema@.carries() THEN @schema@.pushed_payload(coalesce(i.payload, '""'), i.position - 1) END,
-      CASE WHEN @schema@.carries() THEN i.headers END
+      CASE WHEN @schema@.carries() THEN coalesce(_payloads[i.position], '""') END,
+      CASE WHEN @schema@.carries() THEN _headers[i.position] END
     FROM input i
     ON CONFLICT (queue_id, id) DO UPDATE SET
       next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END, has_payloads = true
@@ -59,6 +68,8 @@ BEGIN
   SELECT count(*) INTO _carried FROM put WHERE put.fence = _fence AND NOT put.has_payloads;
 
   IF _carried = cardinality(_ids) THEN
+    PERFORM @schema@.checked_text(i.payload, i.position - 1)
+    FROM unnest(_payloads) WITH ORDINALITY AS i(payload, position) WHERE pg_column_size(i.payload) > 1300;
     RETURN _fence;
   END IF;
 
@@ -90,15 +101,19 @@ BEGIN
     ) f;
   END IF;
   INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload, headers)
-  SELECT j.queue_id, j.fence, i.score, j.id, i.digest, i.payload, i.headers
+  SELECT j.queue_id, j.fence, i.score, j.id, i.digest, i.payload, _headers[i.position]
   FROM (
-    SELECT DISTINCT ON (s.id, s.digest) s.*
+    SELECT d.*, coalesce(_payloads[d.position], '""') AS payload
     FROM (
-      SELECT i.id COLLATE "C" AS id, i.position, @schema@.pushed_payload(coalesce(i.payload, '""'), i.position - 1) AS payload, @schema@.digest_of(coalesce(i.payload, '""')) AS digest,
-        coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000) AS score, i.headers
-      FROM unnest(_ids, _payloads, _scores, _headers) WITH ORDINALITY AS i(id, payload, score, headers, position)
-    ) s
-    ORDER BY s.id, s.digest, s.score, s.position
+      SELECT DISTINCT ON (s.id, s.digest) s.*
+      FROM (
+        SELECT i.id COLLATE "C" AS id, i.position::integer AS position, @schema@.pushed_digest(coalesce(i.payload, '""'), i.position - 1) AS digest,
+          coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000) AS score
+        FROM unnest(_ids, _payloads, _scores) WITH ORDINALITY AS i(id, payload, score, position)
+      ) s
+      ORDER BY s.id, s.digest, s.score, s.position
+    ) d
+    ORDER BY d.position
   ) i
   CROSS JOIN LATERAL (
     SELECT j.queue_id, j.fence, j.id, j.has_payloads, j.claimed_by, j.payload, j.score FROM @schema@.jobs j
@@ -106,7 +121,6 @@ BEGIN
     ORDER BY j.id LIMIT 1
   ) j
   WHERE j.has_payloads AND NOT @schema@.merges(i.payload, i.score, j.claimed_by, j.payload, j.score)
-  ORDER BY i.position
   ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
     WHERE excluded.score < p.score;
   RETURN _fence;

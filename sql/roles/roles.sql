@@ -42,7 +42,7 @@ REVOKE ALL ON FUNCTION
   @schema@.installation, @schema@.is_gone, @schema@.kill, @schema@.load_payloads, @schema@.lock_claims,
   @schema@.lock_rounds, @schema@.lock_waiting, @schema@.look, @schema@.merges, @schema@.micros,
   @schema@.note_timeline, @schema@.payloads_below, @schema@.payloads_from, @schema@.payloads_of,
-  @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of, @schema@.push_many, @schema@.pushed_payload,
+  @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of, @schema@.push_many, @schema@.pushed_digest,
   @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.requeue, @schema@.require_read_committed,
   @schema@.shard_of, @schema@.shown_payload, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake,
   @schema@.wake_token

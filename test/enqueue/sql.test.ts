@@ -168,6 +168,35 @@ describe('R1 enqueue_many from SQL', () => {
     ).toHaveLength(2)
   })
 
+  test.each([
+    ['whose index starts at 0', (elements: string[]) => `'[0:2]={${elements.join()}}'`],
+    ['of two dimensions', (elements: string[]) => `'{${elements.map((element) => `{${element}}`).join()}}'`],
+  ])('takes arrays %s, whether the ids are new or there', async (_name, array) => {
+    const push = (from: number) => {
+      const numbers = [from, from + 1, from + 2].map(String)
+      const headers = numbers.map((number) => `"{\\"n\\": ${number}}"`)
+      return env.query(
+        `SELECT lockstep.enqueue_many($1, ${array(['a', 'b', 'a'])}, ${array(numbers)}::jsonb[],
+           ${array(numbers)}, NULL, NULL, ${array(headers)}::jsonb[])`,
+        [testQueue.queue.name],
+      )
+    }
+    await push(1)
+    await push(4)
+    const stored = await env.query(
+      `SELECT job_id, payload, score, headers FROM ${storedPayloads()} p WHERE queue_id = $1 ORDER BY score`,
+      [testQueue.queueId],
+    )
+    expect(stored).toEqual(
+      [...'abaaba'].map((id, index) => ({
+        job_id: id,
+        payload: index + 1,
+        score: index + 1,
+        headers: { n: index + 1 },
+      })),
+    )
+  })
+
   test('returns how many were given, and takes defaults for what is short', async () => {
     expect(await many(['b', 'a', 'b'], [4])).toEqual([{ enqueue_many: 3 }])
     expect(await testQueue.job('b')).toMatchObject({ lane: 4 })

@@ -119,12 +119,13 @@ export const CLASSIC: readonly Mutant[] = [
     edits: [
       sql(
         'push_many',
-        '  ORDER BY i.position\n  ON CONFLICT',
-        `    AND j.payload IS DISTINCT FROM i.payload AND NOT EXISTS (
+        '\n  ON CONFLICT (queue_id, job_id',
+        `
+    AND j.payload IS DISTINCT FROM i.payload AND NOT EXISTS (
       SELECT FROM @schema@.payloads e
       WHERE e.queue_id = j.queue_id AND e.job_id = j.id AND e.fence < j.fence AND e.digest = i.digest
     )
-  ORDER BY i.position\n  ON CONFLICT`,
+  ON CONFLICT (queue_id, job_id`,
       ),
       sql(
         'enqueue',
