@@ -1,5 +1,7 @@
 -- What is wrong with a job to be pushed, as the text after `jobs[index].`; NULL if nothing is. The size of the payload
--- is checked where its text is made: only for those that may be over the limit (see pushed_digest).
+-- is checked where its text is made: only for those that may be over the limit (see pushed_digest). 24 KiB of
+-- headers take up to 96 KiB of jsonb, since each `1, ` takes 12 bytes; and of 100,000 bytes Postgres can still make the
+-- text, which is up to 922 MB.
 CREATE OR REPLACE FUNCTION @schema@.problem_of(
   _id text,
   _payload jsonb,
@@ -17,6 +19,6 @@ RETURN CASE
     THEN 'perform_in must be a finite time before the year 10000'
   WHEN _lane < 0 THEN 'lane must be a whole number from 0 to 32767'
   WHEN jsonb_typeof(_headers) <> 'object' THEN 'headers must be a JSON object'
-  WHEN pg_column_size(_headers) > 131072 OR octet_length(_headers::text) > 24576
+  WHEN pg_column_size(_headers) > 100000 OR octet_length(_headers::text) > 24576
     THEN 'headers must be at most 16 KiB, or 24 KiB with its numbers written out: put large data into the payload'
 END;

@@ -90,15 +90,15 @@ BEGIN
       ORDER BY t.id LIMIT 1
     ) h
     WHERE j.queue_id + 0 = h.queue_id AND j.ctid = h.tid;
-  END IF;
-  IF _headers IS NOT NULL THEN
-    SELECT array_agg(f.headers ORDER BY f.position) INTO _headers
-    FROM (
-      SELECT i.position, first_value(i.headers) OVER (
-        PARTITION BY i.id COLLATE "C", @schema@.digest_of(coalesce(i.payload, '""')) ORDER BY i.position
-      ) AS headers
-      FROM unnest(_ids, _payloads, _headers) WITH ORDINALITY AS i(id, payload, headers, position)
-    ) f;
+    IF _headers IS NOT NULL THEN
+      SELECT array_agg(f.headers ORDER BY f.position) INTO _headers
+      FROM (
+        SELECT i.position, first_value(i.headers) OVER (
+          PARTITION BY i.id COLLATE "C", @schema@.pushed_digest(coalesce(i.payload, '""'), i.position - 1) ORDER BY i.position
+        ) AS headers
+        FROM unnest(_ids, _payloads, _headers) WITH ORDINALITY AS i(id, payload, headers, position)
+      ) f;
+    END IF;
   END IF;
   INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload, headers)
   SELECT j.queue_id, j.fence, i.score, j.id, i.digest, i.payload, _headers[i.position]

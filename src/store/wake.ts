@@ -1,6 +1,7 @@
 import { MAX_LANE } from '../job.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { toLockstepError } from '../postgres/failure.ts'
+import { wholeNumber } from '../postgres/types.ts'
 import type { Head } from './head.ts'
 
 /** The messages to workers, by NOTIFY on the channel named like the schema. */
@@ -51,7 +52,7 @@ const [FIRST_MICRO, LAST_MICRO] = [-210_000_000_000_000_000, 253_402_300_800_000
 
 /** Anyone who can connect can NOTIFY: values that no push sends must not become part of a claim. */
 function parseHead(text: string): WokenHead[] {
-  const parts = /^(\d{1,5}):(\d{1,5}):(-?\d{1,18})$/.exec(text)?.slice(1).map(Number)
+  const parts = /^(\d{1,5}):(\d{1,5}):(-?\d{1,18})$/.exec(text)?.slice(1).map(wholeNumber)
   if (!parts) return []
   const [shard, lane, performIn] = parts as [number, number, number]
   return lane <= MAX_LANE && performIn >= FIRST_MICRO && performIn <= LAST_MICRO

@@ -97,6 +97,11 @@ describe('R1 enqueue from SQL', () => {
       `'a', headers => ('{"a": [' || repeat('1e131071,', 8500) || '1]}')::jsonb`,
       'headers must be at most 16 KiB',
     ],
+    [
+      'headers of more text than Postgres can make',
+      `'a', headers => jsonb_build_object('a', (SELECT jsonb_agg(round(1e131071, 16383)) FROM generate_series(1, 7600)))`,
+      'headers must be at most 16 KiB',
+    ],
   ])('rejects by index and field: %s', async (_name, args, problem) => {
     await expect(enqueue(args)).rejects.toMatchObject({
       code: 'LOCKSTEP_BAD_JOB',
@@ -112,6 +117,15 @@ describe('R1 enqueue from SQL', () => {
   ])('takes what may be a payload within the limit, written out: %s', async (_name, payload) => {
     await enqueue(`'a', ${payload}`)
     expect(await env.query(`SELECT FROM ${storedPayloads()} p WHERE payload = ${payload}`)).toHaveLength(1)
+  })
+
+  test('takes 16 KiB of headers, however much their jsonb takes', async () => {
+    const headers = `{"a":[${'1,'.repeat(8187)}1]}`
+    expect(headers.length).toBe(16_383)
+    await enqueue(`'a', headers => '${headers}'`)
+    expect(
+      await env.query('SELECT headers FROM lockstep.jobs WHERE queue_id = $1', [testQueue.queueId]),
+    ).toEqual([{ headers: JSON.parse(headers) }])
   })
 
   test('rejects a payload beyond the limit that comes compressed from a table', async () => {
@@ -195,6 +209,19 @@ describe('R1 enqueue_many from SQL', () => {
         headers: { n: index + 1 },
       })),
     )
+  })
+
+  test('rejects by its index what is more text than Postgres can make, beside headers', {
+    timeout: 120_000,
+  }, async () => {
+    const call = env.query(
+      `SELECT lockstep.enqueue_many($1, '{a,a}',
+         ARRAY['1', (SELECT jsonb_agg(1e131071) FROM generate_series(1, 8300))], NULL, NULL, NULL,
+         ARRAY['{}', NULL]::jsonb[])`,
+      [testQueue.queue.name],
+    )
+    await expect(call).rejects.toThrow('jobs[1].payload must be at most 8 MiB')
+    expect(await testQueue.countJobs()).toBe(0)
   })
 
   test('returns how many were given, and takes defaults for what is short', async () => {

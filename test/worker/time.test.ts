@@ -25,6 +25,20 @@ test('P8: due jobs of a shard start in perform_in order, whatever the order they
   expect(recorder.ids).toEqual(places.toSorted().map((place) => `id-${9 - place}`))
 })
 
+test('P8: times that a number can’t hold to the microsecond are kept in order too', async () => {
+  const recorder = new Recorder()
+  const queue = env.queue({ shards: 1, perform: recorder.around() })
+  await env.sql('SELECT lockstep.create_queue($1, 1)', [queue.name])
+  await env.sql(
+    `SELECT lockstep.enqueue($1, 'id-' || n * 37 % 60, perform_in => '0001-01-01 00:00:00+00'::timestamptz
+       + n * 37 % 60 * interval '1 microsecond') FROM generate_series(0, 59) AS n`,
+    [queue.name],
+  )
+  await env.work({ queues: [queue], slots: 1 })
+  await eventually(() => expect(recorder.runs).toHaveLength(60))
+  expect(recorder.ids).toEqual(Array.from({ length: 60 }, (_, n) => `id-${n}`))
+})
+
 test('P8: a job due in the future starts at its time, not at the next poll', async () => {
   const startedAt: number[] = []
   const queue = env.queue({ perform: () => void startedAt.push(Date.now()) })

@@ -177,12 +177,14 @@ function warn(
   thrown: unknown,
 ): void {
   const error = ('error' in ending ? ending.error : thrown) as Error
-  const message =
-    ending.kind === 'lost'
-      ? 'the connection of a handler’s transaction was lost: a crash is counted'
-      : 'a handler’s transaction failed to begin or to commit'
   const ids = rounds.map(({ id }) => id)
-  logger.warn({ error: error.message, queue: served.queue.name, shard, ids }, message)
+  logger.warn({ error: error.message, queue: served.queue.name, shard, ids }, warningOf(ending))
+}
+
+function warningOf({ kind }: Ending): string {
+  if (kind === 'lost') return 'the connection of a handler’s transaction was lost: a crash is counted'
+  if (kind === 'refused') return 'a handler’s transaction was refused: a failure is counted'
+  return 'a handler’s transaction failed to begin or to commit: its jobs are tried again'
 }
 
 /**
