@@ -83,7 +83,10 @@ test('where no connection can be had for handlers, their queue is tried again at
   network.refuse()
   await env.lockstep.enqueue(queue, { id: 'refused' })
   const refusals = () =>
-    env.warnings.filter(({ message }) => message.startsWith('a handler’s transaction failed to begin'))
+    env.warnings.filter(
+      ({ message }) =>
+        message === 'a handler’s transaction failed to begin or to commit: its jobs are tried again',
+    )
   // The first may be due to one broken connection.
   await eventually(() => expect(refusals().length).toBeGreaterThanOrEqual(2))
   const since = performance.now()
