@@ -30,6 +30,15 @@ export const SETTLED: readonly Mutant[] = [
     tests: ['worker/prefetch'],
   },
   {
+    name: 'a small call that waits for a slow one',
+    promise: 'P7',
+    breaks: 'A call that takes long holds up all claims of its process.',
+    edits: [
+      source('worker/settling/batcher', 'setTimeout(() => this.#sendNow(), LONGEST_PUT_OFF)', 'undefined'),
+    ],
+    tests: ['worker/batcher'],
+  },
+  {
     name: 'deaths that go with all else',
     promise: 'P7',
     breaks: 'A row of the morgue in somebody’s open transaction holds up all that a worker does.',

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Wish } from '../../src/store/exchange.ts'
 import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
 import { Batcher } from '../../src/worker/settling/batcher.ts'
@@ -11,7 +11,10 @@ beforeAll(async () => {
   env = await openStore()
 })
 afterAll(() => env?.close())
-afterEach(() => void vi.restoreAllMocks())
+afterEach(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+})
 
 // Calls carry 400 outcomes each, and four are under way at most. So 21 calls bring 10,000 down to 1,600, and the next one
 // leaves the 1,200 that the other three can take.
@@ -20,18 +23,10 @@ test.each([
   ['few are left: it goes with the first call', 1_000, 1, 0, true],
   ['few with many payloads are left: it goes beside them', 20, 1_000, 0, false],
 ])('a claim, while %s', async (_, jobs, payloads, place, together) => {
-  const { queue, queueId, rounds, processId } = await claimed(jobs, payloads)
-  const served = new ServedQueue(queue, queueId)
-  const claimant = { served, processId, release() {}, shard: 0, slot: 0, startedAt: 0 }
-  const batcher = new Batcher(env.database)
+  const { queue, queueId, processId, pieces } = await performed(jobs, payloads)
+  const { batcher } = batcherThatStores()
   const calls = vi.spyOn(env.database, 'alone')
-  batcher.listener = {
-    stored: (_, leftovers) => expect(leftovers).toEqual([]),
-    failed: (_, error) => expect.fail(String(error)),
-  }
-  const piece = { claimant, queueId, kind: 'complete', failures: [], uncertain: false, alone: false } as const
-  for (const round of rounds)
-    batcher.settle({ ...piece, rounds: [round], skips: 0, waits: 0, answered: undefined } as Travelling)
+  for (const piece of pieces) batcher.settle(piece)
   const { maxBytes } = queue
   const key = { queueId, shard: 0, lane: 0 }
   const wish: Wish = { key, cursor: { after: null, afterId: '' }, count: 1, maxBytes, maxPayloads: undefined }
@@ -42,6 +37,74 @@ test.each([
   expect(claiming).toBe(place)
   expect(texts[claiming]!.includes('.complete(')).toBe(together)
 })
+
+describe('beside a call that is under way', () => {
+  test.each([
+    ['few jobs wait until it ends, and go together', 63, 0, 1],
+    ['few jobs wait for it no longer than 8 ms', 63, 8, 2],
+    ['many jobs do not wait', 64, 0, 2],
+  ])('%s', async (_, jobs, later, callsByThen) => {
+    const { pieces } = await performed(jobs + 1, 1)
+    const { batcher, stored } = batcherThatStores()
+    const { calls, letGo } = holdFirstCall()
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    for (const piece of pieces) {
+      batcher.settle(piece)
+      await turn()
+    }
+    vi.advanceTimersByTime(later)
+    await turn()
+    expect(calls).toHaveBeenCalledTimes(callsByThen)
+    letGo()
+    await vi.waitUntil(() => stored.length === pieces.length, { interval: 1, timeout: 10_000 })
+    expect(calls).toHaveBeenCalledTimes(2)
+  })
+})
+
+/** A turn of the event loop. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+}
+
+/** The first call reaches the server only when it is let go. */
+function holdFirstCall() {
+  const { alone } = env.database
+  let letGo!: () => void
+  const promise = new Promise<void>((resolve) => {
+    letGo = resolve
+  })
+  const calls = vi.spyOn(env.database, 'alone')
+  calls.mockImplementationOnce(async (...call) => {
+    await promise
+    return alone.apply(env.database, call) as never
+  })
+  return { calls, letGo }
+}
+
+function batcherThatStores() {
+  const batcher = new Batcher(env.database)
+  const stored: Travelling[] = []
+  batcher.listener = {
+    stored(pieces, leftovers) {
+      expect(leftovers).toEqual([])
+      stored.push(...pieces)
+    },
+    failed: (_, error) => expect.fail(String(error)),
+  }
+  return { batcher, stored }
+}
+
+/** So many completed jobs, with so many payloads each, and one job that waits. */
+async function performed(jobs: number, payloads: number) {
+  const { queue, queueId, rounds, processId } = await claimed(jobs, payloads)
+  const served = new ServedQueue(queue, queueId)
+  const claimant = { served, processId, release() {}, shard: 0, slot: 0, startedAt: 0 }
+  const piece = { claimant, queueId, kind: 'complete', failures: [], uncertain: false, alone: false } as const
+  const pieces = rounds.map(
+    (round) => ({ ...piece, rounds: [round], skips: 0, waits: 0, answered: undefined }) as Travelling,
+  )
+  return { queue, queueId, processId, pieces }
+}
 
 /** So many claimed jobs, with so many payloads each, and one that waits. */
 async function claimed(jobs: number, payloads: number) {

@@ -28,7 +28,8 @@ export function closing(outcome: Outcome): string {
   ]
   const grouped = new Map<string, number>()
   for (const warning of outcome.warnings) grouped.set(warning, (grouped.get(warning) ?? 0) + 1)
-  for (const [warning, times] of grouped) lines.push(pc.dim(`Workers warned ${times} times: ${warning}`))
+  for (const [warning, times] of grouped)
+    lines.push(pc.dim(`Workers warned ${times === 1 ? 'once' : `${times} times`}: ${warning}`))
   const next = outcome.naive
     ? 'the same feed in order: npx lockstep demo'
     : 'what goes wrong without: npx lockstep demo --naive'

@@ -18,6 +18,10 @@ const MOST_LEFT = (MAX_CALLS - 1) * MOST_TOLD.jobs
 /** Most payloads to delete in a call that claims. More take some 50 ms and longer, while slots wait for their claims. */
 const MOST_DELETED = 16_000
 
+/** With fewer jobs than this, a call is put off while another one is under way, but not for longer than so many ms. */
+const FEW_JOBS = 64
+const LONGEST_PUT_OFF = 8
+
 /** Gets the results of the outcomes of one call. */
 export interface OutcomeListener {
   stored(pieces: readonly Travelling[], leftovers: readonly Leftover[]): void
@@ -51,6 +55,7 @@ export class Batcher {
   readonly #waiting = new Map<number, Pending>()
   #calls = 0
   #sending = false
+  #putOff: NodeJS.Timeout | undefined
 
   constructor(database: Database) {
     this.#database = database
@@ -60,12 +65,14 @@ export class Batcher {
   claim(processId: number, wish: Wish, likely: Load): Promise<Claim> {
     return new Promise((resolve, reject) => {
       this.#pendingOf(processId).claims.push({ wish, likely, resolve, reject })
+      this.#sendSoon()
     })
   }
 
   /** The listener gets the result. */
   settle(piece: Travelling): void {
     this.#pendingOf(piece.claimant.processId).outcomes.push(piece)
+    this.#sendSoon()
   }
 
   #pendingOf(processId: number): Pending {
@@ -74,13 +81,31 @@ export class Batcher {
       pending = { claims: [], outcomes: [] }
       this.#waiting.set(processId, pending)
     }
-    this.#sendSoon()
     return pending
   }
 
-  /** Sends after everything that is handed in during this turn of the event loop. */
+  /**
+   * Sends now or, if that would be a small call beside another one, when the other one ends: a call costs the server as much
+   * as thirty jobs. A call that is slow doesn't hold up the next one for long.
+   */
   #sendSoon(): void {
     if (this.#sending || this.#calls >= MAX_CALLS || this.#waiting.size === 0) return
+    if (this.#calls === 0 || this.#jobsWaiting >= FEW_JOBS) this.#sendNow()
+    else this.#putOff ??= setTimeout(() => this.#sendNow(), LONGEST_PUT_OFF)
+  }
+
+  /** Outcomes, and what claims are likely to bring. */
+  get #jobsWaiting(): number {
+    let jobs = 0
+    for (const { claims, outcomes } of this.#waiting.values())
+      jobs += jobsOf(outcomes) + claims.reduce((sum, { likely }) => sum + likely.jobs, 0)
+    return jobs
+  }
+
+  /** Sends after everything that is handed in during this turn of the event loop. */
+  #sendNow(): void {
+    clearTimeout(this.#putOff)
+    this.#putOff = undefined
     this.#sending = true
     setImmediate(() => {
       this.#sending = false
