@@ -85,8 +85,8 @@ export class Batcher {
   }
 
   /**
-   * Sends now or, if that would be a small call beside another one, when the other one ends: a call costs the server as much
-   * as thirty jobs. A call that is slow doesn't hold up the next one for long.
+   * Sends now or, if that would be a small call beside another one, when the other one ends: a call has a cost of its own,
+   * however few jobs it carries. A call that is slow doesn't hold up the next one for long.
    */
   #sendSoon(): void {
     if (this.#sending || this.#calls >= MAX_CALLS || this.#waiting.size === 0) return
