@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Wish } from '../../src/store/exchange.ts'
+import { Bell } from '../../src/worker/lifecycle/bell.ts'
 import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
 import { Batcher } from '../../src/worker/settling/batcher.ts'
 import type { Travelling } from '../../src/worker/settling/piece.ts'
@@ -69,16 +70,13 @@ function turn(): Promise<void> {
 /** The first call reaches the server only when it is let go. */
 function holdFirstCall() {
   const { alone } = env.database
-  let letGo!: () => void
-  const promise = new Promise<void>((resolve) => {
-    letGo = resolve
-  })
+  const held = new Bell()
   const calls = vi.spyOn(env.database, 'alone')
   calls.mockImplementationOnce(async (...call) => {
-    await promise
+    await held.wait()
     return alone.apply(env.database, call) as never
   })
-  return { calls, letGo }
+  return { calls, letGo: () => held.ring() }
 }
 
 function batcherThatStores() {

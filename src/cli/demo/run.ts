@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pc from 'picocolors'
+import { count, plural } from '../output.ts'
 import type { DemoDatabase } from './database.ts'
 import { countProgress, gatherEvidence, measureDuration, only } from './evidence.ts'
 import { orderCount } from './feed.ts'
@@ -11,7 +12,7 @@ import type { DemoProcess } from './process.ts'
 import { DemoProcesses } from './processes.ts'
 import { measureProcessors, type ProcessorUse } from './processors.ts'
 import { PRODUCERS } from './producers.ts'
-import { count, plural, type Screen } from './screen.ts'
+import type { Screen } from './screen.ts'
 
 export interface DemoRunOptions {
   readonly database: DemoDatabase

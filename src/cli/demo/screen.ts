@@ -1,5 +1,6 @@
 import { MultiBar } from 'cli-progress'
 import pc from 'picocolors'
+import { count } from '../output.ts'
 
 export interface Progress {
   readonly sent: number
@@ -69,12 +70,4 @@ class BarScreen implements Screen {
     if (this.#bar) this.#bars.stop()
     this.#bar = undefined
   }
-}
-
-export function count(number: number): string {
-  return number.toLocaleString('en-US')
-}
-
-export function plural(number: number, noun: string): string {
-  return `${count(number)} ${noun}${number === 1 ? '' : 's'}`
 }

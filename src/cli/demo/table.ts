@@ -1,7 +1,7 @@
 import Table from 'cli-table3'
 import pc from 'picocolors'
+import { count, plural } from '../output.ts'
 import { type Outcome, type PickUp, pickUp, rate } from './outcome.ts'
-import { count, plural } from './screen.ts'
 
 type Row = readonly [what: string, answer: string]
 

@@ -1,7 +1,7 @@
 import pc from 'picocolors'
+import { count, plural } from '../output.ts'
 import { LEASE } from './ordered.ts'
 import type { Outcome } from './outcome.ts'
-import { count } from './screen.ts'
 import { faultsOf, type Verdict } from './verdict.ts'
 
 const DEFINITIONS = `Out of order: applied after a newer update of the same order, although committed before that one was taken
@@ -29,7 +29,7 @@ export function closing(outcome: Outcome): string {
   const grouped = new Map<string, number>()
   for (const warning of outcome.warnings) grouped.set(warning, (grouped.get(warning) ?? 0) + 1)
   for (const [warning, times] of grouped)
-    lines.push(pc.dim(`Workers warned ${times === 1 ? 'once' : `${times} times`}: ${warning}`))
+    lines.push(pc.dim(`Workers warned ${plural(times, 'time')}: ${warning}`))
   const next = outcome.naive
     ? 'the same feed in order: npx lockstep demo'
     : 'what goes wrong without: npx lockstep demo --naive'
