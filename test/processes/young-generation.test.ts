@@ -4,7 +4,7 @@ import { Command, fixture } from '../cli/command.ts'
 import { useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
-const LIMITED = '--max-semi-space-size=16'
+const LIMITED = '--max-semi-space-size=8'
 /** Node lets the young generation grow since it can replace its program. */
 const limits = 'execve' in process ? 1 : 0
 

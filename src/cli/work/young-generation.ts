@@ -1,5 +1,5 @@
 /** MB: a worker's garbage is collected early. Larger ones made it no faster, and took up to three times the memory. */
-export const SMALL_SEMI_SPACE = '--max-semi-space-size=16'
+export const SMALL_SEMI_SPACE = '--max-semi-space-size=8'
 const OPTION = /--max[-_]semi[-_]space[-_]size/
 
 /** Replaces the program of this process, which keeps its number and its open files. Node has it since 22.15, except on Windows. */
