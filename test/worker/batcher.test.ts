@@ -60,6 +60,21 @@ describe('beside a call that is under way', () => {
     await vi.waitUntil(() => stored.length === pieces.length, { interval: 1, timeout: 10_000 })
     expect(calls).toHaveBeenCalledTimes(2)
   })
+
+  test('that has become slow, no job waits', async () => {
+    const { pieces } = await performed(2, 1)
+    const { batcher, stored } = batcherThatStores()
+    const { calls, letGo } = holdFirstCall()
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    batcher.settle(pieces[0]!)
+    await turn()
+    vi.advanceTimersByTime(8)
+    batcher.settle(pieces[1]!)
+    await turn()
+    expect(calls).toHaveBeenCalledTimes(2)
+    letGo()
+    await vi.waitUntil(() => stored.length === pieces.length, { interval: 1, timeout: 10_000 })
+  })
 })
 
 /** A turn of the event loop. */

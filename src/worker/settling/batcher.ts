@@ -18,9 +18,9 @@ const MOST_LEFT = (MAX_CALLS - 1) * MOST_TOLD.jobs
 /** Most payloads to delete in a call that claims. More take some 50 ms and longer, while slots wait for their claims. */
 const MOST_DELETED = 16_000
 
-/** With fewer jobs than this, a call is put off while another one is under way, but not for longer than so many ms. */
+/** With fewer jobs than this, a call waits while a quick one is under way: one that began in the last so many ms. */
 const FEW_JOBS = 64
-const LONGEST_PUT_OFF = 8
+const QUICK = 8
 
 /** Gets the results of the outcomes of one call. */
 export interface OutcomeListener {
@@ -54,8 +54,9 @@ export class Batcher {
   /** By process id: a claim under a new registration doesn't go with outcomes of the one before. */
   readonly #waiting = new Map<number, Pending>()
   #calls = 0
+  /** Of those, the ones that are still quick: by the timer that ends that. */
+  readonly #quickCalls = new Set<NodeJS.Timeout>()
   #sending = false
-  #putOff: NodeJS.Timeout | undefined
 
   constructor(database: Database) {
     this.#database = database
@@ -85,27 +86,13 @@ export class Batcher {
   }
 
   /**
-   * Sends now or, if that would be a small call beside another one, when the other one ends: a call has a cost of its own,
-   * however few jobs it carries. A call that is slow doesn't hold up the next one for long.
+   * Sends what is handed in during this turn of the event loop; or, if that would be a small call beside a quick one, leaves
+   * it until that one ends: a call has a cost of its own, however few jobs it carries. Nothing waits for a call that has
+   * become slow: what holds that up may do so for seconds.
    */
   #sendSoon(): void {
     if (this.#sending || this.#calls >= MAX_CALLS || this.#waiting.size === 0) return
-    if (this.#calls === 0 || this.#jobsWaiting >= FEW_JOBS) this.#sendNow()
-    else this.#putOff ??= setTimeout(() => this.#sendNow(), LONGEST_PUT_OFF)
-  }
-
-  /** Outcomes, and what claims are likely to bring. */
-  get #jobsWaiting(): number {
-    let jobs = 0
-    for (const { claims, outcomes } of this.#waiting.values())
-      jobs += jobsOf(outcomes) + claims.reduce((sum, { likely }) => sum + likely.jobs, 0)
-    return jobs
-  }
-
-  /** Sends after everything that is handed in during this turn of the event loop. */
-  #sendNow(): void {
-    clearTimeout(this.#putOff)
-    this.#putOff = undefined
+    if (this.#quickCalls.size > 0 && this.#jobsWaiting < FEW_JOBS) return
     this.#sending = true
     setImmediate(() => {
       this.#sending = false
@@ -115,6 +102,14 @@ export class Batcher {
         }
       }
     })
+  }
+
+  /** Outcomes, and what claims are likely to bring. */
+  get #jobsWaiting(): number {
+    let jobs = 0
+    for (const { claims, outcomes } of this.#waiting.values())
+      jobs += jobsOf(outcomes) + claims.reduce((sum, { likely }) => sum + likely.jobs, 0)
+    return jobs
   }
 
   /**
@@ -133,12 +128,20 @@ export class Batcher {
   async #send(processId: number, pending: Pending): Promise<void> {
     const { claims, outcomes } = pending
     this.#calls += 1
+    const quick = setTimeout(() => this.#noLongerQuick(quick), QUICK)
+    this.#quickCalls.add(quick)
     const wishes = claims.map(({ wish }) => wish)
     await exchange(this.#database, processId, outcomes, wishes).then(
       (answer) => this.#answered(pending, answer),
       (error) => this.#failed(processId, pending, error),
     )
+    clearTimeout(quick)
     this.#calls -= 1
+    this.#noLongerQuick(quick)
+  }
+
+  #noLongerQuick(call: NodeJS.Timeout): void {
+    this.#quickCalls.delete(call)
     this.#sendSoon()
   }
 
