@@ -42,7 +42,7 @@ test.each([
 describe('beside a call that is under way', () => {
   test.each([
     ['few jobs wait until it ends, and go together', 63, 0, 1],
-    ['few jobs wait for it no longer than 8 ms', 63, 8, 2],
+    ['few jobs wait for it no longer than 4 ms', 63, 4, 2],
     ['many jobs do not wait', 64, 0, 2],
   ])('%s', async (_, jobs, later, callsByThen) => {
     const { pieces } = await performed(jobs + 1, 1)
@@ -68,7 +68,7 @@ describe('beside a call that is under way', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     batcher.settle(pieces[0]!)
     await turn()
-    vi.advanceTimersByTime(8)
+    vi.advanceTimersByTime(4)
     batcher.settle(pieces[1]!)
     await turn()
     expect(calls).toHaveBeenCalledTimes(2)

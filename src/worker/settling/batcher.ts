@@ -20,7 +20,7 @@ const MOST_DELETED = 16_000
 
 /** With fewer jobs than this, a call waits while a quick one is under way: one that began in the last so many ms. */
 const FEW_JOBS = 64
-const QUICK = 8
+const QUICK = 4
 
 /** Gets the results of the outcomes of one call. */
 export interface OutcomeListener {
