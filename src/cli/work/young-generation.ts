@@ -1,4 +1,4 @@
-/** MB: a worker's garbage is collected early. Larger ones made it no faster, and took up to three times the memory. */
+/** MB: a worker's garbage is collected early. Larger ones made it no faster, and took up to twice the memory. */
 export const SMALL_SEMI_SPACE = '--max-semi-space-size=8'
 const OPTION = /--max[-_]semi[-_]space[-_]size/
 

@@ -87,8 +87,8 @@ export class Batcher {
 
   /**
    * Sends what is handed in during this turn of the event loop; or, if that would be a small call beside a quick one, leaves
-   * it until that one ends: a call has a cost of its own, however few jobs it carries. Nothing waits for a call that has
-   * become slow: what holds that up may do so for seconds.
+   * it until that one ends or becomes slow: a call has a cost of its own, however few jobs it carries. Nothing waits for a
+   * slow call, because what holds it up may do so for seconds.
    */
   #sendSoon(): void {
     if (this.#sending || this.#calls >= MAX_CALLS || this.#waiting.size === 0) return
