@@ -18,6 +18,7 @@ export const FIGURES = {
   jobsIndexes: { what: 'indexes of jobs', unit: 'MB', growth: 1.2 },
   payloads: { what: 'table payloads, with what is out of line', unit: 'MB', growth: 1.1 },
   payloadsIndexes: { what: 'indexes of payloads', unit: 'MB', growth: 1.2 },
+  minuteRow: { what: 'bytes for each row of minute_counters', unit: '', growth: 1.2 },
   others: { what: 'all other tables and indexes', unit: 'MB', growth: 1.1 },
   advisory: { what: 'advisory locks', unit: '', growth: 1 },
   sessions: { what: 'sessions', unit: '', growth: 1 },
@@ -26,6 +27,7 @@ export const FIGURES = {
   rate: { what: 'payloads processed in a second', unit: '' },
 } as const satisfies Record<string, Figure>
 
+/** Rows of minute_counters are kept for a day, so only how dense they lie can be flat. */
 const SERVER = `
   SELECT
     pg_table_size('lockstep.jobs') AS jobs,
@@ -33,8 +35,12 @@ const SERVER = `
     pg_table_size('lockstep.payloads') AS payloads,
     pg_indexes_size('lockstep.payloads') AS "payloadsIndexes",
     (
+      SELECT pg_total_relation_size('lockstep.minute_counters') / greatest(count(*), 1) FROM lockstep.minute_counters
+    ) AS "minuteRow",
+    (
       SELECT sum(pg_total_relation_size(oid)) FROM pg_class
-      WHERE relnamespace = 'lockstep'::regnamespace AND relkind IN ('r', 'S') AND relname NOT IN ('jobs', 'payloads')
+      WHERE relnamespace = 'lockstep'::regnamespace AND relkind IN ('r', 'S')
+        AND relname NOT IN ('jobs', 'payloads', 'minute_counters')
     ) AS others,
     (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()) AS advisory,
     (SELECT count(*) FROM pg_locks WHERE pid <> pg_backend_pid()) AS locks,
