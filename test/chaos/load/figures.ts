@@ -18,6 +18,7 @@ export const FIGURES = {
   jobsIndexes: { what: 'indexes of jobs', unit: 'MB', growth: 1.2 },
   payloads: { what: 'table payloads, with what is out of line', unit: 'MB', growth: 1.1 },
   payloadsIndexes: { what: 'indexes of payloads', unit: 'MB', growth: 1.2 },
+  // These rows are kept for a day, so only how dense they lie can be flat.
   minuteRow: { what: 'bytes for each row of minute_counters', unit: '', growth: 1.2 },
   others: { what: 'all other tables and indexes', unit: 'MB', growth: 1.1 },
   advisory: { what: 'advisory locks', unit: '', growth: 1 },
@@ -27,7 +28,6 @@ export const FIGURES = {
   rate: { what: 'payloads processed in a second', unit: '' },
 } as const satisfies Record<string, Figure>
 
-/** Rows of minute_counters are kept for a day, so only how dense they lie can be flat. */
 const SERVER = `
   SELECT
     pg_table_size('lockstep.jobs') AS jobs,
