@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { lag, type Scheduler, seq, strict, weighted } from 'pg-lockstep'
+import { fair, lag, type Scheduler, seq, strict, weighted } from 'pg-lockstep'
 import { type Bench, type Case, type Figures, SETTLE } from '../case.ts'
 import type { Watcher } from '../contender.ts'
 import { openNeighbours } from '../contenders/neighbours.ts'
@@ -69,6 +69,7 @@ const failures: Case = {
 const QUEUES = namesOf(3)
 const SCHEDULERS: Record<string, () => Scheduler> = {
   lag,
+  fair,
   strict: () => strict(QUEUES),
   seq,
   weighted: () => weighted({ 'queue-0': 6, 'queue-1': 3, 'queue-2': 1 }),

@@ -32,7 +32,7 @@ export const dailyGoals: readonly Goal[] = [
     ['failing', 'work-10'],
     (share) => share >= 0.3,
   ),
-  ...['strict', 'seq', 'weighted', 'own'].map((scheduler) =>
+  ...['fair', 'strict', 'seq', 'weighted', 'own'].map((scheduler) =>
     ratio(
       scheduler === 'own' ? 'a scheduler of one’s own' : `scheduler ${scheduler}`,
       'at least 0.8 × the rate of lag',

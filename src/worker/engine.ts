@@ -283,7 +283,7 @@ export class Engine {
       scheduler: settings.scheduler,
       logger: home.logger,
       ready: () => this.#ready(),
-      serve: (lane) => executor.serve(lane, index),
+      serve: (lane, performOther) => executor.serve(lane, index, performOther),
       onIdle: () => this.#running.poller?.slotIdle(),
     })
   }

@@ -417,11 +417,45 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source(
         'worker/performing/executor',
-        'setTimeout(() => this.#releasePortion(lane, portion), portion.until - performance.now())',
-        'undefined',
+        'if (left <= LONGEST_UNATTENDED) return this.#releasePortion(lane, portion)',
+        '',
       ),
     ],
     tests: ['worker/prefetch'],
+  },
+  {
+    name: 'slots that only wait for their claims',
+    promise: 'P7',
+    breaks: 'Nobody begins what is prefetched elsewhere meanwhile.',
+    edits: [source('worker/performing/executor', '      this.#waiting.wake(lane.shard.slot)\n', '')],
+    tests: ['worker/waiting'],
+  },
+  {
+    name: 'a slot that counts for the queue it waits for while it performs another',
+    promise: 'P7',
+    breaks: 'A queue with a limit stands still as long as another queue’s handler takes.',
+    edits: [source('worker/performing/slot', '    timetable.ends(awaited)\n', '')],
+    tests: ['worker/waiting'],
+  },
+  {
+    name: 'a slot that comes back to a queue that others serve by now',
+    promise: 'R12',
+    breaks: 'More batches of the queue run than its limit allows.',
+    edits: [source('worker/performing/executor', 'portion && lane.shard.served.room >= 0', 'portion')],
+    tests: ['worker/waiting'],
+  },
+  {
+    name: 'what a claim brings is kept for a slot that performs something else',
+    promise: 'P8',
+    breaks: 'It waits for that handler, or is released, while other slots sleep.',
+    edits: [
+      source(
+        'worker/performing/executor',
+        '      timetable.file(lane)\n      await performing\n',
+        '      await performing\n',
+      ),
+    ],
+    tests: ['worker/waiting'],
   },
   {
     name: 'pushes that go together wait together',

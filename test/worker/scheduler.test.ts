@@ -55,6 +55,18 @@ describe('R13: a scheduler picks', () => {
     expect(count(all[2]!)).toBeCloseTo(10, -0.5)
   })
 
+  test('fair, weighted and seq: what is due and may not be picked keeps its turns', () => {
+    for (const scheduler of [fair(), weighted({}), seq()]) {
+      const [a, b] = [candidate('a'), candidate('b')]
+      const picked = (all: Candidate[], others: Candidate[], times: number) =>
+        Array.from({ length: times }, () => scheduler.pick(all, others)!.queue)
+      expect(new Set(picked([b], [a], 10))).toEqual(new Set(['b']))
+      expect(new Set(picked([a, b], [], 10))).toEqual(new Set(['a']))
+      expect(picked([a, b], [], 4).toSorted()).toEqual(['a', 'a', 'b', 'b'])
+      expect(scheduler.pick([], [a, b])).toBeUndefined()
+    }
+  })
+
   test('lag: the largest lag', () => {
     const [a, b, c] = [candidate('a', 0, 0, 5), candidate('b', 0, 0, 9), candidate('c', 0, 0, 7)]
     expect(lag().pick([a, b, c])).toBe(b)
@@ -100,10 +112,10 @@ describe('R13: a scheduler picks', () => {
     expect(scheduler.pick([all[0]!, all[3]!])).toBe(all[3])
     expect(scheduler.pick([all[0]!, all[3]!])).toBe(all[0])
     expect(scheduler.pick([])).toBeUndefined()
-    expect(scheduler.pick(all)).toBe(all[0])
+    expect(scheduler.pick(all)).toBe(all[1])
   })
 
-  test('weighted: 6, 3 and 1 come first 60, 30 and 10 % of the time, however many shards each has', () => {
+  test('weighted: 6, 3 and 1 have 60, 30 and 10 % of the turns, however many shards each has', () => {
     const scheduler = weighted({ a: 6, b: 3, c: 1 })
     const shards = Array.from({ length: 9 }, (_, shard) => candidate('c', shard))
     const share = shareOf(scheduler, [candidate('a'), candidate('b'), ...shards])
@@ -213,7 +225,9 @@ describe('R13: a worker follows its scheduler', () => {
     worker.on('started', ({ shard }) => shards.push(shard))
     await worker.start()
     await eventually(() => expect(shards).toHaveLength(60))
-    expect(shards.slice(0, 9)).toEqual([0, 1, 2, 0, 1, 2, 0, 1, 2])
+    // While a claim takes long, the slot goes on with other shards; these lose their next turns for it.
+    const counts = [0, 1, 2].map((shard) => shards.slice(0, 45).filter((one) => one === shard).length)
+    expect(Math.min(...counts)).toBeGreaterThanOrEqual(10)
   })
 
   test('one of the user’s own: any object with a pick', async () => {

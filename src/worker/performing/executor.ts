@@ -12,6 +12,10 @@ import { type Claimant, claimantOf } from '../settling/claimant.ts'
 import { claimOf, observedClaim, observedRound } from '../settling/observed.ts'
 import { Patience, type PatienceOptions } from './patience.ts'
 import { Performer, type PerformerOptions } from './performer.ts'
+import { type PerformOther, WaitingSlots } from './waiting.ts'
+
+/** ms after which prefetched jobs are begun by a slot that waits for a claim. */
+const LONGEST_UNATTENDED = 10
 
 export interface ExecutorOptions
   extends Omit<PatienceOptions, 'mayBegin' | 'releasePortion'>,
@@ -35,6 +39,7 @@ export class Executor {
   readonly #options: ExecutorOptions
   readonly #performer: Performer
   readonly #claims = new UnderWay()
+  readonly #waiting = new WaitingSlots()
 
   constructor(options: ExecutorOptions) {
     this.#options = options
@@ -50,9 +55,10 @@ export class Executor {
     })
   }
 
-  serve(lane: Lane, slot: number): Promise<void> {
+  /** `performOther`: what the slot may do while it waits for a claim. */
+  serve(lane: Lane, slot: number, performOther: PerformOther): Promise<void> {
     const [portion] = lane.portions
-    return portion ? this.#begin(lane, portion, slot) : this.#claimAndBegin(lane, slot)
+    return portion ? this.#begin(lane, portion, slot) : this.#claimAndBegin(lane, slot, performOther)
   }
 
   /**
@@ -71,23 +77,30 @@ export class Executor {
     await this.#claims.ended()
   }
 
-  async #claimAndBegin(lane: Lane, slot: number): Promise<void> {
-    const portion = await this.#claimed(lane)
-    if (portion) await this.#begin(lane, portion, slot)
+  async #claimAndBegin(lane: Lane, slot: number, performOther: PerformOther): Promise<void> {
+    const { timetable } = this.#options
+    this.#waiting.begin(slot, performOther)
+    await this.#claimed(lane)
+    const performing = this.#waiting.end(slot)
+    if (performing) {
+      // Others may take what the claim has brought.
+      timetable.file(lane)
+      await performing
+    }
+    const [portion] = lane.portions
+    // The slot that begins with the portion files the lane for the others.
+    if (portion && lane.shard.served.room >= 0) await this.#begin(lane, portion, slot)
+    else timetable.file(lane)
   }
 
-  /** Returns what the next claim brings, or the one that is under way. */
-  async #claimed(lane: Lane): Promise<Portion | undefined> {
+  /** Resolves when the next claim has ended, or the one that is under way. */
+  async #claimed(lane: Lane): Promise<void> {
     const { timetable } = this.#options
     lane.claim ??= this.#claims.watch(this.#claim(lane))
     lane.isAwaited = true
     timetable.file(lane)
     await lane.claim
     lane.isAwaited = false
-    const [portion] = lane.portions
-    // The slot that begins with the portion files the lane for the others.
-    if (!portion) timetable.file(lane)
-    return portion
   }
 
   async #claim(lane: Lane): Promise<void> {
@@ -168,8 +181,18 @@ export class Executor {
     const portion = new Portion(membership.retain(rounds.length, processId), rounds, asked)
     lane.bring(portion)
     if (lane.isAhead || !this.#mayBegin(lane, processId)) this.#releasePortion(lane, portion)
-    else
-      portion.timer = setTimeout(() => this.#releasePortion(lane, portion), portion.until - performance.now())
+    else this.#watchOver(lane, portion)
+  }
+
+  /** If no slot begins with the jobs, one that waits for a claim does. If there is none, they are released in the end. */
+  #watchOver(lane: Lane, portion: Portion): void {
+    const left = portion.until - performance.now()
+    const check = () => {
+      if (left <= LONGEST_UNATTENDED) return this.#releasePortion(lane, portion)
+      this.#waiting.wake(lane.shard.slot)
+      if (!portion.isEmpty) this.#watchOver(lane, portion)
+    }
+    portion.timer = setTimeout(check, Math.min(LONGEST_UNATTENDED, left))
   }
 
   /**

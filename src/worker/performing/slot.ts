@@ -7,6 +7,7 @@ import { Loop, type Service } from '../lifecycle/service.ts'
 import type { DueLane, Lane } from '../schedule/lane.ts'
 import type { Scheduler } from '../schedule/scheduler.ts'
 import type { Timetable } from '../schedule/timetable.ts'
+import type { PerformOther } from './waiting.ts'
 
 /** ms after which a slot checks again whether it may take work: a lease may be renewed at the last moment. */
 const UNREADY_PAUSE = 250
@@ -20,8 +21,8 @@ export interface SlotOptions {
   readonly logger: Logger
   /** Whether new work may be taken at all. */
   ready(): boolean
-  /** Takes a batch of the lane and performs it. */
-  serve(lane: Lane, slot: number): Promise<void>
+  /** Takes a batch of the lane and performs it. `performOther`: what the slot may do while it waits for a claim. */
+  serve(lane: Lane, performOther: PerformOther): Promise<void>
   onIdle(): void
   /** The scheduler threw, or picked something that it was not given. */
   onFailure(error: unknown): void
@@ -49,23 +50,44 @@ export class Slot implements Service {
   }
 
   async #pass(): Promise<void> {
-    const { index, timetable, ready, serve } = this.#options
+    const { index, timetable, ready } = this.#options
     if (!ready()) return this.#rest(UNREADY_PAUSE)
     const due = timetable.due(index)
     // A scheduler may empty the list it is given.
     const declined = due.length > 0
     const pick = this.#pick(due)
     if (!pick) return this.#rest(declined ? DECLINED_PAUSE : undefined)
-    const { served } = pick.of.shard
+    await this.#serve(pick.of)
+  }
+
+  async #serve(lane: Lane): Promise<void> {
+    const { timetable, serve } = this.#options
+    const { served } = lane.shard
     timetable.begins(served)
-    await serve(pick.of, index)
+    await serve(lane, () => this.#performOther(lane))
     timetable.ends(served)
   }
 
+  /** While it waits for a claim of a lane, other slots may serve that queue in its place. */
+  async #performOther(awaited: Lane): Promise<boolean> {
+    const { index, timetable } = this.#options
+    const { served } = awaited.shard
+    const due = timetable.due(index)
+    const prefetched = due.filter(({ of }) => of.portions.length > 0)
+    if (prefetched.length === 0) return false
+    const others = due.filter(({ of }) => of.portions.length === 0)
+    const pick = this.#pick(prefetched, [...others, awaited.candidate])
+    if (!pick) return false
+    timetable.ends(served)
+    await this.#serve(pick.of)
+    timetable.begins(served)
+    return true
+  }
+
   /** The scheduler may be the user's. If it throws, or picks something that it was not given, it declines. */
-  #pick(due: readonly DueLane[]): DueLane | undefined {
+  #pick(due: readonly DueLane[], others: readonly DueLane[] = []): DueLane | undefined {
     try {
-      const pick = this.#options.scheduler.pick(due) ?? undefined
+      const pick = this.#options.scheduler.pick(due, others) ?? undefined
       if (pick === undefined || due.includes(pick)) {
         this.#failing = false
         return pick

@@ -16,62 +16,78 @@ export interface Candidate {
 
 /**
  * Picks what a slot serves next: one of the candidates (the object itself, not a copy), or none. Candidates come in the
- * order of the queues, then by shard and lane. It is asked before each batch. If it throws, it picks none.
+ * order of the queues, then by shard and lane. It is asked before each batch, also by a slot that waits for a claim: its
+ * candidates are what is prefetched, and `others` is what else is due. If it throws, it picks none.
  */
 export interface Scheduler {
-  pick<C extends Candidate>(candidates: readonly C[]): C | undefined
+  pick<C extends Candidate>(candidates: readonly C[], others?: readonly C[]): C | undefined
 }
 
 /** The default: queues take turns, and within a queue its lanes do, lane n 1/(n + 1) times as often as lane 0. */
 export function fair(): Scheduler {
+  return byTurns({ ofQueue: () => 1, ofLane: (_, lane) => 1 / (lane + 1) })
+}
+
+/** How often queues have their turn, and within a queue its lanes. */
+interface Frequencies {
+  /** `lanes`: those that have something due. */
+  ofQueue(queue: string, lanes: ReadonlySet<number>): number
+  ofLane(queue: string, lane: number): number
+}
+
+function byTurns({ ofQueue, ofLane }: Frequencies): Scheduler {
   const queues = new Turns<string>()
-  const lanesOf = new Map<string, Turns<number>>()
+  const lanesByQueue = new Map<string, Turns<number>>()
   return {
-    pick(candidates) {
-      const queue = queues.next(candidates, queueOf)
+    pick(candidates, others = []) {
+      const queue = queues.next(candidates.map(queueOf), others.map(queueOf))
       if (queue === undefined) return undefined
-      const turns = lanesOf.get(queue) ?? new Turns()
-      lanesOf.set(queue, turns)
-      const lane = turns.next(candidates, laneOf, (candidate) => candidate.queue === queue)!
-      queues.take(queue, 1)
-      turns.take(lane, lane + 1)
-      return bestOf(candidates, queue, lane)
+      const own = candidates.filter((candidate) => candidate.queue === queue)
+      const ownOthers = others.filter((candidate) => candidate.queue === queue)
+      const lanes = lanesByQueue.get(queue) ?? new Turns()
+      lanesByQueue.set(queue, lanes)
+      const lane = lanes.next(own.map(laneOf), ownOthers.map(laneOf))!
+      queues.pay(queue, 1 / ofQueue(queue, new Set([...own, ...ownOthers].map(laneOf))))
+      lanes.pay(lane, 1 / ofLane(queue, lane))
+      return bestOf(own, queue, lane)
     },
   }
 }
 
 /**
  * Start-time fair queueing (Goyal, Vin and Cheng, 1996). A key that is picked pays with virtual time, and the key that has
- * paid least is next. The clock shows when the last picked key began: a key that had nothing due meanwhile comes soon, but
- * has saved nothing up.
+ * paid least is next. The clock shows when the first of those that are due begins. So a key that had nothing due meanwhile
+ * comes soon, but has saved nothing up; one that was due, and could not be picked, keeps its turns.
  */
 class Turns<Key> {
   readonly #finish = new Map<Key, number>()
   #now = 0
 
-  next<C>(
-    candidates: readonly C[],
-    keyOf: (candidate: C) => Key,
-    takesPart: (candidate: C) => boolean = () => true,
-  ): Key | undefined {
-    let next: Key | undefined
-    let earliest = Number.POSITIVE_INFINITY
-    let last: Key | undefined
-    for (const candidate of candidates) {
-      const key = keyOf(candidate)
-      if (key === last || !takesPart(candidate)) continue
-      last = key
-      const start = this.#startOf(key)
-      if (start >= earliest) continue
-      earliest = start
-      next = key
-    }
+  /** Picks one of `keys`, the first of several that have paid as little. */
+  next(keys: readonly Key[], others: readonly Key[]): Key | undefined {
+    const [next, start] = this.#first(keys)
+    const [, otherStart] = this.#first(others)
+    if (next !== undefined) this.#now = Math.min(start, otherStart)
     return next
   }
 
-  take(key: Key, price: number): void {
-    this.#now = this.#startOf(key)
-    this.#finish.set(key, this.#now + price)
+  pay(key: Key, price: number): void {
+    this.#finish.set(key, this.#startOf(key) + price)
+  }
+
+  #first(keys: readonly Key[]): [Key | undefined, start: number] {
+    let [first, earliest]: [Key | undefined, number] = [undefined, Number.POSITIVE_INFINITY]
+    let last: Key | undefined
+    for (const key of keys) {
+      // Most follow an equal one, and looking up keys is slow.
+      if (key === last) continue
+      last = key
+      const start = this.#startOf(key)
+      if (start >= earliest) continue
+      first = key
+      earliest = start
+    }
+    return [first, earliest]
   }
 
   #startOf(key: Key): number {
@@ -91,42 +107,30 @@ export function lag(): Scheduler {
 
 /** Round robin over the shards and their lanes. */
 export function seq(): Scheduler {
+  const turns = new Turns<number>()
   const ranks = new Map<string, number>()
-  let last = Number.NEGATIVE_INFINITY
-  const rankOf = (queue: string) => {
+  const placeOf = ({ queue, shard, lane }: Candidate) => {
     if (!ranks.has(queue)) ranks.set(queue, ranks.size)
-    return ranks.get(queue)!
+    // A shard has 17 bits, a lane 16.
+    return (ranks.get(queue)! * 2 ** 17 + shard) * 2 ** 16 + lane
   }
   return {
-    pick<C extends Candidate>(candidates: readonly C[]) {
-      let [first, next]: (C | undefined)[] = []
-      let [firstPlace, nextPlace] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
-      let [queue, rank] = ['', 0]
-      for (const candidate of candidates) {
-        // Candidates of a queue come together, and looking up names is slow.
-        if (candidate.queue !== queue) rank = rankOf(candidate.queue)
-        queue = candidate.queue
-        const place = placeOf(rank, candidate)
-        if (place < firstPlace) [first, firstPlace] = [candidate, place]
-        if (place > last && place < nextPlace) [next, nextPlace] = [candidate, place]
-      }
-      last = next ? nextPlace : firstPlace
-      return next ?? first
+    pick(candidates, others = []) {
+      const places = candidates.map(placeOf)
+      const next = turns.next(places, others.map(placeOf))
+      if (next === undefined) return undefined
+      turns.pay(next, 1)
+      return candidates[places.indexOf(next)]
     },
   }
-}
-
-/** Its place in the order of queues, shards and lanes: a shard has 17 bits, a lane 16. */
-function placeOf(rank: number, { shard, lane }: Candidate): number {
-  return (rank * 2 ** 17 + shard) * 2 ** 16 + lane
 }
 
 /** A weight for a queue as a whole, which its lanes share, or for each of its lanes. */
 export type Weights = Readonly<Record<string, number | Readonly<Record<number, number>>>>
 
 /**
- * Draws a queue and lane by weight among those that have something due. Weights 6, 3 and 1 come first 60, 30 and 10 % of
- * the time, and a queue that has nothing due leaves its turns to the others. What is not named weighs 1.
+ * Queues and lanes take turns by weight: with weights 6, 3 and 1, they have 60, 30 and 10 % of the turns. A queue that has
+ * nothing due leaves its turns to the others. What is not named weighs 1.
  * @throws OptionError for a weight that is not above 0
  */
 export function weighted(weights: Weights): Scheduler {
@@ -140,35 +144,19 @@ export function weighted(weights: Weights): Scheduler {
       throw new OptionError(`weighted: the weight of "${queue}" must be a number above 0, not ${show(one)}`)
     }
   }
-  const weightOf = (queue: string, lane: number, lanes: number) => {
-    const weight = Object.hasOwn(weights, queue) ? weights[queue]! : 1
-    return typeof weight === 'object' ? (weight[lane] ?? 1) : weight / lanes
+  const weightOf = (queue: string) => (Object.hasOwn(weights, queue) ? weights[queue]! : 1)
+  const ofLane = (queue: string, lane: number) => {
+    const weight = weightOf(queue)
+    return typeof weight === 'object' ? (weight[lane] ?? 1) : 1
   }
-  return {
-    pick(candidates) {
-      const classes = [...groups(candidates, queueOf)].flatMap(([queue, members]) => {
-        const lanes = groups(members, laneOf)
-        return [...lanes].map(([lane, own]) => ({ own, weight: weightOf(queue, lane, lanes.size) }))
-      })
-      let ticket = Math.random() * classes.reduce((sum, { weight }) => sum + weight, 0)
-      for (const { own, weight } of classes) {
-        ticket -= weight
-        if (ticket < 0) return bestOf(own, own[0]!.queue, own[0]!.lane)
-      }
-      return longestWaiting(candidates)
+  return byTurns({
+    ofQueue(queue, lanes) {
+      const weight = weightOf(queue)
+      if (typeof weight === 'number') return weight
+      return [...lanes].reduce((sum, lane) => sum + ofLane(queue, lane), 0)
     },
-  }
-}
-
-function groups<C, Key>(candidates: readonly C[], keyOf: (candidate: C) => Key): Map<Key, C[]> {
-  const found = new Map<Key, C[]>()
-  for (const candidate of candidates) {
-    const key = keyOf(candidate)
-    const members = found.get(key)
-    if (members) members.push(candidate)
-    else found.set(key, [candidate])
-  }
-  return found
+    ofLane,
+  })
 }
 
 /** Serves queues in the given order, those not named last; within a queue, the lower lane first. */
