@@ -31,7 +31,7 @@ export function fair(): Scheduler {
 /** How often queues have their turn, and within a queue its lanes. */
 interface Frequencies {
   /** `lanes`: those that have something due. */
-  ofQueue(queue: string, lanes: ReadonlySet<number>): number
+  ofQueue(queue: string, lanes: () => ReadonlySet<number>): number
   ofLane(queue: string, lane: number): number
 }
 
@@ -40,16 +40,17 @@ function byTurns({ ofQueue, ofLane }: Frequencies): Scheduler {
   const lanesByQueue = new Map<string, Turns<number>>()
   return {
     pick(candidates, others = []) {
-      const queue = queues.next(candidates.map(queueOf), others.map(queueOf))
-      if (queue === undefined) return undefined
-      const own = candidates.filter((candidate) => candidate.queue === queue)
-      const ownOthers = others.filter((candidate) => candidate.queue === queue)
+      const next = queues.next(candidates, others, queueOf)
+      if (!next) return undefined
+      const { queue } = next
+      const isOfQueue = (candidate: Candidate) => candidate.queue === queue
       const lanes = lanesByQueue.get(queue) ?? new Turns()
       lanesByQueue.set(queue, lanes)
-      const lane = lanes.next(own.map(laneOf), ownOthers.map(laneOf))!
-      queues.pay(queue, 1 / ofQueue(queue, new Set([...own, ...ownOthers].map(laneOf))))
+      const { lane } = lanes.next(candidates, others, laneOf, isOfQueue)!
+      const dueLanes = () => new Set([...candidates, ...others].filter(isOfQueue).map(laneOf))
+      queues.pay(queue, 1 / ofQueue(queue, dueLanes))
       lanes.pay(lane, 1 / ofLane(queue, lane))
-      return bestOf(own, queue, lane)
+      return bestOf(candidates, queue, lane)
     },
   }
 }
@@ -63,10 +64,15 @@ class Turns<Key> {
   readonly #finish = new Map<Key, number>()
   #now = 0
 
-  /** Picks one of `keys`, the first of several that have paid as little. */
-  next(keys: readonly Key[], others: readonly Key[]): Key | undefined {
-    const [next, start] = this.#first(keys)
-    const [, otherStart] = this.#first(others)
+  /** Picks a candidate whose key is next, the first of several. */
+  next<C>(
+    candidates: readonly C[],
+    others: readonly C[],
+    keyOf: (candidate: C) => Key,
+    takesPart: (candidate: C) => boolean = () => true,
+  ): C | undefined {
+    const [next, start] = this.#first(candidates, keyOf, takesPart)
+    const [, otherStart] = this.#first(others, keyOf, takesPart)
     if (next !== undefined) this.#now = Math.min(start, otherStart)
     return next
   }
@@ -75,16 +81,21 @@ class Turns<Key> {
     this.#finish.set(key, this.#startOf(key) + price)
   }
 
-  #first(keys: readonly Key[]): [Key | undefined, start: number] {
-    let [first, earliest]: [Key | undefined, number] = [undefined, Number.POSITIVE_INFINITY]
+  #first<C>(
+    candidates: readonly C[],
+    keyOf: (candidate: C) => Key,
+    takesPart: (candidate: C) => boolean,
+  ): [C | undefined, start: number] {
+    let [first, earliest]: [C | undefined, number] = [undefined, Number.POSITIVE_INFINITY]
     let last: Key | undefined
-    for (const key of keys) {
-      // Most follow an equal one, and looking up keys is slow.
-      if (key === last) continue
+    for (const candidate of candidates) {
+      const key = keyOf(candidate)
+      // Most follow one of the same key, and looking up keys is slow.
+      if (key === last || !takesPart(candidate)) continue
       last = key
       const start = this.#startOf(key)
       if (start >= earliest) continue
-      first = key
+      first = candidate
       earliest = start
     }
     return [first, earliest]
@@ -116,11 +127,9 @@ export function seq(): Scheduler {
   }
   return {
     pick(candidates, others = []) {
-      const places = candidates.map(placeOf)
-      const next = turns.next(places, others.map(placeOf))
-      if (next === undefined) return undefined
-      turns.pay(next, 1)
-      return candidates[places.indexOf(next)]
+      const next = turns.next(candidates, others, placeOf)
+      if (next) turns.pay(placeOf(next), 1)
+      return next
     },
   }
 }
@@ -153,7 +162,7 @@ export function weighted(weights: Weights): Scheduler {
     ofQueue(queue, lanes) {
       const weight = weightOf(queue)
       if (typeof weight === 'number') return weight
-      return [...lanes].reduce((sum, lane) => sum + ofLane(queue, lane), 0)
+      return [...lanes()].reduce((sum, lane) => sum + ofLane(queue, lane), 0)
     },
     ofLane,
   })
