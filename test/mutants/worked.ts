@@ -434,7 +434,13 @@ export const WORKED: readonly Mutant[] = [
     name: 'a slot that counts for the queue it waits for while it performs another',
     promise: 'P7',
     breaks: 'A queue with a limit stands still as long as another queue’s handler takes.',
-    edits: [source('worker/performing/slot', '    timetable.ends(awaited)\n', '')],
+    edits: [
+      source(
+        'worker/performing/slot',
+        '    timetable.ends(served)\n    await this.#serve(pick.of)',
+        '    await this.#serve(pick.of)',
+      ),
+    ],
     tests: ['worker/waiting'],
   },
   {

@@ -62,10 +62,6 @@ test('R12: a lock connection that goes silent keeps no shards while a round of t
   await env.lockstep.enqueue(long, { id: 'long' })
   await started
   const [former] = await backends(env, 'lock')
-  const direct = (
-    await Promise.all((['lock', 'lease', 'listen'] as const).map((kind) => backends(env, kind)))
-  ).flat()
-  expect(direct).toHaveLength(3)
   network.strand()
   await eventually(async () => {
     const locks = await backends(env, 'lock')
@@ -79,10 +75,7 @@ test('R12: a lock connection that goes silent keeps no shards while a round of t
   expect(worker.processId).not.toBe(processId)
   const rows = await env.sql('SELECT FROM lockstep.processes WHERE process_id = $1', [processId])
   expect(rows).toHaveLength(1)
-  // Sessions that hold nothing end by themselves.
-  const left = () => env.sql('SELECT query FROM pg_stat_activity WHERE pid = ANY ($1)', [direct])
-  await eventually(async () => expect(await left()).toEqual([]), 90_000)
-}, 150_000)
+}, 60_000)
 
 test('the session of a pool’s connection that breaks for the worker alone, while it idles, is ended', async () => {
   const { network, lockstep } = await env.distant()
