@@ -48,6 +48,7 @@ const DAILY = [
   ['1,000 slots on 2,000 shards, jobs/s of 5 ms each', 'slots-1000', 'value'],
   ['jobs that fail, jobs/s', 'failing', 'value'],
   ['three queues, scheduler lag, jobs/s', 'scheduler-lag', 'value'],
+  ['three queues, the default scheduler, jobs/s', 'scheduler-fair', 'value'],
   ['three queues, scheduler strict, jobs/s', 'scheduler-strict', 'value'],
   ['three queues, scheduler seq, jobs/s', 'scheduler-seq', 'value'],
   ['three queues, scheduler weighted, jobs/s', 'scheduler-weighted', 'value'],
