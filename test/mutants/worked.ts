@@ -431,6 +431,20 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/waiting'],
   },
   {
+    name: 'a queue that was passed over loses its turns',
+    promise: 'R13',
+    breaks: 'Those whose claims take longest get less than their share.',
+    edits: [source('worker/schedule/scheduler', 'Math.min(start, otherStart)', 'start')],
+    tests: ['worker/scheduler'],
+  },
+  {
+    name: 'turns that are kept without end',
+    promise: 'R13',
+    breaks: 'After a claim that took seconds, the other queues wait for as long.',
+    edits: [source('worker/schedule/scheduler', ', start - MOST_KEPT)', ')')],
+    tests: ['worker/scheduler'],
+  },
+  {
     name: 'a slot that counts for the queue it waits for while it performs another',
     promise: 'P7',
     breaks: 'A queue with a limit stands still as long as another queue’s handler takes.',

@@ -64,6 +64,9 @@ describe('R13: a scheduler picks', () => {
       expect(new Set(picked([a, b], [], 10))).toEqual(new Set(['a']))
       expect(picked([a, b], [], 4).toSorted()).toEqual(['a', 'a', 'b', 'b'])
       expect(scheduler.pick([], [a, b])).toBeUndefined()
+      // Not without end: others would wait for as long.
+      expect(picked([b], [a], 3_000)).not.toContain('a')
+      expect(picked([a, b], [], 1_200).filter((queue) => queue === 'b').length).toBeGreaterThan(80)
     }
   })
 

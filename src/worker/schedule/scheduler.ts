@@ -55,10 +55,14 @@ function byTurns({ ofQueue, ofLane }: Frequencies): Scheduler {
   }
 }
 
+/** Most that a key keeps of its turns, in the price of a turn. */
+const MOST_KEPT = 1_000
+
 /**
  * Start-time fair queueing (Goyal, Vin and Cheng, 1996). A key that is picked pays with virtual time, and the key that has
  * paid least is next. The clock shows when the first of those that are due begins. So a key that had nothing due meanwhile
- * comes soon, but has saved nothing up; one that was due, and could not be picked, keeps its turns.
+ * comes soon, but has saved nothing up; one that was due, and could not be picked, keeps its turns, up to a limit: the server
+ * may answer a claim after seconds.
  */
 class Turns<Key> {
   readonly #finish = new Map<Key, number>()
@@ -73,7 +77,7 @@ class Turns<Key> {
   ): C | undefined {
     const [next, start] = this.#first(candidates, keyOf, takesPart)
     const [, otherStart] = this.#first(others, keyOf, takesPart)
-    if (next !== undefined) this.#now = Math.min(start, otherStart)
+    if (next !== undefined) this.#now = Math.max(Math.min(start, otherStart), start - MOST_KEPT)
     return next
   }
 
