@@ -179,13 +179,14 @@ export function strict(queues: readonly string[]): Scheduler {
   const ranks = new Map(queues.map((queue, place) => [queue, place]))
   const rank = ({ queue, lane }: Candidate) => (ranks.get(queue) ?? queues.length) * 40_000 + lane
   return {
-    pick(candidates) {
+    pick(candidates, others = []) {
       let first = candidates[0]
       for (const candidate of candidates) {
         const difference = rank(candidate) - rank(first!)
         if (difference < 0 || (difference === 0 && candidate.lag > first!.lag)) first = candidate
       }
-      return first && bestOf(candidates, first.queue, first.lane)
+      if (!first || others.some((other) => rank(other) < rank(first))) return undefined
+      return bestOf(candidates, first.queue, first.lane)
     },
   }
 }
