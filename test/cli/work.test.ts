@@ -321,8 +321,8 @@ describe('-r', () => {
   it.each([
     ['fastest', /--scheduler must be fair, lag, seq, weighted/],
     ['strict:zbra', /did you mean "zebra"/],
-    ['weighted:zebra=0', /weight of "zebra" must be a number above 0/],
-    ['weighted:zebra', /weight of "zebra" must be a number above 0/],
+    ['weighted:zebra=0', /weight of "zebra" must be a number from 0.001 to 1000/],
+    ['weighted:zebra', /weight of "zebra" must be a number from 0.001 to 1000/],
   ])('--scheduler %s is wrong usage', (text, message) => {
     expect(() => schedulerOf(text, [defineQueue('zebra')])).toThrow(message)
   })

@@ -445,6 +445,13 @@ export const WORKED: readonly Mutant[] = [
     tests: ['worker/scheduler'],
   },
   {
+    name: 'a scheduler that may add to the list it was given',
+    promise: 'R12',
+    breaks: 'A slot that waits for a claim waits for another, and more batches run than there are slots.',
+    edits: [source('worker/performing/slot', 'pick([...due], [...others])', 'pick(due, others)')],
+    tests: ['worker/waiting'],
+  },
+  {
     name: 'a slot that counts for the queue it waits for while it performs another',
     promise: 'P7',
     breaks: 'A queue with a limit stands still as long as another queue’s handler takes.',

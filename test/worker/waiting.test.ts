@@ -19,15 +19,16 @@ function startSlot(
   index: number,
   { executor, timetable }: ReturnType<typeof openExecutor>,
   scheduler: Scheduler,
+  onFailure = (error: unknown): void => {
+    throw error
+  },
 ): void {
   const slot = new Slot({
     ...{ index, timetable, scheduler, logger: silent },
     ready: () => true,
     serve: (lane, performOther) => executor.serve(lane, index, performOther),
     onIdle() {},
-    onFailure(error) {
-      throw error
-    },
+    onFailure,
   })
   void slot.start()
   onTestFinished(() => void slot.stop())
@@ -47,6 +48,30 @@ describe('P7: a slot that waits for a claim', () => {
     await answer(0, [4], null)
     await eventually(() => expect(begun).toEqual(['1', '2', '3', '4']))
     expect(released).toEqual([])
+  })
+
+  test('performs nothing that is only due, whatever the scheduler makes of its lists', async () => {
+    const begun: string[] = []
+    const perform = async (id: string) => void begun.push(id)
+    const opened = openExecutor({ perform }, { perform }, { perform })
+    const { timetable, lanes, claims, answer } = opened
+    for (const { key } of lanes) timetable.notice(key, 1)
+    const order = ['queue-1', 'queue-0']
+    const failures: unknown[] = []
+    const joining: Scheduler = {
+      pick(candidates, others = []) {
+        const next = order.shift()
+        if (next) return candidates.find(({ queue }) => queue === next)
+        const all = candidates as (typeof candidates)[number][]
+        all.push(...others)
+        return all.at(-1)
+      },
+    }
+    startSlot(0, opened, joining, (error) => failures.push(error))
+    await answer(1, [1, 2], null)
+    await eventually(() => expect(failures.length).toBeGreaterThan(0))
+    expect(begun).toEqual(['1'])
+    expect(claims).toHaveLength(1)
   })
 
   test('leaves what the claim brings to others while it performs something else, within the limit of the queue', async () => {

@@ -53,10 +53,8 @@ export class Slot implements Service {
     const { index, timetable, ready } = this.#options
     if (!ready()) return this.#rest(UNREADY_PAUSE)
     const due = timetable.due(index)
-    // A scheduler may empty the list it is given.
-    const declined = due.length > 0
     const pick = this.#pick(due)
-    if (!pick) return this.#rest(declined ? DECLINED_PAUSE : undefined)
+    if (!pick) return this.#rest(due.length > 0 ? DECLINED_PAUSE : undefined)
     await this.#serve(pick.of)
   }
 
@@ -84,10 +82,13 @@ export class Slot implements Service {
     return true
   }
 
-  /** The scheduler may be the user's. If it throws, or picks something that it was not given, it declines. */
+  /**
+   * The scheduler may be the user's. If it throws, or picks something that it was not given, it declines. It gets copies of
+   * the lists, since it may change them: what it adds was not given.
+   */
   #pick(due: readonly DueLane[], others: readonly DueLane[] = []): DueLane | undefined {
     try {
-      const pick = this.#options.scheduler.pick(due, others) ?? undefined
+      const pick = this.#options.scheduler.pick([...due], [...others]) ?? undefined
       if (pick === undefined || due.includes(pick)) {
         this.#failing = false
         return pick

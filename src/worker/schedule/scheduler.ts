@@ -138,13 +138,17 @@ export function seq(): Scheduler {
   }
 }
 
-/** A weight for a queue as a whole, which its lanes share, or for each of its lanes. */
+const LEAST_WEIGHT = 0.001
+const MOST_WEIGHT = 1_000
+
+/** A weight for a queue as a whole, from 0.001 to 1,000, which its lanes share, or for each of its lanes. */
 export type Weights = Readonly<Record<string, number | Readonly<Record<number, number>>>>
 
 /**
  * Queues and lanes take turns by weight: with weights 6, 3 and 1, they have 60, 30 and 10 % of the turns. A queue that has
  * nothing due leaves its turns to the others. What is not named weighs 1.
- * @throws OptionError for a weight that is not above 0
+ * Weights are from 0.001 to 1,000: at greater distances, floating-point numbers could no longer add up the turns.
+ * @throws OptionError for another weight
  */
 export function weighted(weights: Weights): Scheduler {
   if (typeof weights !== 'object' || weights === null)
@@ -153,8 +157,10 @@ export function weighted(weights: Weights): Scheduler {
     )
   for (const [queue, weight] of Object.entries(weights)) {
     for (const one of typeof weight === 'object' ? Object.values(weight) : [weight]) {
-      if (Number.isFinite(one) && one > 0) continue
-      throw new OptionError(`weighted: the weight of "${queue}" must be a number above 0, not ${show(one)}`)
+      if (typeof one === 'number' && one >= LEAST_WEIGHT && one <= MOST_WEIGHT) continue
+      throw new OptionError(
+        `weighted: the weight of "${queue}" must be a number from ${LEAST_WEIGHT} to ${MOST_WEIGHT}, not ${show(one)}`,
+      )
     }
   }
   const weightOf = (queue: string) => (Object.hasOwn(weights, queue) ? weights[queue]! : 1)
