@@ -448,7 +448,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'a scheduler that may add to the list it was given',
     promise: 'R12',
     breaks: 'A slot that waits for a claim waits for another, and more batches run than there are slots.',
-    edits: [source('worker/performing/slot', 'pick([...due], [...others])', 'pick(due, others)')],
+    edits: [source('worker/performing/slot', 'pick([...due], others)', 'pick(due, others)')],
     tests: ['worker/waiting'],
   },
   {

@@ -1,5 +1,6 @@
 import { defineQueue, type Queue } from '../../src/index.ts'
 import { Instruments } from '../../src/instruments.ts'
+import { silentLogger } from '../../src/logger.ts'
 import type { Claim, Round } from '../../src/store/claim.ts'
 import { Executor, type ExecutorOptions } from '../../src/worker/performing/executor.ts'
 import { InFlight } from '../../src/worker/performing/in-flight.ts'
@@ -9,8 +10,6 @@ import { ServerClock } from '../../src/worker/schedule/server-clock.ts'
 import { Shard } from '../../src/worker/schedule/shard.ts'
 import { Timetable } from '../../src/worker/schedule/timetable.ts'
 import { eventually } from './worker-environment.ts'
-
-export const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
 export interface ServedOptions {
   readonly concurrency?: number
@@ -31,13 +30,13 @@ export function openExecutor(...queues: readonly ServedOptions[]) {
   const released: string[][] = []
   const clock = new ServerClock()
   const timetable = new Timetable(clock)
-  const instruments = new Instruments([], silent)
+  const instruments = new Instruments([], silentLogger)
   const retention = { processId: 1, release() {} }
   const executor = new Executor({
-    ...{ clock, timetable, instruments, logger: silent, slots: 1, poll: 1_000, lockTimeout: 500 },
+    ...{ clock, timetable, instruments, logger: silentLogger, slots: 1, poll: 1_000, lockTimeout: 500 },
     refusals: new Refusals(clock, 1_000),
     inFlight: new InFlight(() => {}),
-    batchSettings: { middleware: [], logger: silent, instruments, lockTimeout: 500 },
+    batchSettings: { middleware: [], logger: silentLogger, instruments, lockTimeout: 500 },
     membership: { processId: 1, retain: () => retention, holds: () => true },
     batcher: {
       claim: (_: number, { key: { queueId } }: { key: { queueId: number } }) =>

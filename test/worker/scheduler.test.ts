@@ -197,7 +197,7 @@ describe('R13: a worker follows its scheduler', () => {
     await worker.start()
     await eventually(() => expect(order.length).toBe(109))
     const places = others.map(({ name }) => order.indexOf(name))
-    expect(Math.max(...places)).toBeLessThan(40)
+    expect(Math.max(...places)).toBeLessThan(20)
   })
 
   test('weighted: 6/3/1 are served first 60, 30 and 10 % of the time, and none starves', async () => {

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Scheduler } from '../../src/index.ts'
+import { silentLogger } from '../../src/logger.ts'
 import { Slot } from '../../src/worker/performing/slot.ts'
-import { openExecutor, silent } from '../support/open-executor.ts'
+import { openExecutor } from '../support/open-executor.ts'
 import { eventually, Gate } from '../support/worker-environment.ts'
 
 /** Picks the queues in this order, and then what comes first. */
@@ -24,7 +25,7 @@ function startSlot(
   },
 ): void {
   const slot = new Slot({
-    ...{ index, timetable, scheduler, logger: silent },
+    ...{ index, timetable, scheduler, logger: silentLogger },
     ready: () => true,
     serve: (lane, performOther) => executor.serve(lane, index, performOther),
     onIdle() {},

@@ -83,12 +83,12 @@ export class Slot implements Service {
   }
 
   /**
-   * The scheduler may be the user's. If it throws, or picks something that it was not given, it declines. It gets copies of
-   * the lists, since it may change them: what it adds was not given.
+   * The scheduler may be the user's. If it throws, or picks something that it was not given, it declines. It gets a copy of
+   * the list, since it may change it: what it adds was not given.
    */
   #pick(due: readonly DueLane[], others: readonly DueLane[] = []): DueLane | undefined {
     try {
-      const pick = this.#options.scheduler.pick([...due], [...others]) ?? undefined
+      const pick = this.#options.scheduler.pick([...due], others) ?? undefined
       if (pick === undefined || due.includes(pick)) {
         this.#failing = false
         return pick

@@ -142,11 +142,11 @@ export class Timetable {
     for (const { lanes } of this.#shards.values()) for (const lane of lanes.values()) this.file(lane)
   }
 
-  /** The lanes that a slot may pick now. */
-  due(slot: number): DueLane[] {
+  /** The lanes that a slot may pick now. The list changes with the timetable. */
+  due(slot: number): readonly DueLane[] {
     // Their lags are as of this moment.
     this.#instant.now = this.#advance()
-    if (!this.#isMixed) return this.#due.slice()
+    if (!this.#isMixed) return this.#due
     return this.#due.filter(({ of: lane }) => isOpen(lane) && (lane.shard.slot ?? slot) === slot)
   }
 
