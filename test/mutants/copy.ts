@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { type Edit, mutate } from './mutant.ts'
 
 const COPIED = ['src', 'sql', 'migrations', 'test', 'package.json', 'tsconfig.json', 'vitest.config.ts']
@@ -50,7 +50,10 @@ export class Copy {
   }
 
   #fill(root: string): void {
-    for (const name of COPIED) cpSync(join(root, name), join(this.directory, name), { recursive: true })
+    // Without hidden folders, which other tests create and remove meanwhile.
+    const filter = (path: string) => !basename(path).startsWith('.')
+    for (const name of COPIED)
+      cpSync(join(root, name), join(this.directory, name), { recursive: true, filter })
     // Links each package separately, so that what tools cache beside the packages stays in the copy.
     mkdirSync(join(this.directory, 'node_modules'))
     for (const name of readdirSync(join(root, 'node_modules'))) {
