@@ -239,7 +239,13 @@ export const WORKED: readonly Mutant[] = [
     name: 'two claims of a lane at once',
     promise: 'P8',
     breaks: 'What the second one brings is due after what the first one has not brought yet.',
-    edits: [source('worker/performing/executor', 'lane.claim ??= ', 'lane.claim = ')],
+    edits: [
+      source(
+        'worker/performing/executor',
+        'joined = lane.claim',
+        'joined = undefined as Promise<void> | undefined',
+      ),
+    ],
     tests: ['worker/side-by-side'],
   },
   {
@@ -483,6 +489,60 @@ export const WORKED: readonly Mutant[] = [
       ),
     ],
     tests: ['worker/waiting'],
+  },
+  {
+    name: 'a claim that several slots wait for asks for one job',
+    promise: 'R13',
+    breaks: 'Each further job of an urgent queue takes a call of its own, and slots idle.',
+    edits: [source('worker/performing/executor', 'Math.max(1, lane.waiting)', '1')],
+    tests: ['worker/waiting'],
+  },
+  {
+    name: 'a queue whose lanes are all being claimed is not to be picked',
+    promise: 'R13',
+    breaks: 'Slots that become free meanwhile give its turns to other queues.',
+    edits: [
+      source(
+        'worker/schedule/joinable',
+        'if (peers.due === 0 && peers.awaited.size > 0) this.#groups.add(peers)',
+        '',
+      ),
+    ],
+    tests: ['worker/waiting', 'worker/timetable'],
+  },
+  {
+    name: 'a slot that a claim has left without a job gives up',
+    promise: 'R13',
+    breaks: 'Of handlers that end together, most take what is less urgent.',
+    edits: [
+      source(
+        'worker/performing/executor',
+        'isPerforming(slot) && this.#mayAskAgain(lane)',
+        'isPerforming(slot) && false',
+      ),
+    ],
+    tests: ['worker/waiting', 'worker/scheduler'],
+  },
+  {
+    name: 'slots that wait for a claim however long it takes',
+    promise: 'P7',
+    breaks: 'One call that is stuck takes all slots from the other queues.',
+    edits: [source('worker/performing/executor', 'setTimeout(giveUp, LONGEST_JOINED)', 'undefined')],
+    tests: ['worker/waiting'],
+  },
+  {
+    name: 'slots that wait for what may not be there',
+    promise: 'R13',
+    breaks: 'Each single job of an urgent queue has all free slots wait for a call in vain.',
+    edits: [source('worker/schedule/lane', 'wasQuick && last !== undefined && this.#next <= now', 'true')],
+    tests: ['worker/waiting'],
+  },
+  {
+    name: 'slots that all wait for the same shard',
+    promise: 'R13',
+    breaks: 'Where it has few jobs, they wait for one call after the other.',
+    edits: [source('worker/schedule/scheduler', 'isClaimed ? -waiting : 1', 'isClaimed ? 0 : 1')],
+    tests: ['worker/scheduler'],
   },
   {
     name: 'pushes that go together wait together',

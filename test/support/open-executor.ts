@@ -2,6 +2,7 @@ import { defineQueue, type Queue } from '../../src/index.ts'
 import { Instruments } from '../../src/instruments.ts'
 import { silentLogger } from '../../src/logger.ts'
 import type { Claim, Round } from '../../src/store/claim.ts'
+import type { Wish } from '../../src/store/exchange.ts'
 import { Executor, type ExecutorOptions } from '../../src/worker/performing/executor.ts'
 import { InFlight } from '../../src/worker/performing/in-flight.ts'
 import { Refusals } from '../../src/worker/schedule/admission.ts'
@@ -13,6 +14,8 @@ import { eventually } from './worker-environment.ts'
 
 export interface ServedOptions {
   readonly concurrency?: number
+  /** As if the handler took its time, so that nothing is claimed ahead. Default false. */
+  readonly isSlow?: boolean
   /** Gets the time at which the job is due, which is its id. */
   perform(id: string): Promise<void>
 }
@@ -26,7 +29,7 @@ function round(performIn: number): Round {
 
 /** An executor of queues with one shard each, whose claims the test answers, and whose releases it sees. */
 export function openExecutor(...queues: readonly ServedOptions[]) {
-  const claims: { queueId: number; resolve: (claim: Claim) => void }[] = []
+  const claims: { queueId: number; count: number; resolve: (claim: Claim) => void }[] = []
   const released: string[][] = []
   const clock = new ServerClock()
   const timetable = new Timetable(clock)
@@ -39,8 +42,8 @@ export function openExecutor(...queues: readonly ServedOptions[]) {
     batchSettings: { middleware: [], logger: silentLogger, instruments, lockTimeout: 500 },
     membership: { processId: 1, retain: () => retention, holds: () => true },
     batcher: {
-      claim: (_: number, { key: { queueId } }: { key: { queueId: number } }) =>
-        new Promise<Claim>((resolve) => claims.push({ queueId, resolve })),
+      claim: (_: number, { key: { queueId }, count }: Wish) =>
+        new Promise<Claim>((resolve) => claims.push({ queueId, count, resolve })),
     },
     completer: {
       settle() {},
@@ -51,14 +54,14 @@ export function openExecutor(...queues: readonly ServedOptions[]) {
     onFailure() {},
     onLostAnswer: async () => {},
   } as unknown as ExecutorOptions)
-  const lanes = queues.map(({ concurrency, perform }, index) => {
+  const lanes = queues.map(({ concurrency, perform, isSlow = false }, index) => {
     const queue = defineQueue(`queue-${index}`, {
       concurrency,
       perform: (batch) => perform([...batch.keys()][0]!),
     }) as Queue
     const served = new ServedQueue(queue, index, index)
     // As if a batch had just been quick.
-    served.prefetch.satisfied([round(0)], 1, 0.1)
+    if (!isSlow) served.prefetch.satisfied([round(0)], 1, 0.1)
     const shard = new Shard(served, 0)
     timetable.add(shard)
     return shard.lane(0)

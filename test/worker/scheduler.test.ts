@@ -110,6 +110,18 @@ describe('R13: a scheduler picks', () => {
     }
   })
 
+  test('fair, lag, weighted and strict: of shards that are all being claimed one for which few slots wait', () => {
+    const all = [3, 0, 1].map((waiting, shard) => ({
+      ...candidate('a', shard, 0, 9 - shard),
+      ...{ isClaimed: true, waiting },
+    }))
+    for (const scheduler of [fair(), lag(), weighted({}), strict([])])
+      expect(scheduler.pick(all)).toBe(all[1])
+    const ready = candidate('a', 3, 0, 1)
+    for (const scheduler of [fair(), lag(), weighted({}), strict([])])
+      expect(scheduler.pick([...all, ready])).toBe(ready)
+  })
+
   test('seq: round robin, over what is due', () => {
     const all = [candidate('a', 0), candidate('a', 1), candidate('b', 0), candidate('b', 1)]
     const scheduler = seq()
@@ -164,6 +176,16 @@ describe('R13: a scheduler picks', () => {
       expect(() => strict(wrong as never)).toThrow(/^strict: the queues must be a list of names, not /)
       expect(() => weighted(wrong as never)).toThrow(/^weighted: the weights must be an object such as /)
     }
+    expect(() => strict([5] as never)).toThrow(/^strict: the queues must be a list of names, not /)
+    expect(() => strict(['a', 'b', 'a'])).toThrow('strict: "a" is named twice')
+    expect(() => weighted([] as never)).toThrow(/^weighted: the weights must be an object such as /)
+    expect(() => weighted({ a: null } as never)).toThrow(/weight of "a" must be a number .*, not null$/)
+  })
+
+  test.each(['x', '-1', '1.5', '40000'])('weighted: not with a weight of lane %s', (lane) => {
+    expect(() => weighted({ a: { [lane]: 1 } })).toThrow(
+      `weighted: a lane of "a" must be a whole number from 0 to 32767, not "${lane}"`,
+    )
   })
 
   test('strict: in the order given, the lower lane first, those not named last', () => {
@@ -211,6 +233,26 @@ describe('R13: a worker follows its scheduler', () => {
       expect(share(place)).toBeLessThan(expected + 0.05)
     }
   })
+
+  test.each([
+    ['strict', ([urgent]: string[]) => strict([urgent!]), 1],
+    ['weighted', ([urgent]: string[]) => weighted({ [urgent!]: 9 }), 0.9],
+    ['fair', () => fair(), 0.5],
+  ] as const)(
+    '%s: also where handlers end together, and a queue has one shard',
+    async (_, scheduler, expected) => {
+      const perform = () => sleep(50)
+      const queues = [env.queue({ shards: 1, perform }), env.queue({ perform })] as const
+      for (const queue of queues) await push(queue, 300)
+      const names = queues.map(({ name }) => name)
+      const order = await startsOf(queues, scheduler(names), 240, 10)
+      // At first it isn't known that the urgent one has more due.
+      const settled = order.slice(40)
+      const share = settled.filter((one) => one === names[0]).length / settled.length
+      expect(share).toBeGreaterThan(expected - 0.05)
+      expect(share).toBeLessThan(expected + 0.05)
+    },
+  )
 
   test('strict: a queue, and a lane in it, waits until those before it have nothing due', async () => {
     const [first, second] = [env.queue({ shards: 2, perform() {} }), env.queue({ shards: 1, perform() {} })]
@@ -346,9 +388,14 @@ function shareOf(scheduler: Scheduler, candidates: readonly Candidate[]) {
     draws.filter((one) => one.queue === queue && (lane === undefined || one.lane === lane)).length / 6_000
 }
 
-async function startsOf(queues: readonly Queue[], scheduler: Scheduler, count: number): Promise<string[]> {
+async function startsOf(
+  queues: readonly Queue[],
+  scheduler: Scheduler,
+  count: number,
+  slots = 1,
+): Promise<string[]> {
   const order: string[] = []
-  const worker = env.create({ queues, slots: 1, scheduler })
+  const worker = env.create({ queues, slots, scheduler })
   worker.on('started', ({ queue }) => order.push(queue))
   await worker.start()
   await eventually(() => expect(order.length).toBeGreaterThanOrEqual(count))

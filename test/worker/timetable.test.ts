@@ -243,13 +243,13 @@ describe('a timetable', () => {
 
   function begin(lane: Lane, isAwaited: boolean) {
     lane.claim = Promise.resolve()
-    lane.isAwaited = isAwaited
+    lane.waiting = Number(isAwaited)
     lane.claimBegins(1_000)
   }
 
   function end(lane: Lane, answer: Claim, now = clock.now()) {
     lane.claim = undefined
-    lane.isAwaited = false
+    lane.waiting = 0
     lane.claimEnded(answer, now)
   }
 
@@ -317,6 +317,31 @@ describe('a timetable', () => {
     timetable.file(lane(0))
     expect(timetable.due(1)).toMatchObject([{ shard: 0, isClaimed: false }])
     expect(await woken()).toEqual([0])
+  })
+
+  test('a lane for whose claim slots wait is shown after what is due, if none of its queue and number is due', () => {
+    const { timetable, lane } = open(2, [0, 1])
+    const shown = () => timetable.due(0).map(({ shard, lane, waiting }) => ({ shard, lane, waiting }))
+    begin(lane(0), true)
+    end(lane(0), taken(3, 'a', 5), 2_000)
+    begin(lane(0), true)
+    timetable.file(lane(0))
+    expect(shown()).toEqual([{ shard: 1, lane: 0, waiting: 0 }])
+    timetable.notice({ queueId: 1, shard: 1, lane: 7 }, 5)
+    // The last claim of the other shard is not known to have left anything.
+    begin(lane(1), true)
+    timetable.file(lane(1))
+    const other = { shard: 1, lane: 7, waiting: 0 }
+    expect(shown()).toEqual([other, { shard: 0, lane: 0, waiting: 1 }])
+    expect(timetable.due(0)[1]!.lag).toBeGreaterThan(1_000)
+    lane(0).isStuck = true
+    timetable.file(lane(0))
+    expect(shown()).toEqual([other])
+    begin(lane(0), true)
+    timetable.file(lane(0))
+    expect(shown()).toEqual([other, { shard: 0, lane: 0, waiting: 1 }])
+    timetable.remove(lane(0).shard)
+    expect(shown()).toEqual([other])
   })
 
   test('what comes while a lane is claimed from is due when the claim has ended', () => {

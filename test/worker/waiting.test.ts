@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Scheduler } from '../../src/index.ts'
+import { type Scheduler, strict } from '../../src/index.ts'
 import { silentLogger } from '../../src/logger.ts'
 import { Slot } from '../../src/worker/performing/slot.ts'
 import { openExecutor } from '../support/open-executor.ts'
@@ -97,5 +97,65 @@ describe('P7: a slot that waits for a claim', () => {
     expect(begun).toEqual(['1', '2', '4'])
     four.open()
     await eventually(() => expect(begun).toEqual(['1', '2', '4', '5']))
+  })
+})
+
+describe('R13: slots that become free while the only shard of a queue is being claimed', () => {
+  /** Of two queues with slow handlers, the first one is urgent. One of its jobs is being performed, and the next is due. */
+  async function open({ more }: { more: boolean }) {
+    const gate = new Gate()
+    onTestFinished(() => gate.open())
+    const begun: string[] = []
+    const perform = async (id: string) => {
+      begun.push(id)
+      await gate.opened
+    }
+    const opened = openExecutor({ perform, isSlow: true }, { perform, isSlow: true })
+    const { timetable, lanes, claims, answer } = opened
+    const [urgent, other] = lanes
+    timetable.notice(urgent!.key, 1)
+    startSlot(0, opened, strict(['queue-0']))
+    await answer(0, [1], more ? 2 : null)
+    await eventually(() => expect(begun).toEqual(['1']))
+    if (!more) timetable.notice(urgent!.key, 2)
+    timetable.notice(other!.key, 1)
+    for (const slot of [1, 2, 3]) startSlot(slot, opened, strict(['queue-0']))
+    await eventually(() => expect(claims.length).toBeGreaterThan(0))
+    return { ...opened, begun, asked: () => claims.map(({ queueId, count }) => ({ queueId, count })) }
+  }
+
+  test('wait for the claim, and the next one asks for as many as still wait', async () => {
+    const { begun, asked, answer } = await open({ more: true })
+    expect(asked()).toEqual([{ queueId: 0, count: 1 }])
+    await answer(0, [2], 3)
+    await eventually(() => expect(begun).toEqual(['1', '2']))
+    await eventually(() => expect(asked()).toEqual([{ queueId: 0, count: 2 }]))
+    await answer(0, [3, 4], null)
+    await eventually(() => expect(begun).toEqual(['1', '2', '3', '4']))
+    expect(asked()).toEqual([])
+  })
+
+  test('take something else if it has no more', async () => {
+    const { begun, asked, answer } = await open({ more: true })
+    await answer(0, [2], null)
+    await eventually(() => expect(asked()).toMatchObject([{ queueId: 1 }]))
+    await answer(1, [5], null)
+    await eventually(() => expect(begun).toEqual(['1', '2', '5']))
+  })
+
+  test('do not wait where the claim before left nothing due', async () => {
+    const { begun, asked, answer } = await open({ more: false })
+    await eventually(() => expect(asked()).toMatchObject([{ queueId: 0 }, { queueId: 1 }]))
+    await answer(1, [5], null)
+    await eventually(() => expect(begun).toEqual(['1', '5']))
+  })
+
+  test('P7: do not wait for a claim that takes long', async () => {
+    const { begun, asked, answer } = await open({ more: true })
+    await eventually(() => expect(asked()).toMatchObject([{ queueId: 0 }, { queueId: 1 }]))
+    await answer(1, [5], null)
+    await eventually(() => expect(begun).toEqual(['1', '5']))
+    await answer(0, [2], null)
+    await eventually(() => expect(begun).toEqual(['1', '5', '2']))
   })
 })

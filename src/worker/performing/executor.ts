@@ -2,7 +2,7 @@ import type { Instruments } from '../../instruments.ts'
 import { isConnectionFailure } from '../../postgres/failure.ts'
 import { UnderWay } from '../../promises.ts'
 import type { Claim, Round } from '../../store/claim.ts'
-import type { Lane } from '../schedule/lane.ts'
+import { type Lane, LONGEST_JOINED } from '../schedule/lane.ts'
 import { Portion } from '../schedule/portion.ts'
 import type { ServedQueue } from '../schedule/served-queue.ts'
 import type { ServerClock } from '../schedule/server-clock.ts'
@@ -77,10 +77,17 @@ export class Executor {
     await this.#claims.ended()
   }
 
+  /**
+   * Several slots may wait for claims of one lane. They resume in the order in which they came, and each takes its batch at
+   * once. For those that a claim has left without one, the next claim asks.
+   */
   async #claimAndBegin(lane: Lane, slot: number, performOther: PerformOther): Promise<void> {
     const { timetable } = this.#options
     this.#waiting.begin(slot, performOther)
-    await this.#claimed(lane)
+    lane.waiting += 1
+    do await this.#nextClaim(lane)
+    while (!this.#waiting.isPerforming(slot) && this.#mayAskAgain(lane))
+    lane.waiting -= 1
     const performing = this.#waiting.end(slot)
     if (performing) {
       // Others may take what the claim has brought.
@@ -93,14 +100,39 @@ export class Executor {
     else timetable.file(lane)
   }
 
-  /** Resolves when the next claim has ended, or the one that is under way. */
-  async #claimed(lane: Lane): Promise<void> {
-    const { timetable } = this.#options
-    lane.claim ??= this.#claims.watch(this.#claim(lane))
-    lane.isAwaited = true
-    timetable.file(lane)
-    await lane.claim
-    lane.isAwaited = false
+  /** Resolves when the next claim has ended; if one is under way, when that has ended, or takes too long. */
+  #nextClaim(lane: Lane): Promise<void> {
+    const joined = lane.claim
+    const claim = joined ?? this.#startClaim(lane)
+    this.#options.timetable.file(lane)
+    if (!joined) return claim
+    return new Promise((resolve) => {
+      const giveUp = () => {
+        lane.isStuck = true
+        resolve()
+      }
+      const timer = setTimeout(giveUp, LONGEST_JOINED)
+      void claim.then(() => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+  }
+
+  /** Whether a claim has brought nothing for the slot, and the next one is likely to. */
+  #mayAskAgain(lane: Lane): boolean {
+    const { processId } = this.#options.membership
+    return (
+      lane.portions.length === 0 && lane.isWorthWaiting && !lane.returned && this.#mayBegin(lane, processId)
+    )
+  }
+
+  #startClaim(lane: Lane): Promise<void> {
+    const claim = this.#claims.watch(this.#claim(lane))
+    lane.claim = claim
+    // If slots wait for it, they file the lane.
+    void claim.then(() => lane.waiting > 0 || this.#options.timetable.file(lane))
+    return claim
   }
 
   async #claim(lane: Lane): Promise<void> {
@@ -135,22 +167,22 @@ export class Executor {
    * begun.
    */
   #claimAhead(lane: Lane): void {
-    const { timetable, clock } = this.#options
-    if (!lane.shard.served.prefetch.isLarge || !lane.isLow(clock.now())) return
-    lane.claim = this.#claims.watch(this.#claim(lane))
-    void lane.claim.then(() => lane.isAwaited || timetable.file(lane))
+    if (lane.shard.served.prefetch.isLarge && lane.isLow(this.#options.clock.now()))
+      void this.#startClaim(lane)
   }
 
   /**
-   * As many jobs as are done in a few milliseconds, or a batch for each sleeping slot, which begins at once. Of the lanes
-   * that have something due, only some are prefetched, unless the scheduler goes to and fro: about half as many as there
-   * are slots, since half of the slots perform while the others' claims are under way.
+   * As many jobs as are done in a few milliseconds, or a batch for each slot that waits or sleeps, which begins at once. Of
+   * the lanes that have something due, only some are prefetched, unless the scheduler goes to and fro: about half as many as
+   * there are slots, since half of the slots perform while the others' claims are under way.
    */
-  #countFor({ shard: { served } }: Lane): number {
+  #countFor(lane: Lane): number {
     const { timetable, slots } = this.#options
+    const { served } = lane.shard
     const prefetched = Math.max(served.prefetched.size + 1, Math.ceil(slots / 2))
     const lanes = Math.min(timetable.dueLanes + 1, prefetched)
-    return served.prefetch.jobsFor(lanes, 1 + Math.min(timetable.spareSlots, served.room))
+    const waiting = Math.max(1, lane.waiting)
+    return served.prefetch.jobsFor(lanes, waiting + Math.min(timetable.spareSlots, served.room))
   }
 
   #ask(lane: Lane, processId: number, count: number): Promise<Claim> {

@@ -4,7 +4,8 @@ import { show } from '../../options.ts'
 import { ignoreRejection } from '../../promises.ts'
 import { Bell } from '../lifecycle/bell.ts'
 import { Loop, type Service } from '../lifecycle/service.ts'
-import type { DueLane, Lane } from '../schedule/lane.ts'
+import type { DueLane } from '../schedule/due-lane.ts'
+import type { Lane } from '../schedule/lane.ts'
 import type { Scheduler } from '../schedule/scheduler.ts'
 import type { Timetable } from '../schedule/timetable.ts'
 import type { PerformOther } from './waiting.ts'
@@ -73,7 +74,7 @@ export class Slot implements Service {
     const due = timetable.due(index)
     const prefetched = due.filter(({ of }) => of.portions.length > 0)
     if (prefetched.length === 0) return false
-    const others = due.filter(({ of }) => of.portions.length === 0)
+    const others = due.filter(({ of }) => of.portions.length === 0 && of !== awaited)
     const pick = this.#pick(prefetched, [...others, awaited.candidate])
     if (!pick) return false
     timetable.ends(served)

@@ -17,6 +17,10 @@ export class WaitingSlots {
     this.#waits.set(slot, { performOther, performing: undefined })
   }
 
+  isPerforming(slot: number): boolean {
+    return this.#waits.get(slot)?.performing !== undefined
+  }
+
   /** Its claim has ended. Returns a promise of the end of the batch that it performs, if it does. */
   end(slot: number): Promise<void> | undefined {
     const wait = this.#waits.get(slot)

@@ -1,7 +1,8 @@
 import type { Claim, Cursor, LaneKey, Round } from '../../store/claim.ts'
+import { DueLane } from './due-lane.ts'
+import type { Peers } from './joinable.ts'
 import type { Portion } from './portion.ts'
 import { LONGEST_PREFETCHED } from './prefetch.ts'
-import type { Candidate } from './scheduler.ts'
 import type { Shard } from './shard.ts'
 
 /**
@@ -17,6 +18,9 @@ const BARELY_DUE = 1_000
 /** Most ms between tries to claim a row that others hold. */
 const MAX_BLOCKED_PAUSE = 200
 
+/** ms that a slot waits for a claim that another slot has begun: if the server is slow, others would have no slots. */
+export const LONGEST_JOINED = 50
+
 const START: Cursor = { after: null, afterId: '' }
 
 /** How many claims pass over a job before we wait for its row. */
@@ -29,33 +33,6 @@ export interface Instant {
   now: number
 }
 
-/** A lane as a scheduler sees it, and the lane itself. */
-export class DueLane implements Candidate {
-  readonly queue: string
-  readonly shard: number
-  readonly lane: number
-  readonly of: Lane
-
-  constructor(of: Lane) {
-    this.queue = of.shard.served.queue.name
-    this.shard = of.key.shard
-    this.lane = of.key.lane
-    this.of = of
-  }
-
-  get lag(): number {
-    return Math.max((this.of.shard.instant.now - this.of.head) / 1000, Number.MIN_VALUE)
-  }
-
-  get isClaimed(): boolean {
-    return !this.of.isReady
-  }
-
-  get isBegun(): boolean {
-    return this.of.portions[0]?.isBegun === true
-  }
-}
-
 /**
  * What is known of a lane: when its next job is due, how far its jobs have been taken, and its prefetched jobs, which no
  * slot has begun. Times are in microseconds since 1970.
@@ -64,6 +41,7 @@ export class Lane {
   readonly shard: Shard
   readonly key: LaneKey
   readonly candidate: DueLane
+  readonly peers: Peers
   cursor = START
   /** Whether the timetable lists it as due. */
   isListed = false
@@ -71,14 +49,18 @@ export class Lane {
   looksAt = NEVER
   /** The claim under way: one at a time, so that each continues where the last one ended. */
   claim: Promise<void> | undefined
-  /** Whether a slot waits for the claim. */
-  isAwaited = false
+  /** How many slots wait for the claim. */
+  waiting = 0
+  /** Whether slots have waited for the claim under way in vain. */
+  isStuck = false
   /** While prefetched jobs are being released: resolves when all of them wait again. */
   returned: Promise<void> | undefined
   /** Whether the claim under way may bring jobs that are due after some that were released. */
   isAhead = false
   readonly #portions: Portion[] = []
   #next = NEVER
+  /** Whether the last claim took little time and left jobs that were due. */
+  #leftMore = false
   /** When the claim under way began. */
   #claimedAt = 0
   /** The earliest time reported since the claim under way began; its answer may not know of it yet. */
@@ -100,6 +82,7 @@ export class Lane {
     this.shard = shard
     this.key = { queueId: served.queueId, shard: shard.shard, lane }
     this.candidate = new DueLane(this)
+    this.peers = served.peersOf(lane)
   }
 
   /** The prefetched portions, the one to be taken first in front. */
@@ -109,7 +92,31 @@ export class Lane {
 
   /** When the next job is due that a slot could begin, claim or wait for; Infinity if none is known. */
   get head(): number {
-    return Math.min(this.#portions[0]?.performIn ?? NEVER, this.claim && this.isAwaited ? NEVER : this.#next)
+    return this.claim && this.waiting > 0 ? (this.#portions[0]?.performIn ?? NEVER) : this.oldest
+  }
+
+  /** When the next job is due, even if a slot waits for the claim of it. */
+  get oldest(): number {
+    return Math.min(this.#portions[0]?.performIn ?? NEVER, this.#next)
+  }
+
+  /**
+   * Whether a slot that waits for its claim beside others is likely to get a job, from this claim or the next one. Quick
+   * handlers take what is prefetched instead.
+   */
+  get isWorthWaiting(): boolean {
+    return this.#leftMore && !this.isStuck && !this.shard.served.prefetch.isLarge
+  }
+
+  /** Whether further slots may wait for the claim. */
+  get mayBeJoined(): boolean {
+    return (
+      this.shard.isHeld &&
+      this.waiting > 0 &&
+      this.claim !== undefined &&
+      this.#portions.length === 0 &&
+      this.isWorthWaiting
+    )
   }
 
   /** Whether a slot that picks it, when it is due, need not wait for a claim under way. */
@@ -168,6 +175,7 @@ export class Lane {
     this.#claimedAt = now
     this.#heard = NEVER
     this.isAhead = false
+    this.isStuck = false
   }
 
   claimEnded({ rounds, head, passed }: Claim, now: number): void {
@@ -182,11 +190,14 @@ export class Lane {
     this.#countPasses(passed || blocked ? head! : undefined, now)
     // Due for certain, but a producer's open transaction holds the row. Try again, ever more rarely.
     if (blocked) this.#next = Math.min(this.#heard, now + this.#blockedPause)
+    const wasQuick = now - this.#claimedAt < LONGEST_JOINED * 1000
+    this.#leftMore = wasQuick && last !== undefined && this.#next <= now
   }
 
   /** Nothing can be claimed before `until`. */
   claimFailed(until: number): void {
     this.#next = Math.max(Math.min(this.#next, this.#heard), until)
+    this.#leftMore = false
   }
 
   /** When the job was due that we should wait for: claims have passed it over again and again, since its row was locked. */

@@ -1,4 +1,5 @@
 import { OptionError } from '../../errors.ts'
+import { MAX_LANE } from '../../job.ts'
 import { show } from '../../options.ts'
 
 /** A lane of a shard with due work that may be taken. */
@@ -10,14 +11,17 @@ export interface Candidate {
   readonly lag: number
   /** A claim of it is under way, and nothing is prefetched: a slot that picks it waits some milliseconds. Default false. */
   readonly isClaimed?: boolean
+  /** How many slots wait for that claim. Default 0. */
+  readonly waiting?: number
   /** Some jobs of a claim have begun; the rest is released if it does not begin soon. Default false. */
   readonly isBegun?: boolean
 }
 
 /**
  * Picks what a slot serves next: one of the candidates (the object itself, not a copy), or none. Candidates come in the
- * order of the queues, then by shard and lane. It is asked before each batch, also by a slot that waits for a claim: its
- * candidates are what is prefetched, and `others` is what else is due. If it throws, it picks none.
+ * order of the queues, then by shard and lane; those for whose claims other slots wait come last. It is asked before each
+ * batch, also by a slot that waits for a claim: its candidates are what is prefetched, and `others` is what else is due. If
+ * it throws, it picks none.
  */
 export interface Scheduler {
   pick<C extends Candidate>(candidates: readonly C[], others?: readonly C[]): C | undefined
@@ -148,21 +152,10 @@ export type Weights = Readonly<Record<string, number | Readonly<Record<number, n
  * Queues and lanes take turns by weight: with weights 6, 3 and 1, they have 60, 30 and 10 % of the turns. A queue that has
  * nothing due leaves its turns to the others. What is not named weighs 1.
  * Weights are from 0.001 to 1,000: at greater distances, floating-point numbers could no longer add up the turns.
- * @throws OptionError for another weight
+ * @throws OptionError for another weight, or for a lane that is no number from 0 to 32767
  */
 export function weighted(weights: Weights): Scheduler {
-  if (typeof weights !== 'object' || weights === null)
-    throw new OptionError(
-      `weighted: the weights must be an object such as { orders: 3 }, not ${show(weights)}`,
-    )
-  for (const [queue, weight] of Object.entries(weights)) {
-    for (const one of typeof weight === 'object' ? Object.values(weight) : [weight]) {
-      if (typeof one === 'number' && one >= LEAST_WEIGHT && one <= MOST_WEIGHT) continue
-      throw new OptionError(
-        `weighted: the weight of "${queue}" must be a number from ${LEAST_WEIGHT} to ${MOST_WEIGHT}, not ${show(one)}`,
-      )
-    }
-  }
+  checkWeights(weights)
   const weightOf = (queue: string) => (Object.hasOwn(weights, queue) ? weights[queue]! : 1)
   const ofLane = (queue: string, lane: number) => {
     const weight = weightOf(queue)
@@ -178,10 +171,35 @@ export function weighted(weights: Weights): Scheduler {
   })
 }
 
-/** Serves queues in the given order, those not named last; within a queue, the lower lane first. */
+function checkWeights(weights: Weights): void {
+  if (typeof weights !== 'object' || weights === null || Array.isArray(weights))
+    throw new OptionError(
+      `weighted: the weights must be an object such as { orders: 3 }, not ${show(weights)}`,
+    )
+  for (const [queue, weight] of Object.entries(weights)) {
+    const byLane = typeof weight === 'object' && weight !== null ? weight : { 0: weight }
+    for (const [lane, one] of Object.entries(byLane)) {
+      if (!/^\d+$/.test(lane) || Number(lane) > MAX_LANE)
+        throw new OptionError(
+          `weighted: a lane of "${queue}" must be a whole number from 0 to ${MAX_LANE}, not ${show(lane)}`,
+        )
+      if (typeof one !== 'number' || !(one >= LEAST_WEIGHT && one <= MOST_WEIGHT))
+        throw new OptionError(
+          `weighted: the weight of "${queue}" must be a number from ${LEAST_WEIGHT} to ${MOST_WEIGHT}, not ${show(one)}`,
+        )
+    }
+  }
+}
+
+/**
+ * Serves queues in the given order, those not named last; within a queue, the lower lane first.
+ * @throws OptionError for what is no list of names, or names a queue twice
+ */
 export function strict(queues: readonly string[]): Scheduler {
-  if (!Array.isArray(queues))
+  if (!Array.isArray(queues) || queues.some((queue) => typeof queue !== 'string'))
     throw new OptionError(`strict: the queues must be a list of names, not ${show(queues)}`)
+  const twice = queues.find((queue, place) => queues.indexOf(queue) !== place)
+  if (twice !== undefined) throw new OptionError(`strict: "${twice}" is named twice`)
   const ranks = new Map(queues.map((queue, place) => [queue, place]))
   const rank = ({ queue, lane }: Candidate) => (ranks.get(queue) ?? queues.length) * 40_000 + lane
   return {
@@ -207,11 +225,12 @@ function laneOf({ lane }: Candidate): number {
 
 /**
  * Picks, among the shards of one queue and lane, the one that has waited longest. They are all equivalent, so jobs of a
- * claim that has partly begun come first, and a shard with a claim under way waits while another has something.
+ * claim that has partly begun come first, and a shard with a claim under way waits while another has something. If all of
+ * them are being claimed, the slots spread.
  */
 function bestOf<C extends Candidate>(candidates: readonly C[], queue: string, lane: number): C | undefined {
   let best: C | undefined
-  let most = -1
+  let most = Number.NEGATIVE_INFINITY
   for (const candidate of candidates) {
     if (candidate.queue !== queue || candidate.lane !== lane) continue
     const readiness = readinessOf(candidate)
@@ -222,9 +241,9 @@ function bestOf<C extends Candidate>(candidates: readonly C[], queue: string, la
   return best
 }
 
-function readinessOf({ isBegun, isClaimed }: Candidate): number {
+function readinessOf({ isBegun, isClaimed, waiting = 0 }: Candidate): number {
   if (isBegun) return 2
-  return isClaimed ? 0 : 1
+  return isClaimed ? -waiting : 1
 }
 
 function longestWaiting<C extends Candidate>(candidates: readonly C[]): C | undefined {

@@ -1,4 +1,5 @@
 import type { Queue } from '../../queue.ts'
+import { Peers } from './joinable.ts'
 import type { Lane } from './lane.ts'
 import { Prefetch } from './prefetch.ts'
 
@@ -15,12 +16,19 @@ export class ServedQueue {
   readonly prefetched = new Set<Lane>()
   /** How many slots are serving it. */
   slots = 0
+  readonly #peers = new Map<number, Peers>()
 
   constructor(queue: Queue, queueId: number, place = 0) {
     this.queue = queue
     this.queueId = queueId
     this.place = place
     this.prefetch = new Prefetch(queue.batchSize)
+  }
+
+  peersOf(lane: number): Peers {
+    const peers = this.#peers.get(lane) ?? new Peers()
+    this.#peers.set(lane, peers)
+    return peers
   }
 
   /** How many more slots may serve it; Infinity if the queue sets no limit. */

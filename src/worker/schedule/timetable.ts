@@ -2,7 +2,9 @@ import type { LaneKey } from '../../store/claim.ts'
 import { type Bell, LONGEST_WAIT } from '../lifecycle/bell.ts'
 import { type Admission, OPEN } from './admission.ts'
 import { Appointments } from './appointments.ts'
-import type { DueLane, Instant, Lane } from './lane.ts'
+import type { DueLane } from './due-lane.ts'
+import { Joinable } from './joinable.ts'
+import type { Instant, Lane } from './lane.ts'
 import type { ServedQueue } from './served-queue.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { Shard } from './shard.ts'
@@ -22,6 +24,7 @@ export class Timetable {
   readonly #admission: Admission
   readonly #shards = new Map<string, Shard>()
   readonly #due: DueLane[] = []
+  readonly #joinable = new Joinable()
   readonly #instant: Instant = { now: 0 }
   /** Whether some slots may not pick everything that is due. */
   #isMixed = false
@@ -98,7 +101,10 @@ export class Timetable {
   remove(shard: Shard): void {
     shard.isHeld = false
     this.#shards.delete(`${shard.served.queueId}:${shard.shard}`)
-    for (const lane of shard.lanes.values()) this.#strike(lane)
+    for (const lane of shard.lanes.values()) {
+      this.#strike(lane)
+      this.#joinable.see(lane)
+    }
     if (this.#shards.size > 0) return
     clearTimeout(this.#timer)
     this.#timerAt = Number.POSITIVE_INFINITY
@@ -129,6 +135,7 @@ export class Timetable {
   /** A lane has changed: puts it where it belongs now, and wakes a slot if it is due. */
   file(lane: Lane): void {
     if (!lane.shard.isHeld) return
+    this.#joinable.see(lane)
     const head = Math.max(lane.head, this.#admission.notBefore(lane.key))
     if (head <= this.#clock.now()) this.#list(lane)
     else {
@@ -142,12 +149,15 @@ export class Timetable {
     for (const { lanes } of this.#shards.values()) for (const lane of lanes.values()) this.file(lane)
   }
 
-  /** The lanes that a slot may pick now. The list changes with the timetable. */
+  /** The lanes that a slot may pick now, at the end those that it may wait for. The list changes with the timetable. */
   due(slot: number): readonly DueLane[] {
     // Their lags are as of this moment.
     this.#instant.now = this.#advance()
-    if (!this.#isMixed) return this.#due
-    return this.#due.filter(({ of: lane }) => isOpen(lane) && (lane.shard.slot ?? slot) === slot)
+    const due = this.#joinable.isEmpty
+      ? this.#due
+      : [...this.#due, ...Array.from(this.#joinable.lanes(), ({ candidate }) => candidate)]
+    if (!this.#isMixed) return due
+    return due.filter(({ of: lane }) => isOpen(lane) && (lane.shard.slot ?? slot) === slot)
   }
 
   /** Sleeps while nothing is due for a slot: until `bell` rings, or for `pause` ms. */
@@ -179,6 +189,7 @@ export class Timetable {
     if (!lane.isListed) {
       this.#due.splice(this.#placeOf(lane), 0, lane.candidate)
       lane.isListed = true
+      this.#joinable.listed(lane)
     }
     // Even if it was listed already: the slot that woke for it may have found its queue full.
     if (this.#sleeping.size > 0 && isOpen(lane) && lane.isReady) this.#wakeFor(lane)
@@ -189,6 +200,7 @@ export class Timetable {
     if (!lane.isListed) return
     this.#due.splice(this.#placeOf(lane), 1)
     lane.isListed = false
+    this.#joinable.struck(lane)
   }
 
   /** Its place among the lanes that are due, or where it would be. */
