@@ -344,6 +344,22 @@ describe('a timetable', () => {
     expect(shown()).toEqual([other])
   })
 
+  test('a lane of a paused queue is not shown, even if slots wait for its claim', () => {
+    const admission = { notBefore: () => 0 }
+    const timetable = new Timetable(clock, admission)
+    const shard = new Shard(new ServedQueue(defineQueue('timed'), 1), 0)
+    timetable.add(shard)
+    const lane = shard.lane(0)
+    begin(lane, true)
+    end(lane, taken(3, 'a', 5), 2_000)
+    begin(lane, true)
+    timetable.file(lane)
+    expect(timetable.due(0)).toHaveLength(1)
+    admission.notBefore = () => Number.POSITIVE_INFINITY
+    timetable.admissionChanged()
+    expect(timetable.due(0)).toEqual([])
+  })
+
   test('what comes while a lane is claimed from is due when the claim has ended', () => {
     const { timetable, lane } = open(1, [0])
     begin(lane(0), true)

@@ -36,10 +36,10 @@ export class Joinable {
     if (peers.due === 0 && peers.awaited.size > 0) this.#groups.add(peers)
   }
 
-  /** The lane has changed. */
-  see(lane: Lane): void {
-    const { peers, mayBeJoined } = lane
-    if (mayBeJoined) {
+  /** The lane has changed. `isAdmitted`: whether slots may take from it at all. */
+  see(lane: Lane, isAdmitted: boolean): void {
+    const { peers } = lane
+    if (isAdmitted && lane.mayBeJoined) {
       peers.awaited.add(lane)
       if (peers.due === 0) this.#groups.add(peers)
     } else if (peers.awaited.delete(lane) && peers.awaited.size === 0) this.#groups.delete(peers)

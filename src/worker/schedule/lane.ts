@@ -110,13 +110,7 @@ export class Lane {
 
   /** Whether further slots may wait for the claim. */
   get mayBeJoined(): boolean {
-    return (
-      this.shard.isHeld &&
-      this.waiting > 0 &&
-      this.claim !== undefined &&
-      this.#portions.length === 0 &&
-      this.isWorthWaiting
-    )
+    return this.waiting > 0 && this.claim !== undefined && this.#portions.length === 0 && this.isWorthWaiting
   }
 
   /** Whether a slot that picks it, when it is due, need not wait for a claim under way. */

@@ -103,7 +103,7 @@ export class Timetable {
     this.#shards.delete(`${shard.served.queueId}:${shard.shard}`)
     for (const lane of shard.lanes.values()) {
       this.#strike(lane)
-      this.#joinable.see(lane)
+      this.#joinable.see(lane, false)
     }
     if (this.#shards.size > 0) return
     clearTimeout(this.#timer)
@@ -135,9 +135,10 @@ export class Timetable {
   /** A lane has changed: puts it where it belongs now, and wakes a slot if it is due. */
   file(lane: Lane): void {
     if (!lane.shard.isHeld) return
-    this.#joinable.see(lane)
-    const head = Math.max(lane.head, this.#admission.notBefore(lane.key))
-    if (head <= this.#clock.now()) this.#list(lane)
+    const [now, notBefore] = [this.#clock.now(), this.#admission.notBefore(lane.key)]
+    this.#joinable.see(lane, notBefore <= now)
+    const head = Math.max(lane.head, notBefore)
+    if (head <= now) this.#list(lane)
     else {
       this.#strike(lane)
       if (head < Number.POSITIVE_INFINITY) this.#expect(lane, head)
