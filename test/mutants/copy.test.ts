@@ -1,23 +1,17 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { Copy } from './copy.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 test('hidden folders, which other tests create and remove meanwhile, are not copied', () => {
   const hidden = mkdtempSync(join(import.meta.dirname, '.hidden-'))
-  try {
-    const copy = new Copy(ROOT)
-    try {
-      const mutants = join(copy.directory, 'test/mutants')
-      expect(existsSync(join(mutants, 'copy.ts'))).toBe(true)
-      expect(existsSync(join(mutants, basename(hidden)))).toBe(false)
-    } finally {
-      copy.remove()
-    }
-  } finally {
-    rmSync(hidden, { recursive: true })
-  }
+  onTestFinished(() => rmSync(hidden, { recursive: true }))
+  const copy = new Copy(ROOT)
+  onTestFinished(() => copy.remove())
+  const mutants = join(copy.directory, 'test/mutants')
+  expect(existsSync(join(mutants, 'copy.ts'))).toBe(true)
+  expect(existsSync(join(mutants, basename(hidden)))).toBe(false)
 })

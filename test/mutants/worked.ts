@@ -527,7 +527,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'slots that wait for a claim however long it takes',
     promise: 'P7',
     breaks: 'One call that is stuck takes all slots from the other queues.',
-    edits: [source('worker/performing/executor', 'setTimeout(giveUp, LONGEST_JOINED)', 'undefined')],
+    edits: [source('worker/performing/executor', 'bell.wait(LONGEST_JOINED)', 'bell.wait()')],
     tests: ['worker/waiting'],
   },
   {

@@ -328,7 +328,7 @@ describe('a timetable', () => {
     timetable.file(lane(0))
     expect(shown()).toEqual([{ shard: 1, lane: 0, waiting: 0 }])
     timetable.notice({ queueId: 1, shard: 1, lane: 7 }, 5)
-    // The last claim of the other shard is not known to have left anything.
+    // Of this lane there was no claim yet, so it isn't known whether there is more.
     begin(lane(1), true)
     timetable.file(lane(1))
     const other = { shard: 1, lane: 7, waiting: 0 }

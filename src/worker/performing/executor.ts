@@ -2,6 +2,7 @@ import type { Instruments } from '../../instruments.ts'
 import { isConnectionFailure } from '../../postgres/failure.ts'
 import { UnderWay } from '../../promises.ts'
 import type { Claim, Round } from '../../store/claim.ts'
+import { Bell } from '../lifecycle/bell.ts'
 import { type Lane, LONGEST_JOINED } from '../schedule/lane.ts'
 import { Portion } from '../schedule/portion.ts'
 import type { ServedQueue } from '../schedule/served-queue.ts'
@@ -105,26 +106,20 @@ export class Executor {
     const joined = lane.claim
     const claim = joined ?? this.#startClaim(lane)
     this.#options.timetable.file(lane)
-    if (!joined) return claim
-    return new Promise((resolve) => {
-      const giveUp = () => {
-        lane.isStuck = true
-        resolve()
-      }
-      const timer = setTimeout(giveUp, LONGEST_JOINED)
-      void claim.then(() => {
-        clearTimeout(timer)
-        resolve()
-      })
-    })
+    return joined ? this.#join(lane, claim) : claim
+  }
+
+  async #join(lane: Lane, claim: Promise<void>): Promise<void> {
+    const bell = new Bell()
+    void claim.then(() => bell.ring())
+    await bell.wait(LONGEST_JOINED)
+    if (lane.claim === claim) lane.isStuck = true
   }
 
   /** Whether a claim has brought nothing for the slot, and the next one is likely to. */
   #mayAskAgain(lane: Lane): boolean {
     const { processId } = this.#options.membership
-    return (
-      lane.portions.length === 0 && lane.isWorthWaiting && !lane.returned && this.#mayBegin(lane, processId)
-    )
+    return lane.isWorthWaiting && !lane.returned && this.#mayBegin(lane, processId)
   }
 
   #startClaim(lane: Lane): Promise<void> {

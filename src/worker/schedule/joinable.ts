@@ -1,6 +1,6 @@
 import type { Lane } from './lane.ts'
 
-/** The lanes of one number in all shards of a queue: to a scheduler they are equivalent. */
+/** The lanes of one number in all shards of a queue. */
 export class Peers {
   /** How many of them are due. */
   due = 0
@@ -9,8 +9,8 @@ export class Peers {
 }
 
 /**
- * Lanes that are being claimed, and whose claims further slots may wait for, since none of their peers is due. Without them, a
- * scheduler would give the turns of a queue to others whenever slots become free while its lanes are being claimed.
+ * Lanes that are being claimed, and whose claims further slots may wait for, since none of their peers is due. Without them,
+ * a scheduler would give the turns of a queue to others whenever slots become free while its lanes are being claimed.
  */
 export class Joinable {
   readonly #groups = new Set<Peers>()

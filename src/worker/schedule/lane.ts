@@ -101,16 +101,18 @@ export class Lane {
   }
 
   /**
-   * Whether a slot that waits for its claim beside others is likely to get a job, from this claim or the next one. Quick
-   * handlers take what is prefetched instead.
+   * Whether nothing is prefetched, and a slot that waits for its claim beside others is likely to get a job, from this claim
+   * or the next one. Quick handlers take what is prefetched instead.
    */
   get isWorthWaiting(): boolean {
-    return this.#leftMore && !this.isStuck && !this.shard.served.prefetch.isLarge
+    return (
+      this.#portions.length === 0 && this.#leftMore && !this.isStuck && !this.shard.served.prefetch.isLarge
+    )
   }
 
   /** Whether further slots may wait for the claim. */
   get mayBeJoined(): boolean {
-    return this.waiting > 0 && this.claim !== undefined && this.#portions.length === 0 && this.isWorthWaiting
+    return this.waiting > 0 && this.claim !== undefined && this.isWorthWaiting
   }
 
   /** Whether a slot that picks it, when it is due, need not wait for a claim under way. */

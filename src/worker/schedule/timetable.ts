@@ -135,7 +135,8 @@ export class Timetable {
   /** A lane has changed: puts it where it belongs now, and wakes a slot if it is due. */
   file(lane: Lane): void {
     if (!lane.shard.isHeld) return
-    const [now, notBefore] = [this.#clock.now(), this.#admission.notBefore(lane.key)]
+    const now = this.#clock.now()
+    const notBefore = this.#admission.notBefore(lane.key)
     this.#joinable.see(lane, notBefore <= now)
     const head = Math.max(lane.head, notBefore)
     if (head <= now) this.#list(lane)
