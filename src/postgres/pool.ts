@@ -89,7 +89,7 @@ class ModestPool extends pg.Pool {
           () => {},
         )
       }
-      const timer = setTimeout(giveUp, until - performance.now())
+      const timer = setTimeout(giveUp, Math.max(0, until - performance.now()))
       waiting.then(resolve, reject).finally(() => clearTimeout(timer))
     })
   }

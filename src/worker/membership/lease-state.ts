@@ -50,7 +50,7 @@ export class LeaseState {
       () => {
         if (this.working > 0) void killProcess(this.working)
       },
-      this.deadlineOf(lease) - length / 10 - monotonicMs(),
+      Math.max(0, this.deadlineOf(lease) - length / 10 - monotonicMs()),
     )
   }
 

@@ -165,7 +165,7 @@ function renewed(askedAt: number): void {
   state.setDeadline(leases, askedAt + lease)
   failing = false
   clearTimeout(ending)
-  ending = setTimeout(end, askedAt + lease - warningBefore(lease) - monotonicMs())
+  ending = setTimeout(end, Math.max(0, askedAt + lease - warningBefore(lease) - monotonicMs()))
   renewIn(renewEvery)
 }
 

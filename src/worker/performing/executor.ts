@@ -219,7 +219,7 @@ export class Executor {
       this.#waiting.wake(lane.shard.slot)
       if (!portion.isEmpty) this.#watchOver(lane, portion)
     }
-    portion.timer = setTimeout(check, Math.min(LONGEST_UNATTENDED, left))
+    portion.timer = setTimeout(check, Math.max(0, Math.min(LONGEST_UNATTENDED, left)))
   }
 
   /**
