@@ -6,9 +6,11 @@ import { LEASED } from './leased.ts'
 import type { Mutant } from './mutant.ts'
 import { PUSHED } from './pushed.ts'
 import { RELEASED } from './released.ts'
+import { SCHEDULED } from './scheduled.ts'
 import { SETTLED } from './settled.ts'
 import { SIZED } from './sized.ts'
 import { STORED } from './stored.ts'
+import { TRANSACTIONAL } from './transactional.ts'
 import { WAITING } from './waiting.ts'
 import { WORKED } from './worked.ts'
 
@@ -22,6 +24,8 @@ export const MUTANTS: readonly Mutant[] = [
   ...CARRIED,
   ...WAITING,
   ...WORKED,
+  ...TRANSACTIONAL,
+  ...SCHEDULED,
   ...SETTLED,
   ...RELEASED,
   ...CONNECTED,

@@ -132,4 +132,44 @@ export const PUSHED: readonly Mutant[] = [
     edits: [source('enqueue/spare-connection', 'Promise.race([asked, late])', 'asked')],
     tests: ['enqueue/same-transaction'],
   },
+  {
+    name: 'pushes that go together wait together',
+    promise: 'P7',
+    breaks: 'A row in somebody’s open transaction holds up pushes of other ids.',
+    edits: [source('store/push', 'const LONGEST_WAIT = 20', 'const LONGEST_WAIT = 0')],
+    tests: ['enqueue/push-batcher'],
+  },
+  {
+    name: 'a push that is held up counts for ever',
+    promise: 'P7',
+    breaks: 'Two open transactions elsewhere, and a process can push nothing.',
+    edits: [source('enqueue/push-batcher', 'setTimeout(over, HELD_UP)', 'undefined')],
+    tests: ['enqueue/push-batcher'],
+  },
+  {
+    name: 'one push refuses those that went with it',
+    promise: 'P4',
+    breaks: 'A caller gets the error of another one’s job.',
+    edits: [
+      source(
+        'enqueue/push-batcher',
+        'if (isConnectionFailure(error)) for (const { reject }',
+        'if (error) for (const { reject }',
+      ),
+    ],
+    tests: ['enqueue/push-batcher'],
+  },
+  {
+    name: 'pushes that what is sent after them overtakes',
+    promise: 'P4',
+    breaks: 'A push that nobody awaits is stored in the next transaction of its client.',
+    edits: [
+      source(
+        'enqueue/joining',
+        'if (this.#isImmediate(on, push)) {',
+        'await undefined\n    if (this.#isImmediate(on, push)) {',
+      ),
+    ],
+    tests: ['enqueue/same-transaction'],
+  },
 ]

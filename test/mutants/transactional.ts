@@ -1,0 +1,144 @@
+import { type Mutant, source } from './mutant.ts'
+
+/** Mistakes that this queue in particular could make, in handlers’ transactions. */
+export const TRANSACTIONAL: readonly Mutant[] = [
+  {
+    name: 'no pause where transactions can’t begin',
+    promise: 'P8',
+    breaks: 'Where the server has no connection left, claims and releases follow each other without a pause.',
+    edits: [source('worker/schedule/admission', 'until: last ? at + this.#pause : 0', 'until: 0')],
+    tests: ['worker/transactional'],
+  },
+  {
+    name: 'completion beside the handler’s transaction',
+    promise: 'P3',
+    breaks: 'The completion holds even where the handler’s writes are rolled back.',
+    edits: [
+      source(
+        'worker/performing/transaction',
+        'queueId: served.queueId, tx: client }',
+        'queueId: served.queueId }',
+      ),
+    ],
+    tests: ['worker/p3-commit', 'worker/transactional'],
+  },
+  {
+    name: 'a transaction that is refused performed for ever',
+    promise: 'R6',
+    breaks:
+      'A handler that violates a deferred constraint runs a hundred times a second, and no failure is counted.',
+    edits: [
+      source(
+        'worker/performing/transaction',
+        `return step === 'completion' && isRefusedLock(error) ? AGAIN : { kind: 'refused', error }`,
+        'return AGAIN',
+      ),
+    ],
+    tests: ['worker/refused-commit'],
+  },
+  {
+    name: 'a session that the server ended taken for one that broke',
+    promise: 'R6',
+    breaks: 'A handler that outlives the server’s time-outs for transactions runs again and again.',
+    edits: [
+      source(
+        'worker/performing/transaction',
+        'if (hasCode(lost, ...TIMED_OUT)) {',
+        'if (false as boolean) {',
+      ),
+    ],
+    tests: ['worker/refused-commit'],
+  },
+  {
+    name: 'an aborted transaction fails its batch for all',
+    promise: 'R9',
+    breaks:
+      'A statement whose error a handler swallows sends nine innocent jobs to the morgue with the one at fault.',
+    edits: [
+      source(
+        'worker/performing/transaction',
+        `    throw new Error(\`the handler left its transaction aborted: \${error.message}\`, { cause: error })`,
+        "    throw new Rollback({ kind: 'failed', failed: failAll(performance.rounds, error) })",
+      ),
+    ],
+    tests: ['worker/refused-commit'],
+  },
+  {
+    name: 'a lost connection that counts nothing',
+    promise: 'R10',
+    breaks:
+      'A handler that gets its backend killed, and swallows what it hears, runs a hundred times a second for ever.',
+    edits: [
+      source(
+        'worker/performing/batch',
+        'completer.crashed(claimant, rounds)',
+        'completer.settle(claimant, { completed: [], failed: [], released: rounds }, true)',
+      ),
+    ],
+    tests: ['worker/lost-connection'],
+  },
+  {
+    name: 'a lost connection that the handler threw taken for its failure',
+    promise: 'R10',
+    breaks: 'A restart of the server sends payloads that have done nothing wrong to the morgue.',
+    edits: [
+      source(
+        'worker/performing/transaction',
+        'throw await reasonFor(database, client, failed, course, performance)',
+        `throw new Rollback({ kind: 'failed', failed })`,
+      ),
+    ],
+    tests: ['worker/lost-connection'],
+  },
+  {
+    name: 'a crash not counted for a row that comes free',
+    promise: 'R10',
+    breaks: 'A row that came free meanwhile is released without its crash.',
+    edits: [source('store/settle', 'places.map((place) => rounds[place - 1]!)', 'rounds')],
+    tests: ['store/settle-interleaving'],
+  },
+  {
+    name: 'one id fails its batch’s commit for all',
+    promise: 'R9',
+    breaks: 'Jobs that have done nothing wrong fail with one that has, and die with it.',
+    edits: [
+      source(
+        'worker/performing/batch',
+        '  } else if (rounds.length > 1) return { parts: halves(rounds), begun: true }\n  else',
+        '  } else',
+      ),
+    ],
+    tests: ['worker/refused-commit'],
+  },
+  {
+    name: 'parts of a batch performed with what the handler left of it',
+    promise: 'P3',
+    breaks: 'A payload that the first run has changed or taken is stored wrong, or dies as none.',
+    edits: [
+      source(
+        'worker/performing/performer',
+        'rounds.map((round) => this.#load(lane, claimant, round))',
+        'rounds.map(async (round) => this.#options.mayBegin(lane, claimant.processId) && { ...round })',
+      ),
+      source('worker/performing/performer', 'round !== undefined)', '!!round)'),
+    ],
+    tests: ['worker/refused-commit'],
+  },
+  {
+    name: 'a session lent to handlers as the last one left it',
+    promise: 'P3',
+    breaks: 'A handler works under the role, search_path and time-outs that another one has set.',
+    edits: [
+      source('postgres/database', `lends && this.#lent.has(client) ? renewalOf(client) : ''`, `''`),
+      source('postgres/database', `import { renewalOf } from './session.ts'\n`, ''),
+    ],
+    tests: ['worker/lent-session'],
+  },
+  {
+    name: 'a completion in the handler’s encoding',
+    promise: 'P3',
+    breaks: 'The ids that are completed are those whose bytes look the same: somebody else’s.',
+    edits: [source('store/handler-transaction', `, set_config('client_encoding', 'UTF8', true)`, '')],
+    tests: ['worker/transactional'],
+  },
+]
