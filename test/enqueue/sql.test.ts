@@ -102,7 +102,7 @@ describe('R1 enqueue from SQL', () => {
       `'a', headers => jsonb_build_object('a', (SELECT jsonb_agg(round(1e131071, 16383)) FROM generate_series(1, 7600)))`,
       'headers must be at most 16 KiB',
     ],
-  ])('rejects by index and field: %s', async (_name, args, problem) => {
+  ])('rejects by index and field: %s', { timeout: 120_000 }, async (_name, args, problem) => {
     await expect(enqueue(args)).rejects.toMatchObject({
       code: 'LOCKSTEP_BAD_JOB',
       message: expect.stringContaining(`jobs[0].${problem}`),
