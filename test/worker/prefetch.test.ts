@@ -226,7 +226,8 @@ describe('prefetched jobs', () => {
     const worker = await env.work({ queues, slots: 10 })
     env.later(() => worker.stop())
     for (const queue of queues) await eventually(async () => expect(await env.jobs(queue)).toBe(0), 60_000)
-    expect(await goneBack()).toBeLessThan(600)
+    // Some dozens, or hundreds beside a busy server; 11,000 if slots only wait for their claims.
+    expect(await goneBack()).toBeLessThan(4_000)
   }, 90_000)
 
   test('handlers that are quicker than the server do not run ahead of what is stored', async () => {
