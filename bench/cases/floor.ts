@@ -1,7 +1,10 @@
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Bench, Case, Figures } from '../case.ts'
 import { BARE, standard } from '../entrants.ts'
 import { costOf } from '../measure/cost.ts'
+import { percentilesOf } from '../measure/percentile.ts'
 import { settle } from './work.ts'
 
 const PER_INSERT = 1_000
@@ -69,6 +72,35 @@ async function processAll(bench: Bench): Promise<Figures> {
   return { ...figures, undone: rows[0].undone }
 }
 
+const NOTIFYING_INSERT = `
+  WITH told AS (SELECT pg_notify('floor', ''))
+  INSERT INTO lockstep.jobs (queue_id, shard, perform_in, id, fence, has_payloads, score, payload)
+  SELECT 1, 0, clock_timestamp(), $1, 0, false, $2, '{"key": "job"}'::jsonb FROM told`
+
+const CLAIM = `
+  UPDATE lockstep.jobs SET claimed_by = 1, claimed_at = clock_timestamp(), fence = 1
+  WHERE queue_id = 1 AND id = $1 RETURNING id, payload`
+
+/** ms from an insert that notifies until a session that listens has claimed the row: two commits, and no queue. */
+async function pickUp({ setting, size }: Bench): Promise<Figures> {
+  const [producer, worker] = [1, 2].map(() => new pg.Client({ connectionString: setting.connectionString }))
+  await Promise.all([producer!.connect(), worker!.connect()])
+  await worker!.query('LISTEN floor')
+  const latencies: number[] = []
+  for (let seq = 0; seq < size.jobs; seq += 1) {
+    const calledAt = performance.now()
+    const told = once(worker!, 'notification')
+    await Promise.all([
+      producer!.query(NOTIFYING_INSERT, [`job:${seq}`, seq]),
+      told.then(() => worker!.query(CLAIM, [`job:${seq}`])),
+    ])
+    latencies.push(performance.now() - calledAt)
+    await sleep(10 + (seq % 10))
+  }
+  await Promise.all([producer!.end(), worker!.end()])
+  return percentilesOf(latencies)
+}
+
 const sizes = { full: { jobs: 100_000, patience: 60 }, quick: { jobs: 30_000, patience: 20 } }
 
 /** What the rows and indexes of a queue cost by themselves, in one session and without a client. */
@@ -88,5 +120,14 @@ export const floorCases: readonly Case[] = [
     entrants: standard([BARE]),
     ...sizes,
     run: processAll,
+  },
+  {
+    name: 'floor-pick-up',
+    title: 'floor of pick-up: a row inserted, told of and claimed',
+    unit: 'ms',
+    entrants: standard([BARE]),
+    full: { jobs: 500, patience: 60 },
+    quick: { jobs: 200, patience: 20 },
+    run: pickUp,
   },
 ]

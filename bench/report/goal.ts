@@ -54,12 +54,30 @@ export function atLeast(
     goal: `${times} × the ${whom}`,
     reached(summary) {
       const pair = of(summary)
-      if (!pair) return undefined
-      const { ours, theirs, whose } = pair
-      const figures = `${format(ours / theirs)} × (${format(ours)} to ${format(theirs)} of ${whose})`
-      return { reached: ours >= times * theirs, figures }
+      return pair && { reached: pair.ours >= times * pair.theirs, figures: compared(pair) }
     },
   }
+}
+
+/** At most this many times the others' ms. */
+export function atMost(
+  title: string,
+  times: number,
+  whom: string,
+  of: (summary: Summary) => Pair | undefined,
+): Goal {
+  return {
+    title,
+    goal: `at most ${times} × the ${whom}`,
+    reached(summary) {
+      const pair = of(summary)
+      return pair && { reached: pair.ours <= times * pair.theirs, figures: compared(pair) }
+    },
+  }
+}
+
+function compared({ ours, theirs, whose }: Pair): string {
+  return `${format(ours / theirs)} × (${format(ours)} to ${format(theirs)} of ${whose})`
 }
 
 /** A rate in the best configuration. */

@@ -1,7 +1,19 @@
 import Table from 'cli-table3'
 import { BARE, LOCKSTEP, POSTGRES_PEERS, REDIS_PEERS } from '../entrants.ts'
 import { dailyGoals } from './daily.ts'
-import { above, atLeast, below, type Goal, ours, p50, p99, rates, type Verdict, value } from './goal.ts'
+import {
+  above,
+  atLeast,
+  atMost,
+  below,
+  type Goal,
+  ours,
+  p50,
+  p99,
+  rates,
+  type Verdict,
+  value,
+} from './goal.ts'
 import type { Line, Summary } from './summary.ts'
 import { format } from './table.ts'
 
@@ -44,6 +56,9 @@ export const goals: readonly Goal[] = [
   ),
   atLeast('floor of processing', 0.8, 'bare SQL', (s) =>
     ours(s.find('work-10', LOCKSTEP, 'best'), s.find('floor-out', BARE)),
+  ),
+  atMost('floor of pick-up', 1.5, 'bare SQL', (s) =>
+    ours(s.find('pick-up', LOCKSTEP), s.find('floor-pick-up', BARE)),
   ),
   below('pick-up by an idle worker', 'p50', 2.5, 'pick-up', p50),
   below('pick-up by an idle worker', 'p99', 6, 'pick-up', p99),
