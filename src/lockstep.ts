@@ -15,7 +15,13 @@ import { Instruments } from './instruments.ts'
 import type { NewJob } from './job.ts'
 import { consoleLogger, type Logger, unfailing } from './logger.ts'
 import { optionalFunctions, rejectUnknownOptions, show } from './options.ts'
-import { type ConnectionConfig, connectionConfig, connectionConfigOf, isPool } from './postgres/connection.ts'
+import {
+  type ConnectionConfig,
+  checkConnectionString,
+  connectionConfig,
+  connectionConfigOf,
+  isPool,
+} from './postgres/connection.ts'
 import { Database } from './postgres/database.ts'
 import { type MigrateOptions, type MigrationReport, migrate } from './postgres/migrate.ts'
 import { createPool } from './postgres/pool.ts'
@@ -89,8 +95,8 @@ export class Lockstep {
     if ((connectionString === undefined) === (pool === undefined)) {
       throw new OptionError('Lockstep: give either `connectionString` or `pool`')
     }
-    if (connectionString === '')
-      throw new OptionError('Lockstep: connectionString is empty: is its variable set?')
+    if (connectionString !== undefined) checkConnectionString(connectionString, 'Lockstep: connectionString')
+    if (directUrl !== undefined) checkConnectionString(directUrl, 'Lockstep: directUrl')
     this.#logger = unfailing(logger)
     this.#instrumentation = checkInstrumentation(instrumentation)
     this.#ownPool = pool === undefined

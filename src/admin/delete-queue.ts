@@ -113,10 +113,10 @@ function refuse({ name }: NamedQueue, contents: QueueContents, withJobs: boolean
   const { waiting, working, dead, servedBy } = contents
   if (working > 0 || servedBy.length > 0) {
     const more = servedBy.length > MAX_NAMED ? ' …' : ''
-    const who = servedBy.length > 0 ? `: ${servedBy.slice(0, MAX_NAMED).join(', ')}${more}` : ''
+    const who = servedBy.length > 0 ? ` (${servedBy.slice(0, MAX_NAMED).join(', ')}${more})` : ''
     throw new LockstepError(
       'LOCKSTEP_QUEUE_IN_USE',
-      `queue ${show(name)} is in use, with ${working} jobs in work and ${servedBy.length} processes that serve it${who}; stop those first (a killed process counts until it has been silent for its lease)`,
+      `queue ${show(name)} is in use: jobs in work: ${working}, processes that serve it: ${servedBy.length}${who}; stop those first (a killed process counts until it has been silent for its lease)`,
     )
   }
   if (withJobs || waiting + dead === 0) return

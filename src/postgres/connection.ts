@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { DatabaseError, OptionError } from '../errors.ts'
+import { nameOf } from '../options.ts'
 import { NEVER_IDLE, prepareSession } from './session.ts'
 
 /** The options of `pg.Client` to reach a database, without functions. */
@@ -18,6 +19,22 @@ export function connectionConfig(connectionString: string, applicationName: stri
     keepAliveInitialDelayMillis: 3_000,
     connectionTimeoutMillis: CONNECT_TIMEOUT,
   }
+}
+
+/** What `pg` reads as one: a URL, or a directory with the server's socket. */
+const READABLE = /^(\/|socket:|[a-z]+:\/\/)/i
+
+/**
+ * Its text is not told, since it may have a password in it.
+ * @throws OptionError if `pg` would take it for something else
+ */
+export function checkConnectionString(given: unknown, name: string): void {
+  if (given === '') throw new OptionError(`${name} is empty: is its variable set?`)
+  if (typeof given === 'string' && READABLE.test(given)) return
+  const wrong = typeof given === 'string' ? 'a text that begins otherwise' : nameOf(given)
+  throw new OptionError(
+    `${name} must be a URL such as postgres://user@host/database, or the directory of a socket, not ${wrong}`,
+  )
 }
 
 /** The options that locate the server, and the session settings. */

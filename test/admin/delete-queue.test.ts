@@ -89,7 +89,7 @@ describe('deleting a queue', () => {
     await claimer.take()
     await expect(env.lockstep.deleteQueue(testQueue.queue, { withJobs: true })).rejects.toMatchObject({
       code: 'LOCKSTEP_QUEUE_IN_USE',
-      message: expect.stringContaining('1 jobs in work and 0 processes that serve it;'),
+      message: expect.stringContaining('jobs in work: 1, processes that serve it: 0;'),
     })
     expect(await testQueue.countJobs()).toBe(2)
     await env.query('DELETE FROM lockstep.processes WHERE process_id = $1', [claimer.processId])
@@ -102,7 +102,7 @@ describe('deleting a queue', () => {
     await worker.start()
     await expect(env.lockstep.deleteQueue('served', { withJobs: true })).rejects.toMatchObject({
       code: 'LOCKSTEP_QUEUE_IN_USE',
-      message: expect.stringMatching(new RegExp(`1 processes that serve it: \\S+ ${process.pid};`)),
+      message: expect.stringMatching(new RegExp(`processes that serve it: 1 \\(\\S+ ${process.pid}\\);`)),
     })
     await worker.stop()
     await env.lockstep.deleteQueue('served')

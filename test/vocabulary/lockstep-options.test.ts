@@ -39,6 +39,13 @@ test.each([
   new Lockstep({ pool, directUrl: 'postgres://localhost/x' }).createWorker({ queues })
 })
 
+test.each(['postgresql://localhost/x', 'postgres:///x?host=/tmp', 'socket:/tmp?db=x', '/tmp x'])(
+  'a connection string may be %s',
+  (connectionString) => {
+    expect(() => new Lockstep({ connectionString, directUrl: connectionString })).not.toThrow()
+  },
+)
+
 test('a thread gets the key of `ssl`, though the driver hides it', () => {
   const ssl = { key: 'key', cert: 'cert', ca: 'ca' }
   const config = connectionConfigOf(new pg.Pool({ ssl: { ...ssl } }), 'app')
@@ -54,6 +61,21 @@ test.each([
     'an empty connection string',
     { connectionString: '' },
     /connectionString is empty: is its variable set\?/,
+  ],
+  [
+    'a number as a connection string',
+    { connectionString: 3 as never },
+    /: connectionString must be a URL .*, not 3$/,
+  ],
+  [
+    'a connection string that the driver would take for the name of a database',
+    { connectionString: 'host=localhost password=secret' },
+    /^Lockstep: connectionString must be a URL (?!.*secret)/,
+  ],
+  [
+    'an empty direct URL',
+    { pool: new pg.Pool(), directUrl: '' },
+    /directUrl is empty: is its variable set\?/,
   ],
 ])('%s is refused', (_name, options, message) => {
   expect(() => new Lockstep(options)).toThrow(

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import {
   type Candidate,
+  defineQueue,
   fair,
   lag,
   type Queue,
@@ -176,13 +177,20 @@ describe('R13: a scheduler picks', () => {
       expect(() => strict(wrong as never)).toThrow(/^strict: the queues must be a list of names, not /)
       expect(() => weighted(wrong as never)).toThrow(/^weighted: the weights must be an object such as /)
     }
-    expect(() => strict([5] as never)).toThrow(/^strict: the queues must be a list of names, not /)
+    for (const [wrong, name] of [
+      [[5], '5'],
+      // biome-ignore lint/suspicious/noSparseArray: a comma too many
+      [['a', , 'b'], 'undefined'],
+      [[defineQueue('a')], 'an object'],
+    ] as const)
+      expect(() => strict(wrong as never)).toThrow(`strict: each of the queues must be a name, not ${name}`)
     expect(() => strict(['a', 'b', 'a'])).toThrow('strict: "a" is named twice')
-    expect(() => weighted([] as never)).toThrow(/^weighted: the weights must be an object such as /)
+    for (const wrong of [[], new Map([['a', 9]])])
+      expect(() => weighted(wrong as never)).toThrow(/^weighted: the weights must be an object such as /)
     expect(() => weighted({ a: null } as never)).toThrow(/weight of "a" must be a number .*, not null$/)
   })
 
-  test.each(['x', '-1', '1.5', '40000'])('weighted: not with a weight of lane %s', (lane) => {
+  test.each(['x', '-1', '1.5', '01', '40000'])('weighted: not with a weight of lane %s', (lane) => {
     expect(() => weighted({ a: { [lane]: 1 } })).toThrow(
       `weighted: a lane of "a" must be a whole number from 0 to 32767, not "${lane}"`,
     )
@@ -294,12 +302,29 @@ describe('R13: a worker follows its scheduler', () => {
     expect(shards).toEqual(shards.toSorted((a, b) => b - a))
   })
 
+  test('one of the user’s own is never asked while nothing is due', async () => {
+    const queue = env.queue({ shards: 4, perform() {} })
+    const counts: number[] = []
+    const counting: Scheduler = {
+      pick(candidates) {
+        counts.push(candidates.length)
+        return candidates[0]
+      },
+    }
+    const worker = await env.work({ queues: [queue], slots: 5, scheduler: counting })
+    for (let count = 0; count < 10; count += 1) {
+      const completed = next(worker, 'completed')
+      await env.lockstep.enqueue(queue, { id: 'a' })
+      await completed
+    }
+    expect(Math.min(...counts)).toBe(1)
+  })
+
   test('one that throws, and one that declines, do not end the slot', async () => {
     const queue = env.queue({ perform() {} })
     let picks = 0
     const moody: Scheduler = {
       pick(candidates) {
-        if (candidates.length === 0) return undefined
         picks += 1
         if (picks === 1) throw new Error('moody')
         return picks === 2 ? undefined : candidates[0]

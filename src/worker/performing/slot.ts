@@ -54,8 +54,9 @@ export class Slot implements Service {
     const { index, timetable, ready } = this.#options
     if (!ready()) return this.#rest(UNREADY_PAUSE)
     const due = timetable.due(index)
+    if (due.length === 0) return this.#rest()
     const pick = this.#pick(due)
-    if (!pick) return this.#rest(due.length > 0 ? DECLINED_PAUSE : undefined)
+    if (!pick) return this.#rest(DECLINED_PAUSE)
     await this.#serve(pick.of)
   }
 
@@ -113,7 +114,7 @@ export class Slot implements Service {
     onFailure(error)
   }
 
-  async #rest(pause: number | undefined): Promise<void> {
+  async #rest(pause?: number): Promise<void> {
     const { index, timetable, onIdle } = this.#options
     onIdle()
     await timetable.sleep(index, this.#bell, pause)

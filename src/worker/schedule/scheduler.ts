@@ -1,6 +1,6 @@
 import { OptionError } from '../../errors.ts'
 import { MAX_LANE } from '../../job.ts'
-import { show } from '../../options.ts'
+import { nameOf, show } from '../../options.ts'
 
 /** A lane of a shard with due work that may be taken. */
 export interface Candidate {
@@ -18,10 +18,10 @@ export interface Candidate {
 }
 
 /**
- * Picks what a slot serves next: one of the candidates (the object itself, not a copy), or none. Candidates come in the
- * order of the queues, then by shard and lane; those for whose claims other slots wait come last. It is asked before each
- * batch, also by a slot that waits for a claim: its candidates are what is prefetched, and `others` is what else is due. If
- * it throws, it picks none.
+ * Picks what a slot serves next: one of the candidates (the object itself, not a copy), or none. There is at least one. They
+ * come in the order of the queues, then by shard and lane; those for whose claims other slots wait come last. It is asked
+ * before each batch, also by a slot that waits for a claim: its candidates are what is prefetched, and `others` is what else
+ * is due. If it picks none, or throws, it is asked again when something else becomes due, or after 50 ms.
  */
 export interface Scheduler {
   pick<C extends Candidate>(candidates: readonly C[], others?: readonly C[]): C | undefined
@@ -172,14 +172,14 @@ export function weighted(weights: Weights): Scheduler {
 }
 
 function checkWeights(weights: Weights): void {
-  if (typeof weights !== 'object' || weights === null || Array.isArray(weights))
+  if (!isRecord(weights))
     throw new OptionError(
-      `weighted: the weights must be an object such as { orders: 3 }, not ${show(weights)}`,
+      `weighted: the weights must be an object such as { orders: 3 }, not ${nameOf(weights)}`,
     )
   for (const [queue, weight] of Object.entries(weights)) {
     const byLane = typeof weight === 'object' && weight !== null ? weight : { 0: weight }
     for (const [lane, one] of Object.entries(byLane)) {
-      if (!/^\d+$/.test(lane) || Number(lane) > MAX_LANE)
+      if (!/^(0|[1-9]\d*)$/.test(lane) || Number(lane) > MAX_LANE)
         throw new OptionError(
           `weighted: a lane of "${queue}" must be a whole number from 0 to ${MAX_LANE}, not ${show(lane)}`,
         )
@@ -191,13 +191,23 @@ function checkWeights(weights: Weights): void {
   }
 }
 
+/** Whether its own keys are all that it holds, unlike those of a Map. */
+function isRecord(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
+}
+
 /**
  * Serves queues in the given order, those not named last; within a queue, the lower lane first.
  * @throws OptionError for what is no list of names, or names a queue twice
  */
 export function strict(queues: readonly string[]): Scheduler {
-  if (!Array.isArray(queues) || queues.some((queue) => typeof queue !== 'string'))
+  if (!Array.isArray(queues))
     throw new OptionError(`strict: the queues must be a list of names, not ${show(queues)}`)
+  for (const queue of queues)
+    if (typeof queue !== 'string')
+      throw new OptionError(`strict: each of the queues must be a name, not ${nameOf(queue)}`)
   const twice = queues.find((queue, place) => queues.indexOf(queue) !== place)
   if (twice !== undefined) throw new OptionError(`strict: "${twice}" is named twice`)
   const ranks = new Map(queues.map((queue, place) => [queue, place]))
