@@ -95,17 +95,17 @@ export class Lockstep {
     if ((connectionString === undefined) === (pool === undefined)) {
       throw new OptionError('Lockstep: give either `connectionString` or `pool`')
     }
-    if (connectionString !== undefined) checkConnectionString(connectionString, 'Lockstep: connectionString')
-    if (directUrl !== undefined) checkConnectionString(directUrl, 'Lockstep: directUrl')
     this.#logger = unfailing(logger)
     this.#instrumentation = checkInstrumentation(instrumentation)
     this.#ownPool = pool === undefined
     if (pool !== undefined && !isPool(pool))
       throw new OptionError(`Lockstep: pool must be a Pool of \`pg\`, not ${show(pool)}`)
-    const configOf = (url?: string) =>
-      url === undefined ? undefined : connectionConfig(url, APPLICATION_NAME)
-    this.#config = configOf(connectionString)
-    this.#directConfig = configOf(directUrl)
+    const configOf = (url: string | undefined, name: string) =>
+      url === undefined
+        ? undefined
+        : connectionConfig(checkConnectionString(url, `Lockstep: ${name}`), APPLICATION_NAME)
+    this.#config = configOf(connectionString, 'connectionString')
+    this.#directConfig = configOf(directUrl, 'directUrl')
     this.#database = new Database(pool ?? createPool(this.#config!, this.#logger), checkSchemaName(schema))
     this.#enqueuer = new Enqueuer(
       this.#database,

@@ -51,6 +51,12 @@ export function show(value: unknown): string {
   return typeof value === 'function' ? 'a function' : String(value)
 }
 
+/** Whether it is an object whose own keys are all that it holds, unlike those of a Map. */
+export function isPlain(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return [Object.prototype, null].includes(Object.getPrototypeOf(value))
+}
+
 /** The class of an object, for a message: "a DataSource". Anything else as `show` has it. */
 export function nameOf(value: unknown): string {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return show(value)

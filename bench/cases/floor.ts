@@ -1,9 +1,10 @@
 import { once } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Bench, Case, Figures } from '../case.ts'
+import { INSERT } from '../contenders/bare.ts'
 import { BARE, standard } from '../entrants.ts'
 import { costOf } from '../measure/cost.ts'
+import { oneByOne } from '../measure/pace.ts'
 import { percentilesOf } from '../measure/percentile.ts'
 import { settle } from './work.ts'
 
@@ -72,10 +73,7 @@ async function processAll(bench: Bench): Promise<Figures> {
   return { ...figures, undone: rows[0].undone }
 }
 
-const NOTIFYING_INSERT = `
-  WITH told AS (SELECT pg_notify('floor', ''))
-  INSERT INTO lockstep.jobs (queue_id, shard, perform_in, id, fence, has_payloads, score, payload)
-  SELECT 1, 0, clock_timestamp(), $1, 0, false, $2, '{"key": "job"}'::jsonb FROM told`
+const NOTIFYING_INSERT = `WITH inserted AS (${INSERT}) SELECT pg_notify('floor', '')`
 
 const CLAIM = `
   UPDATE lockstep.jobs SET claimed_by = 1, claimed_at = clock_timestamp(), fence = 1
@@ -86,24 +84,22 @@ async function pickUp({ setting, size }: Bench): Promise<Figures> {
   const [producer, worker] = [1, 2].map(() => new pg.Client({ connectionString: setting.connectionString }))
   await Promise.all([producer!.connect(), worker!.connect()])
   await worker!.query('LISTEN floor')
-  const latencies: number[] = []
-  for (let seq = 0; seq < size.jobs; seq += 1) {
-    const calledAt = performance.now()
+  const latencies = await oneByOne(size.jobs, async (seq) => {
+    const id = `job:${seq}`
     const told = once(worker!, 'notification')
     await Promise.all([
-      producer!.query(NOTIFYING_INSERT, [`job:${seq}`, seq]),
-      told.then(() => worker!.query(CLAIM, [`job:${seq}`])),
+      producer!.query(NOTIFYING_INSERT, [0, id, seq, JSON.stringify({ key: 'job', seq })]),
+      told.then(() => worker!.query(CLAIM, [id])),
     ])
-    latencies.push(performance.now() - calledAt)
-    await sleep(10 + (seq % 10))
-  }
+    return performance.now()
+  })
   await Promise.all([producer!.end(), worker!.end()])
   return percentilesOf(latencies)
 }
 
 const sizes = { full: { jobs: 100_000, patience: 60 }, quick: { jobs: 30_000, patience: 20 } }
 
-/** What the rows and indexes of a queue cost by themselves, in one session and without a client. */
+/** What the rows and indexes of a queue cost by themselves: in one session and without a client, or at a pick-up. */
 export const floorCases: readonly Case[] = [
   {
     name: 'floor-in',

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Bench, type Case, type Figures, SETTLE } from '../case.ts'
 import { LOCKSTEP, NOTIFIED, standard } from '../entrants.ts'
 import { Check } from '../measure/check.ts'
+import { oneByOne } from '../measure/pace.ts'
 import { percentilesOf } from '../measure/percentile.ts'
 
 /** ms from the call that enqueues to the handler's start, one job after the other. */
@@ -9,16 +10,13 @@ async function pickUp({ contender, size }: Bench): Promise<Figures> {
   let onStart = (_at: number) => {}
   await contender.work(new Check('any', Number.POSITIVE_INFINITY, () => onStart(performance.now())))
   await sleep(SETTLE)
-  const latencies: number[] = []
-  for (let seq = 0; seq < size.jobs; seq += 1) {
+  const latencies = await oneByOne(size.jobs, async (seq) => {
     const started = new Promise<number>((resolve) => {
       onStart = resolve
     })
-    const calledAt = performance.now()
     await contender.enqueue([{ key: 'job', seq }])
-    latencies.push((await started) - calledAt)
-    await sleep(10 + (seq % 10))
-  }
+    return started
+  })
   return percentilesOf(latencies)
 }
 

@@ -1,7 +1,8 @@
 import type { Contender, Setting } from '../contender.ts'
 import { openLockstep } from './lockstep.ts'
 
-const INSERT = `
+/** Takes shard, id, score and payload. */
+export const INSERT = `
   INSERT INTO lockstep.jobs (queue_id, shard, perform_in, id, fence, has_payloads, score, payload)
   VALUES (1, $1, clock_timestamp(), $2, 0, false, $3, $4)`
 

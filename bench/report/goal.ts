@@ -42,6 +42,29 @@ export function ours(own: Line | undefined, other: Line | undefined): Pair | und
   return own && other && { ours: own.value, theirs: other.value, whose: other.name }
 }
 
+/** Our figure as a share of the others'. */
+function share(
+  title: string,
+  goal: string,
+  of: (summary: Summary) => Pair | undefined,
+  reaches: (share: number) => boolean,
+): Goal {
+  return {
+    title,
+    goal,
+    reached(summary) {
+      const pair = of(summary)
+      if (!pair) return undefined
+      const { ours, theirs, whose } = pair
+      const whom = whose === LOCKSTEP ? '' : ` of ${whose}`
+      return {
+        reached: reaches(ours / theirs),
+        figures: `${format(ours / theirs)} × (${format(ours)} to ${format(theirs)}${whom})`,
+      }
+    },
+  }
+}
+
 /** At least this share of the others' rate. */
 export function atLeast(
   title: string,
@@ -49,14 +72,7 @@ export function atLeast(
   whom: string,
   of: (summary: Summary) => Pair | undefined,
 ): Goal {
-  return {
-    title,
-    goal: `${times} × the ${whom}`,
-    reached(summary) {
-      const pair = of(summary)
-      return pair && { reached: pair.ours >= times * pair.theirs, figures: compared(pair) }
-    },
-  }
+  return share(title, `${times} × the ${whom}`, of, (share) => share >= times)
 }
 
 /** At most this many times the others' ms. */
@@ -66,18 +82,7 @@ export function atMost(
   whom: string,
   of: (summary: Summary) => Pair | undefined,
 ): Goal {
-  return {
-    title,
-    goal: `at most ${times} × the ${whom}`,
-    reached(summary) {
-      const pair = of(summary)
-      return pair && { reached: pair.ours <= times * pair.theirs, figures: compared(pair) }
-    },
-  }
-}
-
-function compared({ ours, theirs, whose }: Pair): string {
-  return `${format(ours / theirs)} × (${format(ours)} to ${format(theirs)} of ${whose})`
+  return share(title, `at most ${times} × the ${whom}`, of, (share) => share <= times)
 }
 
 /** A rate in the best configuration. */
@@ -118,19 +123,8 @@ export function ratio(
   title: string,
   goal: string,
   [caseName, base]: readonly [caseName: string, base: string],
-  reaches: (ratio: number) => boolean,
+  reaches: (share: number) => boolean,
 ): Goal {
-  return {
-    title,
-    goal,
-    reached(summary) {
-      const pair = ours(summary.find(caseName, LOCKSTEP), summary.find(base, LOCKSTEP))
-      if (!pair) return undefined
-      const share = pair.ours / pair.theirs
-      return {
-        reached: reaches(share),
-        figures: `${format(share)} × (${format(pair.ours)} to ${format(pair.theirs)})`,
-      }
-    },
-  }
+  const of = (summary: Summary) => ours(summary.find(caseName, LOCKSTEP), summary.find(base, LOCKSTEP))
+  return share(title, goal, of, reaches)
 }

@@ -1,6 +1,6 @@
 import { JobError } from '../errors.ts'
 import { MAX_LANE, type NewJob } from '../job.ts'
-import { nameOf, show } from '../options.ts'
+import { isPlain, nameOf, show } from '../options.ts'
 import type { PushedJob } from '../store/push.ts'
 
 const MAX_ID_BYTES = 1_024
@@ -71,10 +71,6 @@ function checkHeaders(headers: unknown, index: number): string | null {
   if (bytes > MAX_HEADERS_BYTES)
     throw bad(`must be at most 16 KiB, not ${bytes} bytes: put large data into the payload`)
   return requireStorable(json, index, 'headers')
-}
-
-function isPlain(value: unknown): boolean {
-  return [Object.prototype, null].includes(Object.getPrototypeOf(value))
 }
 
 function toJson(value: unknown, index: number, field: string): string {

@@ -28,9 +28,9 @@ const READABLE = /^(\/|socket:|[a-z]+:\/\/)/i
  * Its text is not told, since it may have a password in it.
  * @throws OptionError if `pg` would take it for something else
  */
-export function checkConnectionString(given: unknown, name: string): void {
+export function checkConnectionString(given: string, name: string): string {
   if (given === '') throw new OptionError(`${name} is empty: is its variable set?`)
-  if (typeof given === 'string' && READABLE.test(given)) return
+  if (typeof given === 'string' && READABLE.test(given)) return given
   const wrong = typeof given === 'string' ? 'a text that begins otherwise' : nameOf(given)
   throw new OptionError(
     `${name} must be a URL such as postgres://user@host/database, or the directory of a socket, not ${wrong}`,

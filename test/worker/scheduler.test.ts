@@ -179,8 +179,7 @@ describe('R13: a scheduler picks', () => {
     }
     for (const [wrong, name] of [
       [[5], '5'],
-      // biome-ignore lint/suspicious/noSparseArray: a comma too many
-      [['a', , 'b'], 'undefined'],
+      [Array(1), 'undefined'],
       [[defineQueue('a')], 'an object'],
     ] as const)
       expect(() => strict(wrong as never)).toThrow(`strict: each of the queues must be a name, not ${name}`)

@@ -1,6 +1,6 @@
 import { OptionError } from '../../errors.ts'
 import { MAX_LANE } from '../../job.ts'
-import { nameOf, show } from '../../options.ts'
+import { isPlain, nameOf, show } from '../../options.ts'
 
 /** A lane of a shard with due work that may be taken. */
 export interface Candidate {
@@ -172,7 +172,7 @@ export function weighted(weights: Weights): Scheduler {
 }
 
 function checkWeights(weights: Weights): void {
-  if (!isRecord(weights))
+  if (!isPlain(weights))
     throw new OptionError(
       `weighted: the weights must be an object such as { orders: 3 }, not ${nameOf(weights)}`,
     )
@@ -189,13 +189,6 @@ function checkWeights(weights: Weights): void {
         )
     }
   }
-}
-
-/** Whether its own keys are all that it holds, unlike those of a Map. */
-function isRecord(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype === Object.prototype || prototype === null
 }
 
 /**
