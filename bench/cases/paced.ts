@@ -7,7 +7,7 @@ import { pace } from '../measure/pace.ts'
 import { startWorkerProcess } from '../worker-process.ts'
 
 /** s of pushes that do not count, in which sessions open and make their plans. */
-const WARM_UP = 1
+const WARM_UP = 2
 const JOINING_RATE = 200
 /** ms */
 const CHANGE_EVERY = 3_000
@@ -39,9 +39,20 @@ export function single(bench: Bench, rate: number, latencies?: Latencies): Promi
   return paced(bench, rate, push, latencies)
 }
 
+/**
+ * A pool of an application that has run for a while. Sessions that open or end by the dozen take the others' time, of
+ * whichever contender.
+ */
+async function openPool(connectionString: string): Promise<pg.Pool> {
+  const pool = new pg.Pool({ connectionString, max: TRANSACTIONS, idleTimeoutMillis: 0 })
+  const clients = await Promise.all(Array.from({ length: TRANSACTIONS }, () => pool.connect()))
+  for (const client of clients) client.release()
+  return pool
+}
+
 /** Measured from when COMMIT is sent: the handler may start before it is answered. */
 async function early(bench: Bench, rate: number, longest: number): Promise<Figures> {
-  const pool = new pg.Pool({ connectionString: bench.setting.connectionString, max: TRANSACTIONS })
+  const pool = await openPool(bench.setting.connectionString)
   return paced(bench, rate, async (seq, latencies) => {
     const client = await pool.connect()
     await client.query('BEGIN')

@@ -19,7 +19,7 @@ import { InFlight } from './performing/in-flight.ts'
 import { Released } from './performing/perform.ts'
 import { Slot } from './performing/slot.ts'
 import { Pools } from './pools.ts'
-import { leaseOptions, prepareDatabase } from './preparation.ts'
+import { leaseOptions, prepareDatabase, warnOfUnserved } from './preparation.ts'
 import { allOf, Pauses, Refusals } from './schedule/admission.ts'
 import { ServerClock } from './schedule/server-clock.ts'
 import { Timetable } from './schedule/timetable.ts'
@@ -97,6 +97,7 @@ export class Engine {
   /** If this fails, `stop` ends whatever has started. */
   async start(): Promise<void> {
     const { settings, home } = this.#options
+    warnOfUnserved(settings, home.logger)
     // Connecting takes a while.
     this.membership.prepare()
     const reading = prepareDatabase(this.#pools.own, settings.queues, home.logger)

@@ -53,6 +53,14 @@ async function serveQueues(
   return new ServedQueues(database, logger, served)
 }
 
+/** A wrong name would only make its queue wait longer than meant. But several workers may share a scheduler's settings. */
+export function warnOfUnserved({ scheduler, queues }: WorkerSettings, logger: Logger): void {
+  const served = queues.map(({ name }) => name)
+  const unserved = (scheduler.namedQueues ?? []).filter((name) => !served.includes(name))
+  if (unserved.length > 0)
+    logger.warn({ unserved, served }, 'the scheduler names queues that this worker does not serve')
+}
+
 /** The data that the process registers with, and how it keeps its lease. */
 export function leaseOptions(
   { slots, queues, lease, killOnLeaseEnd }: WorkerSettings,

@@ -117,7 +117,8 @@ describe('P4 a database that is the same', () => {
     const before = await numberOf(home)
     await home.lockstep.migrate()
     expect(await numberOf(home)).toBe(before)
-    const other = await openStore()
+    // With a layout, it is migrated by itself rather than copied, and copies keep the number.
+    const other = await openStore('plain')
     undo.push(() => other.close())
     expect(await numberOf(other)).not.toBe(before)
   })

@@ -34,7 +34,7 @@ describe('a database of another encoding', () => {
   let queues = 0
 
   beforeAll(async () => {
-    server = await createDatabase(`ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'`)
+    server = await createDatabase({ options: `ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'` })
     pool = new pg.Pool({ connectionString: server.connectionString, max: 2 })
     lockstep = new Lockstep({ connectionString: server.connectionString, logger: SILENT })
     await lockstep.migrate()

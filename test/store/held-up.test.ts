@@ -17,7 +17,7 @@ let env: StoreEnvironment
 
 beforeAll(async () => {
   // These tests read the statistics of one table and its indexes.
-  env = await openStore('lockstep', 'plain')
+  env = await openStore('plain')
 })
 afterAll(() => env?.close())
 afterEach(() => env.endSessions())

@@ -18,7 +18,7 @@ const IDS = Array.from({ length: 30 }, (_, index) => `id ${index}`)
 let env: StoreEnvironment
 
 beforeAll(async () => {
-  env = await openStore('lockstep', 'partitioned')
+  env = await openStore('partitioned')
 })
 afterAll(() => env?.close())
 

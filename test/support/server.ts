@@ -1,11 +1,16 @@
 import { spawnSync } from 'node:child_process'
 import type { TestProject } from 'vitest/node'
+import { Lockstep } from '../../src/lockstep.ts'
 import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
+import { createDatabase } from './database.ts'
+import { prepareTables } from './partitions.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** A server on which the tests may create databases. */
     serverUrl: string
+    /** The name of a database that is migrated, to be copied. */
+    template: string
   }
 }
 
@@ -19,11 +24,24 @@ interface TestServer {
 }
 
 /** One Postgres for the whole run: the one that DATABASE_URL names, otherwise an embedded one or a container. */
-export default async function provideServer(project: TestProject): Promise<TestServer['stop']> {
+export default async function provideServer(project: TestProject): Promise<() => Promise<void>> {
   const server = await findServer(process.env)
   console.log(`testing on ${server.name}`)
+  const template = await createDatabase({ serverUrl: server.connectionString })
+  await migrated(template.connectionString)
   project.provide('serverUrl', server.connectionString)
-  return server.stop
+  project.provide('template', new URL(template.connectionString).pathname.slice(1))
+  return async () => {
+    await template.drop()
+    await server.stop?.()
+  }
+}
+
+async function migrated(connectionString: string): Promise<void> {
+  await prepareTables(connectionString, 'lockstep')
+  const lockstep = new Lockstep({ connectionString })
+  await lockstep.migrate()
+  await lockstep.close()
 }
 
 /** @throws for an unknown value of LOCKSTEP_TEST_DATABASE, and for an image that can't be started */

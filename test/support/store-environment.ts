@@ -11,7 +11,7 @@ import { loadPayloads } from '../../src/store/load.ts'
 import { lookAtProcesses, registerProcess, removeSilent } from '../../src/store/process.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
 import { complete, crash, fail, type Leftover, release } from '../../src/store/settle.ts'
-import { createDatabase } from './database.ts'
+import { createDatabase, createMigrated } from './database.ts'
 import { prepareTables, type TableLayout } from './partitions.ts'
 import { storedPayloads } from './stored-payloads.ts'
 
@@ -93,10 +93,12 @@ export class StoreEnvironment {
   }
 }
 
-export async function openStore(schema = 'lockstep', layout?: TableLayout): Promise<StoreEnvironment> {
-  const { connectionString, drop } = await createDatabase()
-  await prepareTables(connectionString, schema, layout)
-  const env = new StoreEnvironment(connectionString, schema, drop)
+/** `layout`: that of the run by default. */
+export async function openStore(layout?: TableLayout): Promise<StoreEnvironment> {
+  const { connectionString, drop } = await (layout ? createDatabase() : createMigrated())
+  const env = new StoreEnvironment(connectionString, 'lockstep', drop)
+  if (!layout) return env
+  await prepareTables(connectionString, 'lockstep', layout)
   await env.lockstep.migrate()
   return env
 }

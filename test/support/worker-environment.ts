@@ -16,7 +16,7 @@ import {
   type WorkerEvents,
   type WorkerOptions,
 } from '../../src/index.ts'
-import { createDatabase, type TestDatabase } from './database.ts'
+import { createMigrated, type TestDatabase } from './database.ts'
 import { Network } from './network.ts'
 import { prepareTables } from './partitions.ts'
 
@@ -126,7 +126,7 @@ export class WorkerEnvironment {
     return { network, lockstep }
   }
 
-  /** `isFilled`: the database has a schema already, and the test migrates it. */
+  /** `isFilled`: the database has a schema already. */
   async open(database: TestDatabase, isFilled = false): Promise<void> {
     this.#database = database
     // A test may have the database end idle sessions, but not its own.
@@ -190,7 +190,7 @@ export interface JobRow {
 /** Opens an environment for the tests of the calling file. */
 export function useWorkers(): WorkerEnvironment {
   const env = new WorkerEnvironment()
-  beforeAll(async () => env.open(await createDatabase()))
+  beforeAll(async () => env.open(await createMigrated(), true))
   afterEach((context) => env.clear(context))
   afterAll(() => env.close())
   return env

@@ -404,6 +404,20 @@ describe('R13: a worker follows its scheduler', () => {
     expect(await failure).toMatchObject({ code: 'LOCKSTEP_BAD_OPTION' })
     await completed
   })
+
+  test.each([
+    ['weighted', (name: string) => weighted({ ordres: 3, [name]: 2 })],
+    ['strict', (name: string) => strict(['ordres', name])],
+  ])('%s: a queue that it names and the worker does not serve is told', async (_, schedulerFor) => {
+    const queue = env.queue({ perform() {} })
+    await env.work({ queues: [queue], scheduler: schedulerFor(queue.name) })
+    expect(env.warnings).toEqual([
+      {
+        fields: { unserved: ['ordres'], served: [queue.name] },
+        message: 'the scheduler names queues that this worker does not serve',
+      },
+    ])
+  })
 })
 
 function shareOf(scheduler: Scheduler, candidates: readonly Candidate[]) {

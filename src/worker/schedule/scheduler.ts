@@ -25,6 +25,8 @@ export interface Candidate {
  */
 export interface Scheduler {
   pick<C extends Candidate>(candidates: readonly C[], others?: readonly C[]): C | undefined
+  /** The queues that it knows by name, if any. A worker warns at its start of those that it does not serve. */
+  readonly namedQueues?: readonly string[]
 }
 
 /** The default: queues take turns, and within a queue its lanes do, lane n 1/(n + 1) times as often as lane 0. */
@@ -161,7 +163,7 @@ export function weighted(weights: Weights): Scheduler {
     const weight = weightOf(queue)
     return typeof weight === 'object' ? (weight[lane] ?? 1) : 1
   }
-  return byTurns({
+  const turns = byTurns({
     ofQueue(queue, lanes) {
       const weight = weightOf(queue)
       if (typeof weight === 'number') return weight
@@ -169,6 +171,7 @@ export function weighted(weights: Weights): Scheduler {
     },
     ofLane,
   })
+  return { ...turns, namedQueues: Object.keys(weights) }
 }
 
 function checkWeights(weights: Weights): void {
@@ -206,6 +209,7 @@ export function strict(queues: readonly string[]): Scheduler {
   const ranks = new Map(queues.map((queue, place) => [queue, place]))
   const rank = ({ queue, lane }: Candidate) => (ranks.get(queue) ?? queues.length) * 40_000 + lane
   return {
+    namedQueues: [...queues],
     pick(candidates, others = []) {
       let first = candidates[0]
       for (const candidate of candidates) {
