@@ -1,4 +1,5 @@
 import pg from 'pg'
+import type { Lockstep } from '../../src/lockstep.ts'
 import { migrationSql } from '../../src/postgres/migrate.ts'
 
 /** The tables whose rows belong to a queue, which an operator may have partitioned. */
@@ -8,13 +9,14 @@ const OWN_PARTITIONS = 12
 
 export type TableLayout = 'plain' | 'partitioned'
 
-/** If the caller or the environment asks for partitions, creates the schema with them before it is migrated. */
-export async function prepareTables(
+/** Migrates the schema `lockstep`. If the caller or the environment asks for partitions, creates it with them before. */
+export async function migrateTables(
+  lockstep: Lockstep,
   connectionString: string,
-  schema: string,
   layout: TableLayout | undefined = process.env.LOCKSTEP_TEST_TABLES as TableLayout | undefined,
 ): Promise<void> {
-  if (layout === 'partitioned') await migratePartitioned(connectionString, schema)
+  if (layout === 'partitioned') await migratePartitioned(connectionString, 'lockstep')
+  await lockstep.migrate()
 }
 
 /** Creates list partitions, so that the same ctid occurs in each of them. */

@@ -3,7 +3,7 @@ import type { TestProject } from 'vitest/node'
 import { Lockstep } from '../../src/lockstep.ts'
 import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { createDatabase } from './database.ts'
-import { prepareTables } from './partitions.ts'
+import { migrateTables } from './partitions.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -38,9 +38,8 @@ export default async function provideServer(project: TestProject): Promise<() =>
 }
 
 async function migrated(connectionString: string): Promise<void> {
-  await prepareTables(connectionString, 'lockstep')
   const lockstep = new Lockstep({ connectionString })
-  await lockstep.migrate()
+  await migrateTables(lockstep, connectionString)
   await lockstep.close()
 }
 

@@ -12,7 +12,7 @@ import { lookAtProcesses, registerProcess, removeSilent } from '../../src/store/
 import { ensureQueue } from '../../src/store/queue.ts'
 import { complete, crash, fail, type Leftover, release } from '../../src/store/settle.ts'
 import { createDatabase, createMigrated } from './database.ts'
-import { prepareTables, type TableLayout } from './partitions.ts'
+import { migrateTables, type TableLayout } from './partitions.ts'
 import { storedPayloads } from './stored-payloads.ts'
 
 /** The most ms that something may take that should happen at once. */
@@ -97,9 +97,7 @@ export class StoreEnvironment {
 export async function openStore(layout?: TableLayout): Promise<StoreEnvironment> {
   const { connectionString, drop } = await (layout ? createDatabase() : createMigrated())
   const env = new StoreEnvironment(connectionString, 'lockstep', drop)
-  if (!layout) return env
-  await prepareTables(connectionString, 'lockstep', layout)
-  await env.lockstep.migrate()
+  if (layout) await migrateTables(env.lockstep, connectionString, layout)
   return env
 }
 

@@ -18,7 +18,7 @@ import {
 } from '../../src/index.ts'
 import { createMigrated, type TestDatabase } from './database.ts'
 import { Network } from './network.ts'
-import { prepareTables } from './partitions.ts'
+import { migrateTables } from './partitions.ts'
 
 const DEADLINE = 15_000
 /** How many of the last warnings are printed if a test fails. */
@@ -134,9 +134,7 @@ export class WorkerEnvironment {
     this.pool = new pg.Pool({ connectionString: this.connectionString, options, max: 5 })
     this.pool.on('error', () => {})
     this.lockstep = new Lockstep({ connectionString: this.connectionString, logger: this.logger })
-    if (isFilled) return
-    await prepareTables(this.connectionString, 'lockstep')
-    await this.lockstep.migrate()
+    if (!isFilled) await migrateTables(this.lockstep, this.connectionString)
   }
 
   /** Runs after each test. */
