@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { Queue } from '../../src/queue.ts'
+import type { LaneKey } from '../../src/store/claim.ts'
 import type { Wish } from '../../src/store/exchange.ts'
 import { Bell } from '../../src/worker/lifecycle/bell.ts'
 import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
@@ -28,15 +30,43 @@ test.each([
   const { batcher } = batcherThatStores()
   const calls = vi.spyOn(env.database, 'alone')
   for (const piece of pieces) batcher.settle(piece)
-  const { maxBytes } = queue
-  const key = { queueId, shard: 0, lane: 0 }
-  const wish: Wish = { key, cursor: { after: null, afterId: '' }, count: 1, maxBytes, maxPayloads: undefined }
+  const wish = wishFor(queue, { queueId, shard: 0, lane: 0 })
   const { rounds: later } = await batcher.claim(processId, wish, { jobs: 1, size: 0 })
   expect(later.map(({ id }) => id)).toEqual(['later'])
   const texts = calls.mock.calls.map(([text]) => text)
   const claiming = texts.findIndex((text) => text.includes('.claim('))
   expect(claiming).toBe(place)
   expect(texts[claiming]!.includes('.complete(')).toBe(together)
+})
+
+describe('while no call is under way', () => {
+  test.each([
+    ['fewer than 128 outcomes go together', 127, 1],
+    ['two calls share 128 outcomes', 128, 2],
+  ])('%s', async (_, jobs, count) => {
+    const { pieces } = await performed(jobs, 1)
+    const { batcher, stored } = batcherThatStores()
+    const calls = vi.spyOn(env.database, 'alone')
+    for (const piece of pieces) batcher.settle(piece)
+    await vi.waitUntil(() => stored.length === pieces.length, { interval: 1, timeout: 10_000 })
+    expect(calls).toHaveBeenCalledTimes(count)
+  })
+
+  test.each([
+    ['claims that are likely to bring fewer than 128 jobs go together', 63, 1],
+    ['two calls share claims that are likely to bring 128 jobs', 64, 2],
+  ])('%s', async (_, likely, count) => {
+    const { queue, queueId, processId } = await claimed(1, 1)
+    const { batcher } = batcherThatStores()
+    const calls = vi.spyOn(env.database, 'alone')
+    const claims = [0, 1].map((lane) =>
+      batcher.claim(processId, wishFor(queue, { queueId, shard: 0, lane }), { jobs: likely, size: 0 }),
+    )
+    const [first, second] = await Promise.all(claims)
+    expect(first!.rounds.map(({ id }) => id)).toEqual(['later'])
+    expect(second!.rounds).toEqual([])
+    expect(calls).toHaveBeenCalledTimes(count)
+  })
 })
 
 describe('beside a call that is under way', () => {
@@ -76,6 +106,11 @@ describe('beside a call that is under way', () => {
     await vi.waitUntil(() => stored.length === pieces.length, { interval: 1, timeout: 10_000 })
   })
 })
+
+/** For one job. */
+function wishFor({ maxBytes }: Queue, key: LaneKey): Wish {
+  return { key, cursor: { after: null, afterId: '' }, count: 1, maxBytes, maxPayloads: undefined }
+}
 
 /** A turn of the event loop. */
 function turn(): Promise<void> {

@@ -6,9 +6,10 @@ import { LONGEST_PREFETCHED } from './prefetch.ts'
 import type { Shard } from './shard.ts'
 
 /**
- * ms from a portion's end to the next one's turn, above which nothing is claimed ahead: the turn after may come even later.
+ * ms from a portion's end to the next one's turn, above which nothing is claimed ahead: the turn after may come even later,
+ * when the portion would have been released.
  */
-const LONGEST_WAIT_AHEAD = LONGEST_PREFETCHED / 2
+const LONGEST_WAIT_AHEAD = 0.8 * LONGEST_PREFETCHED
 
 /**
  * µs before a claim within which a job became due by our clock: by the server's it may not have been when the claim arrived.

@@ -18,7 +18,10 @@ const MOST_LEFT = (MAX_CALLS - 1) * MOST_TOLD.jobs
 /** Most payloads to delete in a call that claims. More take some 50 ms and longer, while slots wait for their claims. */
 const MOST_DELETED = 16_000
 
-/** With fewer jobs than this, a call waits while a quick one is under way: one that began in the last so many ms. */
+/**
+ * With fewer jobs than this, a call waits while a quick one is under way: one that began in the last so many ms. With twice
+ * as many, two calls share them if none is under way.
+ */
 const FEW_JOBS = 64
 const QUICK = 4
 
@@ -107,8 +110,7 @@ export class Batcher {
   /** Outcomes, and what claims are likely to bring. */
   get #jobsWaiting(): number {
     let jobs = 0
-    for (const { claims, outcomes } of this.#waiting.values())
-      jobs += jobsOf(outcomes) + claims.reduce((sum, { likely }) => sum + likely.jobs, 0)
+    for (const { claims, outcomes } of this.#waiting.values()) jobs += jobsOf(outcomes) + likelyOf(claims)
     return jobs
   }
 
@@ -116,13 +118,21 @@ export class Batcher {
    * As much as one call may carry. Nothing is claimed while many outcomes are left: handlers that are quicker than the server
    * would run ever further ahead of what is stored. While few are left, claiming with them saves calls, unless they have so
    * many payloads that claims are sooner answered by a call of their own.
+   *
+   * If no call is under way, half of many: after one call with everything, client and server would take turns, since all
+   * slots wait for its answer. So handlers run for one half while the server works on the other.
    */
   #part(processId: number, { claims, outcomes }: Pending): Pending {
-    const part: Pending = { outcomes: takePieces(outcomes), claims: [] }
+    const most = Math.min(MOST_CLAIMED.jobs, this.#share(likelyOf(claims)))
+    const part: Pending = { outcomes: takePieces(outcomes, this.#share(jobsOf(outcomes))), claims: [] }
     if (jobsOf(outcomes) <= MOST_LEFT && payloadsOf(part.outcomes) <= MOST_DELETED)
-      part.claims.push(...takeLoad(claims, MOST_CLAIMED, ({ likely }) => likely))
+      part.claims.push(...takeLoad(claims, { ...MOST_CLAIMED, jobs: most }, ({ likely }) => likely))
     if (outcomes.length + claims.length === 0) this.#waiting.delete(processId)
     return part
+  }
+
+  #share(jobs: number): number {
+    return this.#calls > 0 || jobs < 2 * FEW_JOBS ? jobs : Math.ceil(jobs / 2)
   }
 
   async #send(processId: number, pending: Pending): Promise<void> {
@@ -161,4 +171,9 @@ export class Batcher {
   async #claimAlone(processId: number, { wish, resolve, reject }: PendingClaim): Promise<void> {
     await exchange(this.#database, processId, [], [wish]).then(({ claims }) => resolve(claims[0]!), reject)
   }
+}
+
+/** How many jobs the claims are likely to bring. */
+function likelyOf(claims: readonly PendingClaim[]): number {
+  return claims.reduce((sum, { likely }) => sum + likely.jobs, 0)
 }

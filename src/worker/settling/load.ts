@@ -8,7 +8,7 @@ export interface Load {
 /** Takes items from the start of a list until they reach `most`; at least one, if there is any. */
 export function takeLoad<T>(from: T[], most: Load, loadOf: (one: T) => Load): T[] {
   let [count, jobs, size] = [0, 0, 0]
-  while (count < from.length && jobs < most.jobs && size < most.size) {
+  while (count < from.length && (count === 0 || (jobs < most.jobs && size < most.size))) {
     const load = loadOf(from[count]!)
     count += 1
     jobs += load.jobs

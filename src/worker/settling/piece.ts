@@ -40,9 +40,10 @@ export function isTravelling(piece: Piece): piece is Travelling {
  */
 export const MOST_TOLD: Load = { jobs: 400, size: 1_000_000 }
 
-/** Takes as many pieces from the start as one call may carry; at least one. */
-export function takePieces<P extends Piece>(pieces: P[]): P[] {
-  return takeLoad(pieces, MOST_TOLD, ({ rounds, failures }) => ({
+/** Takes as many pieces from the start as one call may carry, or those of `most` jobs if that is less; at least one. */
+export function takePieces<P extends Piece>(pieces: P[], most: number = MOST_TOLD.jobs): P[] {
+  const load = { ...MOST_TOLD, jobs: Math.min(most, MOST_TOLD.jobs) }
+  return takeLoad(pieces, load, ({ rounds, failures }) => ({
     jobs: rounds.length,
     size: failures.reduce((size, { error }) => size + error.length, 0),
   }))
