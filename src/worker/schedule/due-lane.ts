@@ -1,33 +1,41 @@
-import type { Lane } from './lane.ts'
+import type { Instant, Lane } from './lane.ts'
 import type { Candidate } from './scheduler.ts'
 
-/** A lane as a scheduler sees it, and the lane itself. */
+/**
+ * A lane as a scheduler sees it, and the lane itself. Schedulers go through thousands of them before each batch, so what
+ * they ask for is kept here, as of when the timetable last filed the lane: collecting it from the lane, its shard and its
+ * portions would take three times as long.
+ */
 export class DueLane implements Candidate {
   readonly queue: string
   readonly shard: number
   readonly lane: number
   readonly of: Lane
+  isClaimed = false
+  waiting = 0
+  isBegun = false
+  #oldest = Number.POSITIVE_INFINITY
+  #instant: Instant
 
   constructor(of: Lane) {
     this.queue = of.shard.served.queue.name
     this.shard = of.key.shard
     this.lane = of.key.lane
     this.of = of
+    this.#instant = of.shard.instant
+  }
+
+  /** The lane has changed. */
+  update(): void {
+    const { of } = this
+    this.isClaimed = !of.isReady
+    this.waiting = of.waiting
+    this.isBegun = of.portions[0]?.isBegun === true
+    this.#oldest = of.oldest
+    this.#instant = of.shard.instant
   }
 
   get lag(): number {
-    return Math.max((this.of.shard.instant.now - this.of.oldest) / 1000, Number.MIN_VALUE)
-  }
-
-  get isClaimed(): boolean {
-    return !this.of.isReady
-  }
-
-  get waiting(): number {
-    return this.of.waiting
-  }
-
-  get isBegun(): boolean {
-    return this.of.portions[0]?.isBegun === true
+    return Math.max((this.#instant.now - this.#oldest) / 1000, Number.MIN_VALUE)
   }
 }

@@ -1,6 +1,7 @@
 import { OptionError } from '../../errors.ts'
 import { MAX_LANE } from '../../job.ts'
 import { isPlain, nameOf, show } from '../../options.ts'
+import { type Group, groupsOf } from './group.ts'
 
 /** A lane of a shard with due work that may be taken. */
 export interface Candidate {
@@ -46,17 +47,19 @@ function byTurns({ ofQueue, ofLane }: Frequencies): Scheduler {
   const lanesByQueue = new Map<string, Turns<number>>()
   return {
     pick(candidates, others = []) {
-      const next = queues.next(candidates, others, queueOf)
+      const [groups, otherGroups] = [groupsOf(candidates), groupsOf(others)]
+      const next = queues.next(groups, otherGroups, ({ queue }) => queue)
       if (!next) return undefined
       const { queue } = next
-      const isOfQueue = (candidate: Candidate) => candidate.queue === queue
       const lanes = lanesByQueue.get(queue) ?? new Turns()
       lanesByQueue.set(queue, lanes)
-      const { lane } = lanes.next(candidates, others, laneOf, isOfQueue)!
-      const dueLanes = () => new Set([...candidates, ...others].filter(isOfQueue).map(laneOf))
+      const isOfQueue = (group: Group) => group.queue === queue
+      const [mine, othersOfMine] = [groups.filter(isOfQueue), otherGroups.filter(isOfQueue)]
+      const { lane, best } = lanes.next(mine, othersOfMine, (group) => group.lane)!
+      const dueLanes = () => new Set([...mine, ...othersOfMine].map((group) => group.lane))
       queues.pay(queue, 1 / ofQueue(queue, dueLanes))
       lanes.pay(lane, 1 / ofLane(queue, lane))
-      return bestOf(candidates, queue, lane)
+      return best
     },
   }
 }
@@ -74,15 +77,10 @@ class Turns<Key> {
   readonly #finish = new Map<Key, number>()
   #now = 0
 
-  /** Picks a candidate whose key is next, the first of several. */
-  next<C>(
-    candidates: readonly C[],
-    others: readonly C[],
-    keyOf: (candidate: C) => Key,
-    takesPart: (candidate: C) => boolean = () => true,
-  ): C | undefined {
-    const [next, start] = this.#first(candidates, keyOf, takesPart)
-    const [, otherStart] = this.#first(others, keyOf, takesPart)
+  /** Picks the one whose key is next, the first of several. */
+  next<C>(candidates: readonly C[], others: readonly C[], keyOf: (candidate: C) => Key): C | undefined {
+    const [next, start] = this.#first(candidates, keyOf)
+    const [, otherStart] = this.#first(others, keyOf)
     if (next !== undefined) this.#now = Math.max(Math.min(start, otherStart), start - MOST_KEPT)
     return next
   }
@@ -91,19 +89,10 @@ class Turns<Key> {
     this.#finish.set(key, this.#startOf(key) + price)
   }
 
-  #first<C>(
-    candidates: readonly C[],
-    keyOf: (candidate: C) => Key,
-    takesPart: (candidate: C) => boolean,
-  ): [C | undefined, start: number] {
+  #first<C>(candidates: readonly C[], keyOf: (candidate: C) => Key): [C | undefined, start: number] {
     let [first, earliest]: [C | undefined, number] = [undefined, Number.POSITIVE_INFINITY]
-    let last: Key | undefined
     for (const candidate of candidates) {
-      const key = keyOf(candidate)
-      // Most follow one of the same key, and looking up keys is slow.
-      if (key === last || !takesPart(candidate)) continue
-      last = key
-      const start = this.#startOf(key)
+      const start = this.#startOf(keyOf(candidate))
       if (start >= earliest) continue
       first = candidate
       earliest = start
@@ -120,8 +109,10 @@ class Turns<Key> {
 export function lag(): Scheduler {
   return {
     pick(candidates) {
-      const longest = longestWaiting(candidates)
-      return longest && bestOf(candidates, longest.queue, longest.lane)
+      const groups = groupsOf(candidates)
+      let [longest] = groups
+      for (const group of groups) if (group.lag > longest!.lag) longest = group
+      return longest?.best
     },
   }
 }
@@ -207,56 +198,20 @@ export function strict(queues: readonly string[]): Scheduler {
   const twice = queues.find((queue, place) => queues.indexOf(queue) !== place)
   if (twice !== undefined) throw new OptionError(`strict: "${twice}" is named twice`)
   const ranks = new Map(queues.map((queue, place) => [queue, place]))
-  const rank = ({ queue, lane }: Candidate) => (ranks.get(queue) ?? queues.length) * 40_000 + lane
+  const rank = ({ queue, lane }: { queue: string; lane: number }) =>
+    (ranks.get(queue) ?? queues.length) * 40_000 + lane
   return {
     namedQueues: [...queues],
     pick(candidates, others = []) {
-      let first = candidates[0]
-      for (const candidate of candidates) {
-        const difference = rank(candidate) - rank(first!)
-        if (difference < 0 || (difference === 0 && candidate.lag > first!.lag)) first = candidate
+      const groups = groupsOf(candidates)
+      let [first] = groups
+      for (const group of groups) {
+        const difference = rank(group) - rank(first!)
+        if (difference < 0 || (difference === 0 && group.lag > first!.lag)) first = group
       }
-      if (!first || others.some((other) => rank(other) < rank(first))) return undefined
-      return bestOf(candidates, first.queue, first.lane)
+      return first && others.some((other) => rank(other) < rank(first)) ? undefined : first?.best
     },
   }
-}
-
-function queueOf({ queue }: Candidate): string {
-  return queue
-}
-
-function laneOf({ lane }: Candidate): number {
-  return lane
-}
-
-/**
- * Picks, among the shards of one queue and lane, the one that has waited longest. They are all equivalent, so jobs of a
- * claim that has partly begun come first, and a shard with a claim under way waits while another has something. If all of
- * them are being claimed, the slots spread.
- */
-function bestOf<C extends Candidate>(candidates: readonly C[], queue: string, lane: number): C | undefined {
-  let best: C | undefined
-  let most = Number.NEGATIVE_INFINITY
-  for (const candidate of candidates) {
-    if (candidate.queue !== queue || candidate.lane !== lane) continue
-    const readiness = readinessOf(candidate)
-    if (readiness < most || (readiness === most && candidate.lag <= best!.lag)) continue
-    best = candidate
-    most = readiness
-  }
-  return best
-}
-
-function readinessOf({ isBegun, isClaimed, waiting = 0 }: Candidate): number {
-  if (isBegun) return 2
-  return isClaimed ? -waiting : 1
-}
-
-function longestWaiting<C extends Candidate>(candidates: readonly C[]): C | undefined {
-  let longest = candidates[0]
-  for (const candidate of candidates) if (candidate.lag > longest!.lag) longest = candidate
-  return longest
 }
 
 /** @throws OptionError if it has no method `pick` */

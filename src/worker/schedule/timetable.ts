@@ -135,6 +135,7 @@ export class Timetable {
   /** A lane has changed: puts it where it belongs now, and wakes a slot if it is due. */
   file(lane: Lane): void {
     if (!lane.shard.isHeld) return
+    lane.candidate.update()
     const now = this.#clock.now()
     const notBefore = this.#admission.notBefore(lane.key)
     this.#joinable.see(lane, notBefore <= now)
