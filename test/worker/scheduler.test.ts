@@ -341,6 +341,25 @@ describe('R13: a worker follows its scheduler', () => {
     })
   })
 
+  test('one that freezes what it was given, and all that is in it, ends neither a slot nor the process', async () => {
+    const queue = env.queue({ shards: 4, perform() {} })
+    await push(queue, 40)
+    const freezing: Scheduler = {
+      pick(candidates, others) {
+        deepFreeze(candidates)
+        deepFreeze(others)
+        return candidates[0]
+      },
+    }
+    let completed = 0
+    const worker = env.create({ queues: [queue], slots: 3, scheduler: freezing })
+    worker.on('completed', () => {
+      completed += 1
+    })
+    await worker.start()
+    await eventually(() => expect(completed).toBe(40))
+  })
+
   test('what it picks must be what it was given: a copy is told and left alone', async () => {
     const queue = env.queue({ perform() {} })
     let picks = 0
@@ -441,6 +460,12 @@ async function startsOf(
 }
 
 /** Pushes jobs that have been due for a long time. */
+function deepFreeze(one: unknown): void {
+  if (typeof one !== 'object' || one === null || Object.isFrozen(one)) return
+  Object.freeze(one)
+  for (const name of Object.getOwnPropertyNames(one)) deepFreeze((one as Record<string, unknown>)[name])
+}
+
 async function push(queue: Queue, count: number, lane = 0): Promise<void> {
   const jobs = Array.from({ length: count }, (_, index) => ({
     id: `${lane}-${index}`,

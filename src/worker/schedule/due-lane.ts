@@ -10,10 +10,11 @@ export class DueLane implements Candidate {
   readonly queue: string
   readonly shard: number
   readonly lane: number
-  readonly of: Lane
-  isClaimed = false
-  waiting = 0
-  isBegun = false
+  // Private, so that a scheduler of one's own can neither change nor freeze them.
+  readonly #of: Lane
+  #isClaimed = false
+  #waiting = 0
+  #isBegun = false
   #oldest = Number.POSITIVE_INFINITY
   #instant: Instant
 
@@ -21,18 +22,34 @@ export class DueLane implements Candidate {
     this.queue = of.shard.served.queue.name
     this.shard = of.key.shard
     this.lane = of.key.lane
-    this.of = of
+    this.#of = of
     this.#instant = of.shard.instant
   }
 
   /** The lane has changed. */
   update(): void {
-    const { of } = this
-    this.isClaimed = !of.isReady
-    this.waiting = of.waiting
-    this.isBegun = of.portions[0]?.isBegun === true
+    const of = this.#of
+    this.#isClaimed = !of.isReady
+    this.#waiting = of.waiting
+    this.#isBegun = of.portions[0]?.isBegun === true
     this.#oldest = of.oldest
     this.#instant = of.shard.instant
+  }
+
+  get of(): Lane {
+    return this.#of
+  }
+
+  get isClaimed(): boolean {
+    return this.#isClaimed
+  }
+
+  get waiting(): number {
+    return this.#waiting
+  }
+
+  get isBegun(): boolean {
+    return this.#isBegun
   }
 
   get lag(): number {

@@ -55,11 +55,11 @@ function byTurns({ ofQueue, ofLane }: Frequencies): Scheduler {
       lanesByQueue.set(queue, lanes)
       const isOfQueue = (group: Group) => group.queue === queue
       const [mine, othersOfMine] = [groups.filter(isOfQueue), otherGroups.filter(isOfQueue)]
-      const { lane, best } = lanes.next(mine, othersOfMine, (group) => group.lane)!
+      const { lane } = lanes.next(mine, othersOfMine, (group) => group.lane)!
       const dueLanes = () => new Set([...mine, ...othersOfMine].map((group) => group.lane))
       queues.pay(queue, 1 / ofQueue(queue, dueLanes))
       lanes.pay(lane, 1 / ofLane(queue, lane))
-      return best
+      return bestOf(candidates, queue, lane)
     },
   }
 }
@@ -109,10 +109,8 @@ class Turns<Key> {
 export function lag(): Scheduler {
   return {
     pick(candidates) {
-      const groups = groupsOf(candidates)
-      let [longest] = groups
-      for (const group of groups) if (group.lag > longest!.lag) longest = group
-      return longest?.best
+      const longest = longestWaiting(candidates)
+      return longest && bestOf(candidates, longest.queue, longest.lane)
     },
   }
 }
@@ -198,20 +196,48 @@ export function strict(queues: readonly string[]): Scheduler {
   const twice = queues.find((queue, place) => queues.indexOf(queue) !== place)
   if (twice !== undefined) throw new OptionError(`strict: "${twice}" is named twice`)
   const ranks = new Map(queues.map((queue, place) => [queue, place]))
-  const rank = ({ queue, lane }: { queue: string; lane: number }) =>
-    (ranks.get(queue) ?? queues.length) * 40_000 + lane
+  const rank = ({ queue, lane }: Candidate) => (ranks.get(queue) ?? queues.length) * 40_000 + lane
   return {
     namedQueues: [...queues],
     pick(candidates, others = []) {
-      const groups = groupsOf(candidates)
-      let [first] = groups
-      for (const group of groups) {
-        const difference = rank(group) - rank(first!)
-        if (difference < 0 || (difference === 0 && group.lag > first!.lag)) first = group
+      let first = candidates[0]
+      for (const candidate of candidates) {
+        const difference = rank(candidate) - rank(first!)
+        if (difference < 0 || (difference === 0 && candidate.lag > first!.lag)) first = candidate
       }
-      return first && others.some((other) => rank(other) < rank(first)) ? undefined : first?.best
+      if (!first || others.some((other) => rank(other) < rank(first))) return undefined
+      return bestOf(candidates, first.queue, first.lane)
     },
   }
+}
+
+/**
+ * Picks, among the shards of one queue and lane, the one that has waited longest. They are all equivalent, so jobs of a
+ * claim that has partly begun come first, and a shard with a claim under way waits while another has something. If all of
+ * them are being claimed, the slots spread.
+ */
+function bestOf<C extends Candidate>(candidates: readonly C[], queue: string, lane: number): C | undefined {
+  let best: C | undefined
+  let most = Number.NEGATIVE_INFINITY
+  for (const candidate of candidates) {
+    if (candidate.queue !== queue || candidate.lane !== lane) continue
+    const readiness = readinessOf(candidate)
+    if (readiness < most || (readiness === most && candidate.lag <= best!.lag)) continue
+    best = candidate
+    most = readiness
+  }
+  return best
+}
+
+function readinessOf({ isBegun, isClaimed, waiting = 0 }: Candidate): number {
+  if (isBegun) return 2
+  return isClaimed ? -waiting : 1
+}
+
+function longestWaiting<C extends Candidate>(candidates: readonly C[]): C | undefined {
+  let longest = candidates[0]
+  for (const candidate of candidates) if (candidate.lag > longest!.lag) longest = candidate
+  return longest
 }
 
 /** @throws OptionError if it has no method `pick` */
