@@ -305,4 +305,11 @@ export const SCHEDULED: readonly Mutant[] = [
     edits: [source('worker/schedule/scheduler', 'isClaimed ? -waiting : 1', 'isClaimed ? 0 : 1')],
     tests: ['worker/scheduler'],
   },
+  {
+    name: 'a scheduler that sees lanes as they first were',
+    promise: 'R13',
+    breaks: 'Slots neither finish what a claim brought nor go where jobs have waited longest.',
+    edits: [source('worker/schedule/timetable', 'lane.candidate.update()', '')],
+    tests: ['worker/scheduler', 'worker/timetable'],
+  },
 ]

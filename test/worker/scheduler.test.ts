@@ -459,13 +459,14 @@ async function startsOf(
   return order.slice(0, count)
 }
 
-/** Pushes jobs that have been due for a long time. */
+/** With everything that its own properties lead to. */
 function deepFreeze(one: unknown): void {
   if (typeof one !== 'object' || one === null || Object.isFrozen(one)) return
   Object.freeze(one)
   for (const name of Object.getOwnPropertyNames(one)) deepFreeze((one as Record<string, unknown>)[name])
 }
 
+/** Pushes jobs that have been due for a long time. */
 async function push(queue: Queue, count: number, lane = 0): Promise<void> {
   const jobs = Array.from({ length: count }, (_, index) => ({
     id: `${lane}-${index}`,

@@ -2,9 +2,9 @@ import type { Instant, Lane } from './lane.ts'
 import type { Candidate } from './scheduler.ts'
 
 /**
- * A lane as a scheduler sees it, and the lane itself. Schedulers go through thousands of them before each batch, so what
- * they ask for is kept here, as of when the timetable last filed the lane: collecting it from the lane, its shard and its
- * portions would take three times as long.
+ * A lane as a scheduler sees it, and the lane itself. A scheduler may go through thousands of them before each batch, so what
+ * it asks for is kept here, as of when the timetable last filed the lane, instead of collected from the lane, its shard and
+ * its portions each time.
  */
 export class DueLane implements Candidate {
   readonly queue: string

@@ -3,7 +3,7 @@ import { isConnectionFailure } from '../../postgres/failure.ts'
 import type { Claim } from '../../store/claim.ts'
 import { type Exchanged, exchange, MOST_BYTES, type Wish } from '../../store/exchange.ts'
 import type { Leftover } from '../../store/settle.ts'
-import { type Load, takeLoad } from './load.ts'
+import { type Load, limited, takeLoad } from './load.ts'
 import { jobsOf, MOST_TOLD, payloadsOf, type Travelling, takePieces } from './piece.ts'
 
 /** Concurrent calls: while the server works on some, handlers run for the jobs of the others. */
@@ -123,14 +123,15 @@ export class Batcher {
    * slots wait for its answer. So handlers run for one half while the server works on the other.
    */
   #part(processId: number, { claims, outcomes }: Pending): Pending {
-    const most = Math.min(MOST_CLAIMED.jobs, this.#share(likelyOf(claims)))
+    const claimed = limited(MOST_CLAIMED, this.#share(likelyOf(claims)))
     const part: Pending = { outcomes: takePieces(outcomes, this.#share(jobsOf(outcomes))), claims: [] }
     if (jobsOf(outcomes) <= MOST_LEFT && payloadsOf(part.outcomes) <= MOST_DELETED)
-      part.claims.push(...takeLoad(claims, { ...MOST_CLAIMED, jobs: most }, ({ likely }) => likely))
+      part.claims.push(...takeLoad(claims, claimed, ({ likely }) => likely))
     if (outcomes.length + claims.length === 0) this.#waiting.delete(processId)
     return part
   }
 
+  /** How many of the jobs that wait may go with the next call. */
   #share(jobs: number): number {
     return this.#calls > 0 || jobs < 2 * FEW_JOBS ? jobs : Math.ceil(jobs / 2)
   }

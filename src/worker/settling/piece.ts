@@ -2,7 +2,7 @@ import type { Database, Queryable } from '../../postgres/database.ts'
 import type { Ended } from '../../store/exchange.ts'
 import { complete, crash, fail, type Leftover, release } from '../../store/settle.ts'
 import type { Claimant } from './claimant.ts'
-import { type Load, takeLoad } from './load.ts'
+import { type Load, limited, takeLoad } from './load.ts'
 import type { FailedRound } from './outcome.ts'
 
 /** Rounds of one batch with the same kind of outcome. */
@@ -40,10 +40,9 @@ export function isTravelling(piece: Piece): piece is Travelling {
  */
 export const MOST_TOLD: Load = { jobs: 400, size: 1_000_000 }
 
-/** Takes as many pieces from the start as one call may carry, or those of `most` jobs if that is less; at least one. */
-export function takePieces<P extends Piece>(pieces: P[], most: number = MOST_TOLD.jobs): P[] {
-  const load = { ...MOST_TOLD, jobs: Math.min(most, MOST_TOLD.jobs) }
-  return takeLoad(pieces, load, ({ rounds, failures }) => ({
+/** Takes as many pieces from the start as one call may carry, of `most` jobs at most; at least one. */
+export function takePieces<P extends Piece>(pieces: P[], most = MOST_TOLD.jobs): P[] {
+  return takeLoad(pieces, limited(MOST_TOLD, most), ({ rounds, failures }) => ({
     jobs: rounds.length,
     size: failures.reduce((size, { error }) => size + error.length, 0),
   }))
