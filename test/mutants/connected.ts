@@ -93,7 +93,7 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P8',
     breaks: 'A worker that stops, or can’t start, while the network is silent hangs for many minutes.',
     edits: [source('postgres/connection', 'client.connection.stream.destroy()', '{}')],
-    tests: ['worker/stranded'],
+    tests: ['worker/stranded.slow'],
   },
   {
     name: 'a start that fails while handlers run',
@@ -298,7 +298,7 @@ export const CONNECTED: readonly Mutant[] = [
         'void [error, client]',
       ),
     ],
-    tests: ['worker/stranded'],
+    tests: ['worker/stranded.slow'],
   },
   {
     name: 'a silent lock session that lives on',
@@ -306,7 +306,7 @@ export const CONNECTED: readonly Mutant[] = [
     breaks:
       'Where a proxy goes on answering for a lock connection that is silent, its session keeps shards that nobody serves.',
     edits: [source('worker/engine', 'this.#pools.stranded.add(session)', 'void session')],
-    tests: ['worker/stranded'],
+    tests: ['worker/stranded.slow'],
   },
   {
     name: 'a statement that is ended with its connection',
@@ -382,6 +382,6 @@ export const CONNECTED: readonly Mutant[] = [
         'current_setting($$lockstep.round$$)',
       ),
     ],
-    tests: ['worker/stranded'],
+    tests: ['worker/stranded.slow'],
   },
 ]

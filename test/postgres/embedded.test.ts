@@ -1,15 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { chmod, cp, lstat, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { chmod, cp, lstat, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { Client } from 'pg'
+import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
+import { ask, remains, traceOf } from '../support/embedded-trace.ts'
 
-const SERVE = new URL('../support/serve.ts', import.meta.url).pathname
 const undo: (() => Promise<unknown> | unknown)[] = []
 
 afterEach(async () => {
@@ -71,6 +67,14 @@ describe('an embedded server', () => {
       message: expect.stringMatching(/DATABASE_URL.*npm install/),
     })
   })
+
+  test('adds no signal handlers', async () => {
+    const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'exit', 'uncaughtException']
+    const handlers = () => signals.map((signal) => process.listenerCount(signal))
+    const before = handlers()
+    await start()
+    expect(handlers()).toEqual(before)
+  })
 })
 
 describe('an installed package', () => {
@@ -80,46 +84,6 @@ describe('an installed package', () => {
     undo.push(server.stop)
     expect(await ask(server.connectionString, 'SELECT 1')).toBe(1)
     expect(existsSync(join(server.dataDirectory, '..', 'native'))).toBe(true)
-  })
-})
-
-describe('a process with an embedded server', () => {
-  // The process has no handler for the last two: they represent every end that runs no code of ours.
-  test.each(['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGKILL'] as const)(
-    'leaves nothing behind on %s',
-    async (signal) => {
-      const parent = run(SERVE)
-      const trace = await traceOf(await printedUrl(parent))
-      expect(remains(trace)).toEqual({ process: true, directory: true })
-
-      parent.kill(signal)
-      await expectNothingLeft(trace)
-    },
-  )
-
-  test('leaves nothing behind when it throws', async () => {
-    const parent = run(
-      '--input-type=module',
-      '-e',
-      script('setTimeout(() => { throw new Error("uncaught") }, 1000)'),
-    )
-    await expectNothingLeft(await traceOf(await printedUrl(parent)))
-  })
-
-  test('ends by itself when its work is done', async () => {
-    const parent = run('--input-type=module', '-e', script('setTimeout(() => {}, 1000)'))
-    const exit = once(parent, 'exit')
-    const trace = await traceOf(await printedUrl(parent))
-    expect(await exit).toEqual([0, null])
-    await expectNothingLeft(trace)
-  })
-
-  test('adds no signal handlers', async () => {
-    const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'exit', 'uncaughtException']
-    const handlers = () => signals.map((signal) => process.listenerCount(signal))
-    const before = handlers()
-    await start()
-    expect(handlers()).toEqual(before)
   })
 })
 
@@ -154,68 +118,4 @@ async function closedPackage(): Promise<string> {
   undo.push(() => chmod(lib, 0o700))
   await chmod(root, 0o700)
   return root
-}
-
-async function ask(connectionString: string, question: string): Promise<unknown> {
-  const client = new Client({ connectionString })
-  await client.connect()
-  try {
-    const { rows } = await client.query({ text: question, rowMode: 'array' })
-    return rows[0]?.[0]
-  } finally {
-    await client.end()
-  }
-}
-
-interface Trace {
-  pid: number
-  directory: string
-}
-
-/** What to look for afterwards: the server's main process, and the temporary directory that holds everything. */
-async function traceOf(connectionString: string): Promise<Trace> {
-  const data = String(await ask(connectionString, 'SHOW data_directory'))
-  const [pid] = (await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n')
-  return { pid: Number(pid), directory: dirname(data) }
-}
-
-function remains({ pid, directory }: Trace) {
-  return { process: isAlive(pid), directory: existsSync(directory) }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH'
-  }
-}
-
-async function expectNothingLeft(trace: Trace): Promise<void> {
-  const nothing = { process: false, directory: false }
-  await vi.waitFor(() => expect(remains(trace)).toEqual(nothing), { timeout: 10_000, interval: 20 })
-}
-
-function script(then: string): string {
-  const embedded = JSON.stringify(new URL('../../src/postgres/embedded.ts', import.meta.url))
-  return `
-    const { startEmbeddedPostgres } = await import(${embedded})
-    const server = await startEmbeddedPostgres()
-    console.log('DATABASE_URL=' + server.connectionString)
-    ${then}`
-}
-
-function run(...program: string[]): ChildProcess {
-  const child = spawn(process.execPath, ['--import', 'tsx', ...program], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  undo.push(() => child.kill('SIGKILL'))
-  return child
-}
-
-async function printedUrl(child: ChildProcess): Promise<string> {
-  for await (const line of createInterface({ input: child.stdout! })) {
-    if (line.startsWith('DATABASE_URL=')) return line.slice('DATABASE_URL='.length)
-  }
-  throw new Error('the process ended without a server')
 }
