@@ -256,8 +256,9 @@ describe('R13: a worker follows its scheduler', () => {
       // At first it isn't known that the urgent one has more due.
       const settled = order.slice(40)
       const share = settled.filter((one) => one === names[0]).length / settled.length
-      expect(share).toBeGreaterThan(expected - 0.05)
-      expect(share).toBeLessThan(expected + 0.05)
+      // A claim that takes longer than a handler leaves some turns to the other.
+      expect(share).toBeGreaterThan(expected - 0.1)
+      expect(share).toBeLessThan(expected + 0.1)
     },
   )
 
