@@ -3,7 +3,6 @@ import { defineQueue } from '../../src/index.ts'
 import { migrationSql } from '../../src/postgres/migrate.ts'
 import { inversions, lost, overlaps, repeats, shrunkFences } from '../support/checker.ts'
 import { createDatabase, execute } from '../support/database.ts'
-import { readRuns } from '../support/handler-log.ts'
 import { PreviousBuild, previousDefinitions } from '../support/previous-build.ts'
 import { Producer } from '../support/producer.ts'
 import { eventually, WorkerEnvironment } from '../support/worker-environment.ts'
@@ -36,8 +35,6 @@ afterEach(async () => {
   await env.close()
 })
 
-const runs = () => readRuns(processes.log)
-
 function start(build?: PreviousBuild): Promise<WorkerProcess> {
   return processes.start(
     {
@@ -50,12 +47,6 @@ function start(build?: PreviousBuild): Promise<WorkerProcess> {
   )
 }
 
-async function moreRunsOf(worker: WorkerProcess): Promise<void> {
-  const of = () => runs().filter(({ process, accepted }) => process === worker.name && accepted).length
-  const before = of()
-  await vi.waitUntil(() => of() > before + 10, { timeout: DEADLINE, interval: 100 })
-}
-
 const carried = async () =>
   (await env.sql<{ id: string }>('SELECT id FROM lockstep.jobs WHERE payload IS NOT NULL')).map(
     ({ id }) => id,
@@ -64,29 +55,29 @@ const carried = async () =>
 test('P1 P2 P3: a build whose jobs took two rows goes on beside this one: nothing is lost, nothing is done twice', async () => {
   const old = await Promise.all([start(previous), start(previous)])
   const producer = new Producer(env, queue, 40)
-  await moreRunsOf(old[0]!)
+  await processes.moreRunsOf(old[0]!)
 
   const report = await env.lockstep.migrate()
   expect(report).toEqual({ applied: ['0002_first_payload'], defined: true, raised: [] })
   await eventually(async () => expect(await carried()).not.toEqual([]))
-  for (const worker of old) await moreRunsOf(worker)
+  for (const worker of old) await processes.moreRunsOf(worker)
 
   const first = await start()
-  await Promise.all([moreRunsOf(first), moreRunsOf(old[0]!)])
+  await Promise.all([processes.moreRunsOf(first), processes.moreRunsOf(old[0]!)])
   await old[0]!.stop()
   // Going back needs no steps.
   const again = await start(previous)
-  await moreRunsOf(again)
+  await processes.moreRunsOf(again)
   await Promise.all([old[1]!.stop(), again.stop()])
-  await moreRunsOf(first)
+  await processes.moreRunsOf(first)
 
   await producer.end()
   await eventually(async () => expect(await env.jobs(queue)).toBe(0), DEADLINE)
-  expect(lost(runs(), producer.pushed)).toEqual([])
-  expect(repeats(runs())).toEqual([])
-  expect(overlaps(runs(), processes)).toEqual([])
-  expect(inversions(runs(), (payload) => payload as number)).toEqual([])
-  expect(shrunkFences(runs())).toEqual([])
+  expect(lost(processes.runs, producer.pushed)).toEqual([])
+  expect(repeats(processes.runs)).toEqual([])
+  expect(overlaps(processes.runs, processes)).toEqual([])
+  expect(inversions(processes.runs, (payload) => payload as number)).toEqual([])
+  expect(shrunkFences(processes.runs)).toEqual([])
   expect(await env.sql('SELECT FROM lockstep.payloads')).toEqual([])
 })
 

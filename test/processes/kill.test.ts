@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
 import { lost, overlaps } from '../support/checker.ts'
-import { type Run, readRuns } from '../support/handler-log.ts'
+import type { Run } from '../support/handler-log.ts'
 import { shardsHeld } from '../support/shards.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
@@ -23,7 +23,6 @@ beforeEach(() => {
 })
 afterEach(() => processes.end())
 
-const runs = () => readRuns(processes.log)
 const returned = (run: Run) => run.returned
 
 test('P1 P3 R10: when a process is killed, its shards go on at once, its claims when its lease has ended', async () => {
@@ -56,8 +55,8 @@ test('P1 P3 R10: when a process is killed, its shards go on at once, its claims 
   await eventually(() => expect(done().sort()).toEqual(ids.sort()), left + SOON)
   const rescues = claimed.map((id) => ({ queue: queue.name, id, crashes: 1 }))
   await eventually(() => expect(survivor.of('rescued')).toEqual(expect.arrayContaining(rescues)))
-  expect(overlaps(runs(), processes)).toEqual([])
-  expect(lost(runs(), new Map(ids.map((id) => [id, [id]])))).toEqual([])
+  expect(overlaps(processes.runs, processes)).toEqual([])
+  expect(lost(processes.runs, new Map(ids.map((id) => [id, [id]])))).toEqual([])
   await expectLeaseKept(claimed, victim, left)
 })
 
@@ -105,7 +104,7 @@ test('R10: a job that kills its process is failed after maxCrashes; the others o
   })
   const innocent = ids.filter((id) => id !== 'poison')
   expect(done().sort()).toEqual(innocent)
-  expect(runs().filter(({ id }) => id === 'poison')).toHaveLength(2)
+  expect(processes.runs.filter(({ id }) => id === 'poison')).toHaveLength(2)
 })
 
 function start(name: string): Promise<WorkerProcess> {
@@ -125,13 +124,7 @@ function startGated(name: string, gated: readonly string[]): Promise<WorkerProce
   })
 }
 
-const done = () => [
-  ...new Set(
-    runs()
-      .filter(returned)
-      .map(({ id }) => id),
-  ),
-]
+const done = () => [...new Set(processes.runs.filter(returned).map(({ id }) => id))]
 
 async function claimsOf(victim: WorkerProcess): Promise<string[]> {
   const claims = () =>
@@ -166,7 +159,7 @@ async function expectLeaseKept(
   left: number,
 ): Promise<void> {
   for (const id of claimed) {
-    const [, again] = runs().filter((run) => run.id === id)
+    const [, again] = processes.runs.filter((run) => run.id === id)
     const waited = Number(again!.begin - victim.endedAt!) / 1e6
     expect(waited).toBeGreaterThan(left - 100)
   }

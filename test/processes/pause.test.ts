@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { defineQueue } from '../../src/index.ts'
 import { lost } from '../support/checker.ts'
-import { readRuns } from '../support/handler-log.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { WorkerProcesses } from '../support/worker-processes.ts'
 
@@ -39,7 +38,7 @@ test('P1 P6: a process that was stopped for longer than its lease and goes on is
     ids.map((id) => ({ id, payload: id })),
   )
   await eventually(() => expect(doneBy(/./)).toContain('long'))
-  const [first, second] = runs().filter(({ id }) => id === 'long')
+  const [first, second] = processes.runs.filter(({ id }) => id === 'long')
   expect(first).toMatchObject({ process: stopped.name, end: undefined })
   expect(second!.process).not.toBe(stopped.name)
   expect(second!.begin).toBeGreaterThan(await ended)
@@ -63,7 +62,7 @@ test('P1 P6: a process that was stopped for longer than its lease and goes on is
     expect(stopped.of('completed')).not.toEqual([])
   })
   await eventually(async () => expect(await env.jobs(queue)).toBe(0))
-  expect(lost(runs(), new Map(ids.map((id) => [id, [id]])))).toEqual([])
+  expect(lost(processes.runs, new Map(ids.map((id) => [id, [id]])))).toEqual([])
   expect(doneBy(new RegExp(`^${stopped.name}$`)).length).toBeGreaterThan(1)
 })
 
@@ -110,11 +109,8 @@ test('P1: a process of its own that works on at the end of a lost lease is kille
   await idle.heard<{ ids: string[] }>('completed', ({ ids }) => ids.includes('next'))
 })
 
-const runs = () => readRuns(processes.log)
 const doneBy = (name: RegExp) =>
-  runs()
-    .filter(({ process, returned }) => returned && name.test(process))
-    .map(({ id }) => id)
+  processes.runs.filter(({ process, returned }) => returned && name.test(process)).map(({ id }) => id)
 
 /** When a lease that no one renews any more ends, on the clock of the log. */
 async function leaseEnd(processId: number): Promise<bigint> {

@@ -3,7 +3,6 @@ import { parse } from 'csv-parse/sync'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { defineQueue, type NewJob } from '../../src/index.ts'
 import { inversions, overlaps } from '../support/checker.ts'
-import { readRuns } from '../support/handler-log.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
 
@@ -37,7 +36,7 @@ describe.skipIf(!existsSync(FILE))(`the event log ${FILE.pathname.split('/').sli
     await expectAllApplied(name, jobs)
     expect(await casesOutOfOrder()).toEqual([])
     expectOneAtATime()
-    expect(readRuns(processes!.log).length).toBe(CASES)
+    expect(processes!.runs.length).toBe(CASES)
   })
 
   test('P1 P2 P3: so they do when one of them is killed on the way', async () => {
@@ -58,7 +57,7 @@ describe.skipIf(!existsSync(FILE))(`the event log ${FILE.pathname.split('/').sli
     await produced
     await expectAllApplied(name, jobs)
     expectOneAtATime()
-    const runs = readRuns(processes!.log)
+    const runs = processes!.runs
     const withinARun = runs.flatMap((run) => inversions([run], (event) => (event as Event).time))
     expect(withinARun).toEqual([])
   })
@@ -141,7 +140,7 @@ function casesOutOfOrder(): Promise<unknown[]> {
 }
 
 function expectOneAtATime(): void {
-  const runs = readRuns(processes!.log)
+  const runs = processes!.runs
   expect(runs.length).toBeGreaterThanOrEqual(CASES)
   expect(new Set(runs.map(({ process }) => process)).size).toBe(3)
   expect(overlaps(runs, processes!)).toEqual([])

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { defineQueue, type Queue } from '../../src/index.ts'
 import { inversions, lost, overlaps, repeats } from '../support/checker.ts'
-import { readRuns } from '../support/handler-log.ts'
 import { Producer } from '../support/producer.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
@@ -38,16 +37,14 @@ test('P1 P2 P3: from 5 shards to 24 and to 3 while producers and workers run', a
 
   await producer.end()
   await eventually(async () => expect(await env.jobs(queue)).toBe(0))
-  expect(new Set(runs().map(({ process }) => process)).size).toBe(2)
-  expect(lost(runs(), producer.pushed)).toEqual([])
-  expect(repeats(runs())).toEqual([])
-  expect(overlaps(runs(), processes)).toEqual([])
-  expect(inversions(runs(), ORDER)).toEqual([])
+  expect(new Set(processes.runs.map(({ process }) => process)).size).toBe(2)
+  expect(lost(processes.runs, producer.pushed)).toEqual([])
+  expect(repeats(processes.runs)).toEqual([])
+  expect(overlaps(processes.runs, processes)).toEqual([])
+  expect(inversions(processes.runs, ORDER)).toEqual([])
 })
 
 const strays = () => env.sql('SELECT id FROM lockstep.jobs WHERE shard >= 3')
-
-const runs = () => readRuns(processes.log)
 
 function start(queue: Queue): Promise<WorkerProcess> {
   return processes.start({
@@ -67,6 +64,6 @@ async function allShardsServed(workers: readonly WorkerProcess[], shards: number
 }
 
 async function someMoreRuns(): Promise<void> {
-  const before = runs().length
-  await eventually(() => expect(runs().length).toBeGreaterThan(before + 150))
+  const before = processes.runs.length
+  await eventually(() => expect(processes.runs.length).toBeGreaterThan(before + 150))
 }

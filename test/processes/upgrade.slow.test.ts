@@ -5,7 +5,6 @@ import { VERSION } from '../../src/version.ts'
 import { lockstep as command } from '../cli/command.ts'
 import { inversions, lost, overlaps, repeats, shrunkFences } from '../support/checker.ts'
 import { createDatabase } from '../support/database.ts'
-import { readRuns } from '../support/handler-log.ts'
 import { NextRelease } from '../support/next-release.ts'
 import { Producer } from '../support/producer.ts'
 import { eventually, WorkerEnvironment } from '../support/worker-environment.ts'
@@ -33,7 +32,6 @@ afterEach(async () => {
   await env.close()
 })
 
-const runs = () => readRuns(processes.log)
 const queue = defineQueue('rolled', { shards: 6 })
 
 function start(release?: NextRelease, options: { gated?: readonly string[] } = {}): Promise<WorkerProcess> {
@@ -59,21 +57,14 @@ async function migrateWith(release: NextRelease): Promise<unknown> {
   return JSON.parse(stdout)
 }
 
-/** Waits for more runs of this process. */
-async function moreRunsOf(worker: WorkerProcess): Promise<void> {
-  const of = () => runs().filter(({ process, accepted }) => process === worker.name && accepted).length
-  const before = of()
-  await vi.waitUntil(() => of() > before + 10, { timeout: DEADLINE, interval: 100 })
-}
-
 async function accountFor(producer: Producer, worked: Queue): Promise<void> {
   await producer.end()
   await eventually(async () => expect(await env.jobs(worked)).toBe(0), DEADLINE)
-  expect(lost(runs(), producer.pushed)).toEqual([])
-  expect(repeats(runs())).toEqual([])
-  expect(overlaps(runs(), processes)).toEqual([])
-  expect(inversions(runs(), ORDER)).toEqual([])
-  expect(shrunkFences(runs())).toEqual([])
+  expect(lost(processes.runs, producer.pushed)).toEqual([])
+  expect(repeats(processes.runs)).toEqual([])
+  expect(overlaps(processes.runs, processes)).toEqual([])
+  expect(inversions(processes.runs, ORDER)).toEqual([])
+  expect(shrunkFences(processes.runs)).toEqual([])
 }
 
 describe('a next release that serves this one', () => {
@@ -87,13 +78,13 @@ describe('a next release that serves this one', () => {
   test('P1 P2 P3: is rolled out beside it under load: nothing is lost, nothing is done twice', async () => {
     const old = await Promise.all([start(), start()])
     const producer = new Producer(env, queue, IDS)
-    await moreRunsOf(old[0]!)
+    await processes.moreRunsOf(old[0]!)
 
     expect(await migrateWith(next)).toMatchObject({ applied: ['9001_next'], defined: true, raised: [] })
-    for (const worker of old) await moreRunsOf(worker)
+    for (const worker of old) await processes.moreRunsOf(worker)
 
     const first = await start(next)
-    await Promise.all([moreRunsOf(first), moreRunsOf(old[0]!)])
+    await Promise.all([processes.moreRunsOf(first), processes.moreRunsOf(old[0]!)])
     // Like a process of this release that starts again meanwhile, and calls migrate() then.
     expect(await env.lockstep.migrate()).toEqual({
       applied: [],
@@ -103,11 +94,11 @@ describe('a next release that serves this one', () => {
     })
     await old[0]!.stop()
     const again = await start()
-    await moreRunsOf(again)
+    await processes.moreRunsOf(again)
     expect(await env.sql('SELECT DISTINCT noted FROM lockstep.process_list')).toEqual([{ noted: true }])
 
     await Promise.all([old[1]!.stop(), again.stop()])
-    await moreRunsOf(first)
+    await processes.moreRunsOf(first)
     await accountFor(producer, queue)
   })
 })
@@ -123,7 +114,7 @@ describe('a next release that does not serve this one', () => {
   test('P1 P2 P3: its migration stops workers of this one, with their rounds stored', async () => {
     const old = await start(undefined, { gated: ['in work'] })
     const producer = new Producer(env, queue, IDS)
-    await moreRunsOf(old)
+    await processes.moreRunsOf(old)
     await env.lockstep.enqueue(queue, { id: 'in work', payload: 1, score: 1 })
     await old.heard<{ ids: string[] }>('started', ({ ids }) => ids.includes('in work'))
 
@@ -132,15 +123,15 @@ describe('a next release that does not serve this one', () => {
     old.open()
     await old.ended()
     expect(old.child.exitCode).toBe(0)
-    expect(runs().find(({ id }) => id === 'in work')).toMatchObject({ accepted: true })
-    expect(runs().filter(({ accepted }) => !accepted)).toEqual([])
+    expect(processes.runs.find(({ id }) => id === 'in work')).toMatchObject({ accepted: true })
+    expect(processes.runs.filter(({ accepted }) => !accepted)).toEqual([])
 
     const refused = { code: 'LOCKSTEP_SCHEMA_NEW', message: expect.stringContaining('upgrade it') }
     await expect(env.lockstep.migrate()).rejects.toMatchObject(refused)
     await expect(
       env.create({ queues: [defineQueue('other', { perform() {} })] }).start(),
     ).rejects.toMatchObject(refused)
-    await moreRunsOf(await start(next))
+    await processes.moreRunsOf(await start(next))
     await accountFor(producer, queue)
   })
 })

@@ -3,11 +3,13 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { now } from './handler-log.ts'
+import { vi } from 'vitest'
+import { now, type Run, readRuns } from './handler-log.ts'
 import type { WorkerProcessMessage, WorkerProcessOptions } from './worker-process.ts'
 
 const CHILD = new URL('./worker-process.ts', import.meta.url)
-const DEADLINE = 60_000
+// Processes start slowly if others use the same processor.
+const DEADLINE = 120_000
 
 /** Worker processes that share a log; `end()` leaves none behind. */
 export class WorkerProcesses {
@@ -30,6 +32,18 @@ export class WorkerProcesses {
     this.#all.push(forked)
     child.send({ ...options, log: this.log })
     return forked
+  }
+
+  /** Those of all processes so far. */
+  get runs(): Run[] {
+    return readRuns(this.log)
+  }
+
+  /** Waits until this process has completed `more` further runs. */
+  async moreRunsOf(worker: WorkerProcess, more = 10): Promise<void> {
+    const of = () => this.runs.filter(({ process, accepted }) => process === worker.name && accepted).length
+    const before = of()
+    await vi.waitUntil(() => of() > before + more, { timeout: DEADLINE, interval: 100 })
   }
 
   /** When each ended process has ended, by the name that its runs have in the log. */
