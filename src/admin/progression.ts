@@ -39,6 +39,19 @@ export class Progression implements AsyncIterable<Progress>, PromiseLike<Progres
     return this.#end.then(onEnd, onFailure)
   }
 
+  /** As a promise's: runs to the end. */
+  catch<Failure = never>(
+    // biome-ignore lint/suspicious/noExplicitAny: as promises have it, so that a callback may name the class it expects
+    onFailure?: ((reason: any) => Failure | PromiseLike<Failure>) | null,
+  ): Promise<Progress | Failure> {
+    return this.then(undefined, onFailure)
+  }
+
+  /** As a promise's: runs to the end. */
+  finally(onEnd?: (() => void) | null): Promise<Progress> {
+    return this.then().finally(onEnd)
+  }
+
   async #runToEnd(): Promise<Progress> {
     while (!(await this.#next()).done);
     return this.#last

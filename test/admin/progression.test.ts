@@ -59,3 +59,15 @@ test('R11 progress: a failure reaches everybody who consumes it', async () => {
   await expect(progression).rejects.toThrow('broken')
   await expect(all(progression)).rejects.toThrow('broken')
 })
+
+test('R11 progress: a caller may catch a failure, and tidy up, as with a promise', async () => {
+  const tidied: string[] = []
+  const tidy = (what: string) => () => {
+    tidied.push(what)
+  }
+  expect(await counting(2).progression.finally(tidy('after the end'))).toEqual({ done: 2, total: 2 })
+  await expect(counting(5, 2).progression.finally(tidy('after a failure'))).rejects.toThrow('broken')
+  expect(await counting(5, 2).progression.catch((error: Error) => error.message)).toBe('broken')
+  expect(await counting(2).progression.catch(() => 'not called')).toEqual({ done: 2, total: 2 })
+  expect(tidied).toEqual(['after the end', 'after a failure'])
+})

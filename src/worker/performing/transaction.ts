@@ -1,5 +1,4 @@
 import type { EventEmitter } from 'node:events'
-import { setImmediate } from 'node:timers/promises'
 import type { PoolClient } from 'pg'
 import type { Logger } from '../../logger.ts'
 import { disconnect } from '../../postgres/connection.ts'
@@ -128,23 +127,15 @@ async function reasonFor(
   course: Course,
   { abort }: Performance,
 ): Promise<Error> {
-  // An ERROR may have the code of an ending session: if it answers, nothing is lost.
-  if (course.lost) await database.query('', [], client).catch(() => {})
-  const lost = course.lost ?? (await knownEnd(client))
-  if (lost && !hasCode(lost, ...TIMED_OUT) && abort.reason === undefined) return lost
-  return new Rollback({ kind: 'failed', failed })
-}
-
-/**
- * The driver's error for a connection that it knows to be gone, before it sends anything. It may have learned that together
- * with the answer to BEGIN, when nothing watched yet. If it knows nothing, an empty query is sent before the ROLLBACK.
- */
-async function knownEnd(client: PoolClient): Promise<Error | undefined> {
-  const refused = client.query('').then(
+  // The session may have ended together with the answer to BEGIN, when nothing watched yet. And an ERROR may have the code
+  // of an ending session: if it answers, nothing is lost.
+  const ended = await database.query('', [], client).then(
     () => undefined,
     (error: Error) => (isConnectionFailure(error) ? error : undefined),
   )
-  return Promise.race([refused, setImmediate(undefined)])
+  const lost = course.lost ?? ended
+  if (lost && !hasCode(lost, ...TIMED_OUT) && abort.reason === undefined) return lost
+  return new Rollback({ kind: 'failed', failed })
 }
 
 /**
