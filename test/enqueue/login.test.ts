@@ -17,7 +17,7 @@ test('a login that fails for lack of a password says so, and leaves no connectio
   const url = new URL(env.connectionString)
   url.password = ''
   const connectionString = url.href
-  const client = new pg.Client({ connectionString })
+  const client = new pg.Client({ connectionString: `${connectionString}?connect_timeout=5` })
   const asked = await client.connect().then(
     () => false,
     (error: Error) => error.message.startsWith('SASL'),

@@ -55,21 +55,21 @@ const carried = async () =>
 test('P1 P2 P3: a build whose jobs took two rows goes on beside this one: nothing is lost, nothing is done twice', async () => {
   const old = await Promise.all([start(previous), start(previous)])
   const producer = new Producer(env, queue, 40)
-  await processes.moreRunsOf(old[0]!)
+  await processes.moreRunsOf(old[0]!, DEADLINE)
 
   const report = await env.lockstep.migrate()
   expect(report).toEqual({ applied: ['0002_first_payload'], defined: true, raised: [] })
   await eventually(async () => expect(await carried()).not.toEqual([]))
-  for (const worker of old) await processes.moreRunsOf(worker)
+  for (const worker of old) await processes.moreRunsOf(worker, DEADLINE)
 
   const first = await start()
-  await Promise.all([processes.moreRunsOf(first), processes.moreRunsOf(old[0]!)])
+  await Promise.all([processes.moreRunsOf(first, DEADLINE), processes.moreRunsOf(old[0]!, DEADLINE)])
   await old[0]!.stop()
   // Going back needs no steps.
   const again = await start(previous)
-  await processes.moreRunsOf(again)
+  await processes.moreRunsOf(again, DEADLINE)
   await Promise.all([old[1]!.stop(), again.stop()])
-  await processes.moreRunsOf(first)
+  await processes.moreRunsOf(first, DEADLINE)
 
   await producer.end()
   await eventually(async () => expect(await env.jobs(queue)).toBe(0), DEADLINE)

@@ -8,8 +8,7 @@ import { now, type Run, readRuns } from './handler-log.ts'
 import type { WorkerProcessMessage, WorkerProcessOptions } from './worker-process.ts'
 
 const CHILD = new URL('./worker-process.ts', import.meta.url)
-// Processes start slowly if others use the same processor.
-const DEADLINE = 120_000
+const DEADLINE = 60_000
 
 /** Worker processes that share a log; `end()` leaves none behind. */
 export class WorkerProcesses {
@@ -39,11 +38,11 @@ export class WorkerProcesses {
     return readRuns(this.log)
   }
 
-  /** Waits until this process has completed `more` further runs. */
-  async moreRunsOf(worker: WorkerProcess, more = 10): Promise<void> {
+  /** Waits until this process has completed more than ten further runs. */
+  async moreRunsOf(worker: WorkerProcess, timeout = DEADLINE): Promise<void> {
     const of = () => this.runs.filter(({ process, accepted }) => process === worker.name && accepted).length
     const before = of()
-    await vi.waitUntil(() => of() > before + more, { timeout: DEADLINE, interval: 100 })
+    await vi.waitUntil(() => of() > before + 10, { timeout, interval: 100 })
   }
 
   /** When each ended process has ended, by the name that its runs have in the log. */
