@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { SMALL_SEMI_SPACE } from '../src/cli/work/young-generation.ts'
+import { LITTLE_GROWTH, SMALL_SEMI_SPACE } from '../src/cli/work/garbage.ts'
 import type { Setting, Tuning } from './contender.ts'
 import { tuningOf } from './contenders/lockstep.ts'
 import { type Entrant, LOCKSTEP, type Name } from './entrants.ts'
@@ -73,7 +73,7 @@ export async function startIdleProcess({ name }: Entrant, setting: Setting): Pro
 /** Ours as `lockstep work` starts them. The first message of the process says that it is ready. */
 async function start(script: string, order: object, onMessage: (message: unknown) => void): Promise<Running> {
   const child: ChildProcess = fork(fileURLToPath(new URL(script, import.meta.url)), [], {
-    execArgv: script === OURS ? [...process.execArgv, SMALL_SEMI_SPACE] : process.execArgv,
+    execArgv: script === OURS ? [...process.execArgv, SMALL_SEMI_SPACE, LITTLE_GROWTH] : process.execArgv,
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
   const ready = once(child, 'message')

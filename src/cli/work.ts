@@ -4,8 +4,8 @@ import { EXIT } from './exit.ts'
 import { reportFailure } from './failure.ts'
 import { collect, wholeNumberOption } from './numbers.ts'
 import type { WorkFlags } from './work/flags.ts'
+import { collectEarly } from './work/garbage.ts'
 import { WORK_HELP } from './work/help.ts'
-import { limitYoungGeneration } from './work/young-generation.ts'
 
 const A_DAY = 24 * 3600 * 1000
 
@@ -51,7 +51,7 @@ function outliveReaders(): void {
 async function work(flags: WorkFlags): Promise<void> {
   checkConnection(flags)
   outliveReaders()
-  limitYoungGeneration()
+  collectEarly()
   const { followParent, reportReady, supervise, supervisedAs } = await import('./work/supervisor.ts')
   const rank = supervisedAs()
   const { processes, drain = false, json = false } = flags

@@ -8,16 +8,30 @@ const LIMITED = '--max-semi-space-size=8'
 /** Node lets the young generation grow since it can replace its program. */
 const limits = 'execve' in process ? 1 : 0
 
-/** How often the processes of `lockstep work` were started with each flag. */
-async function flagsOf(args: readonly string[], options: NodeJS.ProcessEnv = {}): Promise<string[]> {
-  await env.lockstep.enqueue(defineQueue('flags'), { id: 'a' })
-  const command = new Command(['work', '-r', fixture('flags.ts'), '--drain', ...args], {
+/** What the handler of a fixture prints, the queue of which has the same name. */
+async function printed(
+  name: string,
+  args: readonly string[],
+  options: NodeJS.ProcessEnv = {},
+): Promise<string> {
+  await env.lockstep.enqueue(defineQueue(name), { id: 'a' })
+  const command = new Command(['work', '-r', fixture(`${name}.ts`), '--drain', ...args], {
     env: { DATABASE_URL: env.connectionString, ...options },
   })
   env.later(() => command.child.kill('SIGKILL'))
-  const { msg } = await command.line(({ event }) => event === 'flags')
+  const { msg } = await command.line(({ event }) => event === name)
   expect((await command.ended).code).toBe(0)
-  return msg.split(' ')
+  return msg
+}
+
+/** What Node was started with. */
+async function flagsOf(args: readonly string[], options?: NodeJS.ProcessEnv): Promise<string[]> {
+  return (await printed('flags', args, options)).split(' ')
+}
+
+/** The most MB that the heap took. */
+async function heapOf(args: readonly string[], options?: NodeJS.ProcessEnv): Promise<number> {
+  return Number(await printed('garbage', args, options))
 }
 
 const count = (flags: readonly string[]) => flags.filter((flag) => flag === LIMITED).length
@@ -34,4 +48,10 @@ test.each([['1'], ['2']])(
 test('a size that the user has chosen stays', async () => {
   for (const chosen of ['--max-semi-space-size=32', '--max_semi_space_size=32'])
     expect(count(await flagsOf([], { NODE_OPTIONS: chosen }))).toBe(0)
+})
+
+test('the old generation grows little, unless the user has set the size of the young one', async () => {
+  const usual = await heapOf([], { NODE_OPTIONS: LIMITED })
+  expect(await heapOf([])).toBeLessThan(0.8 * usual)
+  expect(await heapOf(['--processes', '2'])).toBeLessThan(0.8 * usual)
 })
