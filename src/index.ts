@@ -1,10 +1,10 @@
+export type { EnqueueTransaction } from './adapters/enqueue-transaction.ts'
 export type { DeleteQueueOptions } from './admin/delete-queue.ts'
 export type { Progress, Progression } from './admin/progression.ts'
 export type { Stats } from './admin/stats.ts'
 export type { ProgressionOptions } from './admin/walk.ts'
 export type { EnqueueOptions } from './enqueue/enqueue.ts'
 export type { ClientMiddleware, EnqueueCall } from './enqueue/middleware.ts'
-export type { EnqueueTransaction } from './enqueue/transaction.ts'
 export {
   CrashLimitError,
   DatabaseError,

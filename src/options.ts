@@ -3,7 +3,7 @@ import { OptionError } from './errors.ts'
 
 /** @throws OptionError naming the first unknown key, with the nearest known one if there is one. */
 export function rejectUnknownOptions(options: object, known: readonly string[], what: string): void {
-  if (typeof options !== 'object' || options === null)
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
     throw new OptionError(`${what}: the options must be an object, not ${show(options)}`)
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue
@@ -61,5 +61,7 @@ export function isPlain(value: unknown): boolean {
 export function nameOf(value: unknown): string {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return show(value)
   const name = value.constructor?.name
-  return typeof name === 'string' && name !== '' && name !== 'Object' ? `a ${name}` : 'an object'
+  return typeof name === 'string' && name !== '' && name !== 'Object'
+    ? `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`
+    : 'an object'
 }

@@ -7,6 +7,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['vocabulary'],
   ['postgres'],
   ['store'],
+  ['adapters'],
   ['enqueue', 'admin', 'worker'],
   ['lockstep'],
   ['index'],

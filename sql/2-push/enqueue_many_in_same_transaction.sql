@@ -1,10 +1,5 @@
--- enqueue_many, as a part of the caller's transaction with this number, which was asked for when the call began. If the
--- session is in another transaction by now, or in none, nothing is done, and the number is returned as NULL: the client
--- that the caller passed may have been lent to other code meanwhile, and an error would abort the transaction of that
--- code.
---
--- If a number that was given out before is the current one, both statements are of one transaction. With `_shards`, the
--- queue is created if it is missing.
+-- The form that processes of the release before call: the number is returned as NULL if nothing was done. Not every driver
+-- can read a result of the type xid8.
 CREATE OR REPLACE PROCEDURE @schema@.enqueue_many_in_same_transaction(
   INOUT _transaction xid8,
   _queue text,
@@ -20,14 +15,10 @@ CREATE OR REPLACE PROCEDURE @schema@.enqueue_many_in_same_transaction(
 )
 LANGUAGE plpgsql AS $$
 BEGIN
-  IF pg_current_xact_id_if_assigned() IS DISTINCT FROM _transaction THEN
+  IF NOT @schema@.enqueue_many_if_same_transaction(
+    _transaction, _queue, _shards, _ids, _payloads, _scores, _perform_ins, _lanes, _headers, _installation, _database
+  ) THEN
     _transaction := NULL;
-    RETURN;
   END IF;
-  CALL @schema@.require_transaction(_installation, _database);
-  IF _shards IS NOT NULL THEN
-    PERFORM @schema@.create_queue(_queue, _shards);
-  END IF;
-  PERFORM @schema@.enqueue_many(_queue, _ids, _payloads, _scores, _perform_ins, _lanes, _headers);
 END
 $$;

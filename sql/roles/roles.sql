@@ -38,7 +38,8 @@ FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON FUNCTION
   @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.checked_text, @schema@.claim,
   @schema@.complete, @schema@.create_queue, @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue,
-  @schema@.enqueue_many, @schema@.fail, @schema@.from_micros, @schema@.grow_queue, @schema@.has_listener,
+  @schema@.enqueue_many, @schema@.enqueue_many_if_same_transaction, @schema@.fail, @schema@.from_micros,
+  @schema@.grow_queue, @schema@.has_listener,
   @schema@.installation, @schema@.is_gone, @schema@.kill, @schema@.load_payloads, @schema@.lock_claims,
   @schema@.lock_rounds, @schema@.lock_waiting, @schema@.look, @schema@.merges, @schema@.micros,
   @schema@.note_timeline, @schema@.payloads_below, @schema@.payloads_from, @schema@.payloads_of,
@@ -55,7 +56,8 @@ GRANT USAGE ON SCHEMA @schema@ TO @producer@, @worker@, @viewer@;
 
 -- A producer pushes, and creates the queues it pushes into. It can't read or change any row by itself.
 GRANT EXECUTE ON FUNCTION
-  @schema@.carries, @schema@.enqueue, @schema@.enqueue_many, @schema@.create_queue, @schema@.installation
+  @schema@.carries, @schema@.enqueue, @schema@.enqueue_many, @schema@.enqueue_many_if_same_transaction,
+  @schema@.create_queue, @schema@.installation
 TO @producer@;
 GRANT EXECUTE ON PROCEDURE
   @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.enqueue_many_in_same_transaction,

@@ -1,3 +1,4 @@
+import type { EnqueueTransaction } from '../adapters/enqueue-transaction.ts'
 import { LockstepError, OptionError } from '../errors.ts'
 import type { Instruments } from '../instruments.ts'
 import type { NewJob } from '../job.ts'
@@ -15,7 +16,7 @@ import { KnownQueues } from './known-queues.ts'
 import { type ClientMiddleware, runMiddleware } from './middleware.ts'
 import { PushBatcher } from './push-batcher.ts'
 import { toCallersError } from './refusal.ts'
-import { type EnqueueTransaction, joinTransaction } from './transaction.ts'
+import { joinTransaction } from './transaction.ts'
 import { requireObject } from './validation.ts'
 
 export interface EnqueueOptions {

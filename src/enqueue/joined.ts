@@ -1,19 +1,22 @@
-import type { Database, Queryable } from '../postgres/database.ts'
+import type { OpenTransaction } from '../adapters/adapter.ts'
+import type { Database } from '../postgres/database.ts'
 import { refuseTransaction, transactionOf } from '../store/same-transaction.ts'
 
 /** A caller's transaction, checked as far as possible without the server, which checks the rest at the push. */
-export class Joined implements Queryable {
+export class Joined implements OpenTransaction {
   /** Describes what the caller passed, for messages. */
   readonly given: string
   /** The database it is connected to, if known. */
   readonly place: string | undefined
-  readonly query: Queryable['query']
+  readonly casts: OpenTransaction['casts']
+  readonly run: OpenTransaction['run']
   #transaction: Promise<string | undefined> | undefined
 
-  constructor(given: string, query: Queryable['query'], place?: string) {
+  constructor({ given, place, casts, run }: OpenTransaction) {
     this.given = given
-    this.query = query
     this.place = place
+    this.casts = casts
+    this.run = run
   }
 
   /**
@@ -30,7 +33,7 @@ export class Joined implements Queryable {
     return this.#transaction !== undefined
   }
 
-  /** The transaction's number if `bind` asked for it and the caller's driver returns rows as `pg` does. */
+  /** The transaction's number if `bind` asked for it and the caller's driver returns rows. */
   get transaction(): Promise<string | undefined> {
     return this.#transaction ?? Promise.resolve(undefined)
   }

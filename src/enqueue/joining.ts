@@ -38,8 +38,9 @@ export class Joining {
    */
   async push(on: Joined, push: JoiningPush, toError: ToError): Promise<void> {
     const { queue, chunks, wake } = push
+    const toTold = (error: unknown) => toWrongTransaction(error, on, this.#home)
     const asTold = (chunk: readonly PushedJob[]) => async (error: unknown) => {
-      throw toError(await toWrongTransaction(error, on, this.#home), chunk)
+      throw toError(await toTold(error), chunk)
     }
     if (this.#isImmediate(on, push)) {
       const [chunk] = chunks as [readonly PushedJob[]]
@@ -48,7 +49,9 @@ export class Joining {
     }
     on.bind()
     const [isThere, home] = await Promise.all([this.#queues.ensureBeside(queue), this.#home.find()])
-    const transaction = await on.transaction
+    const transaction = await on.transaction.catch(async (error) => {
+      throw await toTold(error)
+    })
     const shards = isThere ? undefined : queue.shards
     const pushOne = async (chunk: readonly PushedJob[]) => {
       if (!transaction) return pushInTransaction(this.#database, queue.name, chunk, on, home)

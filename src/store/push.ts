@@ -1,5 +1,6 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 import type { Home } from './home.ts'
+import { type Callable, callThrough, type Through } from './through.ts'
 
 /** A job in the form that the store accepts: JSON text, numbers, and null for the defaults. */
 export interface PushedJob {
@@ -38,11 +39,11 @@ export async function pushInTransaction(
   database: Database,
   queue: string,
   jobs: readonly PushedJob[],
-  on: Queryable,
+  on: Through,
   home: Home | undefined,
 ): Promise<void> {
-  const values = [queue, ...valuesOf(jobs), home?.installation ?? null, home?.database ?? null]
-  await database.run(`${functionFor(jobs)}_in_transaction`, values, on, 'CALL')
+  const values = [queue, ...valuesOf(jobs), ...placeOf(home)]
+  await callThrough(database, on, jobs.length === 1 ? ONE_IN_TRANSACTION : MANY_IN_TRANSACTION, values)
 }
 
 /** Fails instead of waiting for an open transaction. The setting ends with the statement. */
@@ -58,8 +59,26 @@ export async function pushTogether(
   )
 }
 
+export const PLACE = ['uuid', 'text']
+const ONE_IN_TRANSACTION: Callable = {
+  verb: 'CALL',
+  name: 'enqueue_in_transaction',
+  types: ['text', 'text', 'jsonb', 'float8', 'timestamptz', 'int4', 'jsonb', ...PLACE],
+}
+export const JOBS = ['text[]', 'jsonb[]', 'float8[]', 'timestamptz[]', 'int2[]', 'jsonb[]']
+const MANY_IN_TRANSACTION: Callable = {
+  verb: 'CALL',
+  name: 'enqueue_many_in_transaction',
+  types: ['text', ...JOBS, ...PLACE],
+}
+
 function functionFor(jobs: readonly PushedJob[]): string {
   return jobs.length === 1 ? 'enqueue' : 'enqueue_many'
+}
+
+/** The values of `PLACE`. */
+export function placeOf(home: Home | undefined): (string | null)[] {
+  return [home?.installation ?? null, home?.database ?? null]
 }
 
 function valuesOf(jobs: readonly PushedJob[]): unknown[] {

@@ -1,4 +1,5 @@
-import type { Database, Queryable } from '../postgres/database.ts'
+import type { Database } from '../postgres/database.ts'
+import { type Callable, callThrough, type Through } from './through.ts'
 
 /** A queue's row. `strays`: it has jobs in shards that no longer exist. */
 export interface QueueRow {
@@ -15,6 +16,9 @@ export async function ensureQueue(database: Database, name: string, shards: numb
   return row!.create_queue
 }
 
+const REQUIRE_TRANSACTION: Callable = { verb: 'CALL', name: 'require_transaction', types: [] }
+const CREATE_QUEUE: Callable = { verb: 'SELECT', name: 'create_queue', types: ['text', 'int4'] }
+
 /**
  * Creates the queue in a caller's transaction; does nothing if `on` is in none.
  * @throws DatabaseError `LOCKSTEP_BAD_TRANSACTION`
@@ -23,10 +27,10 @@ export async function ensureQueueIn(
   database: Database,
   name: string,
   shards: number,
-  on: Queryable,
+  on: Through,
 ): Promise<void> {
-  await database.run('require_transaction', [], on, 'CALL')
-  await database.run('create_queue', [name, shards], on)
+  await callThrough(database, on, REQUIRE_TRANSACTION, [])
+  await callThrough(database, on, CREATE_QUEUE, [name, shards])
 }
 
 /** The queues with the names $1, or all, as QueueRow. The inner ORDER BY makes the search for strays one index probe. */

@@ -1,8 +1,8 @@
 import { MAX_LANE } from '../job.ts'
-import type { Database, Queryable } from '../postgres/database.ts'
-import { toLockstepError } from '../postgres/failure.ts'
+import type { Database } from '../postgres/database.ts'
 import { wholeNumber } from '../postgres/types.ts'
 import type { Head } from './head.ts'
+import { runThrough, type Through } from './through.ts'
 
 /** The messages to workers, by NOTIFY on the channel named like the schema. */
 export type Message =
@@ -61,12 +61,8 @@ function parseHead(text: string): WokenHead[] {
 }
 
 /** From now on, no push in the transaction of `on` notifies: a transaction that has notified can't be prepared. */
-export async function stayQuiet(on: Queryable): Promise<void> {
-  try {
-    await on.query('SET LOCAL lockstep.wake = off', [])
-  } catch (error) {
-    throw toLockstepError(error)
-  }
+export async function stayQuiet(on: Through): Promise<void> {
+  await runThrough(on, 'SET LOCAL lockstep.wake = off')
 }
 
 export async function notify(database: Database, message: string): Promise<void> {

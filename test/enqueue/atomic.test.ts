@@ -1,7 +1,7 @@
 import { Kysely, PostgresDialect } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { EnqueueTransaction } from '../../src/enqueue/transaction.ts'
 import { JobError } from '../../src/errors.ts'
+import type { EnqueueTransaction } from '../../src/index.ts'
 import type { NewJob } from '../../src/job.ts'
 import { Lockstep } from '../../src/lockstep.ts'
 import { openStore, poolOn, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { EnqueueTransaction } from '../../src/enqueue/transaction.ts'
+import type { EnqueueTransaction } from '../../src/index.ts'
 import type { NewJob } from '../../src/job.ts'
 import { Lockstep } from '../../src/lockstep.ts'
 import { type EmbeddedServer, startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
@@ -93,6 +93,7 @@ describe.each(COUNTS)('P4 %i jobs are not pushed in a transaction of another dat
       'enqueue_many_in_same_transaction',
     ])
       await other.query(`DROP PROCEDURE lockstep.${name}`)
+    await other.query('DROP FUNCTION lockstep.enqueue_many_if_same_transaction')
     await areRefused(count, other.connectionString, /without this release's schema, not in that of its/)
   })
 

@@ -76,7 +76,7 @@ test.each(['ROLLBACK', 'COMMIT'])(
 
 const isRefused = {
   code: 'LOCKSTEP_BAD_TRANSACTION',
-  message: expect.stringContaining('await the call before COMMIT or ROLLBACK'),
+  message: expect.stringContaining('await the call before it commits or rolls back'),
 }
 
 // Whatever the caller did beside the push has failed. So he rolls back, and releases the client while the push is still

@@ -1,7 +1,7 @@
 import { Kysely, PostgresDialect, type Transaction } from 'kysely'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { EnqueueTransaction } from '../../src/enqueue/transaction.ts'
+import type { EnqueueTransaction } from '../../src/index.ts'
 import type { NewJob } from '../../src/job.ts'
 import { Lockstep } from '../../src/lockstep.ts'
 import { freePort } from '../../src/postgres/embedded.ts'
@@ -128,26 +128,30 @@ describe.each(COUNTS)('P4 %i jobs are not pushed as a part of what is in no tran
     await db.transaction().execute(async (tx) => {
       ended = tx
     })
-    await isRefused(enqueue(count, ended), /^`tx`, a Transaction, is in no transaction/)
+    await isRefused(enqueue(count, ended), /^`tx`, a Kysely transaction, is in no transaction/)
     for (const end of ['commit', 'rollback'] as const) {
       const tx = await db.startTransaction().execute()
       await tx[end]().execute()
-      await isRefused(enqueue(count, tx), /^`tx`, a ControlledTransaction, is in no transaction/)
+      await isRefused(enqueue(count, tx), /^`tx`, a Kysely transaction, is in no transaction/)
     }
-    await isRefused(enqueue(count, db), /^`tx` is a Kysely instance: pass the transaction/)
+    await isRefused(enqueue(count, db), /^`tx` is a Kysely instance: pass the trx that/)
   })
 
   test.each([
     ['nothing', null, 'null'],
     ['text', 'BEGIN', '"BEGIN"'],
-    ['a function, as knex and postgres.js have', () => {}, 'a function'],
+    ['a function of no library', () => {}, 'a function'],
     ['a client of Prisma’s', new (class PrismaClient {})(), 'a PrismaClient'],
     ['drizzle’s `db`, whose `query` is no function', { query: {} }, 'an object'],
   ])('%s', async (_name, tx, given) => {
     await isRefused(
       enqueue(count, tx),
-      new RegExp(`^\`tx\` is ${given}: pass a pg client, a Kysely transaction, or`),
+      new RegExp(`^\`tx\` is ${given}: pass a transaction of pg, Kysely, Drizzle,`),
     )
+  })
+
+  test('the promise of a transaction', async () => {
+    await isRefused(enqueue(count, Promise.resolve({})), /^`tx` is a promise: await it first/)
   })
 
   test('a transaction that is READ ONLY', async () => {

@@ -49,7 +49,7 @@ export const PUSHED: readonly Mutant[] = [
     name: 'a client judged by the status it had',
     promise: 'P4',
     breaks: 'A push after a BEGIN that was not awaited is refused.',
-    edits: [source('enqueue/pg-client', 'isIdle(state) && ', '')],
+    edits: [source('adapters/pg-client', 'isIdle(state) && ', '')],
     tests: ['enqueue/transaction'],
   },
   {
@@ -171,5 +171,27 @@ export const PUSHED: readonly Mutant[] = [
       ),
     ],
     tests: ['enqueue/same-transaction'],
+  },
+  {
+    name: 'a database taken for its transaction',
+    promise: 'P4',
+    breaks: 'Who passes `db` by mistake is told of a pool that he never sees.',
+    edits: [source('adapters/drizzle', "typeof nestedIndex !== 'number'", 'false')],
+    tests: ['adapters/transactions'],
+  },
+  {
+    name: 'texts whose quotes end them',
+    promise: 'P4',
+    breaks: 'A payload with a quotation mark is refused in a bulk, or becomes two.',
+    edits: [source('store/through', ".replace(/[\"\\\\]/g, '\\\\$&')", '')],
+    tests: ['adapters/transactions'],
+  },
+  {
+    name: 'a refusal that its library’s words hide',
+    promise: 'P4',
+    breaks:
+      'What the server says of a push in Prisma’s transaction reaches nobody, so a queue that is gone is never created anew.',
+    edits: [source('adapters/prisma', 'throw toServerError(error)', 'throw error')],
+    tests: ['adapters/transactions'],
   },
 ]

@@ -19,6 +19,7 @@ describe('each role can do nothing else', () => {
         'enqueue',
         'enqueue_in_transaction',
         'enqueue_many',
+        'enqueue_many_if_same_transaction',
         'enqueue_many_in_same_transaction',
       ],
       ...['enqueue_many_in_transaction', 'installation', 'refuse_transaction', 'require_transaction'],

@@ -12,6 +12,13 @@ test('an unknown option is named with the nearest known one, or with all', () =>
   )
 })
 
+test('options are an object', () => {
+  for (const options of [null, 'slots', [], [{ slots: 1 }]])
+    expect(() => rejectUnknownOptions(options as object, ['slots'], 'worker')).toThrow(
+      /must be an object, not/,
+    )
+})
+
 test('Lockstep wants one way to the database, and no option it does not know', () => {
   expect(() => new Lockstep({})).toThrow('either `connectionString` or `pool`')
   expect(() => new Lockstep({ connectionString: '', pool: {} as never })).toThrow('either')

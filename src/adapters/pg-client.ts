@@ -1,3 +1,6 @@
+import { nameOf } from '../options.ts'
+import { type Adapter, isFunction, type Members, rowsOf, type Text } from './adapter.ts'
+
 /**
  * Private state of a `pg` client of any 8.x. If a field is missing or different, the server's check has to do.
  */
@@ -14,7 +17,46 @@ interface ClientState {
   listeners?(event: string): unknown
 }
 
+interface Client {
+  query(text: string, values: readonly Text[]): Promise<unknown>
+}
+
 const ADVICE = 'BEGIN on it, enqueue, then COMMIT'
+
+export const pgClient: Adapter = (tx) => {
+  if (isPool(tx))
+    return 'is a pg Pool, which runs each statement in a transaction of its own: pass the client that BEGIN was sent to, from pool.connect()'
+  const { query, _connected, _queryQueue, getTransactionStatus } = tx as Members
+  if (!isFunction(query) || (_connected ?? _queryQueue ?? getTransactionStatus) === undefined)
+    return undefined
+  const problem = problemOfClient(tx)
+  if (problem) return `is a pg client that ${problem}`
+  return {
+    given: nameOf(tx),
+    place: placeOf(tx),
+    casts: 'none',
+    run: (text, values) => onClient(tx, text, values),
+  }
+}
+
+/** Runs a statement on the `pg` client of some library's transaction. */
+export async function onClient(
+  client: object,
+  text: string,
+  values: readonly Text[],
+): Promise<readonly unknown[]> {
+  return rowsOf(await (client as Client).query(text, [...values]))
+}
+
+function isPool(tx: object): boolean {
+  return 'totalCount' in tx && 'connect' in tx
+}
+
+/** Reads the fields of a `pg` client. */
+function placeOf(tx: object): string | undefined {
+  const { database, host, port } = tx as Members
+  return typeof database === 'string' ? `"${database}" on ${host}:${port}` : undefined
+}
 
 /**
  * Why a `pg` client can't be in a transaction, according to its own state: sends nothing. Undefined for any other object,

@@ -1,0 +1,26 @@
+import { type Adapter, isFunction, type Members } from './adapter.ts'
+import { onClient } from './pg-client.ts'
+
+interface KnexTransaction {
+  readonly client: { acquireConnection(): Promise<object> }
+  isCompleted(): boolean
+}
+
+const ADVICE = 'pass the trx that knex.transaction() hands to its callback'
+
+/**
+ * The connection of its transaction is a `pg` client, which says what the server said; Knex would put the statement and its
+ * values in front of it.
+ */
+export const knex: Adapter = (tx) => {
+  const { raw, client, isTransaction } = tx as unknown as Members
+  if (!isFunction(tx) || !isFunction(raw) || typeof client !== 'object' || client === null) return undefined
+  if (isTransaction !== true) return `is a Knex instance: ${ADVICE}`
+  const trx = tx as unknown as KnexTransaction
+  if (trx.isCompleted()) return `is a Knex transaction that has ended: ${ADVICE}, and await the call in it`
+  return {
+    given: 'a Knex transaction',
+    casts: 'none',
+    run: async (text, values) => onClient(await trx.client.acquireConnection(), text, values),
+  }
+}

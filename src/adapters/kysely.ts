@@ -1,0 +1,38 @@
+import { randomUUID } from 'node:crypto'
+import { type Adapter, endedTransaction, isFunction, type Members, rowsOf, type Text } from './adapter.ts'
+
+interface KyselyTransaction {
+  executeQuery(query: object): Promise<unknown>
+}
+
+const ADVICE = 'pass the trx that db.transaction().execute() hands to its callback'
+
+/** Kysely's transactions know when they have ended, and send nothing afterwards. */
+export const kysely: Adapter = (tx) => {
+  const { executeQuery, isTransaction } = tx as Members
+  if (!isFunction(executeQuery) || isTransaction === undefined) return undefined
+  if (isTransaction !== true) return `is a Kysely instance: ${ADVICE}`
+  return {
+    given: 'a Kysely transaction',
+    // Its dialect may run on postgres.js.
+    casts: 'json',
+    async run(text, values) {
+      try {
+        return rowsOf(await (tx as KyselyTransaction).executeQuery(compiled(text, values)))
+      } catch (error) {
+        throw hasEnded(error) ? endedTransaction(error) : error
+      }
+    },
+  }
+}
+
+/** Kysely's own message. */
+function hasEnded(error: unknown): error is Error {
+  return error instanceof Error && /^Transaction is already (committed|rolled back)$/.test(error.message)
+}
+
+/** Mimics Kysely's compiled raw SQL. Loading Kysely would cost every producer, and the caller's version may differ. */
+function compiled(text: string, values: readonly Text[]): object {
+  const query = { kind: 'RawNode', sqlFragments: [text], parameters: [] }
+  return { sql: text, parameters: [...values], query, queryId: { queryId: randomUUID() } }
+}

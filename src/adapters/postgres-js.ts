@@ -1,0 +1,21 @@
+import { type Adapter, isFunction, type Members, rowsOf, type Text } from './adapter.ts'
+
+interface Sql {
+  unsafe(text: string, values: readonly Text[]): Promise<unknown>
+}
+
+const ADVICE = 'pass the sql that sql.begin() hands to its callback'
+
+/** A connection from `sql.reserve()` may be in a transaction, too. */
+export const postgresJs: Adapter = (tx) => {
+  const { unsafe, begin, savepoint, release } = tx as unknown as Members
+  if (!isFunction(tx) || !isFunction(unsafe)) return undefined
+  if (!isFunction(savepoint) && !isFunction(release))
+    return isFunction(begin) ? `is a postgres.js instance: ${ADVICE}` : undefined
+  const sql = tx as unknown as Sql
+  return {
+    given: 'a postgres.js transaction',
+    casts: 'json',
+    run: async (text, values) => rowsOf(await sql.unsafe(text, values)),
+  }
+}

@@ -1,0 +1,52 @@
+import { type Adapter, endedTransaction, isFunction, type Members, rowsOf, type Text } from './adapter.ts'
+
+interface PrismaTransaction {
+  $queryRawUnsafe(text: string, ...values: Text[]): Promise<unknown>
+}
+
+const ADVICE = 'pass the tx that prisma.$transaction() hands to its callback'
+
+/** In a transaction, Prisma's client has no `$connect`. */
+export const prisma: Adapter = (tx) => {
+  const { $queryRawUnsafe, $connect } = tx as Members
+  if (!isFunction($queryRawUnsafe)) return undefined
+  if ($connect !== undefined) return `is a Prisma client: ${ADVICE}`
+  return {
+    given: 'a Prisma transaction',
+    casts: 'all',
+    async run(text, values) {
+      try {
+        return rowsOf(await (tx as PrismaTransaction).$queryRawUnsafe(text, ...values))
+      } catch (error) {
+        throw toServerError(error)
+      }
+    },
+  }
+}
+
+/** As Prisma tells what the server said, by driver adapters and by its own engine. */
+interface PrismaError extends Error {
+  readonly code?: string
+  readonly meta?: {
+    readonly code?: string
+    readonly message?: string
+    readonly driverAdapterError?: {
+      readonly cause?: { readonly originalCode?: string; readonly originalMessage?: string }
+    }
+  }
+}
+
+/** The error as the server sent it. `P2010` means that a raw statement failed; `P2028`, that the transaction has ended. */
+function toServerError(error: unknown): unknown {
+  const { meta, code } = (error ?? {}) as PrismaError
+  if (code === 'P2028') return endedTransaction(error as Error)
+  const told = meta?.driverAdapterError?.cause
+  const state = told?.originalCode ?? (code === 'P2010' ? meta?.code : undefined)
+  if (state === undefined) return error
+  const message = told?.originalMessage ?? withoutPrefix(meta?.message ?? (error as Error).message)
+  return Object.assign(new Error(message, { cause: error }), { code: state })
+}
+
+function withoutPrefix(message: string): string {
+  return message.replace(/^ERROR: /, '')
+}

@@ -1,0 +1,16 @@
+import { nameOf } from '../options.ts'
+import { type Adapter, isFunction, type Members, rowsOf, type Text } from './adapter.ts'
+
+interface TransactionQueryable {
+  query(text: string, values: readonly Text[]): Promise<unknown>
+}
+
+/** Any object whose `query(text, values)` runs a statement in an open transaction. */
+export const queryable: Adapter = (tx) => {
+  if (!isFunction((tx as Members).query)) return undefined
+  return {
+    given: nameOf(tx),
+    casts: 'all',
+    run: async (text, values) => rowsOf(await (tx as TransactionQueryable).query(text, [...values])),
+  }
+}

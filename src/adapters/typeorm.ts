@@ -1,0 +1,47 @@
+import { type Adapter, endedTransaction, isFunction, type Members, type Text } from './adapter.ts'
+
+interface QueryRunner {
+  readonly isReleased: boolean
+  readonly isTransactionActive: boolean
+  query(text: string, values: readonly Text[], structured: true): Promise<{ readonly records: unknown[] }>
+}
+
+const ADVICE = 'pass the manager that dataSource.transaction() hands to its callback'
+
+/** A DataSource, one of its managers or their repositories, or a QueryRunner. */
+export const typeOrm: Adapter = (tx) => {
+  const { createQueryRunner, getTreeRepository, queryRunner, manager, metadata } = tx as Members
+  if (isFunction(createQueryRunner)) return `is a TypeORM DataSource: ${ADVICE}`
+  if (isRunner(tx)) return joined(tx)
+  if (typeof manager === 'object' && manager !== null && metadata !== undefined) return typeOrm(manager)
+  if (!isFunction(getTreeRepository)) return undefined
+  return isRunner(queryRunner) ? joined(queryRunner) : `is a TypeORM manager outside a transaction: ${ADVICE}`
+}
+
+function joined(runner: QueryRunner): ReturnType<Adapter> {
+  if (runner.isReleased)
+    return `is of a TypeORM transaction that has ended: ${ADVICE}, and await the call in it`
+  if (!runner.isTransactionActive)
+    return `is a TypeORM QueryRunner outside a transaction: call its startTransaction() first, or ${ADVICE}`
+  return {
+    given: 'a TypeORM transaction',
+    casts: 'none',
+    async run(text, values) {
+      try {
+        return (await runner.query(text, [...values], true)).records ?? []
+      } catch (error) {
+        throw hasEnded(error) ? endedTransaction(error) : error
+      }
+    },
+  }
+}
+
+function hasEnded(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'QueryRunnerAlreadyReleasedError'
+}
+
+function isRunner(value: unknown): value is QueryRunner {
+  return (
+    typeof value === 'object' && value !== null && 'isTransactionActive' in value && 'isReleased' in value
+  )
+}

@@ -1,0 +1,196 @@
+import { PrismaPg } from '@prisma/adapter-pg'
+import { sql } from 'drizzle-orm'
+import { drizzle as drizzleOnPg } from 'drizzle-orm/node-postgres'
+import { drizzle as drizzleOnPostgresJs } from 'drizzle-orm/postgres-js'
+import createKnex from 'knex'
+import * as kysely from 'kysely'
+import * as kysely29 from 'kysely-0.29'
+import pg from 'pg'
+import postgres from 'postgres'
+import 'reflect-metadata'
+import { Sequelize, type Transaction as SequelizeTransaction } from 'sequelize'
+import { DataSource, type EntityManager } from 'typeorm'
+import { type AnyLibrary, library } from './adapter.ts'
+import { mikroOrm } from './mikro-orm.ts'
+import { type Prisma, PrismaClient } from './prisma/client/client.ts'
+
+const onPg = library<pg.PoolClient>({
+  name: 'pg',
+  packages: ['pg'],
+  async open(connectionString) {
+    const pool = new pg.Pool({ connectionString })
+    return {
+      async transaction(work) {
+        const client = await pool.connect()
+        await client.query('BEGIN')
+        try {
+          const result = await work(client)
+          await client.query('COMMIT')
+          return result
+        } catch (error) {
+          await client.query('ROLLBACK')
+          throw error
+        } finally {
+          client.release()
+        }
+      },
+      execute: (tx, text) => tx.query(text),
+      mistakes: { 'a pg Pool': pool },
+      close: () => pool.end(),
+    }
+  },
+})
+
+const onKysely = library<kysely.Transaction<unknown>>({
+  name: 'Kysely 0.28',
+  packages: ['kysely'],
+  async open(connectionString) {
+    const pool = new pg.Pool({ connectionString })
+    const db = new kysely.Kysely<unknown>({ dialect: new kysely.PostgresDialect({ pool }) })
+    return {
+      transaction: (work) => db.transaction().execute(work),
+      execute: (tx, text) => tx.executeQuery(kysely.CompiledQuery.raw(text)),
+      mistakes: { 'a Kysely instance': db },
+      close: () => db.destroy(),
+    }
+  },
+})
+
+const onKysely29 = library<kysely29.Transaction<unknown>>({
+  name: 'Kysely 0.29',
+  packages: ['kysely-0.29'],
+  async open(connectionString) {
+    const pool = new pg.Pool({ connectionString })
+    const db = new kysely29.Kysely<unknown>({ dialect: new kysely29.PostgresDialect({ pool }) })
+    return {
+      transaction: (work) => db.transaction().execute(work),
+      execute: (tx, text) => tx.executeQuery(kysely29.CompiledQuery.raw(text)),
+      mistakes: { 'a Kysely instance': db },
+      close: () => db.destroy(),
+    }
+  },
+})
+
+type DrizzleOnPg = Parameters<Parameters<ReturnType<typeof drizzleOnPg>['transaction']>[0]>[0]
+
+const drizzle = library<DrizzleOnPg>({
+  name: 'Drizzle on node-postgres',
+  packages: ['drizzle-orm', 'pg'],
+  async open(connectionString) {
+    const pool = new pg.Pool({ connectionString })
+    const db = drizzleOnPg(pool)
+    return {
+      transaction: (work) => db.transaction(work),
+      nested: (tx, work) => tx.transaction(work),
+      execute: (tx, text) => tx.execute(sql.raw(text)),
+      mistakes: { 'a Drizzle database': db },
+      close: () => pool.end(),
+    }
+  },
+})
+
+type DrizzleOnPostgresJs = Parameters<Parameters<ReturnType<typeof drizzleOnPostgresJs>['transaction']>[0]>[0]
+
+const drizzlePostgresJs = library<DrizzleOnPostgresJs>({
+  name: 'Drizzle on postgres.js',
+  packages: ['drizzle-orm', 'postgres'],
+  async open(connectionString) {
+    const client = postgres(connectionString)
+    const db = drizzleOnPostgresJs(client)
+    return {
+      transaction: (work) => db.transaction(work),
+      nested: (tx, work) => tx.transaction(work),
+      execute: (tx, text) => tx.execute(sql.raw(text)),
+      mistakes: { 'a Drizzle database': db },
+      close: () => client.end(),
+    }
+  },
+})
+
+const postgresJs = library<postgres.TransactionSql>({
+  name: 'postgres.js',
+  packages: ['postgres'],
+  async open(connectionString) {
+    const client = postgres(connectionString)
+    return {
+      transaction: async (work) => (await client.begin(work)) as never,
+      nested: async (tx, work) => (await tx.savepoint(work)) as never,
+      execute: (tx, text) => tx.unsafe(text),
+      mistakes: { 'a postgres.js instance': client },
+      close: () => client.end(),
+    }
+  },
+})
+
+const prisma = library<Prisma.TransactionClient>({
+  name: 'Prisma',
+  packages: ['@prisma/client', '@prisma/adapter-pg'],
+  async open(connectionString) {
+    const client = new PrismaClient({ adapter: new PrismaPg({ connectionString }) })
+    return {
+      transaction: (work) => client.$transaction(work),
+      execute: (tx, text) => tx.$executeRawUnsafe(text),
+      mistakes: { 'a Prisma client': client },
+      close: () => client.$disconnect(),
+    }
+  },
+})
+
+const knex = library<createKnex.Knex.Transaction>({
+  name: 'Knex',
+  packages: ['knex', 'pg'],
+  async open(connectionString) {
+    const db = createKnex({ client: 'pg', connection: connectionString })
+    return {
+      transaction: (work) => db.transaction(work),
+      nested: (tx, work) => tx.transaction(work),
+      execute: async (tx, text) => tx.raw(text),
+      mistakes: { 'a Knex instance': db },
+      close: () => db.destroy(),
+    }
+  },
+})
+
+const typeOrm = library<EntityManager>({
+  name: 'TypeORM',
+  packages: ['typeorm', 'pg'],
+  async open(connectionString) {
+    const source = await new DataSource({ type: 'postgres', url: connectionString }).initialize()
+    return {
+      transaction: (work) => source.transaction(work),
+      nested: (tx, work) => tx.transaction(work),
+      execute: (tx, text) => tx.query(text),
+      mistakes: { 'a TypeORM DataSource': source, 'a TypeORM manager outside a transaction': source.manager },
+      close: () => source.destroy(),
+    }
+  },
+})
+
+const sequelize = library<SequelizeTransaction>({
+  name: 'Sequelize',
+  packages: ['sequelize', 'pg'],
+  async open(connectionString) {
+    const db = new Sequelize(connectionString, { logging: false })
+    return {
+      transaction: (work) => db.transaction(work),
+      nested: (transaction, work) => db.transaction({ transaction }, work),
+      execute: (transaction, text) => db.query(text, { transaction }),
+      mistakes: { 'a Sequelize instance': db },
+      close: () => db.close(),
+    }
+  },
+})
+
+export const LIBRARIES: readonly AnyLibrary[] = [
+  onPg,
+  onKysely,
+  onKysely29,
+  drizzle,
+  drizzlePostgresJs,
+  postgresJs,
+  prisma,
+  knex,
+  typeOrm,
+  sequelize,
+  mikroOrm,
+]

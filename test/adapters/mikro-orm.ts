@@ -1,0 +1,27 @@
+import type { EntityManager } from '@mikro-orm/postgresql'
+import { library } from './adapter.ts'
+
+export const mikroOrm = library<EntityManager>({
+  name: 'MikroORM',
+  packages: ['@mikro-orm/postgresql'],
+  node: 22,
+  async open(connectionString) {
+    // An older Node can't load it.
+    const { MikroORM } = await import('@mikro-orm/postgresql')
+    const orm = await MikroORM.init({
+      clientUrl: connectionString,
+      entities: [],
+      discovery: { warnWhenNoEntities: false },
+    })
+    return {
+      transaction: (work) => orm.em.fork().transactional(work),
+      nested: (tx, work) => tx.transactional(work),
+      execute: (tx, text) => tx.execute(text),
+      mistakes: {
+        'a MikroORM instance': orm,
+        'a MikroORM EntityManager outside a transaction': orm.em.fork(),
+      },
+      close: () => orm.close(),
+    }
+  },
+})
