@@ -1,7 +1,5 @@
 import type { Through } from '../store/through.ts'
 
-export type { Text } from '../store/through.ts'
-
 /** A transaction that the application has begun, through whichever library it uses. */
 export interface OpenTransaction extends Through {
   /** Names it in messages, such as `a Knex transaction`. */
@@ -15,6 +13,24 @@ export interface OpenTransaction extends Through {
  * string if `tx` is of the library but can't be pushed in: why, and what to pass instead. Undefined if it is of another.
  */
 export type Adapter = (tx: object) => OpenTransaction | string | undefined
+
+/**
+ * A transaction that has another inside: that of the first adapter which recognizes it, under the name `given`. `part` says
+ * what the other is to it.
+ */
+export function openInside(
+  given: string,
+  part: 'client' | 'transaction',
+  inside: object,
+  adapters: readonly Adapter[],
+): ReturnType<Adapter> {
+  for (const adapter of adapters) {
+    const found = adapter(inside)
+    if (typeof found === 'string') return `is ${given} whose ${part} ${found}`
+    if (found) return { ...found, given }
+  }
+  return undefined
+}
 
 /** The members of a value, whose types its library may have changed. */
 export type Members = Readonly<Record<string, unknown>>

@@ -1,4 +1,4 @@
-import type { Adapter, Members } from './adapter.ts'
+import { type Adapter, type Members, openInside } from './adapter.ts'
 import { pgClient } from './pg-client.ts'
 import { postgresJs } from './postgres-js.ts'
 import { queryable } from './queryable.ts'
@@ -14,10 +14,8 @@ export const drizzle: Adapter = (tx) => {
   const { client } = session as { readonly client?: unknown }
   if ((typeof client !== 'object' && typeof client !== 'function') || client === null)
     return 'is a Drizzle transaction over a driver without sessions: use node-postgres or postgres.js'
-  for (const driver of DRIVERS) {
-    const joined = driver(client)
-    if (typeof joined === 'string') return `is a Drizzle transaction whose client ${joined}`
-    if (joined) return { ...joined, given: 'a Drizzle transaction' }
-  }
-  return 'is a Drizzle transaction over a driver that is not known here: use node-postgres or postgres.js'
+  return (
+    openInside('a Drizzle transaction', 'client', client, DRIVERS) ??
+    'is a Drizzle transaction over a driver that is not known here: use node-postgres or postgres.js'
+  )
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type Adapter, endedTransaction, isFunction, type Members, rowsOf, type Text } from './adapter.ts'
+import type { Text } from '../store/through.ts'
+import { type Adapter, endedTransaction, isFunction, type Members, rowsOf } from './adapter.ts'
 
 interface KyselyTransaction {
   executeQuery(query: object): Promise<unknown>

@@ -1,4 +1,4 @@
-import { type Adapter, isFunction, type Members } from './adapter.ts'
+import { type Adapter, isFunction, type Members, openInside } from './adapter.ts'
 import { knex } from './knex.ts'
 import { kysely } from './kysely.ts'
 
@@ -14,10 +14,8 @@ export const mikroOrm: Adapter = (tx) => {
   const context = isInTransaction.call(tx) === true ? getTransactionContext.call(tx) : undefined
   if (context === undefined || context === null)
     return `is a MikroORM EntityManager outside a transaction: ${ADVICE}`
-  for (const inside of INSIDES) {
-    const joined = inside(context as object)
-    if (typeof joined === 'string') return `is a MikroORM EntityManager whose transaction ${joined}`
-    if (joined) return { ...joined, given: 'a MikroORM EntityManager' }
-  }
-  return 'is a MikroORM EntityManager over a database that is not Postgres'
+  return (
+    openInside('a MikroORM EntityManager', 'transaction', context as object, INSIDES) ??
+    'is a MikroORM EntityManager over a database that is not Postgres'
+  )
 }

@@ -1,5 +1,6 @@
 import { nameOf } from '../options.ts'
-import { type Adapter, isFunction, type Members, rowsOf, type Text } from './adapter.ts'
+import type { Text } from '../store/through.ts'
+import { type Adapter, isFunction, type Members, rowsOf } from './adapter.ts'
 
 /**
  * Private state of a `pg` client of any 8.x. If a field is missing or different, the server's check has to do.
@@ -62,7 +63,7 @@ function placeOf(tx: object): string | undefined {
  * Why a `pg` client can't be in a transaction, according to its own state: sends nothing. Undefined for any other object,
  * and if the state does not show it.
  */
-export function problemOfClient(tx: object): string | undefined {
+function problemOfClient(tx: object): string | undefined {
   const state = tx as ClientState
   // A client that never connects would never answer.
   if (state._connected === false && (state._connecting === false || state._connectionError === true))

@@ -1,4 +1,5 @@
-import { type Adapter, isFunction, type Members, rowsOf, type Text } from './adapter.ts'
+import type { Text } from '../store/through.ts'
+import { type Adapter, isFunction, type Members, rowsOf } from './adapter.ts'
 
 interface Sql {
   unsafe(text: string, values: readonly Text[]): Promise<unknown>

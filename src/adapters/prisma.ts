@@ -1,4 +1,5 @@
-import { type Adapter, endedTransaction, isFunction, type Members, rowsOf, type Text } from './adapter.ts'
+import type { Text } from '../store/through.ts'
+import { type Adapter, endedTransaction, isFunction, type Members, rowsOf } from './adapter.ts'
 
 interface PrismaTransaction {
   $queryRawUnsafe(text: string, ...values: Text[]): Promise<unknown>

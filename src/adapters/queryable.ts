@@ -1,5 +1,6 @@
 import { nameOf } from '../options.ts'
-import { type Adapter, isFunction, type Members, rowsOf, type Text } from './adapter.ts'
+import type { Text } from '../store/through.ts'
+import { type Adapter, isFunction, type Members, rowsOf } from './adapter.ts'
 
 interface TransactionQueryable {
   query(text: string, values: readonly Text[]): Promise<unknown>

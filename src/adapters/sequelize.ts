@@ -1,5 +1,5 @@
-import { type Adapter, isFunction, type Members } from './adapter.ts'
-import { onClient, problemOfClient } from './pg-client.ts'
+import { type Adapter, isFunction, type Members, openInside } from './adapter.ts'
+import { pgClient } from './pg-client.ts'
 
 const ADVICE =
   'pass the transaction that sequelize.transaction() hands to its callback, and await the call in it'
@@ -13,11 +13,8 @@ export const sequelize: Adapter = (tx) => {
   if (finished) return `is a Sequelize transaction that has ended (${finished}): ${ADVICE}`
   if (typeof connection !== 'object' || connection === null)
     return `is a Sequelize transaction that has not begun, or has ended: ${ADVICE}`
-  const problem = problemOfClient(connection)
-  if (problem) return `is a Sequelize transaction whose client ${problem}`
-  return {
-    given: 'a Sequelize transaction',
-    casts: 'none',
-    run: (text, values) => onClient(connection, text, values),
-  }
+  return (
+    openInside('a Sequelize transaction', 'client', connection, [pgClient]) ??
+    'is a Sequelize transaction over a database that is not Postgres'
+  )
 }

@@ -1,4 +1,5 @@
-import { type Adapter, endedTransaction, isFunction, type Members, type Text } from './adapter.ts'
+import type { Text } from '../store/through.ts'
+import { type Adapter, endedTransaction, isFunction, type Members } from './adapter.ts'
 
 interface QueryRunner {
   readonly isReleased: boolean

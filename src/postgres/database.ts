@@ -141,20 +141,10 @@ export class Database {
     return this.alone<Row>(text, values, asking)
   }
 
-  /** Calls a function and ignores its result; through others' drivers, in the form that they change least. */
-  async run(
-    name: string,
-    values: unknown[],
-    on?: Queryable,
-    verb: 'SELECT' | 'CALL' = 'SELECT',
-  ): Promise<void> {
-    const text = this.#callText(verb, name, values.length)
-    if (!on) return void (await this.alone(text, values))
-    try {
-      await on.query(text, values)
-    } catch (error) {
-      throw toStatementError(error)
-    }
+  /** Calls a function and ignores its result. */
+  async run(name: string, values: unknown[], on?: Queryable): Promise<void> {
+    const text = this.#callText('SELECT', name, values.length)
+    await (on ? this.query(text, values, on) : this.alone(text, values))
   }
 
   /** Runs a statement in its own READ COMMITTED transaction, which a single statement is on most servers anyway. */
