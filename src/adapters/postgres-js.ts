@@ -16,7 +16,8 @@ export const postgresJs: Adapter = (tx) => {
   const sql = tx as unknown as Sql
   return {
     given: 'a postgres.js transaction',
-    casts: 'json',
+    // Applications serialize types in ways of their own, dates above all.
+    casts: 'all',
     run: async (text, values) => rowsOf(await sql.unsafe(text, values)),
   }
 }
