@@ -86,6 +86,8 @@ function migratedMeanwhile(): void {
     await client.connect()
     await client.query("UPDATE lockstep.release SET serial = ${SERIAL + 2}, oldest_served = ${SERIAL + 1}, version = '9.9.9'")
     await client.query("SELECT pg_notify('lockstep', 'rebalance')")
+    // The server passes it on a moment later, even later if it is busy.
+    await new Promise((resolve) => setTimeout(resolve, 300))
     await client.end()`
   execFileSync(process.execPath, ['--input-type=module', '-e', script], {
     env: { ...process.env, SERVER: env.connectionString },
