@@ -79,6 +79,8 @@ export class TimeoutError extends LockstepError {
 }
 
 const MAX_ERROR_LENGTH = 8_000
+const MAX_CAUSE_LENGTH = 2_500
+const MAX_CAUSES = 2
 
 /** The error text that is stored in a row, whatever was thrown: limited in length, without bytes Postgres can't hold. */
 export function describeError(thrown: unknown): string {
@@ -86,18 +88,44 @@ export function describeError(thrown: unknown): string {
 }
 
 /** Limits the length, and drops bytes Postgres can't hold. */
-export function boundText(text: string): string {
-  const bounded = text.length > MAX_ERROR_LENGTH ? `${text.slice(0, MAX_ERROR_LENGTH - 1)}…` : text
+export function boundText(text: string, most = MAX_ERROR_LENGTH): string {
+  const bounded = text.length > most ? `${text.slice(0, most - 1)}…` : text
   return bounded.replaceAll('\u0000', '\ufffd').toWellFormed()
 }
 
-/** A handler may throw a value that can't become text. The end of the round must be stored all the same. */
+/**
+ * A handler may throw a value that can't become text. The end of the round must be stored all the same. Libraries put what
+ * the server says in the cause of an error that says which query failed, often at length.
+ */
 function textOf(thrown: unknown): string {
   try {
-    if (thrown instanceof Error && typeof thrown.stack === 'string' && thrown.stack !== '')
-      return thrown.stack
-    return thrown === undefined || thrown === null ? `${thrown} was thrown` : String(thrown)
+    const causes = causesOf(thrown).map((cause) => boundText(stackOf(cause), MAX_CAUSE_LENGTH))
+    const most = causes.length === 0 ? MAX_ERROR_LENGTH : MAX_CAUSE_LENGTH
+    return [boundText(stackOf(thrown), most), ...causes].join('\ncaused by: ')
   } catch {
     return 'a value was thrown that can’t be shown as text'
   }
+}
+
+/** With the message, which a library may set only after the stack was taken. */
+function stackOf(thrown: unknown): string {
+  if (thrown instanceof Error && typeof thrown.stack === 'string' && thrown.stack !== '')
+    return thrown.stack.includes(thrown.message) ? thrown.stack : `${thrown}\n${thrown.stack}`
+  return thrown === undefined || thrown === null ? `${thrown} was thrown` : String(thrown)
+}
+
+interface SequelizeError extends Error {
+  /** What it has for a cause. */
+  readonly parent?: unknown
+}
+
+/** The nearest ones: an error may be a cause of its own. */
+function causesOf(thrown: unknown): unknown[] {
+  const causes: unknown[] = []
+  for (let error = thrown; error instanceof Error && causes.length < MAX_CAUSES; ) {
+    error = error.cause ?? (error as SequelizeError).parent
+    if (error === undefined || error === null || error === thrown) break
+    causes.push(error)
+  }
+  return causes
 }

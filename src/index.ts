@@ -36,6 +36,7 @@ export {
   type QueueOptions,
   type TransactionalContext,
   type TransactionalQueueOptions,
+  type Transactions,
 } from './queue.ts'
 export { defaultRetryIn } from './retry.ts'
 export type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'

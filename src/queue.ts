@@ -1,12 +1,12 @@
 import type { ClientBase } from 'pg'
-import { LockstepError } from './errors.ts'
+import { LockstepError, OptionError } from './errors.ts'
 import type { JobInfo } from './job.ts'
 import type { Logger } from './logger.ts'
-import { optionalFunction, rejectUnknownOptions, show, trueOrFalse, wholeNumber } from './options.ts'
+import { nameOf, optionalFunction, rejectUnknownOptions, show, wholeNumber } from './options.ts'
 import { defaultRetryIn } from './retry.ts'
 
 /** The ids of a batch, each with all its payloads in score order. */
-export type Batch<Payload> = ReadonlyMap<string, readonly Payload[]>
+export type Batch<Payload = unknown> = ReadonlyMap<string, readonly Payload[]>
 
 export interface PerformContext {
   /** Aborted at the timeout, when the worker stops for good, and when the process has lost its lease. */
@@ -20,13 +20,25 @@ export interface PerformContext {
   fail(id: string, error: unknown): void
 }
 
-export interface TransactionalContext extends PerformContext {
+export interface TransactionalContext<Tx = ClientBase> extends PerformContext {
   /**
    * The transaction that also completes the batch. Don't commit it, roll it back, or release its client; savepoints are
    * fine. A handler that goes on after a failed statement must roll back to a savepoint: nothing of an aborted transaction
-   * is stored. When the signal is aborted, the connection ends, and a statement under way rejects.
+   * is stored. When the signal is aborted, a statement under way rejects.
    */
-  readonly tx: ClientBase
+  readonly tx: Tx
+}
+
+/**
+ * How the application begins its transactions, such as `transactionsOf(db)` of `pg-lockstep/drizzle`. They must be READ COMMITTED,
+ * of a role that has a worker's rights, in the database of the queue.
+ */
+export interface Transactions<Tx> {
+  /**
+   * Begins a transaction, runs `work` in it, and commits it. If `work` rejects, rolls back and rejects. What `work` gets is
+   * what `enqueue` takes as `tx`.
+   */
+  transaction(work: (tx: Tx) => Promise<void>): PromiseLike<unknown>
 }
 
 interface Policy {
@@ -62,10 +74,13 @@ export interface QueueOptions<Payload> extends Policy {
   perform?(batch: Batch<Payload>, context: PerformContext): unknown
 }
 
-export interface TransactionalQueueOptions<Payload> extends Policy {
-  /** The handler's writes through `context.tx` and the completion are in one transaction: exactly once. */
-  readonly transactional: true
-  perform?(batch: Batch<Payload>, context: TransactionalContext): unknown
+export interface TransactionalQueueOptions<Payload, Tx = ClientBase> extends Policy {
+  /**
+   * The handler's writes through `context.tx` and the completion are in one transaction: exactly once. With `true`, it's a
+   * transaction of the worker's own, on a client of `pg`.
+   */
+  readonly transactional: true | Transactions<Tx>
+  perform?(batch: Batch<Payload>, context: TransactionalContext<Tx>): unknown
 }
 
 /** The result of `defineQueue`, with every default filled in. */
@@ -78,6 +93,8 @@ export interface Queue<Payload = unknown>
   readonly concurrency: number | undefined
   readonly timeout: number | undefined
   readonly transactional: boolean
+  /** @internal The application's, if handlers run in those. */
+  readonly transactions: Transactions<unknown> | undefined
   perform?(batch: Batch<Payload>, context: TransactionalContext): unknown
 }
 
@@ -113,12 +130,17 @@ const OPTIONS = [
  */
 export function defineQueue<Payload = unknown>(
   name: string,
-  options: TransactionalQueueOptions<Payload>,
+  options: TransactionalQueueOptions<Payload> & { readonly transactional: true },
+): Queue<Payload>
+export function defineQueue<Payload = unknown, Tx = unknown>(
+  name: string,
+  options: TransactionalQueueOptions<Payload, Tx>,
 ): Queue<Payload>
 export function defineQueue<Payload = unknown>(name: string, options?: QueueOptions<Payload>): Queue<Payload>
 export function defineQueue<Payload>(
   name: string,
-  options: QueueOptions<Payload> | TransactionalQueueOptions<Payload> = {},
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the application's transactions are
+  options: QueueOptions<Payload> | TransactionalQueueOptions<Payload, any> = {},
 ): Queue<Payload> {
   checkQueueName(name)
   const what = `queue "${name}"`
@@ -136,10 +158,21 @@ export function defineQueue<Payload>(
     maxPayloads: options.maxPayloads === undefined ? undefined : whole('maxPayloads', 1, MAX_INTEGER, 1),
     concurrency: options.concurrency === undefined ? undefined : whole('concurrency', 1, MAX_INTEGER, 1),
     timeout: options.timeout === undefined ? undefined : whole('timeout', 1, MAX_INTEGER, 1),
-    transactional: trueOrFalse(options.transactional ?? false, `${what}: transactional`),
+    ...transactionsOf(options.transactional ?? false, `${what}: transactional`),
     retryIn: optionalFunction(options.retryIn, `${what}: retryIn`) ?? defaultRetryIn,
     perform: optionalFunction(options.perform, `${what}: perform`) as Queue<Payload>['perform'],
   })
+}
+
+function transactionsOf(
+  given: boolean | Transactions<unknown>,
+  what: string,
+): Pick<Queue, 'transactional' | 'transactions'> {
+  if (typeof given === 'boolean') return { transactional: given, transactions: undefined }
+  if (typeof given?.transaction === 'function') return { transactional: true, transactions: given }
+  throw new OptionError(
+    `${what} must be true, false, or what transactionsOf(…) of pg-lockstep/drizzle and the like gives, not ${nameOf(given)}`,
+  )
 }
 
 /** @throws LockstepError `LOCKSTEP_BAD_QUEUE` unless `name` is text of 1 to 255 bytes that Postgres can hold. */

@@ -1,5 +1,5 @@
--- Who may execute a function may execute what it calls. If a release's functions call others than before, processes of the
--- release before go on under the roles that they have, until `lockstep roles` is run again.
+-- Who may execute a function may execute what it calls, and what its callers call beside it. If a release's functions call
+-- others than before, processes go on under the roles that they have, until `lockstep roles` is run again.
 DO $rights$
 DECLARE
   _called text;
@@ -8,7 +8,7 @@ BEGIN
   FOR _called, _grantee IN
     SELECT DISTINCT c.called, a.grantee
     FROM (VALUES
-      ('complete', 'lock_claims'),
+      ('complete', 'lock_claims'), ('complete', 'installation'), ('complete', 'require_transaction'),
       ('bury_lowest', 'digest_of'), ('bury_lowest', 'payloads_below'),
       ('payloads_of', 'digest_of'), ('payloads_of', 'payloads_below'),
       ('kill', 'digest_of')
@@ -17,7 +17,7 @@ BEGIN
     CROSS JOIN aclexplode(p.proacl) a
     WHERE a.grantee <> 0
   LOOP
-    EXECUTE format('GRANT EXECUTE ON FUNCTION %s.%I TO %s', '@schema@', _called, _grantee);
+    EXECUTE format('GRANT EXECUTE ON ROUTINE %s.%I TO %s', '@schema@', _called, _grantee);
   END LOOP;
 END
 $rights$;

@@ -69,12 +69,13 @@ TO @producer@;
 -- anything else about queues.
 GRANT EXECUTE ON FUNCTION
   @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.digest_of, @schema@.fail,
-  @schema@.from_micros, @schema@.grow_queue, @schema@.is_gone, @schema@.load_payloads, @schema@.lock_claims,
-  @schema@.lock_rounds, @schema@.look, @schema@.micros, @schema@.note_timeline, @schema@.payloads_below,
+  @schema@.from_micros, @schema@.grow_queue, @schema@.installation, @schema@.is_gone, @schema@.load_payloads,
+  @schema@.lock_claims, @schema@.lock_rounds, @schema@.look, @schema@.micros, @schema@.note_timeline, @schema@.payloads_below,
   @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.rehome, @schema@.release,
   @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of, @schema@.shown_payload,
   @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake, @schema@.wake_token
 TO @worker@;
+GRANT EXECUTE ON PROCEDURE @schema@.require_transaction TO @worker@;
 GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;
 -- When a worker starts, it checks whether these sequences are behind their rows.
 GRANT SELECT ON SEQUENCE @schema@.pushes, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq TO @worker@;

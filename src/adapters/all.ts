@@ -1,28 +1,28 @@
 import { nameOf } from '../options.ts'
 import { type Adapter, isFunction, type Members, type OpenTransaction } from './adapter.ts'
-import { drizzle } from './drizzle.ts'
-import { knex } from './knex.ts'
-import { kysely } from './kysely.ts'
-import { mikroOrm } from './mikro-orm.ts'
-import { pgClient } from './pg-client.ts'
-import { postgresJs } from './postgres-js.ts'
-import { prisma } from './prisma.ts'
-import { queryable } from './queryable.ts'
-import { sequelize } from './sequelize.ts'
-import { typeOrm } from './typeorm.ts'
+import { recognizeDrizzle } from './drizzle.ts'
+import { recognizeKnex } from './knex.ts'
+import { recognizeKysely } from './kysely.ts'
+import { recognizeMikroOrm } from './mikro-orm.ts'
+import { recognizeClient } from './pg-client.ts'
+import { recognizePostgresJs } from './postgres-js.ts'
+import { recognizePrisma } from './prisma.ts'
+import { recognizeQueryable } from './queryable.ts'
+import { recognizeSequelize } from './sequelize.ts'
+import { recognizeTypeOrm } from './typeorm.ts'
 
 /** The last one takes whatever else has a method `query`. */
 const ADAPTERS: readonly Adapter[] = [
-  pgClient,
-  prisma,
-  kysely,
-  drizzle,
-  knex,
-  postgresJs,
-  typeOrm,
-  sequelize,
-  mikroOrm,
-  queryable,
+  recognizeClient,
+  recognizePrisma,
+  recognizeKysely,
+  recognizeDrizzle,
+  recognizeKnex,
+  recognizePostgresJs,
+  recognizeTypeOrm,
+  recognizeSequelize,
+  recognizeMikroOrm,
+  recognizeQueryable,
 ]
 
 const KNOWN =

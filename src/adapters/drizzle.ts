@@ -1,13 +1,23 @@
+import type { Transactions } from '../queue.ts'
 import { type Adapter, type Members, openInside } from './adapter.ts'
-import { pgClient } from './pg-client.ts'
-import { postgresJs } from './postgres-js.ts'
-import { queryable } from './queryable.ts'
+import { recognizeClient } from './pg-client.ts'
+import { recognizePostgresJs } from './postgres-js.ts'
+import { recognizeQueryable } from './queryable.ts'
+
+interface Database<Tx, Config> {
+  transaction<T>(work: (tx: Tx) => Promise<T>, config?: Config): Promise<T>
+}
+
+/** Transactions of a Drizzle database over node-postgres or postgres.js. `config`: as for `db.transaction`. */
+export function transactionsOf<Tx, Config>(db: Database<Tx, Config>, config?: Config): Transactions<Tx> {
+  return { transaction: (work) => db.transaction(work, config) }
+}
 
 const ADVICE = 'pass the tx that db.transaction() hands to its callback'
 /** Drizzle does not know when its transactions have ended, but their connections do. */
-const DRIVERS = [pgClient, postgresJs, queryable]
+const DRIVERS = [recognizeClient, recognizePostgresJs, recognizeQueryable]
 
-export const drizzle: Adapter = (tx) => {
+export const recognizeDrizzle: Adapter = (tx) => {
   const { session, dialect, nestedIndex } = tx as Members
   if (typeof session !== 'object' || session === null || typeof dialect !== 'object') return undefined
   if (typeof nestedIndex !== 'number') return `is a Drizzle database: ${ADVICE}`

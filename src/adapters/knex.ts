@@ -1,3 +1,4 @@
+import type { Transactions } from '../queue.ts'
 import { type Adapter, isFunction, type Members } from './adapter.ts'
 import { onClient } from './pg-client.ts'
 
@@ -6,13 +7,22 @@ interface KnexTransaction {
   isCompleted(): boolean
 }
 
+interface Instance<Tx> {
+  transaction<T>(work: (tx: Tx) => Promise<T>, config: { isolationLevel: 'read committed' }): Promise<T>
+}
+
+/** Transactions of a Knex instance. */
+export function transactionsOf<Tx>(knex: Instance<Tx>): Transactions<Tx> {
+  return { transaction: (work) => knex.transaction(work, { isolationLevel: 'read committed' }) }
+}
+
 const ADVICE = 'pass the trx that knex.transaction() hands to its callback'
 
 /**
  * The connection of its transaction is a `pg` client, which says what the server said; Knex would put the statement and its
  * values in front of it.
  */
-export const knex: Adapter = (tx) => {
+export const recognizeKnex: Adapter = (tx) => {
   const { raw, client, isTransaction } = tx as unknown as Members
   if (!isFunction(tx) || !isFunction(raw) || typeof client !== 'object' || client === null) return undefined
   if (isTransaction !== true) return `is a Knex instance: ${ADVICE}`

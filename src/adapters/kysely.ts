@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Transactions } from '../queue.ts'
 import type { Text } from '../store/through.ts'
 import { type Adapter, endedTransaction, isFunction, type Members, rowsOf } from './adapter.ts'
 
@@ -6,10 +7,24 @@ interface KyselyTransaction {
   executeQuery(query: object): Promise<unknown>
 }
 
+interface TransactionBuilder<Tx> {
+  setIsolationLevel(level: 'read committed'): TransactionBuilder<Tx>
+  execute<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+}
+
+interface Database<Tx> {
+  transaction(): TransactionBuilder<Tx>
+}
+
+/** Transactions of a Kysely instance. */
+export function transactionsOf<Tx>(db: Database<Tx>): Transactions<Tx> {
+  return { transaction: (work) => db.transaction().setIsolationLevel('read committed').execute(work) }
+}
+
 const ADVICE = 'pass the trx that db.transaction().execute() hands to its callback'
 
 /** Kysely's transactions know when they have ended, and send nothing afterwards. */
-export const kysely: Adapter = (tx) => {
+export const recognizeKysely: Adapter = (tx) => {
   const { executeQuery, isTransaction } = tx as Members
   if (!isFunction(executeQuery) || isTransaction === undefined) return undefined
   if (isTransaction !== true) return `is a Kysely instance: ${ADVICE}`

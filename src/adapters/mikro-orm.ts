@@ -1,12 +1,26 @@
+import type { Transactions } from '../queue.ts'
 import { type Adapter, isFunction, type Members, openInside } from './adapter.ts'
-import { knex } from './knex.ts'
-import { kysely } from './kysely.ts'
+import { recognizeKnex } from './knex.ts'
+import { recognizeKysely } from './kysely.ts'
+
+interface EntityManager {
+  fork(): EntityManager
+  // biome-ignore lint/suspicious/noExplicitAny: of whatever class
+  transactional(work: (em: any) => Promise<void>, options?: any): Promise<void>
+}
+
+/** Transactions of a MikroORM instance. Handlers get an EntityManager of their own, which is flushed when they have ended. */
+export function transactionsOf<Em extends EntityManager>(orm: { readonly em: Em }): Transactions<Em> {
+  return {
+    transaction: (work) => orm.em.fork().transactional(work, { isolationLevel: 'read committed' }),
+  }
+}
 
 const ADVICE = 'pass the em that em.transactional() hands to its callback'
 /** What its transactions are inside: Kysely's since version 7, Knex' before. */
-const INSIDES = [kysely, knex]
+const INSIDES = [recognizeKysely, recognizeKnex]
 
-export const mikroOrm: Adapter = (tx) => {
+export const recognizeMikroOrm: Adapter = (tx) => {
   const { getTransactionContext, isInTransaction, em } = tx as Members
   if (typeof em === 'object' && em !== null && 'getTransactionContext' in em)
     return `is a MikroORM instance: ${ADVICE}`

@@ -22,9 +22,7 @@ interface Client {
   query(text: string, values: readonly Text[]): Promise<unknown>
 }
 
-const ADVICE = 'BEGIN on it, enqueue, then COMMIT'
-
-export const pgClient: Adapter = (tx) => {
+export const recognizeClient: Adapter = (tx) => {
   if (isPool(tx))
     return 'is a pg Pool, which runs each statement in a transaction of its own: pass the client that BEGIN was sent to, from pool.connect()'
   const { query, _connected, _queryQueue, getTransactionStatus } = tx as Members
@@ -67,12 +65,12 @@ function problemOfClient(tx: object): string | undefined {
   const state = tx as ClientState
   // A client that never connects would never answer.
   if (state._connected === false && (state._connecting === false || state._connectionError === true))
-    return `is not connected: await its connect() first, then ${ADVICE}`
-  if (state._ending === true) return `has been ended: pass a connected client; ${ADVICE}`
+    return 'is not connected: await its connect() first, and its BEGIN'
+  if (state._ending === true) return 'has been ended: pass one that is connected and has sent BEGIN'
   if (isIdleInPool(state))
-    return `was released to its pool, which may lend it to others: ${ADVICE} before release()`
+    return 'was released to its pool, which may lend it to others: release it after COMMIT'
   if (isIdle(state) && state.getTransactionStatus?.() === 'I')
-    return `is in no transaction: none was begun, or it has ended; ${ADVICE}, or omit \`tx\` to push without one`
+    return 'is in no transaction: none was begun, or it has ended; send BEGIN on it before, and COMMIT after'
   return undefined
 }
 

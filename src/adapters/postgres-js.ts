@@ -1,3 +1,4 @@
+import type { Transactions } from '../queue.ts'
 import type { Text } from '../store/through.ts'
 import { type Adapter, isFunction, type Members, rowsOf } from './adapter.ts'
 
@@ -5,10 +6,19 @@ interface Sql {
   unsafe(text: string, values: readonly Text[]): Promise<unknown>
 }
 
+interface Instance<Tx> {
+  begin(options: string, work: (sql: Tx) => Promise<void>): Promise<unknown>
+}
+
+/** Transactions of a postgres.js instance. */
+export function transactionsOf<Tx>(sql: Instance<Tx>): Transactions<Tx> {
+  return { transaction: (work) => sql.begin('isolation level read committed', work) }
+}
+
 const ADVICE = 'pass the sql that sql.begin() hands to its callback'
 
 /** A connection from `sql.reserve()` may be in a transaction, too. */
-export const postgresJs: Adapter = (tx) => {
+export const recognizePostgresJs: Adapter = (tx) => {
   const { unsafe, begin, savepoint, release } = tx as unknown as Members
   if (!isFunction(tx) || !isFunction(unsafe)) return undefined
   if (!isFunction(savepoint) && !isFunction(release))

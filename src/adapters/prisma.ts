@@ -1,3 +1,4 @@
+import type { Transactions } from '../queue.ts'
 import type { Text } from '../store/through.ts'
 import { type Adapter, endedTransaction, isFunction, type Members, rowsOf } from './adapter.ts'
 
@@ -5,10 +6,26 @@ interface PrismaTransaction {
   $queryRawUnsafe(text: string, ...values: Text[]): Promise<unknown>
 }
 
+interface Client<Tx, Options> {
+  $transaction<T>(work: (tx: Tx) => Promise<T>, options?: Options): Promise<T>
+}
+
+/** ms; the most that a timer can wait. Prisma's default of 5 s would roll back what a handler has no `timeout` for. */
+const NO_TIMEOUT = 2 ** 31 - 1
+
+/** Transactions of a Prisma client. `options`: as for `prisma.$transaction`, but that `timeout` is none by default. */
+export function transactionsOf<Tx, Options extends { timeout?: number }>(
+  client: Client<Tx, Options>,
+  options?: Options,
+): Transactions<Tx> {
+  const given = { timeout: NO_TIMEOUT, ...options } as Options
+  return { transaction: (work) => client.$transaction(work, given) }
+}
+
 const ADVICE = 'pass the tx that prisma.$transaction() hands to its callback'
 
 /** In a transaction, Prisma's client has no `$connect`. */
-export const prisma: Adapter = (tx) => {
+export const recognizePrisma: Adapter = (tx) => {
   const { $queryRawUnsafe, $connect } = tx as Members
   if (!isFunction($queryRawUnsafe)) return undefined
   if ($connect !== undefined) return `is a Prisma client: ${ADVICE}`

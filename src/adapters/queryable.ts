@@ -7,7 +7,7 @@ interface TransactionQueryable {
 }
 
 /** Any object whose `query(text, values)` runs a statement in an open transaction. */
-export const queryable: Adapter = (tx) => {
+export const recognizeQueryable: Adapter = (tx) => {
   if (!isFunction((tx as Members).query)) return undefined
   return {
     given: nameOf(tx),

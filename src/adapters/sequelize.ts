@@ -1,11 +1,25 @@
+import type { Transactions } from '../queue.ts'
 import { type Adapter, isFunction, type Members, openInside } from './adapter.ts'
-import { pgClient } from './pg-client.ts'
+import { recognizeClient } from './pg-client.ts'
+
+interface Instance<Tx, Options> {
+  transaction(options: Options, work: (transaction: Tx) => PromiseLike<void>): Promise<void>
+  transaction(options?: Options): Promise<Tx>
+}
+
+/** Transactions of a Sequelize instance. `options`: as for `sequelize.transaction`. */
+export function transactionsOf<Tx, Options extends object>(
+  sequelize: Instance<Tx, Options>,
+  options?: Options,
+): Transactions<Tx> {
+  return { transaction: (work) => sequelize.transaction(options ?? ({} as Options), work) }
+}
 
 const ADVICE =
   'pass the transaction that sequelize.transaction() hands to its callback, and await the call in it'
 
 /** Sequelize has no statement without interpolation but on its models' connection, which is a `pg` client. */
-export const sequelize: Adapter = (tx) => {
+export const recognizeSequelize: Adapter = (tx) => {
   const { sequelize: owner, commit, rollback, finished, connection, transaction, QueryTypes } = tx as Members
   if (isFunction(transaction) && isFunction((tx as Members).define) && QueryTypes !== undefined)
     return `is a Sequelize instance: ${ADVICE}`
@@ -14,7 +28,7 @@ export const sequelize: Adapter = (tx) => {
   if (typeof connection !== 'object' || connection === null)
     return `is a Sequelize transaction that has not begun, or has ended: ${ADVICE}`
   return (
-    openInside('a Sequelize transaction', 'client', connection, [pgClient]) ??
+    openInside('a Sequelize transaction', 'client', connection, [recognizeClient]) ??
     'is a Sequelize transaction over a database that is not Postgres'
   )
 }

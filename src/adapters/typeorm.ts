@@ -1,3 +1,4 @@
+import type { Transactions } from '../queue.ts'
 import type { Text } from '../store/through.ts'
 import { type Adapter, endedTransaction, isFunction, type Members } from './adapter.ts'
 
@@ -7,14 +8,25 @@ interface QueryRunner {
   query(text: string, values: readonly Text[], structured: true): Promise<{ readonly records: unknown[] }>
 }
 
+interface Source<Manager> {
+  readonly manager: Manager
+  transaction(work: (manager: Manager) => Promise<void>): Promise<void>
+}
+
+/** Transactions of a TypeORM DataSource. Handlers get their EntityManager. */
+export function transactionsOf<Manager>(source: Source<Manager>): Transactions<Manager> {
+  return { transaction: (work) => source.transaction(work) }
+}
+
 const ADVICE = 'pass the manager that dataSource.transaction() hands to its callback'
 
 /** A DataSource, one of its managers or their repositories, or a QueryRunner. */
-export const typeOrm: Adapter = (tx) => {
+export const recognizeTypeOrm: Adapter = (tx) => {
   const { createQueryRunner, getTreeRepository, queryRunner, manager, metadata } = tx as Members
   if (isFunction(createQueryRunner)) return `is a TypeORM DataSource: ${ADVICE}`
   if (isRunner(tx)) return joined(tx)
-  if (typeof manager === 'object' && manager !== null && metadata !== undefined) return typeOrm(manager)
+  if (typeof manager === 'object' && manager !== null && metadata !== undefined)
+    return recognizeTypeOrm(manager)
   if (!isFunction(getTreeRepository)) return undefined
   return isRunner(queryRunner) ? joined(queryRunner) : `is a TypeORM manager outside a transaction: ${ADVICE}`
 }

@@ -1,3 +1,4 @@
+import { describeError } from '../errors.ts'
 import { LockstepError } from '../index.ts'
 import { EXIT } from './exit.ts'
 import { Interrupted } from './interruption.ts'
@@ -28,8 +29,8 @@ export function exitCodeOf(error: unknown): number {
 /** Prints the error to stderr, with its stack only if DEBUG=lockstep is set, and returns the exit code. */
 export function reportFailure(error: unknown): number {
   const debugging = /\blockstep\b|\*/.test(process.env.DEBUG ?? '')
-  const stack = debugging && error instanceof Error ? stackOf(error) : undefined
-  process.stderr.write(`lockstep: ${shown(stack ?? messageOf(error))}\n`)
+  const message = debugging ? describeError(error) : messageOf(error)
+  process.stderr.write(`lockstep: ${shown(message)}\n`)
   return exitCodeOf(error)
 }
 
@@ -37,11 +38,6 @@ export function reportFailure(error: unknown): number {
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && !error.message) return error.errors.map(messageOf).join(', ')
   return error instanceof Error ? error.message || error.name : String(error)
-}
-
-function stackOf(error: Error): string {
-  const cause = error.cause instanceof Error ? `\ncaused by: ${stackOf(error.cause)}` : ''
-  return `${error.stack ?? error.message}${cause}`
 }
 
 const secrets = new Set<string>()

@@ -21,7 +21,6 @@ export interface Queryable {
 export interface Transaction {
   /** Statements to send with the BEGIN. */
   readonly begin?: string
-  readonly commit?: string
   /**
    * Others' statements run in it. What they leave in the session is reset when its next transaction begins, so a pool that
    * lends sessions must do nothing else. Default false.
@@ -175,7 +174,7 @@ export class Database {
    * transaction begins.
    */
   async transaction<T>(work: (client: pg.PoolClient) => Promise<T>, options: Transaction = {}): Promise<T> {
-    const { begin = '', commit = 'COMMIT', lends = false } = options
+    const { begin = '', lends = false } = options
     const client = await this.connect()
     let broken: Error | undefined = new Error('not begun')
     try {
@@ -185,7 +184,7 @@ export class Database {
       await this.query(`${renewal} BEGIN ISOLATION LEVEL READ COMMITTED; ${begin}`, [], client)
       broken = undefined
       const result = await work(client)
-      await this.query(commit, [], client, { commits: true, others: lends })
+      await this.query('COMMIT', [], client, { commits: true, others: lends })
       return result
     } catch (error) {
       if (hasBroken(error)) broken = error as Error

@@ -5,7 +5,7 @@ import { readSql } from './sql-file.ts'
 
 /** One right on one object in the schema. */
 export interface Right {
-  readonly kind: 'FUNCTION' | 'SEQUENCE' | 'TABLE'
+  readonly kind: 'FUNCTION' | 'PROCEDURE' | 'SEQUENCE' | 'TABLE'
   readonly name: string
   readonly privilege: string
   /** Only on this column. */
@@ -16,7 +16,7 @@ export interface Right {
 const NAMED = 4
 
 const GRANT =
-  /^GRANT (?<privileges>[^;]*?)\s+ON (?<kind>FUNCTION|SEQUENCE|TABLE)\s+(?<names>[^;]*?)\s+TO @worker@;/gm
+  /^GRANT (?<privileges>[^;]*?)\s+ON (?<kind>FUNCTION|PROCEDURE|SEQUENCE|TABLE)\s+(?<names>[^;]*?)\s+TO @worker@;/gm
 /** A privilege and its columns. */
 const PRIVILEGE = /(?<privilege>[A-Z]+)(?: \((?<columns>[^)]*)\))?/g
 
@@ -45,7 +45,7 @@ function missingRights(prefix: string): string {
       WITH ORDINALITY AS n(kind, name, privilege, "column", place)
     CROSS JOIN LATERAL (SELECT pg_catalog.to_regclass('${prefix}.' || pg_catalog.quote_ident(n.name))::oid AS relation) r
     WHERE NOT CASE
-      WHEN n.kind = 'FUNCTION' THEN (
+      WHEN n.kind IN ('FUNCTION', 'PROCEDURE') THEN (
         SELECT bool_and(pg_catalog.has_function_privilege(p.oid, n.privilege)) FROM pg_catalog.pg_proc p
         WHERE p.pronamespace = '${prefix}'::regnamespace AND p.proname = n.name
       )

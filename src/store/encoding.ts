@@ -1,4 +1,5 @@
 import type { Database, Queryable } from '../postgres/database.ts'
+import { firstValue, runThrough, type Through } from './through.ts'
 
 const BEYOND_ASCII = /\P{ASCII}/u
 const EACH_BEYOND = /\P{ASCII}/gu
@@ -14,21 +15,19 @@ const takesAll = new WeakMap<Database, boolean>()
 export async function storable(
   database: Database,
   texts: readonly string[],
-  on?: Queryable,
+  on?: Queryable | Through,
 ): Promise<readonly string[]> {
   if (!texts.some((text) => BEYOND_ASCII.test(text)) || (await canHoldAll(database, on))) return texts
   return texts.map((text) => text.replace(EACH_BEYOND, escapeOf))
 }
 
-async function canHoldAll(database: Database, on: Queryable | undefined): Promise<boolean> {
+const ENCODING = `SELECT pg_catalog.current_setting('server_encoding') AS encoding`
+
+async function canHoldAll(database: Database, on: Queryable | Through | undefined): Promise<boolean> {
   const known = takesAll.get(database)
   if (known !== undefined) return known
-  const [row] = await database.query<{ encoding: string }>(
-    `SELECT current_setting('server_encoding') AS encoding`,
-    [],
-    on,
-  )
-  const answer = TAKES_ALL.includes(row!.encoding)
+  const rows = on && 'run' in on ? await runThrough(on, ENCODING) : await database.query(ENCODING, [], on)
+  const answer = TAKES_ALL.includes(firstValue(rows) as string)
   takesAll.set(database, answer)
   return answer
 }

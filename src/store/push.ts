@@ -61,13 +61,13 @@ export async function pushTogether(
 
 export const PLACE = ['uuid', 'text']
 const ONE_IN_TRANSACTION: Callable = {
-  verb: 'CALL',
+  kind: 'procedure',
   name: 'enqueue_in_transaction',
   types: ['text', 'text', 'jsonb', 'float8', 'timestamptz', 'int4', 'jsonb', ...PLACE],
 }
 export const JOBS = ['text[]', 'jsonb[]', 'float8[]', 'timestamptz[]', 'int2[]', 'jsonb[]']
 const MANY_IN_TRANSACTION: Callable = {
-  verb: 'CALL',
+  kind: 'procedure',
   name: 'enqueue_many_in_transaction',
   types: ['text', ...JOBS, ...PLACE],
 }

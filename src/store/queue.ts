@@ -16,8 +16,8 @@ export async function ensureQueue(database: Database, name: string, shards: numb
   return row!.create_queue
 }
 
-const REQUIRE_TRANSACTION: Callable = { verb: 'CALL', name: 'require_transaction', types: [] }
-const CREATE_QUEUE: Callable = { verb: 'SELECT', name: 'create_queue', types: ['text', 'int4'] }
+const REQUIRE_TRANSACTION: Callable = { kind: 'procedure', name: 'require_transaction', types: [] }
+const CREATE_QUEUE: Callable = { kind: 'value', name: 'create_queue', types: ['text', 'int4'] }
 
 /**
  * Creates the queue in a caller's transaction; does nothing if `on` is in none.

@@ -1,7 +1,7 @@
 import type { Database } from '../postgres/database.ts'
 import type { Home } from './home.ts'
 import { arraysOf, JOBS, PLACE, type PushedJob, placeOf } from './push.ts'
-import { type Callable, callThrough, onlyValue, runThrough, type Through } from './through.ts'
+import { type Callable, callThrough, firstValue, runThrough, type Through } from './through.ts'
 
 /** Where a part of a call is pushed to. */
 export interface SameTransaction {
@@ -14,18 +14,18 @@ export interface SameTransaction {
 }
 
 const MANY_IF_SAME: Callable = {
-  verb: 'SELECT',
+  kind: 'value',
   name: 'enqueue_many_if_same_transaction',
   types: ['xid8', 'text', 'int4', ...JOBS, ...PLACE],
 }
-const REFUSE: Callable = { verb: 'CALL', name: 'refuse_transaction', types: ['xid8'] }
+const REFUSE: Callable = { kind: 'procedure', name: 'refuse_transaction', types: ['xid8'] }
 
 /**
  * The number of the transaction that `on` is in, or of the statement's own. Undefined on a replica, and if the driver does
  * not return rows.
  */
 export async function transactionOf(on: Through): Promise<string | undefined> {
-  const number = onlyValue(
+  const number = firstValue(
     await runThrough(
       on,
       'SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_current_xact_id()::text END AS value',
@@ -42,7 +42,7 @@ export async function pushInSameTransaction(
   on: Through,
 ): Promise<boolean> {
   const values = [transaction, queue, shards ?? null, ...arraysOf(jobs), ...placeOf(home)]
-  return onlyValue(await callThrough(database, on, MANY_IF_SAME, values)) === 'true'
+  return firstValue(await callThrough(database, on, MANY_IF_SAME, values)) === 'true'
 }
 
 /** Aborts the transaction if `on` is still in it. If its number is unknown, aborts whichever one `on` is in. */

@@ -1,6 +1,7 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 import type { Round } from './claim.ts'
 import { storable } from './encoding.ts'
+import { type Callable, rowsThrough, type Settings, type Through } from './through.ts'
 
 /**
  * A round that was not simply finished: it waits `again`; or it is still `held`, because a producer's open transaction
@@ -49,11 +50,41 @@ export async function fail(
   return settle(database, 'fail', holder, rounds, await reasonsOf(database, failures, holder.tx))
 }
 
+const CLAIMS = ['int4[]', 'int4', 'text[]', 'int8[]']
+const COMPLETE: Callable = {
+  kind: 'rows',
+  name: 'complete',
+  types: [...CLAIMS, 'float8[]', 'int8[]', 'bool'],
+}
+const FAIL: Callable = { kind: 'rows', name: 'fail', types: [...CLAIMS, 'text[]', 'float8[]', 'bool'] }
+
+/**
+ * Ends the rounds of a batch in its handler's transaction, where locked rows are waited for. Gives the transaction `settings`
+ * afterwards.
+ */
+export async function settleThrough(
+  database: Database,
+  on: Through,
+  holder: Holder,
+  completed: readonly Round[],
+  failures: readonly Failure[],
+  settings: Settings,
+): Promise<Leftover[]> {
+  const ask = (callable: Callable, rounds: readonly Round[], columns: unknown[], after?: Settings) =>
+    rowsThrough<ExceptionRow>(database, on, callable, [...claimsOf(holder, rounds), ...columns, true], after)
+  const isLast = failures.length === 0
+  const exceptions = await ask(COMPLETE, completed, cutsOf(completed), isLast ? settings : undefined)
+  if (isLast) return exceptions.map(leftoverOf)
+  const rounds = failures.map((failure) => failure.round)
+  const failed = await ask(FAIL, rounds, await reasonsOf(database, failures, on), settings)
+  return [...exceptions, ...failed].map(leftoverOf)
+}
+
 /** The errors of failed rounds, in storable form, and their next tries. */
 export async function reasonsOf(
   database: Database,
   failures: readonly Failure[],
-  on?: Queryable,
+  on?: Queryable | Through,
 ): Promise<[errors: string[], retryIns: (number | null)[]]> {
   const errors = failures.map(({ error }) => error)
   return [[...(await storable(database, errors, on))], failures.map(({ retryIn }) => retryIn)]

@@ -18,14 +18,17 @@ export interface Through {
 }
 
 /**
- * A function or procedure of the schema, and the types of its parameters, as pg_catalog has them: an application's search_path
- * may lead to others first. A function's result comes as text.
+ * A procedure of the schema, or a function that returns a value or rows, and the types of its parameters, as pg_catalog has
+ * them: an application's search_path may lead to others first. A value comes as text.
  */
 export interface Callable {
-  readonly verb: 'CALL' | 'SELECT'
+  readonly kind: 'procedure' | 'value' | 'rows'
   readonly name: string
   readonly types: readonly string[]
 }
+
+/** Settings of the server, by name. */
+export type Settings = Readonly<Record<string, string>>
 
 const texts = new Map<string, string>()
 
@@ -42,6 +45,29 @@ export async function callThrough(
   return runThrough(on, textOf(prefix, callable, on.casts), values.map(toText))
 }
 
+/**
+ * The same for a function that returns rows. They come as JSON, since drivers differ in what they make of columns. `after`:
+ * settings to make afterwards, until the transaction ends.
+ */
+export async function rowsThrough<Row>(
+  { prefix }: Database,
+  on: Through,
+  callable: Callable,
+  values: readonly unknown[],
+  after: Settings = {},
+): Promise<Row[]> {
+  const settings = Object.entries(after)
+  const made = settings.map(([name], index) => {
+    const place = placeOf(values.length + index, 'text', on.casts)
+    return `, pg_catalog.set_config('${name}', ${place}, true)`
+  })
+  const rows = textOf(prefix, callable, on.casts)
+  // Only what is materialized is sure to come before the settings.
+  const text = `WITH answer AS MATERIALIZED (${rows}) SELECT rows${made.join('')} FROM answer`
+  const given = [...values.map(toText), ...settings.map(([, value]) => value)]
+  return JSON.parse(firstValue(await runThrough(on, text, given)) as string)
+}
+
 /** Runs a statement through the caller's driver. */
 export async function runThrough(
   on: Through,
@@ -55,22 +81,28 @@ export async function runThrough(
   }
 }
 
-/** The only value of the only row, under whatever name the driver gives it. */
-export function onlyValue([row]: readonly unknown[]): unknown {
+/** The first value of the only row, under whatever name the driver gives it. */
+export function firstValue([row]: readonly unknown[]): unknown {
   return typeof row === 'object' && row !== null ? Object.values(row)[0] : undefined
 }
 
-function textOf(prefix: string, { verb, name, types }: Callable, casts: Casts): string {
+function textOf(prefix: string, { kind, name, types }: Callable, casts: Casts): string {
   const callee = `${prefix}.${name}`
   const key = `${callee} ${casts}`
   let text = texts.get(key)
   if (text === undefined) {
     const places = types.map((type, index) => placeOf(index, type, casts))
     const call = `${callee}(${places.join(', ')})`
-    text = verb === 'CALL' ? `CALL ${call}` : `SELECT ${call}::pg_catalog.text`
+    text = TEXTS[kind](call)
     texts.set(key, text)
   }
   return text
+}
+
+const TEXTS: Readonly<Record<Callable['kind'], (call: string) => string>> = {
+  procedure: (call) => `CALL ${call}`,
+  value: (call) => `SELECT ${call}::pg_catalog.text`,
+  rows: (call) => `SELECT coalesce(pg_catalog.json_agg(r), '[]')::pg_catalog.text AS rows FROM ${call} AS r`,
 }
 
 function placeOf(index: number, type: string, casts: Casts): string {

@@ -13,6 +13,7 @@ import { allMaintenance } from './maintenance/all.ts'
 import { Maintainer } from './maintenance/maintainer.ts'
 import { Membership } from './membership/membership.ts'
 import type { WorkerHome, WorkerSettings } from './options.ts'
+import { ApplicationTransactions } from './performing/application-transaction.ts'
 import { describer } from './performing/description.ts'
 import { Executor } from './performing/executor.ts'
 import { InFlight } from './performing/in-flight.ts'
@@ -215,7 +216,15 @@ export class Engine {
     return new Executor({
       ...this.#common,
       lockTimeout,
-      batchSettings: { database: this.#pools.handlers, middleware, logger, instruments, lockTimeout },
+      batchSettings: {
+        database: this.#pools.own,
+        handlers: this.#pools.handlers,
+        application: new ApplicationTransactions(this.#pools.own),
+        middleware,
+        logger,
+        instruments,
+        lockTimeout,
+      },
       describe: describer(formatError, logger),
       batcher: this.#batcher,
       completer: this.#completer,

@@ -44,7 +44,8 @@ export interface WorkerOptions {
   /**
    * Returns the text to store for an error, with the job and in the morgue: to shorten it, or to leave out what no one
    * should read there. At most 8,000 characters are kept. If it throws or returns no text, only the class of the error is
-   * stored. Events and `context.logger` get the error unchanged. Default: its stack, or what was thrown as text.
+   * stored. Events and `context.logger` get the error unchanged. Default: its stack and those of its two nearest causes, or
+   * what was thrown as text.
    */
   formatError?(error: unknown): string
 }

@@ -1,4 +1,4 @@
-import type { EnqueueTransaction } from '../../src/index.ts'
+import type { EnqueueTransaction, Transactions } from '../../src/index.ts'
 
 /** What the conformance tests need to know of a library. */
 export interface Library<Tx extends EnqueueTransaction> {
@@ -14,6 +14,8 @@ export interface Library<Tx extends EnqueueTransaction> {
 export interface Application<Tx extends EnqueueTransaction> {
   /** Commits what `work` does; if it throws, rolls back and rethrows. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+  /** For handlers. Undefined if the worker has transactions of its own for them. */
+  readonly transactions?: Transactions<Tx>
   /** A transaction within one, which is a savepoint. Undefined if the library has none. */
   readonly nested?: <T>(tx: Tx, work: (inner: Tx) => Promise<T>) => Promise<T>
   /** Runs a statement of the application's own. */

@@ -11,6 +11,7 @@ const PRELUDE = `import { defineQueue, Lockstep } from '../../../src/index.ts'
 
 const orders = defineQueue<{ status: string }>('orders')
 const lockstep = new Lockstep({ connectionString: process.env.DATABASE_URL })
+export type Used = [typeof orders, typeof lockstep]
 `
 
 let docs: string
@@ -23,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }))
 
 test('the docs name the versions that are tested', () => {
-  const rows = [...docs.matchAll(/^\| ([^|]+) \| ([^|]+) \| ([1-9]\d*) of \3 \|$/gm)]
+  const rows = [...docs.matchAll(/^\| ([^|]+) \| ([^|]+) \| ([1-9]\d*) of \3 \| ([1-9]\d*) of \4 \|$/gm)]
   expect(rows.map(([, name, versions]) => [name, versions])).toEqual(
     LIBRARIES.map((library) => [library.name, versionsOf(library)]),
   )

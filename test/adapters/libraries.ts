@@ -10,6 +10,13 @@ import postgres from 'postgres'
 import 'reflect-metadata'
 import { Sequelize, type Transaction as SequelizeTransaction } from 'sequelize'
 import { DataSource, type EntityManager } from 'typeorm'
+import { transactionsOf as drizzleTransactions } from '../../src/adapters/drizzle.ts'
+import { transactionsOf as knexTransactions } from '../../src/adapters/knex.ts'
+import { transactionsOf as kyselyTransactions } from '../../src/adapters/kysely.ts'
+import { transactionsOf as postgresJsTransactions } from '../../src/adapters/postgres-js.ts'
+import { transactionsOf as prismaTransactions } from '../../src/adapters/prisma.ts'
+import { transactionsOf as sequelizeTransactions } from '../../src/adapters/sequelize.ts'
+import { transactionsOf as typeOrmTransactions } from '../../src/adapters/typeorm.ts'
 import { type AnyLibrary, library } from './adapter.ts'
 import { mikroOrm } from './mikro-orm.ts'
 import { type Prisma, PrismaClient } from './prisma/client/client.ts'
@@ -49,6 +56,7 @@ const onKysely = library<kysely.Transaction<unknown>>({
     const db = new kysely.Kysely<unknown>({ dialect: new kysely.PostgresDialect({ pool }) })
     return {
       transaction: (work) => db.transaction().execute(work),
+      transactions: kyselyTransactions(db),
       execute: (tx, text) => tx.executeQuery(kysely.CompiledQuery.raw(text)),
       mistakes: { 'a Kysely instance': db },
       close: () => db.destroy(),
@@ -64,6 +72,7 @@ const onKysely29 = library<kysely29.Transaction<unknown>>({
     const db = new kysely29.Kysely<unknown>({ dialect: new kysely29.PostgresDialect({ pool }) })
     return {
       transaction: (work) => db.transaction().execute(work),
+      transactions: kyselyTransactions(db),
       execute: (tx, text) => tx.executeQuery(kysely29.CompiledQuery.raw(text)),
       mistakes: { 'a Kysely instance': db },
       close: () => db.destroy(),
@@ -80,6 +89,7 @@ const drizzle = library<DrizzleOnPg>({
     const pool = new pg.Pool({ connectionString })
     const db = drizzleOnPg(pool)
     return {
+      transactions: drizzleTransactions(db),
       transaction: (work) => db.transaction(work),
       nested: (tx, work) => tx.transaction(work),
       execute: (tx, text) => tx.execute(sql.raw(text)),
@@ -95,9 +105,10 @@ const drizzlePostgresJs = library<DrizzleOnPostgresJs>({
   name: 'Drizzle on postgres.js',
   packages: ['drizzle-orm', 'postgres'],
   async open(connectionString) {
-    const client = postgres(connectionString)
+    const client = postgres(connectionString, { onnotice: () => {} })
     const db = drizzleOnPostgresJs(client)
     return {
+      transactions: drizzleTransactions(db),
       transaction: (work) => db.transaction(work),
       nested: (tx, work) => tx.transaction(work),
       execute: (tx, text) => tx.execute(sql.raw(text)),
@@ -111,9 +122,10 @@ const postgresJs = library<postgres.TransactionSql>({
   name: 'postgres.js',
   packages: ['postgres'],
   async open(connectionString) {
-    const client = postgres(connectionString)
+    const client = postgres(connectionString, { onnotice: () => {} })
     return {
       transaction: async (work) => (await client.begin(work)) as never,
+      transactions: postgresJsTransactions(client),
       nested: async (tx, work) => (await tx.savepoint(work)) as never,
       execute: (tx, text) => tx.unsafe(text),
       mistakes: { 'a postgres.js instance': client },
@@ -129,6 +141,7 @@ const prisma = library<Prisma.TransactionClient>({
     const client = new PrismaClient({ adapter: new PrismaPg({ connectionString }) })
     return {
       transaction: (work) => client.$transaction(work),
+      transactions: prismaTransactions(client),
       execute: (tx, text) => tx.$executeRawUnsafe(text),
       mistakes: { 'a Prisma client': client },
       close: () => client.$disconnect(),
@@ -142,6 +155,7 @@ const knex = library<createKnex.Knex.Transaction>({
   async open(connectionString) {
     const db = createKnex({ client: 'pg', connection: connectionString })
     return {
+      transactions: knexTransactions(db),
       transaction: (work) => db.transaction(work),
       nested: (tx, work) => tx.transaction(work),
       execute: async (tx, text) => tx.raw(text),
@@ -158,6 +172,7 @@ const typeOrm = library<EntityManager>({
     const source = await new DataSource({ type: 'postgres', url: connectionString }).initialize()
     return {
       transaction: (work) => source.transaction(work),
+      transactions: typeOrmTransactions(source),
       nested: (tx, work) => tx.transaction(work),
       execute: (tx, text) => tx.query(text),
       mistakes: { 'a TypeORM DataSource': source, 'a TypeORM manager outside a transaction': source.manager },
@@ -172,6 +187,7 @@ const sequelize = library<SequelizeTransaction>({
   async open(connectionString) {
     const db = new Sequelize(connectionString, { logging: false })
     return {
+      transactions: sequelizeTransactions(db),
       transaction: (work) => db.transaction(work),
       nested: (transaction, work) => db.transaction({ transaction }, work),
       execute: (transaction, text) => db.query(text, { transaction }),

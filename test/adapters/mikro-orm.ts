@@ -1,4 +1,5 @@
 import type { EntityManager } from '@mikro-orm/postgresql'
+import { transactionsOf as mikroOrmTransactions } from '../../src/adapters/mikro-orm.ts'
 import { library } from './adapter.ts'
 
 export const mikroOrm = library<EntityManager>({
@@ -14,6 +15,7 @@ export const mikroOrm = library<EntityManager>({
       discovery: { warnWhenNoEntities: false },
     })
     return {
+      transactions: mikroOrmTransactions<EntityManager>(orm),
       transaction: (work) => orm.em.fork().transactional(work),
       nested: (tx, work) => tx.transactional(work),
       execute: (tx, text) => tx.execute(text),

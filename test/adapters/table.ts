@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Reporter, TestCase, TestModule } from 'vitest/node'
 import { LIBRARIES } from './libraries.ts'
-import { titleOf, versionsOf } from './versions.ts'
+import { titleOf, USES, versionsOf } from './versions.ts'
 
 const DOCS = 'docs/transactions.md'
 const TABLE = /(\| library .*\n\| --- .*\n)(?:\|.*\n)*/
@@ -11,8 +11,10 @@ export default class Table implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()])
     const rows = LIBRARIES.map((library) => {
-      const own = tests.filter(({ fullName }) => fullName.startsWith(titleOf(library)))
-      return `| ${library.name} | ${versionsOf(library)} | ${resultOf(own)} |\n`
+      const results = USES.map((use) =>
+        resultOf(tests.filter(({ fullName }) => fullName.startsWith(titleOf(library, use)))),
+      )
+      return `| ${[library.name, versionsOf(library), ...results].join(' | ')} |\n`
     })
     const docs = readFileSync(DOCS, 'utf8')
     writeFileSync(

@@ -31,7 +31,7 @@ const isStored = async (count: number) => {
 
 const ROLLED_BACK = new Error('rolled back')
 
-describe.each(LIBRARIES.filter(runs).map((library) => [titleOf(library), library] as const))(
+describe.each(LIBRARIES.filter(runs).map((library) => [titleOf(library, 'as `tx`'), library] as const))(
   '%s',
   (_, library) => {
     let application: Application<EnqueueTransaction>

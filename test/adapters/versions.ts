@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs'
 import type { AnyLibrary } from './adapter.ts'
 
+/** What its transactions are tested for; a column of the docs' table each. */
+export const USES = ['as `tx`', 'in handlers'] as const
+
 /** Of a library's tests. */
-export function titleOf({ name }: Pick<AnyLibrary, 'name'>): string {
-  return `${name}: its transaction as \`tx\``
+export function titleOf({ name }: Pick<AnyLibrary, 'name'>, use: (typeof USES)[number]): string {
+  return `${name}: its transactions ${use}`
 }
 
 /** Such as `knex 3.1.0, pg 8.20.0`: what is installed. */

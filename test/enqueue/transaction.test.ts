@@ -97,7 +97,7 @@ describe.each(COUNTS)('P4 %i jobs are not pushed as a part of what is in no tran
   ])('a client that %s', async (_name, statements) => {
     const tx = await env.session()
     for (const text of statements) await tx.query(text).catch(() => {})
-    await isRefused(enqueue(count, tx), /^`tx` is a pg client that is in no transaction: .* BEGIN on it/)
+    await isRefused(enqueue(count, tx), /^`tx` is a pg client that is in no transaction: .* send BEGIN on it/)
   })
 
   test.each([

@@ -275,7 +275,7 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P3',
     breaks:
       'What nobody awaited is told as written, and runs in the transaction of another job, which may fail by it.',
-    edits: [source('worker/performing/lent-transaction', 'over = true', 'void 0')],
+    edits: [source('worker/performing/own-transaction', 'this.#over = true', 'void 0')],
     tests: ['worker/lent-transaction'],
   },
   {
@@ -283,7 +283,13 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P3',
     breaks:
       'A function of the application releases the client it is given, and two handlers write in one transaction.',
-    edits: [source('worker/performing/lent-transaction', 'query, release: keep,', 'query,')],
+    edits: [
+      source(
+        'worker/performing/own-transaction',
+        '      release: () => {\n        throw kept()\n      },\n',
+        '',
+      ),
+    ],
     tests: ['worker/lent-transaction'],
   },
   {

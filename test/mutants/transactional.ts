@@ -16,8 +16,8 @@ export const TRANSACTIONAL: readonly Mutant[] = [
     edits: [
       source(
         'worker/performing/transaction',
-        'queueId: served.queueId, tx: client }',
-        'queueId: served.queueId }',
+        'settleThrough(database, on, holder,',
+        'settleThrough(database, { casts: on.casts, run: (text, values) => database.query(text, [...values]) }, holder,',
       ),
     ],
     tests: ['worker/p3-commit', 'worker/transactional'],
@@ -84,7 +84,7 @@ export const TRANSACTIONAL: readonly Mutant[] = [
     edits: [
       source(
         'worker/performing/transaction',
-        'throw await reasonFor(database, client, failed, course, performance)',
+        'throw await reasonFor(lent, failed, performance)',
         `throw new Rollback({ kind: 'failed', failed })`,
       ),
     ],
@@ -138,7 +138,91 @@ export const TRANSACTIONAL: readonly Mutant[] = [
     name: 'a completion in the handler’s encoding',
     promise: 'P3',
     breaks: 'The ids that are completed are those whose bytes look the same: somebody else’s.',
-    edits: [source('store/handler-transaction', `, set_config('client_encoding', 'UTF8', true)`, '')],
+    edits: [
+      source(
+        'store/handler-transaction',
+        `,\n      pg_catalog.set_config('client_encoding', 'UTF8', true)`,
+        '',
+      ),
+    ],
     tests: ['worker/transactional'],
+  },
+  {
+    name: 'a COMMIT that a library takes for done',
+    promise: 'P3',
+    breaks:
+      'A handler’s transaction was rolled back unheard, and its job is in work for as long as the process lives.',
+    edits: [
+      source('worker/performing/transaction', '    await requireCommit(settings, course.ready!)\n', ''),
+    ],
+    tests: ['worker/application-transaction'],
+  },
+  {
+    name: 'a library that swallows what its transaction’s work throws',
+    promise: 'R6',
+    breaks: 'A failed handler counts as one that was committed.',
+    edits: [
+      source(
+        'worker/performing/application-transaction',
+        '    return worked\n',
+        "    return worked.catch(() => ({ kind: 'again', uncertain: false, begun: true }) as T)\n",
+      ),
+    ],
+    tests: ['worker/application-transaction'],
+  },
+  {
+    name: 'a handler in a transaction of another database',
+    promise: 'P3',
+    breaks: 'It writes where nobody looks for it, before its completion is refused.',
+    edits: [
+      source(
+        'worker/performing/application-transaction',
+        'if (!this.#checked.has(transactions)) await',
+        'if (false as boolean) await',
+      ),
+    ],
+    tests: ['worker/application-transaction'],
+  },
+  {
+    name: 'a handler at REPEATABLE READ',
+    promise: 'P5',
+    breaks: 'Its completion decides on what the transaction saw when it began.',
+    edits: [source('worker/performing/application-transaction', '      requireReadCommitted(begun)\n', '')],
+    tests: ['worker/application-transaction'],
+  },
+  {
+    name: 'an aborted handler whose statement goes on',
+    promise: 'R16',
+    breaks: 'A statement that never ends holds its slot after the timeout.',
+    edits: [
+      source(
+        'worker/performing/application-transaction',
+        '    attempt()\n    this.#canceling ??= setInterval(attempt, CANCEL_PAUSE)\n',
+        '    void attempt\n    void CANCEL_PAUSE\n',
+      ),
+    ],
+    tests: ['worker/application-transaction'],
+  },
+  {
+    name: 'the completion’s time-outs for the checks of a COMMIT',
+    promise: 'R6',
+    breaks: 'A deferred constraint that waits for a lock of the application’s fails its handler.',
+    edits: [source('store/settle', 'isLast ? settings : undefined', 'undefined')],
+    tests: ['adapters/performing'],
+  },
+  {
+    name: 'a COMMIT that a handler sends',
+    promise: 'P3',
+    breaks: 'A library that is given the client commits half of what the handler does.',
+    edits: [source('worker/performing/own-transaction', ' : endsTransaction(values[0]) ? kept()', '')],
+    tests: ['worker/lent-transaction'],
+  },
+  {
+    name: 'an end of its own that is not told beside what a handler throws',
+    promise: 'R6',
+    breaks:
+      'Nobody learns that what a failed handler wrote is committed, and is written once more with each retry.',
+    edits: [source('worker/performing/transaction', 'isOurs ? failed : withEnd(failed)', 'failed')],
+    tests: ['worker/application-transaction'],
   },
 ]

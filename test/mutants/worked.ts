@@ -51,12 +51,12 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source(
         'worker/performing/perform',
-        'if (holdsLease()) return queue.perform!(batch, context)',
+        'if (holdsLease()) return queue.perform!(batch, context as TransactionalContext)',
         `if (holdsLease()) {
         const over = new Promise((resolve) => {
           abort.signal.addEventListener('abort', () => timeout.error && resolve(undefined))
         })
-        return Promise.race([queue.perform!(batch, context), over])
+        return Promise.race([queue.perform!(batch, context as TransactionalContext), over])
       }`,
       ),
     ],

@@ -28,6 +28,7 @@ describe('each role can do nothing else', () => {
       ...['bury_lowest', 'claim', 'complete', 'create_queue', 'fail', 'from_micros', 'grow_queue'],
       ...['wake_token', 'digest_of', 'lock_claims', 'lock_rounds', 'payloads_below'],
       ...[
+        'installation',
         'is_gone',
         'load_payloads',
         'look',
@@ -40,6 +41,7 @@ describe('each role can do nothing else', () => {
         'release',
         'remove_silent',
         'require_read_committed',
+        'require_transaction',
       ],
       ...['shard_of', 'shown_payload', 'survey', 'unsettled', 'wait_for', 'wake'],
     ]

@@ -49,7 +49,7 @@ test('the rights a worker asks for are those that `lockstep roles` gave its role
      FROM pg_class c JOIN pg_attribute t ON t.attrelid = c.oid, aclexplode(t.attacl) a
      WHERE c.relnamespace = $1::regnamespace AND a.grantee = $2::regrole
      UNION ALL
-     SELECT 'FUNCTION', p.proname, a.privilege_type, NULL
+     SELECT CASE p.prokind WHEN 'p' THEN 'PROCEDURE' ELSE 'FUNCTION' END, p.proname, a.privilege_type, NULL
      FROM pg_proc p, aclexplode(p.proacl) a WHERE p.pronamespace = $1::regnamespace AND a.grantee = $2::regrole`,
     [prefix, role()],
   )

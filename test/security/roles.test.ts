@@ -1,6 +1,8 @@
+import { drizzle } from 'drizzle-orm/node-postgres'
 import type pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { defineQueue, type Queue, type Worker } from '../../src/index.ts'
+import { transactionsOf } from '../../src/adapters/drizzle.ts'
+import { type Batch, defineQueue, type Queue, type Worker } from '../../src/index.ts'
 import { lockstep as command, fixture } from '../cli/command.ts'
 import { runHere } from '../cli/in-process.ts'
 import { eventually } from '../support/worker-environment.ts'
@@ -77,6 +79,22 @@ describe('each role does its work', () => {
     await work(queue)
     await eventually(async () => expect(await counts(queue)).toEqual({ waiting: 0, working: 0, dead: 0 }))
     expect(begun).toBe(2)
+  })
+
+  test('a worker performs in transactions of an application that has its role', async () => {
+    const application = drizzle(env.session('worker'))
+    const roles: unknown[] = []
+    const queue = defineQueue(name(), {
+      transactional: transactionsOf(application),
+      async perform(_: Batch, { tx }) {
+        const { rows } = await tx.execute('SELECT current_user AS role')
+        roles.push(rows[0]!.role)
+      },
+    })
+    await env.lockstep('producer').enqueue(queue, { id: 'a' })
+    await work(queue)
+    await eventually(async () => expect(await counts(queue)).toEqual({ waiting: 0, working: 0, dead: 0 }))
+    expect(roles).toEqual([env.logins.role('worker')])
   })
 
   test('a worker moves what a reshard left behind, rescues, and forgets dead processes', async () => {

@@ -49,9 +49,10 @@ export class WorkerEnvironment {
     this.#undo.push(undo)
   }
 
-  queue(options: QueueOptions<unknown>): Queue {
+  queue<Tx>(options: QueueOptions<unknown> | TransactionalQueueOptions<unknown, Tx>): Queue {
     this.#queues += 1
-    return defineQueue(`queue ${this.#queues}`, { retryIn: () => 0.02, ...options })
+    const defined = { retryIn: () => 0.02, ...options } as QueueOptions<unknown>
+    return defineQueue(`queue ${this.#queues}`, defined)
   }
 
   transactional(options: Omit<TransactionalQueueOptions<unknown>, 'transactional'>): Queue {

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { describeError } from '../../src/errors.ts'
 import { Lockstep } from '../../src/lockstep.ts'
 import { rejectUnknownOptions, show } from '../../src/options.ts'
 
@@ -39,16 +38,4 @@ test.each<[unknown, string]>([
   [-0.5, '-0.5'],
 ])('a value in a message is short: %o', (value, picture) => {
   expect(show(value)).toBe(picture)
-})
-
-test('an error in a row is bounded text that Postgres can hold, whatever was thrown', () => {
-  expect(describeError(new Error('boom'))).toMatch(/^Error: boom\n\s+at /)
-  expect(describeError('boom')).toBe('boom')
-  expect(describeError(undefined)).toBe('undefined was thrown')
-  expect(describeError(null)).toBe('null was thrown')
-  expect(describeError(new Error('x'.repeat(100_000))).length).toBeLessThan(8_100)
-  expect(describeError('a\u0000b\ud800')).toBe('a\ufffdb\ufffd')
-  const empty = new Error('no stack')
-  empty.stack = ''
-  expect(describeError(empty)).toBe('Error: no stack')
 })

@@ -86,7 +86,10 @@ describe('a bad option', () => {
     [{ maxCrashes: 0 }, 'maxCrashes must be a whole number from 1 to 32767, not 0'],
     [{ maxPayloads: 0 }, 'maxPayloads must be a whole number from 1 to 2147483647, not 0'],
     [{ maxBytes: 0 }, 'maxBytes must be a whole number from 1 to 2147483647, not 0'],
-    [{ transactional: 'no' as never }, 'transactional must be true or false, not "no"'],
+    [
+      { transactional: 'no' as never },
+      'transactional must be true, false, or what transactionsOf(…) of pg-lockstep/drizzle and the like gives, not "no"',
+    ],
     [{ timeout: Number.NaN }, 'timeout must be a whole number from 1 to 2147483647, not NaN'],
     [{ retryIn: 5 }, 'retryIn must be a function, not 5'],
     [{ perform: 'later' }, 'perform must be a function, not "later"'],

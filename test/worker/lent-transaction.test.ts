@@ -63,3 +63,39 @@ test('P3: a handler can’t release the client of its transaction, nor end it', 
   expect(told).toMatchObject([isRefused, isRefused])
   expect(await written()).toEqual([{ id: 'kept' }])
 })
+
+const ENDS = [
+  'BEGIN',
+  ' start  transaction',
+  '/* mine */ COMMIT',
+  '-- mine\nend',
+  'rollback',
+  'ROLLBACK AND CHAIN',
+  `PREPARE TRANSACTION 'mine'`,
+  { text: 'begin isolation level serializable' },
+]
+const SAVEPOINTS = [
+  'SAVEPOINT mine',
+  'ROLLBACK TO mine',
+  'rollback work to savepoint mine',
+  'Rollback Transaction To mine',
+  'RELEASE mine',
+]
+
+// A library that is given the client may begin and commit by itself, and so commit half of what the handler does.
+test('P3: a handler can neither begin nor end its transaction, but has savepoints', async () => {
+  const told: unknown[] = []
+  const queue = env.transactional({
+    async perform(batch, { tx }) {
+      await write(tx, batch.keys())
+      for (const end of ENDS) await tx.query(end as string).catch((error) => told.push(error))
+      for (const savepoint of SAVEPOINTS) await tx.query(savepoint)
+    },
+  })
+  const worker = await env.work({ queues: [queue] })
+  const completed = next(worker, 'completed')
+  await env.lockstep.enqueue(queue, { id: 'whole' })
+  await completed
+  expect(told).toMatchObject(ENDS.map(() => ({ code: 'LOCKSTEP_TRANSACTION_LENT' })))
+  expect(await written()).toContainEqual({ id: 'whole' })
+})

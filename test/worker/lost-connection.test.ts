@@ -165,7 +165,7 @@ function loseAnswerToCommit(tx: Tx, jobs: () => Promise<number>): void {
   const { stream } = (tx as unknown as { connection: { stream: import('node:net').Socket } }).connection
   const { write: send } = stream
   stream.write = ((data: Buffer, ...rest: []) => {
-    if (data.includes('; COMMIT')) {
+    if (data.includes('COMMIT')) {
       stream.removeAllListeners('data')
       void eventually(async () => expect(await jobs()).toBe(0)).then(() => stream.destroy())
     }

@@ -160,13 +160,18 @@ test('P7: in a deadlock with a producer it is the worker that gives way', async 
 })
 
 const breakers: [string, TransactionalPerform, RegExp][] = [
-  ['commits by itself', (_, { tx }) => tx.query('COMMIT'), /ended its transaction itself.*leave COMMIT/],
-  ['rolls back by itself', (_, { tx }) => tx.query('ROLLBACK'), /ended its transaction itself/],
+  ['commits', (_, { tx }) => tx.query('COMMIT'), /is lent to the handler: leave its BEGIN, COMMIT/],
+  [
+    'commits unseen',
+    (_, { tx }) => tx.query('SELECT 1; COMMIT'),
+    /ended its transaction itself.*leave COMMIT/,
+  ],
+  ['rolls back unseen', (_, { tx }) => tx.query('SELECT 1; ROLLBACK'), /ended its transaction itself/],
   [
     'commits and begins another',
     async (_, { tx }) => {
-      await tx.query('COMMIT')
-      await tx.query('BEGIN')
+      await tx.query('SELECT 1; COMMIT')
+      await tx.query('SELECT 1; BEGIN')
     },
     /ended its transaction itself/,
   ],

@@ -1,4 +1,3 @@
-import type { ClientBase } from 'pg'
 import { describeError, TimeoutError } from '../../errors.ts'
 import type { Instruments } from '../../instruments.ts'
 import type { JobInfo } from '../../job.ts'
@@ -40,7 +39,7 @@ export interface Performance {
  * that a copy (`{ ...context }`) has their values. They are the same functions for all contexts: an object with new getters
  * gets a hidden class of its own, which keeps everything they reference until the next full garbage collection.
  */
-class Context implements TransactionalContext {
+class Context implements TransactionalContext<unknown> {
   static readonly #SIGNAL: PropertyDescriptor & ThisType<Context> = {
     enumerable: true,
     get() {
@@ -58,7 +57,7 @@ class Context implements TransactionalContext {
   declare readonly signal: AbortSignal
   declare readonly jobs: ReadonlyMap<string, JobInfo>
   readonly logger: Logger
-  readonly tx: ClientBase
+  readonly tx: unknown
   readonly fail: TransactionalContext['fail']
   readonly #rounds: readonly Round[]
   readonly #abort: Abort
@@ -68,13 +67,13 @@ class Context implements TransactionalContext {
     rounds: readonly Round[],
     abort: Abort,
     logger: Logger,
-    tx: ClientBase | undefined,
+    tx: unknown,
     fail: TransactionalContext['fail'],
   ) {
     this.#rounds = rounds
     this.#abort = abort
     this.logger = logger
-    this.tx = tx as ClientBase
+    this.tx = tx
     this.fail = fail
     Object.defineProperty(this, 'signal', Context.#SIGNAL)
     Object.defineProperty(this, 'jobs', Context.#JOBS)
@@ -107,7 +106,7 @@ const NOT_ONE: Failed = new Map()
 async function run(
   { queue, rounds, abort, holdsLease }: Performance,
   { middleware, logger }: PerformSettings,
-  tx: ClientBase | undefined,
+  tx: unknown,
 ): Promise<Failed> {
   const batch = new Map<string, unknown[]>()
   for (const { id, payloads } of rounds) batch.set(id, payloads)
@@ -123,7 +122,7 @@ async function run(
   const timeout = startTimeout(queue, abort)
   let late: Released | undefined
   const handle = () => {
-    if (holdsLease()) return queue.perform!(batch, context)
+    if (holdsLease()) return queue.perform!(batch, context as TransactionalContext)
     late = new Released('the lease ended before the handler began')
     abort.abort(late)
     throw late
@@ -148,7 +147,7 @@ export function perform(
   performance: Performance,
   claimant: Claimant,
   settings: PerformSettings,
-  tx: ClientBase | undefined,
+  tx: unknown,
 ): Promise<Failed> {
   const { instruments } = settings
   if (!instruments.hears('perform')) return run(performance, settings, tx)

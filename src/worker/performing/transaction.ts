@@ -1,21 +1,21 @@
-import type { EventEmitter } from 'node:events'
-import type { PoolClient } from 'pg'
 import type { Logger } from '../../logger.ts'
-import { disconnect } from '../../postgres/connection.ts'
 import type { Database } from '../../postgres/database.ts'
 import { hasBroken, hasCode, isConnectionFailure, isRefusedLock, TIMED_OUT } from '../../postgres/failure.ts'
-import type { Round } from '../../store/claim.ts'
-import { beginRound, COMMIT_ROUND, readyToComplete } from '../../store/handler-transaction.ts'
-import { complete, fail, type Leftover } from '../../store/settle.ts'
+import { isCommitted, type Ready, readyToComplete, roundOf } from '../../store/handler-transaction.ts'
+import { type Leftover, settleThrough } from '../../store/settle.ts'
 import type { Claimant } from '../settling/claimant.ts'
-import type { FailedRound, Outcome } from '../settling/outcome.ts'
+import type { Outcome } from '../settling/outcome.ts'
+import type { ApplicationTransactions } from './application-transaction.ts'
 import { ended, failAll } from './ending.ts'
-import { lend } from './lent-transaction.ts'
+import type { LentTransaction } from './lent-transaction.ts'
+import { inOwnTransaction } from './own-transaction.ts'
 import { type Failed, type Performance, type PerformSettings, perform } from './perform.ts'
 
 export interface BatchSettings extends PerformSettings {
-  /** With a pool that only handlers' transactions use. */
   readonly database: Database
+  /** With a pool that only handlers' transactions use. */
+  readonly handlers: Database
+  readonly application: ApplicationTransactions
   /** Longest time, in ms, that a completion in a handler's transaction waits for a producer's. */
   readonly lockTimeout: number
 }
@@ -38,12 +38,6 @@ const AGAIN: Ending = { kind: 'again', uncertain: false, begun: true }
 const UNBEGUN: Ending = { kind: 'again', uncertain: false, begun: false }
 const UNCERTAIN: Ending = { kind: 'again', uncertain: true, begun: true }
 
-/**
- * The codes with which a server or a pooler ends a session: after a time-out, because someone ends it, or in a crash. Codes
- * rather than messages, since messages are in the server's language.
- */
-const LAST_WORDS = /^(08|25P0[34]|57P0)/
-
 /** Thrown to roll back. */
 class Rollback extends Error {
   readonly ending: Ending
@@ -57,8 +51,9 @@ class Rollback extends Error {
 /** How far a transaction has got. */
 interface Course {
   step: 'begin' | 'handler' | 'completion' | 'commit'
-  /** Why the connection was lost. */
-  lost: Error | undefined
+  lent: LentTransaction | undefined
+  /** Set when the handler has ended. */
+  ready: Ready | undefined
 }
 
 /** Performs a batch in a transaction, completes it there and commits. */
@@ -67,52 +62,64 @@ export async function transact(
   claimant: Claimant,
   performance: Performance,
 ): Promise<Ending> {
-  const course: Course = { step: 'begin', lost: undefined }
-  let ignore = () => {}
-  const begin = beginRound(nameOf(performance))
-  const work = (client: PoolClient) => {
-    ignore = hearEnd(client, course)
-    return performIn(client, settings, claimant, performance, course)
+  const course: Course = { step: 'begin', lent: undefined, ready: undefined }
+  const work = (lent: LentTransaction) => {
+    course.lent = lent
+    return performIn(lent, settings, claimant, performance, course)
   }
+  const name = nameOf(performance)
+  const { transactions } = performance.queue
   try {
-    return await settings.database.transaction(work, { begin, commit: COMMIT_ROUND, lends: true })
+    if (!transactions) return await inOwnTransaction(settings.handlers, name, work)
+    const ending = await settings.application.run(transactions, name, work)
+    await requireCommit(settings, course.ready!)
+    return ending
   } catch (error) {
     if (error instanceof Rollback) return error.ending
     const ending = endingOf(error, course, performance)
     if (ending.kind !== 'again' || !isRefusedLock(error))
       warn(settings.logger, claimant, performance, ending, error)
     return ending
-  } finally {
-    ignore()
   }
 }
 
 async function performIn(
-  client: PoolClient,
+  lent: LentTransaction,
   settings: BatchSettings,
   claimant: Claimant,
   performance: Performance,
   course: Course,
 ): Promise<Ending> {
-  const { database } = settings
-  const stay = endWithSignal(client, performance.abort.signal)
+  const { abort } = performance
+  const cut = () => lent.abort()
+  abort.signal.addEventListener('abort', cut)
   try {
     // The lease may have ended while BEGIN was under way: others may have the ids by now.
-    if (performance.abort.signal.aborted) throw new Rollback(AGAIN)
+    if (abort.signal.aborted) throw new Rollback(AGAIN)
     course.step = 'handler'
-    const lent = lend(client)
-    const failed = await perform(performance, claimant, settings, lent.tx).finally(lent.end)
+    const failed = await perform(performance, claimant, settings, lent.tx).finally(() => lent.end())
     const outcome = ended(performance, failed)
-    if (outcome.completed.length === 0) throw await reasonFor(database, client, failed, course, performance)
+    if (outcome.completed.length === 0) throw await reasonFor(lent, failed, performance)
     if (outcome.released.length > 0) throw new Rollback(AGAIN)
-    await prepareToStore(settings, client, performance)
+    course.ready = await prepareToStore(settings, lent, performance)
     course.step = 'completion'
-    const leftovers = await store(database, client, claimant, outcome)
+    const leftovers = await store(settings, lent, claimant, outcome, course.ready)
     course.step = 'commit'
     return { kind: 'stored', outcome, leftovers }
   } finally {
-    stay()
+    abort.signal.removeEventListener('abort', cut)
   }
+}
+
+/**
+ * A library, or the server, answers a COMMIT without an error though a statement has failed after ours: one that the handler
+ * did not await, and whose error no one has heard. The claim would be ours for as long as the process lives.
+ */
+async function requireCommit({ database }: BatchSettings, { transaction }: Ready): Promise<void> {
+  if (await isCommitted(database, transaction)) return
+  throw new Error(
+    'the handler’s transaction was not committed, though its library says so: await everything that is sent through `context.tx`',
+  )
 }
 
 /**
@@ -120,22 +127,28 @@ async function performIn(
  * be why it failed. Time-outs that end a session are different: they are due to what the handler did. So is an aborted
  * signal: then we ended the connection ourselves.
  */
-async function reasonFor(
-  database: Database,
-  client: PoolClient,
-  failed: Failed,
-  course: Course,
-  { abort }: Performance,
-): Promise<Error> {
+async function reasonFor(lent: LentTransaction, failed: Failed, performance: Performance): Promise<Error> {
   // The session may have ended together with the answer to BEGIN, when nothing watched yet. And an ERROR may have the code
   // of an ending session: if it answers, nothing is lost.
-  const ended = await database.query('', [], client).then(
-    () => undefined,
-    (error: Error) => (isConnectionFailure(error) ? error : undefined),
+  const round = await roundOf(lent.on).catch((error: Error) => error)
+  const lost = lent.lost ?? (isConnectionFailure(round) ? (round as Error) : undefined)
+  if (lost && !hasCode(lost, ...TIMED_OUT) && performance.abort.reason === undefined) return lost
+  const isOurs = round instanceof Error ? !hasCode(round, ENDED) : round === nameOf(performance)
+  return new Rollback({ kind: 'failed', failed: isOurs ? failed : withEnd(failed) })
+}
+
+/** The code of a transaction that its library knows to have ended. */
+const ENDED = 'LK004'
+const ENDED_ITSELF = 'the handler ended its transaction itself: leave COMMIT and ROLLBACK to the worker'
+
+/** What the handler threw, and that it ended its transaction, too. */
+function withEnd(failed: Failed): Failed {
+  return new Map(
+    [...failed].map(([id, thrown]) => {
+      const told = thrown instanceof Error ? thrown.message : String(thrown)
+      return [id, new Error(`${told}; and ${ENDED_ITSELF}`, { cause: thrown })]
+    }),
   )
-  const lost = course.lost ?? ended
-  if (lost && !hasCode(lost, ...TIMED_OUT) && abort.reason === undefined) return lost
-  return new Rollback({ kind: 'failed', failed })
 }
 
 /**
@@ -147,7 +160,8 @@ async function reasonFor(
  * A connection may be lost each time too, because of what the handler does there (a backend that is killed for its memory),
  * though most are lost through no one's fault: `lost`.
  */
-function endingOf(error: unknown, { step, lost }: Course, { abort }: Performance): Ending {
+function endingOf(error: unknown, { step, lent }: Course, { abort }: Performance): Ending {
+  const lost = lent?.lost
   if (step === 'begin') return abort.reason ? AGAIN : UNBEGUN
   if (hasCode(lost, ...TIMED_OUT)) {
     const message = `the server ended the handler’s transaction: ${lost!.message}`
@@ -178,40 +192,6 @@ function warningOf({ kind }: Ending): string {
   return 'a handler’s transaction failed to begin or to commit: its jobs are tried again'
 }
 
-/**
- * Notes why the connection is lost: the server's last words, between two statements or in the middle of one of the
- * handler's, or that it ended without any. A handler may swallow the error, and for later statements the driver only says
- * that there is no connection. If the session becomes ready for another statement, those were not its last words. Returns
- * a function that ends the watch.
- */
-function hearEnd(client: PoolClient, course: Course): () => void {
-  const { connection } = client as PoolClient & { readonly connection?: EventEmitter }
-  const lose = (error = new Error('the connection ended')) => {
-    course.lost ??= error
-  }
-  const hear = (error: Error & { readonly severity?: string; readonly code?: string }) => {
-    if (error.severity === 'FATAL' || LAST_WORDS.test(error.code ?? '')) lose(error)
-  }
-  const end = () => lose()
-  const goOn = () => {
-    course.lost = undefined
-  }
-  connection?.on('errorMessage', hear).on('readyForQuery', goOn).on('error', lose).on('end', end)
-  return () =>
-    connection?.off('errorMessage', hear).off('readyForQuery', goOn).off('error', lose).off('end', end)
-}
-
-/**
- * Ends the connection when the signal is aborted. Nothing of the transaction may take effect then, and a statement of the
- * handler's that is never answered (the connection is half-open) must not hold it for ever. Returns a function that ends
- * the watch.
- */
-function endWithSignal(client: PoolClient, signal: AbortSignal): () => void {
-  const end = () => void disconnect(client)
-  signal.addEventListener('abort', end)
-  return () => signal.removeEventListener('abort', end)
-}
-
 function nameOf({ rounds }: Performance): string {
   return String(rounds[0]!.fence)
 }
@@ -226,29 +206,29 @@ function nameOf({ rounds }: Performance): string {
  * may not: each would write once more.
  */
 async function prepareToStore(
-  { database, lockTimeout }: BatchSettings,
-  client: PoolClient,
+  { lockTimeout }: BatchSettings,
+  { on }: LentTransaction,
   performance: Performance,
-): Promise<void> {
-  const round = await readyToComplete(database, client, lockTimeout).catch((error: Error) => {
+): Promise<Ready> {
+  const ready = await readyToComplete(on, lockTimeout).catch((error: Error) => {
     if (hasBroken(error)) throw error
+    if (hasCode(error, ENDED)) return undefined
     throw new Error(`the handler left its transaction aborted: ${error.message}`, { cause: error })
   })
-  if (round === nameOf(performance)) return
-  const error = new Error('the handler ended its transaction itself: leave COMMIT and ROLLBACK to the worker')
-  throw new Rollback({ kind: 'failed', failed: failAll(performance.rounds, error) })
+  if (ready?.round === nameOf(performance)) return ready
+  throw new Rollback({ kind: 'failed', failed: failAll(performance.rounds, new Error(ENDED_ITSELF)) })
 }
 
 /** All or nothing: one lost claim also undoes what the handler wrote for the other ids. */
 async function store(
-  database: Database,
-  client: PoolClient,
+  { database }: BatchSettings,
+  { on }: LentTransaction,
   { served, processId }: Claimant,
-  { completed, failed }: { completed: readonly Round[]; failed: readonly FailedRound[] },
+  { completed, failed }: Outcome,
+  { settings }: Ready,
 ): Promise<Leftover[]> {
-  const holder = { processId, queueId: served.queueId, tx: client }
-  const leftovers = await complete(database, holder, completed)
-  if (failed.length > 0) leftovers.push(...(await fail(database, holder, failed)))
+  const holder = { processId, queueId: served.queueId }
+  const leftovers = await settleThrough(database, on, holder, completed, failed, settings)
   const lost = leftovers.filter(({ outcome }) => outcome === 'lost').map(({ id }) => id)
   if (lost.length > 0) throw new Rollback({ kind: 'disowned', ids: new Set(lost) })
   return leftovers
