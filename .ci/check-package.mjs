@@ -1,8 +1,9 @@
-// Packs the package, installs it beside nothing but pg in an empty folder, and runs the README's quick start there.
+// Packs the package, installs it beside nothing but pg in an empty folder, compiles what an application may do with it, and
+// runs the README's quick start there.
 // So a file missing from the package, an import of something optional, and an outdated README all fail here, and so does
 // what npm would warn of: a script that runs when the package is installed.
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startEmbeddedPostgres } from '../src/postgres/embedded.ts'
@@ -11,6 +12,21 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = process.argv[2]
 const script = join(folder, 'quick-start.ts')
 
+const TYPESCRIPTS = ['5.7', '5.9', '7.0']
+const MODULES = [
+  '--module nodenext --moduleResolution nodenext',
+  '--module node16 --moduleResolution node16',
+  '--module esnext --moduleResolution bundler',
+]
+/** Knows no `exports`. */
+const NODE10 = '--module commonjs --moduleResolution node10 --esModuleInterop'
+const CLASSIC = `import { Lockstep } from 'pg-lockstep'
+import { transactionsOf } from 'pg-lockstep/prisma'
+import { drain } from 'pg-lockstep/testing'
+
+export const used = [Lockstep, transactionsOf, drain]
+`
+
 mkdirSync(folder, { recursive: true })
 writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }')
 writeFileSync(script, quickStart())
@@ -18,6 +34,7 @@ run(root, 'npm', 'pack', '--silent', '--pack-destination', folder)
 install('--omit=optional', tarball(), 'pg')
 checkScripts()
 checkTypes()
+checkRequire()
 await runQuickStart()
 
 function quickStart() {
@@ -59,20 +76,33 @@ function tarball() {
   return `./${readdirSync(folder).find((name) => name.endsWith('.tgz'))}`
 }
 
-/** As an application in TypeScript would: with the declarations that were packed. */
+/** As applications in TypeScript would, whatever their settings: with the declarations that were packed, checked too. */
 function checkTypes() {
-  const node = ['--types', 'node', '--typeRoots', join(root, 'node_modules/@types')]
-  const options = [
-    '--noEmit',
-    '--strict',
-    '--skipLibCheck',
-    '--target',
-    'es2023',
-    '--module',
-    'nodenext',
-    ...node,
-  ]
-  run(folder, join(root, 'node_modules/.bin/tsc'), '--ignoreConfig', ...options, script)
+  const strict =
+    '--noEmit --strict --exactOptionalPropertyTypes --skipLibCheck false --target es2023 --types node'
+  copyFileSync(join(root, '.ci/consumer.mts'), join(folder, 'consumer.mts'))
+  const old = join(folder, 'old.ts')
+  writeFileSync(old, CLASSIC)
+  for (const version of TYPESCRIPTS) {
+    const compiler = join(folder, 'typescript', version)
+    install('--no-save', '--prefix', compiler, `typescript@${version}`)
+    const compile = (settings, ...files) => {
+      process.stdout.write(`TypeScript ${version}: ${files.join(', ')}, ${settings}\n`)
+      const tsc = join(compiler, 'node_modules/typescript/bin/tsc')
+      run(folder, process.execPath, tsc, ...strict.split(' '), ...settings.split(' '), ...files)
+    }
+    for (const settings of MODULES) compile(settings, 'consumer.mts', 'quick-start.ts')
+    if (version.startsWith('5')) compile(NODE10, 'old.ts')
+  }
+}
+
+/** CommonJS, which Node can do since 20.19. */
+function checkRequire() {
+  const names = ['pg-lockstep', 'pg-lockstep/testing', 'pg-lockstep/drizzle']
+  const script = names.map(
+    (name) => `if (!Object.keys(require('${name}')).length) throw new Error('${name}')`,
+  )
+  run(folder, process.execPath, '--input-type=commonjs', '--no-warnings', '-e', script.join('\n'))
 }
 
 async function runQuickStart() {

@@ -87,6 +87,18 @@ export function describeError(thrown: unknown): string {
   return boundText(textOf(thrown))
 }
 
+/** A line for a log: the message, and those of the nearest causes. */
+export function summaryOf(error: unknown): string {
+  try {
+    const messages = [error, ...causesOf(error)].map((one) =>
+      one instanceof Error ? one.message : String(one),
+    )
+    return [...new Set(messages)].join('; caused by: ')
+  } catch {
+    return describeError(error)
+  }
+}
+
 /** Limits the length, and drops bytes Postgres can't hold. */
 export function boundText(text: string, most = MAX_ERROR_LENGTH): string {
   const bounded = text.length > most ? `${text.slice(0, most - 1)}…` : text

@@ -3,6 +3,7 @@ export type { DeleteQueueOptions } from './admin/delete-queue.ts'
 export type { Progress, Progression } from './admin/progression.ts'
 export type { Stats } from './admin/stats.ts'
 export type { ProgressionOptions } from './admin/walk.ts'
+export { Discard, type DiscardOptions, RetryIn, Snooze } from './ending.ts'
 export type { EnqueueOptions } from './enqueue/enqueue.ts'
 export type { ClientMiddleware, EnqueueCall } from './enqueue/middleware.ts'
 export {
@@ -22,14 +23,16 @@ export type {
   SpanEnd,
   Spans,
 } from './instrumentation.ts'
-export type { JobInfo, NewJob, PayloadHeaders } from './job.ts'
-export { Lockstep, type LockstepOptions } from './lockstep.ts'
+export type { JobInfo, JobInWork, NewJob, PayloadHeaders } from './job.ts'
+export type { Json } from './json.ts'
+export { Lockstep, type LockstepOptions, type LookOptions } from './lockstep.ts'
 export type { Logger } from './logger.ts'
 export type { MigrateOptions, MigrationReport } from './postgres/migrate.ts'
 export type { Release } from './postgres/release.ts'
 export type { RaisedSequence } from './postgres/sequences.ts'
 export {
   type Batch,
+  type Death,
   defineQueue,
   type PerformContext,
   type Queue,
@@ -52,6 +55,7 @@ export {
   type Share,
   type Splitter,
 } from './worker/assignment/splitter.ts'
+export type { Configure, WorkConfiguration } from './worker/configuration.ts'
 export type { BatchEvent, WorkerEvents } from './worker/events.ts'
 export type { PerformCall, ServerMiddleware } from './worker/middleware.ts'
 export type { WorkerOptions } from './worker/options.ts'

@@ -61,13 +61,17 @@ export interface Moments {
   renew: { readonly processId: number; readonly duration: number }
   /** Rounds of a batch succeeded. `duration`: ms since their handler began. */
   complete: ObservedBatch & { readonly duration: number }
-  /** A round failed. `retryIn`: s until the next try; null if a payload died. */
+  /** A round failed. `retryIn`: s until the next try; null if payloads died. */
   fail: OfOne & { readonly error: unknown; readonly retryIn: number | null }
   /**
    * A payload went to the morgue. As the handler left it; undefined if the handler took it out of its list, or if it was too
    * large to come with its claim and the round never began.
    */
   die: OfOne & { readonly payload: unknown; readonly error: unknown }
+  /** A handler asked for its round to come again later (`Snooze`). `seconds`: until then. */
+  snooze: OfOne & { readonly error: unknown; readonly seconds: number }
+  /** A handler had its payloads dropped (`Discard` without the morgue). */
+  drop: OfOne & { readonly error: unknown }
   /** A round was taken over from a process that died. */
   rescue: OfOne
   /**
@@ -109,6 +113,8 @@ const KINDS = Object.keys({
   complete: true,
   fail: true,
   die: true,
+  snooze: true,
+  drop: true,
   rescue: true,
   refuse: true,
 } satisfies Record<Kind, true>) as Kind[]

@@ -1,12 +1,16 @@
 /** Small JSON beside a payload, such as a trace context. Never a part of its equality. */
 export type PayloadHeaders = Readonly<Record<string, unknown>>
 
-/** A job to push. Jobs of a queue with the same `id` merge, and never run side by side. */
-export interface NewJob<Payload = unknown> {
+/**
+ * A job to push. Jobs of a queue with the same `id` merge, and never run side by side. Its `payload` is any JSON value up to
+ * 8 MiB, `""` by default. It may be missing where the queue's type allows for `""`.
+ */
+export type NewJob<Payload = unknown> = JobFields &
+  ('' extends Payload ? { readonly payload?: Payload } : { readonly payload: Payload })
+
+interface JobFields {
   /** Identifies the job: non-empty text up to 1,024 bytes; a finite number becomes text. */
   readonly id: string | number
-  /** Any JSON value up to 8 MiB. Default `""`. */
-  readonly payload?: Payload
   /** Orders the payloads of an id, lowest first. A Date counts as ms since 1970. Default: now. */
   readonly score?: number | Date
   /** The earliest time to start. A number is ms since 1970. Default: now. */
@@ -40,4 +44,11 @@ export interface JobInfo {
    * lower ones is safe from a handler that goes on after its lease has ended.
    */
   readonly fence: number
+}
+
+/** A job in work with its payloads, for options that depend on it. */
+export interface JobInWork<Payload = unknown> extends JobInfo {
+  readonly id: string
+  /** In score order. Empty for a job that crashed too often, if they were not loaded. */
+  readonly payloads: readonly Payload[]
 }

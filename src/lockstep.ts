@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
+import type { EnqueueTransaction } from './adapters/enqueue-transaction.ts'
 import { type DeleteQueueOptions, deleteQueue } from './admin/delete-queue.ts'
 import { act, find } from './admin/jobs.ts'
 import { deleteFromMorgue, findInMorgue, requeueFromMorgue } from './admin/morgue.ts'
@@ -9,6 +10,7 @@ import { type Stats, stats } from './admin/stats.ts'
 import type { ProgressionOptions } from './admin/walk.ts'
 import { type EnqueueOptions, Enqueuer } from './enqueue/enqueue.ts'
 import type { ClientMiddleware } from './enqueue/middleware.ts'
+import { clientOf } from './enqueue/transaction.ts'
 import { OptionError } from './errors.ts'
 import { checkInstrumentation, type Instrumentation } from './instrumentation.ts'
 import { Instruments } from './instruments.ts'
@@ -26,18 +28,19 @@ import { Database } from './postgres/database.ts'
 import { type MigrateOptions, type MigrationReport, migrate } from './postgres/migrate.ts'
 import { createPool } from './postgres/pool.ts'
 import { checkSchemaName, DEFAULT_SCHEMA } from './postgres/schema-name.ts'
+import { TransactionDatabase } from './postgres/transaction-database.ts'
 import { UnderWay } from './promises.ts'
 import type { Queue } from './queue.ts'
 import type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'
 import type { DeadFilter, DeadPayload, DeadSort } from './store/morgue.ts'
 import type { Found, Page } from './store/page.ts'
 import { listProcesses, type ProcessRow } from './store/stats.ts'
-import type { WorkerOptions } from './worker/options.ts'
+import type { WorkerHome, WorkerOptions } from './worker/options.ts'
 import { Worker } from './worker/worker.ts'
 
 export interface LockstepOptions {
   /** The database to connect to. Give either this or a `pool`. */
-  readonly connectionString?: string
+  readonly connectionString?: string | undefined
   /**
    * The application's own pool, for producing and administering. Workers open their own connections, with its server and
    * these session settings: `options`, `statement_timeout`, `lock_timeout`, `idle_in_transaction_session_timeout`. If its
@@ -48,7 +51,7 @@ export interface LockstepOptions {
   /** The schema that holds the tables. Default `lockstep`. */
   readonly schema?: string
   /** A connection string that bypasses any pooler, for what a worker can't do through one. Default: the same connection. */
-  readonly directUrl?: string
+  readonly directUrl?: string | undefined
   /** Default: logs warnings and errors to the console. */
   readonly logger?: Logger
   /** Wraps every enqueue, the first one outermost. Default none. */
@@ -57,12 +60,23 @@ export interface LockstepOptions {
   readonly instrumentation?: readonly Instrumentation[]
 }
 
+export interface LookOptions {
+  /**
+   * Looks in this transaction, at what only that sees, too: a `pg` client, or a transaction of Drizzle on node-postgres or of
+   * Sequelize. Default: at what is committed.
+   */
+  readonly tx?: EnqueueTransaction
+}
+
 const OPTIONS = ['connectionString', 'pool', 'schema', 'directUrl', 'logger', 'middleware', 'instrumentation']
 const APPLICATION_NAME = 'pg-lockstep'
 /** ms between checks whether calls still wait for a connection. */
 const CLOSING_PAUSE = 5
 
 type AnyQueue = Queue | string
+
+/** Where its workers work. */
+export let homeOf: (lockstep: Lockstep) => WorkerHome
 
 /** The queues of one schema in one database: the starting point to produce, work and administer. */
 export class Lockstep {
@@ -133,7 +147,7 @@ export class Lockstep {
    */
   enqueue<P>(
     queue: Queue<P>,
-    jobs: NewJob<P> | Iterable<NewJob<P>>,
+    jobs: NewJob<NoInfer<P>> | Iterable<NewJob<NoInfer<P>>>,
     options: EnqueueOptions = {},
   ): Promise<number> {
     return this.#enqueuer.enqueue(queue, jobs, options)
@@ -141,22 +155,28 @@ export class Lockstep {
 
   /** @throws OptionError, or LockstepError `LOCKSTEP_BAD_QUEUE` */
   createWorker(options: WorkerOptions): Worker {
-    const config = this.#config ?? this.#configOfPool()
-    return new Worker(options, {
-      config,
-      directConfig: this.#directConfig ?? config,
-      schema: this.#database.schema,
-      logger: this.#logger,
-      instrumentation: this.#instrumentation,
-    })
+    return new Worker(options, homeOf(this))
+  }
+
+  static {
+    homeOf = (lockstep) => {
+      const config = lockstep.#config ?? lockstep.#configOfPool()
+      return {
+        config,
+        directConfig: lockstep.#directConfig ?? config,
+        schema: lockstep.#database.schema,
+        logger: lockstep.#logger,
+        instrumentation: lockstep.#instrumentation,
+      }
+    }
   }
 
   /**
    * The state of every queue, and the totals. Counts every job, which takes about 0.3 s per million. Every few
    * seconds, workers store how many rounds they have processed.
    */
-  stats(): Promise<Stats> {
-    return this.#underWay.watch(stats(this.#database))
+  async stats(options: LookOptions = {}): Promise<Stats> {
+    return this.#underWay.watch(stats(this.#databaseOf(options, 'stats')))
   }
 
   /** The worker processes, including dead ones that no other process has removed yet. */
@@ -170,13 +190,23 @@ export class Lockstep {
    * all jobs with these ids.
    * @throws OptionError, or LockstepError `LOCKSTEP_UNKNOWN_QUEUE`, like all methods below
    */
-  find(queue: AnyQueue, filter: JobFilter & Page<JobSort> = {}): Promise<Found<FoundJob>> {
-    return this.#underWay.watch(find(this.#database, queue, filter))
+  async find<P, Handed = unknown>(
+    queue: Queue<P, Handed> | string,
+    filter: JobFilter & Page<JobSort> = {},
+    options: LookOptions = {},
+  ): Promise<Found<FoundJob<Handed>>> {
+    const found = find(this.#databaseOf(options, 'find'), queue as AnyQueue, filter)
+    return this.#underWay.watch(found) as Promise<Found<FoundJob<Handed>>>
   }
 
   /** A page of the matching payloads in the morgue; sorted by `diedAt` by default. */
-  findDead(queue: AnyQueue, filter: DeadFilter & Page<DeadSort> = {}): Promise<Found<DeadPayload>> {
-    return this.#underWay.watch(findInMorgue(this.#database, queue, filter))
+  async findDead<P, Handed = unknown>(
+    queue: Queue<P, Handed> | string,
+    filter: DeadFilter & Page<DeadSort> = {},
+    options: LookOptions = {},
+  ): Promise<Found<DeadPayload<Handed>>> {
+    const found = findInMorgue(this.#databaseOf(options, 'findDead'), queue as AnyQueue, filter)
+    return this.#underWay.watch(found) as Promise<Found<DeadPayload<Handed>>>
   }
 
   /**
@@ -264,6 +294,13 @@ export class Lockstep {
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
+  }
+
+  #databaseOf(options: LookOptions, what: string): Database {
+    rejectUnknownOptions(options, ['tx'], what)
+    return 'tx' in options
+      ? new TransactionDatabase(clientOf(options.tx), this.#database.schema)
+      : this.#database
   }
 
   /** A worker's config: that of the pool, or the direct one if the pool's can't be copied. */

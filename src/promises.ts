@@ -3,6 +3,31 @@ export function ignoreRejection(value: unknown): void {
   if (value instanceof Promise) value.catch(() => {})
 }
 
+/** Whether a promise settles within `ms`, and before `signal` is aborted. */
+export async function settlesWithin(
+  promise: Promise<unknown>,
+  ms: number,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  if (signal?.aborted) return false
+  let giveUp!: () => void
+  const givenUp = new Promise<false>((resolve) => {
+    giveUp = () => resolve(false)
+  })
+  const timer = setTimeout(giveUp, ms)
+  signal?.addEventListener('abort', giveUp)
+  const settled = promise.then(
+    () => true,
+    () => true,
+  )
+  try {
+    return await Promise.race([settled, givenUp])
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', giveUp)
+  }
+}
+
 /** Knows whether anyone has awaited it. */
 class Offered<T> extends Promise<T> {
   heeded = false

@@ -1,11 +1,12 @@
 import type { ClientBase } from 'pg'
 import { LockstepError, OptionError } from './errors.ts'
-import type { JobInfo } from './job.ts'
+import type { JobInfo, JobInWork, PayloadHeaders } from './job.ts'
+import type { Json } from './json.ts'
 import type { Logger } from './logger.ts'
 import { nameOf, optionalFunction, rejectUnknownOptions, show, wholeNumber } from './options.ts'
 import { defaultRetryIn } from './retry.ts'
 
-/** The ids of a batch, each with all its payloads in score order. */
+/** The ids of a batch, each with all its payloads in score order, as JSON has them. */
 export type Batch<Payload = unknown> = ReadonlyMap<string, readonly Payload[]>
 
 export interface PerformContext {
@@ -14,7 +15,7 @@ export interface PerformContext {
   readonly jobs: ReadonlyMap<string, JobInfo>
   readonly logger: Logger
   /**
-   * Fails only this id of the batch. In a transaction, its writes would be committed with those of the other ids: write
+   * Fails only this id of the batch, or ends it as a `Discard`, `Snooze` or `RetryIn` says. In a transaction, its writes would be committed with those of the other ids: write
    * them after a savepoint, and roll back to it first.
    */
   fail(id: string, error: unknown): void
@@ -41,7 +42,18 @@ export interface Transactions<Tx> {
   transaction(work: (tx: Tx) => Promise<void>): PromiseLike<unknown>
 }
 
-interface Policy {
+/** A payload that went to the morgue. */
+export interface Death<Payload = unknown> {
+  readonly id: string
+  /** As the handler left it; undefined if it took it out of its list, or if it was too large and the round never began. */
+  readonly payload: Payload | undefined
+  readonly score: number | undefined
+  readonly headers: PayloadHeaders | null
+  /** What was thrown. */
+  readonly error: unknown
+}
+
+interface Policy<Payload> {
   /**
    * Number of parts that can be processed side by side, for a new queue. Default 16. A worker whose definition names more
    * shards than the queue has grows it when it starts. A definition with fewer, or none, changes nothing: see `reshard`.
@@ -56,58 +68,90 @@ interface Policy {
    * The rest follows in the next round. In memory, payloads take several times as much. Default 4 MiB.
    */
   readonly maxBytes?: number
-  /** Retries before the lowest payload dies; 0 means one run. Default 25. */
-  readonly maxRetryCount?: number
+  /**
+   * Retries before the lowest payload dies; 0 means one run. A function decides for each job, by its headers for example. If
+   * it throws or returns no number, the default applies. Default 25.
+   */
+  readonly maxRetryCount?: number | ((job: JobInWork<Payload>) => number)
   /** Crashes in a row after which a round counts as failed. Default 3. */
   readonly maxCrashes?: number
   /** Most batches of the queue that a process has in work at once. Default: its number of slots. */
   readonly concurrency?: number
-  /** ms until the batch's signal is aborted. Default: none. */
-  readonly timeout?: number
-  /** Seconds until the next try; `retryCount` is 0 after the first failure. Default: `defaultRetryIn`. */
-  retryIn?(retryCount: number): number
+  /**
+   * ms until the batch's signal is aborted. A function decides for each job, and the longest counts for its batch; if it
+   * throws, the batch fails. Default: none.
+   */
+  readonly timeout?: number | ((job: JobInWork<Payload>) => number | undefined)
+  /**
+   * Seconds until the next try; `retryCount` is 0 after the first failure, `error` is what was thrown. If it throws or returns
+   * no number, the default applies. Default: `defaultRetryIn`.
+   */
+  retryIn?(retryCount: number, error: unknown, job: JobInWork<Payload>): number
+  /**
+   * Called when a payload went to the morgue because of what its handler did, in the worker where it did, which waits for
+   * it before it stops. If that process dies first, it isn't called: what must not be missed is in the morgue.
+   */
+  onDeath?(death: Death<Payload>): unknown
 }
 
-export interface QueueOptions<Payload> extends Policy {
+export interface QueueOptions<Payload, Handed = Json<Payload>> extends Policy<Handed> {
   readonly transactional?: false
   /** Only workers need it: a producer's definition may omit it. */
-  perform?(batch: Batch<Payload>, context: PerformContext): unknown
+  perform?(batch: Batch<Handed>, context: PerformContext): unknown
 }
 
-export interface TransactionalQueueOptions<Payload, Tx = ClientBase> extends Policy {
+export interface TransactionalQueueOptions<Payload, Tx = ClientBase, Handed = Json<Payload>>
+  extends Policy<Handed> {
   /**
    * The handler's writes through `context.tx` and the completion are in one transaction: exactly once. With `true`, it's a
    * transaction of the worker's own, on a client of `pg`.
    */
   readonly transactional: true | Transactions<Tx>
-  perform?(batch: Batch<Payload>, context: TransactionalContext<Tx>): unknown
+  perform?(batch: Batch<Handed>, context: TransactionalContext<Tx>): unknown
 }
 
+interface Own {
+  readonly transactional: true
+}
+interface Application<Tx> {
+  readonly transactional: Transactions<Tx>
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a queue of one type of payloads is a queue of unknown ones
+type PerJob<Value> = (job: JobInWork<any>) => Value
+
 /** The result of `defineQueue`, with every default filled in. */
-export interface Queue<Payload = unknown>
-  extends Required<Omit<Policy, 'maxPayloads' | 'timeout' | 'concurrency'>> {
+export interface Queue<Payload = unknown, Handed = Json<Payload>>
+  extends Required<Pick<Policy<Handed>, 'shards' | 'batchSize' | 'maxBytes' | 'maxCrashes'>> {
   readonly name: string
   /** @internal `shards` if the definition names them: a queue does not grow to a default. */
   readonly namedShards: number | undefined
   readonly maxPayloads: number | undefined
   readonly concurrency: number | undefined
-  readonly timeout: number | undefined
+  readonly maxRetryCount: number | PerJob<number>
+  readonly timeout: number | PerJob<number | undefined> | undefined
+  retryIn(retryCount: number, error: unknown, job: JobInWork<Handed>): number
+  onDeath?(death: Death<Handed>): unknown
   readonly transactional: boolean
   /** @internal The application's, if handlers run in those. */
   readonly transactions: Transactions<unknown> | undefined
-  perform?(batch: Batch<Payload>, context: TransactionalContext): unknown
+  perform?(batch: Batch<Handed>, context: TransactionalContext): unknown
+  /** @internal Only a type, from which calls infer that of their payloads. */
+  readonly payload?: Payload
 }
 
 /** Lets sixteen processes share a queue without any settings. */
 export const DEFAULT_SHARDS = 16
 const DEFAULT_BATCH_SIZE = 1
 const DEFAULT_MAX_BYTES = 4 * 1024 * 1024
-const DEFAULT_MAX_RETRY_COUNT = 25
+export const DEFAULT_MAX_RETRY_COUNT = 25
 const DEFAULT_MAX_CRASHES = 3
 /** The number of a shard in an advisory lock has no room for more. */
 export const MAX_SHARDS = 16_384
 const MAX_BATCH_SIZE = 10_000
 const MAX_INTEGER = 2 ** 31 - 1
+/** ms; the most that a timer can wait. */
+export const MAX_TIMEOUT = MAX_INTEGER
 const MAX_NAME_BYTES = 255
 
 const OPTIONS = [
@@ -120,6 +164,7 @@ const OPTIONS = [
   'concurrency',
   'timeout',
   'retryIn',
+  'onDeath',
   'transactional',
   'perform',
 ]
@@ -128,19 +173,33 @@ const OPTIONS = [
  * Defines a queue. Nothing is stored until the queue is used.
  * @throws LockstepError `LOCKSTEP_BAD_QUEUE` for a bad name, OptionError for a bad option
  */
+// Without type arguments: the handler's annotations give the types.
+export function defineQueue<Payload, Tx>(
+  name: string,
+  options: TransactionalQueueOptions<Payload, Tx, Payload> & Application<Tx>,
+): Queue<Payload>
+export function defineQueue<Payload, _Inferred>(
+  name: string,
+  options: TransactionalQueueOptions<Payload, ClientBase, Payload> & Own,
+): Queue<Payload>
+export function defineQueue<Payload, _Inferred>(
+  name: string,
+  options: QueueOptions<Payload, Payload>,
+): Queue<Payload>
+// With the type of the payloads.
 export function defineQueue<Payload = unknown>(
   name: string,
-  options: TransactionalQueueOptions<Payload> & { readonly transactional: true },
+  options: TransactionalQueueOptions<Payload, unknown> & Application<unknown>,
 ): Queue<Payload>
-export function defineQueue<Payload = unknown, Tx = unknown>(
+export function defineQueue<Payload = unknown>(
   name: string,
-  options: TransactionalQueueOptions<Payload, Tx>,
+  options: TransactionalQueueOptions<Payload> & Own,
 ): Queue<Payload>
 export function defineQueue<Payload = unknown>(name: string, options?: QueueOptions<Payload>): Queue<Payload>
 export function defineQueue<Payload>(
   name: string,
   // biome-ignore lint/suspicious/noExplicitAny: whatever the application's transactions are
-  options: QueueOptions<Payload> | TransactionalQueueOptions<Payload, any> = {},
+  options: QueueOptions<Payload, any> | TransactionalQueueOptions<Payload, any, any> = {},
 ): Queue<Payload> {
   checkQueueName(name)
   const what = `queue "${name}"`
@@ -153,15 +212,25 @@ export function defineQueue<Payload>(
     namedShards: options.shards ?? undefined,
     batchSize: whole('batchSize', 1, MAX_BATCH_SIZE, DEFAULT_BATCH_SIZE),
     maxBytes: whole('maxBytes', 1, MAX_INTEGER, DEFAULT_MAX_BYTES),
-    maxRetryCount: whole('maxRetryCount', 0, MAX_INTEGER, DEFAULT_MAX_RETRY_COUNT),
+    maxRetryCount: isFunction(options.maxRetryCount)
+      ? options.maxRetryCount
+      : whole('maxRetryCount', 0, MAX_INTEGER, DEFAULT_MAX_RETRY_COUNT),
     maxCrashes: whole('maxCrashes', 1, 32_767, DEFAULT_MAX_CRASHES),
     maxPayloads: options.maxPayloads === undefined ? undefined : whole('maxPayloads', 1, MAX_INTEGER, 1),
     concurrency: options.concurrency === undefined ? undefined : whole('concurrency', 1, MAX_INTEGER, 1),
-    timeout: options.timeout === undefined ? undefined : whole('timeout', 1, MAX_INTEGER, 1),
+    timeout:
+      options.timeout === undefined || isFunction(options.timeout)
+        ? options.timeout
+        : whole('timeout', 1, MAX_TIMEOUT, 1),
     ...transactionsOf(options.transactional ?? false, `${what}: transactional`),
     retryIn: optionalFunction(options.retryIn, `${what}: retryIn`) ?? defaultRetryIn,
+    onDeath: optionalFunction(options.onDeath, `${what}: onDeath`),
     perform: optionalFunction(options.perform, `${what}: perform`) as Queue<Payload>['perform'],
   })
+}
+
+function isFunction(value: unknown): value is (...values: never[]) => unknown {
+  return typeof value === 'function'
 }
 
 function transactionsOf(

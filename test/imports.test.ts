@@ -10,7 +10,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['adapters'],
   ['enqueue', 'admin', 'worker'],
   ['lockstep'],
-  ['index'],
+  ['index', 'testing'],
   ['cli'],
 ]
 

@@ -36,6 +36,22 @@ test('the quick start of the README runs as it stands, and keeps the order', asy
   expect(stdout.trim()).toBe('order-1 created → paid')
 })
 
+test('the test file of the README passes as it stands', async () => {
+  const block = /^## Testing\b.*?^```ts\n(.*?)^```/ms.exec(await readFile('README.md', 'utf8'))
+  expect(block![1]!.trim().split('\n').length).toBeLessThanOrEqual(35)
+  const script = join(folder, 'orders.test.mts')
+  await writeFile(script, block![1]!)
+  const { stdout } = await run(process.execPath, [
+    '--conditions=pg-lockstep-source',
+    '--import',
+    'tsx',
+    '--test',
+    '--test-reporter=tap',
+    script,
+  ])
+  expect(stdout).toMatch(/^# pass 1$/m)
+})
+
 test('the version in the code is that of the package', async () => {
   expect(JSON.parse(await readFile('package.json', 'utf8')).version).toBe(VERSION)
 })

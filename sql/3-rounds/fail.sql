@@ -1,6 +1,7 @@
 -- Ends rounds that failed (R4, R6, R7): all payloads of the id wait again, including those pushed meanwhile.
 -- `_retry_ins` are seconds from now. NULL means that the retries are used up, and that the failed round's payload with
 -- the lowest score dies. An equal payload that was pushed meanwhile lies at the fence itself and lives on.
+-- A round without an error has not failed: it waits again with its number unchanged.
 -- Returns jobs that wait `again`, and those that are `held` or `lost`. An id that is not among them is gone.
 CREATE OR REPLACE FUNCTION @schema@.fail(
   _queue_ids integer[],
@@ -25,8 +26,9 @@ BEGIN
 
   RETURN QUERY
   UPDATE @schema@.jobs j SET
-    retry_count = j.retry_count + 1, perform_in = clock_timestamp() + make_interval(secs => _retry_ins[r.place]),
-    error = _errors[r.place], next_perform_in = NULL, crashes = 0, claimed_by = NULL, claimed_at = NULL
+    retry_count = CASE WHEN _errors[r.place] IS NULL THEN j.retry_count ELSE j.retry_count + 1 END,
+    perform_in = clock_timestamp() + make_interval(secs => _retry_ins[r.place]),
+    error = coalesce(_errors[r.place], j.error), next_perform_in = NULL, crashes = 0, claimed_by = NULL, claimed_at = NULL
   FROM unnest(_places, _tids) AS r(place, tid)
   WHERE j.queue_id + 0 = _queue_ids[r.place] AND j.ctid = r.tid AND _retry_ins[r.place] IS NOT NULL
   RETURNING j.queue_id, j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);

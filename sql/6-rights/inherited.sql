@@ -9,6 +9,7 @@ BEGIN
     SELECT DISTINCT c.called, a.grantee
     FROM (VALUES
       ('complete', 'lock_claims'), ('complete', 'installation'), ('complete', 'require_transaction'),
+      ('fail', 'discard'),
       ('bury_lowest', 'digest_of'), ('bury_lowest', 'payloads_below'),
       ('payloads_of', 'digest_of'), ('payloads_of', 'payloads_below'),
       ('kill', 'digest_of')

@@ -37,7 +37,7 @@ REVOKE ALL ON SEQUENCE
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON FUNCTION
   @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.checked_text, @schema@.claim,
-  @schema@.complete, @schema@.create_queue, @schema@.delete_jobs, @schema@.digest_of, @schema@.enqueue,
+  @schema@.complete, @schema@.create_queue, @schema@.delete_jobs, @schema@.digest_of, @schema@.discard, @schema@.enqueue,
   @schema@.enqueue_many, @schema@.enqueue_many_if_same_transaction, @schema@.fail, @schema@.from_micros,
   @schema@.grow_queue, @schema@.has_listener,
   @schema@.installation, @schema@.is_gone, @schema@.kill, @schema@.load_payloads, @schema@.lock_claims,
@@ -68,7 +68,7 @@ TO @producer@;
 -- buries. It can't read the payloads in the morgue, set a sequence back, or change ids, the list of migrations, or
 -- anything else about queues.
 GRANT EXECUTE ON FUNCTION
-  @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.digest_of, @schema@.fail,
+  @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.digest_of, @schema@.discard, @schema@.fail,
   @schema@.from_micros, @schema@.grow_queue, @schema@.installation, @schema@.is_gone, @schema@.load_payloads,
   @schema@.lock_claims, @schema@.lock_rounds, @schema@.look, @schema@.micros, @schema@.note_timeline, @schema@.payloads_below,
   @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.rehome, @schema@.release,

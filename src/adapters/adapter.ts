@@ -6,6 +6,8 @@ export interface OpenTransaction extends Through {
   readonly given: string
   /** The database it is connected to, if known. */
   readonly place?: string | undefined
+  /** Its `pg` client, if the library has one and shows it. */
+  readonly client?: object | undefined
 }
 
 /**

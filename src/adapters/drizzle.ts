@@ -1,7 +1,8 @@
 import type { Transactions } from '../queue.ts'
-import { type Adapter, type Members, openInside } from './adapter.ts'
+import { type Adapter, isFunction, type Members, openInside } from './adapter.ts'
 import { recognizeClient } from './pg-client.ts'
 import { recognizePostgresJs } from './postgres-js.ts'
+import { guarded, overPool, type Pool } from './postgres-js-pool.ts'
 import { recognizeQueryable } from './queryable.ts'
 
 interface Database<Tx, Config> {
@@ -10,7 +11,19 @@ interface Database<Tx, Config> {
 
 /** Transactions of a Drizzle database over node-postgres or postgres.js. `config`: as for `db.transaction`. */
 export function transactionsOf<Tx, Config>(db: Database<Tx, Config>, config?: Config): Transactions<Tx> {
-  return { transaction: (work) => db.transaction(work, config) }
+  const transactions: Transactions<Tx> = { transaction: (work) => db.transaction(work, config) }
+  const { $client } = db as unknown as Members
+  if (!isPostgresJs($client)) return transactions
+  return overPool($client, transactions, (tx, loss) => {
+    // Each transaction has a session of its own.
+    const { session } = tx as { session: { client: object } }
+    session.client = guarded(session.client, loss)
+    return tx
+  })
+}
+
+function isPostgresJs(client: unknown): client is Pool {
+  return isFunction(client) && isFunction((client as unknown as Members).unsafe)
 }
 
 const ADVICE = 'pass the tx that db.transaction() hands to its callback'

@@ -33,6 +33,7 @@ export const recognizeClient: Adapter = (tx) => {
   return {
     given: nameOf(tx),
     place: placeOf(tx),
+    client: tx,
     casts: 'none',
     run: (text, values) => onClient(tx, text, values),
   }

@@ -1,18 +1,22 @@
 import type { Transactions } from '../queue.ts'
 import type { Text } from '../store/through.ts'
 import { type Adapter, isFunction, type Members, rowsOf } from './adapter.ts'
+import { guarded, overPool, type Pool } from './postgres-js-pool.ts'
 
 interface Sql {
   unsafe(text: string, values: readonly Text[]): Promise<unknown>
 }
 
-interface Instance<Tx> {
+interface Instance<Tx> extends Pool {
   begin(options: string, work: (sql: Tx) => Promise<void>): Promise<unknown>
 }
 
-/** Transactions of a postgres.js instance. */
-export function transactionsOf<Tx>(sql: Instance<Tx>): Transactions<Tx> {
-  return { transaction: (work) => sql.begin('isolation level read committed', work) }
+/** Transactions of a postgres.js instance. It should serve nothing but handlers, and have a connection for each slot. */
+export function transactionsOf<Tx extends object>(sql: Instance<Tx>): Transactions<Tx> {
+  const transactions: Transactions<Tx> = {
+    transaction: (work) => sql.begin('isolation level read committed', work),
+  }
+  return overPool(sql, transactions, guarded)
 }
 
 const ADVICE = 'pass the sql that sql.begin() hands to its callback'

@@ -39,6 +39,7 @@ function joined(runner: QueryRunner): ReturnType<Adapter> {
   return {
     given: 'a TypeORM transaction',
     casts: 'none',
+    client: clientOf(runner),
     async run(text, values) {
       try {
         return (await runner.query(text, [...values], true)).records ?? []
@@ -47,6 +48,13 @@ function joined(runner: QueryRunner): ReturnType<Adapter> {
       }
     },
   }
+}
+
+/** TypeORM's field for its connection is not public, so it may be missing. */
+function clientOf(runner: object): object | undefined {
+  const { databaseConnection } = runner as Members
+  const isClient = typeof databaseConnection === 'object' && databaseConnection !== null
+  return isClient && isFunction((databaseConnection as Members).on) ? databaseConnection : undefined
 }
 
 function hasEnded(error: unknown): error is Error {

@@ -18,8 +18,8 @@ export function addWork(program: Command): void {
     .option('--queues <names>', 'serve only these queues, separated by commas')
     .option('--slots <n>', 'handlers at a time in each process (default: 5)', wholeNumberOption(1, 1_000))
     .option('--processes <n>', 'number of processes', wholeNumberOption(1, 1_000), 1)
-    .option('--scheduler <kind>', 'how to pick the shard to serve next', 'fair')
-    .option('--splitter <kind>', 'how to assign shards to processes', 'dynamic')
+    .option('--scheduler <kind>', 'how to pick the shard to serve next (default: fair)')
+    .option('--splitter <kind>', 'how to assign shards to processes (default: dynamic)')
     .option(
       '--lease <ms>',
       'how long a silent process keeps its jobs (default: 10000)',
@@ -53,13 +53,16 @@ async function work(flags: WorkFlags): Promise<void> {
   outliveReaders()
   collectEarly()
   const { followParent, reportReady, supervise, supervisedAs } = await import('./work/supervisor.ts')
+  const { stopWithoutParent } = await import('./work/orphan.ts')
   const rank = supervisedAs()
   const { processes, drain = false, json = false } = flags
   if (processes > 1 && !rank) {
+    stopWithoutParent()
     const { createLogger } = await import('./work/log.ts')
     process.exit(await supervise({ processes, drain, logger: createLogger(json) }))
   }
   if (rank) followParent()
+  else stopWithoutParent()
   const { runWorker } = await import('./work/run.ts')
   const working = runWorker(flags, rank ?? { index: 0, of: 1 }, rank && reportReady)
   process.exit(await working.catch(failureCode))

@@ -8,13 +8,15 @@ export class Joined implements OpenTransaction {
   readonly given: string
   /** The database it is connected to, if known. */
   readonly place: string | undefined
+  readonly client: object | undefined
   readonly casts: OpenTransaction['casts']
   readonly run: OpenTransaction['run']
   #transaction: Promise<string | undefined> | undefined
 
-  constructor({ given, place, casts, run }: OpenTransaction) {
+  constructor({ given, place, client, casts, run }: OpenTransaction) {
     this.given = given
     this.place = place
+    this.client = client
     this.casts = casts
     this.run = run
   }

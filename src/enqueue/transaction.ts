@@ -1,3 +1,4 @@
+import type { ClientBase } from 'pg'
 import { openTransactionOf } from '../adapters/all.ts'
 import type { EnqueueTransaction } from '../adapters/enqueue-transaction.ts'
 import { LockstepError } from '../errors.ts'
@@ -10,6 +11,18 @@ export function joinTransaction(tx: EnqueueTransaction | undefined): Joined {
   const open = openTransactionOf(tx)
   if (typeof open === 'string') throw bad(`\`tx\` ${open}`)
   return new Joined(open)
+}
+
+/**
+ * The `pg` client of a transaction, which some libraries show.
+ * @throws LockstepError `LOCKSTEP_BAD_TRANSACTION`
+ */
+export function clientOf(tx: EnqueueTransaction | undefined): ClientBase {
+  const { client, given } = joinTransaction(tx)
+  if (client) return client as ClientBase
+  throw bad(
+    `\`tx\`, ${given}, does not show its \`pg\` client, which is needed here: pass a pg client, or a transaction of Drizzle on node-postgres, Sequelize or TypeORM`,
+  )
 }
 
 /** BEGIN was never sent, or COMMIT or ROLLBACK was sent before all jobs of the call were pushed. */

@@ -179,7 +179,9 @@ function messageOf(error: Error): string {
   return error.message
 }
 
-const CONNECTION_CODES = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|08|57P0)/
+/** Of the system, the server, postgres.js and Prisma. */
+const CONNECTION_CODES =
+  /^(CONNECTION_(CLOSED|ENDED|DESTROYED)$|CONNECT_TIMEOUT$|P1017$|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|08|57P0)/
 const CONNECTION_MESSAGES =
   /connection terminated|connection ended|client has encountered a connection error|timeout exceeded when trying to connect|not queryable|query read timeout|^timeout expired$/i
 

@@ -14,11 +14,12 @@ const takesAll = new WeakMap<Database, boolean>()
  */
 export async function storable(
   database: Database,
-  texts: readonly string[],
+  texts: readonly (string | null)[],
   on?: Queryable | Through,
-): Promise<readonly string[]> {
-  if (!texts.some((text) => BEYOND_ASCII.test(text)) || (await canHoldAll(database, on))) return texts
-  return texts.map((text) => text.replace(EACH_BEYOND, escapeOf))
+): Promise<readonly (string | null)[]> {
+  if (!texts.some((text) => text !== null && BEYOND_ASCII.test(text)) || (await canHoldAll(database, on)))
+    return texts
+  return texts.map((text) => text?.replace(EACH_BEYOND, escapeOf) ?? null)
 }
 
 const ENCODING = `SELECT pg_catalog.current_setting('server_encoding') AS encoding`

@@ -1,8 +1,22 @@
+import { randomUUID } from 'node:crypto'
+import { DatabaseError } from '../errors.ts'
 import type { Database } from '../postgres/database.ts'
 import { IDLE_TIMEOUT } from '../postgres/session.ts'
 import type { Home } from './home.ts'
 import { placeOf } from './push.ts'
 import { type Callable, callThrough, firstValue, runThrough, type Settings, type Through } from './through.ts'
+
+const PROCESS = randomUUID()
+let names = 0
+
+/**
+ * A new name for the transaction of a round. Rounds of one claim have the same fence, and a library may mix up sessions, so a
+ * fence would not do.
+ */
+export function newName(): string {
+  names += 1
+  return `${PROCESS}.${names}`
+}
 
 /** The name disappears with the transaction it was set in, and so shows whether the handler has ended that itself. */
 export function beginRound(name: string): string {
@@ -15,6 +29,8 @@ export interface Begun {
   /** s since 1970, with all decimals. */
   readonly startedAt: string
   readonly isolation: string
+  /** The name of a round that has begun in it already; null if none has. */
+  readonly others: string | null
 }
 
 /** Names the round in a transaction that the application's library has begun. */
@@ -23,7 +39,8 @@ export async function nameRound(on: Through, name: string): Promise<Begun> {
     on,
     `SELECT pg_catalog.json_build_object('pid', pg_catalog.pg_backend_pid(),
       'startedAt', extract(epoch FROM pg_catalog.transaction_timestamp())::text,
-      'isolation', pg_catalog.current_setting('transaction_isolation'))::text,
+      'isolation', pg_catalog.current_setting('transaction_isolation'),
+      'others', nullif(pg_catalog.current_setting('lockstep.round', true), ''))::text,
       pg_catalog.set_config('lockstep.round', '${name}', true)`,
   )
 }
@@ -42,16 +59,22 @@ export async function requireTransaction(database: Database, on: Through, home: 
   await callThrough(database, on, REQUIRE_TRANSACTION, placeOf(home))
 }
 
-/** The name of the round whose transaction this is, if it goes on. Rejects if it is aborted. */
-export async function roundOf(on: Through): Promise<string | null> {
-  return firstValue(await runThrough(on, ROUND)) as string | null
+/** Which round's transaction this is, and in which session. */
+export interface Place {
+  /** null if it's none of a round. */
+  readonly round: string | null
+  readonly pid: number
 }
 
-const ROUND = `SELECT nullif(pg_catalog.current_setting('lockstep.round', true), '') AS round`
+/** Rejects if the transaction is aborted. */
+export function placeOfRound(on: Through): Promise<Place> {
+  return askJson(on, `SELECT pg_catalog.json_build_object(${PLACE})::text`)
+}
+
+const PLACE = `'round', nullif(pg_catalog.current_setting('lockstep.round', true), ''), 'pid', pg_catalog.pg_backend_pid()`
 
 /** What is known of a handler's transaction when the handler has ended. */
-export interface Ready {
-  readonly round: string | null
+export interface Ready extends Place {
   /** Its number, a decimal. */
   readonly transaction: string
   /** What the handler's statements had, and what the checks of a COMMIT get again. */
@@ -67,7 +90,7 @@ export async function readyToComplete(on: Through, lockTimeout: number): Promise
   return askJson(
     on,
     `WITH ready AS MATERIALIZED (SELECT pg_catalog.json_build_object(
-        'round', nullif(pg_catalog.current_setting('lockstep.round', true), ''),
+        ${PLACE},
         'transaction', pg_catalog.pg_current_xact_id()::text,
         'settings', pg_catalog.json_build_object(
           'lock_timeout', pg_catalog.current_setting('lock_timeout'),
@@ -91,15 +114,21 @@ export async function cancel(database: Database, { pid, startedAt }: Begun): Pro
   )
 }
 
-/** Whether a transaction has been committed. */
-export async function isCommitted(database: Database, transaction: string): Promise<boolean> {
-  const [row] = await database.prepared<{ status: string | null }>(
-    'SELECT pg_catalog.pg_xact_status($1::xid8) AS status',
+/** What has become of a transaction; null if it's too long ago to know. */
+export async function stateOf(
+  database: Database,
+  transaction: string,
+): Promise<'in progress' | 'committed' | 'aborted' | null> {
+  const [row] = await database.prepared<{ state: 'in progress' | 'committed' | 'aborted' | null }>(
+    'SELECT pg_catalog.pg_xact_status($1::xid8) AS state',
     [transaction],
   )
-  return row!.status === 'committed'
+  return row!.state
 }
 
 async function askJson<T>(on: Through, text: string): Promise<T> {
-  return JSON.parse(firstValue(await runThrough(on, text)) as string)
+  const answer = firstValue(await runThrough(on, text))
+  if (typeof answer === 'string') return JSON.parse(answer)
+  // As some do when the connection is lost.
+  throw new DatabaseError('LOCKSTEP_CONNECTION', 'the library of a handler’s transaction gave no answer')
 }

@@ -35,7 +35,7 @@ export interface JobFilter {
  * A job that waits or is in work. If there was a push into a job in work, its id is found twice: as `working`, and as
  * `waiting` for the next round. That starts after this round has ended, at its own `performIn` or later.
  */
-export interface FoundJob {
+export interface FoundJob<Payload = unknown> {
   readonly id: string
   readonly shard: number
   readonly lane: number
@@ -50,7 +50,7 @@ export interface FoundJob {
   /** When it was claimed; null while it waits. */
   readonly claimedAt: Date | null
   /** Sorted by score. For a job in work, the payloads of this round. */
-  readonly payloads: { payload: unknown; score: number; headers?: PayloadHeaders }[]
+  readonly payloads: { payload: Payload; score: number; headers?: PayloadHeaders }[]
 }
 
 export type JobSort = 'id' | 'performIn' | 'retryCount'

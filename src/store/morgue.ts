@@ -28,10 +28,10 @@ export interface DeadFilter {
   readonly digests?: readonly string[]
 }
 
-export interface DeadPayload {
+export interface DeadPayload<Payload = unknown> {
   /** The id of its job. */
   readonly id: string
-  readonly payload: unknown
+  readonly payload: Payload
   readonly headers: PayloadHeaders | null
   readonly score: number
   readonly error: string | null

@@ -17,10 +17,16 @@ export interface Leftover {
   readonly performIn: number | null
 }
 
-/** A failed round. `retryIn`: seconds until the next try, or null if the lowest payload dies. */
+/**
+ * A round that did not succeed. Its lowest payload may `die`, since the last retry is used up. What the handler says may
+ * `snooze` or `drop` it, which is no failure, or `discard` all its payloads to the morgue.
+ */
 export interface Failure {
   readonly round: Round
-  readonly error: string
+  readonly end: 'fail' | 'die' | 'discard' | 'snooze' | 'drop'
+  /** null if it is no failure. */
+  readonly error: string | null
+  /** Seconds until the next try; null if none follows. */
   readonly retryIn: number | null
 }
 
@@ -50,6 +56,17 @@ export async function fail(
   return settle(database, 'fail', holder, rounds, await reasonsOf(database, failures, holder.tx))
 }
 
+/** Buries all payloads of the rounds. */
+export async function discard(
+  database: Database,
+  holder: Holder,
+  failures: readonly Failure[],
+): Promise<Leftover[]> {
+  const rounds = failures.map((failure) => failure.round)
+  const [errors] = await reasonsOf(database, failures, holder.tx)
+  return settle(database, 'discard', holder, rounds, [errors, ...cutsOf(rounds)])
+}
+
 const CLAIMS = ['int4[]', 'int4', 'text[]', 'int8[]']
 const COMPLETE: Callable = {
   kind: 'rows',
@@ -57,10 +74,15 @@ const COMPLETE: Callable = {
   types: [...CLAIMS, 'float8[]', 'int8[]', 'bool'],
 }
 const FAIL: Callable = { kind: 'rows', name: 'fail', types: [...CLAIMS, 'text[]', 'float8[]', 'bool'] }
+const DISCARD: Callable = {
+  kind: 'rows',
+  name: 'discard',
+  types: [...CLAIMS, 'text[]', 'float8[]', 'int8[]', 'bool'],
+}
 
 /**
  * Ends the rounds of a batch in its handler's transaction, where locked rows are waited for. Gives the transaction `settings`
- * afterwards.
+ * afterwards. Resolves to undefined if it's no longer that of `round`.
  */
 export async function settleThrough(
   database: Database,
@@ -68,16 +90,32 @@ export async function settleThrough(
   holder: Holder,
   completed: readonly Round[],
   failures: readonly Failure[],
-  settings: Settings,
-): Promise<Leftover[]> {
-  const ask = (callable: Callable, rounds: readonly Round[], columns: unknown[], after?: Settings) =>
-    rowsThrough<ExceptionRow>(database, on, callable, [...claimsOf(holder, rounds), ...columns, true], after)
-  const isLast = failures.length === 0
-  const exceptions = await ask(COMPLETE, completed, cutsOf(completed), isLast ? settings : undefined)
-  if (isLast) return exceptions.map(leftoverOf)
-  const rounds = failures.map((failure) => failure.round)
-  const failed = await ask(FAIL, rounds, await reasonsOf(database, failures, on), settings)
-  return [...exceptions, ...failed].map(leftoverOf)
+  { round, settings }: { readonly round: string; readonly settings: Settings },
+): Promise<Leftover[] | undefined> {
+  const dropped = failures.filter(({ end }) => end === 'drop').map(roundOf)
+  const discarded = failures.filter(({ end }) => end === 'discard')
+  const failed = failures.filter(({ end }) => end !== 'drop' && end !== 'discard')
+  const done = [...completed, ...dropped]
+  const calls: [Callable, readonly Round[], unknown[]][] = [[COMPLETE, done, cutsOf(done)]]
+  if (failed.length > 0) calls.push([FAIL, failed.map(roundOf), await reasonsOf(database, failed, on)])
+  if (discarded.length > 0) {
+    const rounds = discarded.map(roundOf)
+    const [errors] = await reasonsOf(database, discarded, on)
+    calls.push([DISCARD, rounds, [errors, ...cutsOf(rounds)]])
+  }
+  const leftovers: Leftover[] = []
+  for (const [index, [callable, rounds, columns]] of calls.entries()) {
+    const values = [...claimsOf(holder, rounds), ...columns, true]
+    const after = index === calls.length - 1 ? settings : undefined
+    const rows = await rowsThrough<ExceptionRow>(database, on, callable, values, round, after)
+    if (!rows) return undefined
+    leftovers.push(...rows.map(leftoverOf))
+  }
+  return leftovers
+}
+
+function roundOf({ round }: Failure): Round {
+  return round
 }
 
 /** The errors of failed rounds, in storable form, and their next tries. */
@@ -85,7 +123,7 @@ export async function reasonsOf(
   database: Database,
   failures: readonly Failure[],
   on?: Queryable | Through,
-): Promise<[errors: string[], retryIns: (number | null)[]]> {
+): Promise<[errors: (string | null)[], retryIns: (number | null)[]]> {
   const errors = failures.map(({ error }) => error)
   return [[...(await storable(database, errors, on))], failures.map(({ retryIn }) => retryIn)]
 }

@@ -46,26 +46,31 @@ export async function callThrough(
 }
 
 /**
- * The same for a function that returns rows. They come as JSON, since drivers differ in what they make of columns. `after`:
- * settings to make afterwards, until the transaction ends.
+ * The same for a function that returns rows, in the transaction of a round; elsewhere it's not called, and this resolves to
+ * undefined: a library may go on in another session. The rows come as JSON, since drivers differ in what they make of columns.
+ * `after`: settings to make afterwards, until the transaction ends.
  */
 export async function rowsThrough<Row>(
   { prefix }: Database,
   on: Through,
   callable: Callable,
   values: readonly unknown[],
+  round: string,
   after: Settings = {},
-): Promise<Row[]> {
+): Promise<Row[] | undefined> {
   const settings = Object.entries(after)
   const made = settings.map(([name], index) => {
     const place = placeOf(values.length + index, 'text', on.casts)
     return `, pg_catalog.set_config('${name}', ${place}, true)`
   })
   const rows = textOf(prefix, callable, on.casts)
+  const isOurs = `pg_catalog.current_setting('lockstep.round', true) = ${placeOf(values.length + settings.length, 'text', on.casts)}`
   // Only what is materialized is sure to come before the settings.
-  const text = `WITH answer AS MATERIALIZED (${rows}) SELECT rows${made.join('')} FROM answer`
-  const given = [...values.map(toText), ...settings.map(([, value]) => value)]
-  return JSON.parse(firstValue(await runThrough(on, text, given)) as string)
+  const text = `WITH answer AS MATERIALIZED (SELECT CASE WHEN ${isOurs} THEN (${rows}) END AS rows)
+    SELECT rows${made.join('')} FROM answer`
+  const given = [...values.map(toText), ...settings.map(([, value]) => value), round]
+  const answer = firstValue(await runThrough(on, text, given))
+  return typeof answer === 'string' ? JSON.parse(answer) : undefined
 }
 
 /** Runs a statement through the caller's driver. */

@@ -13,12 +13,12 @@ import { allMaintenance } from './maintenance/all.ts'
 import { Maintainer } from './maintenance/maintainer.ts'
 import { Membership } from './membership/membership.ts'
 import type { WorkerHome, WorkerSettings } from './options.ts'
-import { ApplicationTransactions } from './performing/application-transaction.ts'
 import { describer } from './performing/description.ts'
 import { Executor } from './performing/executor.ts'
 import { InFlight } from './performing/in-flight.ts'
 import { Released } from './performing/perform.ts'
 import { Slot } from './performing/slot.ts'
+import { WorkerLender } from './performing/worker-lender.ts'
 import { Pools } from './pools.ts'
 import { leaseOptions, prepareDatabase, warnOfUnserved } from './preparation.ts'
 import { allOf, Pauses, Refusals } from './schedule/admission.ts'
@@ -147,7 +147,11 @@ export class Engine {
     const { executor, assigner, maintainer, poller } = this.#running
     const { logger } = this.#options.home
     await Promise.all([executor?.patience.stop(), executor?.claimsEnded()])
-    await this.#completer.drain(STORING_TIMEOUT)
+    if (!(await this.#completer.drain(STORING_TIMEOUT)))
+      logger.warn(
+        {},
+        'the worker stops though outcomes are not stored yet, or calls of `onDeath` have not ended',
+      )
     // In parallel: if the server does not answer, each waits for its own call.
     await stopAll([assigner, maintainer, poller, this.#completer], logger)
     await stopAll([this.#tally, this.membership], logger)
@@ -218,8 +222,7 @@ export class Engine {
       lockTimeout,
       batchSettings: {
         database: this.#pools.own,
-        handlers: this.#pools.handlers,
-        application: new ApplicationTransactions(this.#pools.own),
+        lender: new WorkerLender(this.#pools.own, this.#pools.handlers, logger),
         middleware,
         logger,
         instruments,

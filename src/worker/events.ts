@@ -15,13 +15,17 @@ export interface WorkerEvents {
   started: [BatchEvent]
   /** A handler returned and its completion is stored. */
   completed: [BatchEvent & { readonly duration: number }]
-  /** A round failed, and the failure is stored. `retryIn`: seconds until the next try, or null if a payload died. */
+  /** A round failed, and the failure is stored. `retryIn`: seconds until the next try, or null if payloads died. */
   failed: [{ queue: string; id: string; error: unknown; retryCount: number; retryIn: number | null }]
   /**
    * A payload went to the morgue. `payload` is what the handler was given, as it left it; undefined if the handler took it out
    * of its list, or if it was too large to come with its claim and the round never began. `findDead` has the stored one.
    */
   died: [{ queue: string; id: string; payload: unknown; error: unknown }]
+  /** A handler threw `Snooze`, and its round waits for so many `seconds`. `error`: what was thrown. */
+  snoozed: [{ queue: string; id: string; error: unknown; seconds: number }]
+  /** A handler threw `Discard` without the morgue: the payloads of its round are gone. `error`: what was thrown. */
+  dropped: [{ queue: string; id: string; error: unknown }]
   /** A job was taken over from a process that died. */
   rescued: [{ queue: string; id: string; crashes: number }]
   /**
@@ -73,6 +77,12 @@ export function eventsOf(worker: WorkerEmitter): Instrumentation {
     },
     die({ queue, round: { id }, payload, error }) {
       worker.emit('died', { queue, id, payload, error })
+    },
+    snooze({ queue, round: { id }, error, seconds }) {
+      worker.emit('snoozed', { queue, id, error, seconds })
+    },
+    drop({ queue, round: { id }, error }) {
+      worker.emit('dropped', { queue, id, error })
     },
     rescue({ queue, round: { id, crashes } }) {
       worker.emit('rescued', { queue, id, crashes })

@@ -111,7 +111,8 @@ function checkSplitter(splitter: Splitter): Splitter {
   )
 }
 
-function checkQueues(queues: readonly Queue[]): readonly Queue[] {
+/** @throws LockstepError `LOCKSTEP_BAD_QUEUE` for queues that can't be served */
+export function checkQueues(queues: readonly Queue[]): readonly Queue[] {
   if (!Array.isArray(queues) || queues.length === 0)
     throw badQueue('a worker needs at least one queue in `queues`')
   const names = new Set<string>()

@@ -21,11 +21,19 @@ import { type AnyLibrary, library } from './adapter.ts'
 import { mikroOrm } from './mikro-orm.ts'
 import { type Prisma, PrismaClient } from './prisma/client/client.ts'
 
+/** A pool that survives the end of its connections, as docs/transactions.md says. */
+function poolOf(connectionString: string): pg.Pool {
+  const pool = new pg.Pool({ connectionString })
+  pool.on('error', () => {})
+  pool.on('connect', (client) => client.on('error', () => {}))
+  return pool
+}
+
 const onPg = library<pg.PoolClient>({
   name: 'pg',
   packages: ['pg'],
   async open(connectionString) {
-    const pool = new pg.Pool({ connectionString })
+    const pool = poolOf(connectionString)
     return {
       async transaction(work) {
         const client = await pool.connect()
@@ -52,7 +60,7 @@ const onKysely = library<kysely.Transaction<unknown>>({
   name: 'Kysely 0.28',
   packages: ['kysely'],
   async open(connectionString) {
-    const pool = new pg.Pool({ connectionString })
+    const pool = poolOf(connectionString)
     const db = new kysely.Kysely<unknown>({ dialect: new kysely.PostgresDialect({ pool }) })
     return {
       transaction: (work) => db.transaction().execute(work),
@@ -68,7 +76,7 @@ const onKysely29 = library<kysely29.Transaction<unknown>>({
   name: 'Kysely 0.29',
   packages: ['kysely-0.29'],
   async open(connectionString) {
-    const pool = new pg.Pool({ connectionString })
+    const pool = poolOf(connectionString)
     const db = new kysely29.Kysely<unknown>({ dialect: new kysely29.PostgresDialect({ pool }) })
     return {
       transaction: (work) => db.transaction().execute(work),
@@ -87,6 +95,8 @@ const drizzle = library<DrizzleOnPg>({
   packages: ['drizzle-orm', 'pg'],
   async open(connectionString) {
     const pool = new pg.Pool({ connectionString })
+    // While a handler has a client, the worker listens.
+    pool.on('error', () => {})
     const db = drizzleOnPg(pool)
     return {
       transactions: drizzleTransactions(db),

@@ -1,5 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
   type Batch,
@@ -44,6 +45,15 @@ async function killOne(): Promise<void> {
   const child = fork(new URL('./killed.ts', import.meta.url), [], { execArgv: ['--import', 'tsx'] })
   child.send({ connectionString: env.connectionString, queues } satisfies KilledOptions)
   expect(await once(child, 'exit')).toEqual([null, 'SIGKILL'])
+}
+
+/** Ends the sessions whose transactions have written to a table, and waits a moment, in which their clients notice. */
+async function endSessionsOf(table: string): Promise<void> {
+  await env.sql(
+    `SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE relation = $1::regclass AND mode = 'RowExclusiveLock'`,
+    [table],
+  )
+  await sleep(50)
 }
 
 type Tx = EnqueueTransaction
@@ -228,6 +238,23 @@ describe.each(libraries.map((library) => [titleOf(library, 'in handlers'), libra
       )
       expect(await failureOf(queue)).toMatchObject({ error: expect.any(TimeoutError), retryCount: 0 })
       expect(await written()).toEqual([])
+    })
+
+    test('R10: a session that ends under its handler counts a crash, and nothing of the first run is there', async () => {
+      const crashes: number[] = []
+      const queue = define(async (batch, { tx, jobs }) => {
+        crashes.push(jobs.get('lost')!.crashes)
+        await write(batch, tx)
+        if (crashes.length > 1) return
+        await endSessionsOf('written')
+        await write(batch, tx).catch(() => {})
+      })
+      const worker = await env.work({ queues: [queue], slots: 1 })
+      const completed = next(worker, 'completed')
+      await env.lockstep.enqueue(queue, { id: 'lost' })
+      await completed
+      expect(crashes).toEqual([0, 1])
+      expect(await written()).toEqual(['lost'])
     })
 
     test('its own time-outs don’t apply to the completion, but to what is checked at the COMMIT', async () => {

@@ -1,8 +1,14 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { schedulerOf, splitterOf } from '../../src/cli/work/flags.ts'
-import { loadQueues, selectQueues } from '../../src/cli/work/queues.ts'
+import { loadModules, selectQueues } from '../../src/cli/work/queues.ts'
 import { Lockstep } from '../../src/index.ts'
 import { defineQueue } from '../../src/queue.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
@@ -233,7 +239,7 @@ describe('-r', () => {
   )
 
   it('serves what a module exports, in the order of its definition', async () => {
-    const queues = await loadQueues([fixture('several.ts'), fixture('ordered.ts')])
+    const { queues } = await loadModules([fixture('several.ts'), fixture('ordered.ts')])
     expect(queues.map(({ name }) => name)).toEqual(['first', 'zebra', 'ant', 'ordered'])
     expect(selectQueues(queues, ['ant', 'zebra']).map(({ name }) => name)).toEqual(['zebra', 'ant'])
   })
@@ -243,7 +249,7 @@ describe('-r', () => {
     ['a file without a queue', 'tsconfig.json', /can't be loaded|exports no queue/],
     ['one name twice', 'twice.ts', /queue "orders" is defined twice/],
   ])('refuses %s', async (_, file, message) => {
-    await expect(loadQueues([fixture(file)])).rejects.toThrow(message)
+    await expect(loadModules([fixture(file)])).rejects.toThrow(message)
   })
 
   it.each([
@@ -276,4 +282,92 @@ describe('-r', () => {
         .toSorted((a, b) => a - b),
     ).toEqual(shards.map(({ shard }) => shard).filter((shard) => shard % 2 === 1))
   })
+})
+
+describe('configure', () => {
+  const configured = (CONFIGURE?: string, ...args: string[]) => {
+    const command = new Command(['work', '-r', fixture('configured.ts'), ...args], {
+      env: { ...env, ...(CONFIGURE ? { CONFIGURE } : {}) },
+    })
+    started.push(command)
+    return command
+  }
+
+  it('sets up, surrounds handlers, listens, and tears down', async () => {
+    const command = configured()
+    expect(await command.line(named('set up'))).toMatchObject({ queues: ['configured'], rank: 0 })
+    await command.line(named('started'))
+    await push('configured', 'good', 'bad')
+    expect(await command.line(named('around'))).toMatchObject({ queue: 'configured' })
+    expect(await command.line(named('measured'))).toMatchObject({ ids: ['good'] })
+    expect(await command.line(named('heard'))).toMatchObject({ id: 'bad' })
+    await command.line(named('picked'))
+    command.child.kill('SIGTERM')
+    expect((await command.ended).code).toBe(0)
+    expect(command.lines.at(-1)).toMatchObject({ event: 'torn down' })
+    const { items } = await library.find('configured', { ids: ['bad'] })
+    expect(items).toMatchObject([{ error: 'left out' }])
+    await library.delete('configured', {})
+  })
+
+  it('yields to a flag', async () => {
+    const command = configured(undefined, '--scheduler', 'seq', '--drain')
+    await push('configured', 'good')
+    expect((await command.ended).code).toBe(0)
+    expect(command.lines.some(named('picked'))).toBe(false)
+  })
+
+  it('says why it failed, or what it misspelt', async () => {
+    expect(await configured('fails').ended).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/configure\(\) of .*configured\.ts failed: no Sentry/),
+    })
+    expect(await configured('misspells').ended).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/configure\(\) of .*configured\.ts.*midleware/),
+    })
+  })
+
+  it('can’t keep the process with its tear-down', async () => {
+    const command = configured('hangs', '--drain')
+    expect((await command.ended).code).toBe(0)
+    expect(await command.line(named('stop'))).toMatchObject({ error: 'it took 5000 ms' })
+  })
+
+  it('is there once', async () => {
+    const twice = ['work', '-r', fixture('configured.ts'), '-r', fixture('configured-too.ts')]
+    expect(await lockstep(twice, { env })).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(
+        /configure is exported by .*configured\.ts and by .*configured-too\.ts: keep one/,
+      ),
+    })
+  })
+})
+
+it('started by npm, stops gracefully at SIGTERM, though npm’s shell passes nothing on', async () => {
+  const folder = await mkdtemp(join(import.meta.dirname, '.npm-'))
+  const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
+  const scripts = {
+    worker: `node --import tsx ${main} work -r ${fixture('waiting.ts')} && echo stopped`,
+  }
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, scripts }))
+  const npm = spawn('npm', ['run', '--silent', 'worker'], { cwd: folder, env: { ...process.env, ...env } })
+  try {
+    const lines = createInterface(npm.stdout)
+    const log: { event?: string; msg: string }[] = []
+    const ended = once(lines, 'close')
+    const begun = new Promise<void>((resolve) =>
+      lines.on('line', (line) => {
+        if (line.startsWith('{')) log.push(JSON.parse(line))
+        if (log.some(named('started'))) resolve()
+      }),
+    )
+    await begun
+    npm.kill('SIGTERM')
+    await ended
+    expect(log.at(-1)).toMatchObject({ event: 'stopped' })
+  } finally {
+    await rm(folder, { recursive: true })
+  }
 })

@@ -78,7 +78,7 @@ const failing = ending('a handler’s failure', (database, holder, rounds) =>
   fail(
     database,
     holder,
-    rounds.map((round) => ({ round, error: 'no', retryIn: null })),
+    rounds.map((round) => ({ round, end: 'die', error: 'no', retryIn: null })),
   ),
 )
 const actsOn = (next: boolean) => [

@@ -52,6 +52,7 @@ describe('the protocol', () => {
       lock_claims: ['1', '1 locks', '2', '2 locks'],
       complete: ['1', '2', '3', '4', '5', '6', '7', '8'],
       fail: ['1', '2'],
+      discard: ['1', '2'],
       bury_lowest: ['1', '2', '3', '4'],
       release: ['1', '2'],
       lock_waiting: ['1', '1 locks'],

@@ -13,6 +13,7 @@ const PROTOCOL = [
   'lock_claims',
   'complete',
   'fail',
+  'discard',
   'bury_lowest',
   'release',
   'lock_waiting',

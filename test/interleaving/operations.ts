@@ -107,6 +107,8 @@ export const completeWaiting: Operation = {
 }
 export const fail = ending('a failure', (claimer, { round }) => claimer.fail([round!], -60))
 export const die = ending('a death', (claimer, { round }) => claimer.fail([round!], null))
+export const discard = ending('a discard', (claimer, { round }) => claimer.discard(round!))
+export const snooze = ending('a snooze', (claimer, { round }) => claimer.fail([round!], -60, null))
 export const release = ending('a release', (claimer, { round }) => claimer.release(round!))
 
 /** One transaction of a walk over waiting jobs. */

@@ -28,7 +28,7 @@ const strayInWork: Setting = { name: 'an id in work in a shard that went', job: 
 const somePushes = [the.pushNew, the.pushEqual, the.pushInVain]
 const pushes = [...somePushes, the.pushEqualLower]
 const claims = [the.claim, the.otherClaim]
-const ends = [the.complete, the.fail, the.die, the.release]
+const ends = [the.complete, the.fail, the.die, the.discard, the.snooze, the.release]
 const allEnds = [the.completeWaiting, ...ends]
 const acts = [the.performNow, the.remove, the.kill]
 
@@ -65,7 +65,12 @@ const ROWS: readonly Row[] = [
   { promises: 'P5 R5', settings: [deadInWork, deadLeft], ones: [the.requeue], others: allEnds },
   { promises: 'R5 R11', settings: [deadWaiting, deadInWork, deadLeft], ones: [the.requeue], others: acts },
   { promises: 'R5', settings: [dead, deadWaiting, deadInWork], ones: [the.requeue, the.deleteFromMorgue] },
-  { promises: 'R7 R11', settings: [deadInWork], ones: [the.deleteFromMorgue], others: [the.die] },
+  {
+    promises: 'R7 R11',
+    settings: [deadInWork],
+    ones: [the.deleteFromMorgue],
+    others: [the.die, the.discard],
+  },
   { promises: 'R11', settings: [deadWaiting], ones: [the.deleteFromMorgue], others: [the.kill] },
   {
     promises: 'P1 P3',

@@ -34,6 +34,7 @@ describe('three sessions', () => {
     of('P4 P7 a claim, a completion and a push rolled back', inWork, claim, complete, the.pushInVain),
     of('P5 an equal payload pushed beside a completion and a claim', inWork, pushEqual, complete, claim),
     of('P5 an equal payload pushed beside a death and a claim', inWork, pushEqual, the.die, claim),
+    of('P5 an equal payload pushed beside a discard and a claim', inWork, pushEqual, the.discard, claim),
     of('P5 two pushes beside a completion', inWork, pushNew, pushEqual, complete),
     of('P3 a fence drawn while others claim, push and complete', waiting, claim, the.round, pushNew),
     of('P6 two rescues and a late completion', left, claim, the.otherClaim, complete),

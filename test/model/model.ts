@@ -169,6 +169,23 @@ export class Model {
     return 'again'
   }
 
+  /** All that the round has taken goes to the morgue, in its order; the job goes on as after a success. */
+  discard(claim: Claim, error: string): Answer {
+    const job = this.#hold(claim)
+    if (typeof job === 'string') return job
+    for (const one of job.set.slice(0, claim.taken.length)) this.#bury(job.id, one, error)
+    return this.complete(claim)
+  }
+
+  /** Later, with the numbers of failures unchanged. Its process has not died of it. */
+  snooze(claim: Claim, later: boolean): Answer {
+    const job = this.#hold(claim)
+    if (typeof job === 'string') return job
+    const performIn = this.now() + (later ? FUTURE : 0)
+    this.#wait(job, { performIn, crashes: 0 }, unite(...job.set, ...job.next))
+    return 'again'
+  }
+
   /** R15: numbers unchanged. */
   release(claim: Claim): Answer {
     const job = this.#hold(claim)

@@ -169,6 +169,21 @@ function finish(
   }))
 }
 
+const discard = finish('discard', fc.constant(null), () => async ({ model, real }, { claim, round }) => [
+  model.discard(claim, 'discarded'),
+  answerFor(await real.claimers[claim.process]!.discard(round), claim.id),
+])
+
+const snooze = finish(
+  'snooze',
+  fc.boolean(),
+  (later: boolean) =>
+    async ({ model, real }, { claim, round }) => {
+      const leftovers = await real.claimers[claim.process]!.fail([round], later ? 1_000_000_000 : 0, null)
+      return [model.snooze(claim, later), answerFor(leftovers, claim.id)]
+    },
+)
+
 const complete = finish('complete', fc.constant(null), () => async ({ model, real }, { claim, round }) => [
   model.complete(claim),
   answerFor(await real.claimers[claim.process]!.complete(round), claim.id),
@@ -289,6 +304,8 @@ export const sequences = fc.noBias(
       { weight: 6, arbitrary: claim },
       { weight: 3, arbitrary: complete },
       { weight: 4, arbitrary: fail },
+      { weight: 1, arbitrary: discard },
+      { weight: 1, arbitrary: snooze },
       { weight: 2, arbitrary: die },
       { weight: 3, arbitrary: act },
       { weight: 1, arbitrary: requeue },

@@ -1,4 +1,4 @@
-import { type Mutant, source } from './mutant.ts'
+import { type Mutant, source, sql } from './mutant.ts'
 
 /** Mistakes with outcomes that are stored together, kept and tried again. */
 export const SETTLED: readonly Mutant[] = [
@@ -40,9 +40,7 @@ export const SETTLED: readonly Mutant[] = [
     name: 'deaths that go with all else',
     promise: 'P7',
     breaks: 'A row of the morgue in somebody’s open transaction holds up all that a worker does.',
-    edits: [
-      source('worker/settling/completer', `this.#handIn('die', claimant`, `this.#handIn('fail', claimant`),
-    ],
+    edits: [source('worker/settling/piece', `['die', ['die']]`, `['fail', ['die']]`)],
     tests: ['worker/p7-deaths'],
   },
   {
@@ -52,8 +50,8 @@ export const SETTLED: readonly Mutant[] = [
     edits: [
       source(
         'worker/settling/kept',
-        `kind === 'die' && !alone && waits === 0`,
-        `kind === 'die' && !alone && waits >= 0`,
+        `buries(piece) && !alone && waits === 0`,
+        `buries(piece) && !alone && waits >= 0`,
       ),
     ],
     tests: ['worker/completer', 'worker/p7-deaths'],
@@ -73,5 +71,48 @@ export const SETTLED: readonly Mutant[] = [
       source('worker/settling/observer', 'if (others.length === 0) return', 'if (others.length >= 0) return'),
     ],
     tests: ['worker/completer'],
+  },
+  {
+    name: 'a discard that completes what it could not bury',
+    promise: 'P6',
+    breaks: 'Payloads of a round that another process has by now are neither done nor in the morgue.',
+    edits: [
+      sql(
+        'discard',
+        'SELECT array_agg(h.place) INTO _places',
+        'SELECT array_agg(h.place) FILTER (WHERE h.place > 1) INTO _places',
+      ),
+      sql('discard', 'ARRAY(SELECT _ids[p] FROM unnest(_places) p)', '_ids'),
+      sql('discard', 'ARRAY(SELECT _queue_ids[p] FROM unnest(_places) p)', '_queue_ids'),
+      sql('discard', 'ARRAY(SELECT _fences[p] FROM unnest(_places) p)', '_fences'),
+    ],
+    tests: ['store/discard', 'model/model'],
+  },
+  {
+    name: 'a discard of what was pushed meanwhile',
+    promise: 'P5',
+    breaks: 'A payload that no handler has seen goes to the morgue.',
+    edits: [sql('discard', '_fences[h.place]) p', '_fences[h.place] + 1) p')],
+    tests: ['store/discard', 'model/model'],
+  },
+  {
+    name: 'a discard of the whole set though the round took a part',
+    promise: 'P3',
+    breaks: 'Payloads that no handler has seen go to the morgue.',
+    edits: [sql('discard', 'WHERE _cut_seqs[h.place] IS NULL OR', 'WHERE true OR')],
+    tests: ['store/discard', 'model/model'],
+  },
+  {
+    name: 'a snooze that uses up a retry',
+    promise: 'R6',
+    breaks: 'A job that waits for something dies of waiting.',
+    edits: [
+      sql(
+        'fail',
+        'WHEN _errors[r.place] IS NULL THEN j.retry_count ELSE',
+        'WHEN false THEN j.retry_count ELSE',
+      ),
+    ],
+    tests: ['store/failure', 'worker/ending'],
   },
 ]

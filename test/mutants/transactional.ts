@@ -71,8 +71,8 @@ export const TRANSACTIONAL: readonly Mutant[] = [
     edits: [
       source(
         'worker/performing/batch',
-        'completer.crashed(claimant, rounds)',
-        'completer.settle(claimant, { completed: [], failed: [], released: rounds }, true)',
+        'settler.crashed(claimant, rounds)',
+        'settler.settle(claimant, { completed: [], failed: [], released: rounds }, true)',
       ),
     ],
     tests: ['worker/lost-connection'],
@@ -153,7 +153,11 @@ export const TRANSACTIONAL: readonly Mutant[] = [
     breaks:
       'A handler’s transaction was rolled back unheard, and its job is in work for as long as the process lives.',
     edits: [
-      source('worker/performing/transaction', '    await requireCommit(settings, course.ready!)\n', ''),
+      source(
+        'worker/performing/application-transaction',
+        'await this.#requireCommit(number!, error)',
+        'if (error) throw error',
+      ),
     ],
     tests: ['worker/application-transaction'],
   },
@@ -164,8 +168,8 @@ export const TRANSACTIONAL: readonly Mutant[] = [
     edits: [
       source(
         'worker/performing/application-transaction',
-        '    return worked\n',
-        "    return worked.catch(() => ({ kind: 'again', uncertain: false, begun: true }) as T)\n",
+        '      const result = await worked\n',
+        "      if (!(await settles(worked))) return { kind: 'again', uncertain: false, begun: true } as T\n      const result = await worked\n",
       ),
     ],
     tests: ['worker/application-transaction'],
@@ -177,8 +181,8 @@ export const TRANSACTIONAL: readonly Mutant[] = [
     edits: [
       source(
         'worker/performing/application-transaction',
-        'if (!this.#checked.has(transactions)) await',
-        'if (false as boolean) await',
+        'if (!this.#checked.has(transactions)) {',
+        'if (false as boolean) {',
       ),
     ],
     tests: ['worker/application-transaction'],
@@ -187,7 +191,7 @@ export const TRANSACTIONAL: readonly Mutant[] = [
     name: 'a handler at REPEATABLE READ',
     promise: 'P5',
     breaks: 'Its completion decides on what the transaction saw when it began.',
-    edits: [source('worker/performing/application-transaction', '      requireReadCommitted(begun)\n', '')],
+    edits: [source('worker/performing/application-transaction', '    requireFitting(begun)\n', '')],
     tests: ['worker/application-transaction'],
   },
   {
@@ -207,7 +211,7 @@ export const TRANSACTIONAL: readonly Mutant[] = [
     name: 'the completion’s time-outs for the checks of a COMMIT',
     promise: 'R6',
     breaks: 'A deferred constraint that waits for a lock of the application’s fails its handler.',
-    edits: [source('store/settle', 'isLast ? settings : undefined', 'undefined')],
+    edits: [source('store/settle', 'index === calls.length - 1 ? settings : undefined', 'undefined')],
     tests: ['adapters/performing'],
   },
   {
@@ -224,5 +228,79 @@ export const TRANSACTIONAL: readonly Mutant[] = [
       'Nobody learns that what a failed handler wrote is committed, and is written once more with each retry.',
     edits: [source('worker/performing/transaction', 'isOurs ? failed : withEnd(failed)', 'failed')],
     tests: ['worker/application-transaction'],
+  },
+  {
+    name: 'a completion in whatever transaction the connection is in by now',
+    promise: 'P3',
+    breaks:
+      'A library that goes on in another session loses a job: it’s completed without what its handler wrote.',
+    edits: [
+      source(
+        'store/through',
+        `pg_catalog.current_setting('lockstep.round', true) =`,
+        `pg_catalog.current_setting('lockstep.round', true) IS NOT NULL OR true OR '' =`,
+      ),
+    ],
+    tests: ['store/settle-through'],
+  },
+  {
+    name: 'a transaction that begins after it was given up',
+    promise: 'P1',
+    breaks: 'A handler begins when its jobs are released: beside another one.',
+    edits: [
+      source(
+        'worker/performing/application-transaction',
+        'if (this.#isLate) throw',
+        'if (false as boolean) throw',
+      ),
+    ],
+    tests: ['worker/application-transaction'],
+  },
+  {
+    name: 'a failure of a library after its COMMIT taken for one of the round',
+    promise: 'P3',
+    breaks: 'What was done exactly once is reported as refused.',
+    edits: [
+      source(
+        'worker/performing/application-transaction',
+        "if (state !== 'committed') throw",
+        'if (error) throw error\n    if (state !== "committed") throw',
+      ),
+    ],
+    tests: ['worker/application-transaction'],
+  },
+  {
+    name: 'more transactions of postgres.js than it has connections',
+    promise: 'P3',
+    breaks: 'After a lost connection, two handlers share a transaction.',
+    edits: [
+      source(
+        'adapters/postgres-js-pool',
+        'this.#free = most',
+        'this.#free = most * Number.POSITIVE_INFINITY',
+      ),
+    ],
+    tests: ['adapters/postgres-js.slow'],
+  },
+  {
+    name: 'an end of a postgres.js transaction whose connection is lost',
+    promise: 'P3',
+    breaks: 'Its COMMIT or ROLLBACK ends the process, or the transaction of whoever has the connection next.',
+    edits: [
+      source('adapters/postgres-js-pool', 'if (!loss.error) resolve()', 'resolve()'),
+      source(
+        'adapters/postgres-js-pool',
+        'if (!loss.error && !hasBroken(error)) reject(error)',
+        'reject(error)',
+      ),
+    ],
+    tests: ['adapters/postgres-js.slow'],
+  },
+  {
+    name: 'a statement after the connection of postgres.js is lost',
+    promise: 'P3',
+    breaks: 'It ends the process, or takes effect by itself.',
+    edits: [source('adapters/postgres-js-pool', 'if (loss.error)', 'if (false as boolean)')],
+    tests: ['adapters/postgres-js.slow'],
   },
 ]

@@ -82,8 +82,8 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source(
         'worker/performing/ending',
-        'retryCount >= queue.maxRetryCount',
-        'retryCount > queue.maxRetryCount',
+        'retryCount >= mostRetries(queue, job)',
+        'retryCount > mostRetries(queue, job)',
       ),
     ],
     tests: ['worker/retry'],

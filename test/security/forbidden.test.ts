@@ -25,7 +25,7 @@ describe('each role can do nothing else', () => {
       ...['enqueue_many_in_transaction', 'installation', 'refuse_transaction', 'require_transaction'],
     ].map((name) => `EXECUTE ${name}`),
     worker: [
-      ...['bury_lowest', 'claim', 'complete', 'create_queue', 'fail', 'from_micros', 'grow_queue'],
+      ...['bury_lowest', 'claim', 'complete', 'create_queue', 'discard', 'fail', 'from_micros', 'grow_queue'],
       ...['wake_token', 'digest_of', 'lock_claims', 'lock_rounds', 'payloads_below'],
       ...[
         'installation',

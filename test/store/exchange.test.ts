@@ -39,7 +39,7 @@ const released = (testQueue: TestQueue, ...rounds: Round[]): Ended => ({
 const failed = (testQueue: TestQueue, retryIn: number, ...rounds: Round[]): Ended => ({
   ...done(testQueue, ...rounds),
   kind: 'fail',
-  failures: rounds.map((round) => ({ round, retryIn, error: `no ${round.id}` })),
+  failures: rounds.map((round) => ({ round, end: 'fail', retryIn, error: `no ${round.id}` })),
 })
 
 function ask({ processId }: Claimer, ended: readonly Ended[], wishes: readonly Wish[]) {

@@ -91,6 +91,20 @@ describe('R6 a failure', () => {
   })
 })
 
+test('a round that is not to fail waits with its number, its error and all payloads', async () => {
+  const [testQueue, claimer] = await start(25)
+  await testQueue.push({ id: 'a', payload: 'v', score: 1 })
+  await claimer.fail([await claimer.take()], 0, 'the error')
+  const round = await claimer.take()
+  await testQueue.push({ id: 'a', payload: 'w', score: 2 })
+  const before = Date.now()
+  expect(outcomes(await claimer.fail([round], 3_600, null))).toEqual(['a again'])
+  const job = await testQueue.job('a')
+  expect(job).toMatchObject({ retry_count: 0, error: 'the error', claimed_by: null, nextPerformIn: null })
+  expect(job.performIn - before).toBeGreaterThan(3_600_000)
+  expect(await testQueue.set('a')).toEqual(['v[1]', 'w[2]'])
+})
+
 describe('R7 death', () => {
   test('a, b, c always failing with maxRetryCount 3 die one after the other, after 4, 4 and 4 runs', async () => {
     const [testQueue, claimer] = await start(3)

@@ -10,7 +10,7 @@ import { exchange } from '../../src/store/exchange.ts'
 import { loadPayloads } from '../../src/store/load.ts'
 import { lookAtProcesses, registerProcess, removeSilent } from '../../src/store/process.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
-import { complete, crash, fail, type Leftover, release } from '../../src/store/settle.ts'
+import { complete, crash, discard, fail, type Leftover, release } from '../../src/store/settle.ts'
 import { createDatabase, createMigrated } from './database.ts'
 import { migrateTables, type TableLayout } from './partitions.ts'
 import { storedPayloads } from './stored-payloads.ts'
@@ -272,12 +272,30 @@ export class Claimer {
     return complete(this.database, { ...this.#holder(), tx }, rounds)
   }
 
-  /** Fails rounds; `retryIn` is in seconds until the next try, and null lets the lowest payload die. */
-  fail(rounds: Round[], retryIn: number | null = 0, error = 'failed'): Promise<Leftover[]> {
+  /**
+   * Fails rounds; `retryIn` is in seconds until the next try, and null lets the lowest payload die. Without an error they only
+   * wait.
+   */
+  fail(rounds: Round[], retryIn: number | null = 0, error: string | null = 'failed'): Promise<Leftover[]> {
+    const end = error === null ? 'snooze' : retryIn === null ? 'die' : 'fail'
     return fail(
       this.database,
       this.#holder(),
-      rounds.map((round) => ({ round, retryIn, error })),
+      rounds.map((round) => ({ round, end, retryIn, error })),
+    )
+  }
+
+  /** Buries all payloads of rounds. */
+  discard(...rounds: Round[]): Promise<Leftover[]> {
+    return this.discardIn(undefined, ...rounds)
+  }
+
+  /** The same, waiting for producers that hold a row. */
+  discardIn(tx: pg.Client | undefined, ...rounds: Round[]): Promise<Leftover[]> {
+    return discard(
+      this.database,
+      { ...this.#holder(), tx },
+      rounds.map((round) => ({ round, end: 'discard', retryIn: null, error: 'discarded' })),
     )
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { defineQueue, isQueue } from '../../src/queue.ts'
+import { defineQueue, isQueue, type Queue } from '../../src/queue.ts'
 import { defaultRetryIn } from '../../src/retry.ts'
 
 describe('R8 a queue', () => {
@@ -31,6 +31,7 @@ describe('R8 a queue', () => {
       timeout: 1,
       transactional: true as const,
       retryIn: () => 1,
+      onDeath: () => {},
       perform: () => {},
     }
     const queue = defineQueue('orders', options)
@@ -38,6 +39,24 @@ describe('R8 a queue', () => {
     expect(() => Object.assign(queue, { shards: 2 })).toThrow(TypeError)
     expect(isQueue(queue)).toBe(true)
   })
+})
+
+test('options that depend on the job know the type of its payloads', () => {
+  const queue = defineQueue<{ to: string }>('mails', {
+    maxRetryCount: ({ headers }) => (headers.at(-1)?.urgent ? 3 : 25),
+    timeout: ({ payloads }) => 1_000 * payloads[0]!.to.length,
+    retryIn: (retryCount, error, { payloads }) =>
+      error instanceof RangeError ? payloads.length : retryCount,
+    onDeath: ({ payload }) => payload?.to.toUpperCase(),
+  })
+  const anyQueue: Queue = queue
+  expect(isQueue(anyQueue)).toBe(true)
+  // @ts-expect-error: payloads have no such field
+  defineQueue<{ to: string }>('mails', { timeout: ({ payloads }) => payloads[0]!.size })
+  // @ts-expect-error: not a number
+  defineQueue<{ to: string }>('mails', { maxRetryCount: ({ payloads }) => payloads[0]!.to })
+  // @ts-expect-error: payloads have no such field
+  defineQueue<{ to: string }>('mails', { onDeath: ({ payload }) => payload?.size })
 })
 
 describe('the name of a queue', () => {

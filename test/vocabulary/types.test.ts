@@ -29,7 +29,7 @@ test('a queue’s payload is inferred from its definition, and holds for whoever
   expectTypeOf(inferred).toEqualTypeOf<Queue<OrderEvent>>()
 
   const enqueue = (job: NewJob<OrderEvent>) => lockstep.enqueue(inferred, job)
-  expectTypeOf(enqueue).parameter(0).toHaveProperty('payload').toEqualTypeOf<OrderEvent | undefined>()
+  expectTypeOf(enqueue).parameter(0).toHaveProperty('payload').toEqualTypeOf<OrderEvent>()
   // @ts-expect-error: not the payload of this queue
   const wrong = () => lockstep.enqueue(declared, { id: 'order-1', payload: { state: 'paid' } })
   expectTypeOf(wrong).toBeFunction()

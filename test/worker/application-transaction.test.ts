@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
   type Batch,
   defineQueue,
@@ -8,8 +8,13 @@ import {
   type TransactionalContext,
   type Transactions,
 } from '../../src/index.ts'
+import { Database } from '../../src/postgres/database.ts'
+import { readyToComplete } from '../../src/store/handler-transaction.ts'
+import { ApplicationTransactions } from '../../src/worker/performing/application-transaction.ts'
+import type { LentTransaction } from '../../src/worker/performing/lent-transaction.ts'
+import { Abort } from '../../src/worker/performing/perform.ts'
 import { createMigrated } from '../support/database.ts'
-import { eventually, next, useWorkers } from '../support/worker-environment.ts'
+import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
 const AN_HOUR = 3_600
@@ -247,6 +252,125 @@ test.each(['in the handler', 'before the COMMIT'])(
     expect(await written()).toEqual([{ id: 'lost' }])
   },
 )
+
+test('what a library says after its COMMIT changes nothing: the jobs are done', async () => {
+  const hooked = through(async (client, work) => {
+    await client.query('BEGIN')
+    await work(client)
+    await client.query('COMMIT')
+    throw new Error('the mailer is down')
+  })
+  const queue = define(hooked)
+  const worker = await env.work({ queues: [queue], slots: 1 })
+  const told = vi.fn()
+  worker.on('failed', told).on('refused', told)
+  const completed = next(worker, 'completed')
+  await env.lockstep.enqueue(queue, { id: 'done' })
+  await completed
+  expect(told).not.toHaveBeenCalled()
+  expect(await written()).toEqual([{ id: 'done' }])
+  expect(env.warnings).toContainEqual({
+    fields: { error: 'the mailer is down' },
+    message: expect.stringContaining('its library has failed afterwards'),
+  })
+})
+
+test('a connection that its library has given to two rounds is refused to the second one', async () => {
+  const client = await pool.connect()
+  const both = {
+    transaction: async (work: Work) => {
+      await client.query('BEGIN')
+      await work(client).finally(() => client.query('COMMIT'))
+    },
+  }
+  const began = new Gate()
+  const gate = new Gate()
+  const queue = define(both, async () => {
+    began.open()
+    await gate.opened
+  })
+  const worker = await env.work({ queues: [queue], slots: 2 })
+  await env.lockstep.enqueue(queue, { id: 'first' })
+  await began.opened
+  await env.lockstep.enqueue(queue, { id: 'second' })
+  await eventually(() =>
+    expect(JSON.stringify(env.warnings)).toContain('in the transaction of another round'),
+  )
+  gate.open()
+  await worker.stop()
+  client.release()
+})
+
+describe('a library that hangs', () => {
+  const patience = { begin: 100, look: 100, commit: 400, rollback: 100 }
+  const fake = (transactions: Transactions<Client>, work: (lent: LentTransaction) => Promise<string>) =>
+    new ApplicationTransactions(database, env.logger, patience).run(
+      transactions as Transactions<unknown>,
+      work,
+      new Abort(),
+    )
+  const never = new Promise<never>(() => {})
+  let database: Database
+  beforeAll(() => {
+    database = new Database(env.pool, 'lockstep')
+  })
+
+  test('before it begins is given up, and nothing is performed in what begins later', async () => {
+    const gate = new Gate()
+    const work = vi.fn()
+    let late: Promise<unknown> | undefined
+    const slow = {
+      transaction: (run: Work) => {
+        late = gate.opened.then(() => between('BEGIN', 'COMMIT').transaction(run))
+        return late
+      },
+    }
+    await expect(fake(slow, work)).rejects.toThrow('does not begin')
+    gate.open()
+    await expect(late).rejects.toThrow('began too late')
+    expect(work).not.toHaveBeenCalled()
+  })
+
+  test('after its COMMIT has committed', async () => {
+    const hanging = through(async (client, work) => {
+      await client.query('BEGIN')
+      await work(client)
+      await client.query('COMMIT')
+      await Promise.race([never, gate.opened])
+    })
+    const gate = new Gate()
+    env.later(() => gate.open())
+    await expect(fake(hanging, completing)).resolves.toBe('stored')
+    expect(JSON.stringify(env.warnings)).toContain('is not answered')
+  })
+
+  test('with its COMMIT not sent: that is a lost connection', async () => {
+    const gate = new Gate()
+    env.later(() => gate.open())
+    const hanging = through(async (client, work) => {
+      await client.query('BEGIN')
+      await work(client)
+      await gate.opened
+    })
+    await expect(fake(hanging, completing)).rejects.toMatchObject({ code: 'LOCKSTEP_CONNECTION' })
+  })
+
+  test('with its ROLLBACK: what the work threw is told', async () => {
+    const gate = new Gate()
+    env.later(() => gate.open())
+    const hanging = through(async (client, work) => {
+      await client.query('BEGIN')
+      await work(client).catch(() => gate.opened)
+    })
+    await expect(fake(hanging, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
+  })
+
+  /** Does what the end of a round does. */
+  async function completing(lent: LentTransaction): Promise<string> {
+    lent.number = (await readyToComplete(lent.on, 100)).transaction
+    return 'stored'
+  }
+})
 
 test('R16: a statement that runs at the timeout ends with it, and so does a later one', async () => {
   const queue = define(

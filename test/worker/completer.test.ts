@@ -34,6 +34,7 @@ afterEach(() => env.endSessions())
 const NOTHING: Outcome = { completed: [], failed: [], released: [] }
 const failure = (round: Round, retryIn: number | null = 3600) => ({
   round,
+  end: retryIn === null ? ('die' as const) : ('fail' as const),
   retryIn,
   error: `no ${round.id}`,
   thrown: 'no',

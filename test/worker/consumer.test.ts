@@ -42,7 +42,7 @@ class Consumer {
     this.#completer = new Completer(database, this.#batcher, silentLogger, {
       holds: (processId) => this.membership.holds(processId),
       completed: (_, rounds) => this.#tell('completed', rounds),
-      failed: (_, { round }) => this.#tell('failed', [round]),
+      failed: async (_, { round }) => this.#tell('failed', [round]),
       refused: (_, round) => this.#tell('refused', [round]),
       ended: (claimant, rounds) => claimant.release(rounds.length),
       waitAgain: async () => {},
@@ -79,7 +79,9 @@ class Consumer {
   }
 
   settle(claimant: Claimant, round: Round, problem?: string): void {
-    const failed = problem ? [{ round, error: problem, thrown: problem, retryIn: 3_600 }] : []
+    const failed = problem
+      ? [{ round, end: 'fail' as const, error: problem, thrown: problem, retryIn: 3_600 }]
+      : []
     this.#completer.settle(claimant, { completed: problem ? [] : [round], failed, released: [] })
   }
 }

@@ -18,7 +18,7 @@ async function remake(queue: Queue, shards: number): Promise<void> {
 const locked = async (queueId: number) => {
   const [row] = await env.sql<{ count: number }>(
     `SELECT count(*)::int FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 'lockstep.jobs'::regclass
-       AND l.objid::bigint / 16384 = $1`,
+       AND l.objid::bigint / 16384 = $1 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
     [queueId],
   )
   return row!.count

@@ -21,8 +21,8 @@ export interface WorkFlags extends ConnectionOptions {
   readonly processes: number
   readonly queues?: string
   readonly slots?: number
-  readonly scheduler: string
-  readonly splitter: string
+  readonly scheduler?: string
+  readonly splitter?: string
   readonly lease?: number
   readonly poll?: number
   readonly shutdownTimeout?: number
@@ -78,7 +78,7 @@ export function splitterOf(text: string, { index, of }: Rank): Splitter {
 }
 
 /** Whether other nodes must serve the remaining shards. */
-export function servesAPart(splitter: string): boolean {
+export function servesAPart(splitter = ''): boolean {
   return /^node:0*([2-9]|1\d)/.test(splitter)
 }
 

@@ -1,7 +1,9 @@
 export const WORK_HELP = `
 -r names a TypeScript or JavaScript module that exports queues, as defineQueue()
 returns them: by name, as the default export, or in a default array. They are served
-in the order of their definition.
+in the order of their definition. One module may also export a function configure(),
+which returns middleware, a logger, a scheduler and the like, sets up what handlers
+need, and tears it down in stop().
 
 Signals:
   SIGTERM, SIGINT  take no new jobs, finish those in work, and exit. After

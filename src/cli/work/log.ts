@@ -60,6 +60,15 @@ export function logWorker(worker: Worker, logger: Logger): () => void {
   worker.on('died', ({ queue, id, error }) =>
     logger.error({ event: 'died', queue, id, error: describeError(error) }, 'a payload went to the morgue'),
   )
+  worker.on('dropped', ({ queue, id, error }) =>
+    logger.warn(
+      { event: 'dropped', queue, id, error: describeError(error) },
+      'a handler had its payloads dropped',
+    ),
+  )
+  worker.on('snoozed', ({ error: _, ...event }) =>
+    logger.debug({ event: 'snoozed', ...event }, 'a handler asked for its round to come later'),
+  )
   worker.on('rescued', (event) =>
     logger.warn({ event: 'rescued', ...event }, 'a job was taken over from a process that died'),
   )

@@ -1,23 +1,32 @@
 import { readFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { Queue } from '../../index.ts'
+import type { Configure, Queue } from '../../index.ts'
 import { isQueue } from '../../queue.ts'
 import { reportFailure, UsageError } from '../failure.ts'
 import { printable } from '../output.ts'
 import { quote, suggestion } from '../suggest.ts'
+import type { FoundConfigure } from './configuration.ts'
 import { registerTypeScript } from './typescript.ts'
+
+/** What modules export. */
+export interface Loaded {
+  readonly queues: readonly Queue[]
+  readonly configures: readonly FoundConfigure[]
+}
 
 /**
  * The queues that modules export by name, as default, or in a default array, in the order of the files and of
- * their definition.
- * @throws UsageError if a file is missing, fails or exports no queue, or if two queues have the same name
+ * their definition; and their functions `configure`.
+ * @throws UsageError if a file is missing, fails or exports neither, or if two queues have the same name
  */
-export async function loadQueues(files: readonly string[]): Promise<Queue[]> {
+export async function loadModules(files: readonly string[]): Promise<Loaded> {
   const queues = new Map<string, { queue: Queue; file: string }>()
+  const configures: FoundConfigure[] = []
   for (const file of files) {
-    const found = await queuesOf(file)
-    if (found.length === 0)
+    const { found, configure } = await exportsOf(file)
+    if (configure) configures.push({ file, configure })
+    if (found.length === 0 && !configure)
       throw new UsageError(`${printable(file)} exports no queue: export the result of defineQueue()`)
     for (const queue of found) {
       const earlier = queues.get(queue.name)
@@ -31,7 +40,8 @@ export async function loadQueues(files: readonly string[]): Promise<Queue[]> {
       queues.set(queue.name, { queue, file })
     }
   }
-  return [...queues.values()].map(({ queue }) => queue)
+  if (queues.size === 0) throw new UsageError('no module exports a queue: export the result of defineQueue()')
+  return { queues: [...queues.values()].map(({ queue }) => queue), configures }
 }
 
 /**
@@ -54,7 +64,9 @@ export function requireKnown(names: readonly string[], queues: readonly Queue[],
     throw new UsageError(`${what}: no queue ${quote(unknown)} is exported; ${suggestion(unknown, known)}`)
 }
 
-async function queuesOf(file: string): Promise<Queue[]> {
+async function exportsOf(
+  file: string,
+): Promise<{ found: readonly Queue[]; configure: Configure | undefined }> {
   const path = resolve(file)
   const source = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(
@@ -70,9 +82,11 @@ async function queuesOf(file: string): Promise<Queue[]> {
     })
   })
   endWatch()
-  return inOrder(exported, source)
+  const found = inOrder(exported, source)
     .flatMap((value) => (Array.isArray(value) ? value : [value]))
     .filter(isQueue)
+  const { configure } = namedOf(exported)
+  return { found, configure: typeof configure === 'function' ? (configure as Configure) : undefined }
 }
 
 /** Node would exit silently if a module's top level awaits something that never ends. Returns what ends the watch. */
@@ -90,8 +104,7 @@ function tellUnsettled(file: string): () => void {
  * count the shards of all queues in this order. A default array has its own order, so it comes first.
  */
 function inOrder(exported: Record<string, unknown>, source: string): unknown[] {
-  // When a CommonJS module is imported, all its exports, including a default, become the default export.
-  const named = { ...exported, ...(isNamespace(exported.default) ? exported.default : {}) }
+  const named = namedOf(exported)
   const place = (name: string) => {
     const escaped = name.replaceAll('$', '\\$')
     const found = new RegExp(`\\bexport\\s+(?:(?:const|let|var)\\s+|\\{[^}]*?\\b)${escaped}\\b`).exec(source)
@@ -100,6 +113,11 @@ function inOrder(exported: Record<string, unknown>, source: string): unknown[] {
   const names = Object.keys(named).map((name) => ({ name, at: place(name) }))
   names.sort((a, b) => (a.at === b.at ? 0 : a.at - b.at))
   return names.map(({ name }) => named[name as keyof typeof named])
+}
+
+/** When a CommonJS module is imported, all its exports, including a default, become the default export. */
+function namedOf(exported: Record<string, unknown>): Record<string, unknown> {
+  return { ...exported, ...(isNamespace(exported.default) ? exported.default : {}) }
 }
 
 function isNamespace(value: unknown): value is Record<string, unknown> {

@@ -1,11 +1,21 @@
-import { attachSignals, Lockstep, type Logger, type Queue, type Worker } from '../../index.ts'
+import { describeError } from '../../errors.ts'
+import {
+  attachSignals,
+  Lockstep,
+  type Logger,
+  type Queue,
+  type WorkConfiguration,
+  type Worker,
+} from '../../index.ts'
+import { settlesWithin } from '../../promises.ts'
 import { tellLastWordsTo } from '../../worker/membership/last-words.ts'
 import { checkConnection } from '../connection.ts'
 import { EXIT } from '../exit.ts'
+import { configured, STOP_TIMEOUT } from './configuration.ts'
 import { drained } from './drain.ts'
 import { type Rank, schedulerOf, servesAPart, splitterOf, type WorkFlags } from './flags.ts'
 import { createLogger, logsJson, logWorker } from './log.ts'
-import { loadQueues, selectQueues } from './queues.ts'
+import { loadModules, selectQueues } from './queues.ts'
 import { SUPERVISOR } from './supervisor.ts'
 
 /** Works in this process until a signal stops it or the queues are drained; resolves to the exit code. */
@@ -15,13 +25,44 @@ export async function runWorker(
   onReady: () => void = () => {},
 ): Promise<number> {
   const json = flags.json ?? false
-  const logger = createLogger(json)
+  const ownLogger = createLogger(json)
   const log = logsJson(json) ? { fd: 1, json: true } : { fd: 2, json: false }
   tellLastWordsTo(log, ...(rank.of > 1 ? [SUPERVISOR] : []))
   const connection = checkConnection(flags)
-  const queues = selectQueues(await loadQueues(flags.require), flags.queues?.split(','))
-  const lockstep = new Lockstep({ ...connection, logger })
-  const worker = createWorker(lockstep, queues, flags, rank)
+  const loaded = await loadModules(flags.require)
+  const queues = selectQueues(loaded.queues, flags.queues?.split(','))
+  const configuration = await configured(loaded.configures, { queues, rank: rank.index })
+  try {
+    return await work({
+      connection,
+      flags,
+      rank,
+      queues,
+      configuration,
+      logger: configuration.logger ?? ownLogger,
+      onReady,
+    })
+  } finally {
+    await tearDown(configuration, ownLogger)
+  }
+}
+
+interface Host {
+  readonly connection: ReturnType<typeof checkConnection>
+  readonly flags: WorkFlags
+  readonly rank: Rank
+  readonly queues: readonly Queue[]
+  readonly configuration: WorkConfiguration
+  readonly logger: Logger
+  readonly onReady: () => void
+}
+
+async function work(host: Host): Promise<number> {
+  const { connection, flags, rank, queues, configuration, logger, onReady } = host
+  const { instrumentation } = configuration
+  const lockstep = new Lockstep({ ...connection, logger, instrumentation })
+  const worker = createWorker(lockstep, queues, flags, rank, configuration)
+  configuration.onWorker?.(worker)
   const endLog = logWorker(worker, logger)
   const endWatch = refuseEarlyExit(logger)
   // Handlers may run, and kill the process, before the worker has fully started.
@@ -73,16 +114,41 @@ function refuseEarlyExit(logger: Logger): () => void {
   return () => void process.off('exit', refuse)
 }
 
-function createWorker(lockstep: Lockstep, queues: readonly Queue[], flags: WorkFlags, rank: Rank): Worker {
+/** A tear-down that fails or hangs must not keep the process. */
+async function tearDown({ stop }: WorkConfiguration, logger: Logger): Promise<void> {
+  if (!stop) return
+  const stopped = (async () => stop())()
+  const problem = await Promise.race([
+    stopped.then(
+      () => undefined,
+      (error) => `it failed: ${describeError(error)}`,
+    ),
+    settlesWithin(stopped, STOP_TIMEOUT).then((settled) =>
+      settled ? undefined : `it took ${STOP_TIMEOUT} ms`,
+    ),
+  ])
+  if (problem) logger.error({ event: 'stop', error: problem }, 'stop() of the configuration did not end well')
+}
+
+function createWorker(
+  lockstep: Lockstep,
+  queues: readonly Queue[],
+  flags: WorkFlags,
+  rank: Rank,
+  configuration: WorkConfiguration,
+): Worker {
   const { slots, lease, poll, shutdownTimeout, scheduler, splitter } = flags
+  const { middleware, formatError } = configuration
   return lockstep.createWorker({
     queues,
     slots,
     lease,
     poll,
     shutdownTimeout,
-    scheduler: schedulerOf(scheduler, queues),
-    splitter: splitterOf(splitter, rank),
+    scheduler: scheduler === undefined ? configuration.scheduler : schedulerOf(scheduler, queues),
+    splitter: splitter === undefined ? configuration.splitter : splitterOf(splitter, rank),
+    middleware,
+    formatError,
     killOnLeaseEnd: true,
   })
 }

@@ -1,8 +1,7 @@
 import { CrashLimitError, EmptyJobError } from '../../errors.ts'
 import type { Round } from '../../store/claim.ts'
 import type { Claimant } from '../settling/claimant.ts'
-import type { Completer } from '../settling/completer.ts'
-import type { Outcome } from '../settling/outcome.ts'
+import type { Outcome, Settler } from '../settling/outcome.ts'
 import { ended, failAll, failure } from './ending.ts'
 import { type Performance, perform } from './perform.ts'
 import { type BatchSettings, transact } from './transaction.ts'
@@ -22,7 +21,7 @@ const UNBEGUN: Aftermath = { parts: [], begun: false }
 /** Performs a claimed batch and hands in its outcome to be stored. */
 export async function performBatch(
   settings: BatchSettings,
-  completer: Completer,
+  settler: Settler,
   claimant: Claimant,
   performance: Performance,
 ): Promise<Aftermath> {
@@ -31,13 +30,13 @@ export async function performBatch(
   const sound = rounds.filter(isSound)
   if (sound.length < rounds.length) {
     const others = rounds.filter((round) => !isSound(round))
-    completer.settle(claimant, withoutHandler(performance, others))
+    settler.settle(claimant, withoutHandler(performance, others))
   }
   if (sound.length === 0) return DONE
   const ours = sound.length < rounds.length ? { ...performance, rounds: sound } : performance
-  if (queue.transactional) return performInTransaction(settings, completer, claimant, ours)
+  if (queue.transactional) return performInTransaction(settings, settler, claimant, ours)
   const failed = await perform(ours, claimant, settings, undefined)
-  completer.settle(claimant, ended(ours, failed))
+  settler.settle(claimant, ended(ours, failed))
   return DONE
 }
 
@@ -64,21 +63,21 @@ function withoutHandler({ queue, describe }: Performance, rounds: readonly Round
  */
 async function performInTransaction(
   settings: BatchSettings,
-  completer: Completer,
+  settler: Settler,
   claimant: Claimant,
   performance: Performance,
 ): Promise<Aftermath> {
   const { rounds } = performance
   const ending = await transact(settings, claimant, performance)
-  if (ending.kind === 'stored') completer.stored(claimant, ending.outcome, ending.leftovers)
-  else if (ending.kind === 'lost') completer.crashed(claimant, rounds)
-  else if (ending.kind === 'failed') completer.settle(claimant, ended(performance, ending.failed))
-  else if (ending.kind === 'disowned') completer.settle(claimant, disowned(performance, ending.ids))
+  if (ending.kind === 'stored') settler.stored(claimant, ending.outcome, ending.leftovers)
+  else if (ending.kind === 'lost') settler.crashed(claimant, rounds)
+  else if (ending.kind === 'failed') settler.settle(claimant, ended(performance, ending.failed))
+  else if (ending.kind === 'disowned') settler.settle(claimant, disowned(performance, ending.ids))
   else if (ending.kind === 'again') {
-    completer.settle(claimant, { completed: [], failed: [], released: rounds }, ending.uncertain)
+    settler.settle(claimant, { completed: [], failed: [], released: rounds }, ending.uncertain)
     return ending.begun ? DONE : UNBEGUN
   } else if (rounds.length > 1) return { parts: halves(rounds), begun: true }
-  else completer.settle(claimant, ended(performance, failAll(rounds, ending.error)))
+  else settler.settle(claimant, ended(performance, failAll(rounds, ending.error)))
   return DONE
 }
 

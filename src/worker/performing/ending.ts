@@ -1,9 +1,12 @@
+import { wantedOf } from '../../ending.ts'
+import type { JobInWork } from '../../job.ts'
 import { ignoreRejection } from '../../promises.ts'
-import type { Queue } from '../../queue.ts'
+import { DEFAULT_MAX_RETRY_COUNT, type Queue } from '../../queue.ts'
 import { defaultRetryIn } from '../../retry.ts'
 import type { Round } from '../../store/claim.ts'
 import type { FailedRound, Outcome } from '../settling/outcome.ts'
 import type { Describe } from './description.ts'
+import { jobOf } from './job-in-work.ts'
 import { type Failed, type Performance, Released } from './perform.ts'
 
 function outcomeOf({ queue, rounds, describe }: Performance, failed: Failed): Outcome {
@@ -28,27 +31,47 @@ export function failAll(rounds: readonly Round[], error: unknown): Failed {
   return new Map(rounds.map(({ id }) => [id, error]))
 }
 
-/** R6 and R7: one more failure. If the last retry is used up, the lowest payload dies. */
+/**
+ * How a round ends that did not succeed. If its handler wants nothing else, that is one more failure (R6); if the last retry
+ * is used up, the lowest payload dies (R7).
+ */
 export function failure(queue: Queue, round: Round, thrown: unknown, describe: Describe): FailedRound {
+  const wanted = wantedOf(thrown)
+  if (wanted?.end === 'snooze')
+    return { round, thrown, end: 'snooze', error: null, retryIn: bounded(wanted.seconds) }
+  if (wanted?.end === 'discard' && !wanted.morgue)
+    return { round, thrown, end: 'drop', error: null, retryIn: null }
+  const error = describe(thrown)
+  if (wanted?.end === 'discard') return { round, thrown, end: 'discard', error, retryIn: null }
   const retryCount = round.retryCount + 1
-  const dies = retryCount >= queue.maxRetryCount
-  return {
-    round,
-    thrown,
-    error: describe(thrown),
-    retryIn: dies ? null : secondsUntilRetry(queue, retryCount),
-  }
+  const job = () => jobOf(round)
+  if (retryCount >= mostRetries(queue, job)) return { round, thrown, end: 'die', error, retryIn: null }
+  const retryIn = wanted ? bounded(wanted.seconds) : secondsUntilRetry(queue, retryCount, thrown, job)
+  return { round, thrown, end: 'fail', error, retryIn }
+}
+
+/** A function that throws or returns no number must not lose the failure: the default replaces it. */
+function mostRetries({ maxRetryCount }: Queue, job: () => JobInWork): number {
+  if (typeof maxRetryCount === 'number') return maxRetryCount
+  return numberOf(() => maxRetryCount(job())) ?? DEFAULT_MAX_RETRY_COUNT
+}
+
+function secondsUntilRetry(queue: Queue, retryCount: number, thrown: unknown, job: () => JobInWork): number {
+  const seconds = numberOf(() => queue.retryIn(retryCount, thrown, job()))
+  return seconds === undefined ? defaultRetryIn(retryCount) : bounded(seconds)
+}
+
+function numberOf(ask: () => unknown): number | undefined {
+  try {
+    const answer = ask()
+    if (typeof answer === 'number' && !Number.isNaN(answer)) return answer
+    ignoreRejection(answer)
+  } catch {}
+  return undefined
 }
 
 const A_CENTURY = 100 * 365 * 24 * 3600
 
-/** A `retryIn` that throws or returns no number must not lose the failure: the default replaces it. */
-function secondsUntilRetry(queue: Queue, retryCount: number): number {
-  try {
-    const seconds: unknown = queue.retryIn(retryCount)
-    if (typeof seconds === 'number' && !Number.isNaN(seconds))
-      return Math.min(Math.max(seconds, 0), A_CENTURY)
-    ignoreRejection(seconds)
-  } catch {}
-  return defaultRetryIn(retryCount)
+function bounded(seconds: number): number {
+  return Math.min(Math.max(seconds, 0), A_CENTURY)
 }

@@ -3,7 +3,7 @@ import type { PoolClient } from 'pg'
 import { LockstepError } from '../../errors.ts'
 import { disconnect } from '../../postgres/connection.ts'
 import type { Database } from '../../postgres/database.ts'
-import { beginRound } from '../../store/handler-transaction.ts'
+import { beginRound, newName } from '../../store/handler-transaction.ts'
 import type { LentTransaction } from './lent-transaction.ts'
 
 type Query = (...values: unknown[]) => unknown
@@ -18,15 +18,15 @@ const LAST_WORDS = /^(08|25P0[34]|57P0)/
 const ENDS_TRANSACTION =
   /^(?:\s|--[^\n]*\n|\/\*.*?\*\/)*(?:begin|start\s+transaction|commit|end|abort|rollback(?!\s+(?:work\s+|transaction\s+)?to\b)|prepare\s+transaction)\b/is
 
-/** Runs `work` in a transaction of the worker's own, with the name of its round, and commits. */
+/** Runs `work` in a transaction of the worker's own, and commits. */
 export async function inOwnTransaction<T>(
   database: Database,
-  name: string,
   work: (lent: LentTransaction) => Promise<T>,
 ): Promise<T> {
+  const name = newName()
   let own: OwnTransaction | undefined
   const lend = (client: PoolClient) => {
-    own = new OwnTransaction(database, client)
+    own = new OwnTransaction(database, client, name)
     return work(own)
   }
   try {
@@ -45,12 +45,15 @@ export async function inOwnTransaction<T>(
 class OwnTransaction implements LentTransaction {
   readonly tx: PoolClient
   readonly on: LentTransaction['on']
+  readonly name: string
+  number?: string
   #lost: Error | undefined
   #over = false
   readonly #client: PoolClient
   readonly #unhear: () => void
 
-  constructor(database: Database, client: PoolClient) {
+  constructor(database: Database, client: PoolClient, name: string) {
+    this.name = name
     this.#client = client
     this.#unhear = this.#hear()
     this.on = { casts: 'none', run: (text, values) => database.query(text, [...values], client) }

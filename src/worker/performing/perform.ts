@@ -2,12 +2,15 @@ import { describeError, TimeoutError } from '../../errors.ts'
 import type { Instruments } from '../../instruments.ts'
 import type { JobInfo } from '../../job.ts'
 import type { Logger } from '../../logger.ts'
-import type { Queue, TransactionalContext } from '../../queue.ts'
+import { wholeNumber } from '../../options.ts'
+import { ignoreRejection } from '../../promises.ts'
+import { MAX_TIMEOUT, type Queue, type TransactionalContext } from '../../queue.ts'
 import type { Round } from '../../store/claim.ts'
 import { runMiddleware, type ServerMiddleware } from '../middleware.ts'
 import type { Claimant } from '../settling/claimant.ts'
 import { observed } from '../settling/observed.ts'
 import type { Describe } from './description.ts'
+import { infoOf, jobOf } from './job-in-work.ts'
 
 /** The reason for an aborted signal if the handler is not at fault: what has not ended is released unchanged. */
 export class Released extends Error {
@@ -119,7 +122,7 @@ async function run(
     failed ??= new Map()
     failed.set(id, error)
   })
-  const timeout = startTimeout(queue, abort)
+  const timeout = new Timeout()
   let late: Released | undefined
   const handle = () => {
     if (holdsLease()) return queue.perform!(batch, context as TransactionalContext)
@@ -128,6 +131,7 @@ async function run(
     throw late
   }
   try {
+    timeout.start(timeoutOf(queue, rounds), abort)
     if (middleware.length === 0) await handle()
     else await runMiddleware(middleware, { queue, batch, context }, handle)
     if (!timeout.error && !late) return failed ?? NOT_ONE
@@ -137,7 +141,7 @@ async function run(
     return failed
   } finally {
     over = true
-    clearTimeout(timeout.timer)
+    timeout.stop()
   }
   return new Map(rounds.map(({ id }) => [id, timeout.error ?? late]))
 }
@@ -157,25 +161,28 @@ export function perform(
   }))
 }
 
-function startTimeout({ timeout }: Queue, abort: Abort) {
-  const started: { error?: TimeoutError; timer?: NodeJS.Timeout } = {}
-  if (timeout !== undefined) {
-    started.timer = setTimeout(() => {
-      started.error = new TimeoutError(timeout)
-      abort.abort(started.error)
+class Timeout {
+  error: TimeoutError | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  start(timeout: number | undefined, abort: Abort): void {
+    if (timeout === undefined) return
+    this.#timer = setTimeout(() => {
+      this.error = new TimeoutError(timeout)
+      abort.abort(this.error)
     }, timeout)
   }
-  return started
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
 }
 
-function infoOf(round: Round): JobInfo {
-  return {
-    retryCount: round.retryCount,
-    performIn: new Date(round.performIn / 1000),
-    scores: round.scores,
-    headers: round.headers ?? round.payloads.map(() => null),
-    error: round.error,
-    crashes: round.crashes,
-    fence: round.fence,
-  }
+/** ms for a batch: the longest of its jobs, if they have their own. */
+function timeoutOf({ name, timeout }: Queue, rounds: readonly Round[]): number | undefined {
+  if (typeof timeout !== 'function') return timeout
+  const timeouts = rounds.map((round) => timeout(jobOf(round)))
+  for (const one of timeouts) ignoreRejection(one)
+  if (timeouts.includes(undefined)) return undefined
+  return Math.max(...timeouts.map((one) => wholeNumber(one!, 1, MAX_TIMEOUT, `queue "${name}": timeout`)))
 }

@@ -1,21 +1,18 @@
+import { DatabaseError, summaryOf } from '../../errors.ts'
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import { hasBroken, hasCode, isConnectionFailure, isRefusedLock, TIMED_OUT } from '../../postgres/failure.ts'
-import { isCommitted, type Ready, readyToComplete, roundOf } from '../../store/handler-transaction.ts'
+import { type Place, placeOfRound, type Ready, readyToComplete } from '../../store/handler-transaction.ts'
 import { type Leftover, settleThrough } from '../../store/settle.ts'
 import type { Claimant } from '../settling/claimant.ts'
 import type { Outcome } from '../settling/outcome.ts'
-import type { ApplicationTransactions } from './application-transaction.ts'
 import { ended, failAll } from './ending.ts'
-import type { LentTransaction } from './lent-transaction.ts'
-import { inOwnTransaction } from './own-transaction.ts'
+import type { Lender, LentTransaction } from './lent-transaction.ts'
 import { type Failed, type Performance, type PerformSettings, perform } from './perform.ts'
 
 export interface BatchSettings extends PerformSettings {
   readonly database: Database
-  /** With a pool that only handlers' transactions use. */
-  readonly handlers: Database
-  readonly application: ApplicationTransactions
+  readonly lender: Lender
   /** Longest time, in ms, that a completion in a handler's transaction waits for a producer's. */
   readonly lockTimeout: number
 }
@@ -52,8 +49,6 @@ class Rollback extends Error {
 interface Course {
   step: 'begin' | 'handler' | 'completion' | 'commit'
   lent: LentTransaction | undefined
-  /** Set when the handler has ended. */
-  ready: Ready | undefined
 }
 
 /** Performs a batch in a transaction, completes it there and commits. */
@@ -62,18 +57,14 @@ export async function transact(
   claimant: Claimant,
   performance: Performance,
 ): Promise<Ending> {
-  const course: Course = { step: 'begin', lent: undefined, ready: undefined }
+  const course: Course = { step: 'begin', lent: undefined }
   const work = (lent: LentTransaction) => {
     course.lent = lent
     return performIn(lent, settings, claimant, performance, course)
   }
-  const name = nameOf(performance)
-  const { transactions } = performance.queue
   try {
-    if (!transactions) return await inOwnTransaction(settings.handlers, name, work)
-    const ending = await settings.application.run(transactions, name, work)
-    await requireCommit(settings, course.ready!)
-    return ending
+    const { queue, abort } = performance
+    return await settings.lender.lend(queue, work, abort)
   } catch (error) {
     if (error instanceof Rollback) return error.ending
     const ending = endingOf(error, course, performance)
@@ -101,25 +92,16 @@ async function performIn(
     const outcome = ended(performance, failed)
     if (outcome.completed.length === 0) throw await reasonFor(lent, failed, performance)
     if (outcome.released.length > 0) throw new Rollback(AGAIN)
-    course.ready = await prepareToStore(settings, lent, performance)
+    const ready = await prepareToStore(settings, lent, performance)
+    lent.number = ready.transaction
     course.step = 'completion'
-    const leftovers = await store(settings, lent, claimant, outcome, course.ready)
+    const leftovers = await store(settings, lent, claimant, outcome, ready)
+    if (!leftovers) throw endedItself(performance)
     course.step = 'commit'
     return { kind: 'stored', outcome, leftovers }
   } finally {
     abort.signal.removeEventListener('abort', cut)
   }
-}
-
-/**
- * A library, or the server, answers a COMMIT without an error though a statement has failed after ours: one that the handler
- * did not await, and whose error no one has heard. The claim would be ours for as long as the process lives.
- */
-async function requireCommit({ database }: BatchSettings, { transaction }: Ready): Promise<void> {
-  if (await isCommitted(database, transaction)) return
-  throw new Error(
-    'the handler’s transaction was not committed, though its library says so: await everything that is sent through `context.tx`',
-  )
 }
 
 /**
@@ -130,11 +112,21 @@ async function requireCommit({ database }: BatchSettings, { transaction }: Ready
 async function reasonFor(lent: LentTransaction, failed: Failed, performance: Performance): Promise<Error> {
   // The session may have ended together with the answer to BEGIN, when nothing watched yet. And an ERROR may have the code
   // of an ending session: if it answers, nothing is lost.
-  const round = await roundOf(lent.on).catch((error: Error) => error)
-  const lost = lent.lost ?? (isConnectionFailure(round) ? (round as Error) : undefined)
+  const place = await placeOfRound(lent.on).catch((error: Error) => error)
+  const lost = lent.lost ?? lossIn(lent, place)
   if (lost && !hasCode(lost, ...TIMED_OUT) && performance.abort.reason === undefined) return lost
-  const isOurs = round instanceof Error ? !hasCode(round, ENDED) : round === nameOf(performance)
+  const isOurs = place instanceof Error ? !hasCode(place, ENDED) : place.round === lent.name
   return new Rollback({ kind: 'failed', failed: isOurs ? failed : withEnd(failed) })
+}
+
+/** A connection that failed; or the library has replaced it, and goes on in another session. */
+function lossIn({ pid }: LentTransaction, place: Place | Error): Error | undefined {
+  if (place instanceof Error) return isConnectionFailure(place) ? place : undefined
+  if (pid === undefined || place.pid === pid) return undefined
+  return new DatabaseError(
+    'LOCKSTEP_CONNECTION',
+    'the library of a handler’s transaction has lost its connection',
+  )
 }
 
 /** The code of a transaction that its library knows to have ended. */
@@ -181,19 +173,15 @@ function warn(
   ending: Ending,
   thrown: unknown,
 ): void {
-  const error = ('error' in ending ? ending.error : thrown) as Error
+  const error = 'error' in ending ? ending.error : thrown
   const ids = rounds.map(({ id }) => id)
-  logger.warn({ error: error.message, queue: served.queue.name, shard, ids }, warningOf(ending))
+  logger.warn({ error: summaryOf(error), queue: served.queue.name, shard, ids }, warningOf(ending))
 }
 
 function warningOf({ kind }: Ending): string {
   if (kind === 'lost') return 'the connection of a handler’s transaction was lost: a crash is counted'
   if (kind === 'refused') return 'a handler’s transaction was refused: a failure is counted'
   return 'a handler’s transaction failed to begin or to commit: its jobs are tried again'
-}
-
-function nameOf({ rounds }: Performance): string {
-  return String(rounds[0]!.fence)
 }
 
 /**
@@ -207,29 +195,37 @@ function nameOf({ rounds }: Performance): string {
  */
 async function prepareToStore(
   { lockTimeout }: BatchSettings,
-  { on }: LentTransaction,
+  lent: LentTransaction,
   performance: Performance,
 ): Promise<Ready> {
-  const ready = await readyToComplete(on, lockTimeout).catch((error: Error) => {
+  const ready = await readyToComplete(lent.on, lockTimeout).catch((error: Error) => {
     if (hasBroken(error)) throw error
     if (hasCode(error, ENDED)) return undefined
     throw new Error(`the handler left its transaction aborted: ${error.message}`, { cause: error })
   })
-  if (ready?.round === nameOf(performance)) return ready
-  throw new Rollback({ kind: 'failed', failed: failAll(performance.rounds, new Error(ENDED_ITSELF)) })
+  if (ready?.round === lent.name) return ready
+  throw lent.lost ?? (ready && lossIn(lent, ready)) ?? endedItself(performance)
 }
 
-/** All or nothing: one lost claim also undoes what the handler wrote for the other ids. */
+function endedItself({ rounds }: Performance): Rollback {
+  return new Rollback({ kind: 'failed', failed: failAll(rounds, new Error(ENDED_ITSELF)) })
+}
+
+/**
+ * All or nothing: one lost claim also undoes what the handler wrote for the other ids. Undefined if the transaction is no
+ * longer the round's.
+ */
 async function store(
   { database }: BatchSettings,
   { on }: LentTransaction,
   { served, processId }: Claimant,
   { completed, failed }: Outcome,
-  { settings }: Ready,
-): Promise<Leftover[]> {
+  { round, settings }: Ready,
+): Promise<Leftover[] | undefined> {
   const holder = { processId, queueId: served.queueId }
-  const leftovers = await settleThrough(database, on, holder, completed, failed, settings)
-  const lost = leftovers.filter(({ outcome }) => outcome === 'lost').map(({ id }) => id)
+  const place = { round: round!, settings }
+  const leftovers = await settleThrough(database, on, holder, completed, failed, place)
+  const lost = (leftovers ?? []).filter(({ outcome }) => outcome === 'lost').map(({ id }) => id)
   if (lost.length > 0) throw new Rollback({ kind: 'disowned', ids: new Set(lost) })
   return leftovers
 }

@@ -10,15 +10,16 @@ import { Loop, type Service } from '../lifecycle/service.ts'
 import type { Batcher } from './batcher.ts'
 import type { Claimant } from './claimant.ts'
 import { Kept } from './kept.ts'
-import type { FailedRound, Outcome } from './outcome.ts'
-import { isTravelling, type Piece, storeIn } from './piece.ts'
+import type { FailedRound, Outcome, Settler } from './outcome.ts'
+import { byKind, isTravelling, type Piece, storeIn } from './piece.ts'
 
 /** Called when something was stored, or was refused. */
 export interface CompletionObserver {
   /** Whether the lease runs under which the membership `processId` has claimed. */
   holds(processId: number): boolean
   completed(claimant: Claimant, rounds: readonly Round[]): void
-  failed(claimant: Claimant, failure: FailedRound): void
+  /** Resolves when everyone has been told. */
+  failed(claimant: Claimant, failure: FailedRound): Promise<void> | undefined
   refused(claimant: Claimant, round: Round): void
   /** Nothing is left to be stored for these rounds. */
   ended(claimant: Claimant, rounds: readonly Round[]): void
@@ -48,7 +49,7 @@ const FIRST_WAIT = 50
  * that was in vain, each alone. Meanwhile they may hold rows, so it is the time-out that ends a deadlock. An outcome that
  * has failed before goes alone too: it may be what makes everything that goes with it fail.
  */
-export class Completer implements Service {
+export class Completer implements Service, Settler {
   /** Longest wait for a row, in ms. Below the server's deadlock_timeout. */
   lockTimeout = FIRST_WAIT
   readonly #database: Database
@@ -89,22 +90,19 @@ export class Completer implements Service {
     await Promise.all([this.#loop, ...this.#waiting].map((loop) => loop.stop()))
   }
 
-  /** Waits until everything is stored, for `timeout` ms at most. */
-  async drain(timeout: number): Promise<void> {
+  /** Waits until everything is stored, and told, for `timeout` ms at most. Resolves to whether it is. */
+  async drain(timeout: number): Promise<boolean> {
     const until = performance.now() + timeout
     while (this.#kept.size + this.#open > 0 && performance.now() < until)
       await this.#stored.wait(until - performance.now())
+    return this.#kept.size + this.#open === 0
   }
 
-  /** `uncertain`: it may be stored already, so a claim that is gone counts as stored. */
   settle(claimant: Claimant, { completed, failed, released }: Outcome, uncertain = false): void {
     this.#handIn('complete', claimant, completed, { uncertain })
     this.#handIn('release', claimant, released, { uncertain })
-    if (failed.length === 0) return
-    const dying = failed.filter(({ retryIn }) => retryIn === null)
-    const retried = dying.length === 0 ? failed : failed.filter(({ retryIn }) => retryIn !== null)
-    this.#handIn('die', claimant, dying.map(roundOf), { uncertain, failures: dying })
-    this.#handIn('fail', claimant, retried.map(roundOf), { uncertain, failures: retried })
+    for (const [kind, failures] of byKind(failed))
+      this.#handIn(kind, claimant, failures.map(roundOf), { uncertain, failures })
   }
 
   /**
@@ -114,14 +112,10 @@ export class Completer implements Service {
     return new Promise((answered) => this.#handIn('release', claimant, rounds, { answered }))
   }
 
-  /**
-   * It is unknown how the rounds ended: releases them and counts a crash (R10), unless an end of theirs is stored already.
-   */
   crashed(claimant: Claimant, rounds: readonly Round[]): void {
     this.#handIn('crash', claimant, rounds, { uncertain: true })
   }
 
-  /** An outcome that a handler's transaction has stored already, and those of its jobs that wait again. */
   stored(claimant: Claimant, { completed, failed }: Outcome, leftovers: readonly Leftover[]): void {
     this.#notice(leftovers)
     this.#announce(claimant, completed, failed)
@@ -212,7 +206,7 @@ export class Completer implements Service {
   /** These rounds of the piece are stored. */
   #end({ claimant, kind }: Piece, rounds: readonly Round[], failures: readonly FailedRound[]): void {
     if (rounds.length === 0) return
-    this.#announce(claimant, kind === 'complete' ? rounds : [], failures)
+    this.#announce(claimant, kind === 'complete' && failures.length === 0 ? rounds : [], failures)
     this.#observer.ended(claimant, rounds)
   }
 
@@ -220,14 +214,19 @@ export class Completer implements Service {
     const heads = leftovers.flatMap(({ outcome, queueId, shard, lane, performIn }) =>
       outcome === 'again' ? { queueId, shard: shard!, lane: lane!, performIn: performIn! } : [],
     )
-    if (heads.length === 0) return
+    if (heads.length > 0) this.#awaited(this.#observer.waitAgain(heads))
+  }
+
+  /** Something that must not go on after the worker has stopped. Never rejects. */
+  #awaited(told: Promise<void> | undefined): void {
+    if (!told) return
     this.#open += 1
-    void this.#observer.waitAgain(heads).then(() => this.#closed(1))
+    void told.then(() => this.#closed(1))
   }
 
   #announce(claimant: Claimant, completed: readonly Round[], failed: readonly FailedRound[]): void {
     if (completed.length > 0) this.#observer.completed(claimant, completed)
-    for (const failure of failed) this.#observer.failed(claimant, failure)
+    for (const failure of failed) this.#awaited(this.#observer.failed(claimant, failure))
   }
 
   #keep(piece: Piece): void {

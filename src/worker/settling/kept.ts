@@ -1,4 +1,4 @@
-import { isTravelling, type Piece, takePieces } from './piece.ts'
+import { buries, isTravelling, type Piece, takePieces } from './piece.ts'
 
 /** After this many skips, we wait for a row. Most locked rows are free again a moment later. */
 const SKIPS = 2
@@ -53,6 +53,7 @@ export class Kept {
 }
 
 /** Deaths with the same value are stored together; undefined: alone. */
-function companyOf({ kind, claimant, queueId, alone, waits }: Piece): string | undefined {
-  return kind === 'die' && !alone && waits === 0 ? `${claimant.processId} ${queueId}` : undefined
+function companyOf(piece: Piece): string | undefined {
+  const { kind, claimant, queueId, alone, waits } = piece
+  return buries(piece) && !alone && waits === 0 ? `${kind} ${claimant.processId} ${queueId}` : undefined
 }

@@ -8,6 +8,7 @@ import type { Membership } from '../membership/membership.ts'
 import type { Timetable } from '../schedule/timetable.ts'
 import type { Claimant } from './claimant.ts'
 import type { CompletionObserver } from './completer.ts'
+import { deathsOf, tellDeaths } from './deaths.ts'
 import { observed, observedRound } from './observed.ts'
 import type { FailedRound } from './outcome.ts'
 import type { Tally } from './tally.ts'
@@ -41,11 +42,20 @@ export class Observer implements CompletionObserver {
     this.#options.instruments.tell('complete', { ...observed(claimant, rounds), duration })
   }
 
-  failed({ served }: Claimant, { round, thrown, retryIn }: FailedRound): void {
-    this.#options.tally.add(served.queueId, 0, 1)
-    const failure = { queue: served.queue.name, round: observedRound(round), error: thrown }
-    this.#options.instruments.tell('fail', { ...failure, retryIn })
-    if (retryIn === null) this.#options.instruments.tell('die', { ...failure, payload: round.payloads[0] })
+  failed({ served }: Claimant, { round, thrown, end, retryIn }: FailedRound): Promise<void> | undefined {
+    const { instruments, tally, logger } = this.#options
+    const told = { queue: served.queue.name, round: observedRound(round), error: thrown }
+    if (end === 'snooze') {
+      instruments.tell('snooze', { ...told, seconds: retryIn! })
+      return undefined
+    }
+    const dropped = end === 'drop'
+    tally.add(served.queueId, dropped ? 1 : 0, dropped ? 0 : 1)
+    if (dropped) instruments.tell('drop', told)
+    else instruments.tell('fail', { ...told, retryIn })
+    const deaths = deathsOf(round, end, thrown)
+    for (const { payload } of deaths) instruments.tell('die', { ...told, payload })
+    return deaths.length > 0 && served.queue.onDeath ? tellDeaths(served.queue, deaths, logger) : undefined
   }
 
   refused({ served }: Claimant, round: Round): void {

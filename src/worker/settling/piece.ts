@@ -1,6 +1,6 @@
 import type { Database, Queryable } from '../../postgres/database.ts'
 import type { Ended } from '../../store/exchange.ts'
-import { complete, crash, fail, type Leftover, release } from '../../store/settle.ts'
+import { complete, crash, discard, fail, type Leftover, release } from '../../store/settle.ts'
 import type { Claimant } from './claimant.ts'
 import { type Load, limited, takeLoad } from './load.ts'
 import type { FailedRound } from './outcome.ts'
@@ -8,8 +8,9 @@ import type { FailedRound } from './outcome.ts'
 /** Rounds of one batch with the same kind of outcome. */
 export interface Piece extends Omit<Ended, 'kind'> {
   readonly claimant: Claimant
-  /** `die`: the rounds failed, and a payload of each goes to the morgue. */
-  readonly kind: Ended['kind'] | 'die' | 'crash'
+  /** `die`: the rounds failed, and a payload of each goes to the morgue. `discard`: all of them do. */
+  readonly kind: Ended['kind'] | 'die' | 'discard' | 'crash'
+  /** One for each round that did not succeed, or none. */
   readonly failures: readonly FailedRound[]
   /** An earlier try may have been stored though its answer was lost: then a claim that is gone counts as stored. */
   readonly uncertain: boolean
@@ -29,9 +30,28 @@ export interface Piece extends Omit<Ended, 'kind'> {
 /** A piece that goes to the server together with others. */
 export type Travelling = Piece & Ended
 
+/** How rounds are stored that did not succeed. */
+const KINDS: readonly (readonly [Piece['kind'], readonly FailedRound['end'][]])[] = [
+  ['die', ['die']],
+  ['discard', ['discard']],
+  ['fail', ['fail', 'snooze']],
+  ['complete', ['drop']],
+]
+
+/** Rounds that did not succeed, by how that is stored. */
+export function byKind(failed: readonly FailedRound[]): (readonly [Piece['kind'], readonly FailedRound[]])[] {
+  if (failed.length === 0) return []
+  return KINDS.map(([kind, ends]) => [kind, failed.filter(({ end }) => ends.includes(end))])
+}
+
+/** Whether payloads go to the morgue. */
+export function buries({ kind }: Piece): boolean {
+  return kind === 'die' || kind === 'discard'
+}
+
 /** Whether it may go with others. A death may have to wait for a row of the morgue, and a crash takes several statements. */
 export function isTravelling(piece: Piece): piece is Travelling {
-  return !piece.alone && piece.kind !== 'die' && piece.kind !== 'crash'
+  return !piece.alone && !buries(piece) && piece.kind !== 'crash'
 }
 
 /**
@@ -44,7 +64,7 @@ export const MOST_TOLD: Load = { jobs: 400, size: 1_000_000 }
 export function takePieces<P extends Piece>(pieces: P[], most = MOST_TOLD.jobs): P[] {
   return takeLoad(pieces, limited(MOST_TOLD, most), ({ rounds, failures }) => ({
     jobs: rounds.length,
-    size: failures.reduce((size, { error }) => size + error.length, 0),
+    size: failures.reduce((size, { error }) => size + (error?.length ?? 0), 0),
   }))
 }
 
@@ -59,7 +79,11 @@ export function payloadsOf(pieces: readonly Piece[]): number {
 }
 
 /** Stores pieces of one kind, process and queue in a transaction that waits for their rows. */
-export function storeIn(database: Database, tx: Queryable, pieces: readonly Piece[]): Promise<Leftover[]> {
+export function storeIn(
+  database: Database,
+  tx: Queryable,
+  pieces: readonly Pick<Piece, 'kind' | 'claimant' | 'queueId' | 'rounds' | 'failures'>[],
+): Promise<Leftover[]> {
   const { kind, claimant, queueId } = pieces[0]!
   const holder = { processId: claimant.processId, queueId, tx }
   const rounds = pieces.flatMap((piece) => piece.rounds)
@@ -67,5 +91,5 @@ export function storeIn(database: Database, tx: Queryable, pieces: readonly Piec
   if (kind === 'release') return release(database, holder, rounds)
   if (kind === 'crash') return crash(database, holder, rounds)
   const failures = pieces.flatMap((piece) => piece.failures)
-  return fail(database, holder, failures)
+  return kind === 'discard' ? discard(database, holder, failures) : fail(database, holder, failures)
 }

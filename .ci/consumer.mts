@@ -1,0 +1,124 @@
+// What an application in TypeScript does with the package, and what the compiler must refuse. Compiled by check-package.mjs
+// against the packed declarations, with several versions of TypeScript; never run.
+import { type Batch, Discard, defineQueue, type Lockstep, type Queue, Snooze } from 'pg-lockstep'
+import { transactionsOf } from 'pg-lockstep/drizzle'
+import { assertEnqueued, createContext, drain, enqueued } from 'pg-lockstep/testing'
+
+interface Placed {
+  readonly status: 'created' | 'paid'
+  readonly at: Date
+  readonly note?: string
+}
+
+declare const lockstep: Lockstep
+type Equal<One, Other> =
+  (<T>() => T extends One ? 1 : 2) extends <T>() => T extends Other ? 1 : 2 ? true : false
+function same<One, Other>(..._: Equal<One, Other> extends true ? [] : ['these types differ']): void {}
+
+const orders = defineQueue<Placed>('orders', {
+  maxRetryCount: ({ payloads }) => payloads[0]!.at.length,
+  timeout: ({ headers }) => (headers.at(-1)?.urgent ? 1_000 : undefined),
+  retryIn: (retryCount, error, { payloads }) => (error instanceof Snooze ? payloads.length : retryCount),
+  onDeath: ({ payload }) => payload?.status.toUpperCase(),
+  perform(batch, context) {
+    for (const [id, payloads] of batch) {
+      same<typeof id, string>()
+      const { status, at, note } = payloads.at(-1)!
+      same<typeof status, 'created' | 'paid'>()
+      // JSON has no dates.
+      same<typeof at, string>()
+      same<typeof note, string | undefined>()
+      context.fail(id, new Discard('no'))
+    }
+    // @ts-expect-error: only a transactional queue has a transaction
+    context.tx
+  },
+})
+const anyQueue: Queue = orders
+
+// What is pushed
+await lockstep.enqueue(orders, { id: 'a', payload: { status: 'paid', at: new Date() } })
+await lockstep.enqueue(orders, [
+  { id: 1, payload: { status: 'paid', at: new Date(), note: 'x' }, score: new Date() },
+])
+// @ts-expect-error: another status
+await lockstep.enqueue(orders, { id: 'a', payload: { status: 'sent', at: new Date() } })
+// @ts-expect-error: a field is missing
+await lockstep.enqueue(orders, { id: 'a', payload: { status: 'paid' } })
+// @ts-expect-error: no fields at all
+await lockstep.enqueue(orders, { id: 'a', payload: {} })
+// @ts-expect-error: the payload is required
+await lockstep.enqueue(orders, { id: 'a' })
+// @ts-expect-error: a list of which one is wrong
+await lockstep.enqueue(orders, [
+  { id: 'a', payload: { status: 'paid', at: new Date() } },
+  { id: 'b', payload: 7 },
+])
+// @ts-expect-error: a misspelt field
+await lockstep.enqueue(orders, { id: 'a', payload: { status: 'paid', at: new Date() }, scores: 1 })
+// @ts-expect-error: no id
+await lockstep.enqueue(orders, { payload: { status: 'paid', at: new Date() } })
+await lockstep.enqueue(anyQueue, { id: 'a' })
+await lockstep.enqueue(defineQueue('plain'), [{ id: 'a' }, { id: 'b', payload: 7 }])
+await lockstep.enqueue(defineQueue<string>('texts'), { id: 'a' })
+
+// What is found
+const { items } = await lockstep.find(orders, { ids: ['a'] })
+same<(typeof items)[0]['payloads'][0]['payload']['at'], string>()
+const dead = await lockstep.findDead(orders)
+same<(typeof dead)['items'][0]['payload']['status'], 'created' | 'paid'>()
+const byName = await lockstep.find('orders')
+same<(typeof byName)['items'][0]['payloads'][0]['payload'], unknown>()
+// @ts-expect-error: not JSON's type
+items[0]!.payloads[0]!.payload.at.getTime()
+
+// Transactions
+defineQueue<Placed>('transactional', {
+  transactional: true,
+  async perform(batch, { tx }) {
+    await tx.query('SELECT $1', [batch.size])
+    // @ts-expect-error: no such method
+    tx.execute('SELECT 1')
+  },
+})
+interface Tx {
+  execute(query: string): Promise<{ rows: unknown[] }>
+}
+declare const db: {
+  transaction<T>(work: (tx: Tx) => Promise<T>, config?: { deferrable: boolean }): Promise<T>
+}
+const inferred = defineQueue('inferred', {
+  transactional: transactionsOf(db),
+  async perform(batch: Batch<{ amount: number }>, { tx }) {
+    await tx.execute(`SELECT ${batch.get('a')!.at(-1)!.amount}`)
+    // @ts-expect-error: of another library
+    tx.query('SELECT 1')
+  },
+})
+await lockstep.enqueue(inferred, { id: 'a', payload: { amount: 1 } })
+// @ts-expect-error: not the type at the handler
+await lockstep.enqueue(inferred, { id: 'a', payload: { amount: '1' } })
+const plain = defineQueue('plain', { perform(_batch: Batch<number>) {} })
+// @ts-expect-error: not the type at the handler
+await lockstep.enqueue(plain, { id: 'a', payload: '1' })
+// @ts-expect-error: a misspelt option
+defineQueue<Placed>('misspelt', { maxRetries: 3 })
+// @ts-expect-error: the handler's payloads have no such field
+defineQueue<Placed>('wrong', { perform: (batch) => batch.get('a')!.at(-1)!.total })
+
+// Tests
+const { completed } = await drain(lockstep, [orders, inferred], { retries: true, future: true })
+same<typeof completed, number>()
+const waiting = await enqueued(lockstep, orders)
+same<(typeof waiting)[0]['payload']['at'], string>()
+await assertEnqueued(lockstep, orders, { payload: { status: 'paid' } }, { times: 1 })
+const context = createContext(new Map([['a', [{ amount: 1 }]]]), {
+  tx: { execute: async () => ({ rows: [] }) },
+})
+await inferred.perform!(new Map([['a', [{ amount: 1 }]]]), context as never)
+// @ts-expect-error: not what JSON makes of the payload
+await orders.perform!(new Map([['a', [{ status: 'paid', at: new Date() }]]]), context as never)
+
+// Workers
+const worker = lockstep.createWorker({ queues: [orders, inferred], slots: 2 })
+worker.on('failed', ({ error, retryIn }) => console.error(error, retryIn ?? 'dead'))

@@ -1,0 +1,60 @@
+import { OptionError } from '../errors.ts'
+import type { JobInfo } from '../job.ts'
+import { consoleLogger, type Logger } from '../logger.ts'
+import type { Batch, TransactionalContext } from '../queue.ts'
+
+export interface ContextOptions<Tx> {
+  /** What `context.tx` is. */
+  readonly tx?: Tx
+  /** Details of a job, by id, where they differ from those of one that never ran. */
+  readonly jobs?: Readonly<Record<string, Partial<JobInfo>>>
+  /** Default: warnings and errors to the console. */
+  readonly logger?: Logger
+}
+
+/** A context for unit tests of a handler. */
+export interface TestContext<Tx> extends TransactionalContext<Tx> {
+  /** The error of each id that the handler has passed to `fail`. */
+  readonly failed: ReadonlyMap<string, unknown>
+  /** Aborts the signal, like a timeout or a stop. */
+  abort(reason?: unknown): void
+}
+
+/**
+ * What a handler gets beside its batch: `await queue.perform(batch, createContext(batch))` runs it without any database.
+ * `batch`: its ids and payloads, as the handler gets them.
+ */
+export function createContext<Payload, Tx = undefined>(
+  batch: Batch<Payload>,
+  { tx, jobs = {}, logger = consoleLogger }: ContextOptions<Tx> = {},
+): TestContext<Tx> {
+  for (const id of Object.keys(jobs))
+    if (!batch.has(id)) throw new OptionError(`createContext: the batch has no id "${id}"`)
+  const abort = new AbortController()
+  const failed = new Map<string, unknown>()
+  return {
+    signal: abort.signal,
+    jobs: new Map([...batch].map(([id, payloads]) => [id, { ...infoOf(payloads), ...jobs[id] }])),
+    logger,
+    tx: tx as Tx,
+    failed,
+    fail(id, error) {
+      if (!batch.has(id)) throw new Error(`context.fail: the batch has no id "${id}"`)
+      failed.set(id, error)
+    },
+    abort: (reason) => abort.abort(reason),
+  }
+}
+
+function infoOf(payloads: readonly unknown[]): JobInfo {
+  const now = Date.now()
+  return {
+    retryCount: -1,
+    performIn: new Date(now),
+    scores: payloads.map((_, index) => now + index),
+    headers: payloads.map(() => null),
+    error: null,
+    crashes: 0,
+    fence: 1,
+  }
+}

@@ -1,0 +1,238 @@
+import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { EnqueueTransaction } from '../adapters/enqueue-transaction.ts'
+import { LockstepError } from '../errors.ts'
+import { Instruments } from '../instruments.ts'
+import { homeOf, type Lockstep } from '../lockstep.ts'
+import { optionalFunctions, rejectUnknownOptions } from '../options.ts'
+import type { Queue } from '../queue.ts'
+import type { Round } from '../store/claim.ts'
+import { exchange } from '../store/exchange.ts'
+import { loadPayloads } from '../store/load.ts'
+import { patiently } from '../store/patience.ts'
+import { registerProcess, removeProcess } from '../store/process.ts'
+import { ensureQueue } from '../store/queue.ts'
+import { VERSION } from '../version.ts'
+import type { ServerMiddleware } from '../worker/middleware.ts'
+import { checkQueues } from '../worker/options.ts'
+import { performBatch } from '../worker/performing/batch.ts'
+import { describer } from '../worker/performing/description.ts'
+import { Abort } from '../worker/performing/perform.ts'
+import type { BatchSettings } from '../worker/performing/transaction.ts'
+import { ServedQueue } from '../worker/schedule/served-queue.ts'
+import type { Claimant } from '../worker/settling/claimant.ts'
+import { storeIn } from '../worker/settling/piece.ts'
+import { type DueLane, dueLanes, makeDue, passTime, untilNext } from './due.ts'
+import { Records, type Settlement } from './records.ts'
+import { openSite, type Site } from './site.ts'
+
+export interface DrainOptions {
+  /**
+   * Performs in this transaction, which no one else need see: a `pg` client, or a transaction of Drizzle on node-postgres or
+   * of Sequelize. Transactional handlers get it as `context.tx`, between savepoints. Default: connections of its own.
+   */
+  readonly tx?: EnqueueTransaction
+  /**
+   * Failed jobs are tried again at once, until they succeed or die, and the failures are in the result. By default, the first
+   * failure is stored, and what its handler threw is what `drain` rejects with.
+   */
+  readonly retries?: boolean
+  /** Also performs what is due later: time passes for these queues as by `advance`. Default false. */
+  readonly future?: boolean
+  /** As for workers. Default none. */
+  readonly middleware?: readonly ServerMiddleware[]
+}
+
+/** A round that failed. `retryIn`: seconds until the next try, null if payloads went to the morgue. */
+export interface FailedRun {
+  readonly queue: string
+  readonly id: string
+  readonly error: unknown
+  readonly retryIn: number | null
+}
+
+/** What a drain has done; counts are rounds. */
+export interface Drained {
+  readonly completed: number
+  readonly snoozed: number
+  readonly dropped: number
+  readonly failed: readonly FailedRun[]
+}
+
+const OPTIONS = ['tx', 'retries', 'future', 'middleware']
+const BEGINNING = { after: null, afterId: '' }
+/** ms. Workers that run beside it may take over what it has in work if it lasts longer. */
+const LEASE = 60_000
+/** ms that an outcome waits for a producer's transaction that stays open. */
+const STORING_TIMEOUT = 10_000
+const STORING_PAUSE = 20
+/** How often one id may run. */
+const MOST_RUNS = 1_000
+
+/**
+ * Performs everything that is due in these queues, in this process and without a worker, one batch after the other, until
+ * nothing is due any more; what handlers push meanwhile is included. For tests.
+ *
+ * Rejects with what a handler threw, unless `retries` is set.
+ * @throws OptionError; LockstepError `LOCKSTEP_BAD_TRANSACTION`, `LOCKSTEP_LOCKED` if another transaction keeps holding a job
+ * that was performed, `LOCKSTEP_ENDLESS` if an id has run 1,000 times
+ */
+export async function drain(
+  lockstep: Lockstep,
+  queues: Queue | readonly Queue[],
+  options: DrainOptions = {},
+): Promise<Drained> {
+  rejectUnknownOptions(options, OPTIONS, 'drain')
+  const checked = checkQueues(Array.isArray(queues) ? queues : [queues])
+  const middleware = optionalFunctions(options.middleware, 'drain: middleware')
+  const { logger } = homeOf(lockstep)
+  const site = await openSite(lockstep, options)
+  const { database, client } = site
+  const info = { host: hostname(), pid: process.pid, version: VERSION, slots: 1, queues: [] }
+  try {
+    const processId = await registerProcess(client ?? database.pool, database.schema, info, LEASE)
+    try {
+      const served: ServedQueue[] = []
+      for (const queue of checked)
+        served.push(new ServedQueue(queue, await ensureQueue(database, queue.name, queue.shards)))
+      const settings = { ...site, middleware, logger, instruments: new Instruments([], logger) }
+      return await new Drain(site, settings, processId, served, options).run()
+    } finally {
+      // In an aborted transaction nothing can be removed, and need not be.
+      await removeProcess(client ?? database.pool, database.schema, processId).catch(() => {})
+    }
+  } finally {
+    await site.end()
+  }
+}
+
+class Drain {
+  readonly #site: Site
+  readonly #settings: BatchSettings
+  readonly #processId: number
+  readonly #served: ReadonlyMap<number, ServedQueue>
+  readonly #options: DrainOptions
+  readonly #records: Records
+  readonly #runs = new Map<string, number>()
+
+  constructor(
+    site: Site,
+    settings: BatchSettings,
+    processId: number,
+    served: readonly ServedQueue[],
+    options: DrainOptions,
+  ) {
+    this.#site = site
+    this.#settings = settings
+    this.#processId = processId
+    this.#served = new Map(served.map((one) => [one.queueId, one]))
+    this.#options = options
+    this.#records = new Records(settings.logger)
+  }
+
+  async run(): Promise<Drained> {
+    const { database } = this.#site
+    const queueIds = [...this.#served.keys()]
+    for (;;) {
+      let began = false
+      for (const lane of await dueLanes(database, queueIds)) began = (await this.#performNext(lane)) || began
+      if (began) continue
+      const ms = this.#options.future ? await untilNext(database, queueIds) : undefined
+      // What is due already is locked by another transaction.
+      if (ms === undefined || ms <= 0) return this.#records.drained
+      await passTime(database, queueIds, ms)
+    }
+  }
+
+  /** Performs one batch of a lane, if it has something that no one else has locked. */
+  async #performNext({ queueId, shard, lane }: DueLane): Promise<boolean> {
+    const served = this.#served.get(queueId)!
+    const { batchSize: count, maxPayloads, maxBytes } = served.queue
+    const wish = { key: { queueId, shard, lane }, cursor: BEGINNING, count, maxPayloads, maxBytes }
+    const { claims } = await exchange(this.#site.database, this.#processId, [], [wish])
+    const { rounds } = claims[0]!
+    this.#count(served, rounds)
+    const claimant = {
+      processId: this.#processId,
+      release() {},
+      served,
+      shard,
+      slot: 0,
+      startedAt: performance.now(),
+    }
+    const loaded = await this.#load(
+      claimant,
+      rounds.filter(({ toLoad }) => toLoad),
+    )
+    for (const round of loaded) await this.#perform(claimant, [round])
+    await this.#perform(
+      claimant,
+      rounds.filter(({ toLoad }) => !toLoad),
+    )
+    return rounds.length > 0
+  }
+
+  #count({ queue }: ServedQueue, rounds: readonly Round[]): void {
+    for (const { id } of rounds) {
+      const key = JSON.stringify([queue.name, id])
+      const runs = (this.#runs.get(key) ?? 0) + 1
+      this.#runs.set(key, runs)
+      if (runs > MOST_RUNS) {
+        const message = `id "${id}" of queue "${queue.name}" has run ${MOST_RUNS} times, and is due again: a handler pushes or snoozes it each time, or its transaction can't begin`
+        throw new LockstepError('LOCKSTEP_ENDLESS', message)
+      }
+    }
+  }
+
+  /** The rounds with their payloads; without those whose claims are lost. */
+  async #load({ served, processId }: Claimant, rounds: readonly Round[]): Promise<Round[]> {
+    const { queueId, queue } = served
+    const loaded: Round[] = []
+    for (const round of rounds) {
+      const one = await loadPayloads(this.#site.database, processId, queueId, round, queue)
+      if (one) loaded.push(one)
+    }
+    return loaded
+  }
+
+  async #perform(claimant: Claimant, rounds: readonly Round[]): Promise<void> {
+    if (rounds.length === 0) return
+    const { queue } = claimant.served
+    const batch = {
+      queue,
+      rounds,
+      abort: new Abort(),
+      describe: describer(undefined, this.#settings.logger),
+      holdsLease: () => true,
+    }
+    const { parts } = await performBatch(this.#settings, this.#records, claimant, batch)
+    for (const settlement of this.#records.takeUnstored()) await this.#store(settlement)
+    await this.#records.tellDeaths(queue)
+    // The handler may have changed the payloads that it got.
+    for (const part of parts) await this.#perform(claimant, await this.#load(claimant, part))
+    await this.#afterFailures(claimant)
+  }
+
+  async #store(settlement: Settlement): Promise<void> {
+    const { database, client, lockTimeout } = this.#site
+    const until = performance.now() + STORING_TIMEOUT
+    const ids = settlement.rounds.map(({ id }) => id)
+    do {
+      const leftovers = client
+        ? await storeIn(database, client, [settlement])
+        : await patiently(database, lockTimeout, (tx) => storeIn(database, tx, [settlement]))
+      if (leftovers) return
+      await sleep(STORING_PAUSE)
+    } while (performance.now() < until)
+    const message = `another transaction holds jobs that were performed, and stays open: ${ids.join(', ')}; end it before drain, or pass it as \`tx\``
+    throw new LockstepError('LOCKSTEP_LOCKED', message)
+  }
+
+  async #afterFailures({ served }: Claimant): Promise<void> {
+    const failed = this.#records.takeFailed()
+    if (failed.length === 0) return
+    if (!this.#options.retries) throw failed[0]!.error
+    const again = failed.filter(({ retryIn }) => retryIn !== null).map(({ id }) => id)
+    await makeDue(this.#site.database, served.queueId, again)
+  }
+}

@@ -1,0 +1,61 @@
+import { expect, test, vi } from 'vitest'
+import { type Batch, Discard, defineQueue, type TransactionalContext } from '../../src/index.ts'
+import { createContext } from '../../src/testing/index.ts'
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+test('a handler runs without any database, and what it does with its context can be seen', async () => {
+  const query = vi.fn()
+  const queue = defineQueue<{ status: string }>('orders', {
+    transactional: true,
+    async perform(batch, { tx, jobs, fail, logger }) {
+      for (const [id, payloads] of batch) {
+        if (jobs.get(id)!.retryCount >= 0) fail(id, new Discard('once is enough'))
+        else await tx.query('UPDATE orders SET status = $1', [payloads.at(-1)!.status])
+        logger.info({ id }, 'done')
+      }
+    },
+  })
+  const batch = new Map([
+    ['a', [{ status: 'created' }, { status: 'paid' }]],
+    ['b', [{ status: 'sent' }]],
+  ])
+  const tx = { query } as never
+  const context = createContext(batch, { tx, jobs: { b: { retryCount: 0 } }, logger: silent })
+  await queue.perform!(batch, context)
+  expect(query.mock.calls).toEqual([['UPDATE orders SET status = $1', ['paid']]])
+  expect(context.failed).toEqual(new Map([['b', expect.any(Discard)]]))
+})
+
+test('jobs are those of a first run, with what is given', () => {
+  const batch = new Map([['a', ['v', 'w']]])
+  const { jobs, signal, abort } = createContext(batch, {
+    jobs: { a: { crashes: 2, headers: [{ by: 'web' }, null] } },
+  })
+  expect(jobs.get('a')).toEqual({
+    retryCount: -1,
+    performIn: expect.any(Date),
+    scores: [expect.any(Number), expect.any(Number)],
+    headers: [{ by: 'web' }, null],
+    error: null,
+    crashes: 2,
+    fence: 1,
+  })
+  expect(signal.aborted).toBe(false)
+  abort(new Error('late'))
+  expect(signal.reason).toEqual(new Error('late'))
+})
+
+test('ids that the batch does not have are refused', () => {
+  const batch = new Map([['a', ['v']]])
+  expect(() => createContext(batch, { jobs: { b: {} } })).toThrow('createContext: the batch has no id "b"')
+  expect(() => createContext(batch).fail('b', new Error('no'))).toThrow(
+    'context.fail: the batch has no id "b"',
+  )
+})
+
+test('it has the type of a transactional context', () => {
+  const batch: Batch<number> = new Map([['a', [1]]])
+  const context: TransactionalContext<{ insert(): void }> = createContext(batch, { tx: { insert() {} } })
+  expect(context.tx).toBeDefined()
+})
