@@ -270,19 +270,6 @@ export const TRANSACTIONAL: readonly Mutant[] = [
     tests: ['worker/application-transaction'],
   },
   {
-    name: 'more transactions of postgres.js than it has connections',
-    promise: 'P3',
-    breaks: 'After a lost connection, two handlers share a transaction.',
-    edits: [
-      source(
-        'adapters/postgres-js-pool',
-        'this.#free = most',
-        'this.#free = most * Number.POSITIVE_INFINITY',
-      ),
-    ],
-    tests: ['adapters/postgres-js.slow'],
-  },
-  {
     name: 'an end of a postgres.js transaction whose connection is lost',
     promise: 'P3',
     breaks: 'Its COMMIT or ROLLBACK ends the process, or the transaction of whoever has the connection next.',
