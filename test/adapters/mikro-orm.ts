@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { EntityManager } from '@mikro-orm/postgresql'
 import { transactionsOf as mikroOrmTransactions } from '../../src/adapters/mikro-orm.ts'
 import { library } from './adapter.ts'
@@ -23,7 +24,8 @@ export const mikroOrm = library<EntityManager>({
         'a MikroORM instance': orm,
         'a MikroORM EntityManager outside a transaction': orm.em.fork(),
       },
-      close: () => orm.close(),
+      // It waits for a client that it does not give back after a lost connection.
+      close: () => Promise.race([orm.close(), sleep(1_000)]),
     }
   },
 })
