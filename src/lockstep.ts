@@ -62,8 +62,8 @@ export interface LockstepOptions {
 
 export interface LookOptions {
   /**
-   * Looks in this transaction, at what only that sees, too: a `pg` client, or a transaction of Drizzle on node-postgres or of
-   * Sequelize. Default: at what is committed.
+   * Looks in this transaction, at what only that sees, too: a `pg` client, or a transaction of Drizzle on
+   * node-postgres, Sequelize or TypeORM. Default: at what is committed.
    */
   readonly tx?: EnqueueTransaction
 }

@@ -114,7 +114,7 @@ export async function settleThrough(
   return leftovers
 }
 
-function roundOf({ round }: Failure): Round {
+export function roundOf({ round }: Failure): Round {
   return round
 }
 

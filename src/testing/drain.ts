@@ -28,8 +28,9 @@ import { openSite, type Site } from './site.ts'
 
 export interface DrainOptions {
   /**
-   * Performs in this transaction, which no one else need see: a `pg` client, or a transaction of Drizzle on node-postgres or
-   * of Sequelize. Transactional handlers get it as `context.tx`, between savepoints. Default: connections of its own.
+   * Performs in this transaction, which no one else need see: a `pg` client, or a transaction of Drizzle on
+   * node-postgres, Sequelize or TypeORM. Transactional handlers get it as `context.tx`, between savepoints. Default:
+   * connections of its own.
    */
   readonly tx?: EnqueueTransaction
   /**

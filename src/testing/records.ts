@@ -1,6 +1,7 @@
 import type { Logger } from '../logger.ts'
 import type { Queue } from '../queue.ts'
 import type { Round } from '../store/claim.ts'
+import { roundOf } from '../store/settle.ts'
 import type { Claimant } from '../worker/settling/claimant.ts'
 import { deathsOf, tellDeaths } from '../worker/settling/deaths.ts'
 import type { FailedRound, Outcome, Settler } from '../worker/settling/outcome.ts'
@@ -91,8 +92,4 @@ export class Records implements Settler {
     const { queueId } = claimant.served
     this.#unstored.push({ claimant, queueId, kind, rounds, failures })
   }
-}
-
-function roundOf({ round }: FailedRound): Round {
-  return round
 }

@@ -118,15 +118,12 @@ function refuseEarlyExit(logger: Logger): () => void {
 async function tearDown({ stop }: WorkConfiguration, logger: Logger): Promise<void> {
   if (!stop) return
   const stopped = (async () => stop())()
-  const problem = await Promise.race([
-    stopped.then(
-      () => undefined,
-      (error) => `it failed: ${describeError(error)}`,
-    ),
-    settlesWithin(stopped, STOP_TIMEOUT).then((settled) =>
-      settled ? undefined : `it took ${STOP_TIMEOUT} ms`,
-    ),
-  ])
+  const problem = (await settlesWithin(stopped, STOP_TIMEOUT))
+    ? await stopped.then(
+        () => undefined,
+        (error) => `it failed: ${describeError(error)}`,
+      )
+    : `it took ${STOP_TIMEOUT} ms`
   if (problem) logger.error({ event: 'stop', error: problem }, 'stop() of the configuration did not end well')
 }
 

@@ -4,7 +4,7 @@ import { isConnectionFailure } from '../../postgres/failure.ts'
 import type { Round } from '../../store/claim.ts'
 import type { Head } from '../../store/head.ts'
 import { patiently } from '../../store/patience.ts'
-import type { Leftover } from '../../store/settle.ts'
+import { type Leftover, roundOf } from '../../store/settle.ts'
 import { Bell } from '../lifecycle/bell.ts'
 import { Loop, type Service } from '../lifecycle/service.ts'
 import type { Batcher } from './batcher.ts'
@@ -266,8 +266,4 @@ export class Completer implements Service, Settler {
       this.#failed(pieces, error)
     }
   }
-}
-
-function roundOf({ round }: FailedRound): Round {
-  return round
 }
