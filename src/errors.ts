@@ -11,7 +11,7 @@
  *   `LOCKSTEP_POOLED`, `LOCKSTEP_OTHER_DATABASE`, `LOCKSTEP_ISOLATION`: fix the connection.
  * - `LOCKSTEP_CLOSED`: `close()` was called before, or the pool ended.
  * - `LOCKSTEP_TRANSACTION_ABORTED`, `LOCKSTEP_CONFLICT`: roll back; after a conflict, try again.
- * - `LOCKSTEP_TIMEOUT`, `LOCKSTEP_CRASH_LIMIT`: how a round failed (R16, R10).
+ * - `LOCKSTEP_TIMEOUT`, `LOCKSTEP_CRASH_LIMIT`, `LOCKSTEP_BAD_PAYLOAD`: how a round failed (R16, R10, its queue's schema).
  * - `LOCKSTEP_TRANSACTION_OVER`: await every statement that a handler sends through its transaction.
  * - `LOCKSTEP_TRANSACTION_LENT`: let the worker end the transaction and release its connection.
  */
@@ -75,6 +75,15 @@ export class EmptyJobError extends LockstepError {
 export class TimeoutError extends LockstepError {
   constructor(timeout: number) {
     super('LOCKSTEP_TIMEOUT', `the handler ran longer than the queue's timeout of ${timeout} ms`)
+  }
+}
+
+/** The schema of its queue refused a payload before it was performed. */
+export class PayloadError extends LockstepError {
+  constructor(problem: string) {
+    super('LOCKSTEP_BAD_PAYLOAD', `the payload ${problem}`)
+    // Where it was found out says nothing.
+    this.stack = `${this}`
   }
 }
 

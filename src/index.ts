@@ -13,6 +13,7 @@ export {
   JobError,
   LockstepError,
   OptionError,
+  PayloadError,
   TimeoutError,
 } from './errors.ts'
 export type {
@@ -42,6 +43,7 @@ export {
   type Transactions,
 } from './queue.ts'
 export { defaultRetryIn } from './retry.ts'
+export type { StandardSchema } from './schema.ts'
 export type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'
 export type { DeadFilter, DeadPayload, DeadSort } from './store/morgue.ts'
 export type { Found, Page, Range } from './store/page.ts'

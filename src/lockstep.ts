@@ -15,6 +15,7 @@ import { OptionError } from './errors.ts'
 import { checkInstrumentation, type Instrumentation } from './instrumentation.ts'
 import { Instruments } from './instruments.ts'
 import type { NewJob } from './job.ts'
+import type { Json } from './json.ts'
 import { consoleLogger, type Logger, unfailing } from './logger.ts'
 import { optionalFunctions, rejectUnknownOptions, show } from './options.ts'
 import {
@@ -145,8 +146,8 @@ export class Lockstep {
    * that transaction commits.
    * @throws JobError naming the bad job and field; DatabaseError
    */
-  enqueue<P>(
-    queue: Queue<P>,
+  enqueue<P, Handed>(
+    queue: Queue<P, Handed>,
     jobs: NewJob<NoInfer<P>> | Iterable<NewJob<NoInfer<P>>>,
     options: EnqueueOptions = {},
   ): Promise<number> {
@@ -190,23 +191,23 @@ export class Lockstep {
    * all jobs with these ids.
    * @throws OptionError, or LockstepError `LOCKSTEP_UNKNOWN_QUEUE`, like all methods below
    */
-  async find<P, Handed = unknown>(
+  async find<P = unknown, Handed = unknown>(
     queue: Queue<P, Handed> | string,
     filter: JobFilter & Page<JobSort> = {},
     options: LookOptions = {},
-  ): Promise<Found<FoundJob<Handed>>> {
+  ): Promise<Found<FoundJob<Json<P>>>> {
     const found = find(this.#databaseOf(options, 'find'), queue as AnyQueue, filter)
-    return this.#underWay.watch(found) as Promise<Found<FoundJob<Handed>>>
+    return this.#underWay.watch(found) as Promise<Found<FoundJob<Json<P>>>>
   }
 
   /** A page of the matching payloads in the morgue; sorted by `diedAt` by default. */
-  async findDead<P, Handed = unknown>(
+  async findDead<P = unknown, Handed = unknown>(
     queue: Queue<P, Handed> | string,
     filter: DeadFilter & Page<DeadSort> = {},
     options: LookOptions = {},
-  ): Promise<Found<DeadPayload<Handed>>> {
+  ): Promise<Found<DeadPayload<Json<P>>>> {
     const found = findInMorgue(this.#databaseOf(options, 'findDead'), queue as AnyQueue, filter)
-    return this.#underWay.watch(found) as Promise<Found<DeadPayload<Handed>>>
+    return this.#underWay.watch(found) as Promise<Found<DeadPayload<Json<P>>>>
   }
 
   /**

@@ -5,6 +5,7 @@ import type { Json } from './json.ts'
 import type { Logger } from './logger.ts'
 import { nameOf, optionalFunction, rejectUnknownOptions, show, wholeNumber } from './options.ts'
 import { defaultRetryIn } from './retry.ts'
+import { optionalSchema, type StandardSchema } from './schema.ts'
 
 /** The ids of a batch, each with all its payloads in score order, as JSON has them. */
 export type Batch<Payload = unknown> = ReadonlyMap<string, readonly Payload[]>
@@ -45,7 +46,10 @@ export interface Transactions<Tx> {
 /** A payload that went to the morgue. */
 export interface Death<Payload = unknown> {
   readonly id: string
-  /** As the handler left it; undefined if it took it out of its list, or if it was too large and the round never began. */
+  /**
+   * As the handler left it; as it was pushed, if the queue's schema refused it. Undefined if the handler took it out of its
+   * list, or if it was too large and the round never began.
+   */
   readonly payload: Payload | undefined
   readonly score: number | undefined
   readonly headers: PayloadHeaders | null
@@ -94,14 +98,26 @@ interface Policy<Payload> {
   onDeath?(death: Death<Payload>): unknown
 }
 
-export interface QueueOptions<Payload, Handed = Json<Payload>> extends Policy<Handed> {
+interface Validation<Payload, Handed> {
+  /**
+   * Checks each payload, as JSON has it, when it's enqueued, and once more before it's performed, since SQL can push anything.
+   * It's stored as it was pushed; the handler gets what the schema makes of it. One that is refused before it's performed
+   * goes to the morgue at once, with the reason. Default: none.
+   */
+  readonly schema?: StandardSchema<Payload, Handed>
+}
+
+export interface QueueOptions<Payload, Handed = Json<Payload>>
+  extends Policy<Handed>,
+    Validation<Payload, Handed> {
   readonly transactional?: false
   /** Only workers need it: a producer's definition may omit it. */
   perform?(batch: Batch<Handed>, context: PerformContext): unknown
 }
 
 export interface TransactionalQueueOptions<Payload, Tx = ClientBase, Handed = Json<Payload>>
-  extends Policy<Handed> {
+  extends Policy<Handed>,
+    Validation<Payload, Handed> {
   /**
    * The handler's writes through `context.tx` and the completion are in one transaction: exactly once. With `true`, it's a
    * transaction of the worker's own, on a client of `pg`.
@@ -116,6 +132,7 @@ interface Own {
 interface Application<Tx> {
   readonly transactional: Transactions<Tx>
 }
+type Schema<Payload, Handed> = Required<Validation<Payload, Handed>>
 
 // biome-ignore lint/suspicious/noExplicitAny: a queue of one type of payloads is a queue of unknown ones
 type PerJob<Value> = (job: JobInWork<any>) => Value
@@ -132,6 +149,8 @@ export interface Queue<Payload = unknown, Handed = Json<Payload>>
   readonly timeout: number | PerJob<number | undefined> | undefined
   retryIn(retryCount: number, error: unknown, job: JobInWork<Handed>): number
   onDeath?(death: Death<Handed>): unknown
+  /** @internal */
+  readonly schema: StandardSchema | undefined
   readonly transactional: boolean
   /** @internal The application's, if handlers run in those. */
   readonly transactions: Transactions<unknown> | undefined
@@ -165,6 +184,7 @@ const OPTIONS = [
   'timeout',
   'retryIn',
   'onDeath',
+  'schema',
   'transactional',
   'perform',
 ]
@@ -173,6 +193,19 @@ const OPTIONS = [
  * Defines a queue. Nothing is stored until the queue is used.
  * @throws LockstepError `LOCKSTEP_BAD_QUEUE` for a bad name, OptionError for a bad option
  */
+// With a schema, which gives the types.
+export function defineQueue<Payload, Handed, Tx>(
+  name: string,
+  options: Schema<Payload, Handed> & TransactionalQueueOptions<Payload, Tx, Handed> & Application<Tx>,
+): Queue<Payload, Handed>
+export function defineQueue<Payload, Handed, _Inferred>(
+  name: string,
+  options: Schema<Payload, Handed> & TransactionalQueueOptions<Payload, ClientBase, Handed> & Own,
+): Queue<Payload, Handed>
+export function defineQueue<Payload, Handed, _Inferred>(
+  name: string,
+  options: Schema<Payload, Handed> & QueueOptions<Payload, Handed>,
+): Queue<Payload, Handed>
 // Without type arguments: the handler's annotations give the types.
 export function defineQueue<Payload, Tx>(
   name: string,
@@ -222,6 +255,7 @@ export function defineQueue<Payload>(
       options.timeout === undefined || isFunction(options.timeout)
         ? options.timeout
         : whole('timeout', 1, MAX_TIMEOUT, 1),
+    schema: optionalSchema(options.schema as StandardSchema | undefined, `${what}: schema`),
     ...transactionsOf(options.transactional ?? false, `${what}: transactional`),
     retryIn: optionalFunction(options.retryIn, `${what}: retryIn`) ?? defaultRetryIn,
     onDeath: optionalFunction(options.onDeath, `${what}: onDeath`),

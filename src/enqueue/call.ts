@@ -1,5 +1,8 @@
 import { JobError } from '../errors.ts'
 import type { NewJob } from '../job.ts'
+import { ignoreRejection } from '../promises.ts'
+import type { Queue } from '../queue.ts'
+import { judge, mismatch, type Verdict } from '../schema.ts'
 import type { PushedJob } from '../store/push.ts'
 import { toPushedJob } from './validation.ts'
 
@@ -22,6 +25,33 @@ export function checkCall(current: readonly NewJob[], given: readonly NewJob[]):
     if (error instanceof JobError) throw new JobError(placeOf(error.index), error.field, error.problem)
     throw error
   }
+}
+
+/**
+ * Checks the payloads by the queue's schema, as JSON has them: so a handler will get what passes here. A promise only if
+ * the schema takes its time.
+ * @throws JobError for the first payload that is refused; what the schema throws
+ */
+export function checkBySchema(
+  { name, schema }: Queue,
+  { jobs, placeOf }: CheckedCall,
+): Promise<void> | undefined {
+  if (!schema) return undefined
+  const require = ({ problem }: Verdict, index: number) => {
+    if (problem !== undefined) throw new JobError(placeOf(index), 'payload', mismatch(name, problem))
+  }
+  const later: Promise<void>[] = []
+  for (const [index, { payload }] of jobs.entries()) {
+    const verdict = judge(schema, JSON.parse(payload))
+    if (!('then' in verdict)) require(verdict, index)
+    else {
+      const one = Promise.resolve(verdict).then((awaited) => require(awaited, index))
+      // The next payload may throw at once, and nobody would wait for this one.
+      ignoreRejection(one)
+      later.push(one)
+    }
+  }
+  return later.length > 0 ? Promise.all(later).then(() => {}) : undefined
 }
 
 /** For a job that a middleware made, the place in the middleware's list. */

@@ -8,7 +8,7 @@ import { hasCode } from '../postgres/failure.ts'
 import { UnderWay } from '../promises.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import { type PushedJob, push } from '../store/push.ts'
-import { type CheckedCall, checkCall } from './call.ts'
+import { type CheckedCall, checkBySchema, checkCall } from './call.ts'
 import { inChunks, inLockOrder } from './chunks.ts'
 import type { Joined } from './joined.ts'
 import { Joining } from './joining.ts'
@@ -55,8 +55,8 @@ export class Enqueuer {
   }
 
   /** Resolves to how many jobs were stored: a middleware may have dropped some. */
-  enqueue<P>(
-    queue: Queue<P>,
+  enqueue<P, Handed>(
+    queue: Queue<P, Handed>,
     jobs: NewJob<P> | Iterable<NewJob<P>>,
     options: EnqueueOptions,
   ): Promise<number> {
@@ -72,8 +72,8 @@ export class Enqueuer {
     await this.#underWay.ended()
   }
 
-  async #enqueue<P>(
-    queue: Queue<P>,
+  async #enqueue<P, Handed>(
+    queue: Queue<P, Handed>,
     jobs: NewJob<P> | Iterable<NewJob<P>>,
     options: EnqueueOptions,
   ): Promise<number> {
@@ -93,6 +93,11 @@ export class Enqueuer {
     const store = async (current: readonly NewJob[]) => {
       begun = true
       const call = checkCall(current, given)
+      const checking = checkBySchema(queue, call)
+      if (checking) {
+        into.tx?.bind()
+        await checking
+      }
       await this.#store(into, call)
       stored += call.jobs.length
     }

@@ -32,6 +32,8 @@ export interface Round {
   readonly toLoad: boolean
   readonly payloads: unknown[]
   readonly scores: number[]
+  /** Where they stand among others of their score; undefined of a payload that is alone. */
+  readonly seqs: number[] | undefined
   /** Of each payload; undefined if none has any, as is usual. */
   readonly headers: (PayloadHeaders | null)[] | undefined
   /** Characters of the payloads and headers. */
@@ -59,11 +61,12 @@ export interface StoredPayload {
 }
 
 /** The payloads of a round, parsed and in order. */
-export type PayloadSet = Pick<Round, 'payloads' | 'scores' | 'headers' | 'size' | 'cut'>
+export type PayloadSet = Pick<Round, 'payloads' | 'scores' | 'seqs' | 'headers' | 'size' | 'cut'>
 
 export const NO_PAYLOADS: PayloadSet = {
   payloads: [],
   scores: [],
+  seqs: undefined,
   headers: undefined,
   size: 0,
   cut: undefined,
@@ -71,21 +74,36 @@ export const NO_PAYLOADS: PayloadSet = {
 
 /** The payloads that a round takes of its job. Sorts `stored`. `isCut`: maxPayloads or maxBytes left some behind. */
 export function setOf(stored: StoredPayload[], isCut: boolean): PayloadSet {
-  const [payloads, scores]: [unknown[], number[]] = [[], []]
+  const [payloads, scores, seqs]: [unknown[], number[], number[]] = [[], [], []]
   const seen = new Set<string>()
   let size = 0
-  let last = -1
   for (const { payload, headers, score, seq } of inOrder(stored)) {
     // Several rounds may leave equal payloads: keep the lowest. Equal ones have the same text, since jsonb sorts their keys.
     if (seen.has(payload)) continue
     seen.add(payload)
     payloads.push(JSON.parse(payload))
     scores.push(score)
+    seqs.push(seq)
     size += payload.length + (headers?.length ?? 0)
-    last = seq
   }
-  const cut = last >= 0 && isCut ? { score: scores.at(-1)!, seq: last } : undefined
-  return { payloads, scores, headers: headersOf(stored, seen), size, cut }
+  const all = { payloads, scores, seqs, headers: headersOf(stored, seen), size, cut: undefined }
+  return isCut ? { ...all, cut: placeOf(all, payloads.length - 1) } : all
+}
+
+function placeOf({ scores, seqs }: PayloadSet, index: number): Round['cut'] {
+  return index < 0 || !seqs ? undefined : { score: scores[index]!, seq: seqs[index]! }
+}
+
+/** The same round with only the first payloads; the others are left to the next one. */
+export function cutAfter(round: Round, count: number): Round {
+  return {
+    ...round,
+    payloads: round.payloads.slice(0, count),
+    scores: round.scores.slice(0, count),
+    seqs: round.seqs?.slice(0, count),
+    headers: round.headers?.slice(0, count),
+    cut: placeOf(round, count - 1),
+  }
 }
 
 /** One for each payload. Of equal ones, those of the first that was pushed stay, whichever has the lowest score. */
@@ -104,6 +122,7 @@ export function onlyOne(payload: string, headers: string | null, score: number):
   return {
     payloads: [JSON.parse(payload)],
     scores: [score],
+    seqs: undefined,
     headers: headers === null ? undefined : [JSON.parse(headers)],
     size: payload.length + (headers?.length ?? 0),
     cut: undefined,

@@ -177,7 +177,7 @@ function claimsOf(rows: readonly AnswerRow[], wishes: readonly Wish[]): Claim[] 
 function roundOf(rows: readonly AnswerRow[], from: number, to: number): Round {
   const [, , id, fence, performIn, retryCount, crashes, rescued, error] = rows[from]!
   const toLoad = rows[to - 1]![PASSED] === true
-  const { payloads, scores, headers, size, cut } = toLoad ? NO_PAYLOADS : payloadsOf(rows, from, to)
+  const { payloads, scores, seqs, headers, size, cut } = toLoad ? NO_PAYLOADS : payloadsOf(rows, from, to)
   return {
     id: id!,
     fence: fence!,
@@ -189,6 +189,7 @@ function roundOf(rows: readonly AnswerRow[], from: number, to: number): Round {
     toLoad,
     payloads,
     scores,
+    seqs,
     headers,
     size,
     cut,

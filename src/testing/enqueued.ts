@@ -2,6 +2,7 @@ import { AssertionError } from 'node:assert'
 import { inspect } from 'node:util'
 import { LockstepError } from '../errors.ts'
 import type { PayloadHeaders } from '../job.ts'
+import type { Json } from '../json.ts'
 import type { Lockstep, LookOptions } from '../lockstep.ts'
 import type { Queue } from '../queue.ts'
 import type { FoundJob } from '../store/jobs.ts'
@@ -30,12 +31,12 @@ export async function enqueued<P, Handed>(
   lockstep: Lockstep,
   queue: Queue<P, Handed>,
   options: LookOptions = {},
-): Promise<Enqueued<Handed>[]> {
-  const all: Enqueued<Handed>[] = []
+): Promise<Enqueued<Json<P>>[]> {
+  const all: Enqueued<Json<P>>[] = []
   let after: string | undefined
   do {
     const filter = { state: 'waiting', limit: PAGE, ...(after === undefined ? {} : { after }) } as const
-    const page = await lockstep.find(queue, filter, options).catch((error) => noneIfUnknown<Handed>(error))
+    const page = await lockstep.find(queue, filter, options).catch((error) => noneIfUnknown<Json<P>>(error))
     for (const { id, performIn, lane, payloads } of page.items) {
       for (const { payload, score, headers } of payloads)
         all.push({ id, payload, score, performIn, lane, headers: headers ?? null })
@@ -46,7 +47,7 @@ export async function enqueued<P, Handed>(
 }
 
 /** Nothing was ever pushed into a queue that does not exist. */
-function noneIfUnknown<Handed>(error: unknown): Found<FoundJob<Handed>> {
+function noneIfUnknown<Shown>(error: unknown): Found<FoundJob<Shown>> {
   if (error instanceof LockstepError && error.code === 'LOCKSTEP_UNKNOWN_QUEUE')
     return { items: [], next: undefined }
   throw error
@@ -61,7 +62,7 @@ export async function assertEnqueued<P, Handed>(
   queue: Queue<P, Handed>,
   expected: Expected = {},
   { times, ...options }: LookOptions & { readonly times?: number } = {},
-): Promise<Enqueued<Handed>> {
+): Promise<Enqueued<Json<P>>> {
   const all = await enqueued(lockstep, queue, options)
   const found = all.filter((one) => matches(one, expected))
   if (times === undefined ? found.length > 0 : found.length === times) return found[0]!
@@ -75,9 +76,9 @@ export async function assertEnqueued<P, Handed>(
 }
 
 /** Rejects with an AssertionError that shows them if payloads wait that match; without `expected`, if any do. */
-export async function assertNotEnqueued<P>(
+export async function assertNotEnqueued<P, Handed>(
   lockstep: Lockstep,
-  queue: Queue<P>,
+  queue: Queue<P, Handed>,
   expected: Expected = {},
   options: LookOptions = {},
 ): Promise<void> {

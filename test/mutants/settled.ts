@@ -103,6 +103,26 @@ export const SETTLED: readonly Mutant[] = [
     tests: ['store/discard', 'model/model'],
   },
   {
+    name: 'a refused payload that takes those behind it along',
+    promise: 'P3',
+    breaks: 'What stands behind a payload that the schema refuses is completed, and no handler has seen it.',
+    edits: [source('store/claim', 'cut: placeOf(round, count - 1)', 'cut: round.cut')],
+    tests: ['worker/schema'],
+  },
+  {
+    name: 'a refused payload that is tried again',
+    promise: 'R7',
+    breaks: 'A payload that no handler will ever get keeps those behind it waiting.',
+    edits: [
+      source(
+        'worker/performing/acceptance',
+        "end: 'die', error: describe(thrown), retryIn: null",
+        "end: 'fail', error: describe(thrown), retryIn: 60",
+      ),
+    ],
+    tests: ['worker/schema'],
+  },
+  {
     name: 'a snooze that uses up a retry',
     promise: 'R6',
     breaks: 'A job that waits for something dies of waiting.',

@@ -1,5 +1,6 @@
 import type { ClientBase, Pool, PoolClient } from 'pg'
 import { expectTypeOf, test } from 'vitest'
+import { z } from 'zod'
 import {
   type Batch,
   defineQueue,
@@ -53,4 +54,62 @@ test('only a transactional handler has a transaction', () => {
       expectTypeOf(context).not.toHaveProperty('tx')
     },
   })
+})
+
+const Shipped = z.object({
+  at: z.iso.datetime().transform((text) => new Date(text)),
+  parcels: z.number().default(1),
+})
+type Pushed = { at: string; parcels?: number | undefined }
+type Made = { at: Date; parcels: number }
+
+test('a schema gives the type of what is pushed, and of what the handler gets', () => {
+  const queue = defineQueue('shipped', {
+    schema: Shipped,
+    perform(batch, context) {
+      expectTypeOf(batch).toEqualTypeOf<Batch<Made>>()
+      expectTypeOf(context).not.toHaveProperty('tx')
+    },
+    onDeath: ({ payload }) => expectTypeOf(payload).toEqualTypeOf<Made | undefined>(),
+  })
+  expectTypeOf(queue).toEqualTypeOf<Queue<Pushed, Made>>()
+  const find = () => lockstep.find(queue)
+  expectTypeOf<
+    Awaited<ReturnType<typeof find>>['items'][0]['payloads'][0]['payload']
+  >().toEqualTypeOf<Pushed>()
+  const jobs: NewJob<Pushed>[] = [{ id: 1, payload: { at: '2026-01-01T00:00:00Z' } }]
+  const enqueue = () => lockstep.enqueue(queue, jobs)
+  // @ts-expect-error: what the handler gets is not what is pushed
+  const made = () => lockstep.enqueue(queue, { id: 1, payload: { at: new Date() } })
+  // @ts-expect-error: the schema requires a payload
+  const missing = () => lockstep.enqueue(queue, { id: 1 })
+  const work = () => lockstep.createWorker({ queues: [queue] })
+  for (const call of [enqueue, made, missing, work]) expectTypeOf(call).toBeFunction()
+})
+
+test('a transactional queue with a schema knows its transaction', () => {
+  defineQueue('shipped', {
+    schema: Shipped,
+    transactional: true,
+    perform(batch, { tx }) {
+      expectTypeOf(batch).toEqualTypeOf<Batch<Made>>()
+      expectTypeOf(tx).toEqualTypeOf<ClientBase>()
+    },
+  })
+  defineQueue('shipped', {
+    schema: Shipped,
+    transactional: {
+      transaction: (work: (tx: { commit(): void }) => Promise<void>) => work({ commit() {} }),
+    },
+    perform(batch, { tx }) {
+      expectTypeOf(batch).toEqualTypeOf<Batch<Made>>()
+      expectTypeOf(tx).toEqualTypeOf<{ commit(): void }>()
+    },
+  })
+})
+
+test('a schema must fit the type that the definition names', () => {
+  defineQueue<{ status: string }>('orders', { schema: z.object({ status: z.string() }) })
+  // @ts-expect-error: another payload
+  defineQueue<{ status: string }>('orders', { schema: z.object({ state: z.string() }) })
 })

@@ -13,7 +13,7 @@ const env = useWorkers()
 
 const round: Round = {
   ...{ id: 'large', fence: 1, performIn: 0, retryCount: -1, crashes: 0, rescued: false, error: null },
-  ...{ toLoad: true, payloads: [], scores: [], headers: undefined, size: 0, cut: undefined },
+  ...{ toLoad: true, payloads: [], scores: [], seqs: undefined, headers: undefined, size: 0, cut: undefined },
 }
 
 /** Loads a large round over the pool. Resolves to what becomes of it, in order. */

@@ -2,6 +2,7 @@ import { CrashLimitError, EmptyJobError } from '../../errors.ts'
 import type { Round } from '../../store/claim.ts'
 import type { Claimant } from '../settling/claimant.ts'
 import type { Outcome, Settler } from '../settling/outcome.ts'
+import { accept } from './acceptance.ts'
 import { ended, failAll, failure } from './ending.ts'
 import { type Performance, perform } from './perform.ts'
 import { type BatchSettings, transact } from './transaction.ts'
@@ -32,8 +33,12 @@ export async function performBatch(
     const others = rounds.filter((round) => !isSound(round))
     settler.settle(claimant, withoutHandler(performance, others))
   }
-  if (sound.length === 0) return DONE
-  const ours = sound.length < rounds.length ? { ...performance, rounds: sound } : performance
+  const acceptance = queue.schema && (await accept(queue.schema, performance, sound))
+  if (acceptance?.failed.length)
+    settler.settle(claimant, { completed: [], failed: acceptance.failed, released: [] })
+  const accepted = acceptance?.accepted ?? sound
+  if (accepted.length === 0) return DONE
+  const ours = acceptance || sound.length < rounds.length ? { ...performance, rounds: accepted } : performance
   if (queue.transactional) return performInTransaction(settings, settler, claimant, ours)
   const failed = await perform(ours, claimant, settings, undefined)
   settler.settle(claimant, ended(ours, failed))
