@@ -8,10 +8,13 @@ import { type WorkerHome, type WorkerOptions, type WorkerSettings, workerSetting
 import type { SlotReport } from './performing/in-flight.ts'
 import { Released } from './performing/perform.ts'
 
-/** ms that handlers get to end once their signals are aborted. */
-const GRACE = 5_000
+/**
+ * ms that handlers get to end once their signals are aborted. With what follows, and the default of `shutdownTimeout`, it
+ * stays within the 30 s after which Kubernetes kills a container.
+ */
+const GRACE = 2_000
 /** ms that releasing jobs at the very end may take. If that fails, the end of the process's lease frees them anyway. */
-const RELEASE_TIMEOUT = 5_000
+const RELEASE_TIMEOUT = 2_500
 
 type State = 'new' | 'running' | 'quiet' | 'stopping' | 'stopped'
 
