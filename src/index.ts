@@ -3,9 +3,10 @@ export type { DeleteQueueOptions } from './admin/delete-queue.ts'
 export type { Progress, Progression } from './admin/progression.ts'
 export type { Stats } from './admin/stats.ts'
 export type { ProgressionOptions } from './admin/walk.ts'
+export { type EnqueueCall, isFor, type PerformCall } from './call.ts'
 export { Discard, type DiscardOptions, RetryIn, Snooze } from './ending.ts'
 export type { EnqueueOptions } from './enqueue/enqueue.ts'
-export type { ClientMiddleware, EnqueueCall } from './enqueue/middleware.ts'
+export type { ClientMiddleware } from './enqueue/middleware.ts'
 export {
   CrashLimitError,
   DatabaseError,
@@ -59,7 +60,7 @@ export {
 } from './worker/assignment/splitter.ts'
 export type { Configure, WorkConfiguration } from './worker/configuration.ts'
 export type { BatchEvent, WorkerEvents } from './worker/events.ts'
-export type { PerformCall, ServerMiddleware } from './worker/middleware.ts'
+export type { ServerMiddleware } from './worker/middleware.ts'
 export type { WorkerOptions } from './worker/options.ts'
 export type { SlotReport } from './worker/performing/in-flight.ts'
 export {

@@ -1,14 +1,9 @@
+import type { EnqueueCall } from '../call.ts'
 import { LockstepError, OptionError } from '../errors.ts'
 import type { NewJob } from '../job.ts'
 import { show } from '../options.ts'
 import { UnderWay } from '../promises.ts'
 import type { Queue } from '../queue.ts'
-
-/** The call that a client middleware wraps. */
-export interface EnqueueCall {
-  readonly queue: Queue
-  readonly jobs: readonly NewJob[]
-}
 
 /**
  * Runs around `enqueue`. It passes the jobs to store to `next`, changed or fewer, or does not call it. Without a `tx`, each

@@ -1,12 +1,5 @@
+import type { PerformCall } from '../call.ts'
 import { UnderWay } from '../promises.ts'
-import type { Batch, PerformContext, Queue } from '../queue.ts'
-
-/** The call that a server middleware wraps. */
-export interface PerformCall {
-  readonly queue: Queue
-  readonly batch: Batch<unknown>
-  readonly context: PerformContext
-}
 
 /**
  * Runs around `perform`. If it swallows the error, the batch succeeds; if it throws, the batch fails. It may call `next()`

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { isFor } from '../../src/call.ts'
 import type { ClientMiddleware } from '../../src/enqueue/middleware.ts'
 import { JobError, OptionError } from '../../src/errors.ts'
 import type { NewJob } from '../../src/job.ts'
@@ -43,6 +44,13 @@ describe('R14 a client middleware', () => {
     expect(await lockstep.enqueue(testQueue.queue, [A, B])).toBe(2)
     expect(await testQueue.set('b')).toEqual(['w[1]'])
     expect(await testQueue.job('b')).toMatchObject({ lane: 3 })
+  })
+
+  test('knows whether the call is for a queue', async () => {
+    const other = await env.queue()
+    const lockstep = env.lockstepAnew((call, next) => (isFor(testQueue.queue, call) ? next([A]) : next([])))
+    expect(await lockstep.enqueue(testQueue.queue, [A, B])).toBe(1)
+    expect(await lockstep.enqueue(other.queue, [A, B])).toBe(0)
   })
 
   test('changes them in place too', async () => {

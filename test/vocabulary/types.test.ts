@@ -3,11 +3,14 @@ import { expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 import {
   type Batch,
+  type ClientMiddleware,
   defineQueue,
   type EnqueueTransaction,
+  isFor,
   type Lockstep,
   type NewJob,
   type Queue,
+  type ServerMiddleware,
   type TransactionalContext,
 } from '../../src/index.ts'
 
@@ -112,4 +115,19 @@ test('a schema must fit the type that the definition names', () => {
   defineQueue<{ status: string }>('orders', { schema: z.object({ status: z.string() }) })
   // @ts-expect-error: another payload
   defineQueue<{ status: string }>('orders', { schema: z.object({ state: z.string() }) })
+})
+
+test('a middleware knows the payloads of a queue once it has asked whether the call is for it', () => {
+  const queue = defineQueue('shipped', { schema: Shipped })
+  const client: ClientMiddleware = (call) => {
+    if (isFor(queue, call)) {
+      expectTypeOf(call.jobs[0]!.payload).toEqualTypeOf<Pushed>()
+      for (const { payload } of call.jobs) expectTypeOf(payload).toEqualTypeOf<Pushed>()
+      call.jobs.map(({ payload }) => expectTypeOf(payload).toEqualTypeOf<Pushed>())
+    } else expectTypeOf(call.jobs).toEqualTypeOf<readonly NewJob[]>()
+  }
+  const server: ServerMiddleware = (call) => {
+    if (isFor(queue, call)) expectTypeOf(call.batch).toEqualTypeOf<Batch<Made>>()
+  }
+  for (const middleware of [client, server]) expectTypeOf(middleware).toBeFunction()
 })
