@@ -46,7 +46,7 @@ export interface Case {
   /** The name of its row in a table. */
   readonly title: string
   /** `tx/s`: transactions a second at the server. More is better only for `jobs/s`. */
-  readonly unit: 'jobs/s' | 'ms' | 'MB' | 'tx/s'
+  readonly unit: 'jobs/s' | 'ms' | 'MB' | 'tx/s' | 'packages'
   /** Default `any`. */
   readonly ordering?: Ordering
   /** Default 10. */

@@ -1,6 +1,7 @@
 import type { Case } from './case.ts'
 import { enqueueCases } from './cases/enqueue.ts'
 import { floorCases } from './cases/floor.ts'
+import { footprintCases } from './cases/footprint.ts'
 import { idleCases } from './cases/idle.ts'
 import { latencyCases } from './cases/latency.ts'
 import { lockstepCases } from './cases/lockstep.ts'
@@ -20,6 +21,7 @@ export const cases: readonly Case[] = [
   ...slotCases,
   ...neighbourCases,
   ...idleCases,
+  ...footprintCases,
   ...sizeCases,
   ...steadyCases,
   ...lockstepCases,

@@ -57,12 +57,22 @@ const DAILY = [
   ['10 idle workers, transactions/s', 'idle-10', 'value'],
 ] as const
 
+const FOOTPRINT = [
+  ['importing it, p50 in ms', 'import'],
+  ['a producer at rest, MB', 'producer-memory'],
+  ['a worker at rest, MB', 'worker-memory'],
+  ['packages that an `npm install` brings', 'installed-packages'],
+  ['their size, MB', 'installed-size'],
+  ['an idle worker, transactions/s', 'idle-1'],
+] as const
+
 const ON_POSTGRES = [LOCKSTEP, ...POSTGRES_PEERS] as const
+const LIGHT = [LOCKSTEP, 'graphile-worker', 'pg-boss'] as const
 const ANYWHERE = [...ON_POSTGRES, ...REDIS_PEERS] as const
 
 /** The tables of docs/performance.md. */
 export function markdownOf(summary: Summary): string {
-  const tables = [ratesOf, timesOf, dailyOf, goalsOf, costsOf].map((of) => of(summary))
+  const tables = [ratesOf, timesOf, dailyOf, footprintOf, goalsOf, costsOf].map((of) => of(summary))
   return tables.filter((table) => table !== '').join('\n\n')
 }
 
@@ -89,6 +99,16 @@ export function dailyOf(summary: Summary): string {
     return figures.some((one) => one !== undefined) ? [[title, ...figures.map(figure)]] : []
   })
   return rows.length > 0 ? numbers(['in daily life', ...ON_POSTGRES.map(titleOf)], rows) : ''
+}
+
+/** What an application takes on with a queue; empty if nothing was measured. */
+export function footprintOf(summary: Summary): string {
+  const rows = FOOTPRINT.map(([title, benchCase]) => [
+    title,
+    ...LIGHT.map((name) => figure(summary.find(benchCase, name)?.value)),
+  ])
+  const isEmpty = rows.every(([, ...figures]) => figures.every((one) => one === figure(undefined)))
+  return isEmpty ? '' : numbers(['footprint', ...LIGHT.map(titleOf)], rows)
 }
 
 export function goalsOf(summary: Summary): string {
