@@ -12,6 +12,7 @@ import { stopAll, together } from './lifecycle/service.ts'
 import { allMaintenance } from './maintenance/all.ts'
 import { Maintainer } from './maintenance/maintainer.ts'
 import { Membership } from './membership/membership.ts'
+import { releaseRoundsNow } from './membership/release-now.ts'
 import type { WorkerHome, WorkerSettings } from './options.ts'
 import { describer } from './performing/description.ts'
 import { Executor } from './performing/executor.ts'
@@ -159,6 +160,19 @@ export class Engine {
     await this.#pools.end()
   }
 
+  /** Aborts the signals of all handlers, which are not at fault: `why` says so. */
+  abort(why: string): void {
+    this.inFlight.abortAll(new Released(why))
+  }
+
+  /** Releases what is in work, and blocks meanwhile. Returns whether it was done within `timeout` ms. */
+  releaseNow(timeout: number): boolean {
+    const held = this.inFlight.held()
+    if (held.length === 0) return true
+    const { config, schema } = this.#options.home
+    return releaseRoundsNow({ config, schema, held }, timeout)
+  }
+
   async #reregister(): Promise<void> {
     await this.membership.reregister()
     this.#running.assigner?.rebalanceSoon()
@@ -169,7 +183,7 @@ export class Engine {
     const { home, events, isRunning } = this.#options
     const { processId } = this.membership
     home.logger.warn({ processId }, 'the lease could not be renewed: aborting what runs')
-    this.inFlight.abortAll(new Released('the lease of this process ends'))
+    this.abort('the lease of this process ends')
     this.#completer.forget()
     events.emit('leaseLost', { processId })
     if (isRunning()) void this.#reregister()

@@ -1,12 +1,10 @@
 import { LockstepError } from '../errors.ts'
 import { toStartError } from '../postgres/failure.ts'
 import type { Release } from '../postgres/release.ts'
-import { Engine } from './engine.ts'
+import type { Engine } from './engine.ts'
 import { WorkerEmitter } from './events.ts'
-import { releaseRoundsNow } from './membership/release-now.ts'
 import { type WorkerHome, type WorkerOptions, type WorkerSettings, workerSettings } from './options.ts'
 import type { SlotReport } from './performing/in-flight.ts'
-import { Released } from './performing/perform.ts'
 
 /**
  * ms that handlers get to end once their signals are aborted. With what follows, and the default of `shutdownTimeout`, it
@@ -22,7 +20,7 @@ type State = 'new' | 'running' | 'quiet' | 'stopping' | 'stopped'
 export class Worker extends WorkerEmitter {
   readonly #settings: WorkerSettings
   readonly #home: WorkerHome
-  readonly #engine: Engine
+  #engine: Engine | undefined
   #state: State = 'new'
   #started: Promise<void> | undefined
   #stopped: Promise<boolean> | undefined
@@ -32,18 +30,11 @@ export class Worker extends WorkerEmitter {
     super()
     this.#settings = workerSettings(options)
     this.#home = home
-    this.#engine = new Engine({
-      settings: this.#settings,
-      home,
-      events: this,
-      isRunning: () => this.#state === 'running',
-      onOutdated: (by) => this.#outdated(by),
-    })
   }
 
   /** This worker's number in the table of processes. */
   get processId(): number {
-    return this.#engine.membership.processId
+    return this.#engine?.membership.processId ?? 0
   }
 
   /**
@@ -66,14 +57,28 @@ export class Worker extends WorkerEmitter {
   }
 
   async #start(): Promise<void> {
+    const engine = await this.#createEngine()
+    this.#engine = engine
     try {
-      await this.#engine.start()
+      await engine.start()
     } catch (error) {
       this.#state = 'stopping'
-      await this.#engine.stop()
+      await engine.stop()
       this.#state = 'stopped'
       throw toStartError(error)
     }
+  }
+
+  /** What only workers need is loaded here, not with the package: it's half of it. */
+  async #createEngine(): Promise<Engine> {
+    const { Engine } = await import('./engine.ts')
+    return new Engine({
+      settings: this.#settings,
+      home: this.#home,
+      events: this,
+      isRunning: () => this.#state === 'running',
+      onOutdated: (by) => this.#outdated(by),
+    })
   }
 
   /**
@@ -85,7 +90,7 @@ export class Worker extends WorkerEmitter {
     await this.#started?.catch(() => {})
     if (this.#state !== 'running') return
     this.#state = 'quiet'
-    await this.#engine.letGo()
+    await this.#engine!.letGo()
   }
 
   /**
@@ -107,36 +112,33 @@ export class Worker extends WorkerEmitter {
    * anything.
    */
   releaseNow(timeout = RELEASE_TIMEOUT): boolean {
-    const held = this.#engine.inFlight.held()
-    if (held.length === 0) return true
-    const { config, schema } = this.#home
-    return releaseRoundsNow({ config, schema, held }, timeout)
+    return this.#engine?.releaseNow(timeout) ?? true
   }
 
   /** What every slot is doing, and since when. */
   report(): SlotReport[] {
-    return this.#engine.inFlight.report()
+    return this.#engine?.inFlight.report() ?? []
   }
 
   async #stop(): Promise<boolean> {
     // If it is stopped while it starts, it starts first. If it can't start, everything has been stopped already.
     await this.#started?.catch(() => {})
-    if (this.#state === 'new' || this.#state === 'stopped') return true
-    const letGo = this.#state === 'running' ? this.#engine.letGo() : undefined
+    const engine = this.#engine
+    if (!engine || this.#state === 'stopped') return true
+    const letGo = this.#state === 'running' ? engine.letGo() : undefined
     this.#state = 'stopping'
-    const ended = this.#engine.settleDown()
-    const { inFlight } = this.#engine
-    if (!(await inFlight.none(this.#settings.shutdownTimeout))) {
-      inFlight.abortAll(new Released('the worker stops'))
-      if (!(await inFlight.none(GRACE))) {
-        void ended.then(() => this.#engine.stop())
+    const ended = engine.settleDown()
+    if (!(await engine.inFlight.none(this.#settings.shutdownTimeout))) {
+      engine.abort('the worker stops')
+      if (!(await engine.inFlight.none(GRACE))) {
+        void ended.then(() => engine.stop())
         await letGo
         return false
       }
     }
     await ended
     await letGo
-    await this.#engine.stop()
+    await engine.stop()
     this.#state = 'stopped'
     return true
   }
