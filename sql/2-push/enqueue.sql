@@ -2,6 +2,7 @@
 --   SELECT @schema@.enqueue('orders', 'order-1', '{"status": "paid"}');
 -- `score` orders the payloads of one id (default: now in ms since 1970). `perform_in` is when the job may start
 -- (default: now). `lane` is its class of service (default 0). `headers` is a JSON object that goes with the payload.
+-- Returns true if it made a new job of the id, and false if the payload joined one that waits or is in work.
 --
 -- It does what enqueue_many does, with its rights (see there), but in few and short statements: most of what one job
 -- costs the server is preparing each statement, and each of its expressions, to run.
@@ -24,7 +25,7 @@ CREATE OR REPLACE FUNCTION @schema@.enqueue(
   perform_in timestamptz DEFAULT NULL,
   lane integer DEFAULT 0,
   headers jsonb DEFAULT NULL
-) RETURNS void
+) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 @lookups@ SET enable_sort = off SET enable_incremental_sort = off
@@ -84,7 +85,7 @@ BEGIN
     IF @schema@.has_listener(_queue_id) THEN
       PERFORM @schema@.wake(_queue_id, ARRAY[@schema@.wake_token(_shard, coalesce(_lane, 0)::smallint, _due)]);
     END IF;
-    RETURN;
+    RETURN true;
   END IF;
 
   IF NOT FOUND THEN
@@ -106,7 +107,7 @@ BEGIN
         USING ERRCODE = 'LK001', HINT = 'Start a worker that defines it, or create it: SELECT @schema@.create_queue(name, shards).';
     END IF;
     IF _is_merged THEN
-      RETURN;
+      RETURN false;
     END IF;
     IF NOT _is_marked THEN
       UPDATE @schema@.jobs j SET
@@ -121,6 +122,7 @@ BEGIN
   )
   ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
     WHERE excluded.score < p.score;
+  RETURN false;
 END
 $$;
-REVOKE ALL ON FUNCTION @schema@.enqueue FROM PUBLIC;
+REVOKE ALL ON FUNCTION @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb) FROM PUBLIC;

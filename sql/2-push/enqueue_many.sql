@@ -1,4 +1,5 @@
--- Pushes jobs. The arrays have one length, and NULL elements stand for the defaults. Returns how many jobs were given.
+-- Pushes jobs. NULL stands for a default, also for a whole array, and where an array is shorter than `_ids`. Returns how
+-- many jobs were given.
 -- Only new jobs can be due earlier than a worker knows, so only they wake one.
 --
 -- It runs with its owner's rights, so that a producer needs no rights on any table (see `lockstep roles`). Names, types
@@ -11,10 +12,10 @@
 CREATE OR REPLACE FUNCTION @schema@.enqueue_many(
   _queue text,
   _ids text[],
-  _payloads jsonb[],
-  _scores double precision[],
-  _perform_ins timestamptz[],
-  _lanes smallint[],
+  _payloads jsonb[] DEFAULT NULL,
+  _scores double precision[] DEFAULT NULL,
+  _perform_ins timestamptz[] DEFAULT NULL,
+  _lanes smallint[] DEFAULT NULL,
   _headers jsonb[] DEFAULT NULL
 ) RETURNS bigint
 LANGUAGE plpgsql
@@ -50,7 +51,7 @@ BEGIN
       PERFORM @schema@.wake(_queue_id, _heads);
     END IF;
   END IF;
-  RETURN cardinality(_ids);
+  RETURN coalesce(cardinality(_ids), 0);
 END
 $$;
 REVOKE ALL ON FUNCTION @schema@.enqueue_many FROM PUBLIC;

@@ -37,8 +37,10 @@ REVOKE ALL ON SEQUENCE
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON FUNCTION
   @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.checked_text, @schema@.claim,
-  @schema@.complete, @schema@.create_queue, @schema@.delete_jobs, @schema@.digest_of, @schema@.discard, @schema@.enqueue,
-  @schema@.enqueue_many, @schema@.enqueue_many_if_same_transaction, @schema@.fail, @schema@.from_micros,
+  @schema@.complete, @schema@.create_queue, @schema@.delete_jobs, @schema@.digest_of, @schema@.discard,
+  @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb),
+  @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb),
+  @schema@.enqueue_returning_void, @schema@.enqueue_many, @schema@.enqueue_many_if_same_transaction, @schema@.fail, @schema@.from_micros,
   @schema@.grow_queue, @schema@.has_listener,
   @schema@.installation, @schema@.is_gone, @schema@.kill, @schema@.load_payloads, @schema@.lock_claims,
   @schema@.lock_rounds, @schema@.lock_waiting, @schema@.look, @schema@.merges, @schema@.micros,
@@ -56,7 +58,9 @@ GRANT USAGE ON SCHEMA @schema@ TO @producer@, @worker@, @viewer@;
 
 -- A producer pushes, and creates the queues it pushes into. It can't read or change any row by itself.
 GRANT EXECUTE ON FUNCTION
-  @schema@.carries, @schema@.enqueue, @schema@.enqueue_many, @schema@.enqueue_many_if_same_transaction,
+  @schema@.carries, @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb),
+  @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb),
+  @schema@.enqueue_returning_void, @schema@.enqueue_many, @schema@.enqueue_many_if_same_transaction,
   @schema@.create_queue, @schema@.installation
 TO @producer@;
 GRANT EXECUTE ON PROCEDURE

@@ -72,7 +72,8 @@ export async function installGates(env: StoreEnvironment): Promise<string[]> {
   for (const name of PROTOCOL) {
     const [row] = await env.query<{ text: string; body: string }>(
       `SELECT pg_get_functiondef(oid) AS text, prosrc AS body FROM pg_proc
-       WHERE pronamespace = 'lockstep'::regnamespace AND proname = $1`,
+       WHERE pronamespace = 'lockstep'::regnamespace AND proname = $1
+         AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql')`,
       [name],
     )
     const gated = gatedBody(name, row!.body, gates)

@@ -86,6 +86,33 @@ export const PUSHED: readonly Mutant[] = [
     tests: ['enqueue/sql', 'enqueue/validation'],
   },
   {
+    name: 'the text of an id, made with the owner’s rights',
+    promise: 'R1',
+    breaks: 'A producer makes a type, and what turns it into text runs as the owner of the schema.',
+    edits: [sql('enqueue_any_id', 'LANGUAGE sql AS', 'LANGUAGE sql SECURITY DEFINER AS')],
+    tests: ['security/definer'],
+  },
+  {
+    name: 'a former function that is dropped at once',
+    promise: 'P3',
+    breaks: 'A push that has looked the function up before a migration fails.',
+    edits: [
+      sql(
+        'enqueue_returning_void',
+        "'ALTER FUNCTION %s RENAME TO enqueue_returning_void'",
+        "'DROP FUNCTION %s'",
+      ),
+    ],
+    tests: ['postgres/former-enqueue'],
+  },
+  {
+    name: 'a new form of a function without the grants of the former one',
+    promise: 'R1',
+    breaks: 'After a migration, producers may no longer push until someone runs `lockstep roles`.',
+    edits: [sql('enqueue_returning_void', 'a.grantee <> 0 AND', 'false AND')],
+    tests: ['security/granted-enqueue'],
+  },
+  {
     name: 'an array that is taken to start at 1',
     promise: 'P2',
     breaks: 'An array that a function has filled from 0 shifts all payloads by one job, and loses the first.',

@@ -8,7 +8,7 @@ import { prefix, useRoles } from './role-environment.ts'
 const env = useRoles()
 
 describe('what runs with the owner’s rights', () => {
-  test('is enqueue, enqueue_many, create_queue, grow_queue and note_timeline alone, with a pinned search_path', async () => {
+  test('is enqueue of text, enqueue_many, create_queue, grow_queue and note_timeline alone, with a pinned search_path', async () => {
     const rows = await env.logins.asAdmin(
       `SELECT proname, proconfig[1] AS path FROM pg_proc WHERE pronamespace = $1::regnamespace AND prosecdef ORDER BY 1`,
       [prefix],
@@ -17,6 +17,7 @@ describe('what runs with the owner’s rights', () => {
       { proname: 'create_queue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue_many', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'enqueue_returning_void', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'grow_queue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'note_timeline', path: 'search_path=pg_catalog, pg_temp' },
     ])
@@ -106,6 +107,24 @@ describe('what runs with the owner’s rights', () => {
       `SELECT ${prefix}.grow_queue(q.queue_id, 20) FROM ${prefix}.queues q WHERE q.name = 'typed'`,
     )
     expect(sprung).toHaveLength(1)
+  })
+
+  test('is not the text of an id, whose type may be the caller’s', async () => {
+    const evil = quoteIdentifier(env.logins.role('typist'))
+    const me = env.logins.role('producer')
+    await env.logins.asAdmin(`CREATE SCHEMA ${evil} AUTHORIZATION ${quoteIdentifier(me)}`)
+    const { client, sprung } = await trapper('producer')
+    await client.query(`
+      ${trap(evil)}
+      CREATE TYPE ${evil}.text AS ENUM ('no text');
+      CREATE TYPE ${evil}.id AS (number bigint);
+      CREATE FUNCTION ${evil}.shown(${evil}.id) RETURNS text LANGUAGE sql AS $$ SELECT 'shown ' || ${evil}.spring() $$;
+      CREATE CAST (${evil}.id AS text) WITH FUNCTION ${evil}.shown(${evil}.id)`)
+    await client.query(`SELECT ${prefix}.create_queue('typist'); SET search_path = ${evil}, pg_catalog`)
+    await client.query(`SELECT ${prefix}.enqueue('typist', ROW(1)::${evil}.id)`)
+    expect(sprung).toEqual([`sprung by ${me}`])
+    const { items } = await env.lockstep('viewer').find('typist', { by: 'id' })
+    expect(items.map(({ id }) => id)).toEqual(['shown true'])
   })
 
   test('is bound to nothing that stands on its owner’s search_path when it migrates', async () => {

@@ -16,11 +16,12 @@ describe('each role can do nothing else', () => {
       ...[
         'carries',
         'create_queue',
-        'enqueue',
+        ...['enqueue', 'enqueue'],
         'enqueue_in_transaction',
         'enqueue_many',
         'enqueue_many_if_same_transaction',
         'enqueue_many_in_same_transaction',
+        'enqueue_returning_void',
       ],
       ...['enqueue_many_in_transaction', 'installation', 'refuse_transaction', 'require_transaction'],
     ].map((name) => `EXECUTE ${name}`),
@@ -102,7 +103,9 @@ describe('each role can do nothing else', () => {
       [prefix],
     )
     const functions = await env.logins.asAdmin<{ name: string; verb: string; types: string[] }>(
-      `SELECT p.proname AS name, CASE p.prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT * FROM' END AS verb, ARRAY(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) AS t) AS types
+      `SELECT p.proname AS name, CASE p.prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT * FROM' END AS verb, ARRAY(
+         SELECT CASE t WHEN 'anynonarray'::regtype THEN 'bigint' ELSE format_type(t, NULL) END FROM unnest(p.proargtypes) AS t
+       ) AS types
        FROM pg_proc p WHERE p.pronamespace = $1::regnamespace`,
       [prefix],
     )
