@@ -2,7 +2,7 @@
  * The number of the definitions in `sql/` and `migrations/`, raised by one with every change. The database stores it, so
  * that no release replaces the definitions of a later one. `npm run serial` writes this number and `HASH`.
  */
-export const SERIAL = 48
+export const SERIAL = 46
 
 /**
  * The lowest serial of a release whose processes can still work with these definitions. The `migrate` of an older release

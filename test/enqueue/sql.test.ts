@@ -17,6 +17,10 @@ beforeEach(async () => {
 /** `SELECT lockstep.enqueue('queue …', …)` with these arguments as given. */
 const enqueue = (args: string) => env.query(`SELECT lockstep.enqueue('${testQueue.queue.name}', ${args})`)
 
+/** A JSON array of a number many times over. As jsonb from the start, since `jsonb_agg` makes the text of each number. */
+const copies = (number: string, count: number) =>
+  `(SELECT jsonb_agg(one) FROM (SELECT to_jsonb(${number}) AS one OFFSET 0) AS ones, generate_series(1, ${count}))`
+
 describe('R1 enqueue from SQL', () => {
   test('takes what JavaScript takes, with the same defaults', async () => {
     await enqueue(`'a', '{"status":"paid"}'`)
@@ -99,7 +103,7 @@ describe('R1 enqueue from SQL', () => {
     ],
     [
       'headers of more text than Postgres can make',
-      `'a', headers => jsonb_build_object('a', (SELECT jsonb_agg(round(1e131071, 16383)) FROM generate_series(1, 7600)))`,
+      `'a', headers => jsonb_build_object('a', ${copies('round(1e131071, 16383)', 7_600)})`,
       'headers must be at most 16 KiB',
     ],
   ])('rejects by index and field: %s', { timeout: 120_000 }, async (_name, args, problem) => {
@@ -216,7 +220,7 @@ describe('R1 enqueue_many from SQL', () => {
   }, async () => {
     const call = env.query(
       `SELECT lockstep.enqueue_many($1, '{a,a}',
-         ARRAY['1', (SELECT jsonb_agg(1e131071) FROM generate_series(1, 8300))], NULL, NULL, NULL,
+         ARRAY['1', ${copies('1e131071', 8_300)}], NULL, NULL, NULL,
          ARRAY['{}', NULL]::jsonb[])`,
       [testQueue.queue.name],
     )

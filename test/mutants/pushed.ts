@@ -100,7 +100,7 @@ export const PUSHED: readonly Mutant[] = [
       sql(
         'enqueue_returning_void',
         "'ALTER FUNCTION %s RENAME TO enqueue_returning_void'",
-        "'DROP FUNCTION %s'",
+        "'DROP FUNCTION %s CASCADE'",
       ),
     ],
     tests: ['postgres/former-enqueue'],
