@@ -2,7 +2,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 
-const DOCS = readdirSync('docs', { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.md'))
+const DOCS = readdirSync('docs', { recursive: true, encoding: 'utf8' }).filter(
+  (file) => file.endsWith('.md') && !file.includes('node_modules'),
+)
 const FILES = [
   'README.md',
   'CONTRIBUTING.md',
