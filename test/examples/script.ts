@@ -10,6 +10,7 @@ export class Script {
   readonly #child: ChildProcess
   readonly #ended: Promise<unknown[]>
   #output = ''
+  #over = false
 
   constructor(folder: string, name: string, env: NodeJS.ProcessEnv = {}) {
     const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
@@ -22,7 +23,9 @@ export class Script {
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    this.#ended = once(this.#child, 'close')
+    this.#ended = once(this.#child, 'close').finally(() => {
+      this.#over = true
+    })
     for (const stream of [this.#child.stdout!, this.#child.stderr!])
       stream.setEncoding('utf8').on('data', (text: string) => {
         this.#output += text
@@ -35,9 +38,7 @@ export class Script {
     for (;;) {
       const match = pattern.exec(this.#output)
       if (match) return match
-      if (this.#child.exitCode !== null || this.#child.signalCode !== null) await this.#ended
-      if (this.#child.stdout!.closed)
-        throw new Error(`${this.#name} ended without ${pattern}:\n${this.#output}`)
+      if (this.#over) throw new Error(`${this.#name} ended without ${pattern}:\n${this.#output}`)
       await Promise.race([once(this.#child, 'output'), this.#ended])
     }
   }
