@@ -18,16 +18,13 @@ import type { NewJob } from './job.ts'
 import type { Json } from './json.ts'
 import { consoleLogger, type Logger, unfailing } from './logger.ts'
 import { optionalFunctions, rejectUnknownOptions, show } from './options.ts'
-import {
-  type ConnectionConfig,
-  checkConnectionString,
-  connectionConfig,
-  connectionConfigOf,
-  isPool,
-} from './postgres/connection.ts'
+import type { ConnectionConfig } from './postgres/client.ts'
+import { checkConnectionString, connectionConfig, isPool } from './postgres/connection.ts'
+import { type CreateClient, checkCreateClient, createdConfig } from './postgres/create-client.ts'
 import { Database } from './postgres/database.ts'
 import { type MigrateOptions, type MigrationReport, migrate } from './postgres/migrate.ts'
 import { createPool } from './postgres/pool.ts'
+import { connectionConfigOf } from './postgres/pool-options.ts'
 import { checkSchemaName, DEFAULT_SCHEMA } from './postgres/schema-name.ts'
 import { TransactionDatabase } from './postgres/transaction-database.ts'
 import { UnderWay } from './promises.ts'
@@ -43,16 +40,27 @@ export interface LockstepOptions {
   /** The database to connect to. Give either this or a `pool`. */
   readonly connectionString?: string | undefined
   /**
-   * The application's own pool, for producing and administering. Workers open their own connections, with its server and
-   * these session settings: `options`, `statement_timeout`, `lock_timeout`, `idle_in_transaction_session_timeout`. If its
-   * options have functions (a `password` that is fetched, a `stream`, `ssl.checkServerIdentity`), workers need a
-   * `directUrl`, and open all their connections with that. The driver's `binary` is not supported.
+   * The application's own pool, for producing and administering. Workers open their own connections with its options, also
+   * if these have functions: a `password` that is fetched for each connection, a `stream`, `ssl.checkServerIdentity`, a
+   * `Client` class. They do not have those of the pool itself (`max`, `onConnect`, …), and `connectionTimeoutMillis` is 10 s
+   * at least. The driver's `binary` is not supported.
    */
   readonly pool?: pg.Pool
   /** The schema that holds the tables. Default `lockstep`. */
   readonly schema?: string
   /** A connection string that bypasses any pooler, for what a worker can't do through one. Default: the same connection. */
   readonly directUrl?: string | undefined
+  /**
+   * Creates the client of every connection that a worker opens, for drivers and logins that a pool's options don't say; or
+   * the URL of a module whose default export does. Give either this or `directUrl`.
+   *
+   * With a function, a worker renews its lease in the main thread: a handler that blocks the event loop for longer than the
+   * lease loses it, and others may perform its ids meanwhile. A module is loaded by the lease's thread, too, and avoids that.
+   * Default: the pool's options, or the connection string.
+   * @throws OptionError at the worker's start, if it returns anything but a new client; DatabaseError `LOCKSTEP_CONNECTION`
+   * if it throws
+   */
+  readonly createClient?: CreateClient | URL | undefined
   /** Default: logs warnings and errors to the console. */
   readonly logger?: Logger
   /** Wraps every enqueue, the first one outermost. Default none. */
@@ -69,7 +77,16 @@ export interface LookOptions {
   readonly tx?: EnqueueTransaction
 }
 
-const OPTIONS = ['connectionString', 'pool', 'schema', 'directUrl', 'logger', 'middleware', 'instrumentation']
+const OPTIONS = [
+  'connectionString',
+  'pool',
+  'schema',
+  'directUrl',
+  'createClient',
+  'logger',
+  'middleware',
+  'instrumentation',
+]
 const APPLICATION_NAME = 'pg-lockstep'
 /** ms between checks whether calls still wait for a connection. */
 const CLOSING_PAUSE = 5
@@ -86,6 +103,7 @@ export class Lockstep {
   /** Undefined with a pool of the application's. */
   readonly #config: ConnectionConfig | undefined
   readonly #directConfig: ConnectionConfig | undefined
+  readonly #createClient: CreateClient | URL | undefined
   readonly #logger: Logger
   readonly #instrumentation: readonly Instrumentation[]
   readonly #ownPool: boolean
@@ -102,6 +120,7 @@ export class Lockstep {
       connectionString,
       pool,
       directUrl,
+      createClient,
       schema = DEFAULT_SCHEMA,
       logger = consoleLogger,
       middleware,
@@ -121,6 +140,9 @@ export class Lockstep {
         : connectionConfig(checkConnectionString(url, `Lockstep: ${name}`), APPLICATION_NAME)
     this.#config = configOf(connectionString, 'connectionString')
     this.#directConfig = configOf(directUrl, 'directUrl')
+    if (directUrl !== undefined && createClient !== undefined)
+      throw new OptionError('Lockstep: give either `directUrl` or `createClient`')
+    this.#createClient = createClient === undefined ? undefined : checkCreateClient(createClient)
     this.#database = new Database(pool ?? createPool(this.#config!, this.#logger), checkSchemaName(schema))
     this.#enqueuer = new Enqueuer(
       this.#database,
@@ -161,10 +183,8 @@ export class Lockstep {
 
   static {
     homeOf = (lockstep) => {
-      const config = lockstep.#config ?? lockstep.#configOfPool()
       return {
-        config,
-        directConfig: lockstep.#directConfig ?? config,
+        ...lockstep.#workerConfigs(),
         schema: lockstep.#database.schema,
         logger: lockstep.#logger,
         instrumentation: lockstep.#instrumentation,
@@ -304,14 +324,14 @@ export class Lockstep {
       : this.#database
   }
 
-  /** A worker's config: that of the pool, or the direct one if the pool's can't be copied. */
-  #configOfPool(): ConnectionConfig {
-    try {
-      return connectionConfigOf(this.#database.pool, APPLICATION_NAME)
-    } catch (error) {
-      if (this.#directConfig) return this.#directConfig
-      throw error
+  #workerConfigs(): Pick<WorkerHome, 'config' | 'directConfig'> {
+    const create = this.#createClient
+    if (create) {
+      const configFor = (direct: boolean) => createdConfig(create, { direct }, APPLICATION_NAME)
+      return { config: configFor(false), directConfig: configFor(true) }
     }
+    const config = this.#config ?? connectionConfigOf(this.#database.pool, APPLICATION_NAME)
+    return { config, directConfig: this.#directConfig ?? config }
   }
 
   async #close(): Promise<void> {

@@ -65,7 +65,7 @@ const FACES = new Set(['cli'])
 const SERVER_PACKAGES: Readonly<Record<string, RegExp>> = {
   pg: /^(postgres\/|cli\/(demo\/|connection$))/,
   kysely: /^(postgres|store)\//,
-  'pg-listen': /^worker\/discovery\/listener$/,
+  'pg-listen': /^worker\/discovery\/subscriber$/,
 }
 
 interface Import {

@@ -1,17 +1,19 @@
-import pg from 'pg'
+import type pg from 'pg'
 import { DatabaseError, OptionError } from '../errors.ts'
 import { nameOf } from '../options.ts'
+import { type ConnectionConfig, inTime, newClient } from './client.ts'
 import { NEVER_IDLE, prepareSession } from './session.ts'
 
-/** The options of `pg.Client` to reach a database, without functions. */
-export type ConnectionConfig = pg.ClientConfig
-
-const CONNECT_TIMEOUT = 10_000
+/** ms. */
+export const CONNECT_TIMEOUT = 10_000
 /** ms. A server that is there closes at once. */
 const CLOSE_TIMEOUT = 1_000
 
 /** The config of one of our own sessions. */
-export function connectionConfig(connectionString: string, applicationName: string): ConnectionConfig {
+export function connectionConfig(
+  connectionString: string | undefined,
+  applicationName: string,
+): ConnectionConfig {
   return {
     connectionString,
     application_name: applicationName,
@@ -35,53 +37,6 @@ export function checkConnectionString(given: string, name: string): string {
   throw new OptionError(
     `${name} must be a URL such as postgres://user@host/database, or the directory of a socket, not ${wrong}`,
   )
-}
-
-/** The options that locate the server, and the session settings. */
-const COPIED = [
-  'host',
-  'port',
-  'user',
-  'database',
-  'connectionString',
-  'password',
-  'ssl',
-  'options',
-  'statement_timeout',
-  'lock_timeout',
-  'idle_in_transaction_session_timeout',
-] as const satisfies readonly (keyof pg.PoolConfig)[]
-
-/**
- * The config from an application's pool, without the options of the pool itself and of the driver's own waiting.
- * @throws OptionError if a worker's thread could not connect with them
- */
-export function connectionConfigOf(pool: pg.Pool, applicationName: string): ConnectionConfig {
-  const options = pool.options as pg.PoolConfig
-  const problem = functionIn(options)
-  if (problem) {
-    throw new OptionError(
-      `${problem}, which a worker can’t pass on to its thread: set \`directUrl\` for the workers’ own connections`,
-    )
-  }
-  const given = Object.fromEntries(
-    COPIED.map((name) => [name, options[name]]).filter(([, value]) => value !== undefined),
-  )
-  return { ...connectionConfig('', applicationName), connectionString: undefined, ...given }
-}
-
-function functionIn({ password, stream, ssl }: pg.PoolConfig): string | undefined {
-  if (typeof password === 'function') return 'the password of the pool is a function'
-  if (stream !== undefined) return 'the pool has a `stream`'
-  if (Object(ssl).secureContext) return 'the pool has an `ssl.secureContext`'
-  const name = Object.entries(Object(ssl)).find(([, value]) => typeof value === 'function')?.[0]
-  return name === undefined ? undefined : `\`ssl.${name}\` of the pool is a function`
-}
-
-/** A copy for a thread. The driver hides the key of `ssl` from copies. */
-export function forThread(config: ConnectionConfig): ConnectionConfig {
-  const { ssl } = config
-  return typeof ssl === 'object' && ssl?.key ? { ...config, ssl: { ...ssl, key: ssl.key } } : config
 }
 
 /** Not by its class: an application may have another copy of the driver. */
@@ -118,11 +73,11 @@ export function withSetting(config: ConnectionConfig, setting: string): Connecti
  * @throws DatabaseError `LOCKSTEP_POOLED` if others may share it: they would share its locks, leases and wake-ups
  */
 export async function connect(config: ConnectionConfig, setting = NEVER_IDLE): Promise<pg.Client> {
-  const client = new pg.Client(config)
+  const client = await newClient(config)
   // The session may break between two statements, and an error event without a listener ends the process.
   client.on('error', () => {})
   try {
-    await client.connect()
+    await inTime(client.connect(), config.create && config.connectionTimeoutMillis)
     const { shared } = await prepareSession(client, 'own')
     if (!shared) {
       await client.query(setting)
@@ -135,13 +90,13 @@ export async function connect(config: ConnectionConfig, setting = NEVER_IDLE): P
   await disconnect(client)
   throw new DatabaseError(
     'LOCKSTEP_POOLED',
-    'the connection goes through a pooler, but locks, lease and wake-up need their own session: set `directUrl` to a direct connection',
+    'the connection goes through a pooler, but locks, lease and wake-up need their own session: set `directUrl` to a direct connection, or have `createClient` return a direct one',
   )
 }
 
 /** Closes a connection. One that has gone silent never closes by itself, and would keep the process alive: it is cut off. */
 export async function disconnect(client: pg.Client): Promise<void> {
-  const cutOff = setTimeout(() => client.connection.stream.destroy(), CLOSE_TIMEOUT)
+  const cutOff = setTimeout(() => client.connection?.stream.destroy(), CLOSE_TIMEOUT)
   await client.end().catch(() => {})
   clearTimeout(cutOff)
 }

@@ -9,7 +9,7 @@ import {
   trueOrFalse,
   wholeNumber,
 } from '../options.ts'
-import type { ConnectionConfig } from '../postgres/connection.ts'
+import type { ConnectionConfig } from '../postgres/client.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import { dynamic, type Splitter } from './assignment/splitter.ts'
 import type { ServerMiddleware } from './middleware.ts'

@@ -19,6 +19,7 @@ function start(lease: number) {
   const state = new LeaseState()
   const thread = startThread('lease-thread', {
     config: connectionConfig(env.connectionString, 'lease'),
+    needs: 'nothing',
     schema: 'lockstep',
     info: { host: 'here', pid: process.pid, version: '0', slots: 1, queues: [] },
     lease,

@@ -1,7 +1,8 @@
 import type pg from 'pg'
 import { DatabaseError } from '../../errors.ts'
 import type { Logger } from '../../logger.ts'
-import { type ConnectionConfig, connect, disconnect } from '../../postgres/connection.ts'
+import type { ConnectionConfig } from '../../postgres/client.ts'
+import { connect, disconnect } from '../../postgres/connection.ts'
 import type { Database } from '../../postgres/database.ts'
 import { hasCode, toLockstepError } from '../../postgres/failure.ts'
 import { backendOf } from '../../postgres/session.ts'
@@ -84,7 +85,7 @@ export class ShardLocks implements Service {
     if (await this.#call(isThere, () => this.#connected())) return
     throw new DatabaseError(
       'LOCKSTEP_OTHER_DATABASE',
-      '`directUrl` leads to another server or database than the worker’s other connections: locks and lease would protect nothing; set it to the same database, without the pooler',
+      '`directUrl`, or what `createClient` returns for `direct`, leads to another server or database than the worker’s other connections: locks and lease would protect nothing; have it lead to the same database, without the pooler',
     )
   }
 

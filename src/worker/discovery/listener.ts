@@ -1,11 +1,11 @@
-import { Socket } from 'node:net'
-import pgListen, { type Subscriber } from 'pg-listen'
+import type { Duplex } from 'node:stream'
 import type { Logger } from '../../logger.ts'
-import { type ConnectionConfig, withSetting } from '../../postgres/connection.ts'
+import type { ConnectionConfig } from '../../postgres/client.ts'
 import { isConnectionFailure, toLockstepError } from '../../postgres/failure.ts'
 import { echo, type Message, parseMessage } from '../../store/wake.ts'
 import { Bell } from '../lifecycle/bell.ts'
 import { Loop, type Service } from '../lifecycle/service.ts'
+import { createSubscriber, type Subscriber } from './subscriber.ts'
 
 const RECONNECT_PAUSE = 500
 /**
@@ -47,7 +47,7 @@ export class Listener implements Service {
   #askedAt = 0
   #subscriber: Subscriber | undefined
   /** Of all subscribers; one at a time, or two while a connection is replaced. */
-  readonly #sockets = new Set<Socket>()
+  readonly #sockets = new Set<Duplex>()
 
   constructor(
     config: ConnectionConfig,
@@ -85,22 +85,12 @@ export class Listener implements Service {
   }
 
   async #listen(): Promise<void> {
-    const config = {
-      ...withSetting(this.#config, `idle_session_timeout=${IDLE_TIMEOUT}`),
-      query_timeout: LISTEN_TIMEOUT,
-      stream: () => this.#socket(),
-    }
-    const subscriber: Subscriber = pgListen.default(config, {
-      // pg-listen ends its retries only if the function for the pause throws.
-      retryInterval: () => {
-        if (this.#subscriber === subscriber) return RECONNECT_PAUSE
-        throw new Error('closed')
-      },
-      retryLimit: Number.POSITIVE_INFINITY,
-      retryTimeout: Number.POSITIVE_INFINITY,
-      paranoidChecking: false,
-      parse: (text: string) => text,
-      serialize: (text: string) => text,
+    const subscriber: Subscriber = createSubscriber(this.#config, {
+      pause: RECONNECT_PAUSE,
+      idleTimeout: IDLE_TIMEOUT,
+      callTimeout: LISTEN_TIMEOUT,
+      isClosed: (one) => this.#subscriber !== one,
+      onSocket: (socket) => this.#watch(socket),
     })
     this.#subscriber = subscriber
     subscriber.events.on('error', (error) =>
@@ -129,10 +119,9 @@ export class Listener implements Service {
     this.#connected(subscriber)
   }
 
-  #socket(): Socket {
-    const socket = new Socket()
+  #watch(socket: Duplex): void {
     this.#sockets.add(socket)
-    return socket.once('close', () => this.#sockets.delete(socket))
+    socket.once('close', () => this.#sockets.delete(socket))
   }
 
   #beginAnew(): void {

@@ -1,13 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parentPort, workerData } from 'node:worker_threads'
-import type pg from 'pg'
-import { type ConnectionConfig, connect, disconnect } from '../../postgres/connection.ts'
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { fromModule } from '../../postgres/create-client.ts'
+import type { ThreadConfig } from '../../postgres/thread-config.ts'
 import { type ProcessInfo, registerProcess, removeProcess, renewLeases } from '../../store/process.ts'
+import { type LeaseSession, sessionOpener } from './lease-session.ts'
 import { LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
+import { type SentError, sentError } from './sent-error.ts'
 
 /** The data that the thread is started with. Times are in ms. */
-export interface LeaseThreadData {
-  readonly config: ConnectionConfig
+export interface LeaseThreadData extends ThreadConfig {
+  /** Leads to the main thread, if that is needed. */
+  readonly port?: MessagePort | undefined
   readonly schema: string
   readonly info: ProcessInfo
   readonly lease: number
@@ -30,14 +33,6 @@ export type LeaseMessage =
   | { readonly kind: 'reconnected' | 'ending' }
   | ({ readonly kind: 'unrenewed' | 'failed' } & SentError)
 
-/** What is known of an error: a thread's errors lose their fields on the way. */
-export interface SentError {
-  readonly message: string
-  readonly code: string | undefined
-  /** The system call that failed. */
-  readonly syscall: string | undefined
-}
-
 /**
  * To the thread. `register`: if it `joins`, handlers may run under the lease that runs, so the new membership comes under the
  * same lease or not at all. `retire` removes the row of a process that no round belongs to any more.
@@ -54,15 +49,16 @@ const IDLE_TIMEOUT = 60_000
 /** ms that connecting or a statement may take at most, however long the lease is. */
 const CALL_TIMEOUT = 10_000
 
-const { config, schema, info, lease, killAtEnd, numbers } = workerData as LeaseThreadData
+const { config, needs, port: main, schema, info, lease, killAtEnd, numbers } = workerData as LeaseThreadData
 const state = new LeaseState(numbers)
 const port = parentPort!
+const openSession = sessionOpener(fromModule(config, { direct: true }), needs, main)
 const renewEvery = lease / RENEWALS_PER_LEASE
 const SETTING = `SET idle_session_timeout = ${Math.max(IDLE_TIMEOUT, lease)}`
 
 let { leases } = workerData as LeaseThreadData
-let client: pg.Client | undefined
-let connecting: Promise<pg.Client> | undefined
+let client: LeaseSession | undefined
+let connecting: Promise<LeaseSession> | undefined
 /** The last call in the session: the driver takes one at a time. */
 let last: Promise<unknown> = Promise.resolve()
 /** The rows to renew: one, or more while rounds of a former membership are still in progress. */
@@ -84,7 +80,7 @@ port.on('message', (command: LeaseCommand) => {
 session(CALL_TIMEOUT).catch(() => {})
 
 /** Opens one session, however many callers ask at once. */
-async function session(timeout: number): Promise<pg.Client> {
+async function session(timeout: number): Promise<LeaseSession> {
   if (client) return client
   connecting ??= open(timeout).finally(() => {
     connecting = undefined
@@ -92,12 +88,10 @@ async function session(timeout: number): Promise<pg.Client> {
   return connecting
 }
 
-async function open(timeout: number): Promise<pg.Client> {
+async function open(timeout: number): Promise<LeaseSession> {
   const limit = Math.min(timeout, CALL_TIMEOUT)
-  const limits = { connectionTimeoutMillis: limit, query_timeout: limit }
-  const fresh = await connect({ ...config, ...limits }, SETTING)
-  fresh.on('error', () => drop(fresh))
-  fresh.on('end', () => drop(fresh))
+  const fresh = await openSession({ limit, setting: SETTING })
+  fresh.onLost(() => drop(fresh))
   client = fresh
   last = Promise.resolve()
   if (identities.length > 0) port.postMessage({ kind: 'reconnected' } satisfies LeaseMessage)
@@ -112,10 +106,10 @@ function inTurn<T>(call: () => Promise<T>): Promise<T> {
 }
 
 /** A connection that failed once is not used again: it may be half-open. */
-function drop(broken: pg.Client | undefined): void {
+function drop(broken: LeaseSession | undefined): void {
   if (broken === undefined || client !== broken) return
   client = undefined
-  void disconnect(broken)
+  void broken.close()
 }
 
 async function register(joins: boolean): Promise<void> {
@@ -145,8 +139,7 @@ async function register(joins: boolean): Promise<void> {
 }
 
 function tell(kind: 'unrenewed' | 'failed', error: unknown): void {
-  const { message, code, syscall } = error as NodeJS.ErrnoException
-  port.postMessage({ kind, message, code, syscall } satisfies LeaseMessage)
+  port.postMessage({ kind, ...sentError(error) } satisfies LeaseMessage)
 }
 
 async function retire(processId: number): Promise<void> {
@@ -221,7 +214,7 @@ async function stop(): Promise<void> {
   identities = []
   for (const pending of [timer, ending, killing]) clearTimeout(pending)
   await retired
-  if (client) await disconnect(client)
+  if (client) await client.close()
   // Ends only this thread, whatever is still under way: a half-open connection never closes.
   process.exit()
 }

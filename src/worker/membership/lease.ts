@@ -1,9 +1,12 @@
-import type { Worker as Thread } from 'node:worker_threads'
-import { type ConnectionConfig, forThread } from '../../postgres/connection.ts'
+import { MessageChannel, type Worker as Thread } from 'node:worker_threads'
+import type { ConnectionConfig } from '../../postgres/client.ts'
 import { toLockstepError } from '../../postgres/failure.ts'
+import { forThread } from '../../postgres/thread-config.ts'
 import type { ProcessInfo } from '../../store/process.ts'
 import { LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
-import type { LeaseCommand, LeaseMessage, LeaseThreadData, SentError } from './lease-thread.ts'
+import type { LeaseCommand, LeaseMessage, LeaseThreadData } from './lease-thread.ts'
+import { LentSessions } from './lent-sessions.ts'
+import { errorOf } from './sent-error.ts'
 import { startThread } from './start-thread.ts'
 
 export interface LeaseOptions {
@@ -111,8 +114,13 @@ export class Lease {
     const { config, schema, info, lease, killAtEnd } = this.#options
     const { numbers } = this.#state
     const leases = this.#leases
+    const forIt = forThread(config)
+    const channel = forIt.needs === 'nothing' ? undefined : new MessageChannel()
+    if (channel) new LentSessions(config, channel.port1)
+    const port = channel?.port2
     const workerData: LeaseThreadData = {
-      config: forThread(config),
+      ...forIt,
+      port,
       schema,
       info,
       lease,
@@ -120,7 +128,7 @@ export class Lease {
       numbers,
       leases,
     }
-    const thread = startThread('lease-thread', workerData)
+    const thread = startThread('lease-thread', workerData, port ? [port] : [])
     let cause = new Error('the lease thread ended')
     thread.on('message', (message: LeaseMessage) => this.#hear(message))
     thread.on('error', (error) => {
@@ -164,16 +172,12 @@ export class Lease {
       // Not later: the next message may say that it ends.
       this.#ending = false
       this.#registering?.resolve()
-    } else if (message.kind === 'failed') this.#registering?.reject(errorOf(message))
+    } else if (message.kind === 'failed') this.#registering?.reject(toLockstepError(errorOf(message)))
     else if (message.kind === 'renewed') this.#options.onRenewed(message.processId, message.duration)
-    else if (message.kind === 'unrenewed') this.#options.onUnrenewed(errorOf(message))
+    else if (message.kind === 'unrenewed') this.#options.onUnrenewed(toLockstepError(errorOf(message)))
     else if (message.kind === 'reconnected') this.#options.onReconnected()
     else this.#end()
   }
-}
-
-function errorOf({ message, code, syscall }: SentError): unknown {
-  return toLockstepError(Object.assign(new Error(message), { code, syscall }))
 }
 
 interface PromiseWithResolvers {

@@ -1,4 +1,5 @@
-import { type ConnectionConfig, forThread } from '../../postgres/connection.ts'
+import type { ConnectionConfig } from '../../postgres/client.ts'
+import { forThreadAlone } from '../../postgres/thread-config.ts'
 import type { Round } from '../../store/claim.ts'
 import { startThread } from './start-thread.ts'
 
@@ -25,10 +26,12 @@ export interface ReleaseData {
  * (P1). So the process must end before anything else is awaited.
  */
 export function releaseRoundsNow(data: Omit<ReleaseData, 'done'>, timeout: number): boolean {
+  const config = forThreadAlone(data.config)
+  if (!config) return false
   const done = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   const thread = startThread('release-thread', {
     ...data,
-    config: forThread(data.config),
+    config,
     done,
   } satisfies ReleaseData)
   thread.on('error', () => {})

@@ -1,4 +1,4 @@
-import { Worker as Thread } from 'node:worker_threads'
+import { Worker as Thread, type Transferable } from 'node:worker_threads'
 
 /** Before Node 21, `pg` looks for `Response` where there is no navigator, and Node takes 20 ms and 3 MB to load it. */
 const NAVIGATOR = "globalThis.navigator ??= { userAgent: 'Node.js' }"
@@ -8,8 +8,12 @@ const NAVIGATOR = "globalThis.navigator ??= { userAgent: 'Node.js' }"
  * itself: a thread inherits the flags of its process, and --input-type, which goes with `node -e`, forbids files. From
  * source, it needs a loader too.
  */
-export function startThread(name: 'lease-thread' | 'release-thread', workerData: unknown): Thread {
-  return new Thread(`${NAVIGATOR}; ${bootstrap(name)}`, { eval: true, workerData, name })
+export function startThread(
+  name: 'lease-thread' | 'release-thread',
+  workerData: unknown,
+  transferList: Transferable[] = [],
+): Thread {
+  return new Thread(`${NAVIGATOR}; ${bootstrap(name)}`, { eval: true, workerData, transferList, name })
 }
 
 function bootstrap(name: string): string {
