@@ -21,6 +21,14 @@ const above = ModestPool.prototype as unknown as Inside
 
 /** A pool whose clients are created by a function, which may take a moment. */
 export class CreatingPool extends ModestPool {
+  readonly #config: ConnectionConfig
+
+  /** `options` are those of the pool itself; `config` is that of its clients. */
+  constructor(options: pg.PoolConfig, config: ConnectionConfig) {
+    super(options)
+    this.#config = config
+  }
+
   /** Its other callers are in `pg-pool`, which creates clients in one step. */
   newClient(pending: Pending): void {
     const inside = this as unknown as Inside
@@ -30,7 +38,7 @@ export class CreatingPool extends ModestPool {
     const leave = () => {
       inside._clients = inside._clients.filter((one) => one !== place)
     }
-    pooledClient(this.options as ConnectionConfig).then(
+    pooledClient(this.#config).then(
       (client) => {
         leave()
         inside.Client = function take() {

@@ -133,7 +133,9 @@ export function toStatementError(error: unknown): unknown {
 /** The same for the start of a worker, whichever of its connections failed. */
 export function toStartError(error: unknown): unknown {
   const isOurs = error instanceof DatabaseError && error.code === 'LOCKSTEP_CONNECTION'
-  return toConnectionError(isOurs ? (error.cause ?? error) : error, NOT_STARTED)
+  const told = toConnectionError(isOurs ? (error.cause ?? error) : error, NOT_STARTED)
+  // The cause may be what a function of the application's threw.
+  return isOurs && !(told instanceof LockstepError) ? error : told
 }
 
 const LAST_SEVERITIES: readonly unknown[] = ['FATAL', 'PANIC']

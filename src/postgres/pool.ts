@@ -33,10 +33,12 @@ export interface OwnPoolConfig extends ConnectionConfig {
  * Our own pool. It replaces a broken connection when the next one is needed. Connections that idle don't keep the process
  * alive: one that has gone silent would do so long after the pool has ended.
  */
-export function createPool(config: OwnPoolConfig, logger: Logger): pg.Pool {
+export function createPool({ max, onConnect, ...config }: OwnPoolConfig, logger: Logger): pg.Pool {
+  const { connectionTimeoutMillis } = config
+  const options = { max, onConnect, connectionTimeoutMillis, allowExitOnIdle: true } as pg.PoolConfig
   const pool = config.create
-    ? new CreatingPool({ ...config, allowExitOnIdle: true })
-    : new ModestPool({ ...config, Client: PooledClient, allowExitOnIdle: true })
+    ? new CreatingPool(options, config)
+    : new ModestPool({ ...config, ...options, Client: PooledClient })
   pool.on('error', (error) => logger.warn({ error: error.message }, 'an idle connection broke'))
   return pool
 }

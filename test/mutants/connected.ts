@@ -92,7 +92,7 @@ export const CONNECTED: readonly Mutant[] = [
     name: 'a silent connection that is waited for',
     promise: 'P8',
     breaks: 'A worker that stops, or can’t start, while the network is silent hangs for many minutes.',
-    edits: [source('postgres/connection', 'client.connection.stream.destroy()', '{}')],
+    edits: [source('postgres/connection', 'client.connection?.stream.destroy()', '{}')],
     tests: ['worker/stranded.slow'],
   },
   {
@@ -366,7 +366,7 @@ export const CONNECTED: readonly Mutant[] = [
     name: 'sessions asked for again and again where none is left',
     promise: 'P8',
     breaks: 'While two releases run side by side, each slot logs in hundreds of times a second, in vain.',
-    edits: [source('postgres/pool', '!hasCode(error, NONE_LEFT) || !mayWait', 'error')],
+    edits: [source('postgres/modest-pool', '!hasCode(error, NONE_LEFT) || !mayWait', 'error')],
     tests: ['postgres/pool', 'security/few-sessions'],
   },
   {
