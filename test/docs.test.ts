@@ -46,3 +46,18 @@ test('links in the docs lead somewhere', () => {
   expect(links.length).toBeGreaterThan(50)
   expect(links.filter((link) => !leadsSomewhere(link))).toEqual([])
 })
+
+const lines = (text: string) =>
+  text
+    .trim()
+    .split('\n')
+    .map((line) => line.trim())
+    .join('\n')
+
+test('the code about connections is compiled: it is a part of an example', () => {
+  const section = readFileSync('docs/operating.md', 'utf8').split('## Connections')[1]!.split('\n## ')[0]!
+  const blocks = [...section.matchAll(/```ts\n(.*?)```/gs)].map((match) => lines(match[1]!))
+  expect(blocks.length).toBeGreaterThan(3)
+  const example = lines(readFileSync('docs/examples/connections.ts', 'utf8'))
+  for (const block of blocks) expect(example).toContain(block)
+})

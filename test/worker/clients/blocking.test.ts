@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { Lockstep, type Worker } from '../../../src/index.ts'
 import { block, eventually, next, useWorkers } from '../../support/worker-environment.ts'
@@ -95,3 +96,20 @@ test('with a password function, a lease whose connection breaks while the event 
   await lost
   await eventually(async () => expect(await env.jobs(queue)).toBe(0))
 }, 30_000)
+
+test('P1: a process that may be killed is, before the lease ends that its blocked event loop can’t renew', async () => {
+  const processes = new WorkerProcesses()
+  env.later(() => processes.end())
+  const queue = env.queue({ perform() {} })
+  const { connectionString } = env
+  const module = new URL('./blocking-process.ts', import.meta.url)
+  const { child } = await processes.start({ connectionString, queue: { name: queue.name } }, module)
+  const exited = once(child, 'exit')
+  await env.lockstep.enqueue(queue, { id: 'a' })
+  expect(await exited).toEqual([null, 'SIGKILL'])
+  const [row] = await env.sql<{ left: boolean }>(
+    'SELECT expires_at > clock_timestamp() AS left FROM lockstep.processes WHERE pid = $1',
+    [child.pid],
+  )
+  expect(row).toEqual({ left: true })
+}, 60_000)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Lockstep, type Queue } from '../../../src/index.ts'
 import { startWebSocketProxy, type WebSocketProxy } from '../../support/websocket-proxy.ts'
-import { eventually, next, useWorkers } from '../../support/worker-environment.ts'
+import { eventually, Gate, next, useWorkers } from '../../support/worker-environment.ts'
 import { KINDS, useProxy } from './kinds.ts'
 import { Tokens } from './tokens.ts'
 
@@ -13,6 +13,8 @@ beforeAll(async () => {
   useProxy(proxy)
 })
 afterAll(() => proxy?.close())
+
+const MODULE = 'a module that creates clients'
 
 /** The sessions in which the lease is renewed, and in which wake-ups are heard. */
 const ALONE = [/SET renewal = /, /^(UN)?LISTEN|^NOTIFY|pg_notify\(\$1, \$2\)/]
@@ -67,6 +69,7 @@ test.each(Object.keys(KINDS))(
     const before = (await tokens.sessions()).map(({ pid }) => pid)
     await tokens.rotate()
     const registered = worker.processId
+    const { fetched } = tokens
     await tokens.cut()
     await eventually(async () => {
       const sessions = await tokens.sessions()
@@ -77,6 +80,9 @@ test.each(Object.keys(KINDS))(
       expect(worker.processId).toBeGreaterThan(registered)
     })
     await push('after')
+    // One for each connection, except of a module, which reads its token itself.
+    if (kind !== MODULE)
+      expect(tokens.fetched - fetched).toBeGreaterThanOrEqual((await tokens.sessions()).length)
     expect(await worker.stop()).toBe(true)
     await eventually(async () => {
       const left = (await tokens.sessions()).filter(({ query }) => !query.startsWith('COMMIT'))
@@ -111,3 +117,24 @@ test.each(['a password function', 'a stream', 'one that takes a moment, and pass
   },
   30_000,
 )
+
+test.each([
+  ['a password function', true],
+  [MODULE, true],
+  ['a function that creates clients', false],
+])('with %s, whether a handler that does not end can be released at once is %s', async (kind, expected) => {
+  const { lockstep } = await open(kind)
+  const gate = new Gate()
+  const queue = env.queue({ perform: () => gate.opened })
+  const worker = env.create({ queues: [queue], shutdownTimeout: 10 }, lockstep)
+  await worker.start()
+  const started = next(worker, 'started')
+  await env.lockstep.enqueue(queue, { id: 'a' })
+  await started
+  expect(await worker.stop()).toBe(false)
+  expect(worker.releaseNow()).toBe(expected)
+  const { claimed_by } = (await env.job(queue, 'a'))!
+  expect(claimed_by === null).toBe(expected)
+  gate.open()
+  await eventually(async () => expect(await env.sql('SELECT FROM lockstep.processes')).toEqual([]))
+})
