@@ -370,6 +370,26 @@ export const CONNECTED: readonly Mutant[] = [
     tests: ['postgres/pool', 'security/few-sessions'],
   },
   {
+    name: 'a lease whose thread keeps its first token',
+    promise: 'P1',
+    breaks: 'A lease thread that connects anew with a token that is no longer good loses the lease for good.',
+    edits: [
+      source(
+        'worker/membership/lease-session',
+        'password: () => main.password(limits.limit)',
+        'password: () => (Object.assign(main, { first: Reflect.get(main, "first") ?? main.password(limits.limit) }) as any).first',
+      ),
+    ],
+    tests: ['worker/clients/kinds'],
+  },
+  {
+    name: 'an async client that counts for nothing until it is there',
+    promise: 'P8',
+    breaks: 'A worker whose clients take a moment to create opens more connections than it may.',
+    edits: [source('postgres/creating-pool', 'inside._clients.push(place)', '')],
+    tests: ['postgres/creating-pool'],
+  },
+  {
     name: 'another’s session ended by its number alone',
     promise: 'P7',
     breaks: 'A session of the application’s is ended that has got the number of one that is gone.',
