@@ -110,6 +110,9 @@ export class Worker extends WorkerEmitter {
    * Releases what still runs after `stop()` resolved to false, with its numbers unchanged. Returns whether that was done
    * within `timeout` ms. Blocks, so that no handler runs beside its successor: end the process at once, without awaiting
    * anything.
+   *
+   * Returns false if only a function of the application's can connect, since that can't be called meanwhile: `createClient`,
+   * or a pool's `stream` or class. With a `password` function, it uses the password that was fetched last.
    */
   releaseNow(timeout = RELEASE_TIMEOUT): boolean {
     return this.#engine?.releaseNow(timeout) ?? true

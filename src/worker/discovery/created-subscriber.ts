@@ -54,17 +54,25 @@ export class CreatedSubscriber implements Subscriber {
     return this.#client.query(text, values)
   }
 
+  /** Only a client that listens is lost, and replaced: one that breaks before is a try that failed. */
   async #open(): Promise<void> {
     const client = await connect(this.#config, `SET idle_session_timeout = ${this.#options.idleTimeout}`)
-    if (this.#options.isClosed(this)) {
-      await disconnect(client)
-      throw new Error('closed')
+    let ended = false
+    const end = () => {
+      ended = true
+      this.#lose(client)
     }
-    this.#client = client
+    client.on('error', end)
+    client.on('end', end)
     client.on('notification', ({ channel, payload }) => this.notifications.emit(channel, payload))
-    client.on('error', () => this.#lose(client))
-    client.on('end', () => this.#lose(client))
-    for (const channel of this.#channels) await this.listenTo(channel)
+    try {
+      for (const channel of this.#channels) await client.query(`LISTEN ${quoteIdentifier(channel)}`)
+      if (ended || this.#options.isClosed(this)) throw new Error('Connection terminated')
+      this.#client = client
+    } catch (error) {
+      void disconnect(client)
+      throw error
+    }
   }
 
   #lose(client: pg.Client): void {
