@@ -4,6 +4,7 @@ import { connectionConfig } from '../../src/postgres/connection.ts'
 import { Lease } from '../../src/worker/membership/lease.ts'
 import { LeaseState } from '../../src/worker/membership/lease-state.ts'
 import type { LeaseCommand, LeaseMessage, LeaseThreadData } from '../../src/worker/membership/lease-thread.ts'
+import { monotonicMs } from '../../src/worker/membership/shared-clock.ts'
 import { startThread } from '../../src/worker/membership/start-thread.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 
@@ -30,7 +31,8 @@ function start(lease: number) {
   env.later(() => thread.terminate())
   const messages: LeaseMessage[] = []
   thread.on('message', (message) => messages.push(message))
-  const register = (joins: boolean) => thread.postMessage({ kind: 'register', joins } satisfies LeaseCommand)
+  const register = (joins: boolean, now = monotonicMs()) =>
+    thread.postMessage({ kind: 'register', joins, now } satisfies LeaseCommand)
   /** The next one. */
   const message = async (): Promise<LeaseMessage> => {
     while (messages.length === 0) await once(thread, 'message')
@@ -120,4 +122,22 @@ test('P6: a lease holds nothing of the one before, once the process has register
   await eventually(() => lease.register(false))
   expect(lease.processId).toBeGreaterThan(first)
   expect([lease.holds(first), lease.holds(lease.processId)]).toEqual([false, true])
+})
+
+// In Bun and Deno a thread's clock starts with the thread, so it is behind by what the process has run before.
+test('P1: a lease counts by the clock of the main thread, and ends no later than that has it', async () => {
+  const { state, register, message } = start(LEASE)
+  const behind = 3_600_000
+  register(false, monotonicMs() + behind)
+  expect(await message()).toMatchObject({ kind: 'registered' })
+  const deadline = state.deadlineOf(1) - behind
+  expect(deadline).toBeGreaterThan(monotonicMs())
+  expect(deadline).toBeLessThanOrEqual(monotonicMs() + LEASE)
+})
+
+test('a main thread whose clock is behind sets no clock back', async () => {
+  const { state, register, message } = start(LEASE)
+  register(false, monotonicMs() - 3_600_000)
+  expect(await message()).toMatchObject({ kind: 'registered' })
+  expect(state.deadlineOf(1)).toBeGreaterThan(monotonicMs())
 })

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createReadStream, fstatSync, statSync } from 'node:fs'
-import { pipeline, type Readable, Transform } from 'node:stream'
+import { PassThrough, pipeline, type Readable, Transform } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { DataError, UsageError } from '../failure.ts'
 import { plural } from '../output.ts'
@@ -29,7 +29,7 @@ export async function openSource(file: string, maxBytes = Number.POSITIVE_INFINI
     throw new UsageError('stdin is a terminal: name a file, or pipe the rows in')
   const size = stdin ? sizeOfStdin() : sizeOfFile(file)
   if (size !== undefined && size > maxBytes) throw tooLarge(name, maxBytes)
-  const bytes = stdin ? process.stdin : createReadStream(file, { highWaterMark: 256 * 1024 })
+  const bytes = stdin ? openStdin() : createReadStream(file, { highWaterMark: 256 * 1024 })
   const taken = new Counter()
   const text = checked(name, maxBytes)
   if (await isGzip(bytes)) pipeline(bytes, taken, gunzip(name, text), text, () => {})
@@ -43,6 +43,11 @@ export async function openSource(file: string, maxBytes = Number.POSITIVE_INFINI
     },
     placeOf: (part) => (text.count === 0 ? 0 : (taken.count * part) / text.count),
   }
+}
+
+/** Bun's own stream of stdin stops for good once something is put back into it, as the check for gzip does. */
+function openStdin(): Readable {
+  return pipeline(process.stdin, new PassThrough(), () => {})
 }
 
 /** Counts the bytes that pass through. */

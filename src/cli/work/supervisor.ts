@@ -156,11 +156,21 @@ class Supervisor {
       { event: 'signal', signal, children: children.map(({ pid }) => pid) },
       `${signal} to all`,
     )
-    for (const child of children) child.kill(signal)
+    for (const child of children) send(child, signal)
     if (signal !== 'SIGTERM' && signal !== 'SIGINT') return
     this.#stopping = true
     for (const timer of this.#restarts.values()) clearTimeout(timer)
     this.#restarts.clear()
     if (this.#children.size === 0) this.#end(this.#exitCode)
+  }
+}
+
+/** Not by `child.kill`: in Deno that also closes the channel, at which the child stops a second time, and so at once. */
+function send({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+  try {
+    if (pid !== undefined) process.kill(pid, signal)
+  } catch (error) {
+    // It has just ended.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }

@@ -68,6 +68,8 @@ export class Keeper {
   private readonly lines: AsyncIterator<string>
   private readonly shell: ChildProcess
   private busy = 0
+  /** Handles start out this way. */
+  private referenced = true
   directory = ''
 
   private constructor(shell: ChildProcess) {
@@ -128,10 +130,14 @@ export class Keeper {
     }
   }
 
+  /** In Bun, as many calls must let go of a stream as have held it; what it starts out with counts as one. */
   private reference(): void {
-    const change = this.busy > 0 ? 'ref' : 'unref'
+    const wanted = this.busy > 0
+    if (wanted === this.referenced) return
+    this.referenced = wanted
     for (const handle of [this.shell, this.shell.stdin, this.shell.stdout]) {
-      ;(handle as ChildProcess | null)?.[change]()
+      // Bun's stdin of a child has neither method.
+      ;(handle as Partial<ChildProcess> | null)?.[wanted ? 'ref' : 'unref']?.()
     }
   }
 }

@@ -1,12 +1,5 @@
 import { killProcess } from './last-words.ts'
-
-/** ms from a thread's own clock, which starts with the thread, to the clock that all threads share. */
-const OFFSET = Number(process.hrtime.bigint()) / 1e6 - performance.now()
-
-/** ms on a clock that all threads share and that is never set. */
-export function monotonicMs(): number {
-  return performance.now() + OFFSET
-}
+import { monotonicMs } from './shared-clock.ts'
 
 /** How many ms before the end of a lease of `lease` ms handlers are told to end. */
 export function warningBefore(lease: number): number {

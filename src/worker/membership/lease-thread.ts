@@ -4,8 +4,9 @@ import { fromModule } from '../../postgres/create-client.ts'
 import type { ThreadConfig } from '../../postgres/thread-config.ts'
 import { type ProcessInfo, registerProcess, removeProcess, renewLeases } from '../../store/process.ts'
 import { type LeaseSession, sessionOpener } from './lease-session.ts'
-import { LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
+import { LeaseState, warningBefore } from './lease-state.ts'
 import { type SentError, sentError } from './sent-error.ts'
+import { catchUp, monotonicMs } from './shared-clock.ts'
 
 /** The data that the thread is started with. Times are in ms. */
 export interface LeaseThreadData extends ThreadConfig {
@@ -35,10 +36,10 @@ export type LeaseMessage =
 
 /**
  * To the thread. `register`: if it `joins`, handlers may run under the lease that runs, so the new membership comes under the
- * same lease or not at all. `retire` removes the row of a process that no round belongs to any more.
+ * same lease or not at all; `now` is when it was sent, on the main thread's clock. `retire` removes the row of a process that no round belongs to any more.
  */
 export type LeaseCommand =
-  | { readonly kind: 'register'; readonly joins: boolean }
+  | { readonly kind: 'register'; readonly joins: boolean; readonly now: number }
   | { readonly kind: 'retire'; readonly processId: number }
   | { readonly kind: 'stop' }
 
@@ -71,8 +72,10 @@ let retired = Promise.resolve()
 let failing = false
 
 port.on('message', (command: LeaseCommand) => {
-  if (command.kind === 'register') void register(command.joins)
-  else if (command.kind === 'retire') retired = retire(command.processId)
+  if (command.kind === 'register') {
+    catchUp(command.now)
+    void register(command.joins)
+  } else if (command.kind === 'retire') retired = retire(command.processId)
   else void stop()
 })
 

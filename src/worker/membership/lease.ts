@@ -3,10 +3,11 @@ import type { ConnectionConfig } from '../../postgres/client.ts'
 import { toLockstepError } from '../../postgres/failure.ts'
 import { forThread } from '../../postgres/thread-config.ts'
 import type { ProcessInfo } from '../../store/process.ts'
-import { LeaseState, monotonicMs, warningBefore } from './lease-state.ts'
+import { LeaseState, warningBefore } from './lease-state.ts'
 import type { LeaseCommand, LeaseMessage, LeaseThreadData } from './lease-thread.ts'
 import { LentSessions } from './lent-sessions.ts'
 import { errorOf } from './sent-error.ts'
+import { monotonicMs } from './shared-clock.ts'
 import { startThread } from './start-thread.ts'
 
 export interface LeaseOptions {
@@ -91,7 +92,7 @@ export class Lease {
     const registering = promiseWithResolvers()
     this.#registering = registering
     this.prepare()
-    this.#send({ kind: 'register', joins })
+    this.#send({ kind: 'register', joins, now: monotonicMs() })
     await registering.promise
   }
 
