@@ -1,5 +1,5 @@
-// Runs the package on Bun and Deno: the quick start and the test file of the README, each feature of runtimes/features, and the
-// command line. What a new release of them breaks, or a change of ours, fails here; docs/runtimes.md has the results.
+// Runs the package on Bun and Deno: the quick start and the test file of the README, each feature of runtimes/features, and
+// the command line. What a new release of them breaks, or a change of ours, fails here; docs/runtimes.md has the results.
 // Takes an empty folder and, if there is one already, the packed tarball.
 import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'

@@ -23,6 +23,7 @@ abstract class Ending extends Error {
     this.#wanted = wanted
   }
 
+  /** @internal */
   get [ENDING](): Wanted {
     return this.#wanted
   }

@@ -16,6 +16,7 @@
  * - `LOCKSTEP_TRANSACTION_LENT`: let the worker end the transaction and release its connection.
  */
 export class LockstepError extends Error {
+  /** One of those above. */
   readonly code: string
 
   constructor(code: string, message: string, options?: ErrorOptions) {
@@ -36,6 +37,7 @@ export class OptionError extends LockstepError {
 export class JobError extends LockstepError {
   /** The job's place in the call, from 0. */
   readonly index: number
+  /** Such as `id` or `payload`. */
   readonly field: string
   /** What is wrong with the field. */
   readonly problem: string

@@ -30,6 +30,7 @@ export const MAX_LANE = 32_767
 export interface JobInfo {
   /** −1: never failed, 0: failed once. */
   readonly retryCount: number
+  /** When this round was due. */
   readonly performIn: Date
   /** The scores of the payloads, in the order of the payloads. */
   readonly scores: readonly number[]

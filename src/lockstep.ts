@@ -176,7 +176,10 @@ export class Lockstep {
     return this.#enqueuer.enqueue(queue, jobs, options)
   }
 
-  /** @throws OptionError, or LockstepError `LOCKSTEP_BAD_QUEUE` */
+  /**
+   * Creates a worker, which takes jobs from its `start()` on.
+   * @throws OptionError, or LockstepError `LOCKSTEP_BAD_QUEUE`
+   */
   createWorker(options: WorkerOptions): Worker {
     return new Worker(options, homeOf(this))
   }

@@ -10,18 +10,22 @@ import { optionalSchema, type StandardSchema } from './schema.ts'
 /** The ids of a batch, each with all its payloads in score order, as JSON has them. */
 export type Batch<Payload = unknown> = ReadonlyMap<string, readonly Payload[]>
 
+/** What a handler gets beside its batch. */
 export interface PerformContext {
   /** Aborted at the timeout, when the worker stops for good, and when the process has lost its lease. */
   readonly signal: AbortSignal
+  /** By id, like the batch. */
   readonly jobs: ReadonlyMap<string, JobInfo>
+  /** The one that `Lockstep` was given. */
   readonly logger: Logger
   /**
-   * Fails only this id of the batch, or ends it as a `Discard`, `Snooze` or `RetryIn` says. In a transaction, its writes would be committed with those of the other ids: write
-   * them after a savepoint, and roll back to it first.
+   * Fails only this id of the batch, or ends it as a `Discard`, `Snooze` or `RetryIn` says. In a transaction, its writes
+   * would be committed with those of the other ids: write them after a savepoint, and roll back to it first.
    */
   fail(id: string, error: unknown): void
 }
 
+/** What a transactional handler gets beside its batch. */
 export interface TransactionalContext<Tx = ClientBase> extends PerformContext {
   /**
    * The transaction that also completes the batch. Don't commit it, roll it back, or release its client; savepoints are
@@ -51,7 +55,9 @@ export interface Death<Payload = unknown> {
    * list, or if it was too large and the round never began.
    */
   readonly payload: Payload | undefined
+  /** Undefined like the payload. */
   readonly score: number | undefined
+  /** Null if it was pushed without. */
   readonly headers: PayloadHeaders | null
   /** What was thrown. */
   readonly error: unknown

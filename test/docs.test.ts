@@ -25,14 +25,20 @@ function linksOf(file: string): Link[] {
   }))
 }
 
-/** The anchors that GitHub makes from headings. */
+/** The anchors that GitHub makes from headings, with a number if there are several of one text; and those of tags. */
 function anchorsOf(file: string): string[] {
-  return [...readFileSync(file, 'utf8').matchAll(/^#+ (.+)$/gm)].map((match) =>
-    match[1]!
+  const text = readFileSync(file, 'utf8')
+  const seen = new Map<string, number>()
+  const headings = [...text.matchAll(/^#+ (.+)$/gm)].map((match) => {
+    const name = match[1]!
       .toLowerCase()
       .replace(/[^\p{L}\p{N} _-]/gu, '')
-      .replaceAll(' ', '-'),
-  )
+      .replaceAll(' ', '-')
+    const times = seen.get(name) ?? 0
+    seen.set(name, times + 1)
+    return times === 0 ? name : `${name}-${times}`
+  })
+  return [...headings, ...[...text.matchAll(/<a id="([^"]+)">/g)].map((match) => match[1]!)]
 }
 
 function leadsSomewhere({ from, to }: Link): boolean {

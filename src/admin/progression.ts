@@ -1,5 +1,6 @@
 /** The progress of long work, in jobs or payloads of the morgue. */
 export interface Progress {
+  /** 0 before the first chunk. */
   readonly done: number
   /** Counted at the start, and raised if more is done. */
   readonly total: number

@@ -21,6 +21,7 @@ import {
 } from './release.ts'
 import { type RaisedSequence, raiseSequences } from './sequences.ts'
 
+/** How `migrate` goes about it. */
 export interface MigrateOptions {
   /** ms to keep trying to get locks that others hold; each try waits only a moment. Default 60,000. */
   readonly giveUpAfter?: number

@@ -14,6 +14,7 @@ import { TYPES } from './types.ts'
 export interface Release {
   /** The number of its definitions. */
   readonly serial: number
+  /** Of the text of its definitions. */
   readonly hash: string
   /** The lowest serial of a release whose processes can work with these definitions. */
   readonly oldestServed: number

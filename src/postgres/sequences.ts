@@ -8,7 +8,9 @@ import { quoteIdentifier } from './schema-name.ts'
 export interface RaisedSequence {
   /** Such as `lockstep.fences`, quoted if necessary. */
   readonly sequence: string
+  /** Its value before. */
   readonly from: number
+  /** Its value now. */
   readonly to: number
 }
 

@@ -35,10 +35,14 @@ export interface JobFilter {
  * A job that waits or is in work. If there was a push into a job in work, its id is found twice: as `working`, and as
  * `waiting` for the next round. That starts after this round has ended, at its own `performIn` or later.
  */
+/** A job as `find` shows it. */
 export interface FoundJob<Payload = unknown> {
   readonly id: string
+  /** Counted from 0. */
   readonly shard: number
+  /** 0 unless a push named another. */
   readonly lane: number
+  /** When it is or was due. */
   readonly performIn: Date
   /** −1: never failed, 0: failed once. */
   readonly retryCount: number
@@ -46,6 +50,7 @@ export interface FoundJob<Payload = unknown> {
   readonly crashes: number
   /** The error of the last failure, until the next success; null for the next round of a job in work. */
   readonly error: string | null
+  /** What was pushed into a job in work is `waiting`, as an entry of its own. */
   readonly state: 'waiting' | 'working'
   /** When it was claimed; null while it waits. */
   readonly claimedAt: Date | null

@@ -28,13 +28,17 @@ export interface DeadFilter {
   readonly digests?: readonly string[]
 }
 
+/** A payload of the morgue. */
 export interface DeadPayload<Payload = unknown> {
   /** The id of its job. */
   readonly id: string
   readonly payload: Payload
+  /** Null if it was pushed without. */
   readonly headers: PayloadHeaders | null
   readonly score: number
+  /** What it died of; `killed` if it was killed before it ever failed. */
   readonly error: string | null
+  /** By the server's clock. */
   readonly diedAt: Date
   /** In hexadecimal; identifies the payload among those of its job. */
   readonly digest: string

@@ -19,6 +19,7 @@ export interface Page<By extends string> {
   readonly limit?: number
 }
 
+/** A page of what was found. */
 export interface Found<T> {
   readonly items: T[]
   /** The cursor of the next page; undefined on the last page. */

@@ -16,21 +16,29 @@ export interface QueueStats {
   readonly retrying: number
   /** Jobs in work. */
   readonly working: number
+  /** Payloads in the morgue. */
   readonly dead: number
   /** ms since the oldest due one became due; 0 if none is due. */
   readonly lag: number
+  /** Rounds that succeeded, since the queue was created. Workers add theirs every few seconds. */
   readonly processed: number
+  /** Rounds that failed, since the queue was created. Workers add theirs every few seconds. */
   readonly failed: number
 }
 
 /** A worker process. */
 export interface ProcessRow {
+  /** Its number in the database; it gets another one when it registers again. */
   readonly processId: number
   readonly host: string
+  /** The operating system's number, on its host. */
   readonly pid: number
+  /** Of the package. */
   readonly version: string
+  /** The names of the queues that it serves. */
   readonly queues: string[]
   readonly slots: number
+  /** When it registered, by the server's clock. */
   readonly startedAt: Date
   /** The time by which it should renew its lease, by the server's clock. */
   readonly expiresAt: Date

@@ -44,11 +44,13 @@ export interface DrainOptions {
   readonly middleware?: readonly ServerMiddleware[]
 }
 
-/** A round that failed. `retryIn`: seconds until the next try, null if payloads went to the morgue. */
+/** A round that failed. */
 export interface FailedRun {
   readonly queue: string
   readonly id: string
+  /** What the handler threw. */
   readonly error: unknown
+  /** Seconds until the next try; null if payloads went to the morgue. */
   readonly retryIn: number | null
 }
 

@@ -36,7 +36,8 @@ export type LeaseMessage =
 
 /**
  * To the thread. `register`: if it `joins`, handlers may run under the lease that runs, so the new membership comes under the
- * same lease or not at all; `now` is when it was sent, on the main thread's clock. `retire` removes the row of a process that no round belongs to any more.
+ * same lease or not at all; `now` is when it was sent, on the main thread's clock. `retire` removes the row of a process that
+ * no round belongs to any more.
  */
 export type LeaseCommand =
   | { readonly kind: 'register'; readonly joins: boolean; readonly now: number }
