@@ -26,13 +26,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'no abort at the end of a lease',
     promise: 'P1',
     breaks: 'Handlers are not told that others may have their ids.',
-    edits: [
-      source(
-        'worker/engine',
-        `    this.inFlight.abortAll(new Released('the lease of this process ends'))\n`,
-        '',
-      ),
-    ],
+    edits: [source('worker/engine', `    this.abort('the lease of this process ends')\n`, '')],
     tests: ['worker/lease'],
   },
   {
