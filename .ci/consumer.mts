@@ -1,6 +1,16 @@
 // What an application in TypeScript does with the package, and what the compiler must refuse. Compiled by check-package.mjs
 // against the packed declarations, with several versions of TypeScript; never run.
-import { type Batch, Discard, defineQueue, type Lockstep, type Queue, Snooze } from 'pg-lockstep'
+import {
+  type Batch,
+  type ClientMiddleware,
+  Discard,
+  defineQueue,
+  isFor,
+  type Lockstep,
+  type Queue,
+  Snooze,
+  type StandardSchema,
+} from 'pg-lockstep'
 import { transactionsOf } from 'pg-lockstep/drizzle'
 import { assertEnqueued, createContext, drain, enqueued } from 'pg-lockstep/testing'
 
@@ -106,12 +116,29 @@ defineQueue<Placed>('misspelt', { maxRetries: 3 })
 // @ts-expect-error: the handler's payloads have no such field
 defineQueue<Placed>('wrong', { perform: (batch) => batch.get('a')!.at(-1)!.total })
 
+// A schema
+declare const Shipped: StandardSchema<{ at: string }, { at: Date }>
+const shipped = defineQueue('shipped', {
+  schema: Shipped,
+  perform: (batch) => batch.get('a')!.at(-1)!.at.getTime(),
+})
+await lockstep.enqueue(shipped, { id: 'a', payload: { at: '2026-01-01' } })
+// @ts-expect-error: what the schema makes is not what it takes
+await lockstep.enqueue(shipped, { id: 'a', payload: { at: new Date() } })
+const named: ClientMiddleware = (call, next) =>
+  next(isFor(shipped, call) ? call.jobs.filter(({ payload }) => payload.at !== '') : call.jobs)
+lockstep.createWorker({ queues: [shipped] })
+
+export { named }
+
 // Tests
 const { completed } = await drain(lockstep, [orders, inferred], { retries: true, future: true })
 same<typeof completed, number>()
 const waiting = await enqueued(lockstep, orders)
 same<(typeof waiting)[0]['payload']['at'], string>()
 await assertEnqueued(lockstep, orders, { payload: { status: 'paid' } }, { times: 1 })
+// @ts-expect-error: a field that the payload does not have
+await assertEnqueued(lockstep, orders, { payload: { state: 'paid' } })
 const context = createContext(new Map([['a', [{ amount: 1 }]]]), {
   tx: { execute: async () => ({ rows: [] }) },
 })

@@ -20,7 +20,17 @@ export interface Enqueued<Payload = unknown> {
 }
 
 /** What to look for: each field that is given must match. Of objects, the named members suffice. */
-export type Expected = Partial<Enqueued>
+export interface Expected<Payload = unknown> extends Partial<Omit<Enqueued, 'payload'>> {
+  readonly payload?: Part<Payload>
+}
+
+type Part<T> = unknown extends T
+  ? unknown
+  : T extends readonly unknown[]
+    ? { readonly [Index in keyof T]: Part<T[Index]> }
+    : T extends object
+      ? { readonly [Key in keyof T]?: Part<T[Key]> | undefined }
+      : T
 
 const PAGE = 1_000
 /** Of a list in a message. */
@@ -60,7 +70,7 @@ function noneIfUnknown<Shown>(error: unknown): Found<FoundJob<Shown>> {
 export async function assertEnqueued<P, Handed>(
   lockstep: Lockstep,
   queue: Queue<P, Handed>,
-  expected: Expected = {},
+  expected: Expected<NoInfer<Json<P>>> = {},
   { times, ...options }: LookOptions & { readonly times?: number } = {},
 ): Promise<Enqueued<Json<P>>> {
   const all = await enqueued(lockstep, queue, options)
@@ -70,7 +80,7 @@ export async function assertEnqueued<P, Handed>(
   const instead = times === undefined ? '' : `, and ${found.length} do`
   throw failure(
     `expected ${wanted} in queue "${queue.name}" to match ${shown(expected)}${instead}; ${waiting(all)}`,
-    nearest(all, expected),
+    nearest(all, expected.id),
     expected,
   )
 }
@@ -79,7 +89,7 @@ export async function assertEnqueued<P, Handed>(
 export async function assertNotEnqueued<P, Handed>(
   lockstep: Lockstep,
   queue: Queue<P, Handed>,
-  expected: Expected = {},
+  expected: Expected<NoInfer<Json<P>>> = {},
   options: LookOptions = {},
 ): Promise<void> {
   const all = await enqueued(lockstep, queue, options)
@@ -97,7 +107,7 @@ function failure(message: string, actual: unknown, expected: unknown): Assertion
 }
 
 /** For the difference that a test runner shows: those of the expected id, if there are any. */
-function nearest(all: readonly Enqueued[], { id }: Expected): unknown {
+function nearest(all: readonly Enqueued[], id: string | undefined): unknown {
   const same = all.filter((one) => one.id === id)
   const some = same.length > 0 ? same : all
   return some.length === 1 ? some[0] : some
