@@ -1,9 +1,13 @@
+import { resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
+  resolve: {
+    alias: [{ find: /^\.\/start-thread\.ts$/, replacement: resolve('test/support/start-thread.ts') }],
+  },
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: 'test/support/server.ts',
+    globalSetup: ['test/support/server.ts', 'test/support/package.ts'],
     setupFiles: 'test/support/warnings.ts',
     // Each file has a database of its own, but all share a server: more files at once only slow each other down.
     pool: 'forks',

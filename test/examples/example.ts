@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { cp, mkdir, readFile, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { ROOT } from './package.ts'
+import { ROOT } from '../support/package.ts'
 
 interface Manifest {
   readonly bin?: Readonly<Record<string, string>> | string

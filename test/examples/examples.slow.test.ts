@@ -3,9 +3,8 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, beforeAll, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, inject, test } from 'vitest'
 import { copyExample } from './example.ts'
-import { buildPackage } from './package.ts'
 import { Trial } from './trial.ts'
 
 const run = promisify(execFile)
@@ -18,8 +17,7 @@ let trial: Trial | undefined
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'lockstep-examples-'))
-  await buildPackage(join(folder, 'pg-lockstep'))
-  await run('npm', ['pack', '--ignore-scripts', './pg-lockstep'], { cwd: folder })
+  await run('npm', ['pack', '--ignore-scripts', inject('builtPackage')], { cwd: folder })
   tarball = join(folder, (await readdir(folder)).find((name) => name.endsWith('.tgz'))!)
 })
 afterEach(async () => {

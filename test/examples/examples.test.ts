@@ -1,9 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, test } from 'vitest'
+import { afterAll, beforeAll, inject, test } from 'vitest'
 import { copyExample, linkPackages } from './example.ts'
-import { buildPackage } from './package.ts'
 import { Trial } from './trial.ts'
 
 /** ms; each takes some seconds on a machine that does nothing else. */
@@ -13,7 +12,6 @@ let folder: string
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'lockstep-examples-'))
-  await buildPackage(join(folder, 'pg-lockstep'))
 })
 afterAll(() => rm(folder, { recursive: true }))
 
@@ -21,7 +19,7 @@ afterAll(() => rm(folder, { recursive: true }))
 async function works(name: string, ...scripts: readonly string[]): Promise<void> {
   const example = join(folder, name)
   await copyExample(name, example)
-  await linkPackages(example, join(folder, 'pg-lockstep'))
+  await linkPackages(example, inject('builtPackage'))
   const trial = await Trial.open(example)
   try {
     await Promise.all([trial.passesItsTests(), trial.performsAnOrder({ scripts })])

@@ -12,7 +12,16 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { type Edit, mutate } from './mutant.ts'
 
-const COPIED = ['src', 'sql', 'migrations', 'test', 'package.json', 'tsconfig.json', 'vitest.config.ts']
+const COPIED = [
+  'src',
+  'sql',
+  'migrations',
+  'test',
+  'package.json',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'vitest.config.ts',
+]
 
 /** A copy of the project in which mutants live for a while. */
 export class Copy {

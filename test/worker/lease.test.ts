@@ -9,8 +9,8 @@ import { aborted, block, eventually, Gate, next, useWorkers } from '../support/w
 const LEASE = 1_000
 
 const threads: Thread[] = []
-vi.mock('../../src/worker/membership/start-thread.ts', async (original) => {
-  const { startThread } = await original<typeof import('../../src/worker/membership/start-thread.ts')>()
+vi.mock('../support/start-thread.ts', async (original) => {
+  const { startThread } = await original<typeof import('../support/start-thread.ts')>()
   return {
     startThread(...what: Parameters<typeof startThread>) {
       const thread = startThread(...what)

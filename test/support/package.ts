@@ -1,0 +1,37 @@
+import { execFile } from 'node:child_process'
+import { chmod, copyFile, cp, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { TestProject } from 'vitest/node'
+
+const run = promisify(execFile)
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** A folder with the package as it is built from the source under test, and the dependencies of this project. */
+    builtPackage: string
+  }
+}
+
+/** `dist` may be old, and other tests and people use it. */
+export default async function provideBuiltPackage(project: TestProject): Promise<() => Promise<void>> {
+  const folder = await mkdtemp(join(tmpdir(), 'lockstep-built-'))
+  await build(folder)
+  project.provide('builtPackage', folder)
+  return () => rm(folder, { recursive: true })
+}
+
+/** Whether its types are right is for `npm run typecheck`. */
+async function build(folder: string): Promise<void> {
+  const dist = join(folder, 'dist')
+  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
+  const config = join(ROOT, 'tsconfig.build.json')
+  await run(process.execPath, [compiler, '--noCheck', '-p', config, '--outDir', dist])
+  await cp(join(ROOT, 'sql'), join(dist, 'sql'), { recursive: true })
+  await chmod(join(dist, 'src/cli/main.js'), 0o755)
+  await copyFile(join(ROOT, 'package.json'), join(folder, 'package.json'))
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+}
