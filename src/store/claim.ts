@@ -86,15 +86,13 @@ export function setOf(stored: StoredPayload[], isCut: boolean): PayloadSet {
     seqs.push(seq)
     size += payload.length + (headers?.length ?? 0)
   }
-  const all = { payloads, scores, seqs, headers: headersOf(stored, seen), size, cut: undefined }
-  return isCut ? { ...all, cut: placeOf(all, payloads.length - 1) } : all
+  const last = payloads.length - 1
+  const cut = isCut && last >= 0 ? { score: scores[last]!, seq: seqs[last]! } : undefined
+  const all = { payloads, scores, headers: headersOf(stored, seen), size, cut }
+  return { ...all, seqs: last > 0 ? seqs : undefined }
 }
 
-function placeOf({ scores, seqs }: PayloadSet, index: number): Round['cut'] {
-  return index < 0 || !seqs ? undefined : { score: scores[index]!, seq: seqs[index]! }
-}
-
-/** The same round with only the first payloads; the others are left to the next one. */
+/** The same round with only the first payloads, but not all; the others are left to the next one. */
 export function cutAfter(round: Round, count: number): Round {
   return {
     ...round,
@@ -102,7 +100,7 @@ export function cutAfter(round: Round, count: number): Round {
     scores: round.scores.slice(0, count),
     seqs: round.seqs?.slice(0, count),
     headers: round.headers?.slice(0, count),
-    cut: placeOf(round, count - 1),
+    cut: { score: round.scores[count - 1]!, seq: round.seqs![count - 1]! },
   }
 }
 

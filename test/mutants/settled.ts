@@ -106,7 +106,13 @@ export const SETTLED: readonly Mutant[] = [
     name: 'a refused payload that takes those behind it along',
     promise: 'P3',
     breaks: 'What stands behind a payload that the schema refuses is completed, and no handler has seen it.',
-    edits: [source('store/claim', 'cut: placeOf(round, count - 1)', 'cut: round.cut')],
+    edits: [
+      source(
+        'store/claim',
+        'cut: { score: round.scores[count - 1]!, seq: round.seqs![count - 1]! }',
+        'cut: round.cut',
+      ),
+    ],
     tests: ['worker/schema'],
   },
   {
