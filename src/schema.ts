@@ -46,11 +46,19 @@ export function mismatch(queue: string, problem: string): string {
 /** Validates a payload as JSON has it. A promise only if the schema itself takes its time. Throws what the schema throws. */
 export function judge(schema: StandardSchema, payload: unknown): Verdict | PromiseLike<Verdict> {
   const validated = schema['~standard'].validate(payload)
-  return 'then' in validated ? validated.then(verdictOf) : verdictOf(validated)
+  return isPromise(validated) ? validated.then(verdictOf) : verdictOf(validated)
+}
+
+function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof (value as Partial<PromiseLike<T>> | undefined)?.then === 'function'
 }
 
 function verdictOf(validated: Validated<unknown>): Verdict {
-  return validated.issues ? { problem: problemOf(validated.issues) } : { value: validated.value }
+  if (validated?.issues) return { problem: problemOf(validated.issues) }
+  // Taken for a value, nothing would be handed over, and the payload would be done.
+  if (!validated || !('value' in validated))
+    throw new TypeError('`validate` of the queue’s schema returned neither a `value` nor `issues`')
+  return { value: validated.value }
 }
 
 /** Schemas name places and expectations, mostly without the values: those may be secret. */

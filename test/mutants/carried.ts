@@ -110,14 +110,14 @@ export const CARRIED: readonly Mutant[] = [
     promise: 'P3',
     breaks: 'What is pushed while jobs do not carry yet, or begin to, is stored nowhere.',
     edits: [sql('push_many', 'put.fence = _fence AND NOT put.has_payloads', 'put.fence = _fence')],
-    tests: ['processes/first-payload'],
+    tests: ['processes/two-rows.slow'],
   },
   {
     name: 'jobs begin to carry while a transaction of before idles',
     promise: 'P3',
     breaks: 'It calls the function of before, and a job does not know of what that pushes.',
     edits: [source('postgres/carrying', 'a.usesysid IS NOT NULL', "a.state NOT LIKE 'idle%'")],
-    tests: ['processes/first-payload'],
+    tests: ['processes/two-rows.slow'],
   },
   {
     name: 'a short payload with a long text comes with its claim',

@@ -123,7 +123,8 @@ describe('a push notifies', () => {
     await testQueue.pushIn(tx, { id: 'b' })
     // Other databases of the server have locks with the same numbers.
     const locks = await env.query(
-      `SELECT mode FROM pg_locks WHERE locktype = 'advisory' AND classid = 'lockstep.queues'::regclass AND objid = $1`,
+      `SELECT mode FROM pg_locks WHERE locktype = 'advisory' AND classid = 'lockstep.queues'::regclass AND objid = $1
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
       [testQueue.queueId],
     )
     expect(locks).toEqual([{ mode: 'ShareLock' }])

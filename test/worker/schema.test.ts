@@ -220,6 +220,45 @@ describe('a schema that takes its time', () => {
   })
 })
 
+test.each([undefined, {}])(
+  'P3: a schema that returns %s fails, and no payload counts as done',
+  async (returned) => {
+    const schema = { '~standard': { version: 1, vendor: 'test', validate: () => returned } } as never
+    const queue = defineQueue(nameOf('careless'), { schema, maxRetryCount: 0, perform: expect.fail })
+    await expect(env.lockstep.enqueue(queue, { id: 'a', payload: 1 })).rejects.toThrow(
+      /neither a `value` nor/,
+    )
+    await pushBySql(queue, 'a', 1)
+    const worker = env.create({ queues: [queue] })
+    const died = next(worker, 'died')
+    await worker.start()
+    expect(await died).toMatchObject({ id: 'a', payload: 1 })
+  },
+)
+
+test('R15: a worker that stops while a schema takes its time begins no handler, and releases the round unchanged', async () => {
+  const [begun, stopped] = [new Gate(), new Gate()]
+  const validate = async (value: unknown) => {
+    begun.open()
+    await stopped.opened
+    return { value }
+  }
+  const perform = vi.fn()
+  const schema: StandardSchema = { '~standard': { version: 1, vendor: 'test', validate } }
+  const queue = defineQueue(nameOf('stopping'), { schema, perform })
+  await pushBySql(queue, 'a', 1, 2)
+  const worker = await env.work({ queues: [queue], shutdownTimeout: 1 })
+  await begun.opened
+  expect(await worker.stop()).toBe(false)
+  stopped.open()
+  await vi.waitFor(
+    async () =>
+      expect(await env.job(queue, 'a')).toMatchObject({ claimed_by: null, retry_count: -1, crashes: 0 }),
+    10_000,
+  )
+  expect(perform).not.toHaveBeenCalled()
+})
+
 test('the schema sees a payload as JSON has it, so what is accepted once is accepted again', async () => {
   const queue = defineQueue(nameOf('dates'), { schema: z.object({ at: z.date() }) })
   await expect(env.lockstep.enqueue(queue, { id: 'a', payload: { at: new Date() } })).rejects.toThrow(

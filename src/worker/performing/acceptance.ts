@@ -3,12 +3,14 @@ import { judge, mismatch, type StandardSchema } from '../../schema.ts'
 import { cutAfter, type Round } from '../../store/claim.ts'
 import type { FailedRound } from '../settling/outcome.ts'
 import { failure } from './ending.ts'
-import type { Performance } from './perform.ts'
+import type { Abort, Performance } from './perform.ts'
 
-/** What of a batch may be performed, as its queue's schema made it, and which rounds have failed before they began. */
+/** What of a batch may be performed, as its queue's schema made it. The other rounds have ended before they began. */
 export interface Acceptance {
   readonly accepted: readonly Round[]
   readonly failed: readonly FailedRound[]
+  /** If the signal was aborted meanwhile, as when the worker stops, no handler begins. */
+  readonly released: readonly Round[]
 }
 
 /**
@@ -18,14 +20,15 @@ export interface Acceptance {
  */
 export async function accept(
   schema: StandardSchema,
-  { queue, describe }: Performance,
+  { queue, describe, abort }: Performance,
   rounds: readonly Round[],
 ): Promise<Acceptance> {
   const accepted: Round[] = []
   const failed: FailedRound[] = []
   for (const round of rounds) {
+    if (abort.reason) break
     try {
-      const { values, problem } = await validated(schema, round)
+      const { values, problem } = await validated(schema, round, abort)
       if (problem === undefined) accepted.push({ ...round, payloads: values })
       else if (values.length > 0) accepted.push({ ...cutAfter(round, values.length), payloads: values })
       else {
@@ -36,16 +39,19 @@ export async function accept(
       failed.push(failure(queue, round, error, describe))
     }
   }
-  return { accepted, failed }
+  if (!abort.reason) return { accepted, failed, released: [] }
+  return { accepted: [], failed: [], released: rounds }
 }
 
 /** What the schema makes of the payloads before the first one that it refuses. */
 async function validated(
   schema: StandardSchema,
   { payloads }: Round,
+  abort: Abort,
 ): Promise<{ values: unknown[]; problem?: string }> {
   const values: unknown[] = []
   for (const payload of payloads) {
+    if (abort.reason) break
     const verdict = await judge(schema, payload)
     if (verdict.problem !== undefined) return { values, problem: verdict.problem }
     values.push(verdict.value)

@@ -34,8 +34,8 @@ export async function performBatch(
     settler.settle(claimant, withoutHandler(performance, others))
   }
   const acceptance = queue.schema && (await accept(queue.schema, performance, sound))
-  if (acceptance?.failed.length)
-    settler.settle(claimant, { completed: [], failed: acceptance.failed, released: [] })
+  if (acceptance && acceptance.accepted.length < sound.length)
+    settler.settle(claimant, { completed: [], failed: acceptance.failed, released: acceptance.released })
   const accepted = acceptance?.accepted ?? sound
   if (accepted.length === 0) return DONE
   const ours = acceptance || sound.length < rounds.length ? { ...performance, rounds: accepted } : performance

@@ -38,7 +38,7 @@ export const KINDS: Readonly<Record<string, (tokens: Tokens) => Connecting>> = {
     process.env.LOCKSTEP_TEST_LOGIN = tokens.file
     return {
       pool: new pg.Pool({ ...tokens.place, password: tokens.fetch }),
-      createClient: new URL('./module.ts', import.meta.url),
+      createClient: new URL('./module.mjs', import.meta.url),
     }
   },
   'Neon’s pool': (tokens) => ({
