@@ -10,7 +10,7 @@ import { type Stats, stats } from './admin/stats.ts'
 import type { ProgressionOptions } from './admin/walk.ts'
 import { type EnqueueOptions, Enqueuer } from './enqueue/enqueue.ts'
 import type { ClientMiddleware } from './enqueue/middleware.ts'
-import { clientOf } from './enqueue/transaction.ts'
+import { clientIn, joinTransaction } from './enqueue/transaction.ts'
 import { OptionError } from './errors.ts'
 import { checkInstrumentation, type Instrumentation } from './instrumentation.ts'
 import { Instruments } from './instruments.ts'
@@ -22,7 +22,7 @@ import type { ConnectionConfig } from './postgres/client.ts'
 import { checkConnectionString, connectionConfig, isPool } from './postgres/connection.ts'
 import { type CreateClient, checkCreateClient, createdConfig } from './postgres/create-client.ts'
 import { Database } from './postgres/database.ts'
-import { type MigrateOptions, type MigrationReport, migrate } from './postgres/migrate.ts'
+import type { MigrateOptions, MigrationReport } from './postgres/migrate.ts'
 import { createPool } from './postgres/pool.ts'
 import { connectionConfigOf } from './postgres/pool-options.ts'
 import { checkSchemaName, DEFAULT_SCHEMA } from './postgres/schema-name.ts'
@@ -70,10 +70,7 @@ export interface LockstepOptions {
 }
 
 export interface LookOptions {
-  /**
-   * Looks in this transaction, at what only that sees, too: a `pg` client, or a transaction of Drizzle on
-   * node-postgres, Sequelize or TypeORM. Default: at what is committed.
-   */
+  /** Looks in this transaction, at what only that sees, too; any that `enqueue` takes. Default: at what is committed. */
   readonly tx?: EnqueueTransaction
 }
 
@@ -160,7 +157,9 @@ export class Lockstep {
    * for longer than `giveUpAfter`, `LOCKSTEP_DISTRIBUTED`; OptionError
    */
   migrate(options: MigrateOptions = {}): Promise<MigrationReport> {
-    return this.#underWay.watch(migrate(this.#database, options))
+    // Few processes need it.
+    const loading = import('./postgres/migrate.ts')
+    return this.#underWay.watch(loading.then(({ migrate }) => migrate(this.#database, options)))
   }
 
   /**
@@ -323,7 +322,7 @@ export class Lockstep {
   #databaseOf(options: LookOptions, what: string): Database {
     rejectUnknownOptions(options, ['tx'], what)
     return 'tx' in options
-      ? new TransactionDatabase(clientOf(options.tx), this.#database.schema)
+      ? new TransactionDatabase(clientIn(joinTransaction(options.tx)), this.#database.schema)
       : this.#database
   }
 

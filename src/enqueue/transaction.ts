@@ -2,6 +2,7 @@ import type { ClientBase } from 'pg'
 import { openTransactionOf } from '../adapters/all.ts'
 import type { EnqueueTransaction } from '../adapters/enqueue-transaction.ts'
 import { LockstepError } from '../errors.ts'
+import { ThroughClient } from '../store/through-client.ts'
 import { Joined } from './joined.ts'
 
 /** @throws LockstepError `LOCKSTEP_BAD_TRANSACTION` if `tx` can't run statements in a transaction */
@@ -13,16 +14,9 @@ export function joinTransaction(tx: EnqueueTransaction | undefined): Joined {
   return new Joined(open)
 }
 
-/**
- * The `pg` client of a transaction, which some libraries show.
- * @throws LockstepError `LOCKSTEP_BAD_TRANSACTION`
- */
-export function clientOf(tx: EnqueueTransaction | undefined): ClientBase {
-  const { client, given } = joinTransaction(tx)
-  if (client) return client as ClientBase
-  throw bad(
-    `\`tx\`, ${given}, does not show its \`pg\` client, which is needed here: pass a pg client, or a transaction of Drizzle on node-postgres, Sequelize or TypeORM`,
-  )
+/** What runs our own statements in a transaction: its `pg` client if the library shows it, or what stands in for one. */
+export function clientIn(transaction: Joined): ClientBase {
+  return (transaction.client ?? new ThroughClient(transaction)) as ClientBase
 }
 
 /** BEGIN was never sent, or COMMIT or ROLLBACK was sent before all jobs of the call were pushed. */

@@ -14,6 +14,7 @@ import {
 } from './page.ts'
 import { inRange, inTime, isOneOf } from './range.ts'
 import { run, tables } from './tables.ts'
+import { dateOrNull, msText } from './time.ts'
 
 /**
  * Selects jobs of a queue for which all conditions hold; without conditions, all jobs. What was pushed into a job in work
@@ -101,7 +102,11 @@ export async function findJobs(
     .orderBy(order)
   const rows = await run(database, query)
   const last = rows.length > limit ? rows[limit - 1] : undefined
-  const items = rows.slice(0, limit).map(({ place, ...job }) => job)
+  const items = rows.slice(0, limit).map(({ place, performIn, claimedAt, ...job }) => ({
+    ...job,
+    performIn: new Date(performIn),
+    claimedAt: dateOrNull(claimedAt),
+  }))
   return { items, next: last && encodeCursor(by, last.place) }
 }
 
@@ -266,12 +271,12 @@ function shown({ schema }: Database) {
     'e.id',
     'e.shard',
     'e.lane',
-    'e.perform_in as performIn',
+    sql.raw<number>(msText('e.perform_in')).as('performIn'),
     'e.retry_count as retryCount',
     'e.crashes',
     'e.error',
     'e.state',
-    sql<Date | null>`case when ${working} then e.claimed_at end`.as('claimedAt'),
+    sql<number | null>`case when ${working} then ${sql.raw(msText('e.claimed_at'))} end`.as('claimedAt'),
     sql<FoundJob['payloads']>`coalesce(${payloads}, '[]')`.as('payloads'),
   ] as const
 }

@@ -15,6 +15,7 @@ import {
 } from './page.ts'
 import { inRange, inTime, isOneOf } from './range.ts'
 import { run, tables } from './tables.ts'
+import { msText } from './time.ts'
 
 /** Selects dead payloads of a queue for which all conditions hold; without conditions, all of them. */
 export interface DeadFilter {
@@ -66,15 +67,18 @@ export async function findDead(
   const { by, direction, after, limit } = page
   const columns = SORTS[by]
   let query = matchingDead(database, queueId, filter)
-    .select(['m.job_id as id', 'm.payload', 'm.headers', 'm.error', 'm.died_at as diedAt'])
+    .select(['m.job_id as id', 'm.payload', 'm.headers', 'm.error'])
+    .select(sql.raw<number>(msText('m.died_at')).as('diedAt'))
     .select([exactDouble('m.score').as('score'), sql<string>`encode(m.digest, 'hex')`.as('digest')])
     .select(placeOf(columns).as('place'))
   if (after !== undefined) query = query.where(beyond(columns, decodeCursor(by, columns, after), direction))
   const rows = await run(database, query.orderBy(orderOf(columns, direction)).limit(limit + 1))
   const last = rows.length > limit ? rows[limit - 1] : undefined
-  const items = rows
-    .slice(0, limit)
-    .map(({ place, score, ...dead }) => ({ ...dead, score: doubleFrom(score) }))
+  const items = rows.slice(0, limit).map(({ place, score, diedAt, ...dead }) => ({
+    ...dead,
+    score: doubleFrom(score),
+    diedAt: new Date(diedAt),
+  }))
   return { items, next: last && encodeCursor(by, last.place) }
 }
 

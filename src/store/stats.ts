@@ -1,4 +1,5 @@
 import type { Database } from '../postgres/database.ts'
+import { dateOrNull, type InMs, msText } from './time.ts'
 
 /** The state of a queue. `dead` counts payloads; `processed` and `failed` count rounds since the queue was created. */
 export interface QueueStats {
@@ -54,19 +55,25 @@ export interface ProcessRow {
 }
 
 /** A row per queue, by name. */
-export function readQueueStats(database: Database): Promise<QueueStats[]> {
-  return database.query(
-    `SELECT s.queue, s.shards, s.paused_at AS "pausedAt", s.waiting, s.due, s.fresh, s.retrying, s.working, s.dead,
+export async function readQueueStats(database: Database): Promise<QueueStats[]> {
+  const rows = await database.query<InMs<QueueStats, 'pausedAt'>>(
+    `SELECT s.queue, s.shards, ${msText('s.paused_at')} AS "pausedAt", s.waiting, s.due, s.fresh, s.retrying, s.working, s.dead,
        (extract(epoch FROM s.lag) * 1000)::double precision AS lag, s.processed, s.failed
      FROM ${database.prefix}.queue_stats s ORDER BY s.queue`,
   )
+  return rows.map((row) => ({ ...row, pausedAt: dateOrNull(row.pausedAt) }))
 }
 
 /** A row per process, by number. */
-export function listProcesses(database: Database): Promise<ProcessRow[]> {
-  return database.query(
-    `SELECT p.process_id AS "processId", p.host, p.pid, p.version, p.queues, p.slots, p.started_at AS "startedAt",
-       p.expires_at AS "expiresAt", p.quiet, p.working, p.overdue
+export async function listProcesses(database: Database): Promise<ProcessRow[]> {
+  const rows = await database.query<InMs<ProcessRow, 'startedAt' | 'expiresAt'>>(
+    `SELECT p.process_id AS "processId", p.host, p.pid, p.version, p.queues, p.slots,
+       ${msText('p.started_at')} AS "startedAt", ${msText('p.expires_at')} AS "expiresAt", p.quiet, p.working, p.overdue
      FROM ${database.prefix}.process_list p ORDER BY p.process_id`,
   )
+  return rows.map((row) => ({
+    ...row,
+    startedAt: new Date(row.startedAt),
+    expiresAt: new Date(row.expiresAt),
+  }))
 }

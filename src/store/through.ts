@@ -115,7 +115,8 @@ function placeOf(index: number, type: string, casts: Casts): string {
   return `$${index + 1}${isCast ? `::pg_catalog.text::pg_catalog.${type}` : ''}`
 }
 
-function toText(value: unknown): Text {
+/** As the server reads it, like a parameter: arrays are literals of theirs. */
+export function toText(value: unknown): Text {
   if (value === null || value === undefined) return null
   return Array.isArray(value) ? `{${value.map(toElement).join(',')}}` : String(value)
 }

@@ -28,9 +28,8 @@ import { openSite, type Site } from './site.ts'
 
 export interface DrainOptions {
   /**
-   * Performs in this transaction, which no one else need see: a `pg` client, or a transaction of Drizzle on
-   * node-postgres, Sequelize or TypeORM. Transactional handlers get it as `context.tx`, between savepoints. Default:
-   * connections of its own.
+   * Performs in this transaction, which no one else need see; any that `enqueue` takes. Transactional handlers get it as
+   * `context.tx`, between savepoints. Default: connections of its own.
    */
   readonly tx?: EnqueueTransaction
   /**

@@ -1,8 +1,11 @@
 import type { ClientBase } from 'pg'
-import { clientOf } from '../enqueue/transaction.ts'
+import type { Joined } from '../enqueue/joined.ts'
+import { clientIn, joinTransaction } from '../enqueue/transaction.ts'
+import { LockstepError } from '../errors.ts'
 import { homeOf, type Lockstep, type LookOptions } from '../lockstep.ts'
 import type { Database } from '../postgres/database.ts'
 import { TransactionDatabase } from '../postgres/transaction-database.ts'
+import type { Queue } from '../queue.ts'
 import { beginRound, newName } from '../store/handler-transaction.ts'
 import { readLockTimeout } from '../store/patience.ts'
 import type { Lender } from '../worker/performing/lent-transaction.ts'
@@ -24,10 +27,11 @@ export async function openSite(lockstep: Lockstep, options: LookOptions): Promis
   const home = homeOf(lockstep)
   if ('tx' in options) {
     const { tx } = options
-    const client = clientOf(tx)
+    const joined = joinTransaction(tx)
+    const client = clientIn(joined)
     const database = new TransactionDatabase(client, home.schema)
     const lockTimeout = await readLockTimeout(database)
-    return { database, lender: new JoinedLender(database, client, tx), client, lockTimeout, async end() {} }
+    return { database, lender: new JoinedLender(database, joined, tx), client, lockTimeout, async end() {} }
   }
   const pools = new Pools(1, home)
   const lender = new WorkerLender(pools.own, pools.handlers, home.logger)
@@ -43,28 +47,28 @@ export async function openSite(lockstep: Lockstep, options: LookOptions): Promis
 /** Handlers work in the caller's transaction, each between two savepoints. */
 class JoinedLender implements Lender {
   readonly #database: TransactionDatabase
-  readonly #client: ClientBase
+  readonly #joined: Joined
   readonly #tx: unknown
 
-  constructor(database: TransactionDatabase, client: ClientBase, tx: unknown) {
+  constructor(database: TransactionDatabase, joined: Joined, tx: unknown) {
     this.#database = database
-    this.#client = client
+    this.#joined = joined
     this.#tx = tx
   }
 
-  lend: Lender['lend'] = ({ transactions }, work) => {
+  lend: Lender['lend'] = async (queue, work) => {
     const name = newName()
-    const lent = {
-      name,
-      tx: transactions ? this.#tx : this.#client,
-      on: {
-        casts: 'none' as const,
-        run: (text: string, values: readonly (string | null)[]) => this.#database.query(text, [...values]),
-      },
-      lost: undefined,
-      abort() {},
-      end() {},
-    }
+    const tx = queue.transactions ? this.#tx : this.#clientFor(queue)
+    const lent = { name, tx, on: this.#joined, lost: undefined, abort() {}, end() {} }
     return this.#database.transaction(() => work(lent), { begin: beginRound(name) })
+  }
+
+  #clientFor({ name }: Queue): unknown {
+    const { client, given } = this.#joined
+    if (client) return client
+    throw new LockstepError(
+      'LOCKSTEP_BAD_TRANSACTION',
+      `handlers of the queue "${name}" get a pg client, which \`tx\`, ${given}, does not show: pass the queue \`transactional: transactionsOf(db)\` of your library, or drain a pg client`,
+    )
   }
 }

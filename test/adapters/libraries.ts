@@ -220,3 +220,8 @@ export const LIBRARIES: readonly AnyLibrary[] = [
   sequelize,
   mikroOrm,
 ]
+
+const [major] = process.versions.node.split('.').map(Number)
+
+/** Those that run on this version of Node. */
+export const LIBRARIES_HERE = LIBRARIES.filter(({ node = 0 }) => major! >= node)

@@ -21,15 +21,11 @@ import {
 } from '../support/worker-environment.ts'
 import type { AnyLibrary, Application } from './adapter.ts'
 import type { KilledOptions } from './killed.ts'
-import { LIBRARIES } from './libraries.ts'
+import { LIBRARIES_HERE } from './libraries.ts'
 import { titleOf } from './versions.ts'
 
-const [major] = process.versions.node.split('.').map(Number)
-const runs = ({ node = 0 }: AnyLibrary) => major! >= node
 const env = useWorkers()
 const AN_HOUR = 3_600
-
-const libraries = LIBRARIES.filter(runs)
 
 const killedQueueOf = ({ name }: AnyLibrary) => `killed ${name}`
 
@@ -40,7 +36,7 @@ beforeAll(async () => {
 
 /** Has a process killed when a transaction with each library waits for nothing but its COMMIT. */
 async function killOne(): Promise<void> {
-  const queues = Object.fromEntries(libraries.map((library) => [library.name, killedQueueOf(library)]))
+  const queues = Object.fromEntries(LIBRARIES_HERE.map((library) => [library.name, killedQueueOf(library)]))
   for (const name of Object.values(queues)) await env.lockstep.enqueue(defineQueue(name), { id: 'one' })
   const child = fork(new URL('./killed.ts', import.meta.url), [], { execArgv: ['--import', 'tsx'] })
   child.send({ connectionString: env.connectionString, queues } satisfies KilledOptions)
@@ -59,7 +55,7 @@ async function endSessionsOf(table: string): Promise<void> {
 type Tx = EnqueueTransaction
 type Perform = (batch: Batch<unknown>, context: TransactionalContext<Tx>) => unknown
 
-describe.each(libraries.map((library) => [titleOf(library, 'in handlers'), library] as const))(
+describe.each(LIBRARIES_HERE.map((library) => [titleOf(library, 'in handlers'), library] as const))(
   '%s',
   (_, library) => {
     let application: Application<Tx>

@@ -2,12 +2,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { EnqueueTransaction, NewJob } from '../../src/index.ts'
 import { createMigrated } from '../support/database.ts'
 import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
-import type { AnyLibrary, Application } from './adapter.ts'
-import { LIBRARIES } from './libraries.ts'
+import type { Application } from './adapter.ts'
+import { LIBRARIES_HERE } from './libraries.ts'
 import { titleOf } from './versions.ts'
-
-const [major] = process.versions.node.split('.').map(Number)
-const runs = ({ node = 0 }: AnyLibrary) => major! >= node
 
 let env: StoreEnvironment
 let testQueue: TestQueue
@@ -31,7 +28,7 @@ const isStored = async (count: number) => {
 
 const ROLLED_BACK = new Error('rolled back')
 
-describe.each(LIBRARIES.filter(runs).map((library) => [titleOf(library, 'as `tx`'), library] as const))(
+describe.each(LIBRARIES_HERE.map((library) => [titleOf(library, 'as `tx`'), library] as const))(
   '%s',
   (_, library) => {
     let application: Application<EnqueueTransaction>

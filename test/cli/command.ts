@@ -1,10 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
-/** Lets the examples resolve the package to its sources. */
-const TSCONFIG = fileURLToPath(new URL('./fixtures/tsconfig.json', import.meta.url))
+import { inject } from 'vitest'
 
 export interface Ended {
   readonly code: number | null
@@ -15,14 +13,14 @@ export interface Ended {
 export interface CommandOptions {
   readonly env?: NodeJS.ProcessEnv
   readonly input?: string | Buffer
-  /** The main module of another release. */
+  /** The main module of another release, which is not built. */
   readonly main?: URL
 }
 
 /** A line of the JSON log. */
 export type LogLine = Record<string, unknown> & { event?: string; msg: string }
 
-/** Runs `lockstep` from source in its own process. */
+/** Runs `lockstep`, as it is built from the source under test, in its own process. */
 export class Command {
   readonly child: ChildProcess
   readonly ended: Promise<Ended>
@@ -33,9 +31,8 @@ export class Command {
 
   constructor(args: readonly string[], { env, input, main }: CommandOptions = {}) {
     const { DATABASE_URL, DATABASE_DIRECT_URL, LOCKSTEP_SCHEMA, DEBUG, ...rest } = process.env
-    this.child = spawn(process.execPath, ['--import', 'tsx', main ? fileURLToPath(main) : MAIN, ...args], {
-      env: { ...rest, NO_COLOR: '1', TSX_TSCONFIG_PATH: TSCONFIG, ...env },
-    })
+    const file = main ? ['--import', 'tsx', fileURLToPath(main)] : [builtMain()]
+    this.child = spawn(process.execPath, [...file, ...args], { env: { ...rest, NO_COLOR: '1', ...env } })
     this.child.stdin!.on('error', () => {})
     this.child.stdin!.end(input)
     this.child.stdout!.setEncoding('utf8').on('data', (text: string) => this.#take(text))
@@ -82,6 +79,16 @@ export function lockstep(args: readonly string[], options?: CommandOptions): Pro
   return new Command(args, options).ended
 }
 
+/** The path of a module whose queues the built package can perform. */
 export function fixture(name: string): string {
-  return fileURLToPath(new URL(`./fixtures/${name}`, import.meta.url))
+  return inBuilt(`test/cli/fixtures/${name}`)
+}
+
+/** The main module of `lockstep`. */
+export function builtMain(): string {
+  return inBuilt('dist/src/cli/main.js')
+}
+
+function inBuilt(path: string): string {
+  return join(inject('builtPackage'), path)
 }

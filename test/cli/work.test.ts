@@ -4,7 +4,6 @@ import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { schedulerOf, splitterOf } from '../../src/cli/work/flags.ts'
@@ -12,7 +11,7 @@ import { loadModules, selectQueues } from '../../src/cli/work/queues.ts'
 import { Lockstep } from '../../src/index.ts'
 import { defineQueue } from '../../src/queue.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
-import { Command, fixture, lockstep } from './command.ts'
+import { builtMain, Command, fixture, lockstep } from './command.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
@@ -246,7 +245,7 @@ describe('-r', () => {
 
   it.each([
     ['a file that is missing', 'none.ts', /none.ts: there is no such file/],
-    ['a file without a queue', 'tsconfig.json', /can't be loaded|exports no queue/],
+    ['a file without a queue', 'queueless.ts', /exports no queue/],
     ['one name twice', 'twice.ts', /queue "orders" is defined twice/],
   ])('refuses %s', async (_, file, message) => {
     await expect(loadModules([fixture(file)])).rejects.toThrow(message)
@@ -347,10 +346,7 @@ describe('configure', () => {
 
 it('started by npm, stops gracefully at SIGTERM, though npm’s shell passes nothing on', async () => {
   const folder = await mkdtemp(join(import.meta.dirname, '.npm-'))
-  const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
-  const scripts = {
-    worker: `node --import tsx ${main} work -r ${fixture('waiting.ts')} && echo stopped`,
-  }
+  const scripts = { worker: `node ${builtMain()} work -r ${fixture('waiting.ts')} && echo stopped` }
   await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, scripts }))
   const npm = spawn('npm', ['run', '--silent', 'worker'], { cwd: folder, env: { ...process.env, ...env } })
   try {

@@ -32,6 +32,9 @@ async function build(folder: string): Promise<void> {
   await run(process.execPath, [compiler, '--noCheck', '-p', config, '--outDir', dist])
   await cp(join(ROOT, 'sql'), join(dist, 'sql'), { recursive: true })
   await chmod(join(dist, 'src/cli/main.js'), 0o755)
+  // There, they get what is built, too.
+  const fixtures = 'test/cli/fixtures'
+  await cp(join(ROOT, fixtures), join(folder, fixtures), { recursive: true })
   await copyFile(join(ROOT, 'package.json'), join(folder, 'package.json'))
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
 }

@@ -13,6 +13,7 @@ const PARSERS = {
   FLOAT8: (text: string) => text,
   JSON: (text: string) => text,
   JSONB: (text: string) => text,
+  TIMESTAMPTZ: (text: string) => text,
 }
 const usual = Object.keys(PARSERS).map((name) => {
   const oid = pg.types.builtins[name as keyof typeof PARSERS]
@@ -35,7 +36,12 @@ test('everything works whatever parsers the application has set, and handlers ha
   await env.lockstep.enqueue(queue, { id: 'a', payload: { n: 1 }, score: 2 })
   const found = await env.lockstep.find(queue)
   expect(found.items).toMatchObject([
-    { id: 'a', retryCount: -1, payloads: [{ payload: { n: 1 }, score: 2 }] },
+    {
+      id: 'a',
+      retryCount: -1,
+      performIn: expect.any(Date),
+      payloads: [{ payload: { n: 1 }, score: 2 }],
+    },
   ])
   const worker = env.create({ queues: [queue] })
   const completed = next(worker, 'completed')
@@ -46,5 +52,7 @@ test('everything works whatever parsers the application has set, and handlers ha
   expect((await env.lockstep.stats()).queues).toMatchObject([
     { queue: queue.name, waiting: 0, dead: 0, lag: 0 },
   ])
-  expect(await env.lockstep.processes()).toMatchObject([{ slots: expect.any(Number) }])
+  expect(await env.lockstep.processes()).toMatchObject([
+    { slots: expect.any(Number), startedAt: expect.any(Date) },
+  ])
 })
