@@ -26,3 +26,8 @@ const PARSERS = new Map<number, (text: string) => unknown>([
 export const TYPES = {
   getTypeParser: (oid: number, format: 'text') => PARSERS.get(oid) ?? pg.types.getTypeParser(oid, format),
 } as pg.CustomTypesConfig
+
+/** A text as a literal of SQL. */
+export function quoteLiteral(text: string): string {
+  return pg.escapeLiteral(text)
+}

@@ -1,4 +1,4 @@
-import pg from 'pg'
+import { quoteLiteral } from '../postgres/types.ts'
 import { type Through, toText } from './through.ts'
 
 /** A statement as `pg` takes it; other fields don't matter here. */
@@ -55,5 +55,5 @@ function literalOf(value: unknown): string {
   // The server does not read all that a Date prints.
   if (value instanceof Date) return `pg_catalog.to_timestamp(${value.getTime()} / 1000.0)`
   const text = Buffer.isBuffer(value) ? `\\x${value.toString('hex')}` : toText(value)
-  return text === null ? 'NULL' : pg.escapeLiteral(text)
+  return text === null ? 'NULL' : quoteLiteral(text)
 }
