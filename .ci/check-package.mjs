@@ -1,5 +1,5 @@
-// Packs the package, installs it beside nothing but pg in an empty folder, compiles what an application may do with it, and
-// runs the README's quick start there.
+// Packs the package, installs it beside nothing but pg in an empty folder, and runs the README's quick start there. Then
+// compiles what an application may do with it, telemetry included.
 // So a file missing from the package, an import of something optional, and an outdated README all fail here, and so does
 // what npm would warn of: a script that runs when the package is installed.
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -21,10 +21,13 @@ const MODULES = [
 /** Knows no `exports`. */
 const NODE10 = '--module commonjs --moduleResolution node10 --esModuleInterop'
 const CLASSIC = `import { Lockstep } from 'pg-lockstep'
+import { otel } from 'pg-lockstep/otel'
 import { transactionsOf } from 'pg-lockstep/prisma'
+import { prometheus } from 'pg-lockstep/prometheus'
 import { drain } from 'pg-lockstep/testing'
+import { lockstepWeb } from 'pg-lockstep/web'
 
-export const used = [Lockstep, transactionsOf, drain]
+export const used = [Lockstep, otel, transactionsOf, prometheus, drain, lockstepWeb]
 `
 
 mkdirSync(folder, { recursive: true })
@@ -33,9 +36,11 @@ writeFileSync(script, quickStart())
 run(root, 'npm', 'pack', '--silent', '--pack-destination', folder)
 install('--omit=optional', tarball(), 'pg')
 checkScripts()
-checkTypes()
-checkRequire()
+checkRequire('pg-lockstep', 'pg-lockstep/testing', 'pg-lockstep/drizzle')
 await runQuickStart()
+install('--omit=optional', 'prom-client', '@opentelemetry/api')
+checkRequire('pg-lockstep/otel', 'pg-lockstep/prometheus')
+checkTypes()
 
 function quickStart() {
   const block = /^## Quick start\b.*?^```ts\n(.*?)^```/ms.exec(readFileSync(join(root, 'README.md'), 'utf8'))
@@ -97,8 +102,7 @@ function checkTypes() {
 }
 
 /** CommonJS, which Node can do since 20.19. */
-function checkRequire() {
-  const names = ['pg-lockstep', 'pg-lockstep/testing', 'pg-lockstep/drizzle']
+function checkRequire(...names) {
   const script = names.map(
     (name) => `if (!Object.keys(require('${name}')).length) throw new Error('${name}')`,
   )

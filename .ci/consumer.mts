@@ -6,13 +6,16 @@ import {
   Discard,
   defineQueue,
   isFor,
-  type Lockstep,
+  Lockstep,
   type Queue,
   Snooze,
   type StandardSchema,
 } from 'pg-lockstep'
 import { transactionsOf } from 'pg-lockstep/drizzle'
+import { otel } from 'pg-lockstep/otel'
+import { prometheus } from 'pg-lockstep/prometheus'
 import { assertEnqueued, createContext, drain, enqueued } from 'pg-lockstep/testing'
+import { lockstepWeb } from 'pg-lockstep/web'
 
 interface Placed {
   readonly status: 'created' | 'paid'
@@ -146,6 +149,31 @@ await inferred.perform!(new Map([['a', [{ amount: 1 }]]]), context as never)
 // @ts-expect-error: not what JSON makes of the payload
 await orders.perform!(new Map([['a', [{ status: 'paid', at: new Date() }]]]), context as never)
 
+// Telemetry
+const telemetry = prometheus({ prefix: 'jobs_' })
+same<ReturnType<typeof telemetry.metrics>, Promise<string>>()
+new Lockstep({ connectionString: '', instrumentation: [telemetry, otel({ continueTraces: true })] })
+// @ts-expect-error: a misspelt option
+otel({ continueTrace: true })
+
 // Workers
 const worker = lockstep.createWorker({ queues: [orders, inferred], slots: 2 })
 worker.on('failed', ({ error, retryIn }) => console.error(error, retryIn ?? 'dead'))
+
+// The web page
+const web = lockstepWeb(lockstep, {
+  authorize: (request, action) =>
+    request.headers.get('x-user') !== null && (action === 'view' || { actor: 'me' }),
+  redact: (payload, { queue }) => (queue === 'orders' ? undefined : payload),
+})
+same<Awaited<ReturnType<typeof web.fetch>>, Response>()
+const { fetch: fetchPage, node } = lockstepWeb(lockstep, {
+  basicAuth: [{ username: 'me', password: 'secret', role: 'view' }],
+})
+
+export { fetchPage, node }
+
+// @ts-expect-error: no such role
+lockstepWeb(lockstep, { basicAuth: { username: 'me', password: 'secret', role: 'admin' } })
+// @ts-expect-error: open or nothing
+lockstepWeb(lockstep, { access: 'closed' })

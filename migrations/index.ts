@@ -12,4 +12,7 @@ export interface SchemaMigration {
 export const migrations: Readonly<Record<string, () => Promise<SchemaMigration>>> = {
   '0001_tables': () => import('./0001_tables.ts'),
   '0002_first_payload': () => import('./0002_first_payload.ts'),
+  '0003_attempts': () => import('./0003_attempts.ts'),
+  '0004_audit': () => import('./0004_audit.ts'),
+  '0005_process_reports': () => import('./0005_process_reports.ts'),
 }

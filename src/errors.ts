@@ -2,7 +2,8 @@
  * Every error of pg-lockstep. `code` is for programs, the message says what to do. Other errors of the server arrive as the
  * driver throws them, such as 57014 or 55P03 when one of your time-outs ends.
  *
- * - `LOCKSTEP_BAD_OPTION`, `LOCKSTEP_BAD_QUEUE`, `LOCKSTEP_BAD_JOB`, `LOCKSTEP_BAD_TRANSACTION`: fix the call.
+ * - `LOCKSTEP_BAD_OPTION`, `LOCKSTEP_BAD_QUEUE`, `LOCKSTEP_BAD_JOB`, `LOCKSTEP_BAD_TRANSACTION`,
+ *   `LOCKSTEP_UNKNOWN_PROCESS`: fix the call.
  * - `LOCKSTEP_UNKNOWN_QUEUE`, `LOCKSTEP_SCHEMA_MISSING`, `LOCKSTEP_SCHEMA_OLD`, `LOCKSTEP_SCHEMA_NEW`,
  *   `LOCKSTEP_SCHEMA_FOREIGN`, `LOCKSTEP_SEQUENCE_BEHIND`, `LOCKSTEP_EMPTY_JOB`, `LOCKSTEP_DISTRIBUTED`,
  *   `LOCKSTEP_TOO_MANY_LOCKS`, `LOCKSTEP_ENCODING`: fix the database.
@@ -92,6 +93,8 @@ export class PayloadError extends LockstepError {
 const MAX_ERROR_LENGTH = 8_000
 const MAX_CAUSE_LENGTH = 2_500
 const MAX_CAUSES = 2
+/** `sql/1-values/brief_error.sql` looks for it, too. */
+const SEPARATOR = '\ncaused by: '
 
 /** The error text that is stored in a row, whatever was thrown: limited in length, without bytes Postgres can't hold. */
 export function describeError(thrown: unknown): string {
@@ -124,7 +127,7 @@ function textOf(thrown: unknown): string {
   try {
     const causes = causesOf(thrown).map((cause) => boundText(stackOf(cause), MAX_CAUSE_LENGTH))
     const most = causes.length === 0 ? MAX_ERROR_LENGTH : MAX_CAUSE_LENGTH
-    return [boundText(stackOf(thrown), most), ...causes].join('\ncaused by: ')
+    return [boundText(stackOf(thrown), most), ...causes].join(SEPARATOR)
   } catch {
     return 'a value was thrown that can’t be shown as text'
   }

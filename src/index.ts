@@ -1,4 +1,5 @@
 export type { EnqueueTransaction } from './adapters/enqueue-transaction.ts'
+export type { ActorOptions, AuditOptions } from './admin/audit.ts'
 export type { DeleteQueueOptions } from './admin/delete-queue.ts'
 export type { Progress, Progression } from './admin/progression.ts'
 export type { Stats } from './admin/stats.ts'
@@ -17,22 +18,30 @@ export {
   PayloadError,
   TimeoutError,
 } from './errors.ts'
+export type { Health, Verdicts, Vitals, WorkerState } from './health.ts'
 export type {
   Instrumentation,
   Moments,
   ObservedBatch,
+  ObservedLockstep,
   ObservedRound,
+  ObservedWorker,
+  PerformedBatch,
+  PerformedRound,
+  QueueState,
   SpanEnd,
+  SpanObserver,
   Spans,
 } from './instrumentation.ts'
 export type { JobInfo, JobInWork, NewJob, PayloadHeaders } from './job.ts'
 export type { Json } from './json.ts'
-export { Lockstep, type LockstepOptions, type LookOptions } from './lockstep.ts'
+export { type FindOptions, Lockstep, type LockstepOptions, type LookOptions } from './lockstep.ts'
 export type { Logger } from './logger.ts'
 export type { ClientPurpose, CreateClient, CreatedClient } from './postgres/create-client.ts'
 export type { MigrateOptions, MigrationReport } from './postgres/migrate.ts'
 export type { Release } from './postgres/release.ts'
 export type { RaisedSequence } from './postgres/sequences.ts'
+export { healthListener, healthResponse, type Probed } from './probes.ts'
 export {
   type Batch,
   type Death,
@@ -46,10 +55,15 @@ export {
 } from './queue.ts'
 export { defaultRetryIn } from './retry.ts'
 export type { StandardSchema } from './schema.ts'
+export type { FailedAttempt } from './store/attempts.ts'
+export type { AuditEntry, AuditedAction } from './store/audit.ts'
 export type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'
 export type { DeadFilter, DeadPayload, DeadSort } from './store/morgue.ts'
 export type { Found, Page, Range } from './store/page.ts'
-export type { ProcessRow, QueueStats } from './store/stats.ts'
+export type { ProcessRequest } from './store/process.ts'
+export type { ProcessRow } from './store/process-list.ts'
+export type { OwnedShards, SlotInWork } from './store/process-report.ts'
+export type { QueueStats } from './store/stats.ts'
 export {
   allShards,
   byNode,

@@ -1,4 +1,5 @@
 import { OptionError } from './errors.ts'
+import type { PayloadHeaders } from './job.ts'
 import { rejectUnknownOptions, show } from './options.ts'
 
 /** A round as instruments see it. The fence identifies the round from its claim to its end. */
@@ -9,6 +10,8 @@ export interface ObservedRound {
   readonly retryCount: number
   /** How often in a row a process died with the job in work. */
   readonly crashes: number
+  /** How many were merged into it; 0 until they are loaded, if they were too large to come with their claim. */
+  readonly payloads: number
 }
 
 /** Rounds that are performed together, and where. */
@@ -19,6 +22,52 @@ export interface ObservedBatch {
   readonly shard: number
   readonly slot: number
   readonly rounds: readonly ObservedRound[]
+}
+
+/** A round whose handler begins. */
+export interface PerformedRound extends ObservedRound {
+  /** When it was due. */
+  readonly performIn: Date
+  /** ms from then to now, by the database's clock. */
+  readonly waited: number
+  /** Of each payload; undefined if none has any. */
+  readonly headers: readonly (PayloadHeaders | null)[] | undefined
+}
+
+/** Rounds whose handler begins. */
+export interface PerformedBatch extends ObservedBatch {
+  readonly rounds: readonly PerformedRound[]
+}
+
+/** The state of a queue, as far as instruments need it; see `QueueStats`. */
+export interface QueueState {
+  readonly queue: string
+  readonly pausedAt: Date | null
+  readonly waiting: number
+  readonly due: number
+  readonly working: number
+  readonly dead: number
+  /** ms. */
+  readonly lag: number
+}
+
+/** What instruments may ask a `Lockstep` for while it is open. */
+export interface ObservedLockstep {
+  stats(): Promise<{ readonly queues: readonly QueueState[] }>
+  /** ms; see `Lockstep`. */
+  snapshotAge(): Promise<number>
+}
+
+/** A worker; each field tells how it is at the moment when it is read. */
+export interface ObservedWorker {
+  readonly processId: number
+  /** The names of those that it serves. */
+  readonly queues: readonly string[]
+  readonly slots: number
+  /** Batches whose handlers run. */
+  readonly running: number
+  /** Shards that it holds. */
+  readonly shards: number
 }
 
 interface OfOne {
@@ -45,7 +94,7 @@ export interface Spans {
     ended: { readonly rounds: readonly ObservedRound[] },
   ]
   /** A handler runs, with its middleware. `failed`: the error of each failed id. */
-  perform: [begun: ObservedBatch, ended: { readonly failed: ReadonlyMap<string, unknown> }]
+  perform: [begun: PerformedBatch, ended: { readonly failed: ReadonlyMap<string, unknown> }]
   /** A worker compares live processes and shards, releases shards beyond its share and takes free ones. `shards`: held after that. */
   rebalance: [
     begun: { readonly processId: number },
@@ -57,6 +106,14 @@ export interface Spans {
 
 /** Single events. Outcomes of rounds are reported once they are stored. */
 export interface Moments {
+  /** A `Lockstep` was created with this instrument. */
+  open: { readonly lockstep: ObservedLockstep }
+  /** It was closed: it answers no more. */
+  close: { readonly lockstep: ObservedLockstep }
+  /** A worker has started. */
+  start: { readonly worker: ObservedWorker }
+  /** It has stopped. */
+  stop: { readonly worker: ObservedWorker }
   /** A worker's lease was renewed. `duration`: ms that it took. */
   renew: { readonly processId: number; readonly duration: number }
   /** Rounds of a batch succeeded. `duration`: ms since their handler began. */
@@ -87,8 +144,19 @@ export type SpanEnd<Result> = { readonly duration: number } & (
   | ({ readonly error: unknown } & { readonly [Key in keyof Result]?: undefined })
 )
 
+/** What an instrument does with an operation that has begun. */
+export interface SpanObserver<Result> {
+  /**
+   * Runs the operation by calling `work`, so that all it does happens in a context of the instrument's, as of a trace. What it
+   * returns is ignored. If it doesn't call `work` at once, the operation runs without it.
+   */
+  within?(work: () => unknown): unknown
+  /** Called when the operation ends. */
+  end?(end: SpanEnd<Result>): void
+}
+
 /**
- * Functions that are called for operations, for metrics and traces. The function returned at the beginning of an operation is
+ * Functions that are called for operations, for metrics and traces. What is returned at the beginning of an operation is
  * called at its end, so its closure can hold whatever belongs to both. Operations without a function cost nothing.
  *
  * They are called in the middle of the work, so they have to be quick. If one throws, the error is logged and nothing changes.
@@ -97,13 +165,24 @@ export type Instrumentation = {
   readonly [Kind in keyof Spans]?: (
     begun: Spans[Kind][0],
     // biome-ignore lint/suspicious/noConfusingVoidType: an instrument that needs no end returns nothing
-  ) => ((end: SpanEnd<Spans[Kind][1]>) => void) | undefined | void
-} & { readonly [Kind in keyof Moments]?: (moment: Moments[Kind]) => void }
+  ) => ((end: SpanEnd<Spans[Kind][1]>) => void) | SpanObserver<Spans[Kind][1]> | undefined | void
+} & { readonly [Kind in keyof Moments]?: (moment: Moments[Kind]) => void } & {
+  /**
+   * Called in each call of `enqueue`, in its context: texts to add to the headers of its payloads, such as a trace context. A
+   * payload that has one of these names already, or whose headers would become too large, gets none.
+   */
+  readonly headers?: () => Readonly<Record<string, string>> | undefined
+}
 
-export type Kind = keyof Spans | keyof Moments
+export type Kind = keyof Spans | keyof Moments | 'headers'
 
 /** An object, so that the compiler finds a kind that is missing. */
 const KINDS = Object.keys({
+  headers: true,
+  open: true,
+  close: true,
+  start: true,
+  stop: true,
   enqueue: true,
   claim: true,
   perform: true,

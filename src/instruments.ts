@@ -1,8 +1,9 @@
 import { describeError } from './errors.ts'
-import type { Instrumentation, Kind, Moments, SpanEnd, Spans } from './instrumentation.ts'
+import type { Instrumentation, Kind, Moments, SpanEnd, SpanObserver, Spans } from './instrumentation.ts'
 import type { Logger } from './logger.ts'
+import { ignoreRejection } from './promises.ts'
 
-type OnEnd<K extends keyof Spans> = (end: SpanEnd<Spans[K][1]>) => void
+type Observer<K extends keyof Spans> = SpanObserver<Spans[K][1]>
 
 /** Calls all instruments. */
 export class Instruments {
@@ -36,13 +37,13 @@ export class Instruments {
     result: (done: Done) => Spans[K][1],
   ): Promise<Done> {
     const startedAt = performance.now()
-    const ends = this.#begin(kind, begun)
-    if (ends.length === 0) return work()
+    const observers = this.#begin(kind, begun)
+    if (observers.length === 0) return work()
     const tell = (end: Spans[K][1] | { readonly error: unknown }) => {
       const told = { ...end, duration: performance.now() - startedAt } as SpanEnd<Spans[K][1]>
-      for (const hear of ends) this.#safely(kind, () => hear(told))
+      for (const one of observers) this.#safely(kind, () => one.end?.(told))
     }
-    return work().then(
+    return this.#within(kind, observers, work).then(
       (done) => {
         tell(result(done))
         return done
@@ -54,14 +55,47 @@ export class Instruments {
     )
   }
 
-  #begin<K extends keyof Spans>(kind: K, begun: Spans[K][0]): OnEnd<K>[] {
-    const ends: OnEnd<K>[] = []
+  /** What all instruments add to the headers of payloads; undefined if that is nothing. The first has precedence. */
+  headers(): Readonly<Record<string, string>> | undefined {
+    let all: Record<string, string> | undefined
     for (const one of this.#all) {
-      const hear = one[kind] as ((begun: Spans[K][0]) => OnEnd<K> | undefined) | undefined
-      const end = hear && this.#safely(kind, () => hear.call(one, begun))
-      if (typeof end === 'function') ends.push(end)
+      const own = one.headers && this.#safely('headers', () => checkedHeaders(one.headers!()))
+      if (own) all = { ...own, ...all }
     }
-    return ends
+    return all
+  }
+
+  #begin<K extends keyof Spans>(kind: K, begun: Spans[K][0]): Observer<K>[] {
+    const observers: Observer<K>[] = []
+    for (const one of this.#all) {
+      const hear = one[kind] as ((begun: Spans[K][0]) => Observer<K> | Observer<K>['end']) | undefined
+      const observer = hear && this.#safely(kind, () => hear.call(one, begun))
+      if (typeof observer === 'function') observers.push({ end: observer })
+      else if (typeof observer === 'object' && observer !== null) observers.push(observer)
+    }
+    return observers
+  }
+
+  /** Does `work` inside all contexts, the first outermost; once, and whatever instruments do. */
+  #within<K extends keyof Spans, Done>(
+    kind: K,
+    observers: readonly Observer<K>[],
+    work: () => Promise<Done>,
+  ): Promise<Done> {
+    if (observers.every(({ within }) => within === undefined)) return work()
+    let doing: Promise<Done> | undefined
+    const once = () => {
+      doing ??= (async () => work())()
+      return doing
+    }
+    const nested = observers.reduceRight<() => void>(
+      // An async one returns a promise of its own, which fails with the work.
+      (inner, one) => () =>
+        this.#safely(kind, () => ignoreRejection(one.within ? one.within(inner) : inner())),
+      once,
+    )
+    nested()
+    return once()
   }
 
   #safely<T>(kind: Kind, call: () => T): T | undefined {
@@ -81,4 +115,12 @@ export class Instruments {
       this.#logger.error({ instrumentation: kind, error: describeError(error) }, 'instrumentation failed')
     this.#failing.add(kind)
   }
+}
+
+function checkedHeaders(headers: unknown): Record<string, string> | undefined {
+  if (typeof headers !== 'object' || headers === null || Object.keys(headers).length === 0) return undefined
+  for (const text of Object.entries(headers).flat())
+    if (typeof text !== 'string' || text.includes('\u0000') || !text.isWellFormed())
+      throw new TypeError('headers must be an object of texts that Postgres can hold')
+  return headers as Record<string, string>
 }

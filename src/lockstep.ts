@@ -1,23 +1,34 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { EnqueueTransaction } from './adapters/enqueue-transaction.ts'
+import {
+  type ActorOptions,
+  Audit,
+  type AuditOptions,
+  checkActor,
+  type Deed,
+  listActions,
+} from './admin/audit.ts'
 import { type DeleteQueueOptions, deleteQueue } from './admin/delete-queue.ts'
+import { Insight } from './admin/insight.ts'
 import { act, find } from './admin/jobs.ts'
 import { deleteFromMorgue, findInMorgue, requeueFromMorgue } from './admin/morgue.ts'
+import { ask } from './admin/processes.ts'
 import type { Progression } from './admin/progression.ts'
 import { pause, reshard, resume } from './admin/queues.ts'
 import { type Stats, stats } from './admin/stats.ts'
 import type { ProgressionOptions } from './admin/walk.ts'
 import { type EnqueueOptions, Enqueuer } from './enqueue/enqueue.ts'
+import { type Entered, enter, type Purpose } from './enqueue/entered.ts'
+import { KnownHome } from './enqueue/known-home.ts'
 import type { ClientMiddleware } from './enqueue/middleware.ts'
-import { clientIn, joinTransaction } from './enqueue/transaction.ts'
 import { OptionError } from './errors.ts'
 import { checkInstrumentation, type Instrumentation } from './instrumentation.ts'
 import { Instruments } from './instruments.ts'
 import type { NewJob } from './job.ts'
 import type { Json } from './json.ts'
-import { consoleLogger, type Logger, unfailing } from './logger.ts'
-import { optionalFunctions, rejectUnknownOptions, show } from './options.ts'
+import { checkLogger, consoleLogger, type Logger, unfailing } from './logger.ts'
+import { optionalFunctions, rejectUnknownOptions, show, trueOrFalse } from './options.ts'
 import type { ConnectionConfig } from './postgres/client.ts'
 import { checkConnectionString, connectionConfig, isPool } from './postgres/connection.ts'
 import { type CreateClient, checkCreateClient, createdConfig } from './postgres/create-client.ts'
@@ -26,13 +37,14 @@ import type { MigrateOptions, MigrationReport } from './postgres/migrate.ts'
 import { createPool } from './postgres/pool.ts'
 import { connectionConfigOf } from './postgres/pool-options.ts'
 import { checkSchemaName, DEFAULT_SCHEMA } from './postgres/schema-name.ts'
-import { TransactionDatabase } from './postgres/transaction-database.ts'
 import { UnderWay } from './promises.ts'
 import type { Queue } from './queue.ts'
+import type { AuditEntry } from './store/audit.ts'
 import type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'
 import type { DeadFilter, DeadPayload, DeadSort } from './store/morgue.ts'
 import type { Found, Page } from './store/page.ts'
-import { listProcesses, type ProcessRow } from './store/stats.ts'
+import { listProcesses, type ProcessRow } from './store/process-list.ts'
+import { readSnapshotAge } from './store/snapshot.ts'
 import type { WorkerHome, WorkerOptions } from './worker/options.ts'
 import { Worker } from './worker/worker.ts'
 
@@ -74,6 +86,11 @@ export interface LookOptions {
   readonly tx?: EnqueueTransaction
 }
 
+export interface FindOptions extends LookOptions {
+  /** Whether what is found has its last failed `attempts`, which may be long. Default false. */
+  readonly attempts?: boolean
+}
+
 const OPTIONS = [
   'connectionString',
   'pool',
@@ -92,17 +109,25 @@ type AnyQueue = Queue | string
 
 /** Where its workers work. */
 export let homeOf: (lockstep: Lockstep) => WorkerHome
+/** A transaction of the caller's, once it is known to be one of the Lockstep's database. */
+export let enterIn: (lockstep: Lockstep, tx: LookOptions['tx'], purpose: Purpose) => Promise<Entered>
+
+/** What its web page shows beyond its public methods, and its logger. */
+export let insightOf: (lockstep: Lockstep) => { readonly insight: Insight; readonly logger: Logger }
 
 /** The queues of one schema in one database: the starting point to produce, work and administer. */
 export class Lockstep {
   readonly #database: Database
+  readonly #home: KnownHome
   readonly #enqueuer: Enqueuer
+  readonly #audit: Audit
   /** Undefined with a pool of the application's. */
   readonly #config: ConnectionConfig | undefined
   readonly #directConfig: ConnectionConfig | undefined
   readonly #createClient: CreateClient | URL | undefined
   readonly #logger: Logger
   readonly #instrumentation: readonly Instrumentation[]
+  readonly #instruments: Instruments
   readonly #ownPool: boolean
   readonly #underWay = new UnderWay()
   #closing: Promise<void> | undefined
@@ -126,7 +151,7 @@ export class Lockstep {
     if ((connectionString === undefined) === (pool === undefined)) {
       throw new OptionError('Lockstep: give either `connectionString` or `pool`')
     }
-    this.#logger = unfailing(logger)
+    this.#logger = unfailing(checkLogger(logger, 'Lockstep: logger'))
     this.#instrumentation = checkInstrumentation(instrumentation)
     this.#ownPool = pool === undefined
     if (pool !== undefined && !isPool(pool))
@@ -141,11 +166,16 @@ export class Lockstep {
       throw new OptionError('Lockstep: give either `directUrl` or `createClient`')
     this.#createClient = createClient === undefined ? undefined : checkCreateClient(createClient)
     this.#database = new Database(pool ?? createPool(this.#config!, this.#logger), checkSchemaName(schema))
+    this.#instruments = new Instruments(this.#instrumentation, this.#logger)
+    this.#audit = new Audit(this.#database, this.#logger)
+    this.#home = new KnownHome(this.#database)
     this.#enqueuer = new Enqueuer(
       this.#database,
+      this.#home,
       optionalFunctions(middleware, 'Lockstep: middleware'),
-      new Instruments(this.#instrumentation, this.#logger),
+      this.#instruments,
     )
+    this.#instruments.tell('open', { lockstep: this })
   }
 
   /**
@@ -192,6 +222,11 @@ export class Lockstep {
         instrumentation: lockstep.#instrumentation,
       }
     }
+    insightOf = (lockstep) => ({
+      insight: new Insight(lockstep.#database, (call) => lockstep.#underWay.watch(call)),
+      logger: lockstep.#logger,
+    })
+    enterIn = (lockstep, tx, purpose) => enter(tx, purpose, lockstep.#database, lockstep.#home)
   }
 
   /**
@@ -199,12 +234,41 @@ export class Lockstep {
    * seconds, workers store how many rounds they have processed.
    */
   async stats(options: LookOptions = {}): Promise<Stats> {
-    return this.#underWay.watch(stats(this.#databaseOf(options, 'stats')))
+    return this.#look(options, 'stats', stats)
   }
 
-  /** The worker processes, including dead ones that no other process has removed yet. */
+  /**
+   * ms since the beginning of the oldest transaction whose snapshot, or writes, keep the server from removing dead rows in
+   * this database; 0 if none does. Replication slots aren't looked at, and of other roles' sessions a role sees nothing
+   * unless it is a member of `pg_read_all_stats`.
+   */
+  snapshotAge(): Promise<number> {
+    return this.#underWay.watch(readSnapshotAge(this.#database))
+  }
+
+  /** The worker processes, and what they do; including dead ones that no other process has removed yet. */
   processes(): Promise<ProcessRow[]> {
     return this.#underWay.watch(listProcesses(this.#database))
+  }
+
+  /**
+   * Asks a worker process, wherever it runs, to take nothing new and to let others take its shards. There is no way back.
+   * Resolves when that is stored; the process follows within moments, `processes()` shows when, and its worker emits
+   * `requested`. A process whose lease was lost meanwhile has another number. One of an older release does not follow. Takes
+   * the right to change the table of processes, as its owner has it.
+   * @throws LockstepError `LOCKSTEP_UNKNOWN_PROCESS`, OptionError
+   */
+  async quiet(processId: number, options: ActorOptions = {}): Promise<void> {
+    return this.#steer('quiet', processId, options)
+  }
+
+  /**
+   * Asks a worker process to stop, as `quiet` asks. `lockstep work` ends, as by SIGTERM, and its supervisor starts no other
+   * process in its place. A worker of an application stops as by its own `stop()`; the application goes on.
+   * @throws LockstepError `LOCKSTEP_UNKNOWN_PROCESS`, OptionError
+   */
+  async stop(processId: number, options: ActorOptions = {}): Promise<void> {
+    return this.#steer('stop', processId, options)
   }
 
   /**
@@ -216,20 +280,27 @@ export class Lockstep {
   async find<P = unknown, Handed = unknown>(
     queue: Queue<P, Handed> | string,
     filter: JobFilter & Page<JobSort> = {},
-    options: LookOptions = {},
+    options: FindOptions = {},
   ): Promise<Found<FoundJob<Json<P>>>> {
-    const found = find(this.#databaseOf(options, 'find'), queue as AnyQueue, filter)
-    return this.#underWay.watch(found) as Promise<Found<FoundJob<Json<P>>>>
+    const attempts = attemptsOf(options, 'find')
+    const found = this.#look(
+      options,
+      'find',
+      (database) => find(database, queue as AnyQueue, filter, attempts),
+      ['attempts'],
+    )
+    return found as Promise<Found<FoundJob<Json<P>>>>
   }
 
   /** A page of the matching payloads in the morgue; sorted by `diedAt` by default. */
   async findDead<P = unknown, Handed = unknown>(
     queue: Queue<P, Handed> | string,
     filter: DeadFilter & Page<DeadSort> = {},
-    options: LookOptions = {},
+    options: FindOptions = {},
   ): Promise<Found<DeadPayload<Json<P>>>> {
-    const found = findInMorgue(this.#databaseOf(options, 'findDead'), queue as AnyQueue, filter)
-    return this.#underWay.watch(found) as Promise<Found<DeadPayload<Json<P>>>>
+    const attempts = attemptsOf(options, 'findDead')
+    const look = (database: Database) => findInMorgue(database, queue as AnyQueue, filter, attempts)
+    return this.#look(options, 'findDead', look, ['attempts']) as Promise<Found<DeadPayload<Json<P>>>>
   }
 
   /**
@@ -237,7 +308,8 @@ export class Lockstep {
    * or iterated, like all methods below that return a Progression.
    */
   performNow(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
-    return act('perform_now', this.#database, queue, filter, options)
+    const work = act('perform_now', this.#database, queue, filter, options)
+    return this.#audit.follow({ action: 'performNow', queue, details: filter, by: options.by }, work)
   }
 
   /**
@@ -246,7 +318,8 @@ export class Lockstep {
    * it for its lease, up to 30 s, so that its jobs in work wait again. So do `kill` and `deleteQueue`.
    */
   delete(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
-    return act('delete_jobs', this.#database, queue, filter, options)
+    const work = act('delete_jobs', this.#database, queue, filter, options)
+    return this.#audit.follow({ action: 'delete', queue, details: filter, by: options.by }, work)
   }
 
   /**
@@ -254,17 +327,20 @@ export class Lockstep {
    * work alone.
    */
   kill(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
-    return act('kill', this.#database, queue, filter, options)
+    const work = act('kill', this.#database, queue, filter, options)
+    return this.#audit.follow({ action: 'kill', queue, details: filter, by: options.by }, work)
   }
 
   /** Moves payloads from the morgue back to their jobs, which become due now with a reset retry count; `{}` matches all. */
   requeue(queue: AnyQueue, filter: DeadFilter, options: ProgressionOptions = {}): Progression {
-    return requeueFromMorgue(this.#database, queue, filter, options)
+    const work = requeueFromMorgue(this.#database, queue, filter, options)
+    return this.#audit.follow({ action: 'requeue', queue, details: filter, by: options.by }, work)
   }
 
   /** Deletes payloads from the morgue, for good; `{}` matches all. */
   deleteDead(queue: AnyQueue, filter: DeadFilter, options: ProgressionOptions = {}): Progression {
-    return deleteFromMorgue(this.#database, queue, filter, options)
+    const work = deleteFromMorgue(this.#database, queue, filter, options)
+    return this.#audit.follow({ action: 'deleteDead', queue, details: filter, by: options.by }, work)
   }
 
   /**
@@ -272,13 +348,15 @@ export class Lockstep {
    * jobs claimed a moment ago still start, for at most 50 ms; in transactional queues, until the handlers' connections are
    * ready.
    */
-  pause(queue: AnyQueue): Promise<void> {
-    return this.#underWay.watch(pause(this.#database, queue))
+  async pause(queue: AnyQueue, options: ActorOptions = {}): Promise<void> {
+    return this.#record({ action: 'pause', queue, details: {} }, options, () => pause(this.#database, queue))
   }
 
   /** Lets workers go on with a paused queue, at once. */
-  resume(queue: AnyQueue): Promise<void> {
-    return this.#underWay.watch(resume(this.#database, queue))
+  async resume(queue: AnyQueue, options: ActorOptions = {}): Promise<void> {
+    return this.#record({ action: 'resume', queue, details: {} }, options, () =>
+      resume(this.#database, queue),
+    )
   }
 
   /**
@@ -290,7 +368,8 @@ export class Lockstep {
    * strays at their next comparison.
    */
   reshard(queue: AnyQueue, shards: number, options: ProgressionOptions = {}): Progression {
-    return reshard(this.#database, queue, shards, options)
+    const work = reshard(this.#database, queue, shards, options)
+    return this.#audit.follow({ action: 'reshard', queue, details: { shards }, by: options.by }, work)
   }
 
   /**
@@ -305,7 +384,18 @@ export class Lockstep {
    * transactions that have pushed stay open for 30 s
    */
   deleteQueue(queue: AnyQueue, options: DeleteQueueOptions = {}): Progression {
-    return deleteQueue(this.#database, queue, options)
+    const work = deleteQueue(this.#database, queue, options)
+    const { by, withJobs = false } = options
+    return this.#audit.follow({ action: 'deleteQueue', queue, details: { withJobs }, by }, work)
+  }
+
+  /**
+   * What people did who were named with `by`, the newest first. Entries are kept for 90 days, 100,000 at most; workers delete
+   * others.
+   * @throws OptionError
+   */
+  async audit(options: AuditOptions = {}): Promise<AuditEntry[]> {
+    return this.#underWay.watch(listActions(this.#database, options))
   }
 
   /**
@@ -315,15 +405,34 @@ export class Lockstep {
    * `LOCKSTEP_CLOSED`; what they have done stays done.
    */
   close(): Promise<void> {
+    if (!this.#closing) this.#instruments.tell('close', { lockstep: this })
     this.#closing ??= this.#close()
     return this.#closing
   }
 
-  #databaseOf(options: LookOptions, what: string): Database {
-    rejectUnknownOptions(options, ['tx'], what)
-    return 'tx' in options
-      ? new TransactionDatabase(clientIn(joinTransaction(options.tx)), this.#database.schema)
-      : this.#database
+  #steer(action: 'quiet' | 'stop', processId: number, options: ActorOptions): Promise<void> {
+    const deed = { action, queue: null, details: { processId } }
+    return this.#record(deed, options, () => ask(this.#database, processId, action))
+  }
+
+  #record(deed: Omit<Deed, 'by'>, options: ActorOptions, act: () => Promise<void>): Promise<void> {
+    const { action } = deed
+    rejectUnknownOptions(options, ['by'], action)
+    const { by } = options
+    checkActor(by, action)
+    return this.#underWay.watch(this.#audit.record({ ...deed, by }, act))
+  }
+
+  #look<T>(
+    options: LookOptions,
+    what: string,
+    work: (database: Database) => Promise<T>,
+    more: readonly string[] = [],
+  ): Promise<T> {
+    rejectUnknownOptions(options, ['tx', ...more], what)
+    const looking = async () =>
+      work('tx' in options ? (await enterIn(this, options.tx, 'look')).database : this.#database)
+    return this.#underWay.watch(looking())
   }
 
   #workerConfigs(): Pick<WorkerHome, 'config' | 'directConfig'> {
@@ -345,4 +454,8 @@ export class Lockstep {
     while (pool.waitingCount > 0) await sleep(CLOSING_PAUSE)
     await pool.end()
   }
+}
+
+function attemptsOf({ attempts = false }: FindOptions, what: string): boolean {
+  return trueOrFalse(attempts, `${what}: attempts`)
 }

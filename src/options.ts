@@ -7,11 +7,16 @@ export function rejectUnknownOptions(options: object, known: readonly string[], 
     throw new OptionError(`${what}: the options must be an object, not ${show(options)}`)
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue
-    const nearest = closest(key, known)
-    const hint =
-      distance(key, nearest) <= 3 ? `did you mean \`${nearest}\`?` : `the known ones are ${known.join(', ')}`
-    throw new OptionError(`${what}: unknown option \`${key}\`, ${hint}`)
+    throw new OptionError(`${what}: unknown option \`${key}\`, ${hintFor(key, known)}`)
   }
+}
+
+function hintFor(key: string, known: readonly string[]): string {
+  if (known.length === 0) return 'there are none'
+  const nearest = closest(key, known)
+  return distance(key, nearest) <= 3
+    ? `did you mean \`${nearest}\`?`
+    : `the known ones are ${known.join(', ')}`
 }
 
 /** @throws OptionError unless `value` is a whole number from `min` to `max`. */

@@ -45,6 +45,8 @@ export interface Transactions<Tx> {
    * what `enqueue` takes as `tx`.
    */
   transaction(work: (tx: Tx) => Promise<void>): PromiseLike<unknown>
+  /** @internal What `work` gets, such as `a Knex transaction`. */
+  readonly given?: string
 }
 
 /** A payload that went to the morgue. */

@@ -60,10 +60,19 @@ const lines = (text: string) =>
     .map((line) => line.trim())
     .join('\n')
 
+const codeIn = (text: string) => [...text.matchAll(/```ts\n(.*?)```/gs)].map((match) => lines(match[1]!))
+
 test('the code about connections is compiled: it is a part of an example', () => {
   const section = readFileSync('docs/operating.md', 'utf8').split('## Connections')[1]!.split('\n## ')[0]!
-  const blocks = [...section.matchAll(/```ts\n(.*?)```/gs)].map((match) => lines(match[1]!))
+  const blocks = codeIn(section)
   expect(blocks.length).toBeGreaterThan(3)
   const example = lines(readFileSync('docs/examples/connections.ts', 'utf8'))
+  for (const block of blocks) expect(example).toContain(block)
+})
+
+test('so is the code about telemetry', () => {
+  const blocks = codeIn(readFileSync('docs/telemetry.md', 'utf8'))
+  expect(blocks.length).toBeGreaterThan(3)
+  const example = lines(readFileSync('docs/examples/telemetry.ts', 'utf8'))
   for (const block of blocks) expect(example).toContain(block)
 })

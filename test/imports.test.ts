@@ -10,7 +10,8 @@ const FLOORS: readonly (readonly string[])[] = [
   ['adapters'],
   ['enqueue', 'admin', 'worker'],
   ['lockstep'],
-  ['index', 'testing'],
+  ['index', 'testing', 'telemetry'],
+  ['web'],
   ['cli'],
 ]
 
@@ -51,15 +52,28 @@ const PAST_THE_FACE: readonly string[] = [
   'cli/migrate > postgres/schema-name',
   'cli/roles > postgres/roles',
   'cli/roles > postgres/schema-name',
+  'cli/top > admin/rates',
   // A process that only works.
   'cli/work/run > worker/membership/last-words',
+  // What only the web page shows, and its logger; and the types of that.
+  'web/web > lockstep',
+  'web/reads/reads > admin/insight',
+  'web/reads/reads > admin/rates',
+  'web/pages/minutes > store/minutes',
+  'web/pages/queue > store/shards',
+  'web/pages/shards > store/shards',
+  'web/reads/reads > store/lanes',
+  'web/reads/reads > store/minutes',
+  'web/pages/queue > store/lanes',
+  'web/reads/reads > store/shards',
+  'web/reads/redaction > store/excerpt',
   // The demo has its own server, and a naive queue for comparison.
   'cli/demo/naive > postgres/failure',
   'cli/demo/database > postgres/embedded',
   'cli/demo/database > postgres/failure',
 ]
 
-const FACES = new Set(['cli'])
+const FACES = new Set(['cli', 'telemetry', 'web'])
 
 /** Packages that reach the server, and who may load them. Types are for everybody. */
 const SERVER_PACKAGES: Readonly<Record<string, RegExp>> = {
@@ -68,17 +82,27 @@ const SERVER_PACKAGES: Readonly<Record<string, RegExp>> = {
   'pg-listen': /^worker\/discovery\/subscriber$/,
 }
 
+/** Packages that an application need not have, and the only ones who load them. */
+const OPTIONAL_PACKAGES: Readonly<Record<string, RegExp>> = {
+  'prom-client': /^telemetry\/prometheus$/,
+  '@opentelemetry/api': /^telemetry\/(otel|origins)/,
+}
+
 interface Import {
   readonly from: string
   readonly to: string
 }
 
-/** Of the folder `src`, without their ending. */
-const files = readdirSync('src', { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('.ts'))
-  .map((file) => file.slice(0, -3))
+/** Of the folder `src`, except what runs in browsers. */
+const paths = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter(
+  (file) => /\.tsx?$/.test(file) && !file.startsWith('web/client/'),
+)
 
-const sources = files.map((from) => ({ from, text: readFileSync(join('src', `${from}.ts`), 'utf8') }))
+const sources = paths.map((path) => ({
+  from: path.replace(/\.tsx?$/, ''),
+  text: readFileSync(join('src', path), 'utf8'),
+}))
+const files = sources.map(({ from }) => from)
 
 /** Everything that a file imports, exports from elsewhere or loads later, as it is written; without types. */
 const loaded = sources.flatMap(({ from, text }) => {
@@ -89,7 +113,7 @@ const loaded = sources.flatMap(({ from, text }) => {
 })
 
 const imports = sources.flatMap(({ from, text }) => {
-  const paths = [...text.matchAll(/(?:from|import)\s*\(?'(\.[^']+)\.ts'/g)].map((match) => match[1]!)
+  const paths = [...text.matchAll(/(?:from|import)\s*\(?'(\.[^']+)\.tsx?'/g)].map((match) => match[1]!)
   return paths
     .map((path): Import => ({ from, to: normalize(join(dirname(from), path)) }))
     .filter(({ to }) => !to.startsWith('..'))
@@ -135,7 +159,7 @@ test('the worker’s rooms import downwards', () => {
 
 test('a file is imported by its path, and only migrations lie outside', () => {
   const strange = loaded.filter(({ to }) =>
-    to.startsWith('.') ? !to.endsWith('.ts') : to.startsWith('pg-lockstep'),
+    to.startsWith('.') ? !/\.tsx?$/.test(to) : to.startsWith('pg-lockstep'),
   )
   expect(strange.map(shown)).toEqual([])
   const outside = loaded.filter(({ from, to }) => normalize(join(dirname(from), to)).startsWith('..'))
@@ -148,6 +172,14 @@ test('only the store, and what is below it, speaks to the server', () => {
   const speaks = loaded.filter(({ from, to }) => to in SERVER_PACKAGES && !SERVER_PACKAGES[to]!.test(from))
   expect(speaks.map(shown)).toEqual([])
   for (const name of Object.keys(SERVER_PACKAGES)) expect(loaded.map(({ to }) => to)).toContain(name)
+})
+
+test('packages that are optional are loaded only by what needs them, which nobody else imports', () => {
+  const needs = loaded.filter(({ to }) => to in OPTIONAL_PACKAGES)
+  expect(needs.filter(({ from, to }) => !OPTIONAL_PACKAGES[to]!.test(from)).map(shown)).toEqual([])
+  for (const name of Object.keys(OPTIONAL_PACKAGES)) expect(needs.map(({ to }) => to)).toContain(name)
+  const outside = imports.filter(({ from, to }) => wingOf(to) === 'telemetry' && wingOf(from) !== 'telemetry')
+  expect(outside.map(shown)).toEqual([])
 })
 
 test('faces call the public face; what goes past it is listed, with its reason', () => {

@@ -23,18 +23,29 @@ try {
   rmSync(work, { recursive: true })
 }
 
-/** A page for each import, but one for all adapters, which have a function each. */
+/** A page for each import, but one for all adapters, which have a function each, and one for both kinds of telemetry. */
 function pagesOf(folder) {
   const read = (file) => readFileSync(join(folder, file), 'utf8')
   const index = read('index.md')
+  const telemetry = ['prometheus', 'otel'].map((name) => telemetryOf(name, read(`telemetry/${name}.md`)))
   const adapters = readdirSync(join(folder, 'adapters'))
     .sort()
     .map((file) => adapterOf(file, read(`adapters/${file}`)))
   return {
     'index.md': index.replace(/^# .*/, '# pg-lockstep'),
     'testing.md': read('testing.md').replace(/^# .*/, '# pg-lockstep/testing'),
+    'telemetry.md': `# Telemetry\n\n${telemetry.join('\n')}`,
+    'web.md': read('web.md').replace(/^# .*/, '# pg-lockstep/web'),
     'adapters.md': `# The adapters\n\n${adapters.join('\n')}`,
   }
+}
+
+function telemetryOf(name, page) {
+  const rest = page
+    .replaceAll(/^##? .*\n*|^\*\*\*\n*/gm, '')
+    .replaceAll('](../', '](')
+    .replaceAll('id="property-', `id="${name}-`)
+  return `## pg-lockstep/${name}\n\n${rest}`
 }
 
 function adapterOf(file, page) {

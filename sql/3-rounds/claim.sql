@@ -174,7 +174,7 @@ BEGIN
       RAISE EXCEPTION 'the sequence of fences is behind its rows (% after %), as after a restore or a failover', _fence, _highest
         USING ERRCODE = 'LK005', HINT = 'run: SELECT setval(''@schema@.fences'', greatest((SELECT last_value FROM @schema@.fences), (SELECT max(fence) FROM @schema@.jobs)))';
     END IF;
-    IF _queue_ids[1] = ALL (_queue_ids) THEN
+    IF _queue_ids[1] = ALL (_queue_ids) AND NOT _suspects THEN
       UPDATE @schema@.jobs j SET
         fence = _fence, claimed_by = _process_id, claimed_at = clock_timestamp(),
         next_perform_in = NULL, crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer
@@ -182,7 +182,11 @@ BEGIN
     ELSE
       UPDATE @schema@.jobs j SET
         fence = _fence, claimed_by = _process_id, claimed_at = clock_timestamp(),
-        next_perform_in = NULL, crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer
+        next_perform_in = NULL, crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer,
+        attempts = CASE
+          WHEN j.claimed_by IS NULL THEN j.attempts
+          ELSE @schema@.with_attempt(j.attempts, j.error, 'crash', j.retry_count)
+        END
       FROM unnest(_places, _tids) AS r(place, tid)
       WHERE j.queue_id + 0 = _queue_ids[r.place] AND j.ctid = r.tid;
     END IF;

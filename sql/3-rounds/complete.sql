@@ -82,7 +82,7 @@ BEGIN
     RETURN QUERY
     UPDATE @schema@.jobs j SET
       perform_in = CASE WHEN _cut_seqs[r.place] IS NULL THEN j.next_perform_in ELSE clock_timestamp() END,
-      next_perform_in = NULL, retry_count = -1, crashes = 0, error = NULL, claimed_by = NULL, claimed_at = NULL,
+      next_perform_in = NULL, retry_count = -1, crashes = 0, error = NULL, attempts = NULL, claimed_by = NULL, claimed_at = NULL,
       score = CASE WHEN r.place = ANY (_spared) THEN j.score END,
       payload = CASE WHEN r.place = ANY (_spared) THEN j.payload END,
       headers = CASE WHEN r.place = ANY (_spared) THEN j.headers END

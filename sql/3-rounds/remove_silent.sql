@@ -22,5 +22,9 @@ BEGIN
     FOR UPDATE OF p SKIP LOCKED
   )
   DELETE FROM @schema@.processes p USING silent s WHERE p.process_id = s.process_id RETURNING p.process_id;
+  -- Also those that a renewal stored while its process was being removed. A report comes after its process: one that is
+  -- seen here without it is left over.
+  DELETE FROM @schema@.process_reports r
+  WHERE NOT EXISTS (SELECT FROM @schema@.processes p WHERE p.process_id = r.process_id);
 END
 $$;

@@ -1,7 +1,8 @@
 -- Moves the whole payload sets of waiting jobs to the morgue, and of jobs in progress what waits behind the round
 -- (R11). Returns how many jobs that were. Equal payloads of several rounds fold into the smallest score and the
 -- earliest headers. They die one after the other, in the order a handler would have got them: that is the order in
--- which a requeue brings back those of one score. The error is the job's last one; a next round has had none.
+-- which a requeue brings back those of one score. The error is the job's last one, with its failed
+-- attempts; a next round has had none.
 -- The payload that a job's row carries goes with the whole job: it was pushed before all others, so it has the number 0.
 -- (Otherwise as delete_jobs.)
 CREATE OR REPLACE FUNCTION @schema@.kill(_queue_id integer, _ids text[], _next boolean[] DEFAULT NULL) RETURNS integer
@@ -30,10 +31,11 @@ BEGIN
     WHERE p.queue_id + 0 = _queue_id AND p.ctid = e.tid
     RETURNING p.queue_id, p.job_id, p.digest, p.score, p.seq, p.payload, p.headers, h.fence IS NULL AS has_run
   )
-  INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, headers, error, died_at)
+  INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, headers, error, attempts, died_at)
   SELECT DISTINCT ON (g.job_id, g.digest)
     _queue_id, j.shard, g.job_id, g.digest, g.score, g.payload,
     first_value(g.headers) OVER (PARTITION BY g.job_id, g.digest ORDER BY g.seq), coalesce(CASE WHEN g.has_run THEN j.error END, 'killed'),
+    CASE WHEN g.has_run THEN j.attempts END,
     _died_at + row_number() OVER (ORDER BY g.score, g.seq) * interval '1 microsecond'
   FROM (
     SELECT * FROM gone
@@ -47,7 +49,7 @@ BEGIN
   ) g JOIN @schema@.jobs j ON j.queue_id = g.queue_id AND j.id = g.job_id
   ORDER BY g.job_id, g.digest, g.score, g.seq
   ON CONFLICT (queue_id, job_id, digest) DO UPDATE SET
-    score = least(m.score, excluded.score), error = excluded.error, died_at = excluded.died_at;
+    score = least(m.score, excluded.score), error = excluded.error, attempts = excluded.attempts, died_at = excluded.died_at;
 
   DELETE FROM @schema@.jobs j WHERE j.queue_id = _queue_id AND j.id = ANY (_jobs);
   UPDATE @schema@.jobs j SET next_perform_in = NULL WHERE j.queue_id = _queue_id AND j.id = ANY (_rounds);

@@ -21,7 +21,11 @@ BEGIN
   WITH due AS (
     UPDATE @schema@.jobs j SET
       perform_in = clock_timestamp(), next_perform_in = NULL,
-      crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer, claimed_by = NULL, claimed_at = NULL
+      crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer, claimed_by = NULL, claimed_at = NULL,
+      attempts = CASE
+        WHEN j.claimed_by IS NULL THEN j.attempts
+        ELSE @schema@.with_attempt(j.attempts, j.error, 'crash', j.retry_count)
+      END
     WHERE j.queue_id = _queue_id AND j.id = ANY (_jobs)
     RETURNING j.shard, j.lane, j.perform_in
   ), heads AS (

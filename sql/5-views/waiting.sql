@@ -10,7 +10,8 @@ SELECT q.name AS queue, j.id, j.shard, j.lane,
   CASE
     WHEN p.process_id IS NULL THEN @schema@.payloads_of(j.queue_id, j.id, NULL)
     ELSE @schema@.payloads_from(j.queue_id, j.id, j.fence)
-  END AS payloads
+  END AS payloads,
+  CASE WHEN p.process_id IS NULL THEN @schema@.shown_attempts(j.attempts, j.error) ELSE '[]' END AS attempts
 FROM @schema@.jobs j
 JOIN @schema@.queues q USING (queue_id)
 LEFT JOIN @schema@.processes p ON p.process_id = j.claimed_by

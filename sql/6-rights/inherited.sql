@@ -9,10 +9,12 @@ BEGIN
     SELECT DISTINCT c.called, a.grantee
     FROM (VALUES
       ('complete', 'lock_claims'), ('complete', 'installation'), ('complete', 'require_transaction'),
-      ('fail', 'discard'),
+      ('fail', 'discard'), ('fail', 'fail_claims'), ('fail', 'bury_failed'), ('fail', 'with_attempt'), ('fail', 'brief_error'),
+      ('complete', 'trim_audit'),
       ('bury_lowest', 'digest_of'), ('bury_lowest', 'payloads_below'),
-      ('payloads_of', 'digest_of'), ('payloads_of', 'payloads_below'),
-      ('kill', 'digest_of')
+      ('payloads_of', 'digest_of'), ('payloads_of', 'payloads_below'), ('payloads_of', 'shown_attempts'),
+      ('kill', 'digest_of'),
+      ('perform_now', 'with_attempt'), ('perform_now', 'brief_error'), ('requeue', 'with_attempt'), ('requeue', 'brief_error')
     ) AS c(caller, called)
     JOIN pg_proc p ON p.proname = c.caller AND p.pronamespace = '@schema@'::regnamespace
     CROSS JOIN aclexplode(p.proacl) a

@@ -7,8 +7,8 @@
 --
 -- Grant these roles to the roles that log in, one or several each: an application that pushes and works has two.
 -- All worker processes should log in as the same role: then they can end the session of one that froze.
--- The owner should not be a superuser: enqueue, enqueue_many, create_queue, grow_queue and note_timeline run with its
--- rights.
+-- The owner should not be a superuser: enqueue, enqueue_many, create_queue, grow_queue, note_timeline and trim_audit run
+-- with its rights.
 -- On Postgres 14 and databases that come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: objects in it can
 -- shadow built-in operators for everyone who has it on the search_path.
 
@@ -29,26 +29,26 @@ $roles$;
 REVOKE ALL ON SCHEMA @schema@ FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.counters,
-  @schema@.minute_counters, @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes,
+  @schema@.process_reports, @schema@.minute_counters, @schema@.audit, @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes,
   @schema@.process_list
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON SEQUENCE
   @schema@.fences, @schema@.pushes, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON FUNCTION
-  @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.checked_text, @schema@.claim,
+  @schema@.brief_error, @schema@.bury_failed, @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.checked_text, @schema@.claim,
   @schema@.complete, @schema@.create_queue, @schema@.delete_jobs, @schema@.digest_of, @schema@.discard,
   @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb),
   @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb),
-  @schema@.enqueue_returning_void, @schema@.enqueue_many, @schema@.enqueue_many_if_same_transaction, @schema@.fail, @schema@.from_micros,
-  @schema@.grow_queue, @schema@.has_listener,
+  @schema@.enqueue_returning_void, @schema@.enqueue_many, @schema@.enqueue_many_if_same_transaction, @schema@.fail, @schema@.fail_claims,
+  @schema@.from_micros, @schema@.grow_queue, @schema@.has_listener,
   @schema@.installation, @schema@.is_gone, @schema@.kill, @schema@.load_payloads, @schema@.lock_claims,
   @schema@.lock_rounds, @schema@.lock_waiting, @schema@.look, @schema@.merges, @schema@.micros,
   @schema@.note_timeline, @schema@.payloads_below, @schema@.payloads_from, @schema@.payloads_of,
   @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of, @schema@.push_many, @schema@.pushed_digest,
   @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.requeue, @schema@.require_read_committed,
-  @schema@.shard_of, @schema@.shown_payload, @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake,
-  @schema@.wake_token
+  @schema@.shard_of, @schema@.shown_attempts, @schema@.shown_payload, @schema@.survey, @schema@.trim_audit,
+  @schema@.unsettled, @schema@.wait_for, @schema@.wake, @schema@.wake_token, @schema@.with_attempt
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 REVOKE ALL ON PROCEDURE
   @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.enqueue_many_in_same_transaction,
@@ -68,16 +68,18 @@ GRANT EXECUTE ON PROCEDURE
   @schema@.require_transaction, @schema@.refuse_transaction
 TO @producer@;
 
--- A worker process claims and settles, keeps its lease, grows its queues, moves what a reshard left behind, counts, and
--- buries. It can't read the payloads in the morgue, set a sequence back, or change ids, the list of migrations, or
--- anything else about queues.
+-- A worker process claims and settles, keeps its lease, says what it does, grows its queues, moves what a reshard left
+-- behind, counts, and buries. It can't read the payloads in the morgue, set a sequence back, ask anything of another
+-- process, or change ids, the list of migrations, or anything else about queues.
 GRANT EXECUTE ON FUNCTION
-  @schema@.bury_lowest, @schema@.claim, @schema@.complete, @schema@.create_queue, @schema@.digest_of, @schema@.discard, @schema@.fail,
+  @schema@.brief_error, @schema@.bury_failed, @schema@.bury_lowest, @schema@.claim, @schema@.complete,
+  @schema@.create_queue, @schema@.digest_of, @schema@.discard, @schema@.fail, @schema@.fail_claims,
   @schema@.from_micros, @schema@.grow_queue, @schema@.installation, @schema@.is_gone, @schema@.load_payloads,
   @schema@.lock_claims, @schema@.lock_rounds, @schema@.look, @schema@.micros, @schema@.note_timeline, @schema@.payloads_below,
   @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.rehome, @schema@.release,
   @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of, @schema@.shown_payload,
-  @schema@.survey, @schema@.unsettled, @schema@.wait_for, @schema@.wake, @schema@.wake_token
+  @schema@.survey, @schema@.trim_audit, @schema@.unsettled, @schema@.wait_for, @schema@.wake, @schema@.wake_token,
+  @schema@.with_attempt
 TO @worker@;
 GRANT EXECUTE ON PROCEDURE @schema@.require_transaction TO @worker@;
 GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;
@@ -86,22 +88,27 @@ GRANT SELECT ON SEQUENCE @schema@.pushes, @schema@.queues_queue_id_seq, @schema@
 GRANT SELECT ON TABLE @schema@.queues, @schema@.migrations, @schema@.release, @schema@.queue_stats TO @worker@;
 GRANT SELECT, DELETE,
   UPDATE (shard, perform_in, next_perform_in, retry_count, fence, claimed_by, claimed_at, crashes, error, has_payloads,
-    score, payload, headers)
+    score, payload, headers, attempts)
 ON TABLE @schema@.jobs TO @worker@;
 GRANT SELECT, DELETE ON TABLE @schema@.payloads TO @worker@;
-GRANT INSERT, SELECT (queue_id, job_id, digest, score, error, died_at), UPDATE (score, error, died_at)
+GRANT INSERT, SELECT (queue_id, job_id, digest, score, error, attempts, died_at), UPDATE (score, error, attempts, died_at)
 ON TABLE @schema@.morgue TO @worker@;
 GRANT SELECT, DELETE, INSERT (host, pid, version, slots, queues, lease, expires_at), UPDATE (renewal, expires_at, quiet)
 ON TABLE @schema@.processes TO @worker@;
+GRANT SELECT, INSERT, DELETE, UPDATE (reported_at, event_loop_delay, memory, shards, doing)
+ON TABLE @schema@.process_reports TO @worker@;
 GRANT SELECT, INSERT, UPDATE (processed, failed) ON TABLE @schema@.counters TO @worker@;
 GRANT SELECT, INSERT, UPDATE (processed, failed), DELETE ON TABLE @schema@.minute_counters TO @worker@;
 
 -- A viewer sees everything about queues and jobs, including payloads: `lockstep stats`, `top`, `jobs find`,
--- `morgue list`, and the views.
+-- `morgue list`, `audit`, and the views. With `tx`, a look asks which database that is in.
 GRANT EXECUTE ON FUNCTION
-  @schema@.digest_of, @schema@.payloads_from, @schema@.payloads_of, @schema@.shown_payload, @schema@.payloads_below
+  @schema@.digest_of, @schema@.installation, @schema@.payloads_from, @schema@.payloads_of, @schema@.shown_attempts,
+  @schema@.shown_payload,
+  @schema@.payloads_below
 TO @viewer@;
 GRANT SELECT ON TABLE
-  @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.waiting,
-  @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes, @schema@.process_list
+  @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.process_reports,
+  @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes, @schema@.process_list,
+  @schema@.audit
 TO @viewer@;

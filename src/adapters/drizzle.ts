@@ -9,9 +9,11 @@ interface Database<Tx, Config> {
   transaction<T>(work: (tx: Tx) => Promise<T>, config?: Config): Promise<T>
 }
 
+const GIVEN = 'a Drizzle transaction'
+
 /** Transactions of a Drizzle database over node-postgres or postgres.js. `config`: as for `db.transaction`. */
 export function transactionsOf<Tx, Config>(db: Database<Tx, Config>, config?: Config): Transactions<Tx> {
-  const transactions: Transactions<Tx> = { transaction: (work) => db.transaction(work, config) }
+  const transactions: Transactions<Tx> = { given: GIVEN, transaction: (work) => db.transaction(work, config) }
   const { $client } = db as unknown as Members
   if (!isPostgresJs($client)) return transactions
   return overPool($client, transactions, (tx, loss) => {
@@ -38,7 +40,7 @@ export const recognizeDrizzle: Adapter = (tx) => {
   if ((typeof client !== 'object' && typeof client !== 'function') || client === null)
     return 'is a Drizzle transaction over a driver without sessions: use node-postgres or postgres.js'
   return (
-    openInside('a Drizzle transaction', 'client', client, DRIVERS) ??
+    openInside(GIVEN, 'client', client, DRIVERS) ??
     'is a Drizzle transaction over a driver that is not known here: use node-postgres or postgres.js'
   )
 }

@@ -11,9 +11,11 @@ interface Instance<Tx> {
   transaction<T>(work: (tx: Tx) => Promise<T>, config: { isolationLevel: 'read committed' }): Promise<T>
 }
 
+const GIVEN = 'a Knex transaction'
+
 /** Transactions of a Knex instance. */
 export function transactionsOf<Tx>(knex: Instance<Tx>): Transactions<Tx> {
-  return { transaction: (work) => knex.transaction(work, { isolationLevel: 'read committed' }) }
+  return { given: GIVEN, transaction: (work) => knex.transaction(work, { isolationLevel: 'read committed' }) }
 }
 
 const ADVICE = 'pass the trx that knex.transaction() hands to its callback'
@@ -29,7 +31,7 @@ export const recognizeKnex: Adapter = (tx) => {
   const trx = tx as unknown as KnexTransaction
   if (trx.isCompleted()) return `is a Knex transaction that has ended: ${ADVICE}, and await the call in it`
   return {
-    given: 'a Knex transaction',
+    given: GIVEN,
     casts: 'none',
     run: async (text, values) => onClient(await trx.client.acquireConnection(), text, values),
   }

@@ -16,9 +16,14 @@ interface Database<Tx> {
   transaction(): TransactionBuilder<Tx>
 }
 
+const GIVEN = 'a Kysely transaction'
+
 /** Transactions of a Kysely instance. */
 export function transactionsOf<Tx>(db: Database<Tx>): Transactions<Tx> {
-  return { transaction: (work) => db.transaction().setIsolationLevel('read committed').execute(work) }
+  return {
+    given: GIVEN,
+    transaction: (work) => db.transaction().setIsolationLevel('read committed').execute(work),
+  }
 }
 
 const ADVICE = 'pass the trx that db.transaction().execute() hands to its callback'
@@ -29,7 +34,7 @@ export const recognizeKysely: Adapter = (tx) => {
   if (!isFunction(executeQuery) || isTransaction === undefined) return undefined
   if (isTransaction !== true) return `is a Kysely instance: ${ADVICE}`
   return {
-    given: 'a Kysely transaction',
+    given: GIVEN,
     // Its dialect may run on postgres.js.
     casts: 'json',
     async run(text, values) {

@@ -9,9 +9,12 @@ interface EntityManager {
   transactional(work: (em: any) => Promise<void>, options?: any): Promise<void>
 }
 
+const GIVEN = 'a MikroORM EntityManager'
+
 /** Transactions of a MikroORM instance. Handlers get an EntityManager of their own, which is flushed when they have ended. */
 export function transactionsOf<Em extends EntityManager>(orm: { readonly em: Em }): Transactions<Em> {
   return {
+    given: GIVEN,
     transaction: (work) => orm.em.fork().transactional(work, { isolationLevel: 'read committed' }),
   }
 }
@@ -29,7 +32,7 @@ export const recognizeMikroOrm: Adapter = (tx) => {
   if (context === undefined || context === null)
     return `is a MikroORM EntityManager outside a transaction: ${ADVICE}`
   return (
-    openInside('a MikroORM EntityManager', 'transaction', context as object, INSIDES) ??
+    openInside(GIVEN, 'transaction', context as object, INSIDES) ??
     'is a MikroORM EntityManager over a database that is not Postgres'
   )
 }

@@ -68,11 +68,12 @@ const [PINGS, PING_TIMEOUT] = [3, 2_000]
  */
 export function overPool<Tx>(
   pool: Pool,
-  { transaction }: Transactions<Tx>,
+  { given, transaction }: Transactions<Tx>,
   guard: (tx: Tx, loss: Loss) => Tx,
 ): Transactions<Tx> {
   const permits = new Permits(pool.options.max)
   return {
+    ...(given === undefined ? {} : { given }),
     async transaction(work) {
       await permits.take()
       const loss = new Loss()

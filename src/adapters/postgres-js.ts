@@ -11,9 +11,12 @@ interface Instance<Tx> extends Pool {
   begin(options: string, work: (sql: Tx) => Promise<void>): Promise<unknown>
 }
 
+const GIVEN = 'a postgres.js transaction'
+
 /** Transactions of a postgres.js instance. It should serve nothing but handlers, and have a connection for each slot. */
 export function transactionsOf<Tx extends object>(sql: Instance<Tx>): Transactions<Tx> {
   const transactions: Transactions<Tx> = {
+    given: GIVEN,
     transaction: (work) => sql.begin('isolation level read committed', work),
   }
   return overPool(sql, transactions, guarded)
@@ -29,7 +32,7 @@ export const recognizePostgresJs: Adapter = (tx) => {
     return isFunction(begin) ? `is a postgres.js instance: ${ADVICE}` : undefined
   const sql = tx as unknown as Sql
   return {
-    given: 'a postgres.js transaction',
+    given: GIVEN,
     // Applications serialize types in ways of their own, dates above all.
     casts: 'all',
     run: async (text, values) => rowsOf(await sql.unsafe(text, values)),

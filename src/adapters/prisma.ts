@@ -13,13 +13,15 @@ interface Client<Tx, Options> {
 /** ms; the most that a timer can wait. Prisma's default of 5 s would roll back what a handler has no `timeout` for. */
 const NO_TIMEOUT = 2 ** 31 - 1
 
+const GIVEN = 'a Prisma transaction'
+
 /** Transactions of a Prisma client. `options`: as for `prisma.$transaction`, but that `timeout` is none by default. */
 export function transactionsOf<Tx, Options extends { timeout?: number }>(
   client: Client<Tx, Options>,
   options?: Options,
 ): Transactions<Tx> {
-  const given = { timeout: NO_TIMEOUT, ...options } as Options
-  return { transaction: (work) => client.$transaction(work, given) }
+  const settings = { timeout: NO_TIMEOUT, ...options } as Options
+  return { given: GIVEN, transaction: (work) => client.$transaction(work, settings) }
 }
 
 const ADVICE = 'pass the tx that prisma.$transaction() hands to its callback'
@@ -30,7 +32,7 @@ export const recognizePrisma: Adapter = (tx) => {
   if (!isFunction($queryRawUnsafe)) return undefined
   if ($connect !== undefined) return `is a Prisma client: ${ADVICE}`
   return {
-    given: 'a Prisma transaction',
+    given: GIVEN,
     casts: 'all',
     async run(text, values) {
       try {

@@ -7,12 +7,14 @@ interface Instance<Tx, Options> {
   transaction(options?: Options): Promise<Tx>
 }
 
+const GIVEN = 'a Sequelize transaction'
+
 /** Transactions of a Sequelize instance. `options`: as for `sequelize.transaction`. */
 export function transactionsOf<Tx, Options extends object>(
   sequelize: Instance<Tx, Options>,
   options?: Options,
 ): Transactions<Tx> {
-  return { transaction: (work) => sequelize.transaction(options ?? ({} as Options), work) }
+  return { given: GIVEN, transaction: (work) => sequelize.transaction(options ?? ({} as Options), work) }
 }
 
 const ADVICE =
@@ -28,7 +30,7 @@ export const recognizeSequelize: Adapter = (tx) => {
   if (typeof connection !== 'object' || connection === null)
     return `is a Sequelize transaction that has not begun, or has ended: ${ADVICE}`
   return (
-    openInside('a Sequelize transaction', 'client', connection, [recognizeClient]) ??
+    openInside(GIVEN, 'client', connection, [recognizeClient]) ??
     'is a Sequelize transaction over a database that is not Postgres'
   )
 }

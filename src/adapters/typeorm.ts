@@ -13,9 +13,11 @@ interface Source<Manager> {
   transaction(work: (manager: Manager) => Promise<void>): Promise<void>
 }
 
+const GIVEN = 'a TypeORM transaction'
+
 /** Transactions of a TypeORM DataSource. Handlers get their EntityManager. */
 export function transactionsOf<Manager>(source: Source<Manager>): Transactions<Manager> {
-  return { transaction: (work) => source.transaction(work) }
+  return { given: GIVEN, transaction: (work) => source.transaction(work) }
 }
 
 const ADVICE = 'pass the manager that dataSource.transaction() hands to its callback'
@@ -37,7 +39,7 @@ function joined(runner: QueryRunner): ReturnType<Adapter> {
   if (!runner.isTransactionActive)
     return `is a TypeORM QueryRunner outside a transaction: call its startTransaction() first, or ${ADVICE}`
   return {
-    given: 'a TypeORM transaction',
+    given: GIVEN,
     casts: 'none',
     client: clientOf(runner),
     async run(text, values) {

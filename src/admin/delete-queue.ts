@@ -36,7 +36,7 @@ export function deleteQueue(
   queue: Queue | string,
   options: DeleteQueueOptions,
 ): Progression {
-  rejectUnknownOptions(options, ['withJobs', 'signal', 'chunk'], 'deleteQueue')
+  rejectUnknownOptions(options, ['withJobs', 'signal', 'chunk', 'by'], 'deleteQueue')
   const { withJobs = false, ...rest } = options
   const settings = chunkSettings(rest, 'deleteQueue')
   return new Progression(

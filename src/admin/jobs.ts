@@ -3,14 +3,11 @@ import type { Queue } from '../queue.ts'
 import type { FoundJob, JobAction, JobFilter, JobSort } from '../store/jobs.ts'
 import type { Found, Page } from '../store/page.ts'
 import { removeDeadProcesses } from './dead-processes.ts'
-import { checkJobFilter, fullPage, PAGE_KEYS, requireValues } from './filter.ts'
+import { checkJobFilter, requireValues } from './filter.ts'
+import { jobPage } from './pages.ts'
 import { Progression } from './progression.ts'
 import { resolveQueue } from './queues.ts'
 import { chunkSettings, type ProgressionOptions, walk } from './walk.ts'
-
-/** At most one in work and one waiting. */
-const ENTRIES_OF_AN_ID = 2
-const SORTS: readonly JobSort[] = ['id', 'performIn', 'retryCount']
 
 /** Loads the store only on demand: it needs Kysely, which producers and workers do not load. */
 const loadStore = () => import('../store/jobs.ts')
@@ -20,17 +17,11 @@ export async function find(
   database: Database,
   queue: Queue | string,
   filter: JobFilter & Page<JobSort>,
+  withAttempts: boolean,
 ): Promise<Found<FoundJob>> {
-  checkJobFilter(filter, 'find', PAGE_KEYS)
-  const page = fullPage(
-    filter,
-    SORTS,
-    'performIn',
-    'find',
-    filter.ids && filter.ids.length * ENTRIES_OF_AN_ID,
-  )
+  const page = jobPage(filter)
   const [{ queueId }, { findJobs }] = await Promise.all([resolveQueue(database, queue), loadStore()])
-  return findJobs(database, queueId, filter, page)
+  return findJobs(database, queueId, filter, page, withAttempts)
 }
 
 const NAMES: Readonly<Record<JobAction, string>> = {

@@ -2,12 +2,11 @@ import type { Database } from '../postgres/database.ts'
 import type { Queue } from '../queue.ts'
 import type { DeadFilter, DeadKey, DeadPayload, DeadSort } from '../store/morgue.ts'
 import type { Found, Page } from '../store/page.ts'
-import { checkDeadFilter, fullPage, PAGE_KEYS, requireValues } from './filter.ts'
+import { checkDeadFilter, requireValues } from './filter.ts'
+import { deadPage } from './pages.ts'
 import { Progression } from './progression.ts'
 import { resolveQueue } from './queues.ts'
 import { chunkSettings, type ProgressionOptions, type Walk, walk } from './walk.ts'
-
-const SORTS: readonly DeadSort[] = ['id', 'diedAt', 'score']
 
 type Store = typeof import('../store/morgue.ts')
 
@@ -19,11 +18,11 @@ export async function findInMorgue(
   database: Database,
   queue: Queue | string,
   filter: DeadFilter & Page<DeadSort>,
+  withAttempts: boolean,
 ): Promise<Found<DeadPayload>> {
-  checkDeadFilter(filter, 'findDead', PAGE_KEYS)
-  const page = fullPage(filter, SORTS, 'diedAt', 'findDead')
+  const page = deadPage(filter)
   const [{ queueId }, { findDead }] = await Promise.all([resolveQueue(database, queue), loadStore()])
-  return findDead(database, queueId, filter, page)
+  return findDead(database, queueId, filter, page, withAttempts)
 }
 
 /** Moves matching payloads back to their jobs (R5). */

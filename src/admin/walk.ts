@@ -1,9 +1,10 @@
 import { rejectUnknownOptions, wholeNumber } from '../options.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { patiently } from '../store/patience.ts'
+import { type ActorOptions, checkActor } from './audit.ts'
 import type { Progress } from './progression.ts'
 
-export interface ProgressionOptions {
+export interface ProgressionOptions extends ActorOptions {
   /** Stops the work between two chunks. It then rejects with the signal's reason. */
   readonly signal?: AbortSignal
   /** Most rows per transaction, 1 to 10,000. Default 500. */
@@ -22,7 +23,8 @@ const LOCK_TIMEOUT = 300
 
 /** @throws OptionError */
 export function chunkSettings(options: ProgressionOptions, what: string): ChunkSettings {
-  rejectUnknownOptions(options, ['signal', 'chunk'], what)
+  rejectUnknownOptions(options, ['signal', 'chunk', 'by'], what)
+  checkActor(options.by, what)
   return {
     signal: options.signal,
     chunk: wholeNumber(options.chunk ?? DEFAULT_CHUNK, 1, MAX_CHUNK, `${what}: chunk`),

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { type ActorFlags, actorOf, withActor } from './actor.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { follow } from './follow.ts'
 import { quote } from './suggest.ts'
@@ -14,7 +15,7 @@ Examples:
 Exit codes: 0 deleted, 1 refused or failed, 2 wrong usage, 130 interrupted
 (129 by SIGHUP, 143 by SIGTERM).`
 
-interface DeleteQueueFlags extends ConnectionOptions {
+interface DeleteQueueFlags extends ConnectionOptions, ActorFlags {
   readonly withJobs?: boolean
 }
 
@@ -24,14 +25,14 @@ export function addDeleteQueue(program: Command): void {
     .description('delete a queue')
     .argument('<queue>')
     .option('--with-jobs', 'also delete its waiting jobs and dead payloads, for good')
-  withConnection(command).addHelpText('after', HELP).action(deleteQueue)
+  withConnection(withActor(command)).addHelpText('after', HELP).action(deleteQueue)
 }
 
 async function deleteQueue(queue: string, { withJobs, ...flags }: DeleteQueueFlags): Promise<void> {
   const done = `deleted, and queue ${quote(queue)} with them`
   await connected(flags, ({ lockstep }) =>
     follow({ label: 'delete', noun: 'row', done, json: flags.json }, (signal) =>
-      lockstep.deleteQueue(queue, { withJobs, signal }),
+      lockstep.deleteQueue(queue, { withJobs, signal, by: actorOf(flags) }),
     ),
   )
 }

@@ -1,5 +1,7 @@
 import { type Command, Option } from 'commander'
 import type { FoundJob, JobFilter, JobSort, Lockstep, Progression, ProgressionOptions } from '../index.ts'
+import { type ActorFlags, actorOf, withActor } from './actor.ts'
+import { type AttemptsFlags, withAttempts, writeAttempts } from './attempts.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import {
   type JobFilterFlags,
@@ -22,6 +24,7 @@ set --limit. Write times as 2011-10-11T13:45:40Z or now.
 
 Examples:
   $ lockstep jobs find orders --retry-from 0 --by retry-count --desc
+  $ lockstep jobs find orders --id order-1 --attempts
   $ lockstep jobs find orders --id order-1 --json
   $ lockstep jobs perform-now orders --retry-from 0
   $ lockstep jobs kill orders --id order-1 --id order-2
@@ -36,7 +39,7 @@ const SORTS: Readonly<Record<string, JobSort>> = {
   'retry-count': 'retryCount',
 }
 
-interface FindFlags extends ConnectionOptions, JobFilterFlags, PageFlags {
+interface FindFlags extends ConnectionOptions, JobFilterFlags, PageFlags, AttemptsFlags {
   readonly state?: 'waiting' | 'working'
 }
 
@@ -75,18 +78,21 @@ export function addJobs(program: Command): void {
     .description('find jobs, and change those that wait')
     .addHelpText('after', HELP)
   const find = jobs.command('find').description('show jobs, waiting or in work').argument('<queue>')
-  withConnection(withPage(withJobFilter(find), Object.keys(SORTS), 'perform-in'))
+  withConnection(withAttempts(withPage(withJobFilter(find), Object.keys(SORTS), 'perform-in')))
     .addOption(new Option('--state <state>', 'jobs in this state only').choices(['waiting', 'working']))
     .action(findJobs)
   for (const action of ACTIONS) {
     const command = jobs.command(action.name).description(action.summary).argument('<queue>')
-    withConnection(withJobFilter(command).option('--all', 'every waiting job of the queue')).action(
-      (queue, flags) => act(action, queue, flags),
-    )
+    withJobFilter(command).option('--all', 'every waiting job of the queue')
+    withConnection(withActor(command)).action((queue, flags) => act(action, queue, flags))
   }
 }
 
-async function act(action: Action, queue: string, flags: ConnectionOptions & JobFilterFlags): Promise<void> {
+async function act(
+  action: Action,
+  queue: string,
+  flags: ConnectionOptions & JobFilterFlags & ActorFlags,
+): Promise<void> {
   const filter = jobFilterOf(flags)
   requireChoice(filter, flags.all)
   const deed = {
@@ -96,12 +102,12 @@ async function act(action: Action, queue: string, flags: ConnectionOptions & Job
     json: flags.json,
   }
   await connected(flags, ({ lockstep }) =>
-    follow(deed, (signal) => action.begin(lockstep, queue, filter, { signal })),
+    follow(deed, (signal) => action.begin(lockstep, queue, filter, { signal, by: actorOf(flags) })),
   )
 }
 
 async function findJobs(queue: string, flags: FindFlags): Promise<void> {
-  const { by, desc, limit, after, state, json } = flags
+  const { by, desc, limit, after, state, json, attempts } = flags
   const page = {
     by: by === undefined ? undefined : SORTS[by],
     direction: desc ? 'desc' : 'asc',
@@ -109,10 +115,11 @@ async function findJobs(queue: string, flags: FindFlags): Promise<void> {
     after,
   } as const
   const found = await connected(flags, ({ lockstep }) =>
-    lockstep.find(queue, { ...jobFilterOf(flags), state, ...page }),
+    lockstep.find(queue, { ...jobFilterOf(flags), state, ...page }, { attempts }),
   )
   if (json) return writeJson(found)
   write(found.items.length === 0 ? 'no job matches' : tableOf(found.items))
+  writeAttempts(found.items)
   if (found.next) note(`there are more; show them with --after ${found.next}`)
 }
 

@@ -7,6 +7,8 @@ import type {
   Progression,
   ProgressionOptions,
 } from '../index.ts'
+import { type ActorFlags, actorOf, withActor } from './actor.ts'
+import { type AttemptsFlags, withAttempts, writeAttempts } from './attempts.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import {
   type DeadFilterFlags,
@@ -64,16 +66,19 @@ export function addMorgue(program: Command): void {
     .description('list, requeue or delete payloads that failed too often')
     .addHelpText('after', HELP)
   const list = morgue.command('list').description('show dead payloads').argument('<queue>')
-  withConnection(withPage(withDeadFilter(list), Object.keys(SORTS), 'died-at')).action(listDead)
+  withConnection(withAttempts(withPage(withDeadFilter(list), Object.keys(SORTS), 'died-at'))).action(listDead)
   for (const action of ACTIONS) {
     const command = morgue.command(action.name).description(action.summary).argument('<queue>')
-    withConnection(withDeadFilter(command).option('--all', 'every dead payload of the queue')).action(
-      (queue, flags) => act(action, queue, flags),
-    )
+    withDeadFilter(command).option('--all', 'every dead payload of the queue')
+    withConnection(withActor(command)).action((queue, flags) => act(action, queue, flags))
   }
 }
 
-async function act(action: Action, queue: string, flags: ConnectionOptions & DeadFilterFlags): Promise<void> {
+async function act(
+  action: Action,
+  queue: string,
+  flags: ConnectionOptions & DeadFilterFlags & ActorFlags,
+): Promise<void> {
   const filter = deadFilterOf(flags)
   requireChoice(filter, flags.all)
   const deed = {
@@ -83,15 +88,15 @@ async function act(action: Action, queue: string, flags: ConnectionOptions & Dea
     json: flags.json,
   }
   await connected(flags, ({ lockstep }) =>
-    follow(deed, (signal) => action.begin(lockstep, queue, filter, { signal })),
+    follow(deed, (signal) => action.begin(lockstep, queue, filter, { signal, by: actorOf(flags) })),
   )
 }
 
 async function listDead(
   queue: string,
-  flags: ConnectionOptions & DeadFilterFlags & PageFlags,
+  flags: ConnectionOptions & DeadFilterFlags & PageFlags & AttemptsFlags,
 ): Promise<void> {
-  const { by, desc, limit, after, json } = flags
+  const { by, desc, limit, after, json, attempts } = flags
   const page = {
     by: by === undefined ? undefined : SORTS[by],
     direction: desc ? 'desc' : 'asc',
@@ -99,10 +104,11 @@ async function listDead(
     after,
   } as const
   const found = await connected(flags, ({ lockstep }) =>
-    lockstep.findDead(queue, { ...deadFilterOf(flags), ...page }),
+    lockstep.findDead(queue, { ...deadFilterOf(flags), ...page }, { attempts }),
   )
   if (json) return writeJson(found)
   write(found.items.length === 0 ? 'no payload matches' : tableOf(found.items))
+  writeAttempts(found.items)
   if (found.next) note(`there are more; show them with --after ${found.next}`)
 }
 

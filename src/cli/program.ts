@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { VERSION } from '../version.ts'
+import { addAudit } from './audit.ts'
 import { addDeleteQueue } from './delete-queue.ts'
 import { addDemo } from './demo.ts'
 import { addEnqueue } from './enqueue.ts'
@@ -10,11 +11,13 @@ import { addMigrate } from './migrate.ts'
 import { addMorgue } from './morgue.ts'
 import { colorsFor } from './output.ts'
 import { addPause, addResume } from './pause.ts'
+import { addProcesses } from './processes.ts'
 import { addReshard } from './reshard.ts'
 import { addRoles } from './roles.ts'
 import { addStats } from './stats.ts'
 import { nearestOf } from './suggest.ts'
 import { addTop } from './top.ts'
+import { addWeb } from './web.ts'
 import { addWork } from './work.ts'
 
 const HELP = `
@@ -49,12 +52,15 @@ const COMMANDS = [
   addEnqueue,
   addStats,
   addTop,
+  addWeb,
+  addProcesses,
   addJobs,
   addMorgue,
   addPause,
   addResume,
   addReshard,
   addDeleteQueue,
+  addAudit,
 ]
 
 /** The whole command line. Parsing the arguments runs the command. */

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { type ActorFlags, actorOf, withActor } from './actor.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { follow } from './follow.ts'
 import { wholeNumberOption } from './numbers.ts'
@@ -23,14 +24,14 @@ export function addReshard(program: Command): void {
     .description('change the number of shards of a queue')
     .argument('<queue>')
     .argument('<shards>', '1 to 16384', wholeNumberOption(1, 16_384))
-  withConnection(command).addHelpText('after', HELP).action(reshard)
+  withConnection(withActor(command)).addHelpText('after', HELP).action(reshard)
 }
 
-async function reshard(queue: string, shards: number, flags: ConnectionOptions): Promise<void> {
+async function reshard(queue: string, shards: number, flags: ConnectionOptions & ActorFlags): Promise<void> {
   const done = `moved; queue ${quote(queue)} has ${plural(shards, 'shard')}`
   await connected(flags, ({ lockstep }) =>
     follow({ label: 'reshard', noun: 'job', done, json: flags.json }, (signal) =>
-      lockstep.reshard(queue, shards, { signal }),
+      lockstep.reshard(queue, shards, { signal, by: actorOf(flags) }),
     ),
   )
 }

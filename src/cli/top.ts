@@ -1,14 +1,16 @@
 import { setTimeout } from 'node:timers/promises'
 import { type Command, InvalidArgumentError } from 'commander'
+import { Rates } from '../admin/rates.ts'
 import type { Lockstep, ProcessRow, Stats } from '../index.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
-import { count, duration, excerpt, plural, printable, table, write, writeJson } from './output.ts'
+import { plural, printable, write, writeJson } from './output.ts'
+import { processTable } from './process-table.ts'
 import { statsTable } from './stats.ts'
-import { Rates } from './top/rates.ts'
 
 const HELP = `
 The columns are those of lockstep stats; "per s" is rounds per second over the last ten
-seconds. Workers update the counts every five seconds. Press Ctrl-C to quit.
+seconds. Workers update the counts every five seconds. For the columns of the processes,
+see lockstep processes --help. Press Ctrl-C to quit.
 
 Examples:
   $ lockstep top
@@ -93,30 +95,6 @@ function draw({ stats, processes, rates }: Frame): string {
   const parts = [head, statsTable(stats, rates)]
   if (processes.length > 0) parts.push(processTable(processes))
   return parts.join('\n')
-}
-
-function processTable(processes: readonly ProcessRow[]): string {
-  const columns = [
-    { head: 'process' },
-    { head: 'host' },
-    { head: 'pid', right: true },
-    { head: 'slots', right: true },
-    { head: 'working', right: true },
-    { head: 'up', right: true },
-    { head: 'queues' },
-  ]
-  return table(
-    columns,
-    processes.map((process) => [
-      `${process.processId}${process.quiet ? ' (quiet)' : ''}${process.overdue ? ' (silent)' : ''}`,
-      excerpt(process.host, 30),
-      String(process.pid),
-      count(process.slots),
-      count(process.working),
-      duration(Math.max(0, Date.now() - process.startedAt.getTime())),
-      excerpt(process.queues.join(', '), 60),
-    ]),
-  )
 }
 
 function interval(text: string): number {

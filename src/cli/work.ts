@@ -31,6 +31,12 @@ export function addWork(program: Command): void {
       'time for handlers to end by themselves (default: 25000)',
       wholeNumberOption(0, A_DAY),
     )
+    .option(
+      '--health-port <port>',
+      'answer probes at this port: /livez, /readyz, /startupz',
+      wholeNumberOption(0, 65_535),
+    )
+    .option('--health-host <address>', 'answer them at this address only (default: all)')
     .option('--drain', 'exit when no job of the queues waits or is in work')
   withConnection(command).addHelpText('after', WORK_HELP).action(work)
 }
@@ -54,12 +60,15 @@ async function work(flags: WorkFlags): Promise<void> {
   collectEarly()
   const { followParent, reportReady, supervise, supervisedAs } = await import('./work/supervisor.ts')
   const { stopWithoutParent } = await import('./work/orphan.ts')
+  const { healthAddress } = await import('./work/health-server.ts')
   const rank = supervisedAs()
+  const health = healthAddress(flags)
   const { processes, drain = false, json = false } = flags
   if (processes > 1 && !rank) {
     stopWithoutParent()
     const { createLogger } = await import('./work/log.ts')
-    process.exit(await supervise({ processes, drain, logger: createLogger(json) }))
+    const supervising = supervise({ processes, drain, health, logger: createLogger(json) })
+    process.exit(await supervising.catch(failureCode))
   }
   if (rank) followParent()
   else stopWithoutParent()

@@ -20,7 +20,7 @@ export interface CheckedCall {
 export function checkCall(current: readonly NewJob[], given: readonly NewJob[]): CheckedCall {
   const placeOf = (index: number) => placeIn(given, current[index]!, index)
   try {
-    return { jobs: current.map(toPushedJob), placeOf }
+    return { jobs: current.map((job, index) => toPushedJob(job, index)), placeOf }
   } catch (error) {
     if (error instanceof JobError) throw new JobError(placeOf(error.index), error.field, error.problem)
     throw error

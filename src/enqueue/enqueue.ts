@@ -12,10 +12,12 @@ import { type CheckedCall, checkBySchema, checkCall } from './call.ts'
 import { inChunks, inLockOrder } from './chunks.ts'
 import type { Joined } from './joined.ts'
 import { Joining } from './joining.ts'
+import type { KnownHome } from './known-home.ts'
 import { KnownQueues } from './known-queues.ts'
 import { type ClientMiddleware, runMiddleware } from './middleware.ts'
 import { PushBatcher } from './push-batcher.ts'
 import { toCallersError } from './refusal.ts'
+import { stamped } from './stamp.ts'
 import { joinTransaction } from './transaction.ts'
 import { requireObject } from './validation.ts'
 
@@ -45,13 +47,18 @@ export class Enqueuer {
   readonly #underWay = new UnderWay()
   #closed = false
 
-  constructor(database: Database, middleware: readonly ClientMiddleware[], instruments: Instruments) {
+  constructor(
+    database: Database,
+    home: KnownHome,
+    middleware: readonly ClientMiddleware[],
+    instruments: Instruments,
+  ) {
     this.#database = database
     this.#middleware = middleware
     this.#instruments = instruments
     this.#queues = new KnownQueues(database)
     this.#pushBatcher = new PushBatcher(database)
-    this.#joining = new Joining(database, this.#queues)
+    this.#joining = new Joining(database, this.#queues, home)
   }
 
   /** Resolves to how many jobs were stored: a middleware may have dropped some. */
@@ -92,7 +99,7 @@ export class Enqueuer {
     // Checks the jobs only after the middleware, which may give them their ids.
     const store = async (current: readonly NewJob[]) => {
       begun = true
-      const call = checkCall(current, given)
+      const call = stamped(checkCall(current, given), this.#instruments.headers())
       const checking = checkBySchema(queue, call)
       if (checking) {
         into.tx?.bind()

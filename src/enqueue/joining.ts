@@ -4,7 +4,7 @@ import { ensureQueueIn } from '../store/queue.ts'
 import { pushInSameTransaction } from '../store/same-transaction.ts'
 import { stayQuiet } from '../store/wake.ts'
 import type { Joined } from './joined.ts'
-import { KnownHome } from './known-home.ts'
+import type { KnownHome } from './known-home.ts'
 import type { KnownQueues, QueueToEnsure } from './known-queues.ts'
 import { notInTransaction } from './transaction.ts'
 import { toWrongTransaction } from './wrong-transaction.ts'
@@ -25,10 +25,10 @@ export class Joining {
   readonly #queues: KnownQueues
   readonly #home: KnownHome
 
-  constructor(database: Database, queues: KnownQueues) {
+  constructor(database: Database, queues: KnownQueues, home: KnownHome) {
     this.#database = database
     this.#queues = queues
-    this.#home = new KnownHome(database)
+    this.#home = home
   }
 
   /**

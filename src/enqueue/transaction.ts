@@ -8,7 +8,7 @@ import { Joined } from './joined.ts'
 /** @throws LockstepError `LOCKSTEP_BAD_TRANSACTION` if `tx` can't run statements in a transaction */
 export function joinTransaction(tx: EnqueueTransaction | undefined): Joined {
   if (tx === undefined)
-    throw bad('`tx` is undefined: pass the transaction, or omit the key to push without one')
+    throw bad('`tx` is undefined: pass the transaction, or omit the key to do without one')
   const open = openTransactionOf(tx)
   if (typeof open === 'string') throw bad(`\`tx\` ${open}`)
   return new Joined(open)
@@ -19,10 +19,10 @@ export function clientIn(transaction: Joined): ClientBase {
   return (transaction.client ?? new ThroughClient(transaction)) as ClientBase
 }
 
-/** BEGIN was never sent, or COMMIT or ROLLBACK was sent before all jobs of the call were pushed. */
+/** BEGIN was never sent, or COMMIT or ROLLBACK was sent before the call had done all that it does. */
 export function notInTransaction(given: string, cause?: unknown): LockstepError {
   return bad(
-    `\`tx\`, ${given}, is in no transaction, or no longer in the one it was in when the call began: pass an open transaction and await the call before it commits or rolls back, or omit \`tx\` to push without one`,
+    `\`tx\`, ${given}, is in no transaction, or no longer in the one it was in when the call began: pass an open transaction and await the call before it commits or rolls back, or omit \`tx\` to do without one`,
     cause,
   )
 }

@@ -8,7 +8,7 @@ const MAX_PAYLOAD_BYTES = 8 * 1_024 * 1_024
 /** Between these, JavaScript and Postgres write dates in the same way. */
 const EARLIEST = Date.parse('0001-01-01T00:00:00.000Z')
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z')
-const MAX_HEADERS_BYTES = 16 * 1_024
+export const MAX_HEADERS_BYTES = 16 * 1_024
 const FIELDS = ['id', 'payload', 'score', 'performIn', 'lane', 'headers']
 
 /** A `\u0000` or an unpaired surrogate as JSON.stringify writes it; jsonb can't hold either. */

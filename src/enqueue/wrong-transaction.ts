@@ -1,31 +1,30 @@
 import { DatabaseError } from '../errors.ts'
 import { hasCode } from '../postgres/failure.ts'
-import type { Home } from '../store/home.ts'
+import { type Home, isSameHome } from '../store/home.ts'
 import type { Joined } from './joined.ts'
 import type { KnownHome } from './known-home.ts'
 import { notInTransaction } from './transaction.ts'
 
-/** Translates the server's error about a push in `on` into one about the given `tx`; leaves other errors as they are. */
+/** Translates the server's error about a call in `on` into one about the given `tx`; leaves other errors as they are. */
 export async function toWrongTransaction(error: unknown, on: Joined, known: KnownHome): Promise<unknown> {
-  if (hasCode(error, 'LK004')) return notInTransaction(on.given, error)
-  if (hasCode(error, 'LK014')) return toElsewhere(error as Error, known)
+  if (hasCode(error, 'LK004', '25P01')) return notInTransaction(on.given, error)
+  if (hasCode(error, 'LK014')) return toElsewhere((error as Error).cause as Error, known)
   if (hasCode(error, 'LOCKSTEP_SCHEMA_MISSING', 'LOCKSTEP_SCHEMA_OLD'))
     return toForeign(error as Error, on, known)
   return error
 }
 
 /** The transaction is in another database, or ours was renamed or restored since we asked. */
-async function toElsewhere(error: Error, known: KnownHome): Promise<unknown> {
+export async function toElsewhere(cause: Error, known: KnownHome): Promise<DatabaseError> {
   const before = await known.find()
   const now = await known.again()
-  if (before?.installation !== now?.installation || before?.database !== now?.database) {
-    return new DatabaseError(
-      'LOCKSTEP_CONFLICT',
-      'the database was renamed or restored since the first push; roll the transaction back and try it again',
-      { cause: error },
-    )
-  }
-  return elsewhere((error.cause as Error).message, now, error)
+  if (before === now || (before && now && isSameHome(before, now)))
+    return elsewhere(cause.message, now, cause)
+  return new DatabaseError(
+    'LOCKSTEP_CONFLICT',
+    'the database was renamed or restored since the first call; roll the transaction back and try it again',
+    { cause },
+  )
 }
 
 /** If our own schema is in order, the transaction must be in another database. */
@@ -44,7 +43,7 @@ function elsewhere(problem: string, home: Home | undefined, cause: Error): Datab
   const place = home ? `, "${home.database}" on ${home.address}` : ''
   return new DatabaseError(
     'LOCKSTEP_BAD_TRANSACTION',
-    `${problem}${place}: pass a transaction of that database, or enqueue through a Lockstep of the other one`,
+    `${problem}${place}: pass a transaction of that database, or use a Lockstep of the other one`,
     { cause },
   )
 }

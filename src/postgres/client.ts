@@ -21,7 +21,16 @@ export async function newClient({ create, module, ...options }: ConnectionConfig
   if (!create) return new pg.Client(options)
   const { query_timeout, connectionTimeoutMillis } = options
   const creating = called(() => create(options), '`createClient`')
-  const client = checkClient(await inTime(creating, connectionTimeoutMillis))
+  let late = false
+  void creating.then(
+    (made) => late && discard(made),
+    () => {},
+  )
+  const made = await inTime(creating, connectionTimeoutMillis).catch((error) => {
+    late = true
+    throw error
+  })
+  const client = checkClient(made)
   created.add(client)
   // Calls on a connection that has gone silent have to end, whatever options the function passes on.
   if (query_timeout !== undefined) Object.assign(Object(client.connectionParameters), { query_timeout })
@@ -73,9 +82,27 @@ interface State {
 function checkClient(value: unknown): Created {
   const problem = problemOf(value)
   if (problem === undefined) return value as Created
+  discard(value)
   throw new OptionError(
     `Lockstep: createClient must return a new client of \`pg\`, or of a class that extends it, before its connect(): ${problem}`,
   )
+}
+
+/**
+ * Ends a client that is not used, since nobody else will: its session would stay, one more at each try. A pool stays, and a
+ * client that is in use already.
+ */
+function discard(value: unknown): void {
+  if (typeof value !== 'object' || value === null || 'totalCount' in value || created.has(value)) return
+  const { release, end } = value as { readonly release?: unknown; readonly end?: unknown }
+  const give =
+    typeof release === 'function'
+      ? () => release.call(value, true)
+      : isFunction(end) && (() => end.call(value))
+  if (give)
+    Promise.resolve()
+      .then(give)
+      .catch(() => {})
 }
 
 function problemOf(value: unknown): string | undefined {
@@ -93,6 +120,6 @@ function problemOf(value: unknown): string | undefined {
   return undefined
 }
 
-function isFunction(value: unknown): boolean {
+function isFunction(value: unknown): value is (...given: unknown[]) => unknown {
   return typeof value === 'function'
 }

@@ -65,11 +65,15 @@ function comparisonText({ prefix, schema }: Database): string {
       ${prefix}.micros(clock_timestamp()) AS ended`
 }
 
-/** Uses only numbers, so that the result is the same in every encoding. */
+/**
+ * Uses only numbers, so that the result is the same in every encoding. Without a request it's the same as in a release that
+ * knows of none.
+ */
 function stateText(prefix: string, schema: string): string {
   return `hashtextextended(concat_ws(' ',
     (SELECT r.serial FROM ${releaseTable(schema)} r),
-    (SELECT string_agg(concat_ws(':', s."processId", s.quiet, s.connected), ',' ORDER BY s."processId") FROM sights s),
+    (SELECT string_agg(concat_ws(':', s."processId", s.quiet, s.connected,
+      CASE s.request WHEN 'quiet' THEN 1 WHEN 'stop' THEN 2 END), ',' ORDER BY s."processId") FROM sights s),
     (SELECT string_agg(concat_ws(':', q.queue_id, q.shards, q.paused_at IS NOT NULL), ',' ORDER BY q.queue_id)
      FROM ${prefix}.queues q WHERE EXISTS (SELECT FROM sights s WHERE q.name = ANY (s.queues)))), 0)::text`
 }

@@ -15,6 +15,7 @@ import { cutsOf, type Failure, type Leftover, leftoverOf, reasonsOf } from './se
 
 /** The order in which ends are stored. */
 const KINDS = ['complete', 'fail', 'release'] as const
+const FUNCTIONS = { complete: 'complete', fail: 'fail_claims', release: 'release' } as const
 
 /** Rounds of a queue that ended in the same way. */
 export interface Ended {
@@ -108,7 +109,7 @@ function settling(prefix: string, kind: Ended['kind'], [queueIds, ...columns]: r
   return `SELECT pg_catalog.row_to_json(c)::text AS exception, NULL::integer AS place, NULL AS id, NULL::bigint AS fence,
       NULL::bigint AS perform_in, NULL::integer AS retry_count, NULL::smallint AS crashes, NULL::boolean AS rescued,
       NULL AS error, NULL AS payload, NULL AS headers, NULL AS score, NULL::bigint AS seq, NULL::boolean AS cut, NULL::boolean AS passed
-    FROM ${prefix}.${kind}(${queueIds}, $1, ${columns.join(', ')}, false) c`
+    FROM ${prefix}.${FUNCTIONS[kind]}(${queueIds}, $1, ${columns.join(', ')}, false) c`
 }
 
 function claiming(prefix: string, columns: readonly string[]): string {

@@ -52,10 +52,14 @@ const REQUIRE_TRANSACTION: Callable = {
 }
 
 /**
- * Goes on only in an open transaction that may write, in the database of `home`.
+ * Goes on only in an open transaction that may write, in the database of `home`, if that is known.
  * @throws DatabaseError `LOCKSTEP_BAD_TRANSACTION`
  */
-export async function requireTransaction(database: Database, on: Through, home: Home): Promise<void> {
+export async function requireTransaction(
+  database: Database,
+  on: Through,
+  home: Home | undefined,
+): Promise<void> {
   await callThrough(database, on, REQUIRE_TRANSACTION, placeOf(home))
 }
 

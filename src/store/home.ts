@@ -1,4 +1,5 @@
 import type { Database } from '../postgres/database.ts'
+import { runThrough, type Through } from './through.ts'
 
 /** Distinguishes a schema from one of the same name in another database. */
 export interface Home {
@@ -15,4 +16,16 @@ export async function findHome(database: Database): Promise<Home> {
        coalesce(host(inet_server_addr()) || ':' || inet_server_port(), 'a local socket') AS address`,
   )
   return home!
+}
+
+export function isSameHome(one: Home, other: Home): boolean {
+  return one.installation === other.installation && one.database === other.database
+}
+
+/**
+ * Goes on only in an open transaction, which may be READ ONLY: the server refuses this statement elsewhere, with 25P01. The
+ * lock is the one that every look at the queues takes anyway.
+ */
+export async function requireOpen({ prefix }: Database, on: Through): Promise<void> {
+  await runThrough(on, `LOCK TABLE ${prefix}.queues IN ACCESS SHARE MODE`)
 }

@@ -1,6 +1,8 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { PayloadHeaders } from '../job.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
+import { attemptsIn, type FailedAttempt, shownAttempts } from './attempts.ts'
+import { jobsInTime } from './jobs-in-time.ts'
 import {
   beyond,
   decodeCursor,
@@ -13,8 +15,9 @@ import {
   type SortColumn,
 } from './page.ts'
 import { inRange, inTime, isOneOf } from './range.ts'
-import { run, tables } from './tables.ts'
-import { dateOrNull, msText } from './time.ts'
+import { type PayloadsShown, shown, whole } from './shown-job.ts'
+import { countUpTo, type JobsTable, run, tables } from './tables.ts'
+import { dateOrNull } from './time.ts'
 
 /**
  * Selects jobs of a queue for which all conditions hold; without conditions, all jobs. What was pushed into a job in work
@@ -36,7 +39,6 @@ export interface JobFilter {
  * A job that waits or is in work. If there was a push into a job in work, its id is found twice: as `working`, and as
  * `waiting` for the next round. That starts after this round has ended, at its own `performIn` or later.
  */
-/** A job as `find` shows it. */
 export interface FoundJob<Payload = unknown> {
   readonly id: string
   /** Counted from 0. */
@@ -55,8 +57,14 @@ export interface FoundJob<Payload = unknown> {
   readonly state: 'waiting' | 'working'
   /** When it was claimed; null while it waits. */
   readonly claimedAt: Date | null
+  /** The process that has it in work; null while it waits. */
+  readonly processId: number | null
+  /** The fence of the round in work, which its handler has in its context; null while it waits. */
+  readonly fence: number | null
   /** Sorted by score. For a job in work, the payloads of this round. */
   readonly payloads: { payload: Payload; score: number; headers?: PayloadHeaders }[]
+  /** Since the last success, the newest first, ten at most. Only if they were asked for. */
+  readonly attempts?: readonly FailedAttempt[]
 }
 
 export type JobSort = 'id' | 'performIn' | 'retryCount'
@@ -73,17 +81,33 @@ const SORTS: Readonly<Record<JobSort, readonly SortColumn[]>> = {
 }
 
 /** @throws OptionError for a cursor of another sort */
-export async function findJobs(
+export function findJobs(
   database: Database,
   queueId: number,
   filter: JobFilter,
   page: FullPage<JobSort>,
+  withAttempts = false,
 ): Promise<Found<FoundJob>> {
+  return findJobsAs(database, queueId, filter, page, whole, withAttempts)
+}
+
+/** @throws OptionError for a cursor of another sort */
+export async function findJobsAs<Shown>(
+  database: Database,
+  queueId: number,
+  filter: JobFilter,
+  page: FullPage<JobSort>,
+  show: PayloadsShown<Shown>,
+  withAttempts = false,
+): Promise<Found<Omit<FoundJob, 'payloads'> & { payloads: Shown }>> {
   const { by, direction, after, limit } = page
   const columns = SORTS[by]
-  let part = matchingJobs(database, queueId, filter).selectAll('e')
-  if (after !== undefined) {
-    const place = decodeCursor(by, columns, after)
+  const place = after === undefined ? undefined : decodeCursor(by, columns, after)
+  const source = isByTime(filter, by)
+    ? jobsInTime(database, queueId, { filter, direction, place, limit: limit + 1 })
+    : undefined
+  let part = matchingJobs(database, queueId, filter, source).selectAll('e')
+  if (place) {
     part = part.where(beyond(columns, place, direction))
     // No index includes the state, so none can start at this place. The jobs' own index can start at its id.
     if (by === 'id') part = part.where('e.id', direction === 'asc' ? '>=' : '<=', place[0]!)
@@ -97,13 +121,16 @@ export async function findJobs(
         .limit(limit + 1)
         .as('e'),
     )
-    .select(shown(database))
+    .select(shown(database, show))
+    .select(shownAttempts(database.schema, 'e', withAttempts).as('attempts'))
     .select(placeOf(columns).as('place'))
     .orderBy(order)
   const rows = await run(database, query)
   const last = rows.length > limit ? rows[limit - 1] : undefined
-  const items = rows.slice(0, limit).map(({ place, performIn, claimedAt, ...job }) => ({
+  const items = rows.slice(0, limit).map(({ place, performIn, claimedAt, payloads, attempts, ...job }) => ({
     ...job,
+    ...attemptsIn(attempts),
+    payloads: payloads as Shown,
     performIn: new Date(performIn),
     claimedAt: dateOrNull(claimedAt),
   }))
@@ -122,6 +149,16 @@ export async function countWaiting(
   ])
   const [row] = await run(database, query)
   return row!
+}
+
+/** The number of entries that match, but no more than `most`. */
+export async function countJobs(
+  database: Database,
+  queueId: number,
+  filter: JobFilter,
+  most: number,
+): Promise<number> {
+  return countUpTo(database, matchingJobs(database, queueId, filter).select('e.id').limit(most))
 }
 
 /** A range of the ids of a queue, in bytewise order. */
@@ -210,19 +247,38 @@ function matchingWaiting(database: Database, queueId: number, filter: JobFilter)
 }
 
 /** The matching entries. A job in work with a next round has two, any other job one. */
-function matchingJobs(database: Database, queueId: number, filter: JobFilter) {
+function matchingJobs(
+  database: Database,
+  queueId: number,
+  filter: JobFilter,
+  source?: RawBuilder<JobsTable>,
+) {
   return tables(database)
-    .selectFrom(entriesOf(database, queueId, filter.state).as('e'))
+    .selectFrom(entriesOf(database, queueId, filter.state, source).as('e'))
     .where(({ and }) => and(conditionsOf(filter)))
+}
+
+/** Other conditions may leave out so many of a lane's first jobs that all of it would be read, in no good order. */
+function isByTime({ ids, id, retryCount, state }: JobFilter, by: JobSort): boolean {
+  return by === 'performIn' && state !== 'working' && !ids && !id && !retryCount
+}
+
+function allJobs({ schema }: Database): RawBuilder<JobsTable> {
+  return sql<JobsTable>`${sql.id(schema, 'jobs')}`
 }
 
 const WORKING = sql<SqlBool>`p.process_id is not null`
 const NEXT = sql<SqlBool>`j.next_perform_in is not null`
 
 /** With one state, a job has at most one entry. Avoiding the join then lets the planner know that there are many rows. */
-function entriesOf(database: Database, queueId: number, state: JobFilter['state']) {
+function entriesOf(
+  database: Database,
+  queueId: number,
+  state: JobFilter['state'],
+  source = allJobs(database),
+) {
   const jobs = tables(database)
-    .selectFrom('jobs as j')
+    .selectFrom(source.as<'j'>(sql`j`))
     .leftJoin('processes as p', 'p.process_id', 'j.claimed_by')
     .where('j.queue_id', '=', queueId)
   if (state === 'working') return jobs.where(WORKING).select(entryOf(sql`false`, sql`'working'`))
@@ -244,12 +300,14 @@ function entryOf(next: RawBuilder<unknown>, state: RawBuilder<unknown>) {
     'j.lane',
     'j.fence',
     'j.claimed_at',
+    'j.claimed_by',
     sql<boolean>`${next}`.as('next'),
     sql<FoundJob['state']>`${state}::text`.as('state'),
     sql<Date>`case when ${next} then j.next_perform_in else j.perform_in end`.as('perform_in'),
     sql<number>`case when ${next} then -1 else j.retry_count end`.as('retry_count'),
     sql<number>`case when ${next} then 0 else j.crashes end`.as('crashes'),
     sql<string | null>`case when ${next} then null else j.error end`.as('error'),
+    sql`case when ${next} then null else j.attempts end`.as('attempts'),
   ] as const
 }
 
@@ -261,22 +319,4 @@ function conditionsOf(filter: JobFilter): RawBuilder<SqlBool>[] {
     ...inTime('e.perform_in', filter.performIn),
     ...inRange('e.retry_count', filter.retryCount),
   ]
-}
-
-function shown({ schema }: Database) {
-  const working = sql`e.state = 'working'`
-  const payloads = sql`case when e.next then ${sql.id(schema, 'payloads_from')}(e.queue_id, e.id, e.fence)
-    else ${sql.id(schema, 'payloads_of')}(e.queue_id, e.id, case when ${working} then e.fence end) end`
-  return [
-    'e.id',
-    'e.shard',
-    'e.lane',
-    sql.raw<number>(msText('e.perform_in')).as('performIn'),
-    'e.retry_count as retryCount',
-    'e.crashes',
-    'e.error',
-    'e.state',
-    sql<number | null>`case when ${working} then ${sql.raw(msText('e.claimed_at'))} end`.as('claimedAt'),
-    sql<FoundJob['payloads']>`coalesce(${payloads}, '[]')`.as('payloads'),
-  ] as const
 }

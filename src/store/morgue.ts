@@ -1,6 +1,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { PayloadHeaders } from '../job.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
+import { attemptsIn, type FailedAttempt, shownAttempts } from './attempts.ts'
 import { doubleFrom, exactDouble } from './double.ts'
 import {
   beyond,
@@ -14,7 +15,7 @@ import {
   type SortColumn,
 } from './page.ts'
 import { inRange, inTime, isOneOf } from './range.ts'
-import { run, tables } from './tables.ts'
+import { countUpTo, run, tables } from './tables.ts'
 import { msText } from './time.ts'
 
 /** Selects dead payloads of a queue for which all conditions hold; without conditions, all of them. */
@@ -43,6 +44,8 @@ export interface DeadPayload<Payload = unknown> {
   readonly diedAt: Date
   /** In hexadecimal; identifies the payload among those of its job. */
   readonly digest: string
+  /** Those of its job, when it died; otherwise as those of a job. Only if they were asked for. */
+  readonly attempts?: readonly FailedAttempt[]
 }
 
 export type DeadSort = 'id' | 'diedAt' | 'score'
@@ -58,24 +61,40 @@ const SORTS: Readonly<Record<DeadSort, readonly SortColumn[]>> = {
 }
 
 /** @throws OptionError for a cursor of another sort */
-export async function findDead(
+export function findDead(
   database: Database,
   queueId: number,
   filter: DeadFilter,
   page: FullPage<DeadSort>,
+  withAttempts = false,
 ): Promise<Found<DeadPayload>> {
+  return findDeadAs(database, queueId, filter, page, (payload) => payload, withAttempts)
+}
+
+/** `show` makes of the payload what is found of it. */
+export async function findDeadAs<Shown>(
+  database: Database,
+  queueId: number,
+  filter: DeadFilter,
+  page: FullPage<DeadSort>,
+  show: (payload: RawBuilder<unknown>) => RawBuilder<Shown>,
+  withAttempts = false,
+): Promise<Found<DeadPayload<Shown>>> {
   const { by, direction, after, limit } = page
   const columns = SORTS[by]
   let query = matchingDead(database, queueId, filter)
-    .select(['m.job_id as id', 'm.payload', 'm.headers', 'm.error'])
+    .select(['m.job_id as id', show(sql.ref('m.payload')).as('payload'), 'm.headers', 'm.error'])
     .select(sql.raw<number>(msText('m.died_at')).as('diedAt'))
     .select([exactDouble('m.score').as('score'), sql<string>`encode(m.digest, 'hex')`.as('digest')])
     .select(placeOf(columns).as('place'))
+    .select(shownAttempts(database.schema, 'm', withAttempts).as('attempts'))
   if (after !== undefined) query = query.where(beyond(columns, decodeCursor(by, columns, after), direction))
   const rows = await run(database, query.orderBy(orderOf(columns, direction)).limit(limit + 1))
   const last = rows.length > limit ? rows[limit - 1] : undefined
-  const items = rows.slice(0, limit).map(({ place, score, diedAt, ...dead }) => ({
+  const items = rows.slice(0, limit).map(({ place, score, diedAt, payload, attempts, ...dead }) => ({
     ...dead,
+    ...attemptsIn(attempts),
+    payload: payload as Shown,
     score: doubleFrom(score),
     diedAt: new Date(diedAt),
   }))
@@ -94,6 +113,26 @@ export async function countDead(
   ])
   const [row] = await run(database, query)
   return row!
+}
+
+/** The number of payloads that match, but no more than `most`. */
+export function countDeadUpTo(
+  database: Database,
+  queueId: number,
+  filter: DeadFilter,
+  most: number,
+): Promise<number> {
+  return countUpTo(database, matchingDead(database, queueId, filter).select('m.job_id').limit(most))
+}
+
+/** The number of ids with dead payloads, by the name of the queue; queues without any are missing. */
+export async function countDeadIds(database: Database): Promise<Map<string, number>> {
+  const rows = await database.query<{ queue: string; ids: number }>(
+    `SELECT q.name AS queue, count(*) AS ids
+     FROM (SELECT DISTINCT m.queue_id, m.job_id FROM ${database.prefix}.morgue m) d
+     JOIN ${database.prefix}.queues q USING (queue_id) GROUP BY q.name`,
+  )
+  return new Map(rows.map(({ queue, ids }) => [queue, ids]))
 }
 
 /** Identifies a dead payload of a queue. */

@@ -97,15 +97,18 @@ export function orderOf(columns: readonly SortColumn[], direction: 'asc' | 'desc
   return sql.join(columns.map(({ column }) => sql`${sql.ref(column)} ${sql.raw(direction)}`))
 }
 
-/** Matches rows after the place. Comparing whole rows lets an index on the columns start right there. */
+/**
+ * Matches rows after the place, or also there. Comparing whole rows lets an index on the columns start right there.
+ */
 export function beyond(
   columns: readonly SortColumn[],
   place: readonly string[],
   direction: 'asc' | 'desc',
+  orThere = false,
 ): RawBuilder<SqlBool> {
   const values = columns.map(({ type }, index) => TYPES[type].read(place[index]!))
   const refs = columns.map(({ column }) => sql.ref(column))
-  const than = sql.raw(direction === 'asc' ? '>' : '<')
+  const than = sql.raw((direction === 'asc' ? '>' : '<') + (orThere ? '=' : ''))
   return sql<SqlBool>`(${sql.join(refs)}) ${than} (${sql.join(values)})`
 }
 

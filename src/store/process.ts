@@ -27,7 +27,12 @@ export interface ProcessSight {
   readonly connected: boolean
   /** By the server's clock, it should have renewed its lease by now. Only a hint for people; it decides nothing. */
   readonly overdue: boolean
+  /** What someone has asked it to do. */
+  readonly request: ProcessRequest | null
 }
+
+/** What a person may ask of a process. */
+export type ProcessRequest = 'quiet' | 'stop'
 
 /**
  * The process gets a higher number than all before it, even on a server that was replicated or restored from another. The
@@ -51,26 +56,62 @@ export async function registerProcess(
 }
 
 /**
- * Renews leases, and returns the processes whose lease was renewed. A row that exists still belongs to its process, since
- * others remove it before they take over (see remove_silent). `expires_at` is for people, and decides nothing.
+ * Renews the leases of the processes $1, which are $2 ms long, and returns the processes whose lease was renewed. A row that
+ * exists still belongs to its process, since others remove it before they take over (see remove_silent). `expires_at` is for
+ * people, and decides nothing.
  */
+export function renewalText(prefix: string): string {
+  return `UPDATE ${prefix}.processes
+    SET renewal = gen_random_uuid(), expires_at = clock_timestamp() + $2 * interval '1 ms'
+    WHERE process_id = ANY ($1::integer[]) RETURNING process_id`
+}
+
+/** Returns the processes whose lease was renewed. */
 export async function renewLeases(
   on: Queryable,
   schema: string,
   processIds: readonly number[],
   lease: number,
 ): Promise<number[]> {
-  const { rows } = await on.query(
-    `UPDATE ${quoteIdentifier(schema)}.processes
-     SET renewal = gen_random_uuid(), expires_at = clock_timestamp() + $2 * interval '1 ms'
-     WHERE process_id = ANY ($1::integer[]) RETURNING process_id`,
-    [processIds, lease],
-  )
+  const { rows } = await on.query(renewalText(quoteIdentifier(schema)), [processIds, lease])
   return rows.map((row) => (row as { process_id: number }).process_id)
 }
 
-export async function removeProcess(on: Queryable, schema: string, processId: number): Promise<void> {
-  await on.query(`DELETE FROM ${quoteIdentifier(schema)}.processes WHERE process_id = $1`, [processId])
+/**
+ * Returns what was asked of the process, since no one else will learn of it. A report that a lost session of ours stores at
+ * the same time may stay; remove_silent removes it.
+ */
+export async function removeProcess(
+  on: Queryable,
+  schema: string,
+  processId: number,
+): Promise<ProcessRequest | null> {
+  const prefix = quoteIdentifier(schema)
+  const { rows } = await on.query(
+    `WITH removed AS (DELETE FROM ${prefix}.processes WHERE process_id = $1 RETURNING process_id, request),
+       unreported AS (DELETE FROM ${prefix}.process_reports r USING removed p WHERE r.process_id = p.process_id)
+     SELECT request FROM removed`,
+    [processId],
+  )
+  return (rows[0] as { request: ProcessRequest | null } | undefined)?.request ?? null
+}
+
+/**
+ * Stores what is asked of a process, and returns whether there is such a process. To stop is more than to be quiet, and is
+ * not taken back. If the process is removed at the same time, this waits, and finds none; or comes first, and removeProcess
+ * returns it.
+ */
+export async function askOfProcess(
+  database: Database,
+  processId: number,
+  request: ProcessRequest,
+): Promise<boolean> {
+  const rows = await database.query(
+    `UPDATE ${database.prefix}.processes SET request = CASE request WHEN 'stop' THEN 'stop' ELSE $2::text END
+     WHERE process_id = $1::integer RETURNING process_id`,
+    [processId, request],
+  )
+  return rows.length > 0
 }
 
 export async function setQuiet(database: Database, processId: number): Promise<void> {
@@ -93,7 +134,7 @@ export function lockedText(prefix: string): string {
 export function sightsText(prefix: string): string {
   return `SELECT p.process_id AS "processId", p.queues, p.quiet, p.renewal, p.lease,
       EXISTS (SELECT FROM locked l WHERE l.objid = p.process_id::oid) AS connected,
-      p.expires_at <= clock_timestamp() AS overdue
+      p.expires_at <= clock_timestamp() AS overdue, p.request
     FROM ${prefix}.processes p`
 }
 

@@ -28,6 +28,8 @@ export interface Failure {
   readonly error: string | null
   /** Seconds until the next try; null if none follows. */
   readonly retryIn: number | null
+  /** Its handler outlived the queue's timeout (R16). Default false. */
+  readonly isTimeout?: boolean
 }
 
 /** The process and queue of the rounds, and the transaction to settle them in. Only with `tx` are locked rows waited for. */
@@ -53,7 +55,7 @@ export async function fail(
   failures: readonly Failure[],
 ): Promise<Leftover[]> {
   const rounds = failures.map((failure) => failure.round)
-  return settle(database, 'fail', holder, rounds, await reasonsOf(database, failures, holder.tx))
+  return settle(database, FAIL.name, holder, rounds, await reasonsOf(database, failures, holder.tx))
 }
 
 /** Buries all payloads of the rounds. */
@@ -73,7 +75,11 @@ const COMPLETE: Callable = {
   name: 'complete',
   types: [...CLAIMS, 'float8[]', 'int8[]', 'bool'],
 }
-const FAIL: Callable = { kind: 'rows', name: 'fail', types: [...CLAIMS, 'text[]', 'float8[]', 'bool'] }
+const FAIL: Callable = {
+  kind: 'rows',
+  name: 'fail_claims',
+  types: [...CLAIMS, 'text[]', 'float8[]', 'text[]', 'bool'],
+}
 const DISCARD: Callable = {
   kind: 'rows',
   name: 'discard',
@@ -118,14 +124,21 @@ export function roundOf({ round }: Failure): Round {
   return round
 }
 
-/** The errors of failed rounds, in storable form, and their next tries. */
+/** The errors of failed rounds, in storable form, their next tries, and their kinds. */
 export async function reasonsOf(
   database: Database,
   failures: readonly Failure[],
   on?: Queryable | Through,
-): Promise<[errors: (string | null)[], retryIns: (number | null)[]]> {
+): Promise<[errors: (string | null)[], retryIns: (number | null)[], kinds: string[] | null]> {
   const errors = failures.map(({ error }) => error)
-  return [[...(await storable(database, errors, on))], failures.map(({ retryIn }) => retryIn)]
+  const stored = [...(await storable(database, errors, on))]
+  return [stored, failures.map(({ retryIn }) => retryIn), kindsOf(failures)]
+}
+
+/** Null if all are plain failures, as mostly. */
+function kindsOf(failures: readonly Failure[]): string[] | null {
+  if (!failures.some(({ isTimeout }) => isTimeout)) return null
+  return failures.map(({ isTimeout }) => (isTimeout ? 'timeout' : 'failure'))
 }
 
 export function release(database: Database, holder: Holder, rounds: readonly Round[]): Promise<Leftover[]> {
@@ -144,7 +157,9 @@ export function crash(database: Database, holder: Holder, rounds: readonly Round
     const claims = claimsOf(holder, rounds)
     const held = await database.call<{ place: number; tid: string }>('lock_claims', [...claims, wait], client)
     await database.query(
-      `UPDATE ${database.prefix}.jobs SET crashes = crashes + 1 WHERE queue_id + 0 = $1 AND ctid = ANY ($2::tid[])`,
+      `UPDATE ${database.prefix}.jobs SET crashes = crashes + 1,
+         attempts = ${database.prefix}.with_attempt(attempts, error, 'crash', retry_count)
+       WHERE queue_id + 0 = $1 AND ctid = ANY ($2::tid[])`,
       [queueId, held.map(({ tid }) => tid)],
       client,
     )

@@ -27,33 +27,6 @@ export interface QueueStats {
   readonly failed: number
 }
 
-/** A worker process. */
-export interface ProcessRow {
-  /** Its number in the database; it gets another one when it registers again. */
-  readonly processId: number
-  readonly host: string
-  /** The operating system's number, on its host. */
-  readonly pid: number
-  /** Of the package. */
-  readonly version: string
-  /** The names of the queues that it serves. */
-  readonly queues: string[]
-  readonly slots: number
-  /** When it registered, by the server's clock. */
-  readonly startedAt: Date
-  /** The time by which it should renew its lease, by the server's clock. */
-  readonly expiresAt: Date
-  /** It takes no new jobs. */
-  readonly quiet: boolean
-  /** The number of its jobs in work. */
-  readonly working: number
-  /**
-   * It should have renewed its lease by now: it is dead or unreachable, or the server's clock was changed. A running worker
-   * removes it when it has been silent for a lease.
-   */
-  readonly overdue: boolean
-}
-
 /** A row per queue, by name. */
 export async function readQueueStats(database: Database): Promise<QueueStats[]> {
   const rows = await database.query<InMs<QueueStats, 'pausedAt'>>(
@@ -62,18 +35,4 @@ export async function readQueueStats(database: Database): Promise<QueueStats[]> 
      FROM ${database.prefix}.queue_stats s ORDER BY s.queue`,
   )
   return rows.map((row) => ({ ...row, pausedAt: dateOrNull(row.pausedAt) }))
-}
-
-/** A row per process, by number. */
-export async function listProcesses(database: Database): Promise<ProcessRow[]> {
-  const rows = await database.query<InMs<ProcessRow, 'startedAt' | 'expiresAt'>>(
-    `SELECT p.process_id AS "processId", p.host, p.pid, p.version, p.queues, p.slots,
-       ${msText('p.started_at')} AS "startedAt", ${msText('p.expires_at')} AS "expiresAt", p.quiet, p.working, p.overdue
-     FROM ${database.prefix}.process_list p ORDER BY p.process_id`,
-  )
-  return rows.map((row) => ({
-    ...row,
-    startedAt: new Date(row.startedAt),
-    expiresAt: new Date(row.expiresAt),
-  }))
 }

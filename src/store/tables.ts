@@ -15,6 +15,7 @@ export interface JobsTable {
   claimed_at: Date | null
   crashes: number
   error: string | null
+  attempts: unknown
 }
 
 export interface MorgueTable {
@@ -25,6 +26,7 @@ export interface MorgueTable {
   headers: PayloadHeaders | null
   score: number
   error: string | null
+  attempts: unknown
   died_at: Date
 }
 
@@ -49,4 +51,13 @@ export function tables({ pool, schema }: Database): QueryCreator<Tables> {
 export function run<Row>(database: Database, statement: Compilable<Row>, on?: Queryable): Promise<Row[]> {
   const { sql, parameters } = statement.compile()
   return database.query<Row>(sql, [...parameters], on)
+}
+
+/** The number of rows of a statement that has a limit. */
+export async function countUpTo(database: Database, limited: Compilable): Promise<number> {
+  const { sql, parameters } = limited.compile()
+  const [row] = await database.query<{ count: number }>(`SELECT count(*) FROM (${sql}) limited`, [
+    ...parameters,
+  ])
+  return row!.count
 }

@@ -31,14 +31,31 @@ export class ThroughClient {
   }
 
   async #rowsOf({ text, values, rowMode }: Statement): Promise<unknown[]> {
-    const answer = await this.#on.run(
-      `WITH answer AS (${withLiterals(text, values)})
-       SELECT coalesce(pg_catalog.json_agg(answer), '[]')::pg_catalog.text AS rows FROM answer`,
-      [],
-    )
+    const answer = await this.#on.run(withRowsAsJson(withLiterals(text, values)), [])
     const rows: object[] = JSON.parse((answer as readonly { rows: string }[])[0]!.rows)
     return rowMode === 'array' ? rows.map((row) => Object.values(row)) : rows
   }
+}
+
+/** What a statement defines by WITH stays outside: it may change rows, which it must not do further inside. */
+function withRowsAsJson(text: string): string {
+  const main = /^\s*WITH\b/i.test(text) ? mainPartOf(text) : 0
+  const before = main === 0 ? 'WITH' : `${text.slice(0, main)},`
+  return `${before} answer AS (${text.slice(main)})
+    SELECT coalesce(pg_catalog.json_agg(answer), '[]')::pg_catalog.text AS rows FROM answer`
+}
+
+/** Where the statement itself begins, after its WITH. */
+function mainPartOf(text: string): number {
+  let depth = 0
+  for (const { 0: found, index } of text.matchAll(
+    /'(?:[^']|'')*'|"(?:[^"]|"")*"|[()]|\b(?:SELECT|INSERT|UPDATE|DELETE)\b/gi,
+  )) {
+    if (found === '(') depth += 1
+    else if (found === ')') depth -= 1
+    else if (depth === 0 && /^[a-z]/i.test(found)) return index
+  }
+  return 0
 }
 
 /** Only statements without values come several in one text. */

@@ -1,6 +1,7 @@
 import { OptionError } from '../errors.ts'
 import type { JobInfo } from '../job.ts'
-import { consoleLogger, type Logger } from '../logger.ts'
+import { checkLogger, consoleLogger, type Logger } from '../logger.ts'
+import { isPlain, nameOf, rejectUnknownOptions } from '../options.ts'
 import type { Batch, TransactionalContext } from '../queue.ts'
 
 export interface ContextOptions<Tx> {
@@ -23,13 +24,16 @@ export interface TestContext<Tx> extends TransactionalContext<Tx> {
 /**
  * What a handler gets beside its batch: `await queue.perform(batch, createContext(batch))` runs it without any database.
  * `batch`: its ids and payloads, as the handler gets them.
+ * @throws OptionError
  */
 export function createContext<Payload, Tx = undefined>(
   batch: Batch<Payload>,
-  { tx, jobs = {}, logger = consoleLogger }: ContextOptions<Tx> = {},
+  options: ContextOptions<Tx> = {},
 ): TestContext<Tx> {
-  for (const id of Object.keys(jobs))
-    if (!batch.has(id)) throw new OptionError(`createContext: the batch has no id "${id}"`)
+  rejectUnknownOptions(options, ['tx', 'jobs', 'logger'], 'createContext')
+  const { tx, jobs = {}, logger = consoleLogger } = options
+  checkJobs(batch, jobs)
+  checkLogger(logger, 'createContext: logger')
   const abort = new AbortController()
   const failed = new Map<string, unknown>()
   return {
@@ -43,6 +47,16 @@ export function createContext<Payload, Tx = undefined>(
       failed.set(id, error)
     },
     abort: (reason) => abort.abort(reason),
+  }
+}
+
+function checkJobs(batch: Batch, jobs: ContextOptions<unknown>['jobs']): void {
+  if (typeof batch?.has !== 'function')
+    throw new OptionError(`createContext: the batch must be a Map of ids to payloads, not ${nameOf(batch)}`)
+  if (!isPlain(jobs)) throw new OptionError(`createContext: jobs must be an object, not ${nameOf(jobs)}`)
+  for (const [id, info] of Object.entries(jobs!)) {
+    if (!batch.has(id)) throw new OptionError(`createContext: the batch has no id "${id}"`)
+    rejectUnknownOptions(info, Object.keys(infoOf([])), `createContext: jobs["${id}"]`)
   }
 }
 

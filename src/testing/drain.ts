@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EnqueueTransaction } from '../adapters/enqueue-transaction.ts'
-import { LockstepError } from '../errors.ts'
+import { LockstepError, summaryOf } from '../errors.ts'
 import { Instruments } from '../instruments.ts'
 import { homeOf, type Lockstep } from '../lockstep.ts'
 import { optionalFunctions, rejectUnknownOptions } from '../options.ts'
@@ -20,6 +20,7 @@ import { describer } from '../worker/performing/description.ts'
 import { Abort } from '../worker/performing/perform.ts'
 import type { BatchSettings } from '../worker/performing/transaction.ts'
 import { ServedQueue } from '../worker/schedule/served-queue.ts'
+import { ServerClock } from '../worker/schedule/server-clock.ts'
 import type { Claimant } from '../worker/settling/claimant.ts'
 import { storeIn } from '../worker/settling/piece.ts'
 import { type DueLane, dueLanes, makeDue, passTime, untilNext } from './due.ts'
@@ -76,8 +77,10 @@ const MOST_RUNS = 1_000
  * nothing is due any more; what handlers push meanwhile is included. For tests.
  *
  * Rejects with what a handler threw, unless `retries` is set.
- * @throws OptionError; LockstepError `LOCKSTEP_BAD_TRANSACTION`, `LOCKSTEP_LOCKED` if another transaction keeps holding a job
- * that was performed, `LOCKSTEP_ENDLESS` if an id has run 1,000 times
+ * @throws OptionError; LockstepError `LOCKSTEP_BAD_TRANSACTION` if `tx` is in no transaction, in one that is READ ONLY or of
+ * another database, does not fit the handlers, or is ended by one; `LOCKSTEP_CONNECTION` if a handler's transaction can't
+ * begin; `LOCKSTEP_LOCKED` if another transaction keeps holding a job that was performed; `LOCKSTEP_ENDLESS` if an id has run
+ * 1,000 times
  */
 export async function drain(
   lockstep: Lockstep,
@@ -92,12 +95,19 @@ export async function drain(
   const { database, client } = site
   const info = { host: hostname(), pid: process.pid, version: VERSION, slots: 1, queues: [] }
   try {
+    for (const queue of checked) site.requireFitting(queue)
     const processId = await registerProcess(client ?? database.pool, database.schema, info, LEASE)
     try {
       const served: ServedQueue[] = []
       for (const queue of checked)
         served.push(new ServedQueue(queue, await ensureQueue(database, queue.name, queue.shards)))
-      const settings = { ...site, middleware, logger, instruments: new Instruments([], logger) }
+      const settings = {
+        ...site,
+        middleware,
+        logger,
+        instruments: new Instruments([], logger),
+        clock: new ServerClock(),
+      }
       return await new Drain(site, settings, processId, served, options).run()
     } finally {
       // In an aborted transaction nothing can be removed, and need not be.
@@ -180,7 +190,7 @@ class Drain {
       const runs = (this.#runs.get(key) ?? 0) + 1
       this.#runs.set(key, runs)
       if (runs > MOST_RUNS) {
-        const message = `id "${id}" of queue "${queue.name}" has run ${MOST_RUNS} times, and is due again: a handler pushes or snoozes it each time, or its transaction can't begin`
+        const message = `id "${id}" of queue "${queue.name}" has run ${MOST_RUNS} times, and is due again: a handler pushes or snoozes it each time`
         throw new LockstepError('LOCKSTEP_ENDLESS', message)
       }
     }
@@ -207,8 +217,10 @@ class Drain {
       describe: describer(undefined, this.#settings.logger),
       holdsLease: () => true,
     }
-    const { parts } = await performBatch(this.#settings, this.#records, claimant, batch)
+    const { parts, unbegun } = await performBatch(this.#settings, this.#records, claimant, batch)
+    await this.#site.requireOpen()
     for (const settlement of this.#records.takeUnstored()) await this.#store(settlement)
+    if (unbegun) throw toUnbegun(queue, unbegun.error)
     await this.#records.tellDeaths(queue)
     // The handler may have changed the payloads that it got.
     for (const part of parts) await this.#perform(claimant, await this.#load(claimant, part))
@@ -237,4 +249,11 @@ class Drain {
     const again = failed.filter(({ retryIn }) => retryIn !== null).map(({ id }) => id)
     await makeDue(this.#site.database, served.queueId, again)
   }
+}
+
+/** Another try would hardly go better: a test is all that its application does. */
+function toUnbegun({ name }: Queue, cause: unknown): LockstepError {
+  if (cause instanceof LockstepError) return cause
+  const message = `no transaction begins for the queue "${name}": ${summaryOf(cause)}; if the test holds the last connection of its pool, pass its transaction as \`tx\`, or allow the pool another one`
+  return new LockstepError('LOCKSTEP_CONNECTION', message, { cause })
 }

@@ -4,9 +4,11 @@ import { LockstepError } from '../errors.ts'
 import type { PayloadHeaders } from '../job.ts'
 import type { Json } from '../json.ts'
 import type { Lockstep, LookOptions } from '../lockstep.ts'
+import { rejectUnknownOptions, wholeNumber } from '../options.ts'
 import type { Queue } from '../queue.ts'
 import type { FoundJob } from '../store/jobs.ts'
 import type { Found } from '../store/page.ts'
+import { type Expected, storedForm } from './expected.ts'
 import { matches } from './matching.ts'
 
 /** A payload that waits, with its job. */
@@ -19,19 +21,6 @@ export interface Enqueued<Payload = unknown> {
   readonly headers: PayloadHeaders | null
 }
 
-/** What to look for: each field that is given must match. Of objects, the named members suffice. */
-export interface Expected<Payload = unknown> extends Partial<Omit<Enqueued, 'payload'>> {
-  readonly payload?: Part<Payload>
-}
-
-type Part<T> = unknown extends T
-  ? unknown
-  : T extends readonly unknown[]
-    ? { readonly [Index in keyof T]: Part<T[Index]> }
-    : T extends object
-      ? { readonly [Key in keyof T]?: Part<T[Key]> | undefined }
-      : T
-
 const PAGE = 1_000
 /** Of a list in a message. */
 const MOST_SHOWN = 20
@@ -42,6 +31,7 @@ export async function enqueued<P, Handed>(
   queue: Queue<P, Handed>,
   options: LookOptions = {},
 ): Promise<Enqueued<Json<P>>[]> {
+  rejectUnknownOptions(options, ['tx'], 'enqueued')
   const all: Enqueued<Json<P>>[] = []
   let after: string | undefined
   do {
@@ -65,38 +55,47 @@ function noneIfUnknown<Shown>(error: unknown): Found<FoundJob<Shown>> {
 
 /**
  * Rejects with an AssertionError that shows what waits instead, unless a payload that matches does. Resolves to the first.
- * @param times how many must match; default: at least one
+ * @param times how many must match, from 0; default: at least one
+ * @throws OptionError if `expected` has what no payload can have, such as a misspelt field
  */
 export async function assertEnqueued<P, Handed>(
   lockstep: Lockstep,
   queue: Queue<P, Handed>,
-  expected: Expected<NoInfer<Json<P>>> = {},
-  { times, ...options }: LookOptions & { readonly times?: number } = {},
+  expected: Expected<NoInfer<P | Json<P>>> = {},
+  options: LookOptions & { readonly times?: number } = {},
 ): Promise<Enqueued<Json<P>>> {
-  const all = await enqueued(lockstep, queue, options)
-  const found = all.filter((one) => matches(one, expected))
+  rejectUnknownOptions(options, ['tx', 'times'], 'assertEnqueued')
+  const { times, ...where } = options
+  if (times !== undefined) wholeNumber(times, 0, Number.MAX_SAFE_INTEGER, 'assertEnqueued: times')
+  const stored = storedForm(expected, 'assertEnqueued')
+  const all = await enqueued(lockstep, queue, where)
+  const found = all.filter((one) => matches(one, stored))
   if (times === undefined ? found.length > 0 : found.length === times) return found[0]!
   const wanted = times === undefined ? 'a payload' : `${times} ${times === 1 ? 'payload' : 'payloads'}`
   const instead = times === undefined ? '' : `, and ${found.length} do`
   throw failure(
-    `expected ${wanted} in queue "${queue.name}" to match ${shown(expected)}${instead}; ${waiting(all)}`,
-    nearest(all, expected.id),
-    expected,
+    `expected ${wanted} in queue "${queue.name}" to match ${shown(stored)}${instead}; ${waiting(all)}`,
+    nearest(all, stored.id),
+    stored,
   )
 }
 
-/** Rejects with an AssertionError that shows them if payloads wait that match; without `expected`, if any do. */
+/**
+ * Rejects with an AssertionError that shows them if payloads wait that match; without `expected`, if any do.
+ * @throws OptionError if `expected` has what no payload can have, such as a misspelt field
+ */
 export async function assertNotEnqueued<P, Handed>(
   lockstep: Lockstep,
   queue: Queue<P, Handed>,
-  expected: Expected<NoInfer<Json<P>>> = {},
+  expected: Expected<NoInfer<P | Json<P>>> = {},
   options: LookOptions = {},
 ): Promise<void> {
-  const all = await enqueued(lockstep, queue, options)
-  const found = all.filter((one) => matches(one, expected))
+  rejectUnknownOptions(options, ['tx'], 'assertNotEnqueued')
+  const stored = storedForm(expected, 'assertNotEnqueued')
+  const found = (await enqueued(lockstep, queue, options)).filter((one) => matches(one, stored))
   if (found.length === 0) return
   throw failure(
-    `expected no payload in queue "${queue.name}" to match ${shown(expected)}, but ${waiting(found)}`,
+    `expected no payload in queue "${queue.name}" to match ${shown(stored)}, but ${waiting(found)}`,
     found,
     [],
   )
@@ -107,7 +106,7 @@ function failure(message: string, actual: unknown, expected: unknown): Assertion
 }
 
 /** For the difference that a test runner shows: those of the expected id, if there are any. */
-function nearest(all: readonly Enqueued[], id: string | undefined): unknown {
+function nearest(all: readonly Enqueued[], id: unknown): unknown {
   const same = all.filter((one) => one.id === id)
   const some = same.length > 0 ? same : all
   return some.length === 1 ? some[0] : some

@@ -5,7 +5,7 @@ export {
   assertEnqueued,
   assertNotEnqueued,
   type Enqueued,
-  type Expected,
   enqueued,
 } from './enqueued.ts'
+export type { Expected } from './expected.ts'
 export { startPostgres, type TestPostgres } from './postgres.ts'

@@ -10,7 +10,8 @@ interface Matcher {
 export function matches(actual: unknown, expected: unknown): boolean {
   if (isMatcher(expected)) return expected.asymmetricMatch(actual)
   if (expected instanceof Date) return actual instanceof Date && actual.getTime() === expected.getTime()
-  if (!isObject(expected) || !isObject(actual)) return Object.is(actual, expected)
+  // −0 is stored as 0.
+  if (!isObject(expected) || !isObject(actual)) return actual === expected || Object.is(actual, expected)
   if (Array.isArray(expected) !== Array.isArray(actual)) return false
   if (Array.isArray(expected) && expected.length !== (actual as unknown as unknown[]).length) return false
   return Object.entries(expected).every(
@@ -22,6 +23,6 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-function isMatcher(value: unknown): value is Matcher {
+export function isMatcher(value: unknown): value is Matcher {
   return isObject(value) && typeof value.asymmetricMatch === 'function'
 }

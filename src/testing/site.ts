@@ -1,16 +1,15 @@
 import type { ClientBase } from 'pg'
-import type { Joined } from '../enqueue/joined.ts'
-import { clientIn, joinTransaction } from '../enqueue/transaction.ts'
 import { LockstepError } from '../errors.ts'
-import { homeOf, type Lockstep, type LookOptions } from '../lockstep.ts'
+import { enterIn, homeOf, type Lockstep, type LookOptions } from '../lockstep.ts'
 import type { Database } from '../postgres/database.ts'
-import { TransactionDatabase } from '../postgres/transaction-database.ts'
+import { hasCode } from '../postgres/failure.ts'
 import type { Queue } from '../queue.ts'
-import { beginRound, newName } from '../store/handler-transaction.ts'
 import { readLockTimeout } from '../store/patience.ts'
+import { transactionOf } from '../store/same-transaction.ts'
 import type { Lender } from '../worker/performing/lent-transaction.ts'
 import { WorkerLender } from '../worker/performing/worker-lender.ts'
 import { Pools } from '../worker/pools.ts'
+import { JoinedLender, requireFitting } from './joined-lender.ts'
 
 /** Where a drain works: on connections of its own, or in the caller's transaction. */
 export interface Site {
@@ -20,55 +19,65 @@ export interface Site {
   readonly client: ClientBase | undefined
   /** ms that storing waits for a locked row at once. */
   readonly lockTimeout: number
+  /** @throws LockstepError `LOCKSTEP_BAD_TRANSACTION` if its handlers would get something else than they were written for */
+  requireFitting(queue: Queue): void
+  /** @throws LockstepError `LOCKSTEP_BAD_TRANSACTION` once the caller's transaction is over */
+  requireOpen(): Promise<void>
   end(): Promise<void>
 }
 
 export async function openSite(lockstep: Lockstep, options: LookOptions): Promise<Site> {
+  return 'tx' in options ? joinedSite(lockstep, options.tx) : ownSite(lockstep)
+}
+
+async function ownSite(lockstep: Lockstep): Promise<Site> {
   const home = homeOf(lockstep)
-  if ('tx' in options) {
-    const { tx } = options
-    const joined = joinTransaction(tx)
-    const client = clientIn(joined)
-    const database = new TransactionDatabase(client, home.schema)
-    const lockTimeout = await readLockTimeout(database)
-    return { database, lender: new JoinedLender(database, joined, tx), client, lockTimeout, async end() {} }
-  }
   const pools = new Pools(1, home)
-  const lender = new WorkerLender(pools.own, pools.handlers, home.logger)
+  const { own: database, handlers } = pools
+  const end = () => pools.end()
   try {
-    const lockTimeout = await readLockTimeout(pools.own)
-    return { database: pools.own, lender, client: undefined, lockTimeout, end: () => pools.end() }
+    const lockTimeout = await readLockTimeout(database)
+    const lender = new WorkerLender(database, handlers, home.logger)
+    return {
+      database,
+      lender,
+      client: undefined,
+      lockTimeout,
+      requireFitting() {},
+      async requireOpen() {},
+      end,
+    }
   } catch (error) {
-    await pools.end()
+    await end()
     throw error
   }
 }
 
-/** Handlers work in the caller's transaction, each between two savepoints. */
-class JoinedLender implements Lender {
-  readonly #database: TransactionDatabase
-  readonly #joined: Joined
-  readonly #tx: unknown
-
-  constructor(database: TransactionDatabase, joined: Joined, tx: unknown) {
-    this.#database = database
-    this.#joined = joined
-    this.#tx = tx
+async function joinedSite(lockstep: Lockstep, tx: LookOptions['tx']): Promise<Site> {
+  const entered = await enterIn(lockstep, tx, 'change')
+  const { joined, client, database } = entered
+  const number = await transactionOf(joined)
+  return {
+    database,
+    lender: new JoinedLender(entered, tx),
+    client,
+    lockTimeout: await readLockTimeout(database),
+    requireFitting: (queue) => requireFitting(entered, queue),
+    async requireOpen() {
+      if ((await transactionOf(joined).catch(undefinedIfEnded)) !== number) throw ended(joined.given)
+    },
+    async end() {},
   }
+}
 
-  lend: Lender['lend'] = async (queue, work) => {
-    const name = newName()
-    const tx = queue.transactions ? this.#tx : this.#clientFor(queue)
-    const lent = { name, tx, on: this.#joined, lost: undefined, abort() {}, end() {} }
-    return this.#database.transaction(() => work(lent), { begin: beginRound(name) })
-  }
+function undefinedIfEnded(error: unknown): undefined {
+  if (!hasCode(error, 'LK004')) throw error
+}
 
-  #clientFor({ name }: Queue): unknown {
-    const { client, given } = this.#joined
-    if (client) return client
-    throw new LockstepError(
-      'LOCKSTEP_BAD_TRANSACTION',
-      `handlers of the queue "${name}" get a pg client, which \`tx\`, ${given}, does not show: pass the queue \`transactional: transactionsOf(db)\` of your library, or drain a pg client`,
-    )
-  }
+/** Whatever came next would be committed by itself. */
+function ended(given: string): LockstepError {
+  return new LockstepError(
+    'LOCKSTEP_BAD_TRANSACTION',
+    `\`tx\`, ${given}, was ended during drain: leave its COMMIT and ROLLBACK to the test, after drain`,
+  )
 }

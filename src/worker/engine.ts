@@ -1,6 +1,8 @@
+import type { Vitals } from '../health.ts'
+import type { ObservedWorker } from '../instrumentation.ts'
 import { Instruments } from '../instruments.ts'
 import type { Release } from '../postgres/release.ts'
-import { setQuiet } from '../store/process.ts'
+import { type ProcessRequest, type ProcessSight, setQuiet } from '../store/process.ts'
 import { type Message, notify, REBALANCE } from '../store/wake.ts'
 import { Assigner } from './assignment/assigner.ts'
 import type { ServedQueues } from './assignment/served-queues.ts'
@@ -8,11 +10,13 @@ import { ShardLocks } from './assignment/shard-locks.ts'
 import { Listener } from './discovery/listener.ts'
 import { Poller } from './discovery/poller.ts'
 import { eventsOf, type WorkerEmitter } from './events.ts'
+import { EventLoop } from './lifecycle/event-loop.ts'
 import { stopAll, together } from './lifecycle/service.ts'
 import { allMaintenance } from './maintenance/all.ts'
 import { Maintainer } from './maintenance/maintainer.ts'
 import { Membership } from './membership/membership.ts'
 import { releaseRoundsNow } from './membership/release-now.ts'
+import { observedWorker } from './observed-worker.ts'
 import type { WorkerHome, WorkerSettings } from './options.ts'
 import { describer } from './performing/description.ts'
 import { Executor } from './performing/executor.ts'
@@ -22,6 +26,7 @@ import { Slot } from './performing/slot.ts'
 import { WorkerLender } from './performing/worker-lender.ts'
 import { Pools } from './pools.ts'
 import { leaseOptions, prepareDatabase, warnOfUnserved } from './preparation.ts'
+import { reportOf } from './report.ts'
 import { allOf, Pauses, Refusals } from './schedule/admission.ts'
 import { ServerClock } from './schedule/server-clock.ts'
 import { Timetable } from './schedule/timetable.ts'
@@ -41,6 +46,8 @@ export interface EngineOptions {
   isRunning(): boolean
   /** A later release has migrated the database, and its definitions no longer serve this one. */
   onOutdated(by: Release): void
+  /** Someone asks this of the process. Called again at each comparison. */
+  onRequest(request: ProcessRequest): void
 }
 
 /** The parts that are created after the database has been read at the start. */
@@ -57,6 +64,7 @@ export class Engine {
   readonly membership: Membership
   readonly #options: EngineOptions
   readonly #instruments: Instruments
+  readonly #eventLoop = new EventLoop()
   readonly #clock = new ServerClock()
   readonly #pauses = new Pauses()
   readonly #refusals: Refusals
@@ -69,6 +77,8 @@ export class Engine {
   readonly #completer: Completer
   #running: Partial<Running> = {}
   #slots: readonly Slot[] = []
+  /** The worker as instruments see it, once it has started. */
+  #observed: ObservedWorker | undefined
 
   constructor(options: EngineOptions) {
     const { settings, home, events } = options
@@ -81,6 +91,8 @@ export class Engine {
       this.membership.working = count
     })
     const lease = leaseOptions(settings, home, {
+      report: () => reportOf(this.#eventLoop.delay, this.#timetable.shards, this.inFlight.report()),
+      onRequest: (request) => this.#options.onRequest(request),
       onEnding: () => this.#leaseEnding(),
       onReconnected: () => this.#reregister(),
       onRenewed: (processId, duration) => this.#instruments.tell('renew', { processId, duration }),
@@ -100,6 +112,7 @@ export class Engine {
   async start(): Promise<void> {
     const { settings, home } = this.#options
     warnOfUnserved(settings, home.logger)
+    await this.#eventLoop.start()
     // Connecting takes a while.
     this.membership.prepare()
     const reading = prepareDatabase(this.#pools.own, settings.queues, home.logger)
@@ -118,6 +131,8 @@ export class Engine {
     this.#slots = Array.from({ length: settings.slots }, (_, index) => this.#createSlot(index, executor))
     // From here on nothing may fail: `stop` expects that nothing is in progress.
     for (const slot of this.#slots) await slot.start()
+    this.#observed = observedWorker(settings, this.membership, this.inFlight, this.#timetable)
+    this.#instruments.tell('start', { worker: this.#observed })
     await this.#tellOthers()
   }
 
@@ -150,14 +165,27 @@ export class Engine {
     await Promise.all([executor?.patience.stop(), executor?.claimsEnded()])
     if (!(await this.#completer.drain(STORING_TIMEOUT)))
       logger.warn(
-        {},
+        { event: 'unstored' },
         'the worker stops though outcomes are not stored yet, or calls of `onDeath` have not ended',
       )
     // In parallel: if the server does not answer, each waits for its own call.
     await stopAll([assigner, maintainer, poller, this.#completer], logger)
     await stopAll([this.#tally, this.membership], logger)
-    await stopAll([this.#listener, this.#locks], logger)
+    await stopAll([this.#listener, this.#locks, this.#eventLoop], logger)
     await this.#pools.end()
+    if (this.#observed) this.#instruments.tell('stop', { worker: this.#observed })
+  }
+
+  /** What its health is judged by. Asks no one. */
+  get vitals(): Vitals {
+    return {
+      eventLoopDelay: this.#eventLoop.delay,
+      leaseLeft: Math.round(this.membership.left),
+      leaseValid: this.membership.valid,
+      database: this.#running.assigner?.isAnswered ?? false,
+      wakeUps: this.#listener.hears,
+      working: this.inFlight.count,
+    }
   }
 
   /** Aborts the signals of all handlers, which are not at fault: `why` says so. */
@@ -182,7 +210,10 @@ export class Engine {
   #leaseEnding(): void {
     const { home, events, isRunning } = this.#options
     const { processId } = this.membership
-    home.logger.warn({ processId }, 'the lease could not be renewed: aborting what runs')
+    home.logger.warn(
+      { event: 'leaseEnding', processId },
+      'the lease could not be renewed: aborting what runs',
+    )
     this.abort('the lease of this process ends')
     this.#completer.forget()
     events.emit('leaseLost', { processId })
@@ -203,6 +234,12 @@ export class Engine {
       if (message.kind === 'rebalance') assigner?.rebalanceSoon()
       poller?.hear(message)
     }
+  }
+
+  /** Also what was asked of a former membership of this process. */
+  #heed(processes: readonly ProcessSight[]): void {
+    for (const { processId, request } of processes)
+      if (request && this.membership.owns(processId)) this.#options.onRequest(request)
   }
 
   #ready(): boolean {
@@ -240,6 +277,7 @@ export class Engine {
         middleware,
         logger,
         instruments,
+        clock: this.#clock,
         lockTimeout,
       },
       describe: describer(formatError, logger),
@@ -290,6 +328,7 @@ export class Engine {
         this.#clock.compare(seen, askedAt, answeredAt)
         if (this.#pauses.see(seen.queues)) this.#timetable.admissionChanged()
         maintainer.see(seen, answeredAt)
+        this.#heed(seen.processes)
       },
       onOutlived: () => void this.#reregister(),
       onDropped: (shards) => executor.recall(shards),

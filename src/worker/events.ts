@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { Instrumentation, ObservedBatch } from '../instrumentation.ts'
+import type { ProcessRequest } from '../store/process.ts'
 
 /** The fields of every event of a batch. Durations are in ms. */
 export interface BatchEvent {
@@ -40,6 +41,11 @@ export interface WorkerEvents {
    * `stop()`; call that to await the result. Start the new release in its place.
    */
   outdated: [{ version: string; serial: number }]
+  /**
+   * Someone asked it to be quiet or to stop, by `lockstep.quiet` or `lockstep.stop`. It does so, as by its own `quiet()` or
+   * `stop()`; call that to await the result. An application that has nothing else to do then ends its process.
+   */
+  requested: [{ request: ProcessRequest }]
   /** Shards were taken, released or lost. `shards`: how many are held now. */
   rebalanced: [{ shards: number }]
   /** Something went wrong in the background; the worker carries on. */

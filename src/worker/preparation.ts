@@ -11,7 +11,7 @@ import { ensureQueue } from '../store/queue.ts'
 import { VERSION } from '../version.ts'
 import { growQueues } from './assignment/growth.ts'
 import { ServedQueues } from './assignment/served-queues.ts'
-import type { LeaseOptions } from './membership/lease.ts'
+import type { UntoldLeaseOptions } from './membership/membership.ts'
 import type { WorkerHome, WorkerSettings } from './options.ts'
 import { ServedQueue } from './schedule/served-queue.ts'
 
@@ -65,8 +65,8 @@ export function warnOfUnserved({ scheduler, queues }: WorkerSettings, logger: Lo
 export function leaseOptions(
   { slots, queues, lease, killOnLeaseEnd }: WorkerSettings,
   { directConfig, schema }: WorkerHome,
-  told: Pick<LeaseOptions, 'onEnding' | 'onFailure' | 'onReconnected' | 'onRenewed'>,
-): Omit<LeaseOptions, 'onUnrenewed'> {
+  told: Omit<UntoldLeaseOptions, 'config' | 'schema' | 'info' | 'lease' | 'killAtEnd'>,
+): UntoldLeaseOptions {
   const names = queues.map(({ name }) => name)
   const info = { host: hostname(), pid: process.pid, version: VERSION, slots, queues: names }
   return { config: directConfig, schema, info, lease, killAtEnd: killOnLeaseEnd, ...told }

@@ -1,5 +1,5 @@
 import { constants } from 'node:os'
-import { consoleLogger, type Logger } from '../logger.ts'
+import { checkLogger, consoleLogger, type Logger, unfailing } from '../logger.ts'
 import type { Worker } from './worker.ts'
 
 /**
@@ -19,14 +19,17 @@ type Signal = 'SIGTERM' | 'SIGINT' | 'SIGTSTP' | 'SIGTTIN'
  * `onStopped` is called when a signal has stopped the worker, with whether every handler ended. By default, if a handler
  * has not ended, the process exits with 1 after its jobs were released; otherwise the process is left to end by itself.
  * Returns a function that detaches the signals.
+ * @throws OptionError if the logger lacks a method
  */
 export function attachSignals(
   worker: SignalledWorker,
-  logger: Logger = consoleLogger,
+  given: Logger = consoleLogger,
   onStopped: (clean: boolean) => void = (clean) => {
     if (!clean) process.exit(1)
   },
 ): () => void {
+  // A log that fails must not keep jobs from being released.
+  const logger = unfailing(checkLogger(given, 'attachSignals: logger'))
   let stopping = false
   const stop = async (signal: Signal) => {
     if (stopping) {

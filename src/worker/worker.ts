@@ -1,6 +1,8 @@
 import { LockstepError } from '../errors.ts'
+import { type Health, judge, type Vitals, type WorkerState } from '../health.ts'
 import { toStartError } from '../postgres/failure.ts'
 import type { Release } from '../postgres/release.ts'
+import type { ProcessRequest } from '../store/process.ts'
 import type { Engine } from './engine.ts'
 import { WorkerEmitter } from './events.ts'
 import { type WorkerHome, type WorkerOptions, type WorkerSettings, workerSettings } from './options.ts'
@@ -14,14 +16,28 @@ const GRACE = 2_000
 /** ms that releasing jobs at the very end may take. If that fails, the end of the process's lease frees them anyway. */
 const RELEASE_TIMEOUT = 2_500
 
-type State = 'new' | 'running' | 'quiet' | 'stopping' | 'stopped'
+const WORDS: Readonly<Record<ProcessRequest, string>> = { quiet: 'be quiet', stop: 'stop' }
+
+/** Of a worker that was not started. */
+const NO_VITALS: Vitals = {
+  eventLoopDelay: 0,
+  leaseLeft: 0,
+  leaseValid: false,
+  database: false,
+  wakeUps: false,
+  working: 0,
+}
 
 /** Performs the jobs of queues in this process. Created by `lockstep.createWorker()`. */
 export class Worker extends WorkerEmitter {
   readonly #settings: WorkerSettings
   readonly #home: WorkerHome
   #engine: Engine | undefined
-  #state: State = 'new'
+  #state: WorkerState = 'new'
+  /** Whether its start has succeeded. */
+  #hasStarted = false
+  /** What was asked of it last. */
+  #request: ProcessRequest | undefined
   #started: Promise<void> | undefined
   #stopped: Promise<boolean> | undefined
 
@@ -61,6 +77,7 @@ export class Worker extends WorkerEmitter {
     this.#engine = engine
     try {
       await engine.start()
+      this.#hasStarted = true
     } catch (error) {
       this.#state = 'stopping'
       await engine.stop()
@@ -78,6 +95,7 @@ export class Worker extends WorkerEmitter {
       events: this,
       isRunning: () => this.#state === 'running',
       onOutdated: (by) => this.#outdated(by),
+      onRequest: (request) => this.#requested(request),
     })
   }
 
@@ -123,6 +141,22 @@ export class Worker extends WorkerEmitter {
     return this.#engine?.inFlight.report() ?? []
   }
 
+  /**
+   * Whether its event loop runs, whether it takes jobs, whether it has started, and what that is judged by. Asks no one, and
+   * takes no time: what it says of the database is from the last comparison of processes and shards, at most some seconds ago.
+   * `healthResponse` and `healthListener` answer probes by it.
+   */
+  health(): Health {
+    const vitals = this.#engine?.vitals ?? NO_VITALS
+    const state = this.#shownState()
+    return { ...judge(state, this.#hasStarted, vitals), state, processId: this.processId, ...vitals }
+  }
+
+  #shownState(): WorkerState {
+    if (this.#stopped) return this.#state === 'new' || this.#state === 'stopped' ? 'stopped' : 'stopping'
+    return this.#state === 'running' && !this.#hasStarted ? 'starting' : this.#state
+  }
+
   async #stop(): Promise<boolean> {
     // If it is stopped while it starts, it starts first. If it can't start, everything has been stopped already.
     await this.#started?.catch(() => {})
@@ -146,11 +180,21 @@ export class Worker extends WorkerEmitter {
     return true
   }
 
+  /** Not again: each comparison finds the request until the row is gone. */
+  #requested(request: ProcessRequest): void {
+    if (this.#stopped || this.#request === request) return
+    this.#request = request
+    this.#home.logger.info({ event: 'requested', request }, `someone asked this process to ${WORDS[request]}`)
+    this.emit('requested', { request })
+    const done: Promise<unknown> = request === 'stop' ? this.stop() : this.quiet()
+    done.catch((error) => this.emit('failure', error))
+  }
+
   /** What runs may end and be stored: the functions for that are kept for longer than those that begin something. */
   #outdated({ serial, version }: Release): void {
     if (this.#stopped) return
     this.#home.logger.error(
-      { version, serial },
+      { event: 'outdated', version, serial },
       'a later release has migrated the database, and this one can’t work with it: stopping',
     )
     this.emit('outdated', { version, serial })

@@ -14,7 +14,10 @@ beforeAll(async () => {
 })
 afterAll(() => env?.close())
 
-/** 60 jobs whose order by time, id and retry count differs, with ties down to the microsecond and beyond. */
+/**
+ * 60 jobs whose order by time, id and retry count differs, with ties down to the microsecond and beyond; in several lanes, and
+ * some left by a dead process.
+ */
 async function populate(on: StoreEnvironment): Promise<TestQueue> {
   const made = await on.queue({ shards: 3 })
   await made.push(
@@ -24,7 +27,8 @@ async function populate(on: StoreEnvironment): Promise<TestQueue> {
     })),
   )
   await on.query(
-    `UPDATE lockstep.jobs j SET retry_count = n.place % 4 - 1,
+    `UPDATE lockstep.jobs j SET retry_count = n.place % 4 - 1, lane = n.place % 3,
+       claimed_by = CASE WHEN n.place % 5 = 0 THEN 999999 END,
        perform_in = timestamptz '2030-01-01 00:00:00Z' + (n.place % 7) * interval '1 microsecond'
          + (n.place % 3) * interval '1 millisecond' + (n.place % 11 = 0)::integer * interval '7969 years 999999 microseconds'
      FROM (SELECT id, row_number() OVER (ORDER BY sha256(convert_to(id, 'UTF8'))) AS place FROM lockstep.jobs WHERE queue_id = $1) n
@@ -210,6 +214,8 @@ describe('R11 a found job', () => {
         error: null,
         state: 'waiting',
         claimedAt: null,
+        processId: null,
+        fence: null,
         payloads: [
           { payload: null, score: 1.5 },
           { payload: { n: 1 }, score: 2 },
@@ -230,7 +236,7 @@ describe('R11 a found job', () => {
 
     const working = await env.lockstep.find(one.queue, { state: 'working' })
     expect(working.items).toMatchObject([
-      { id: 'a', state: 'working', payloads: [{ payload: 'first', score: 1 }] },
+      { id: 'a', state: 'working', processId: claimer.processId, payloads: [{ payload: 'first', score: 1 }] },
     ])
     expect(working.items[0]!.claimedAt!.getTime()).toBeGreaterThan(Date.now() - 60_000)
     const waiting = await env.lockstep.find(one.queue, { state: 'waiting' })

@@ -47,15 +47,32 @@ function told(items: readonly FoundJob[]): string[] {
 
 describe('P3 what was pushed while its id is in work waits, and shows', () => {
   test('in find, as an entry of its own beside that of the round in work', async () => {
-    const [testQueue] = await hang()
+    const [testQueue, claimer, round] = await hang()
     const { items } = await env.lockstep.find(testQueue.queue, { by: 'id' })
     expect(told(items)).toEqual(['busy waiting: n[1] v[9]', 'busy working: v[5]'])
     expect(items).toMatchObject([
       {
-        ...{ lane: 2, shard: 0, retryCount: -1, crashes: 0, error: null, claimedAt: null },
+        ...{
+          lane: 2,
+          shard: 0,
+          retryCount: -1,
+          crashes: 0,
+          error: null,
+          claimedAt: null,
+          processId: null,
+          fence: null,
+        },
         performIn: new Date(FUTURE),
       },
-      { lane: 2, shard: 0, retryCount: 0, error: 'broken', claimedAt: expect.any(Date) },
+      {
+        lane: 2,
+        shard: 0,
+        retryCount: 0,
+        error: 'broken',
+        claimedAt: expect.any(Date),
+        processId: claimer.processId,
+        fence: round.fence,
+      },
     ])
   })
 
@@ -70,6 +87,7 @@ describe('P3 what was pushed while its id is in work waits, and shows', () => {
           { score: 1, payload: 'n' },
           { score: 9, payload: 'v' },
         ],
+        attempts: [],
       },
     ])
     const working = await env.query('SELECT id, payloads FROM lockstep.working WHERE queue = $1', [

@@ -140,7 +140,7 @@ test('counts by minute are there beside those by day, and are trimmed after a da
      SELECT $1, date_trunc('minute', now()) - n * interval '1 minute', 100, 0 FROM unnest('{1430,1442,9999}'::int[]) AS n`,
     [testQueue.queueId],
   )
-  expect(await trimming.run(env.database)).toEqual({ minutes: 2 })
+  expect(await trimming.run(env.database)).toEqual({ minutes: 2, audit: 0 })
   expect(await trimming.run(env.database)).toBeUndefined()
   expect(sum(await minutes())).toEqual([106, 2])
 })
@@ -168,6 +168,12 @@ test('R11 processes are those that nobody has removed, with what they have in wo
     quiet: false,
     working: 2,
     overdue: false,
+    request: null,
+    reportedAt: null,
+    eventLoopDelay: null,
+    memory: null,
+    shards: [],
+    doing: [],
   })
   expect(expiresAt.getTime() - startedAt.getTime()).toBeGreaterThan(50_000)
 })

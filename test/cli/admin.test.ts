@@ -1,7 +1,9 @@
+import { userInfo } from 'node:os'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { Rates } from '../../src/cli/top/rates.ts'
+import { Rates } from '../../src/admin/rates.ts'
 import { defineQueue, Lockstep } from '../../src/index.ts'
+import { drain } from '../../src/testing/index.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { runHere } from './in-process.ts'
 
@@ -111,6 +113,81 @@ describe('a person’s commands', () => {
     expect(await mails()).toMatchObject({ pausedAt: null })
     expect(await json('reshard', 'mails', '1')).toMatchObject({ done: expect.any(Number) })
     expect(await mails()).toMatchObject({ shards: 1, waiting: 50 })
+  })
+
+  it('are recorded: who, what, with what result, and why it failed', async () => {
+    await push('audited', ['a', 'b'])
+    await client.query('DELETE FROM lockstep.audit')
+    const quietly = (...args: string[]) => runHere(args, env)
+    await quietly('pause', 'audited')
+    await quietly('resume', 'audited', '--by', 'anna')
+    await quietly('jobs', 'perform-now', 'audited', '--id', 'a', '--by', 'anna')
+    await quietly('jobs', 'kill', 'audited', '--all')
+    await quietly('morgue', 'requeue', 'audited', '--id', 'a')
+    await quietly('morgue', 'delete', 'audited', '--all')
+    await quietly('jobs', 'delete', 'audited', '--all')
+    await quietly('reshard', 'audited', '3')
+    await quietly('delete-queue', 'audited', '--with-jobs')
+    expect(await quietly('pause', 'audited', '--by', 'anna')).toMatchObject({ code: 1 })
+    const { username } = userInfo()
+    const told = (by: string, action: string, affected: number | null, details: object) => ({
+      ...{ by, action, affected, details, queue: 'audited', endedAt: expect.any(String) },
+    })
+    expect((await json('audit')) as unknown[]).toMatchObject(
+      [
+        told(username, 'pause', null, {}),
+        told('anna', 'resume', null, {}),
+        told('anna', 'performNow', 1, { ids: ['a'] }),
+        told(username, 'kill', 2, {}),
+        told(username, 'requeue', 1, { ids: ['a'] }),
+        told(username, 'deleteDead', 1, {}),
+        told(username, 'delete', 1, {}),
+        told(username, 'reshard', 0, { shards: 3 }),
+        told(username, 'deleteQueue', 0, { withJobs: true }),
+        { ...told('anna', 'pause', null, {}), error: expect.stringContaining('does not exist') },
+      ].reverse(),
+    )
+    const [last] = (await json('audit', '--limit', '1')) as [{ id: number }]
+    expect(await json('audit', '--limit', '1', '--before', String(last.id))).toMatchObject([
+      { action: 'deleteQueue' },
+    ])
+    await client.query(
+      "UPDATE lockstep.audit SET ended_at = NULL, actor = E'an\u001bna' WHERE audit_id = $1",
+      [last.id],
+    )
+    const shown = await runHere(['audit', '--limit', '2'], env)
+    for (const text of ['not ended', 'an\\x1bna', '{"withJobs":true}']) expect(shown.stdout).toContain(text)
+    expect(shown.stderr).toContain('--before')
+  })
+
+  it('show why a job failed, if asked', async () => {
+    const queue = defineQueue('trying', {
+      maxRetryCount: 2,
+      perform: () => Promise.reject(new Error('no \u001b[2J')),
+      retryIn: () => 0,
+    })
+    await library.enqueue(queue, { id: 'a' })
+    for (const [list, count] of [
+      [['jobs', 'find', 'trying'], 1],
+      [['jobs', 'find', 'trying'], 2],
+      [['morgue', 'list', 'trying'], 3],
+    ] as const) {
+      await drain(library, queue).catch(() => {})
+      const without = (await json(...list)) as { items: object[] }
+      expect(without.items).toHaveLength(1)
+      expect(without.items[0]).not.toHaveProperty('attempts')
+      const { items } = (await json(...list, '--attempts')) as {
+        items: { attempts: { kind: string; error: string }[] }[]
+      }
+      expect(items[0]!.attempts).toHaveLength(count)
+      expect(items[0]!.attempts[0]).toMatchObject({
+        kind: 'failure',
+        error: expect.stringMatching(/^Error: no/),
+      })
+      const { stdout } = await runHere([...list, '--attempts'], env)
+      expect(stdout.match(/failure/g)).toHaveLength(count)
+      expect(stdout).not.toContain('\u001b')
+    }
   })
 
   it('show tables to people, with nothing in them that moves the cursor', async () => {

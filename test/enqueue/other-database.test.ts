@@ -73,7 +73,7 @@ async function takeNumber(env: StoreEnvironment, number: string): Promise<void> 
 }
 
 const nameIn = (connectionString: string) => new URL(connectionString).pathname.slice(1)
-const advice = 'pass a transaction of that database, or enqueue through a Lockstep of the other one'
+const advice = 'pass a transaction of that database, or use a Lockstep of the other one'
 
 describe.each(COUNTS)('P4 %i jobs are not pushed in a transaction of another database,', (count) => {
   test('which has no schema', async () => {

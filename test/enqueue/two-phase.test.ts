@@ -122,3 +122,11 @@ test.each([
     message: expect.stringContaining(message),
   })
 })
+
+test('a transaction that is prepared holds back VACUUM, and its age shows', async () => {
+  const session = await env.session()
+  await session.query(`BEGIN; SELECT txid_current(); PREPARE TRANSACTION 'snapshot age'`)
+  expect(await env.lockstep.snapshotAge()).toBeGreaterThan(0)
+  await session.query(`ROLLBACK PREPARED 'snapshot age'`)
+  await eventually(async () => expect(await env.lockstep.snapshotAge()).toBe(0))
+})

@@ -3,7 +3,8 @@ import type { Round } from '../../src/store/claim.ts'
 import { actOnWaiting, type JobAction, lockWaiting } from '../../src/store/jobs.ts'
 import { deleteDead, listDead, requeueDead } from '../../src/store/morgue.ts'
 import { claimWaiting as claimWaitingFor } from '../../src/store/patience.ts'
-import { removeProcess, removeSilent, renewLeases } from '../../src/store/process.ts'
+import { removeProcess, removeSilent } from '../../src/store/process.ts'
+import { renewAndReport } from '../../src/store/process-report.ts'
 import { rehome } from '../../src/store/queue.ts'
 import type { Leftover } from '../../src/store/settle.ts'
 import { type Claimer, shown, through } from '../support/store-environment.ts'
@@ -158,7 +159,9 @@ export const reshard: Operation = {
 export const renew: Operation = {
   name: 'a renewal',
   async act({ testQueue: { env }, claimers }, session) {
-    const renewed = await renewLeases(session, env.database.schema, [claimers.P.processId], HOUR)
+    const { schema } = env.database
+    const report = { eventLoopDelay: 0, memory: 0, shards: [], doing: [] }
+    const renewed = await renewAndReport(session, schema, [claimers.P.processId], HOUR, report)
     return renewed.length ? 'alive' : 'too late'
   },
 }

@@ -38,6 +38,12 @@ function set(condition: string): string {
     ORDER BY p.digest, p.score, p.seq) f)`
 }
 
+/** The last failed attempts of a row, without their times. */
+function attempts(row: string): string {
+  return `(SELECT 'tried ' || string_agg(concat_ws(' ', a.one ->> 'kind', a.one ->> 'retry_count', a.one ->> 'error'), ', ' ORDER BY a.place)
+    FROM jsonb_array_elements(lockstep.shown_attempts(${row}.attempts, ${row}.error)) WITH ORDINALITY AS a(one, place))`
+}
+
 const STATE = `
   SELECT concat_ws('; ',
     coalesce((SELECT concat_ws(', ',
@@ -45,9 +51,10 @@ const STATE = `
         ELSE 'in work by ' || coalesce(_names[array_position(_processes, j.claimed_by)], '?')
           || ' ' || ${set('p.fence < j.fence')} || ' then ' || ${set('p.fence >= j.fence')} END,
       'due ' || ${moment('j.perform_in')}, 'next ' || ${moment('j.next_perform_in')},
-      'shard ' || j.shard, 'retry ' || j.retry_count, 'crashes ' || j.crashes, 'error ' || j.error
+      'shard ' || j.shard, 'retry ' || j.retry_count, 'crashes ' || j.crashes, 'error ' || j.error,
+      ${attempts('j')}
     ) FROM lockstep.jobs j WHERE j.queue_id = _queue_id AND j.id = _id), 'no job'),
-    (SELECT 'dead ' || string_agg((m.payload #>> '{}') || '[' || m.score || '] ' || m.error, ' ' ORDER BY m.score)
+    (SELECT 'dead ' || string_agg((m.payload #>> '{}') || '[' || m.score || '] ' || concat_ws(' ', m.error, ${attempts('m')}), ' ' ORDER BY m.score)
       FROM lockstep.morgue m WHERE m.queue_id = _queue_id),
     (SELECT 'beside it ' || string_agg(p.job_id || ' ' || (p.payload #>> '{}'), ' ' ORDER BY p.job_id, p.score)
       FROM ${storedPayloads()} p WHERE p.queue_id = _queue_id AND p.job_id <> _id),

@@ -1,5 +1,6 @@
 import {
   type Answer,
+  type Attempt,
   byId,
   type Claim,
   type Dead,
@@ -7,6 +8,7 @@ import {
   FUTURE,
   fresh,
   type Job,
+  noted,
   type Policy,
   type Pushed,
   type Retries,
@@ -81,6 +83,7 @@ export class Model {
   #take(job: Job, process: number): Claim {
     const rescued = job.claim !== null
     job.crashes += rescued ? 1 : 0
+    if (rescued) job.attempts = noted(job, 'crash', null)
     job.set = unite(...job.set, ...job.next)
     job.next = []
     job.nextPerformIn = null
@@ -141,7 +144,8 @@ export class Model {
       return undefined
     }
     const performIn = claim.cut ? this.now() : job.nextPerformIn!
-    this.#wait(job, { performIn, retryCount: -1, error: null, crashes: 0 }, unite(...left, ...job.next))
+    const clean = { retryCount: -1, error: null, crashes: 0, attempts: [] }
+    this.#wait(job, { performIn, ...clean }, unite(...left, ...job.next))
     return 'again'
   }
 
@@ -151,7 +155,8 @@ export class Model {
     if (typeof job === 'string') return job
     if (claim.retryCount + 1 >= this.policy.maxRetryCount) return this.#die(job, error)
     const performIn = this.now() + (later ? FUTURE : 0)
-    const numbers = { performIn, retryCount: job.retryCount + 1, error, crashes: 0 }
+    const attempts = noted(job, 'failure', error)
+    const numbers = { performIn, retryCount: job.retryCount + 1, error, crashes: 0, attempts }
     this.#wait(job, numbers, unite(...job.set, ...job.next))
     return 'again'
   }
@@ -159,13 +164,15 @@ export class Model {
   /** If nothing else is left, what was pushed meanwhile keeps its own time. */
   #die(job: Job, error: string): Answer {
     const [lowest, ...rest] = job.set
-    this.#bury(job.id, lowest!, error)
+    const attempts = noted(job, 'failure', error)
+    this.#bury(job.id, lowest!, error, attempts)
     const performIn = rest.length > 0 ? this.now() : job.nextPerformIn
     if (performIn === null) {
       this.jobs.delete(job.id)
       return undefined
     }
-    this.#wait(job, { performIn, retryCount: -1, error, crashes: 0 }, unite(...rest, ...job.next))
+    const numbers = { performIn, retryCount: -1, error, crashes: 0, attempts }
+    this.#wait(job, numbers, unite(...rest, ...job.next))
     return 'again'
   }
 
@@ -173,7 +180,8 @@ export class Model {
   discard(claim: Claim, error: string): Answer {
     const job = this.#hold(claim)
     if (typeof job === 'string') return job
-    for (const one of job.set.slice(0, claim.taken.length)) this.#bury(job.id, one, error)
+    const attempts = noted(job, 'failure', error)
+    for (const one of job.set.slice(0, claim.taken.length)) this.#bury(job.id, one, error, attempts)
     return this.complete(claim)
   }
 
@@ -198,7 +206,7 @@ export class Model {
     Object.assign(job, numbers, { claim: null, set, next: [], nextPerformIn: null })
   }
 
-  #bury(id: string, { payload, score, mark }: Entry, error: string): void {
+  #bury(id: string, { payload, score, mark }: Entry, error: string, attempts: readonly Attempt[]): void {
     const key = `${id} ${payload}`
     const other = this.morgue.get(key)
     this.#deaths += 1
@@ -208,6 +216,7 @@ export class Model {
       score: Math.min(score, other?.score ?? score),
       mark: other ? other.mark : mark,
       error,
+      attempts,
       died: this.#deaths,
     })
   }
@@ -215,12 +224,12 @@ export class Model {
   /** R3: a job that is not in progress waits. Of one in progress, only what was pushed into it meanwhile waits. */
   entries(): Waiting[] {
     return [...this.jobs.values()].sort(byId).flatMap((job): Waiting[] => {
-      const { id, performIn, nextPerformIn, retryCount, crashes, error, set, next } = job
-      const own = { id, performIn, retryCount, crashes, error }
+      const { id, performIn, nextPerformIn, retryCount, crashes, error, attempts, set, next } = job
+      const own = { id, performIn, retryCount, crashes, error, attempts }
       if (this.free(job)) return [{ ...own, state: 'waiting', set: unite(...set, ...next) }]
       const working: Waiting = { ...own, state: 'working', set }
       if (nextPerformIn === null) return [working]
-      const clean = { retryCount: -1, crashes: 0, error: null }
+      const clean = { retryCount: -1, crashes: 0, error: null, attempts: [] }
       return [{ id, state: 'waiting', performIn: nextPerformIn, ...clean, set: next }, working]
     })
   }
@@ -232,7 +241,7 @@ export class Model {
 
   kill(ids: readonly string[], retries: Retries): number {
     return this.#act(ids, retries, (job, entry) => {
-      for (const one of entry.set) this.#bury(job.id, one, entry.error ?? 'killed')
+      for (const one of entry.set) this.#bury(job.id, one, entry.error ?? 'killed', entry.attempts)
       this.#takeOut(job)
     })
   }
@@ -244,7 +253,8 @@ export class Model {
         return
       }
       const crashes = job.crashes + (job.claim ? 1 : 0)
-      this.#wait(job, { performIn: this.now(), crashes }, [...entry.set])
+      const attempts = job.claim ? noted(job, 'crash', null) : job.attempts
+      this.#wait(job, { performIn: this.now(), crashes, attempts }, [...entry.set])
     })
   }
 
@@ -274,24 +284,27 @@ export class Model {
     this.#seq += 1
     for (const id of [...new Set(risen.map((dead) => dead.id))].sort()) {
       const dead = risen.filter((one) => one.id === id)
-      const { error } = dead.reduce((one, other) => (other.died > one.died ? other : one))
+      const last = dead.reduce((one, other) => (other.died > one.died ? other : one))
       this.#rise(
         id,
         dead.map((one) => ({ ...one, seq: this.#seq })),
-        error,
+        last,
       )
     }
     for (const { id, payload } of risen) this.morgue.delete(`${id} ${payload}`)
     return risen.length
   }
 
-  #rise(id: string, risen: readonly Entry[], error: string): void {
+  #rise(id: string, risen: readonly Entry[], { error, attempts }: Dead): void {
     const job = this.jobs.get(id)
-    if (!job) this.jobs.set(id, { ...fresh(id, 0, this.now(), unite(...risen)), error })
+    if (!job) this.jobs.set(id, { ...fresh(id, 0, this.now(), unite(...risen)), error, attempts })
     else if (this.free(job)) {
       const crashes = job.crashes + (job.claim ? 1 : 0)
-      const numbers = { performIn: this.now(), retryCount: -1, error: job.error ?? error, crashes }
-      this.#wait(job, numbers, unite(...job.set, ...job.next, ...risen))
+      const own = job.claim ? noted(job, 'crash', null) : job.attempts
+      // Those of the dead come with their error.
+      const all = job.error === null && own.length === 0 ? attempts : own
+      const numbers = { retryCount: -1, error: job.error ?? error, crashes, attempts: all }
+      this.#wait(job, { performIn: this.now(), ...numbers }, unite(...job.set, ...job.next, ...risen))
     } else {
       job.next = unite(...job.next, ...risen)
       job.nextPerformIn = Math.min(job.nextPerformIn ?? Number.POSITIVE_INFINITY, this.now())

@@ -79,7 +79,7 @@ export class Real {
   async entries(): Promise<FoundJob[]> {
     const { env, queueId } = this.testQueue
     const page = { by: 'id', direction: 'asc', after: undefined, limit: 100 } as const
-    return (await findJobs(env.database, queueId, {}, page)).items
+    return (await findJobs(env.database, queueId, {}, page, true)).items
   }
 
   /** The same entries, as the view for people shows them and as they are counted. */
@@ -104,7 +104,9 @@ export class Real {
 
   async dead(): Promise<string[]> {
     const rows = await this.testQueue.env.query<{ line: string }>(
-      `SELECT format('%s: %s[%s]%s %s', job_id, payload #>> '{}', score, headers ->> 'mark', error) AS line
+      `SELECT format('%s: %s[%s]%s %s %s', job_id, payload #>> '{}', score, headers ->> 'mark', error,
+         (SELECT string_agg(format('(%s %s %s)', a.one ->> 'kind', a.one ->> 'retry_count', coalesce(a.one ->> 'error', 'null')), '' ORDER BY a.place)
+          FROM jsonb_array_elements(lockstep.shown_attempts(attempts, error)) WITH ORDINALITY AS a(one, place))) AS line
        FROM lockstep.morgue WHERE queue_id = $1`,
       [this.testQueue.queueId],
     )

@@ -212,12 +212,14 @@ const completeIn = finish(
 
 const fail = finish('fail', fc.boolean(), (later: boolean) => async ({ model, real }, { claim, round }) => {
   const dies = claim.retryCount + 1 >= model.policy.maxRetryCount
+  // Each is another.
+  const error = `no ${model.now()}`
   const leftovers = await real.claimers[claim.process]!.fail(
     [round],
     dies ? null : later ? 1_000_000_000 : 0,
-    'no',
+    error,
   )
-  return [model.fail(claim, 'no', later), answerFor(leftovers, claim.id)]
+  return [model.fail(claim, error, later), answerFor(leftovers, claim.id)]
 })
 
 const release = finish('release', fc.constant(null), () => async ({ model, real }, { claim, round }) => [

@@ -10,6 +10,14 @@ export interface Entry {
   readonly mark: string | null
 }
 
+/** A failed attempt as people see it, without its time. */
+export interface Attempt {
+  readonly kind: 'failure' | 'crash'
+  readonly retryCount: number
+  /** Null for a crash. */
+  readonly error: string | null
+}
+
 export interface Job {
   id: string
   lane: number
@@ -17,6 +25,8 @@ export interface Job {
   retryCount: number
   error: string | null
   crashes: number
+  /** Since the last success, the newest first. */
+  attempts: readonly Attempt[]
   /** The claim under which it is in progress; null while it waits. */
   claim: Claim | null
   /** What waits, or what was there when the round in progress began. */
@@ -45,6 +55,7 @@ export interface Dead {
   readonly score: number
   readonly mark: string | null
   readonly error: string
+  readonly attempts: readonly Attempt[]
   /** Higher for later deaths. */
   readonly died: number
 }
@@ -57,6 +68,7 @@ export interface Waiting {
   readonly retryCount: number
   readonly crashes: number
   readonly error: string | null
+  readonly attempts: readonly Attempt[]
   readonly set: readonly Entry[]
 }
 
@@ -99,6 +111,16 @@ export function unite(...entries: readonly Entry[]): Entry[] {
   return [...best.values()].sort((a, b) => (before(a, b) ? -1 : 1))
 }
 
+/** A crash leaves the number of failures; a failure counts. */
+export function noted({ attempts, retryCount }: Job, kind: Attempt['kind'], error: string | null): Attempt[] {
+  const attempt = { kind, retryCount: kind === 'crash' ? retryCount : retryCount + 1, error }
+  return [attempt, ...attempts].slice(0, 10)
+}
+
+export function textOfAttempts(attempts: readonly Attempt[]): string {
+  return attempts.map(({ kind, retryCount, error }) => `(${kind} ${retryCount} ${error})`).join('')
+}
+
 /** The form in which payloads are compared. */
 export function textOf({ payload, score, mark }: Pick<Entry, 'payload' | 'score' | 'mark'>): string {
   return `${payload}[${score}]${mark ?? ''}`
@@ -113,6 +135,6 @@ export function byId(one: Job, other: Job): number {
 }
 
 export function fresh(id: string, lane: number, performIn: number, set: Entry[]): Job {
-  const numbers = { retryCount: -1, error: null, crashes: 0 }
+  const numbers = { retryCount: -1, error: null, crashes: 0, attempts: [] }
   return { id, lane, performIn, ...numbers, claim: null, set, next: [], nextPerformIn: null }
 }

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import type { Round } from '../../src/store/claim.ts'
 import type { Model } from './model.ts'
 import { isNow, momentOf, type Real, type RealJob } from './real.ts'
-import { type Claim, type Entry, FUTURE, type Job, textOf } from './words.ts'
+import { type Claim, type Entry, FUTURE, type Job, textOf, textOfAttempts } from './words.ts'
 
 /** A claim on both sides. */
 export interface Held {
@@ -38,7 +38,12 @@ export class World {
     for (const [place, job] of jobs.entries()) await this.#compareJob(rows[place]!, job)
     const dead = [...this.model.morgue.values()]
     expect(await this.real.dead()).toEqual(
-      dead.map(({ id, error, ...entry }) => `${id}: ${textOf(entry)} ${error}`).sort(),
+      dead
+        .map(
+          ({ id, error, attempts, ...entry }) =>
+            `${id}: ${textOf(entry)} ${error} ${textOfAttempts(attempts)}`,
+        )
+        .sort(),
     )
     expect(await this.real.strays()).toEqual([])
     await this.#compareEntries()

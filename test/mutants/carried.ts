@@ -28,7 +28,7 @@ export const CARRIED: readonly Mutant[] = [
     name: 'a carried payload lost by the death of another',
     promise: 'P3',
     breaks: 'A pushed payload with a lower score dies, and the carried one is gone with it.',
-    edits: [sql('bury_lowest', 'payload = CASE WHEN d.is_left THEN j.payload END', 'payload = NULL')],
+    edits: [sql('bury_failed', 'payload = CASE WHEN d.is_left THEN j.payload END', 'payload = NULL')],
     tests: ['store/carried', 'store/failure'],
   },
   {
@@ -37,7 +37,7 @@ export const CARRIED: readonly Mutant[] = [
     breaks: 'A dead payload is performed again, since an equal one of an earlier round is left in the row.',
     edits: [
       sql(
-        'bury_lowest',
+        'bury_failed',
         't.payload IS NOT NULL AND @schema@.digest_of(t.payload) IS DISTINCT FROM d.digest',
         't.payload IS NOT NULL',
       ),

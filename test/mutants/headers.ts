@@ -42,7 +42,7 @@ export const HEADERS: readonly Mutant[] = [
     name: 'headers of a later round, of what dies',
     promise: 'R7',
     breaks: 'In the morgue, the headers of an equal payload stand that was pushed later.',
-    edits: [sql('bury_lowest', 'ORDER BY e.fence LIMIT 1', 'ORDER BY e.fence DESC LIMIT 1')],
+    edits: [sql('bury_failed', 'ORDER BY e.fence LIMIT 1', 'ORDER BY e.fence DESC LIMIT 1')],
     tests: ['store/headers'],
   },
   {

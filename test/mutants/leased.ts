@@ -43,6 +43,24 @@ export const LEASED: readonly Mutant[] = [
     tests: ['store/rescue'],
   },
   {
+    name: 'a lease that hangs on what its process says of itself',
+    promise: 'P1',
+    breaks: 'A report that can’t be stored costs the process its membership, again and again.',
+    edits: [
+      source(
+        'worker/membership/lease-thread',
+        `  } catch (error) {
+    const alive = await renewLeases(on, schema, renewing, lease)
+`,
+        `  } catch (error) {
+    throw error
+    const alive = await renewLeases(on, schema, renewing, lease)
+`,
+      ),
+    ],
+    tests: ['worker/process-report'],
+  },
+  {
     name: 'death seen with the eyes of the statement',
     promise: 'P1',
     breaks: 'A claim that was held up takes a job from a process that has registered meanwhile.',

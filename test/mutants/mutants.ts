@@ -5,6 +5,7 @@ import { HEADERS } from './headers.ts'
 import { LEASED } from './leased.ts'
 import type { Mutant } from './mutant.ts'
 import { PUSHED } from './pushed.ts'
+import { RECORDED } from './recorded.ts'
 import { RELEASED } from './released.ts'
 import { SCHEDULED } from './scheduled.ts'
 import { SETTLED } from './settled.ts'
@@ -29,4 +30,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...SETTLED,
   ...RELEASED,
   ...CONNECTED,
+  ...RECORDED,
 ]

@@ -134,7 +134,7 @@ export const SETTLED: readonly Mutant[] = [
     breaks: 'A job that waits for something dies of waiting.',
     edits: [
       sql(
-        'fail',
+        'fail_claims',
         'WHEN _errors[r.place] IS NULL THEN j.retry_count ELSE',
         'WHEN false THEN j.retry_count ELSE',
       ),

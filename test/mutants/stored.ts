@@ -239,7 +239,7 @@ export const STORED: readonly Mutant[] = [
     name: 'death of the highest score',
     promise: 'R7',
     breaks: 'Payloads go to the morgue in the wrong order, those that never failed first.',
-    edits: [sql('bury_lowest', 'ORDER BY p.score, p.seq LIMIT 1', 'ORDER BY p.score DESC, p.seq LIMIT 1')],
+    edits: [sql('bury_failed', 'ORDER BY p.score, p.seq LIMIT 1', 'ORDER BY p.score DESC, p.seq LIMIT 1')],
     tests: ['store/failure'],
   },
   {
@@ -248,7 +248,7 @@ export const STORED: readonly Mutant[] = [
     breaks: 'A payload pushed while its equal died in work is deleted, and never performed.',
     edits: [
       sql(
-        'bury_lowest',
+        'bury_failed',
         't.job_id = _ids[l.place] AND t.fence < _fences[l.place] AND t.digest',
         't.job_id = _ids[l.place] AND t.digest',
       ),

@@ -104,7 +104,7 @@ export const TRANSACTIONAL: readonly Mutant[] = [
     edits: [
       source(
         'worker/performing/batch',
-        '  } else if (rounds.length > 1) return { parts: halves(rounds), begun: true }\n  else',
+        '  } else if (rounds.length > 1) return { parts: halves(rounds), unbegun: undefined }\n  else',
         '  } else',
       ),
     ],
@@ -169,7 +169,7 @@ export const TRANSACTIONAL: readonly Mutant[] = [
       source(
         'worker/performing/application-transaction',
         '      const result = await worked\n',
-        "      if (!(await settles(worked))) return { kind: 'again', uncertain: false, begun: true } as T\n      const result = await worked\n",
+        "      if (!(await settles(worked))) return { kind: 'again', uncertain: false } as T\n      const result = await worked\n",
       ),
     ],
     tests: ['worker/application-transaction'],

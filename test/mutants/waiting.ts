@@ -80,7 +80,7 @@ export const WAITING: readonly Mutant[] = [
     breaks: 'What is to run in an hour runs at once, because another payload of its id died.',
     edits: [
       sql(
-        'bury_lowest',
+        'bury_failed',
         'ELSE t.next_perform_in\n',
         'ELSE CASE WHEN t.next_perform_in IS NOT NULL THEN clock_timestamp() END\n',
       ),
@@ -91,7 +91,7 @@ export const WAITING: readonly Mutant[] = [
     name: 'an error that goes with the dead',
     promise: 'R7',
     breaks: 'Nothing tells why what is left of a round waits.',
-    edits: [sql('bury_lowest', 'error = _errors[d.place],', 'error = NULL,')],
+    edits: [sql('bury_failed', 'error = _errors[d.place],', 'error = NULL,')],
     tests: ['store/failure'],
   },
   {

@@ -3,7 +3,7 @@ import { defineQueue } from '../../src/index.ts'
 import { migrationSql } from '../../src/postgres/migrate.ts'
 import { inversions, lost, overlaps, repeats, shrunkFences } from '../support/checker.ts'
 import { createDatabase, execute } from '../support/database.ts'
-import { PreviousBuild, previousDefinitions } from '../support/previous-build.ts'
+import { MIGRATIONS_SINCE, PreviousBuild, previousDefinitions } from '../support/previous-build.ts'
 import { Producer } from '../support/producer.ts'
 import { eventually, WorkerEnvironment } from '../support/worker-environment.ts'
 import { type WorkerProcess, WorkerProcesses } from '../support/worker-processes.ts'
@@ -58,7 +58,7 @@ test('P1 P2 P3: a build whose jobs took two rows goes on beside this one: nothin
   await processes.moreRunsOf(old[0]!, DEADLINE)
 
   const report = await env.lockstep.migrate()
-  expect(report).toEqual({ applied: ['0002_first_payload'], defined: true, raised: [] })
+  expect(report).toEqual({ applied: MIGRATIONS_SINCE, defined: true, raised: [] })
   await eventually(async () => expect(await carried()).not.toEqual([]))
   for (const worker of old) await processes.moreRunsOf(worker, DEADLINE)
 
@@ -105,7 +105,7 @@ test('P3: a claim that began before the migration gets what is pushed after it',
     expect(await env.sql("SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")).toHaveLength(1),
   )
 
-  expect(await env.lockstep.migrate()).toMatchObject({ applied: ['0002_first_payload'], carries: false })
+  expect(await env.lockstep.migrate()).toMatchObject({ applied: MIGRATIONS_SINCE, carries: false })
   await env.lockstep.enqueue(queue, { id: 'a', payload: 'v', performIn: 0 })
   expect(await carried()).toEqual([])
   await keeper.query('SELECT pg_advisory_unlock($1)', [GATE])
@@ -143,7 +143,7 @@ test('several processes may migrate at once', async () => {
 })
 
 test('P3: a push during which jobs begin to carry their payloads is stored, one way or the other', async () => {
-  expect(await env.lockstep.migrate()).toMatchObject({ applied: ['0002_first_payload'] })
+  expect(await env.lockstep.migrate()).toMatchObject({ applied: MIGRATIONS_SINCE })
   await env.sql('SELECT lockstep.create_queue($1, 1)', [queue.name])
   const define = (carries: boolean) =>
     `CREATE OR REPLACE FUNCTION lockstep.carries() RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN ${carries}`

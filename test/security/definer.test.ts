@@ -8,7 +8,7 @@ import { prefix, useRoles } from './role-environment.ts'
 const env = useRoles()
 
 describe('what runs with the owner’s rights', () => {
-  test('is enqueue of text, enqueue_many, create_queue, grow_queue and note_timeline alone, with a pinned search_path', async () => {
+  test('is enqueue of text, enqueue_many, create_queue, grow_queue, note_timeline and trim_audit alone, with a pinned search_path', async () => {
     const rows = await env.logins.asAdmin(
       `SELECT proname, proconfig[1] AS path FROM pg_proc WHERE pronamespace = $1::regnamespace AND prosecdef ORDER BY 1`,
       [prefix],
@@ -20,6 +20,7 @@ describe('what runs with the owner’s rights', () => {
       { proname: 'enqueue_returning_void', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'grow_queue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'note_timeline', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'trim_audit', path: 'search_path=pg_catalog, pg_temp' },
     ])
   })
 

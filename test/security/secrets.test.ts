@@ -183,6 +183,8 @@ describe('a password is not printed by', () => {
     ['migrate'],
     ['stats'],
     ['top', '--once'],
+    ['processes'],
+    ['processes', 'stop', '1'],
     ['jobs', 'find', 'orders'],
     ['jobs', 'delete', 'orders', '--all'],
     ['morgue', 'list', 'orders'],
@@ -191,6 +193,8 @@ describe('a password is not printed by', () => {
     ['resume', 'orders', '--json'],
     ['reshard', 'orders', '3'],
     ['delete-queue', 'orders'],
+    ['audit'],
+    ['web', '--port', '0'],
     ['enqueue', 'orders', ROWS, '--id', 'id'],
   ]
 

@@ -13,6 +13,7 @@ function seen(processId: number, renewal: number): ProcessSight {
     quiet: false,
     connected: false,
     overdue: false,
+    request: null,
   }
 }
 

@@ -63,8 +63,12 @@ const EDITS: readonly Edit[] = [
     from: ' = {\n',
     to: " = {\n  '9001_next': () => import('./9001_next.ts'),\n",
   },
-  { file: 'sql/5-views/process_list.sql', from: ' AS overdue\n', to: ' AS overdue, true AS noted\n' },
-  source('store/exchange', `.\${kind}(`, `.\${kind === 'complete' ? 'complete_noted' : kind}(`),
+  { file: 'sql/5-views/process_list.sql', from: ' r.doing\n', to: ' r.doing, true AS noted\n' },
+  source(
+    'store/exchange',
+    `.\${FUNCTIONS[kind]}(`,
+    `.\${kind === 'complete' ? 'complete_noted' : FUNCTIONS[kind]}(`,
+  ),
   source('store/exchange', ', false) c`', `, false\${kind === 'complete' ? ", 'noted'" : ''}) c\``),
 ]
 

@@ -30,6 +30,9 @@ async function build(folder: string): Promise<void> {
   const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
   const config = join(ROOT, 'tsconfig.build.json')
   await run(process.execPath, [compiler, '--noCheck', '-p', config, '--outDir', dist])
+  const [client, assets] = [join(ROOT, 'src/web/client'), join(dist, 'src/web/assets')]
+  await run(process.execPath, [compiler, '--noCheck', '-p', client, '--outDir', assets])
+  await cp(join(ROOT, 'src/web/assets'), assets, { recursive: true })
   await cp(join(ROOT, 'sql'), join(dist, 'sql'), { recursive: true })
   await chmod(join(dist, 'src/cli/main.js'), 0o755)
   // There, they get what is built, too.

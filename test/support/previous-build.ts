@@ -4,11 +4,14 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import pg from 'pg'
 import { SERIAL } from '../../src/postgres/serial.ts'
 import { Copy } from '../mutants/copy.ts'
-import { source } from '../mutants/mutant.ts'
+import { type Edit, source } from '../mutants/mutant.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** Of the definitions in the file. */
 const PREVIOUS = 22
+
+/** What a migration applies after those definitions. */
+export const MIGRATIONS_SINCE = ['0002_first_payload', '0003_attempts', '0004_audit', '0005_process_reports']
 
 /** The SQL that creates the schema as it was when each job took two rows. */
 export function previousDefinitions(): string {
@@ -26,18 +29,49 @@ export function previousRoles(roles: Readonly<Record<'producer' | 'worker' | 'vi
   return text.replace(/@(\w+)@/g, (_, place: string) => values[place]!)
 }
 
+/** Calls of functions, and uses of columns, that were not there. */
+const EDITS: readonly Edit[] = [
+  source('store/settle', "'lock_claims'", "'lock_rounds'"),
+  source('store/settle', "name: 'fail_claims'", "name: 'fail'"),
+  source('store/settle', "'float8[]', 'text[]', 'bool']", "'float8[]', 'bool']"),
+  source('store/settle', ', kindsOf(failures)]', ']'),
+  source(
+    'store/settle',
+    `crashes + 1,\n         attempts = \${database.prefix}.with_attempt(attempts, error, 'crash', retry_count)`,
+    'crashes + 1',
+  ),
+  source('store/exchange', "fail: 'fail_claims'", "fail: 'fail'"),
+  source('worker/maintenance/trimming', 'await trimAudit(database)', '0'),
+  source('worker/membership/lease-thread', 'const told = report\n', 'const told = undefined\n'),
+  source('store/process', ' AS overdue, p.request\n', ' AS overdue\n'),
+  source('store/process', 'RETURNING process_id, request)', 'RETURNING process_id, NULL AS request)'),
+  source(
+    'store/process',
+    `,
+       unreported AS (DELETE FROM \${prefix}.process_reports r USING removed p WHERE r.process_id = p.process_id)`,
+    '',
+  ),
+  source(
+    'store/comparison',
+    `,
+      CASE s.request WHEN 'quiet' THEN 1 WHEN 'stop' THEN 2 END`,
+    '',
+  ),
+]
+
 /** The project as it was before `0002_first_payload`, as far as its processes call the database, in its own directory. */
 export class PreviousBuild {
   readonly #copy = new Copy(ROOT)
 
   constructor() {
     this.#copy.edit(source('postgres/serial', `SERIAL = ${SERIAL}\n`, `SERIAL = ${PREVIOUS}\n`))
-    this.#copy.edit({
-      file: 'migrations/index.ts',
-      from: "  '0002_first_payload': () => import('./0002_first_payload.ts'),\n",
-      to: '',
-    })
-    this.#copy.edit(source('store/settle', "'lock_claims'", "'lock_rounds'"))
+    for (const name of MIGRATIONS_SINCE)
+      this.#copy.edit({
+        file: 'migrations/index.ts',
+        from: `  '${name}': () => import('./${name}.ts'),\n`,
+        to: '',
+      })
+    for (const edit of EDITS) this.#copy.edit(edit)
   }
 
   /** The URL of a module, for `fork`. */

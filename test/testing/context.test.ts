@@ -54,6 +54,33 @@ test('ids that the batch does not have are refused', () => {
   )
 })
 
+test.each<[string, unknown, unknown, RegExp]>([
+  ['an option', undefined, { job: {} }, /^createContext: unknown option `job`, did you mean `jobs`\?$/],
+  [
+    'a field of a job',
+    undefined,
+    { jobs: { a: { retrycount: 1 } } },
+    /^createContext: jobs\["a"\]: unknown .*`retryCount`\?$/,
+  ],
+  ['a Map of jobs', undefined, { jobs: new Map() }, /^createContext: jobs must be an object, not a Map$/],
+  [
+    'an object as batch',
+    { a: ['v'] },
+    {},
+    /^createContext: the batch must be a Map of ids to payloads, not an object$/,
+  ],
+  [
+    'a logger',
+    undefined,
+    { logger: { info() {} } },
+    /^createContext: logger must have .* has no debug\(\), warn\(\), error\(\)$/,
+  ],
+])('a mistake in %s is refused', (_, batch = new Map([['a', ['v']]]), options, told) => {
+  expect(() => createContext(batch as never, options as never)).toThrow(
+    expect.objectContaining({ code: 'LOCKSTEP_BAD_OPTION', message: expect.stringMatching(told) }),
+  )
+})
+
 test('it has the type of a transactional context', () => {
   const batch: Batch<number> = new Map([['a', [1]]])
   const context: TransactionalContext<{ insert(): void }> = createContext(batch, { tx: { insert() {} } })

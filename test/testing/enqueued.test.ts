@@ -108,6 +108,139 @@ test('assertNotEnqueued tells what waits though it should not', async () => {
   expect(any.message).toContain('but these wait:')
 })
 
+describe('what is expected is compared as it would be stored', () => {
+  const AT_ZERO = new Date(0)
+  class Money {
+    readonly cents = 5
+  }
+  const odd = defineQueue<unknown>('odd')
+  beforeAll(() =>
+    lockstep.enqueue(odd, {
+      id: 42,
+      payload: {
+        at: AT_ZERO,
+        price: new Money(),
+        none: null,
+        list: [1, undefined],
+        zero: -0,
+        nan: Number.NaN,
+      },
+      score: AT_ZERO,
+      performIn: AT.getTime(),
+      headers: { at: AT_ZERO },
+    }),
+  )
+
+  test.each<Parameters<typeof assertEnqueued>[2] & object>([
+    { id: 42 },
+    { id: '42' },
+    { score: AT_ZERO },
+    { score: 0 },
+    { performIn: AT },
+    { payload: { at: AT_ZERO } },
+    { payload: { at: '1970-01-01T00:00:00.000Z' } },
+    { payload: { price: new Money() } },
+    { payload: { price: { cents: expect.any(Number) } } },
+    { payload: { none: null, missing: undefined } },
+    { payload: { list: [1, undefined] } },
+    { payload: { zero: -0 } },
+    { payload: { nan: Number.NaN } },
+    { headers: { at: AT_ZERO } },
+    { id: expect.stringContaining('4') },
+  ])('%o', async (expected) => {
+    await assertEnqueued(lockstep, odd, expected)
+    await failureOf(assertNotEnqueued(lockstep, odd, expected))
+  })
+
+  test.each([
+    { id: 43 },
+    { payload: { none: undefined } },
+    { payload: { at: new Date(1) } },
+    { headers: null },
+  ])('not %o', async (expected) => {
+    await assertNotEnqueued(lockstep, odd, expected)
+    await failureOf(assertEnqueued(lockstep, odd, expected))
+  })
+
+  test('a queue of dates takes them, with its types', async () => {
+    const dated = defineQueue<{ at: Date }>('dated')
+    await lockstep.enqueue(dated, { id: 'a', payload: { at: AT_ZERO } })
+    await assertEnqueued(lockstep, dated, { payload: { at: AT_ZERO } })
+    await assertEnqueued(lockstep, dated, { payload: { at: AT_ZERO.toISOString() } })
+  })
+})
+
+describe('a mistake in what is expected is refused, since it would match nothing:', () => {
+  test.each<[string, unknown, RegExp]>([
+    [
+      'a misspelt field',
+      { payLoad: { big: 1 } },
+      /: expected: unknown option `payLoad`, did you mean `payload`\?$/,
+    ],
+    ['another case', { Id: 'a' }, /unknown option `Id`/],
+    ['null', null, /: expected: the options must be an object, not null$/],
+    ['a text', 'a', /must be an object, not "a"$/],
+    ['a list', ['a'], /must be an object, not an array$/],
+    ['an undefined id', { id: undefined }, /: expected.id is undefined: set it, or omit the key$/],
+    ['an undefined payload', { payload: undefined }, /: expected.payload is undefined/],
+    ['a null id', { id: null }, /: expected.id must not be null: omit the key$/],
+    ['an empty id', { id: '' }, /: expected.id is required and must not be empty$/],
+    ['a pattern as id', { id: /a/ }, /: expected.id must be text or a finite number, not an object$/],
+    ['a text as score', { score: '5' }, /: expected.score must be a finite number or a valid Date, not "5"$/],
+    [
+      'a number as performIn',
+      { performIn: 5 },
+      /: expected.performIn must be a Date, as jobs have it, not 5$/,
+    ],
+    ['no date as performIn', { performIn: new Date('x') }, /: expected.performIn must be a valid Date/],
+    ['a text as lane', { lane: '0' }, /: expected.lane must be a whole number from 0 to 32767, not "0"$/],
+    ['a text as headers', { headers: 'web' }, /: expected.headers must be a plain object, not a string$/],
+    [
+      'a Map',
+      { payload: { by: new Map([['a', 1]]) } },
+      /: expected.payload.by is a Map, which JSON has as \{\}/,
+    ],
+    [
+      'a function',
+      { payload: [() => true] },
+      /: expected.payload\[0\] is a function, which JSON does not have/,
+    ],
+    ['a bigint', { payload: { n: 1n } }, /: expected.payload.n is 1n, which JSON does not have/],
+  ])('%s', async (_, expected, told) => {
+    const given = expected as object
+    for (const [name, assertion] of Object.entries({ assertEnqueued, assertNotEnqueued })) {
+      await expect(assertion(lockstep, orders, given)).rejects.toMatchObject({
+        code: 'LOCKSTEP_BAD_OPTION',
+        message: expect.stringMatching(new RegExp(`^${name}: .*${told.source.replace(/^: /, '')}`)),
+      })
+    }
+  })
+
+  test.each<[string, () => Promise<unknown>, RegExp]>([
+    [
+      'assertEnqueued',
+      () => assertEnqueued(lockstep, orders, {}, { time: 1 } as object),
+      /^assertEnqueued: unknown option `time`, did you mean `times`\?$/,
+    ],
+    [
+      'assertNotEnqueued',
+      () => assertNotEnqueued(lockstep, orders, {}, { times: 1 } as object),
+      /^assertNotEnqueued: unknown option `times`/,
+    ],
+    ['enqueued', () => enqueued(lockstep, orders, { tz: 1 } as object), /^enqueued: unknown option `tz`/],
+    [
+      'times',
+      () => assertEnqueued(lockstep, orders, {}, { times: 1.5 }),
+      /^assertEnqueued: times must be a whole number from 0 to \d+, not 1.5$/,
+    ],
+  ])('and in the options of %s', async (_, call, told) => {
+    await expect(call()).rejects.toMatchObject({
+      code: 'LOCKSTEP_BAD_OPTION',
+      message: expect.stringMatching(told),
+    })
+  })
+})
+
 test.each<[unknown, unknown, boolean]>([
   [{ a: 1, b: 2 }, { a: 1 }, true],
   [{ a: 1 }, { a: 1, b: undefined }, true],

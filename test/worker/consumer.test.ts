@@ -32,6 +32,8 @@ class Consumer {
       onEnding: unheard,
       onReconnected: unheard,
       onRenewed: unheard,
+      onRequest: unheard,
+      report: () => ({ eventLoopDelay: 0, memory: 0, shards: [], doing: [] }),
       onFailure: (error: unknown) => this.told.push(String(error)),
     }
     const info = { host: 'here', pid: 1, version: '0', slots: 0, queues: [] }

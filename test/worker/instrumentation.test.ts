@@ -59,7 +59,7 @@ test('an instrument hears of a job from its push to its end, by one fence, and o
   const [{ fence }] = (claimed.end.rounds as ObservedRound[]).filter(({ id }) => id === 'good') as [
     ObservedRound,
   ]
-  const round = { id: 'good', fence, retryCount: -1, crashes: 0 }
+  const round = { id: 'good', fence, retryCount: -1, crashes: 0, payloads: 1 }
   const { processId } = worker
   expect(claimed.begun).toMatchObject({ processId, queue: queue.name, lane: 0 })
   expect(claimed.end.rounds).toContainEqual(round)
@@ -73,8 +73,13 @@ test('an instrument hears of a job from its push to its end, by one fence, and o
   const performed = of('perform').filter(({ begun }) =>
     isAbout('good')((begun as { rounds: unknown }).rounds),
   )
+  const began = { ...round, performIn: expect.any(Date), waited: expect.any(Number), headers: undefined }
   expect(performed).toEqual([
-    { kind: 'perform', begun: batch, end: { failed: new Map(), duration: expect.any(Number) } },
+    {
+      kind: 'perform',
+      begun: { ...batch, rounds: [began] },
+      end: { failed: new Map(), duration: expect.any(Number) },
+    },
   ])
   expect(of('complete').map(({ begun }) => begun)).toEqual([{ ...batch, duration: expect.any(Number) }])
 

@@ -30,15 +30,18 @@ function start(lease: number) {
   } satisfies LeaseThreadData)
   env.later(() => thread.terminate())
   const messages: LeaseMessage[] = []
-  thread.on('message', (message) => messages.push(message))
+  // Renewals come without reports here.
+  thread.on('message', (message) => message.kind === 'reporting' || messages.push(message))
   const register = (joins: boolean, now = monotonicMs()) =>
     thread.postMessage({ kind: 'register', joins, now } satisfies LeaseCommand)
+  const retire = (processId: number) =>
+    thread.postMessage({ kind: 'retire', processId } satisfies LeaseCommand)
   /** The next one. */
   const message = async (): Promise<LeaseMessage> => {
     while (messages.length === 0) await once(thread, 'message')
     return messages.shift()!
   }
-  return { state, register, message }
+  return { state, register, retire, message }
 }
 
 // As if a process was stopped for longer than its lease: its timers and the server's answer come all at once. The main
@@ -92,6 +95,18 @@ test('P1: a renewal that was sent before a membership joined does not lengthen t
   expect(state.deadlineOf(1)).toBeGreaterThan(deadline)
 }, 30_000)
 
+test('R15 what was asked of a membership that retires is told', async () => {
+  const { register, retire, message } = start(LEASE)
+  register(false)
+  const former = await message()
+  register(true)
+  expect(await message()).toMatchObject({ kind: 'registered', leases: 1 })
+  const { processId } = former as { processId: number }
+  await env.sql(`UPDATE lockstep.processes SET request = 'stop' WHERE process_id = $1`, [processId])
+  retire(processId)
+  expect(await message()).toEqual({ kind: 'requested', request: 'stop' })
+})
+
 test('P6: a lease holds nothing of the one before, once the process has registered anew', async () => {
   let ended!: () => void
   const ending = new Promise<void>((resolve) => {
@@ -106,7 +121,10 @@ test('P6: a lease holds nothing of the one before, once the process has register
     onEnding: ended,
     onReconnected() {},
     onRenewed() {},
+    onRequest() {},
+    report: () => ({ eventLoopDelay: 0, memory: 0, shards: [], doing: [] }),
     onUnrenewed() {},
+    onUnreported() {},
     onFailure() {},
   })
   env.later(() => lease.stop())

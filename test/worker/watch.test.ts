@@ -35,6 +35,7 @@ const sight = (processId: number, rest: Partial<ProcessSight> = {}): ProcessSigh
   lease: 10_000,
   connected: true,
   overdue: false,
+  request: null,
   ...rest,
 })
 

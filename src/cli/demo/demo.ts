@@ -1,5 +1,6 @@
 import { Lockstep } from '../../index.ts'
 import { type DemoDatabase, openDatabase } from './database.ts'
+import type { DemoPage } from './page.ts'
 import type { DemoProcess } from './process.ts'
 import { report } from './report.ts'
 import { DemoRun } from './run.ts'
@@ -9,6 +10,8 @@ import { QUEUE_SCHEMA } from './shop.ts'
 export interface DemoOptions {
   /** Send the same feed through a plain pool without order. */
   readonly naive: boolean
+  /** Serve the web page, on any free port of this machine, until a signal comes. */
+  readonly web: boolean
   /** Print one JSON object and nothing else. */
   readonly json: boolean
   /** How many updates to send. Default 20,000. */
@@ -24,21 +27,28 @@ type Signal = keyof typeof SIGNALS
  * showed that, 1 if not, 128 + n after a signal. Leaves nothing behind.
  * @throws LockstepError if the database or the embedded server can't be used
  */
-export async function runDemo({ naive, json, events = DEFAULT_EVENTS }: DemoOptions): Promise<number> {
+export async function runDemo({ naive, web, json, events = DEFAULT_EVENTS }: DemoOptions): Promise<number> {
   const screen = createScreen(json)
   const processes: DemoProcess[] = []
   const interruption = awaitSignal()
   const ended = new AbortController()
+  let page: DemoPage | undefined
   const opening = openDatabase()
   const running = opening.then((database) => perform(database))
   try {
     const ending = await Promise.race([running, interruption.signal])
     if (typeof ending === 'string') return 128 + SIGNALS[ending]
     screen.close()
-    return report(ending, json)
+    const code = report(ending, json)
+    if (page) {
+      console.error(`\n${page.told}; Ctrl-C ends it`)
+      await interruption.signal
+    }
+    return code
   } finally {
     ended.abort()
     screen.close()
+    await page?.close()
     await Promise.all(processes.map((one) => one.kill()))
     // Work under way fails or ends soon. Wait for it, so that it creates nothing after the cleanup.
     await running.catch(() => {})
@@ -52,6 +62,11 @@ export async function runDemo({ naive, json, events = DEFAULT_EVENTS }: DemoOpti
   async function perform(database: DemoDatabase) {
     ended.signal.throwIfAborted()
     if (!naive) await migrate(database.connectionString)
+    if (web) {
+      const { openDemoPage } = await import('./page.ts')
+      page = await openDemoPage(database.connectionString)
+      screen.tell(page.told)
+    }
     return new DemoRun({ database, naive, events, screen, processes, signal: ended.signal }).run()
   }
 }

@@ -27,6 +27,8 @@ export interface WorkFlags extends ConnectionOptions {
   readonly poll?: number
   readonly shutdownTimeout?: number
   readonly drain?: boolean
+  readonly healthPort?: number
+  readonly healthHost?: string
 }
 
 /** @throws UsageError, or OptionError for an invalid weight */

@@ -30,11 +30,19 @@ With --processes, the parent replaces processes that die, passes signals on, and
 exits after all of them. The log is JSON lines on stdout, or short text on a
 terminal; LOCKSTEP_LOG_LEVEL sets the minimum level.
 
+With --health-port, it answers probes: /livez and /healthz (the event loop runs),
+/readyz (it takes jobs; not while it stops) and /startupz, each with 200 or 503 and the
+reasons as JSON. The answers tell of no job. With --processes, the parent answers, and
+each verdict is that of all.
+
+An operator stops it from elsewhere by lockstep processes stop, as by SIGTERM.
+
 Examples:
   $ lockstep work -r ./queues.ts
   $ lockstep work -r ./queues.ts --queues orders,mails --slots 20 --processes 4
   $ lockstep work -r ./queues.ts --scheduler weighted:orders=6,mails=3
   $ lockstep work -r ./queues.ts --drain
+  $ lockstep work -r ./queues.ts --health-port 8080
 
 A process that could not renew its lease, or was stopped for longer than that, aborts
 its handlers' signals. If they keep running, it kills itself shortly before the lease

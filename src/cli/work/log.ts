@@ -31,7 +31,8 @@ function textLogger(): Logger {
     process.stdout.write(`${dim(time)} ${paint(printable(message))} ${dim(shown.join(' '))}\n`)
   }
   const plain = (text: string) => text
-  return { debug() {}, info: line(plain), warn: line(yellow), error: line(red) }
+  const isLevelEnabled = (level: string) => level !== 'debug'
+  return { debug() {}, info: line(plain), warn: line(yellow), error: line(red), isLevelEnabled }
 }
 
 /** A handler may log a value that JSON can't express. */

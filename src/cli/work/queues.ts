@@ -86,6 +86,8 @@ async function exportsOf(
     .flatMap((value) => (Array.isArray(value) ? value : [value]))
     .filter(isQueue)
   const { configure } = namedOf(exported)
+  if (configure !== undefined && typeof configure !== 'function' && !isQueue(configure))
+    throw new UsageError(`${printable(file)}: configure must be a function that returns what it configures`)
   return { found, configure: typeof configure === 'function' ? (configure as Configure) : undefined }
 }
 

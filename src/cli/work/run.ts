@@ -14,7 +14,9 @@ import { EXIT } from '../exit.ts'
 import { configured, STOP_TIMEOUT } from './configuration.ts'
 import { drained } from './drain.ts'
 import { type Rank, schedulerOf, servesAPart, splitterOf, type WorkFlags } from './flags.ts'
+import { healthAddress, serveHealth } from './health-server.ts'
 import { createLogger, logsJson, logWorker } from './log.ts'
+import { answerParent, tellDismissed } from './parent.ts'
 import { loadModules, selectQueues } from './queues.ts'
 import { SUPERVISOR } from './supervisor.ts'
 
@@ -63,6 +65,11 @@ async function work(host: Host): Promise<number> {
   const lockstep = new Lockstep({ ...connection, logger, instrumentation })
   const worker = createWorker(lockstep, queues, flags, rank, configuration)
   configuration.onWorker?.(worker)
+  // The parent answers for all.
+  const health = rank.of === 1 ? healthAddress(flags) : undefined
+  if (health) await serveHealth(health, () => worker.health(), logger)
+  answerParent(worker)
+  stopOnRequest(worker)
   const endLog = logWorker(worker, logger)
   const endWatch = refuseEarlyExit(logger)
   // Handlers may run, and kill the process, before the worker has fully started.
@@ -179,6 +186,15 @@ function untilOutdated(worker: Worker, endWatch: () => void): Promise<number> {
       endWatch()
       process.exit(EXIT.outdated)
     })
+  })
+}
+
+/** The worker stops by itself; the signal ends this process in the same way as if someone here had sent it. */
+function stopOnRequest(worker: Worker): void {
+  worker.on('requested', ({ request }) => {
+    if (request !== 'stop') return
+    tellDismissed()
+    process.kill(process.pid, 'SIGTERM')
   })
 }
 

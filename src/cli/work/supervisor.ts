@@ -2,7 +2,9 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { constants } from 'node:os'
 import type { Logger } from '../../index.ts'
 import { EXIT } from '../exit.ts'
+import { type AllHealth, type FromChild, healthOfAll, type Supervised } from './all-health.ts'
 import type { Rank } from './flags.ts'
+import { type HealthAddress, serveHealth } from './health-server.ts'
 
 const FIRST_PAUSE = 250
 const LONGEST_PAUSE = 30_000
@@ -31,19 +33,23 @@ export function followParent(): void {
 
 /** In a child: reports that it works, once it has started and before its first handler. */
 export function reportReady(): void {
-  if (process.connected) process.send!('ready')
+  if (process.connected) process.send!({ kind: 'ready' } satisfies FromChild)
 }
 
 export interface SupervisorOptions {
   readonly processes: number
   /** A child that exits with 0 has drained its queues, and is not restarted. */
   readonly drain: boolean
+  /** Where to answer probes, if it is to. */
+  readonly health: HealthAddress | undefined
   readonly logger: Logger
 }
 
 /** Runs this command line in several processes and restarts those that end; resolves to the exit code. */
-export function supervise(options: SupervisorOptions): Promise<number> {
-  return new Supervisor(options).run()
+export async function supervise({ health, ...options }: SupervisorOptions): Promise<number> {
+  const supervisor = new Supervisor(options)
+  if (health) await serveHealth(health, () => supervisor.health(), options.logger)
+  return supervisor.run()
 }
 
 /** How a child ended. */
@@ -54,13 +60,15 @@ interface Ending {
   readonly byItself: boolean
   /** It worked. A child that is still starting does not handle signals yet, so the first one ends it. */
   readonly ready: boolean
+  /** Someone asked it to stop, and wants no other in its place. */
+  readonly dismissed: boolean
 }
 
 class Supervisor {
   readonly #count: number
   readonly #drain: boolean
   readonly #logger: Logger
-  readonly #children = new Map<number, ChildProcess>()
+  readonly #children = new Map<number, Supervised>()
   readonly #restarts = new Map<number, NodeJS.Timeout>()
   readonly #pauses = new Map<number, number>()
   #everReady = false
@@ -68,7 +76,7 @@ class Supervisor {
   #exitCode: number = EXIT.ok
   #end: (exitCode: number) => void = () => {}
 
-  constructor({ processes, drain, logger }: SupervisorOptions) {
+  constructor({ processes, drain, logger }: Omit<SupervisorOptions, 'health'>) {
     this.#count = processes
     this.#drain = drain
     this.#logger = logger
@@ -83,6 +91,11 @@ class Supervisor {
     })
   }
 
+  health(): Promise<AllHealth> {
+    const expected = [...this.#restarts.keys(), ...this.#children.keys()].sort((a, b) => a - b)
+    return healthOfAll(expected, this.#children, this.#stopping)
+  }
+
   /** In its own session: else Ctrl-C would reach it directly too, and a second signal ends it at once. */
   #start(index: number): void {
     this.#restarts.delete(index)
@@ -93,24 +106,27 @@ class Supervisor {
     })
     const started = performance.now()
     let byItself = false
-    let ready = false
+    let dismissed = false
+    const one = { child, ready: false }
     child.stdio[SUPERVISOR.fd]!.on('error', () => {}).on('data', () => {
       byItself = true
     })
-    this.#children.set(index, child)
-    child.once('message', () => {
-      ready = true
+    this.#children.set(index, one)
+    child.on('message', ({ kind }: FromChild) => {
+      if (kind === 'dismissed') dismissed = true
+      if (kind !== 'ready' || one.ready) return
+      one.ready = true
       this.#everReady = true
       this.#logger.info({ event: 'child', index, child: child.pid }, `process ${child.pid} works`)
     })
     child.once('exit', (code, signal) => {
       if (performance.now() - started > HEALTHY_AFTER) this.#pauses.delete(index)
-      this.#ended(index, child, { code, signal, byItself, ready })
+      this.#ended(index, child, { code, signal, byItself, ready: one.ready, dismissed })
     })
   }
 
   #ended(index: number, child: ChildProcess, ending: Ending): void {
-    const { code, signal, ready } = ending
+    const { code, signal, ready, dismissed } = ending
     this.#children.delete(index)
     const notBegun = this.#stopping && !ready && (signal === 'SIGTERM' || signal === 'SIGINT')
     const well = (code === EXIT.ok && signal === null) || notBegun
@@ -123,7 +139,8 @@ class Supervisor {
     }
     // If no child has ever started, that is a mistake to report; a restart would not help.
     if (!well && !this.#everReady && !this.#stopping) this.#forward('SIGTERM')
-    if (!this.#stopping && !(well && this.#drain)) this.#restart(index, child, ending)
+    const isWanted = !this.#stopping && !dismissed && !(well && this.#drain)
+    if (isWanted) this.#restart(index, child, ending)
     else if (!well) this.#tell(index, child, ending)
     if (this.#children.size === 0 && this.#restarts.size === 0) this.#end(this.#exitCode)
   }
@@ -151,7 +168,7 @@ class Supervisor {
   }
 
   #forward(signal: (typeof FORWARDED)[number]): void {
-    const children = [...this.#children.values()]
+    const children = [...this.#children.values()].map(({ child }) => child)
     this.#logger.info(
       { event: 'signal', signal, children: children.map(({ pid }) => pid) },
       `${signal} to all`,

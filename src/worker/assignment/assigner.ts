@@ -14,6 +14,9 @@ import type { ServedQueues } from './served-queues.ts'
 import type { ShardRef } from './splitter.ts'
 import { type Ring, ringOf, untilTurn } from './watch.ts'
 
+/** ms that a comparison may take before the database counts as not answering. */
+const LONGEST_COMPARISON = 3_000
+
 /** Full looks that are included in comparisons (see Poller). */
 export interface FullScans {
   /** The shards for a full look, if one is due. If there are any, one of the other two is called afterwards. */
@@ -78,12 +81,20 @@ export class Assigner implements Service {
   #freed = false
   #missing = false
   #failing = false
+  /** When the comparison under way was asked for, in ms of the monotonic clock. */
+  #askedAt: number | undefined
 
   constructor(options: AssignerOptions) {
     const { database, logger } = options
     this.#options = options
     this.#news = new News(database, logger)
     this.#holdings = new Holdings({ ...options, onFreed: () => this.#news.freed() })
+  }
+
+  /** Whether the database has answered the last comparison. If one is under way, it may still be answered in time. */
+  get isAnswered(): boolean {
+    const asked = this.#askedAt !== undefined && performance.now() - this.#askedAt > LONGEST_COMPARISON
+    return !this.#failing && !asked
   }
 
   /** Awaits the first comparison, so that a start that can't work fails. */
@@ -156,7 +167,10 @@ export class Assigner implements Service {
   /** Reports a failed comparison. A later release may have changed what a comparison reads. */
   async #tell(error: unknown): Promise<void> {
     const { database, logger, onFailure, onOutdated } = this.#options
-    logger.warn({ error: (error as Error).message }, 'comparing processes and shards failed')
+    logger.warn(
+      { event: 'comparing', error: (error as Error).message },
+      'comparing processes and shards failed',
+    )
     onFailure(error)
     if (isConnectionFailure(error)) return
     const successor = await successorOf(database).catch(() => undefined)
@@ -200,6 +214,7 @@ export class Assigner implements Service {
     const { database, queues, fullScans, processId } = this.#options
     const shards = fullScans.fullScanAlong()
     const askedAt = performance.now()
+    this.#askedAt = askedAt
     try {
       const seen = await compare(database, { names: queues.names, processId: processId(), shards })
       const answeredAt = performance.now()
@@ -208,6 +223,8 @@ export class Assigner implements Service {
     } catch (error) {
       if (shards.length > 0) fullScans.fullScanFailed()
       throw error
+    } finally {
+      this.#askedAt = undefined
     }
   }
 

@@ -177,7 +177,7 @@ export class ShardLocks implements Service {
       throw toLockstepError(error)
     })
     session.on('error', (error) => {
-      this.#logger.warn({ error: error.message }, 'the lock connection broke')
+      this.#logger.warn({ event: 'locks', error: error.message }, 'the lock connection broke')
       this.#lose(session)
     })
     session.on('end', () => this.#lose(session))

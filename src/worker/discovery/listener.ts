@@ -70,7 +70,7 @@ export class Listener implements Service {
   async start(): Promise<void> {
     await this.#listen().catch((error: Error) => {
       if (!isConnectionFailure(error)) throw toLockstepError(error)
-      this.#logger.warn({ error: error.message }, NOT_LISTENING)
+      this.#logger.warn({ event: 'wakeUps', error: error.message }, NOT_LISTENING)
     })
     await this.#checking.start()
   }
@@ -101,7 +101,7 @@ export class Listener implements Service {
       // The pause before this try may have begun before the subscriber was closed.
       if (this.#subscriber !== subscriber) throw new Error('closed')
       // The first connection may fail too: whoever waits for it reports that.
-      if (connected) this.#logger.warn({}, 'the wake-up connection broke: reconnecting')
+      if (connected) this.#logger.warn({ event: 'wakeUps' }, 'the wake-up connection broke: reconnecting')
       connected = false
       this.#beginAnew()
     })
@@ -174,10 +174,12 @@ export class Listener implements Service {
     // One bell for the answer and for the stop: if two waits raced, the slower one's timer would keep the process alive.
     await this.#echoed.wait(ECHO_TIMEOUT)
     if (this.#since > before || this.#checking.stopping) return
-    this.#logger.warn({}, 'the wake-up connection hears nothing: replacing it')
+    this.#logger.warn({ event: 'wakeUps' }, 'the wake-up connection hears nothing: replacing it')
     await this.#close()
     if (this.#checking.stopping) return
-    await this.#listen().catch((error: Error) => this.#logger.warn({ error: error.message }, NOT_LISTENING))
+    await this.#listen().catch((error: Error) =>
+      this.#logger.warn({ event: 'wakeUps', error: error.message }, NOT_LISTENING),
+    )
   }
 
   /** A connection that has gone silent never closes by itself, and would keep the process alive: it is cut off. */

@@ -163,7 +163,10 @@ export class Poller implements Service, FullScans {
       if (!canTake && !this.#couldTake) await this.#lowerFlag(BUSY_SPELL)
       this.#couldTake = canTake
     } catch (error) {
-      this.#options.logger.warn({ error: (error as Error).message }, 'looking for due jobs failed')
+      this.#options.logger.warn(
+        { event: 'looking', error: (error as Error).message },
+        'looking for due jobs failed',
+      )
       this.#options.onFailure(error)
       this.#pause = this.#options.poll
     }

@@ -74,7 +74,8 @@ export class Maintainer implements Service {
       const work = () => runAlone(database, name, () => one.run(database))
       const done = await instruments.watch('maintain', { name }, work, (done) => ({ done }))
       const duration = Math.round(performance.now() - startedAt)
-      if (done) logger.info({ maintenance: name, ...done, duration }, 'maintenance done')
+      if (done)
+        logger.info({ event: 'maintenance', maintenance: name, ...done, duration }, 'maintenance done')
       this.#failing.delete(one)
     } catch (error) {
       this.#tell(one, error)
@@ -86,7 +87,10 @@ export class Maintainer implements Service {
   #tell(one: Maintenance, error: unknown): void {
     const { logger, onFailure } = this.#options
     if (!this.#failing.has(one))
-      logger.warn({ maintenance: one.name, error: (error as Error).message }, 'maintenance failed')
+      logger.warn(
+        { event: 'maintenance', maintenance: one.name, error: (error as Error).message },
+        'maintenance failed',
+      )
     this.#failing.add(one)
     onFailure(error)
   }

@@ -53,7 +53,10 @@ export class Sweeping implements Maintenance {
     if (this.#over === over) this.#over = []
     if (processIds.length === 0) return undefined
     const { logger, onRemoved } = this.#options
-    logger.warn({ processIds }, 'processes were silent for their leases: what they had is free')
+    logger.warn(
+      { event: 'silent', processIds },
+      'processes were silent for their leases: what they had is free',
+    )
     onRemoved()
     return { processIds }
   }

@@ -1,16 +1,18 @@
 import type { Database } from '../../postgres/database.ts'
+import { trimAudit } from '../../store/audit.ts'
 import { trimMinutes } from '../../store/counter.ts'
 import type { Maintenance } from './maintenance.ts'
 
 /** ms. */
 const TEN_MINUTES = 600_000
 
-/** Deletes data that is kept for a limited time: counts by minute. */
+/** Deletes data that is kept for a limited time: counts by minute, and the audit. */
 export const trimming: Maintenance = {
   name: 'trimming',
   every: TEN_MINUTES,
   async run(database: Database) {
     const minutes = await trimMinutes(database)
-    return minutes > 0 ? { minutes } : undefined
+    const audit = await trimAudit(database)
+    return minutes + audit > 0 ? { minutes, audit } : undefined
   },
 }

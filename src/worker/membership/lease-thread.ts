@@ -2,7 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { fromModule } from '../../postgres/create-client.ts'
 import type { ThreadConfig } from '../../postgres/thread-config.ts'
-import { type ProcessInfo, registerProcess, removeProcess, renewLeases } from '../../store/process.ts'
+import {
+  type ProcessInfo,
+  type ProcessRequest,
+  registerProcess,
+  removeProcess,
+  renewLeases,
+} from '../../store/process.ts'
+import { type ProcessReport, renewAndReport } from '../../store/process-report.ts'
 import { type LeaseSession, sessionOpener } from './lease-session.ts'
 import { LeaseState, warningBefore } from './lease-state.ts'
 import { type SentError, sentError } from './sent-error.ts'
@@ -27,12 +34,15 @@ export interface LeaseThreadData extends ThreadConfig {
  * From the thread. `registered`: there is another membership, under the last of `leases` leases. `renewed`: the lease was
  * renewed, which took `duration` ms. `reconnected`: the connection is no longer the one that the membership began with.
  * `ending`: the lease will end. `unrenewed`: renewing it failed, for the first time in a row. `failed`: registering failed.
+ * `reporting`: the lease will be renewed, and a report that comes soon goes with that. `unreported`: storing one failed, for the first time in a row. `requested`: someone asked for it while
+ * the membership that it was asked of retired.
  */
 export type LeaseMessage =
   | { readonly kind: 'registered'; readonly processId: number; readonly leases: number }
   | { readonly kind: 'renewed'; readonly processId: number; readonly duration: number }
-  | { readonly kind: 'reconnected' | 'ending' }
-  | ({ readonly kind: 'unrenewed' | 'failed' } & SentError)
+  | { readonly kind: 'reconnected' | 'ending' | 'reporting' }
+  | { readonly kind: 'requested'; readonly request: ProcessRequest }
+  | ({ readonly kind: 'unrenewed' | 'unreported' | 'failed' } & SentError)
 
 /**
  * To the thread. `register`: if it `joins`, handlers may run under the lease that runs, so the new membership comes under the
@@ -42,10 +52,13 @@ export type LeaseMessage =
 export type LeaseCommand =
   | { readonly kind: 'register'; readonly joins: boolean; readonly now: number }
   | { readonly kind: 'retire'; readonly processId: number }
+  | { readonly kind: 'report'; readonly report: ProcessReport }
   | { readonly kind: 'stop' }
 
 const RENEWALS_PER_LEASE = 4
 const RETRY_PAUSE = 250
+/** ms before a renewal at which the main thread is asked for a report. If it is blocked, the lease is renewed without one. */
+const REPORT_AHEAD = 100
 /** ms, and no less than a lease: a session that renews nothing has been replaced, or its process has stalled. */
 const IDLE_TIMEOUT = 60_000
 /** ms that connecting or a statement may take at most, however long the lease is. */
@@ -68,7 +81,12 @@ let identities: number[] = []
 let timer: NodeJS.Timeout | undefined
 let ending: NodeJS.Timeout | undefined
 let killing: NodeJS.Timeout | undefined
+let asking: NodeJS.Timeout | undefined
+/** What the main thread has said of itself since the last renewal. */
+let report: ProcessReport | undefined
 let retired = Promise.resolve()
+/** Whether storing a report has failed since the last one that was stored. */
+let unreported = false
 /** Whether a renewal has failed since the last one that succeeded. */
 let failing = false
 
@@ -77,6 +95,7 @@ port.on('message', (command: LeaseCommand) => {
     catchUp(command.now)
     void register(command.joins)
   } else if (command.kind === 'retire') retired = retire(command.processId)
+  else if (command.kind === 'report') report = command.report
   else void stop()
 })
 
@@ -142,7 +161,7 @@ async function register(joins: boolean): Promise<void> {
   }
 }
 
-function tell(kind: 'unrenewed' | 'failed', error: unknown): void {
+function tell(kind: 'unrenewed' | 'unreported' | 'failed', error: unknown): void {
   port.postMessage({ kind, ...sentError(error) } satisfies LeaseMessage)
 }
 
@@ -150,7 +169,8 @@ async function retire(processId: number): Promise<void> {
   identities = identities.filter((membership) => membership !== processId)
   try {
     const on = await session(renewEvery)
-    await inTurn(() => removeProcess(on, schema, processId))
+    const request = await inTurn(() => removeProcess(on, schema, processId))
+    if (request) port.postMessage({ kind: 'requested', request } satisfies LeaseMessage)
   } catch {
     // The lease of that process ends by itself.
     drop(client)
@@ -164,6 +184,17 @@ function renewed(askedAt: number): void {
   clearTimeout(ending)
   ending = setTimeout(end, Math.max(0, askedAt + lease - warningBefore(lease) - monotonicMs()))
   renewIn(renewEvery)
+  askForReport()
+}
+
+function askForReport(): void {
+  clearTimeout(asking)
+  const ask = () => {
+    // A late answer to the question before says what was, and would be stored as what is.
+    report = undefined
+    port.postMessage({ kind: 'reporting' } satisfies LeaseMessage)
+  }
+  asking = setTimeout(ask, Math.max(0, renewEvery - REPORT_AHEAD))
 }
 
 function renewIn(pause: number): void {
@@ -177,7 +208,7 @@ async function renew(): Promise<void> {
   if (renewing.length === 0) return
   try {
     const on = await session(renewEvery)
-    const alive = await Promise.race([inTurn(() => renewLeases(on, schema, renewing, lease)), late()])
+    const alive = await Promise.race([inTurn(() => renewNow(on, renewing)), late()])
     const expected = renewing.filter((membership) => identities.includes(membership))
     if (!expected.every((membership) => alive.includes(membership))) return end()
     // While the answer was under way, another one joined, or some retired: the lease is that of all that are left.
@@ -195,6 +226,26 @@ async function renew(): Promise<void> {
   }
 }
 
+/**
+ * With a report, if the main thread has sent one since the last time. What keeps a report from being stored must not keep the
+ * lease from being renewed: then it is renewed without.
+ */
+async function renewNow(on: LeaseSession, renewing: readonly number[]): Promise<number[]> {
+  const told = report
+  report = undefined
+  if (told === undefined) return renewLeases(on, schema, renewing, lease)
+  try {
+    const alive = await renewAndReport(on, schema, renewing, lease, told)
+    unreported = false
+    return alive
+  } catch (error) {
+    const alive = await renewLeases(on, schema, renewing, lease)
+    if (!unreported) tell('unreported', error)
+    unreported = true
+    return alive
+  }
+}
+
 /** Rejects when a renewal takes too long: it is tried again on a connection that may be better. */
 async function late(): Promise<never> {
   await sleep(renewEvery, undefined, { ref: false })
@@ -208,15 +259,14 @@ async function late(): Promise<never> {
 function end(): void {
   if (identities.length === 0) return
   identities = []
-  clearTimeout(timer)
-  clearTimeout(ending)
+  for (const pending of [timer, ending, asking]) clearTimeout(pending)
   port.postMessage({ kind: 'ending' } satisfies LeaseMessage)
   if (killAtEnd) killing = state.killBeforeEnd(leases, lease)
 }
 
 async function stop(): Promise<void> {
   identities = []
-  for (const pending of [timer, ending, killing]) clearTimeout(pending)
+  for (const pending of [timer, ending, killing, asking]) clearTimeout(pending)
   await retired
   if (client) await client.close()
   // Ends only this thread, whatever is still under way: a half-open connection never closes.

@@ -2,7 +2,8 @@ import { MessageChannel, type Worker as Thread } from 'node:worker_threads'
 import type { ConnectionConfig } from '../../postgres/client.ts'
 import { toLockstepError } from '../../postgres/failure.ts'
 import { forThread } from '../../postgres/thread-config.ts'
-import type { ProcessInfo } from '../../store/process.ts'
+import type { ProcessInfo, ProcessRequest } from '../../store/process.ts'
+import type { ProcessReport } from '../../store/process-report.ts'
 import { LeaseState, warningBefore } from './lease-state.ts'
 import type { LeaseCommand, LeaseMessage, LeaseThreadData } from './lease-thread.ts'
 import { LentSessions } from './lent-sessions.ts'
@@ -25,10 +26,16 @@ export interface LeaseOptions {
    * former membership.
    */
   onReconnected(): void
+  /** What the process does, to be stored with the next renewal. */
+  report(): ProcessReport
+  /** Someone asked for this while the former membership that it was asked of retired. */
+  onRequest(request: ProcessRequest): void
   /** `duration`: ms that the renewal took. */
   onRenewed(processId: number, duration: number): void
   /** Renewing it has failed, and is tried again. Called once until it succeeds. */
   onUnrenewed(error: unknown): void
+  /** A report could not be stored; the lease was renewed without. Called once until one is stored. */
+  onUnreported(error: unknown): void
   /** The thread ended by itself; `onEnding` is called next. */
   onFailure(error: unknown): void
 }
@@ -65,6 +72,11 @@ export class Lease {
       !this.#ending &&
       monotonicMs() < this.#state.deadlineOf(this.#leases) - warningBefore(this.#options.lease)
     )
+  }
+
+  /** ms until the lease ends unless it is renewed; 0 if it has ended, or will. */
+  get left(): number {
+    return this.#ending ? 0 : Math.max(0, this.#state.deadlineOf(this.#leases) - monotonicMs())
   }
 
   /** Whether the membership `processId`, which has claimed something, is under the current lease, and that runs. */
@@ -161,6 +173,13 @@ export class Lease {
     this.#options.onEnding()
   }
 
+  /** Where the system does not tell how much memory is in use, the lease is renewed without a report. */
+  #report(): void {
+    try {
+      this.#send({ kind: 'report', report: this.#options.report() })
+    } catch {}
+  }
+
   #send(command: LeaseCommand): void {
     this.#thread?.postMessage(command)
   }
@@ -176,6 +195,9 @@ export class Lease {
     } else if (message.kind === 'failed') this.#registering?.reject(toLockstepError(errorOf(message)))
     else if (message.kind === 'renewed') this.#options.onRenewed(message.processId, message.duration)
     else if (message.kind === 'unrenewed') this.#options.onUnrenewed(toLockstepError(errorOf(message)))
+    else if (message.kind === 'unreported') this.#options.onUnreported(toLockstepError(errorOf(message)))
+    else if (message.kind === 'reporting') this.#report()
+    else if (message.kind === 'requested') this.#options.onRequest(message.request)
     else if (message.kind === 'reconnected') this.#options.onReconnected()
     else this.#end()
   }

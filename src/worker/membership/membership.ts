@@ -11,6 +11,9 @@ export interface Retention {
   release(rounds?: number): void
 }
 
+/** Without what the membership tells itself. */
+export type UntoldLeaseOptions = Omit<LeaseOptions, 'onUnrenewed' | 'onUnreported'>
+
 /** The handlers that run. */
 interface Handlers {
   /** Resolves when none is left. */
@@ -35,9 +38,10 @@ export class Membership {
   #registering: Promise<void> | undefined
   #stopping = false
 
-  constructor(options: Omit<LeaseOptions, 'onUnrenewed'>, handlers: Handlers, logger: Logger) {
+  constructor(options: UntoldLeaseOptions, handlers: Handlers, logger: Logger) {
     const onUnrenewed = (error: unknown) => this.#failed(error, 'the lease can’t be renewed: trying again')
-    this.#lease = new Lease({ ...options, onUnrenewed })
+    const onUnreported = (error: unknown) => this.#failed(error, 'what this process does can’t be stored')
+    this.#lease = new Lease({ ...options, onUnrenewed, onUnreported })
     this.#onFailure = options.onFailure
     this.#handlers = handlers
     this.#logger = logger
@@ -55,6 +59,16 @@ export class Membership {
   /** Whether the lease runs. */
   get alive(): boolean {
     return this.#lease.valid
+  }
+
+  /** ms until the lease ends unless it is renewed; 0 if it has ended, or will. */
+  get left(): number {
+    return this.#lease.left
+  }
+
+  /** Whether this is the current membership, or a former one that rounds still belong to. */
+  owns(processId: number): boolean {
+    return processId === this.processId || this.#rounds.has(processId)
   }
 
   /** Whether the lease runs under which the membership `processId` has claimed. Cheap. */
@@ -132,7 +146,7 @@ export class Membership {
   }
 
   #failed(error: unknown, message: string): void {
-    this.#logger.warn({ error: (error as Error).message }, message)
+    this.#logger.warn({ event: 'lease', error: (error as Error).message }, message)
     this.#onFailure(error)
   }
 

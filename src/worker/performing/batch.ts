@@ -11,13 +11,12 @@ import { type BatchSettings, transact } from './transaction.ts'
 export interface Aftermath {
   /** Parts to perform once more, each by itself, because their joint transaction could not be committed. */
   readonly parts: readonly Round[][]
-  /** Whether the batch could begin; it could not if its transaction could not. */
-  readonly begun: boolean
+  /** Why the batch could not begin, if its transaction could not. */
+  readonly unbegun: { readonly error: unknown } | undefined
 }
 
 /** Nearly always. */
-const DONE: Aftermath = { parts: [], begun: true }
-const UNBEGUN: Aftermath = { parts: [], begun: false }
+const DONE: Aftermath = { parts: [], unbegun: undefined }
 
 /** Performs a claimed batch and hands in its outcome to be stored. */
 export async function performBatch(
@@ -78,10 +77,11 @@ async function performInTransaction(
   else if (ending.kind === 'lost') settler.crashed(claimant, rounds)
   else if (ending.kind === 'failed') settler.settle(claimant, ended(performance, ending.failed))
   else if (ending.kind === 'disowned') settler.settle(claimant, disowned(performance, ending.ids))
-  else if (ending.kind === 'again') {
-    settler.settle(claimant, { completed: [], failed: [], released: rounds }, ending.uncertain)
-    return ending.begun ? DONE : UNBEGUN
-  } else if (rounds.length > 1) return { parts: halves(rounds), begun: true }
+  else if (ending.kind === 'again') settler.settle(claimant, released(rounds), ending.uncertain)
+  else if (ending.kind === 'unbegun') {
+    settler.settle(claimant, released(rounds))
+    return { parts: [], unbegun: ending }
+  } else if (rounds.length > 1) return { parts: halves(rounds), unbegun: undefined }
   else settler.settle(claimant, ended(performance, failAll(rounds, ending.error)))
   return DONE
 }
@@ -96,6 +96,10 @@ function disowned({ queue, rounds, describe }: Performance, ids: ReadonlySet<str
   )
   const failed = rounds.filter(({ id }) => ids.has(id)).map((round) => failure(queue, round, error, describe))
   return { completed: [], failed, released: rounds.filter(({ id }) => !ids.has(id)) }
+}
+
+function released(rounds: readonly Round[]): Outcome {
+  return { completed: [], failed: [], released: rounds }
 }
 
 function halves<T>(all: readonly T[]): T[][] {

@@ -1,4 +1,5 @@
 import { wantedOf } from '../../ending.ts'
+import { TimeoutError } from '../../errors.ts'
 import type { JobInWork } from '../../job.ts'
 import { ignoreRejection } from '../../promises.ts'
 import { DEFAULT_MAX_RETRY_COUNT, type Queue } from '../../queue.ts'
@@ -45,9 +46,11 @@ export function failure(queue: Queue, round: Round, thrown: unknown, describe: D
   if (wanted?.end === 'discard') return { round, thrown, end: 'discard', error, retryIn: null }
   const retryCount = round.retryCount + 1
   const job = () => jobOf(round)
-  if (retryCount >= mostRetries(queue, job)) return { round, thrown, end: 'die', error, retryIn: null }
+  const isTimeout = thrown instanceof TimeoutError
+  if (retryCount >= mostRetries(queue, job))
+    return { round, thrown, end: 'die', error, retryIn: null, isTimeout }
   const retryIn = wanted ? bounded(wanted.seconds) : secondsUntilRetry(queue, retryCount, thrown, job)
-  return { round, thrown, end: 'fail', error, retryIn }
+  return { round, thrown, end: 'fail', error, retryIn, isTimeout }
 }
 
 /** A function that throws or returns no number must not lose the failure: the default replaces it. */

@@ -194,7 +194,7 @@ export class Executor {
   async #claimFailed(lane: Lane, error: unknown): Promise<void> {
     const { clock, logger, onFailure, poll, onLostAnswer } = this.#options
     const queue = lane.shard.served.queue.name
-    logger.warn({ error: (error as Error).message, queue }, 'claiming failed')
+    logger.warn({ event: 'claiming', error: (error as Error).message, queue }, 'claiming failed')
     onFailure(error)
     lane.claimFailed(clock.now() + poll * 1000)
     if (isConnectionFailure(error)) await onLostAnswer()

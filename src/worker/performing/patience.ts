@@ -111,7 +111,10 @@ export class Patience implements Service {
     } catch (error) {
       // The job is still due, and will be found again.
       this.#forget(overdue)
-      logger.warn({ error: (error as Error).message }, 'claiming a job whose row is locked failed')
+      logger.warn(
+        { event: 'claiming', error: (error as Error).message },
+        'claiming a job whose row is locked failed',
+      )
       if (isConnectionFailure(error)) await onLostAnswer()
     } finally {
       call.release()

@@ -7,8 +7,9 @@ import { ignoreRejection } from '../../promises.ts'
 import { MAX_TIMEOUT, type Queue, type TransactionalContext } from '../../queue.ts'
 import type { Round } from '../../store/claim.ts'
 import { runMiddleware, type ServerMiddleware } from '../middleware.ts'
+import type { ServerClock } from '../schedule/server-clock.ts'
 import type { Claimant } from '../settling/claimant.ts'
-import { observed } from '../settling/observed.ts'
+import { performed } from '../settling/observed.ts'
 import type { Describe } from './description.ts'
 import { infoOf, jobOf } from './job-in-work.ts'
 
@@ -90,6 +91,7 @@ export interface PerformSettings {
   readonly middleware: readonly ServerMiddleware[]
   readonly logger: Logger
   readonly instruments: Instruments
+  readonly clock: ServerClock
 }
 
 /** How a batch ended: the error of each failed id; the others succeeded. */
@@ -153,12 +155,11 @@ export function perform(
   settings: PerformSettings,
   tx: unknown,
 ): Promise<Failed> {
-  const { instruments } = settings
+  const { instruments, clock } = settings
   if (!instruments.hears('perform')) return run(performance, settings, tx)
   const work = () => run(performance, settings, tx)
-  return instruments.watch('perform', observed(claimant, performance.rounds), work, (failed) => ({
-    failed: new Map(failed),
-  }))
+  const begun = performed(claimant, performance.rounds, clock.now())
+  return instruments.watch('perform', begun, work, (failed) => ({ failed: new Map(failed) }))
 }
 
 class Timeout {

@@ -5,6 +5,7 @@ import type { Lane } from '../schedule/lane.ts'
 import type { Timetable } from '../schedule/timetable.ts'
 import { type Claimant, claimantOf } from '../settling/claimant.ts'
 import { type Aftermath, performBatch } from './batch.ts'
+import { BatchLog } from './batch-log.ts'
 import type { InFlight, InFlightBatch } from './in-flight.ts'
 import { Loading, type LoadingOptions } from './loading.ts'
 import { Abort } from './perform.ts'
@@ -63,15 +64,17 @@ export class Performer {
       describe,
       holdsLease: () => membership.holds(claimant.processId),
     }
+    const log = BatchLog.over(completer, batchSettings.logger, rounds)
     inFlight.add(batch)
     let aftermath: Aftermath
     try {
-      aftermath = await performBatch(batchSettings, completer, claimant, batch)
+      aftermath = await performBatch(batchSettings, log ?? completer, claimant, batch)
     } finally {
       inFlight.remove(batch)
     }
-    if (aftermath.begun) this.#admitted(claimant)
-    else this.#refused(claimant)
+    log?.write(claimant, rounds)
+    if (aftermath.unbegun) this.#refused(claimant)
+    else this.#admitted(claimant)
     for (const part of aftermath.parts) await this.#performAgain(lane, claimant, part)
   }
 

@@ -19,7 +19,7 @@ export interface BatchSettings extends PerformSettings {
 
 /**
  * How a handler's transaction ended. `again`: nothing has failed, and nothing is stored; if that is `uncertain`, a COMMIT was
- * not answered. It has not `begun` if no connection could be had. `refused`: it could not be committed, and may never be.
+ * not answered. `unbegun`: the same, since no connection could be had. `refused`: it could not be committed, and may never be.
  * `lost`: its connection was lost, so it is unknown whether it was committed, and why the connection broke. `disowned`: at
  * the end, the claim did not hold the rows of these ids, because of what others or the handler's own statements did.
  */
@@ -28,12 +28,12 @@ export type Ending =
   | { readonly kind: 'failed'; readonly failed: Failed }
   | { readonly kind: 'refused'; readonly error: unknown }
   | { readonly kind: 'lost'; readonly error: unknown }
-  | { readonly kind: 'again'; readonly uncertain: boolean; readonly begun: boolean }
+  | { readonly kind: 'again'; readonly uncertain: boolean }
+  | { readonly kind: 'unbegun'; readonly error: unknown }
   | { readonly kind: 'disowned'; readonly ids: ReadonlySet<string> }
 
-const AGAIN: Ending = { kind: 'again', uncertain: false, begun: true }
-const UNBEGUN: Ending = { kind: 'again', uncertain: false, begun: false }
-const UNCERTAIN: Ending = { kind: 'again', uncertain: true, begun: true }
+const AGAIN: Ending = { kind: 'again', uncertain: false }
+const UNCERTAIN: Ending = { kind: 'again', uncertain: true }
 
 /** Thrown to roll back. */
 class Rollback extends Error {
@@ -154,7 +154,7 @@ function withEnd(failed: Failed): Failed {
  */
 function endingOf(error: unknown, { step, lent }: Course, { abort }: Performance): Ending {
   const lost = lent?.lost
-  if (step === 'begin') return abort.reason ? AGAIN : UNBEGUN
+  if (step === 'begin') return abort.reason ? AGAIN : { kind: 'unbegun', error }
   if (hasCode(lost, ...TIMED_OUT)) {
     const message = `the server ended the handler’s transaction: ${lost!.message}`
     return { kind: 'refused', error: new Error(message, { cause: lost }) }

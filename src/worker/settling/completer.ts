@@ -164,7 +164,10 @@ export class Completer implements Service, Settler {
 
   #failed(pieces: readonly Piece[], error: unknown): void {
     const { message } = error as Error
-    this.#logger.warn({ error: message }, 'storing an outcome failed: it is kept and tried again')
+    this.#logger.warn(
+      { event: 'settling', error: message },
+      'storing an outcome failed: it is kept and tried again',
+    )
     const lost = isConnectionFailure(error)
     for (const piece of pieces)
       this.#keep({ ...piece, alone: true, skips: 0, uncertain: piece.uncertain || lost })

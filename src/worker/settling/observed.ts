@@ -1,17 +1,29 @@
-import type { ObservedBatch, ObservedRound, Spans } from '../../instrumentation.ts'
+import type { ObservedBatch, ObservedRound, PerformedBatch, Spans } from '../../instrumentation.ts'
 import type { Round } from '../../store/claim.ts'
 import type { Lane } from '../schedule/lane.ts'
 import type { Claimant } from './claimant.ts'
 
 /** A round as instruments see it: without payloads, which may contain what no log should have. */
-export function observedRound({ id, fence, retryCount, crashes }: Round): ObservedRound {
-  return { id, fence, retryCount, crashes }
+export function observedRound({ id, fence, retryCount, crashes, scores }: Round): ObservedRound {
+  // A handler may have changed the list of its payloads.
+  return { id, fence, retryCount, crashes, payloads: scores.length }
 }
 
 /** Rounds of a batch, and where they are performed. */
 export function observed(claimant: Claimant, rounds: readonly Round[]): ObservedBatch {
   const { processId, served, shard, slot } = claimant
   return { processId, queue: served.queue.name, shard, slot, rounds: rounds.map(observedRound) }
+}
+
+/** Rounds whose handler begins at `now`, in microseconds of the server's clock. */
+export function performed(claimant: Claimant, rounds: readonly Round[], now: number): PerformedBatch {
+  const began = (round: Round) => ({
+    ...observedRound(round),
+    performIn: new Date(round.performIn / 1000),
+    waited: Math.max(0, (now - round.performIn) / 1000),
+    headers: round.headers,
+  })
+  return { ...observed(claimant, []), rounds: rounds.map(began) }
 }
 
 /** A claim of a lane, when it begins. */

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { inspect } from 'node:util'
 import pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
@@ -63,6 +64,18 @@ test('so does one that gets the same client twice', async () => {
     code: 'LOCKSTEP_BAD_OPTION',
     message: expect.stringMatching(/it returned (the same one twice|one that is connected)$/),
   })
+})
+
+test('a client that is refused keeps no session', async () => {
+  const ended: Promise<unknown>[] = []
+  await refusal(async () => {
+    const client = new pg.Client(env.connectionString)
+    ended.push(once(client, 'end'))
+    await client.connect()
+    return client
+  })
+  expect(ended.length).toBeGreaterThan(0)
+  await Promise.all(ended)
 })
 
 test('one whose function throws, or whose module can’t be loaded or exports none, says what failed', async () => {

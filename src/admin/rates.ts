@@ -1,4 +1,4 @@
-import type { QueueStats } from '../../index.ts'
+import type { QueueStats } from '../store/stats.ts'
 
 /** ms; longer than the time between two updates of the counts, so that rates don't jump. */
 const WINDOW = 10_000

@@ -1,0 +1,96 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { TLSSocket } from 'node:tls'
+import { type Arrival, arrivalAt, arrivalBelow } from './place.ts'
+
+/** What Express, and middlewares that parse bodies, leave on a request. */
+interface Handled extends IncomingMessage {
+  readonly baseUrl?: unknown
+  readonly originalUrl?: unknown
+  readonly body?: unknown
+}
+
+export type NodeHandler = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>
+
+/** Serves Node's requests by a function that takes those of the web. `path`: as in WebOptions. */
+export function nodeHandler(
+  fetch: (request: Request, arrival: Arrival) => Promise<Response>,
+  path: string | undefined,
+): NodeHandler {
+  return async (incoming, outgoing) => {
+    const leaving = new AbortController()
+    outgoing.once('close', () => {
+      if (!outgoing.writableFinished) leaving.abort(new Error('the client went away'))
+    })
+    const request = requestOf(incoming, leaving.signal)
+    const response = request
+      ? await fetch(request, arrivalOf(incoming, path))
+      : new Response(null, { status: 400 })
+    await send(response, outgoing, incoming.method === 'HEAD')
+  }
+}
+
+function arrivalOf(incoming: Handled, path: string | undefined): Arrival {
+  const { baseUrl, url = '/', socket } = incoming
+  const pathname = pathOf(url)
+  const mounted = typeof baseUrl === 'string'
+  const place = mounted ? arrivalBelow(baseUrl, pathname, path) : arrivalAt(pathname, path)
+  return { ...place, address: socket.remoteAddress, incoming }
+}
+
+/** Proxies may send whole URLs. */
+function pathOf(url: string): string {
+  return url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '') || '/'
+}
+
+/** Undefined if its host or URL is malformed. */
+function requestOf(incoming: Handled, signal: AbortSignal): Request | undefined {
+  const { method = 'GET', rawHeaders, socket, url = '/', originalUrl = url } = incoming
+  const headers = new Headers()
+  try {
+    for (let at = 0; at < rawHeaders.length; at += 2) {
+      const name = rawHeaders[at]!
+      if (!name.startsWith(':')) headers.append(name, rawHeaders[at + 1]!)
+    }
+    const { host, ':authority': authority = host ?? 'localhost' } = incoming.headers
+    const query = /\?[^#]*/.exec(url)?.[0] ?? ''
+    const scheme = (socket as TLSSocket).encrypted ? 'https' : 'http'
+    const address = `${scheme}://${authority}${pathOf(String(originalUrl))}${query}`
+    const hasBody = method !== 'GET' && method !== 'HEAD'
+    const body = hasBody ? bodyOf(incoming, headers) : undefined
+    return new Request(address, { method, headers, signal, body, duplex: 'half' } as RequestInit)
+  } catch {
+    return undefined
+  }
+}
+
+/** Something before us may have read the body already, and left what it made of it. */
+function bodyOf(incoming: Handled, headers: Headers): string | Uint8Array | ReadableStream {
+  if (!incoming.readableDidRead) return Readable.toWeb(incoming) as ReadableStream
+  headers.delete('content-length')
+  const { body } = incoming
+  if (body === undefined || body === null) return ''
+  if (typeof body === 'string') return body
+  if (body instanceof Uint8Array) return new Uint8Array(body)
+  const isForm = /^application\/x-www-form-urlencoded/i.test(headers.get('content-type') ?? '')
+  return isForm ? new URLSearchParams(body as Record<string, string>).toString() : JSON.stringify(body)
+}
+
+/** Stops reading the response when the client goes away. */
+async function send(response: Response, outgoing: ServerResponse, isHead: boolean): Promise<void> {
+  outgoing.statusCode = response.status
+  for (const [name, value] of response.headers) if (name !== 'set-cookie') outgoing.setHeader(name, value)
+  const cookies = response.headers.getSetCookie()
+  if (cookies.length > 0) outgoing.appendHeader('set-cookie', cookies)
+  if (!response.body || isHead) {
+    await response.body?.cancel()
+    outgoing.end()
+    return
+  }
+  outgoing.flushHeaders()
+  // Fails if the client has left: there is no one to tell.
+  await pipeline(Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]), outgoing).catch(
+    () => {},
+  )
+}

@@ -1,0 +1,51 @@
+/** When something was read, and what. */
+export interface Aged<T> {
+  readonly at: Date
+  readonly value: T
+}
+
+/** So that reading costs the database at most one per cent of a core. */
+const FACTOR = 100
+/** ms */
+const LEAST = 1_000
+/** A wait for a connection or a lock must not count as a cost for hours. */
+const MOST = 600_000
+
+/** Something that is expensive to read, shared by all who ask: kept for a hundred times as long as it took. */
+export class Shared<T> {
+  readonly #read: () => Promise<T>
+  #last: { readonly aged: Aged<T>; readonly until: number } | undefined
+  #reading: Promise<Aged<T>> | undefined
+  #changes = 0
+
+  constructor(read: () => Promise<T>) {
+    this.#read = read
+  }
+
+  get(): Promise<Aged<T>> {
+    if (this.#last && performance.now() < this.#last.until) return Promise.resolve(this.#last.aged)
+    if (this.#reading) return this.#reading
+    const reading = this.#begin().finally(() => {
+      if (this.#reading === reading) this.#reading = undefined
+    })
+    this.#reading = reading
+    return reading
+  }
+
+  /** Somebody has changed it: who asks from now on gets what is read from now on. */
+  forget(): void {
+    this.#changes += 1
+    this.#last = undefined
+    this.#reading = undefined
+  }
+
+  async #begin(): Promise<Aged<T>> {
+    const [at, began, changes] = [new Date(), performance.now(), this.#changes]
+    const value = await this.#read()
+    const ended = performance.now()
+    const kept = Math.min(Math.max((ended - began) * FACTOR, LEAST), MOST)
+    const aged = { at, value }
+    if (this.#changes === changes) this.#last = { aged, until: ended + kept }
+    return aged
+  }
+}
