@@ -41,6 +41,18 @@ test.each([
   },
 )
 
+test.each([
+  ['that lacks methods', { info() {}, warn() {} }, /an object has no debug\(\), error\(\)$/],
+  ['null', null, /null has no debug\(\), info\(\), warn\(\), error\(\)$/],
+])('a logger %s is refused', (_name, logger, message) => {
+  expect(() => new Lockstep({ pool: new pg.Pool(), logger: logger as never })).toThrow(
+    expect.objectContaining({
+      code: 'LOCKSTEP_BAD_OPTION',
+      message: expect.stringMatching(new RegExp(`^Lockstep: logger must have .*: ${message.source}`)),
+    }),
+  )
+})
+
 test('a pool whose only stream all connections would share is refused', () => {
   const lockstep = new Lockstep({ pool: new pg.Pool({ stream: new Socket() as never }) })
   expect(() => lockstep.createWorker({ queues: [defineQueue('any', { perform() {} })] })).toThrow(
