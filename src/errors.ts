@@ -103,14 +103,8 @@ export function describeError(thrown: unknown): string {
 
 /** A line for a log: the message, and those of the nearest causes. */
 export function summaryOf(error: unknown): string {
-  try {
-    const messages = [error, ...causesOf(error)].map((one) =>
-      one instanceof Error ? one.message : String(one),
-    )
-    return [...new Set(messages)].join('; caused by: ')
-  } catch {
-    return describeError(error)
-  }
+  const messages = [error, ...causesOf(error)].map(messageOf)
+  return [...new Set(messages)].join('; caused by: ')
 }
 
 /** Limits the length, and drops bytes Postgres can't hold. */
@@ -120,38 +114,79 @@ export function boundText(text: string, most = MAX_ERROR_LENGTH): string {
 }
 
 /**
+ * What was thrown, if it can be read; otherwise an error that says so, with what can be read. A revoked proxy throws even when
+ * it's asked for its class, and an object may have getters that throw: code that looks at it would fail in its place.
+ */
+export function legible(thrown: unknown): unknown {
+  try {
+    if (typeof thrown !== 'object' || thrown === null) return thrown
+    for (const name of ['name', 'message', 'stack', 'code', 'cause'] as const) void (thrown as Looked)[name]
+    void (thrown instanceof Error)
+    return thrown
+  } catch {
+    return new Error(`what was thrown can’t be read whole: ${messageOf(thrown)}`)
+  }
+}
+
+type Looked = Readonly<Record<'name' | 'message' | 'stack' | 'code' | 'cause', unknown>>
+
+const ILLEGIBLE = 'a value was thrown that can’t be shown as text'
+
+/** Also of what is no error. */
+export function messageOf(thrown: unknown): string {
+  try {
+    return thrown instanceof Error ? thrown.message : String(thrown)
+  } catch {
+    return ILLEGIBLE
+  }
+}
+
+/**
  * A handler may throw a value that can't become text. The end of the round must be stored all the same. Libraries put what
  * the server says in the cause of an error that says which query failed, often at length.
  */
 function textOf(thrown: unknown): string {
-  try {
-    const causes = causesOf(thrown).map((cause) => boundText(stackOf(cause), MAX_CAUSE_LENGTH))
-    const most = causes.length === 0 ? MAX_ERROR_LENGTH : MAX_CAUSE_LENGTH
-    return [boundText(stackOf(thrown), most), ...causes].join(SEPARATOR)
-  } catch {
-    return 'a value was thrown that can’t be shown as text'
-  }
+  const causes = causesOf(thrown).map((cause) => boundText(stackOf(cause), MAX_CAUSE_LENGTH))
+  const most = causes.length === 0 ? MAX_ERROR_LENGTH : MAX_CAUSE_LENGTH
+  return [boundText(stackOf(thrown), most), ...causes].join(SEPARATOR)
 }
 
 /** With the message, which a library may set only after the stack was taken. */
 function stackOf(thrown: unknown): string {
-  if (thrown instanceof Error && typeof thrown.stack === 'string' && thrown.stack !== '')
-    return thrown.stack.includes(thrown.message) ? thrown.stack : `${thrown}\n${thrown.stack}`
-  return thrown === undefined || thrown === null ? `${thrown} was thrown` : String(thrown)
-}
-
-interface SequelizeError extends Error {
-  /** What it has for a cause. */
-  readonly parent?: unknown
+  try {
+    if (thrown instanceof Error && typeof thrown.stack === 'string' && thrown.stack !== '')
+      return thrown.stack.includes(thrown.message) ? thrown.stack : `${thrown}\n${thrown.stack}`
+    return thrown === undefined || thrown === null ? `${thrown} was thrown` : String(thrown)
+  } catch {
+    return messageOf(thrown)
+  }
 }
 
 /** The nearest ones: an error may be a cause of its own. */
 function causesOf(thrown: unknown): unknown[] {
-  const causes: unknown[] = []
-  for (let error = thrown; error instanceof Error && causes.length < MAX_CAUSES; ) {
-    error = error.cause ?? (error as SequelizeError).parent
-    if (error === undefined || error === null || error === thrown) break
-    causes.push(error)
+  const found = new Set([thrown])
+  // Those added meanwhile have their turn, too.
+  for (const error of found) {
+    for (const cause of directCausesOf(error)) found.add(cause)
+    if (found.size > MAX_CAUSES) break
   }
-  return causes
+  return [...found].slice(1, 1 + MAX_CAUSES)
+}
+
+interface ErrorWithCauses extends Error {
+  /** What Sequelize has for a cause. */
+  readonly parent?: unknown
+  /** Of an AggregateError, which `Promise.any` throws. */
+  readonly errors?: unknown
+}
+
+function directCausesOf(thrown: unknown): unknown[] {
+  try {
+    if (!(thrown instanceof Error)) return []
+    const { cause, parent, errors } = thrown as ErrorWithCauses
+    const several = Array.isArray(errors) ? errors.filter((one) => one instanceof Error) : []
+    return [cause ?? parent, ...several].filter((one) => one !== undefined && one !== null)
+  } catch {
+    return []
+  }
 }

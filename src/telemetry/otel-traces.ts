@@ -10,6 +10,7 @@ import {
   trace,
 } from '@opentelemetry/api'
 import { wantedOf } from '../ending.ts'
+import { messageOf } from '../errors.ts'
 import type { Instrumentation, PerformedBatch, SpanObserver } from '../instrumentation.ts'
 import { VERSION } from '../version.ts'
 import { payloadsOf } from './measures.ts'
@@ -94,7 +95,7 @@ function fail(span: Span, thrown: readonly unknown[], { formatError }: TraceSett
 function exceptionOf(error: unknown, format: TraceSettings['formatError']) {
   const name = typeOf(error)
   if (format) return { name, message: formatted(error, format) ?? name }
-  if (!(error instanceof Error)) return { name, message: String(error) }
+  if (!(error instanceof Error)) return { name, message: messageOf(error) }
   return { name, message: error.message, stack: error.stack }
 }
 

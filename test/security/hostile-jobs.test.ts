@@ -133,6 +133,9 @@ describe('a hostile error', () => {
     stack: `'; DROP\u001b[2J\n at \u202e`,
   })
 
+  const { proxy: revoked, revoke } = Proxy.revocable({}, {})
+  revoke()
+
   const CASES: readonly [what: string, thrown: unknown, stored: RegExp][] = [
     ['all hostile text', new Error(HOSTILE.join('\n')), /DROP TABLE lockstep\.jobs[\s\S]*😀/],
     ['a hostile name and stack', named, /^'; DROP.\[2J: x\n'; DROP.\[2J\n at .$/],
@@ -141,6 +144,7 @@ describe('a hostile error', () => {
     ['getters that throw', gettersThrow, /can’t be shown as text/],
     ['a stack that is no text', Object.assign(new Error('plain'), { stack: { evil: 1 } }), /^Error: plain$/],
     ['an object without a prototype', Object.create(null), /can’t be shown as text/],
+    ['a revoked proxy', revoked, /can’t be shown as text/],
     ['a symbol', Symbol('s'), /^Symbol\(s\)$/],
     ['nothing', undefined, /^undefined was thrown$/],
     ['a code of the server’s', Object.assign(new Error('mine'), { code: '40P01' }), /mine/],

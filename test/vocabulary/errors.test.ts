@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { describeError } from '../../src/errors.ts'
+import { describeError, legible } from '../../src/errors.ts'
 
 test('whatever was thrown, its description is text that Postgres can hold', () => {
   expect(describeError(undefined)).toBe('undefined was thrown')
@@ -42,4 +42,52 @@ test('an error may be its own cause', () => {
   expect(describeError(one).match(/caused by/g)).toHaveLength(1)
   one.cause = one
   expect(describeError(one)).not.toContain('caused by')
+})
+
+test('the errors that an AggregateError holds count as causes', async () => {
+  const all = await Promise.any([
+    Promise.reject(new Error('no route')),
+    Promise.reject(new Error('refused')),
+  ]).catch((error: unknown) => error)
+  expect(describeError(all)).toMatch(
+    /^AggregateError: All promises were rejected[\s\S]*\ncaused by: Error: no route\n[\s\S]*\ncaused by: Error: refused\n/,
+  )
+})
+
+/** An error with a getter that throws. */
+function broken(name: string) {
+  const get = () => {
+    throw new Error('never told')
+  }
+  return Object.defineProperty(new Error('the card was refused'), name, { get })
+}
+
+test.each(['name', 'cause', 'code', 'stack'])('a getter of `%s` that throws leaves the message', (name) => {
+  expect(describeError(broken(name))).toContain('the card was refused')
+  expect(String(legible(broken(name)))).toBe(
+    'Error: what was thrown can’t be read whole: the card was refused',
+  )
+})
+
+test('what can’t even be asked for its class is replaced by an error', () => {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  expect(legible(proxy)).toBeInstanceOf(Error)
+  expect(describeError(proxy)).toContain('can’t be shown as text')
+})
+
+test.each([[new RangeError('too far')], ['text'], [undefined], [Object.create(null)]])(
+  '%j stays what it is',
+  (thrown) => {
+    expect(legible(thrown)).toBe(thrown)
+  },
+)
+
+test('causes without end are cut', () => {
+  class Endless extends Error {
+    override get cause() {
+      return new Endless('more')
+    }
+  }
+  expect(describeError(new Endless('first')).match(/caused by/g)).toHaveLength(2)
 })

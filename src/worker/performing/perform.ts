@@ -1,4 +1,4 @@
-import { describeError, TimeoutError } from '../../errors.ts'
+import { describeError, legible, TimeoutError } from '../../errors.ts'
 import type { Instruments } from '../../instruments.ts'
 import type { JobInfo } from '../../job.ts'
 import type { Logger } from '../../logger.ts'
@@ -122,7 +122,7 @@ async function run(
     // If no one awaits the caller, an error thrown here would end the process, with everything it has in progress.
     if (over) logger.warn({ queue: queue.name, id, error: describeError(error) }, LATE_FAILURE)
     failed ??= new Map()
-    failed.set(id, error)
+    failed.set(id, legible(error))
   })
   const timeout = new Timeout()
   let late: Released | undefined
@@ -137,9 +137,10 @@ async function run(
     if (middleware.length === 0) await handle()
     else await runMiddleware(middleware, { queue, batch, context }, handle)
     if (!timeout.error && !late) return failed ?? NOT_ONE
-  } catch (error) {
+  } catch (thrown) {
     failed ??= new Map()
-    for (const { id } of rounds) if (!failed.has(id)) failed.set(id, timeout.error ?? error)
+    const error = timeout.error ?? legible(thrown)
+    for (const { id } of rounds) if (!failed.has(id)) failed.set(id, error)
     return failed
   } finally {
     over = true

@@ -1,4 +1,4 @@
-import { DatabaseError, summaryOf } from '../../errors.ts'
+import { DatabaseError, messageOf, summaryOf } from '../../errors.ts'
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import { hasBroken, hasCode, isConnectionFailure, isRefusedLock, TIMED_OUT } from '../../postgres/failure.ts'
@@ -136,10 +136,10 @@ const ENDED_ITSELF = 'the handler ended its transaction itself: leave COMMIT and
 /** What the handler threw, and that it ended its transaction, too. */
 function withEnd(failed: Failed): Failed {
   return new Map(
-    [...failed].map(([id, thrown]) => {
-      const told = thrown instanceof Error ? thrown.message : String(thrown)
-      return [id, new Error(`${told}; and ${ENDED_ITSELF}`, { cause: thrown })]
-    }),
+    [...failed].map(([id, thrown]) => [
+      id,
+      new Error(`${messageOf(thrown)}; and ${ENDED_ITSELF}`, { cause: thrown }),
+    ]),
   )
 }
 
