@@ -10,6 +10,7 @@ import { pacedCases } from './cases/paced.ts'
 import { sizeCases } from './cases/sizes.ts'
 import { slotCases } from './cases/slots.ts'
 import { steadyCases } from './cases/steady.ts'
+import { webCases } from './cases/web.ts'
 import { workCases } from './cases/work.ts'
 
 export const cases: readonly Case[] = [
@@ -25,4 +26,5 @@ export const cases: readonly Case[] = [
   ...sizeCases,
   ...steadyCases,
   ...lockstepCases,
+  ...webCases,
 ]

@@ -1,21 +1,23 @@
 -- A row for each queue. What waits is a job that is not in progress, or the next round of one that is: `fresh` if it
 -- never failed, otherwise `retrying`. `due` is the part of it that could start now, if its id is not in progress. `lag`
 -- is how long the oldest of that has been due. `dead` counts payloads, `working` jobs; `processed` and `failed` count
--- rounds since the queue was made. Every table is read once, whatever the number of queues.
+-- rounds since the queue was made. Every table is read once, whatever the number of queues: by several processes of the
+-- server if it is large, which a join with `now` would prevent.
 CREATE OR REPLACE VIEW @schema@.queue_stats AS
-WITH counted AS (
+WITH now AS MATERIALIZED (
+  SELECT clock_timestamp() AS at
+), counted AS (
   SELECT e.queue_id,
     count(e.perform_in) AS waiting,
-    count(*) FILTER (WHERE e.perform_in <= e.now) AS due,
+    count(*) FILTER (WHERE e.perform_in <= (SELECT n.at FROM now n)) AS due,
     count(e.perform_in) FILTER (WHERE e.working OR e.retry_count < 0) AS fresh,
     count(*) FILTER (WHERE NOT e.working AND e.retry_count >= 0) AS retrying,
     count(*) FILTER (WHERE e.working) AS working,
-    min(e.perform_in) FILTER (WHERE e.perform_in <= e.now) AS oldest
+    min(e.perform_in) AS oldest
   FROM (
-    SELECT j.queue_id, now.at AS now, p.process_id IS NOT NULL AS working, j.retry_count,
+    SELECT j.queue_id, p.process_id IS NOT NULL AS working, j.retry_count,
       CASE WHEN p.process_id IS NULL THEN j.perform_in ELSE j.next_perform_in END AS perform_in
-    FROM (SELECT clock_timestamp() AS at OFFSET 0) now
-    CROSS JOIN @schema@.jobs j
+    FROM @schema@.jobs j
     LEFT JOIN @schema@.processes p ON p.process_id = j.claimed_by
   ) e
   GROUP BY e.queue_id

@@ -1,11 +1,10 @@
 import type { Database } from '../postgres/database.ts'
 import type { JobPayloadTexts, PayloadText } from '../store/excerpt.ts'
 import type { FoundJob, JobFilter, JobSort } from '../store/jobs.ts'
-import { type LaneStats, readLanes } from '../store/lanes.ts'
 import { type QueueMinute, readLastHour, readMinutes } from '../store/minutes.ts'
 import type { DeadFilter, DeadPayload, DeadSort } from '../store/morgue.ts'
 import type { Found, Page } from '../store/page.ts'
-import { readShards, type ShardStats } from '../store/shards.ts'
+import { type QueueParts, readParts } from '../store/parts.ts'
 import { checkDeadFilter, checkJobFilter } from './filter.ts'
 import { deadPage, jobPage } from './pages.ts'
 import { resolveQueue } from './queues.ts'
@@ -102,18 +101,10 @@ export class Insight {
     return this.#watch(loadMorgue().then(({ countDeadIds }) => countDeadIds(this.#database)))
   }
 
-  /** The shards of a queue. Counts all its jobs. */
-  shards(queue: string): Promise<ShardStats[]> {
+  /** Shards and lanes of a queue. Counts all its jobs. */
+  parts(queue: string): Promise<QueueParts> {
     const reading = resolveQueue(this.#database, queue).then(({ queueId }) =>
-      readShards(this.#database, queueId),
-    )
-    return this.#watch(reading)
-  }
-
-  /** The lanes of a queue in which jobs wait. Counts all its jobs. */
-  lanes(queue: string): Promise<LaneStats[]> {
-    const reading = resolveQueue(this.#database, queue).then(({ queueId }) =>
-      readLanes(this.#database, queueId),
+      readParts(this.#database, queueId),
     )
     return this.#watch(reading)
   }

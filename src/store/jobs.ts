@@ -2,7 +2,7 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { PayloadHeaders } from '../job.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { attemptsIn, type FailedAttempt, shownAttempts } from './attempts.ts'
-import { jobsInTime } from './jobs-in-time.ts'
+import { jobsByFailures, jobsInTime } from './jobs-in-order.ts'
 import {
   beyond,
   decodeCursor,
@@ -103,9 +103,7 @@ export async function findJobsAs<Shown>(
   const { by, direction, after, limit } = page
   const columns = SORTS[by]
   const place = after === undefined ? undefined : decodeCursor(by, columns, after)
-  const source = isByTime(filter, by)
-    ? jobsInTime(database, queueId, { filter, direction, place, limit: limit + 1 })
-    : undefined
+  const source = SOURCES[by]?.(filter)?.(database, queueId, { filter, direction, place, limit: limit + 1 })
   let part = matchingJobs(database, queueId, filter, source).selectAll('e')
   if (place) {
     part = part.where(beyond(columns, place, direction))
@@ -258,9 +256,14 @@ function matchingJobs(
     .where(({ and }) => and(conditionsOf(filter)))
 }
 
-/** Other conditions may leave out so many of a lane's first jobs that all of it would be read, in no good order. */
-function isByTime({ ids, id, retryCount, state }: JobFilter, by: JobSort): boolean {
-  return by === 'performIn' && state !== 'working' && !ids && !id && !retryCount
+/** Of which jobs a page is made, if there's a better way than to sort all; ids, and what is in work, leave few anyway. */
+const SOURCES = {
+  id: undefined,
+  // Other conditions may leave out so many of a lane's first jobs that all of it would be read, in no good order.
+  performIn: ({ ids, id, retryCount, state }: JobFilter) =>
+    state === 'working' || ids || id || retryCount ? undefined : jobsInTime,
+  retryCount: ({ ids, id, state }: JobFilter) =>
+    state === 'working' || ids || id ? undefined : jobsByFailures,
 }
 
 function allJobs({ schema }: Database): RawBuilder<JobsTable> {

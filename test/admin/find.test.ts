@@ -50,12 +50,12 @@ async function sorted(by: JobSort, where = 'true'): Promise<string[]> {
 }
 
 /** Reads all pages; returns the ids and the sizes of the pages. */
-async function turn(filter: JobFilter & Page<JobSort>) {
+async function turn(filter: JobFilter & Page<JobSort>, { queue } = testQueue) {
   const ids: string[] = []
   const sizes: number[] = []
   let after: string | undefined
   do {
-    const { items, next } = await env.lockstep.find(testQueue.queue, { ...filter, after })
+    const { items, next } = await env.lockstep.find(queue, { ...filter, after })
     ids.push(...items.map(({ id }) => id))
     sizes.push(items.length)
     after = next
@@ -92,10 +92,37 @@ describe('R11 pages', () => {
     )
   })
 
-  test('keep their filter', async () => {
-    const filter = { retryCount: { from: 1 }, by: 'performIn', limit: 4 } as const
-    expect((await turn(filter)).ids).toEqual(await sorted('performIn', 'retry_count >= 1'))
+  test.each(['performIn', 'retryCount', 'id'] as const)('by %s keep their filter', async (by) => {
+    const [failed, early] = [{ from: 1 }, { to: new Date(BASE + 1) }]
+    const inTime = `perform_in < '2030-01-01 00:00:00.002Z'` // a Date has no microseconds
+    expect((await turn({ retryCount: failed, by, limit: 4 })).ids).toEqual(
+      await sorted(by, 'retry_count >= 1'),
+    )
+    expect((await turn({ performIn: early, by, limit: 4 })).ids).toEqual(await sorted(by, inTime))
+    expect((await turn({ performIn: early, retryCount: failed, by, limit: 4 })).ids).toEqual(
+      await sorted(by, `retry_count >= 1 AND ${inTime}`),
+    )
   })
+
+  test.each(['performIn', 'retryCount', 'id'] as const)(
+    'by %s have next rounds at their own place',
+    async (by) => {
+      const busy = await env.queue({ shards: 2 })
+      await busy.push(...Array.from({ length: 20 }, (_, n) => ({ id: n, performIn: BASE - n })))
+      await env.query(
+        `UPDATE lockstep.jobs j SET retry_count = j.id::integer % 3, next_perform_in = perform_in + interval '7 ms',
+         claimed_by = p.process_id FROM lockstep.processes p WHERE j.queue_id = $1 AND j.id::integer % 4 = 0`,
+        [busy.queueId],
+      )
+      const entries = await env.query<{ id: string }>(
+        `SELECT id FROM lockstep.waiting WHERE queue = $1 ORDER BY ${COLUMNS[by]}`,
+        [busy.queue.name],
+      )
+      const pages = await turn({ by, limit: 3, state: 'waiting' }, busy)
+      expect(pages.ids).toEqual(entries.map(({ id }) => id))
+      expect(pages.ids).toHaveLength(20)
+    },
+  )
 
   test('are by performIn, ascending, a hundred at a time unless told otherwise', async () => {
     const many = await env.queue()

@@ -38,9 +38,9 @@ async function queues(context: WebContext, { view: { reads } }: Tools): Promise<
 async function queue(context: WebContext, { view: { reads } }: Tools): Promise<Response> {
   noQuery(context.req.url)
   const name = queueIn(context)
-  const shards = await reads.shards(name)
+  const parts = await reads.parts(name)
   const state = await reads.queue(name)
-  return context.json({ at: older(state.at, shards.at), stats: state.value, shards: shards.value })
+  return context.json({ at: older(state.at, parts.at), stats: state.value, shards: parts.value.shards })
 }
 
 async function minutes(context: WebContext, { view: { reads } }: Tools): Promise<Response> {

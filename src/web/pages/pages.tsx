@@ -64,10 +64,9 @@ export function addPages(app: WebApp, view: View): void {
   page('/queues/:queue', async (context, frame) => {
     const name = context.req.param('queue')!
     const span: Span = context.req.query('span') === 'day' ? 'day' : 'hour'
-    const [queue, shards, lanes, processes, bars] = await Promise.all([
+    const [queue, parts, processes, bars] = await Promise.all([
       queueOf(name),
-      reads.shards(name),
-      reads.lanes(name),
+      reads.parts(name),
       reads.processes(),
       minutesOf(name, span, frame),
     ])
@@ -75,8 +74,7 @@ export function addPages(app: WebApp, view: View): void {
       frame,
       queue,
       processes: processes.value,
-      shards: shards.value,
-      lanes: lanes.value,
+      ...parts.value,
       bars,
       span,
       perSecond: reads.rates().get(name),

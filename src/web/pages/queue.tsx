@@ -1,7 +1,6 @@
 import type { Child } from 'hono/jsx'
 import type { ProcessRow, QueueStats } from '../../index.ts'
-import type { LaneStats } from '../../store/lanes.ts'
-import type { ShardStats } from '../../store/shards.ts'
+import type { LaneStats, ShardStats } from '../../store/parts.ts'
 import { diagnose } from '../diagnosis.ts'
 import { Act } from './act.tsx'
 import { count, duration, rate } from './amounts.tsx'

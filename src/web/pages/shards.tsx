@@ -1,5 +1,5 @@
 import type { ProcessRow } from '../../index.ts'
-import type { ShardStats } from '../../store/shards.ts'
+import type { ShardStats } from '../../store/parts.ts'
 import { count, duration, plural } from './amounts.tsx'
 import { Share } from './rail.tsx'
 

@@ -18,9 +18,8 @@ import type {
   Stats,
 } from '../../index.ts'
 import { LockstepError } from '../../index.ts'
-import type { LaneStats } from '../../store/lanes.ts'
 import type { QueueMinute } from '../../store/minutes.ts'
-import type { ShardStats } from '../../store/shards.ts'
+import type { QueueParts } from '../../store/parts.ts'
 import type { Redaction, ShownPayload } from './redaction.ts'
 import { type Aged, Shared } from './shared.ts'
 
@@ -57,11 +56,6 @@ export interface Overview extends Stats {
   readonly deadIds: ReadonlyMap<string, number>
 }
 
-interface OfQueue {
-  readonly shards: Shared<ShardStats[]>
-  readonly lanes: Shared<LaneStats[]>
-}
-
 const COUNTED = 100_000
 /** A queue that was deleted is forgotten once so many others were looked at. */
 const MAX_QUEUES = 1_000
@@ -78,7 +72,7 @@ export class Reads {
   readonly #counted = new Rates()
   #rates: ReadonlyMap<string, number> = new Map()
   readonly #processes: Shared<ProcessRow[]>
-  readonly #queues = new Map<string, OfQueue>()
+  readonly #parts = new Map<string, Shared<QueueParts>>()
 
   constructor(lockstep: Lockstep, insight: Insight, redaction: Redaction) {
     this.#lockstep = lockstep
@@ -88,7 +82,7 @@ export class Reads {
     this.#processes = new Shared(() => lockstep.processes())
   }
 
-  /** Shared: up to a hundred times as old as it took to read, at least 1 s. So are the four below. */
+  /** Shared: up to a hundred times as old as it took to read, at least 1 s. So are the three below. */
   overview(): Promise<Aged<Overview>> {
     return this.#overview.get()
   }
@@ -116,8 +110,7 @@ export class Reads {
 
   /** After an action: what is shown next has its effect. */
   forget(): void {
-    const ofQueues = [...this.#queues.values()].flatMap(({ shards, lanes }) => [shards, lanes])
-    for (const shared of [this.#overview, this.#processes, ...ofQueues]) shared.forget()
+    for (const shared of [this.#overview, this.#processes, ...this.#parts.values()]) shared.forget()
   }
 
   /** Rounds a second by queue, between the last times that the overview was read; empty after the first. */
@@ -129,25 +122,15 @@ export class Reads {
     return this.#processes.get()
   }
 
-  shards(queue: string): Promise<Aged<ShardStats[]>> {
-    return this.#ofQueue(queue).shards.get()
-  }
-
-  lanes(queue: string): Promise<Aged<LaneStats[]>> {
-    return this.#ofQueue(queue).lanes.get()
-  }
-
-  #ofQueue(queue: string): OfQueue {
-    let shared = this.#queues.get(queue)
+  /** Shards and lanes. */
+  parts(queue: string): Promise<Aged<QueueParts>> {
+    let shared = this.#parts.get(queue)
     if (!shared) {
-      shared = {
-        shards: new Shared(() => this.#insight.shards(queue)),
-        lanes: new Shared(() => this.#insight.lanes(queue)),
-      }
-      if (this.#queues.size >= MAX_QUEUES) this.#queues.delete(this.#queues.keys().next().value!)
-      this.#queues.set(queue, shared)
+      shared = new Shared(() => this.#insight.parts(queue))
+      if (this.#parts.size >= MAX_QUEUES) this.#parts.delete(this.#parts.keys().next().value!)
+      this.#parts.set(queue, shared)
     }
-    return shared
+    return shared.get()
   }
 
   /** The minutes of the last day in which rounds ended, the oldest first. */
