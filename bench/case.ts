@@ -45,8 +45,8 @@ export interface Case {
   readonly name: string
   /** The name of its row in a table. */
   readonly title: string
-  /** `tx/s`: transactions a second at the server. More is better only for `jobs/s`. */
-  readonly unit: 'jobs/s' | 'ms' | 'MB' | 'tx/s' | 'packages'
+  /** `tx/s`: transactions a second at the server. `×`: a share. More is better only for `jobs/s` and `×`. */
+  readonly unit: 'jobs/s' | 'ms' | 'MB' | 'tx/s' | 'packages' | '×'
   /** Default `any`. */
   readonly ordering?: Ordering
   /** Default 10. */

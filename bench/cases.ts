@@ -10,6 +10,7 @@ import { pacedCases } from './cases/paced.ts'
 import { sizeCases } from './cases/sizes.ts'
 import { slotCases } from './cases/slots.ts'
 import { steadyCases } from './cases/steady.ts'
+import { watchedCases } from './cases/watched.ts'
 import { webCases } from './cases/web.ts'
 import { workCases } from './cases/work.ts'
 
@@ -27,4 +28,5 @@ export const cases: readonly Case[] = [
   ...steadyCases,
   ...lockstepCases,
   ...webCases,
+  ...watchedCases,
 ]

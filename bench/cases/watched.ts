@@ -1,0 +1,133 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { context, trace } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base'
+import { defineQueue, type Instrumentation, Lockstep } from 'pg-lockstep'
+import { otel } from 'pg-lockstep/otel'
+import { prometheus } from 'pg-lockstep/prometheus'
+import { lockstepWeb } from 'pg-lockstep/web'
+import { Registry } from 'prom-client'
+import type { Bench, Case, Figures } from '../case.ts'
+import { LOCKSTEP, standard } from '../entrants.ts'
+import { median } from '../measure/percentile.ts'
+import { settle } from './work.ts'
+
+/** ms between two looks of a page, as in a browser. */
+const LOOK_EVERY = 2_000
+const PAIRS = 7
+const BULK = 1_000
+
+/** What watches a worker, in its own process. */
+interface Watch {
+  readonly instrumentation: readonly Instrumentation[]
+  /** What is asked each time the page looks. */
+  readonly scrape?: () => Promise<unknown>
+}
+
+const NOTHING: Watch = { instrumentation: [] }
+
+function metrics(): Watch {
+  const telemetry = prometheus({ register: new Registry() })
+  return { instrumentation: [telemetry], scrape: () => telemetry.metrics() }
+}
+
+/** To whom it may concern. */
+const discard: SpanExporter = {
+  export: (_, done) => done({ code: 0 }),
+  shutdown: async () => {},
+}
+
+function metricsAndTraces(): Watch {
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+  trace.setGlobalTracerProvider(
+    new BasicTracerProvider({ spanProcessors: [new BatchSpanProcessor(discard)] }),
+  )
+  const { instrumentation, scrape } = metrics()
+  return { instrumentation: [...instrumentation, otel({ databaseGauges: false })], scrape }
+}
+
+/** Jobs a second. The page is looked at only if something watches. */
+async function rateOf(bench: Bench, watch: Watch, handler: number): Promise<number> {
+  const { setting, size, pool } = bench
+  const { connectionString, concurrency: slots } = setting
+  const lockstep = new Lockstep({ connectionString, instrumentation: [...watch.instrumentation] })
+  let done = 0
+  const queue = defineQueue<number>('updates', {
+    async perform(batch) {
+      if (handler > 0) await sleep(handler)
+      done += batch.size
+    },
+  })
+  for (let from = 0; from < size.jobs; from += BULK) {
+    const seqs = Array.from({ length: Math.min(BULK, size.jobs - from) }, (_, index) => from + index)
+    await lockstep.enqueue(
+      queue,
+      seqs.map((seq) => ({ id: seq, payload: seq })),
+    )
+  }
+  await settle(pool)
+  const stop = watch === NOTHING ? async () => {} : watching(lockstep, watch)
+  const worker = lockstep.createWorker({ queues: [queue], slots })
+  const startedAt = performance.now()
+  await worker.start()
+  while (done < size.jobs && performance.now() - startedAt < size.patience * 1000) await sleep(2)
+  const seconds = (performance.now() - startedAt) / 1000
+  if (done < size.jobs) throw new Error(`${done} of ${size.jobs} jobs were done`)
+  await stop()
+  await worker.stop()
+  await lockstep.close()
+  return done / seconds
+}
+
+/** A page that is open, with metrics that are asked for as often. Returns how to close it. */
+function watching(lockstep: Lockstep, { scrape }: Watch): () => Promise<void> {
+  const { fetch } = lockstepWeb(lockstep, { access: 'open' })
+  const closing = new AbortController()
+  const looking = (async () => {
+    while (!closing.signal.aborted) {
+      const answer = await fetch(new Request('http://localhost/'))
+      if (answer.status !== 200) throw new Error(await answer.text())
+      await answer.text()
+      await scrape?.()
+      await sleep(LOOK_EVERY, undefined, { signal: closing.signal }).catch(() => {})
+    }
+  })()
+  return () => {
+    closing.abort()
+    return looking
+  }
+}
+
+/** The rate while watched as a share of the rate without, the median of runs in turns. */
+async function watched(bench: Bench, watch: Watch, handler: number): Promise<Figures> {
+  const shares: number[] = []
+  await rateOf(bench, NOTHING, handler)
+  while (shares.length < PAIRS) {
+    const order = shares.length % 2 === 0 ? [NOTHING, watch] : [watch, NOTHING]
+    const rates = new Map<Watch, number>()
+    for (const one of order) rates.set(one, await rateOf(bench, one, handler))
+    shares.push(rates.get(watch)! / rates.get(NOTHING)!)
+    console.error(`  ${[...rates.values()].map(Math.round).join(', ')} jobs/s`)
+  }
+  return { value: median(shares) }
+}
+
+const WATCHES: Readonly<Record<string, [title: string, watch: () => Watch]>> = {
+  page: ['the page open', () => ({ instrumentation: [] })],
+  metrics: ['the page open and metrics', metrics],
+  traces: ['the page open, metrics and traces', metricsAndTraces],
+}
+
+export const watchedCases: readonly Case[] = Object.entries(WATCHES).flatMap(([name, [title, watch]]) =>
+  [0, 5].map((handler) => ({
+    name: handler === 0 ? `watched-${name}` : `watched-${name}-${handler}`,
+    title: `${title}: its share of the rate without, handlers of ${handler} ms`,
+    unit: '×',
+    entrants: standard([LOCKSTEP]),
+    inQuick: false,
+    concurrency: handler === 0 ? 10 : 64,
+    full: { jobs: handler === 0 ? 100_000 : 20_000, patience: 60, repeats: 1 },
+    quick: { jobs: handler === 0 ? 20_000 : 5_000, patience: 60 },
+    run: (bench) => watched(bench, watch(), handler),
+  })),
+)
