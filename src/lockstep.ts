@@ -29,6 +29,7 @@ import type { NewJob } from './job.ts'
 import type { Json } from './json.ts'
 import { checkLogger, consoleLogger, type Logger, unfailing } from './logger.ts'
 import { optionalFunctions, rejectUnknownOptions, show, trueOrFalse } from './options.ts'
+import { refuseBinary } from './postgres/binary.ts'
 import type { ConnectionConfig } from './postgres/client.ts'
 import { checkConnectionString, connectionConfig, isPool } from './postgres/connection.ts'
 import { type CreateClient, checkCreateClient, createdConfig } from './postgres/create-client.ts'
@@ -55,7 +56,7 @@ export interface LockstepOptions {
    * The application's own pool, for producing and administering. Workers open their own connections with its options, also
    * if these have functions: a `password` that is fetched for each connection, a `stream`, `ssl.checkServerIdentity`, a
    * `Client` class. They do not have those of the pool itself (`max`, `onConnect`, …), and `connectionTimeoutMillis` is 10 s
-   * at least. The driver's `binary` is not supported.
+   * at least. One with the driver's `binary` is refused.
    */
   readonly pool?: pg.Pool
   /** The schema that holds the tables. Default `lockstep`. */
@@ -156,6 +157,7 @@ export class Lockstep {
     this.#ownPool = pool === undefined
     if (pool !== undefined && !isPool(pool))
       throw new OptionError(`Lockstep: pool must be a Pool of \`pg\`, not ${show(pool)}`)
+    refuseBinary(pool)
     const configOf = (url: string | undefined, name: string) =>
       url === undefined
         ? undefined
