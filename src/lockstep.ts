@@ -258,9 +258,11 @@ export class Lockstep {
    * Resolves when that is stored; the process follows within moments, `processes()` shows when, and its worker emits
    * `requested`. A process whose lease was lost meanwhile has another number. One of an older release does not follow. Takes
    * the right to change the table of processes, as its owner has it.
+   *
+   * Resolves to true; to false if the process is `overdue`: it may be dead, and follows only if it goes on.
    * @throws LockstepError `LOCKSTEP_UNKNOWN_PROCESS`, OptionError
    */
-  async quiet(processId: number, options: ActorOptions = {}): Promise<void> {
+  async quiet(processId: number, options: ActorOptions = {}): Promise<boolean> {
     return this.#steer('quiet', processId, options)
   }
 
@@ -269,7 +271,7 @@ export class Lockstep {
    * process in its place. A worker of an application stops as by its own `stop()`; the application goes on.
    * @throws LockstepError `LOCKSTEP_UNKNOWN_PROCESS`, OptionError
    */
-  async stop(processId: number, options: ActorOptions = {}): Promise<void> {
+  async stop(processId: number, options: ActorOptions = {}): Promise<boolean> {
     return this.#steer('stop', processId, options)
   }
 
@@ -412,12 +414,12 @@ export class Lockstep {
     return this.#closing
   }
 
-  #steer(action: 'quiet' | 'stop', processId: number, options: ActorOptions): Promise<void> {
+  #steer(action: 'quiet' | 'stop', processId: number, options: ActorOptions): Promise<boolean> {
     const deed = { action, queue: null, details: { processId } }
     return this.#record(deed, options, () => ask(this.#database, processId, action))
   }
 
-  #record(deed: Omit<Deed, 'by'>, options: ActorOptions, act: () => Promise<void>): Promise<void> {
+  #record<T>(deed: Omit<Deed, 'by'>, options: ActorOptions, act: () => Promise<T>): Promise<T> {
     const { action } = deed
     rejectUnknownOptions(options, ['by'], action)
     const { by } = options
