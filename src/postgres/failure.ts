@@ -20,7 +20,7 @@ const GIVEN_UP =
 const NOT_STARTED = 'the worker has not started: create another one when the server can be reached'
 
 const NOT_BEGUN =
-  'that was a connection of the Lockstep itself, so nothing was pushed: try it again; a transaction that you passed can go on'
+  'that was a connection of the Lockstep itself, before the call did anything: try it again; a transaction that you passed can go on'
 
 /** Our code and advice for error codes of the server or the socket. */
 const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>> = {
@@ -124,7 +124,7 @@ export function toCallError(error: unknown): unknown {
   return toConnectionError(error, isFailedConnect(error) ? UNREACHABLE : UNANSWERED)
 }
 
-/** The same for what a push asks over the pool before it begins, while a caller's transaction is open elsewhere. */
+/** The same for what a call asks over the pool before it begins, while a caller's transaction is open elsewhere. */
 export function toSpareConnectionError(error: unknown): unknown {
   if (!(error instanceof DatabaseError && error.code === 'LOCKSTEP_CONNECTION')) return error
   const { cause } = error
