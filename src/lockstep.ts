@@ -29,6 +29,7 @@ import type { NewJob } from './job.ts'
 import type { Json } from './json.ts'
 import { checkLogger, consoleLogger, type Logger, unfailing } from './logger.ts'
 import { optionalFunctions, rejectUnknownOptions, show, trueOrFalse } from './options.ts'
+import { refuseBinary } from './postgres/binary.ts'
 import type { ConnectionConfig } from './postgres/client.ts'
 import { checkConnectionString, connectionConfig, isPool } from './postgres/connection.ts'
 import { type CreateClient, checkCreateClient, createdConfig } from './postgres/create-client.ts'
@@ -55,7 +56,7 @@ export interface LockstepOptions {
    * The application's own pool, for producing and administering. Workers open their own connections with its options, also
    * if these have functions: a `password` that is fetched for each connection, a `stream`, `ssl.checkServerIdentity`, a
    * `Client` class. They do not have those of the pool itself (`max`, `onConnect`, …), and `connectionTimeoutMillis` is 10 s
-   * at least. The driver's `binary` is not supported.
+   * at least. One with the driver's `binary` is refused.
    */
   readonly pool?: pg.Pool
   /** The schema that holds the tables. Default `lockstep`. */
@@ -156,6 +157,7 @@ export class Lockstep {
     this.#ownPool = pool === undefined
     if (pool !== undefined && !isPool(pool))
       throw new OptionError(`Lockstep: pool must be a Pool of \`pg\`, not ${show(pool)}`)
+    refuseBinary(pool)
     const configOf = (url: string | undefined, name: string) =>
       url === undefined
         ? undefined
@@ -256,9 +258,11 @@ export class Lockstep {
    * Resolves when that is stored; the process follows within moments, `processes()` shows when, and its worker emits
    * `requested`. A process whose lease was lost meanwhile has another number. One of an older release does not follow. Takes
    * the right to change the table of processes, as its owner has it.
+   *
+   * Resolves to true; to false if the process is `overdue`: it may be dead, and follows only if it goes on.
    * @throws LockstepError `LOCKSTEP_UNKNOWN_PROCESS`, OptionError
    */
-  async quiet(processId: number, options: ActorOptions = {}): Promise<void> {
+  async quiet(processId: number, options: ActorOptions = {}): Promise<boolean> {
     return this.#steer('quiet', processId, options)
   }
 
@@ -267,7 +271,7 @@ export class Lockstep {
    * process in its place. A worker of an application stops as by its own `stop()`; the application goes on.
    * @throws LockstepError `LOCKSTEP_UNKNOWN_PROCESS`, OptionError
    */
-  async stop(processId: number, options: ActorOptions = {}): Promise<void> {
+  async stop(processId: number, options: ActorOptions = {}): Promise<boolean> {
     return this.#steer('stop', processId, options)
   }
 
@@ -410,12 +414,12 @@ export class Lockstep {
     return this.#closing
   }
 
-  #steer(action: 'quiet' | 'stop', processId: number, options: ActorOptions): Promise<void> {
+  #steer(action: 'quiet' | 'stop', processId: number, options: ActorOptions): Promise<boolean> {
     const deed = { action, queue: null, details: { processId } }
     return this.#record(deed, options, () => ask(this.#database, processId, action))
   }
 
-  #record(deed: Omit<Deed, 'by'>, options: ActorOptions, act: () => Promise<void>): Promise<void> {
+  #record<T>(deed: Omit<Deed, 'by'>, options: ActorOptions, act: () => Promise<T>): Promise<T> {
     const { action } = deed
     rejectUnknownOptions(options, ['by'], action)
     const { by } = options

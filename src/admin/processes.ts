@@ -8,12 +8,17 @@ const MAX_ID = 2 ** 31 - 1
 const MAX_NAMED = 10
 
 /**
- * Asks a worker process to be quiet or to stop. It finds out by its next comparison, which the message brings about.
+ * Asks a worker process to be quiet or to stop. It finds out by its next comparison, which the message brings about. Resolves
+ * to whether it seems to live: one that is overdue may be dead, and is asked in any case.
  * @throws LockstepError `LOCKSTEP_UNKNOWN_PROCESS`, OptionError
  */
-export async function ask(database: Database, processId: number, request: ProcessRequest): Promise<void> {
+export async function ask(database: Database, processId: number, request: ProcessRequest): Promise<boolean> {
   const number = wholeNumber(processId, 1, MAX_ID, `${request}: processId`)
-  if (await askOfProcess(database, number, request)) return notify(database, REBALANCE)
+  const asked = await askOfProcess(database, number, request)
+  if (asked) {
+    await notify(database, REBALANCE)
+    return !asked.overdue
+  }
   const known = (await lookAtProcesses(database)).map((sight) => sight.processId)
   throw new LockstepError(
     'LOCKSTEP_UNKNOWN_PROCESS',

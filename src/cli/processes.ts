@@ -33,7 +33,7 @@ interface Deed {
   readonly request: ProcessRequest
   readonly summary: string
   readonly told: string
-  ask(lockstep: Lockstep, processId: number, by: string): Promise<void>
+  ask(lockstep: Lockstep, processId: number, by: string): Promise<boolean>
 }
 
 const DEEDS: readonly Deed[] = [
@@ -81,7 +81,8 @@ async function steer(
   processId: number,
   flags: ConnectionOptions & ActorFlags,
 ): Promise<void> {
-  await connected(flags, ({ lockstep }) => ask(lockstep, processId, actorOf(flags)))
-  if (flags.json) writeJson({ processId, request })
-  else write(`process ${processId} is told to ${told}`)
+  const lives = await connected(flags, ({ lockstep }) => ask(lockstep, processId, actorOf(flags)))
+  if (flags.json) return writeJson({ processId, request, overdue: !lives })
+  const doubt = lives ? '' : '; but it is silent: it may be dead, and follows only if it goes on'
+  write(`process ${processId} is told to ${told}${doubt}`)
 }

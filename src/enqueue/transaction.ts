@@ -14,9 +14,14 @@ export function joinTransaction(tx: EnqueueTransaction | undefined): Joined {
   return new Joined(open)
 }
 
-/** What runs our own statements in a transaction: its `pg` client if the library shows it, or what stands in for one. */
+/**
+ * What runs our own statements in a transaction: its `pg` client if the library shows it, or what stands in for one. That
+ * takes texts alone, so it also does for a client whose results come in binary.
+ */
 export function clientIn(transaction: Joined): ClientBase {
-  return (transaction.client ?? new ThroughClient(transaction)) as ClientBase
+  const { client } = transaction
+  const isTextual = client !== undefined && (client as { binary?: unknown }).binary !== true
+  return (isTextual ? client : new ThroughClient(transaction)) as ClientBase
 }
 
 /** BEGIN was never sent, or COMMIT or ROLLBACK was sent before the call had done all that it does. */

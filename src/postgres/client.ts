@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { DatabaseError, OptionError } from '../errors.ts'
 import { nameOf } from '../options.ts'
+import { READS_TEXT } from './binary.ts'
 
 /** The options of `pg.Client` to reach a database, or what creates its clients. */
 export interface ConnectionConfig extends pg.ClientConfig {
@@ -76,6 +77,7 @@ type Created = pg.Client & { readonly connectionParameters?: object }
 interface State {
   readonly _connected?: unknown
   readonly _connecting?: unknown
+  readonly binary?: unknown
 }
 
 /** Names a class, never what is in it: that may be a password. */
@@ -114,9 +116,10 @@ function problemOf(value: unknown): string | undefined {
   if (missing) return `it returned ${nameOf(value)}, which has no ${missing}()`
   if (!('processID' in value))
     return `it returned ${nameOf(value)}, which does not tell the \`processID\` of its session, as pg-native does not`
-  const { _connected, _connecting } = value as State
+  const { _connected, _connecting, binary } = value as State
   if (_connected === true || _connecting === true || typeof value.processID === 'number')
     return 'it returned one that is connected'
+  if (binary === true) return `it returned one with \`binary: true\`, but ${READS_TEXT}`
   return undefined
 }
 

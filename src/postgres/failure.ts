@@ -20,7 +20,7 @@ const GIVEN_UP =
 const NOT_STARTED = 'the worker has not started: create another one when the server can be reached'
 
 const NOT_BEGUN =
-  'that was a connection of the Lockstep itself, so nothing was pushed: try it again; a transaction that you passed can go on'
+  'that was a connection of the Lockstep itself, before the call did anything: try it again; a transaction that you passed can go on'
 
 /** Our code and advice for error codes of the server or the socket. */
 const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>> = {
@@ -47,8 +47,8 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
     'the server has no room for more locks: raise max_locks_per_transaction, which takes a restart, or give queues fewer shards (`lockstep reshard`)',
   ],
   '3D000': ['LOCKSTEP_CONNECTION', 'create the database, or fix its name in the connection string'],
-  '28P01': ['LOCKSTEP_AUTHENTICATION', 'check the user and password of the connection string'],
-  '28000': ['LOCKSTEP_AUTHENTICATION', 'check the user of the connection string and pg_hba.conf'],
+  '28P01': ['LOCKSTEP_AUTHENTICATION', 'check the user and password of the connection string or pool'],
+  '28000': ['LOCKSTEP_AUTHENTICATION', 'check the user of the connection string or pool, and pg_hba.conf'],
   '3F000': ['LOCKSTEP_SCHEMA_MISSING', 'run `lockstep migrate` first'],
   '42P01': ['LOCKSTEP_SCHEMA_MISSING', 'run `lockstep migrate` first'],
   '42883': ['LOCKSTEP_SCHEMA_OLD', 'run `lockstep migrate` with this release'],
@@ -84,7 +84,14 @@ const DRIVER_MEANINGS: readonly (readonly [RegExp, readonly [code: string, advic
   ],
   [
     /^SASL: .*client password/,
-    ['LOCKSTEP_AUTHENTICATION', 'the server wants a password: check that of the connection string'],
+    [
+      'LOCKSTEP_AUTHENTICATION',
+      'the server wants a password, and none was given: put one into the connection string, or have the `password` of the pool be or return one',
+    ],
+  ],
+  [
+    /^Password must be a string/,
+    ['LOCKSTEP_AUTHENTICATION', 'have the `password` function of the pool return a text'],
   ],
   [
     /^The server does not support SSL connections/,
@@ -117,7 +124,7 @@ export function toCallError(error: unknown): unknown {
   return toConnectionError(error, isFailedConnect(error) ? UNREACHABLE : UNANSWERED)
 }
 
-/** The same for what a push asks over the pool before it begins, while a caller's transaction is open elsewhere. */
+/** The same for what a call asks over the pool before it begins, while a caller's transaction is open elsewhere. */
 export function toSpareConnectionError(error: unknown): unknown {
   if (!(error instanceof DatabaseError && error.code === 'LOCKSTEP_CONNECTION')) return error
   const { cause } = error

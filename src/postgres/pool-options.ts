@@ -1,6 +1,6 @@
 import { Socket } from 'node:net'
 import pg from 'pg'
-import { OptionError } from '../errors.ts'
+import { DatabaseError, OptionError } from '../errors.ts'
 import { type ConnectionConfig, called } from './client.ts'
 import { CONNECT_TIMEOUT, connectionConfig } from './connection.ts'
 
@@ -72,11 +72,23 @@ type PasswordFunction = Extract<pg.ClientConfig['password'], (...given: never[])
 /** Tells that it was the password that could not be had, and remembers it. */
 function telling(password: PasswordFunction): PasswordFunction {
   const fetch: PasswordFunction = async (...given) => {
-    const fetched = await called(() => password(...given), 'the `password` function of the pool')
+    const fetched: unknown = await called(() => password(...given), 'the `password` function of the pool')
+    requirePassword(fetched)
     lastPasswords.set(fetch, fetched)
     return fetched
   }
   return fetch
+}
+
+/** The driver would go on without, and the server, or the driver itself, would say only that the login failed. */
+function requirePassword(fetched: unknown): asserts fetched is string {
+  if (typeof fetched === 'string' && fetched !== '') return
+  // Anything else may have the password in it.
+  const told = fetched === '' ? 'an empty text' : fetched === undefined ? 'undefined' : 'no text'
+  throw new DatabaseError(
+    'LOCKSTEP_AUTHENTICATION',
+    `the \`password\` function of the pool returned ${told}, and the server wants a password: have it return the password, or throw why there is none`,
+  )
 }
 
 /** The password that the function of a config returned last. */

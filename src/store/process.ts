@@ -97,7 +97,7 @@ export async function removeProcess(
 }
 
 /**
- * Stores what is asked of a process, and returns whether there is such a process. To stop is more than to be quiet, and is
+ * Stores what is asked of a process. Returns undefined if there is no such process, or else whether it is `overdue`. To stop is more than to be quiet, and is
  * not taken back. If the process is removed at the same time, this waits, and finds none; or comes first, and removeProcess
  * returns it.
  */
@@ -105,13 +105,13 @@ export async function askOfProcess(
   database: Database,
   processId: number,
   request: ProcessRequest,
-): Promise<boolean> {
-  const rows = await database.query(
+): Promise<{ readonly overdue: boolean } | undefined> {
+  const rows = await database.query<{ readonly overdue: boolean }>(
     `UPDATE ${database.prefix}.processes SET request = CASE request WHEN 'stop' THEN 'stop' ELSE $2::text END
-     WHERE process_id = $1::integer RETURNING process_id`,
+     WHERE process_id = $1::integer RETURNING expires_at <= clock_timestamp() AS overdue`,
     [processId, request],
   )
-  return rows.length > 0
+  return rows[0]
 }
 
 export async function setQuiet(database: Database, processId: number): Promise<void> {

@@ -13,7 +13,8 @@ export interface Sink {
   time(metric: HistogramKey, labels: Labels, ms: number, error?: unknown): void
 }
 
-const OUTCOMES: readonly Outcome[] = ['completed', 'failed', 'snoozed', 'dropped']
+/** All that there are. */
+export const OUTCOMES: readonly Outcome[] = ['completed', 'failed', 'snoozed', 'dropped']
 const OF_WORKERS: readonly CounterKey[] = ['handed', 'merged', 'died', 'rescued', 'refused']
 
 /** Measures what happens in this process. */

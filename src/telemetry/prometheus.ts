@@ -13,7 +13,7 @@ import {
   WORKER_GAUGES,
 } from './catalogue.ts'
 import { composed } from './composed.ts'
-import { measures } from './measures.ts'
+import { measures, OUTCOMES } from './measures.ts'
 import { State } from './state.ts'
 
 /** A registry of `prom-client`, whatever it writes. */
@@ -59,7 +59,8 @@ export function prometheus(options: PrometheusOptions = {}): PrometheusInstrumen
     databaseGauges = true,
   } = options
   check(register, prefix, buckets)
-  const state = new State(trueOrFalse(databaseGauges, 'prometheus: databaseGauges'))
+  const forget = (queue: string) => removeSeries(register, prefix, queue)
+  const state = new State(trueOrFalse(databaseGauges, 'prometheus: databaseGauges'), forget)
   const gauges = databaseGauges ? { ...WORKER_GAUGES, ...DATABASE_GAUGES } : WORKER_GAUGES
   requireNew(register, prefix, [...Object.values(METRICS), ...Object.values(gauges)])
   for (const [key, gauge] of Object.entries(gauges)) addGauge(register, prefix, gauge, state, key as GaugeKey)
@@ -84,6 +85,16 @@ function measured(register: AnyRegistry, prefix: string, buckets: readonly numbe
     count: (key, labels, by) => counters.get(key)!.inc({ ...labels }, by),
     time: (key, labels, ms) => histograms.get(key)!.observe({ ...labels }, ms / 1_000),
   })
+}
+
+/** What was counted of a queue that is no more: applications that create and delete queues would gather series for ever. */
+function removeSeries(register: AnyRegistry, prefix: string, queue: string): void {
+  for (const { name, labels } of Object.values<Metric>(METRICS)) {
+    if (!labels.includes('queue')) continue
+    const metric = register.getSingleMetric(prefix + name) as Counter | Histogram | undefined
+    if (labels.includes('outcome')) for (const outcome of OUTCOMES) metric?.remove({ queue, outcome })
+    else metric?.remove({ queue })
+  }
 }
 
 function addGauge(register: AnyRegistry, prefix: string, metric: Metric, state: State, key: GaugeKey): void {
@@ -113,9 +124,11 @@ function check(register: AnyRegistry, prefix: unknown, buckets: readonly number[
     throw new OptionError(
       `prometheus: prefix must be letters, digits, _ and :, and not begin with a digit, not ${show(prefix)}`,
     )
-  const rises = Array.isArray(buckets) && buckets.every((bound, at) => bound > (buckets[at - 1] ?? 0))
+  const rises =
+    Array.isArray(buckets) &&
+    buckets.every((bound, at) => Number.isFinite(bound) && bound > (buckets[at - 1] ?? 0))
   if (!rises || buckets.length === 0)
-    throw new OptionError('prometheus: buckets must be a list of numbers above 0, each above the last')
+    throw new OptionError('prometheus: buckets must be a list of finite numbers above 0, each above the last')
 }
 
 function requireNew(register: AnyRegistry, prefix: string, metrics: readonly Metric[]): void {

@@ -23,12 +23,17 @@ export class State {
   readonly #workers = new Set<ObservedWorker>()
   readonly #locksteps = new Set<ObservedLockstep>()
   readonly #readsDatabase: boolean
+  readonly #forget: (queue: string) => void
+  /** The queues that there were when the database was last read. */
+  #queues: ReadonlySet<string> = new Set()
   #read: readonly Sample[] = []
   #readUntil = Number.NEGATIVE_INFINITY
   #reading: Promise<void> | undefined
 
-  constructor(readsDatabase: boolean) {
+  /** `forget` is called for each queue that there was, and is no more. */
+  constructor(readsDatabase: boolean, forget: (queue: string) => void = () => {}) {
     this.#readsDatabase = readsDatabase
+    this.#forget = forget
     this.instrument = {
       open: ({ lockstep }) => void this.#locksteps.add(lockstep),
       close: ({ lockstep }) => void this.#locksteps.delete(lockstep),
@@ -65,6 +70,7 @@ export class State {
         { gauge: 'snapshot', value: snapshot / 1_000 },
         ...queues.flatMap(samplesOf),
       ]
+      this.#forgetOthers(new Set(queues.map(({ queue }) => queue)))
     } catch {
       this.#read = UNREADABLE
     } finally {
@@ -72,6 +78,12 @@ export class State {
       this.#readUntil = endedAt + Math.max(KEEP, (endedAt - startedAt) / SHARE)
       this.#reading = undefined
     }
+  }
+
+  /** Not those that were never read: what was pushed a moment ago may be newer than what was read. */
+  #forgetOthers(queues: ReadonlySet<string>): void {
+    for (const queue of this.#queues) if (!queues.has(queue)) this.#forget(queue)
+    this.#queues = queues
   }
 }
 

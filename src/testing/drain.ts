@@ -5,6 +5,7 @@ import { LockstepError, summaryOf } from '../errors.ts'
 import { Instruments } from '../instruments.ts'
 import { homeOf, type Lockstep } from '../lockstep.ts'
 import { optionalFunctions, rejectUnknownOptions } from '../options.ts'
+import { toLockstepError } from '../postgres/failure.ts'
 import type { Queue } from '../queue.ts'
 import type { Round } from '../store/claim.ts'
 import { exchange } from '../store/exchange.ts'
@@ -79,8 +80,8 @@ const MOST_RUNS = 1_000
  * Rejects with what a handler threw, unless `retries` is set.
  * @throws OptionError; LockstepError `LOCKSTEP_BAD_TRANSACTION` if `tx` is in no transaction, in one that is READ ONLY or of
  * another database, does not fit the handlers, or is ended by one; `LOCKSTEP_CONNECTION` if a handler's transaction can't
- * begin; `LOCKSTEP_LOCKED` if another transaction keeps holding a job that was performed; `LOCKSTEP_ENDLESS` if an id has run
- * 1,000 times
+ * begin; `LOCKSTEP_READ_ONLY` if its connections may only read; `LOCKSTEP_LOCKED` if another transaction keeps holding a job
+ * that was performed; `LOCKSTEP_ENDLESS` if an id has run 1,000 times
  */
 export async function drain(
   lockstep: Lockstep,
@@ -96,7 +97,10 @@ export async function drain(
   const info = { host: hostname(), pid: process.pid, version: VERSION, slots: 1, queues: [] }
   try {
     for (const queue of checked) site.requireFitting(queue)
-    const processId = await registerProcess(client ?? database.pool, database.schema, info, LEASE)
+    const registering = registerProcess(client ?? database.pool, database.schema, info, LEASE)
+    const processId = await registering.catch((error) => {
+      throw toLockstepError(error)
+    })
     try {
       const served: ServedQueue[] = []
       for (const queue of checked)

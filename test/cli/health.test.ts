@@ -105,6 +105,9 @@ it('the parent of several answers for all, and says which one is not well', asyn
   const stopped = await probe(command, '/livez')
   expect(stopped).toMatchObject({ status: 503, body: { live: false, ready: false } })
   expect(stopped.body.reasons).toEqual([`process 1 (pid ${pid}): no answer within 1500 ms`])
+  // They wait together.
+  const probes = await Promise.all(Array.from({ length: 50 }, () => probe(command, '/livez')))
+  expect(new Set(probes.map(({ status }) => status))).toEqual(new Set([503]))
   process.kill(pid, 'SIGKILL')
   // Another one is started in its place.
   await vi.waitFor(async () => {
@@ -114,5 +117,7 @@ it('the parent of several answers for all, and says which one is not well', asyn
   }, DEADLINE)
   expect(await statuses(command)).toEqual([200, 200, 200])
   command.child.kill('SIGTERM')
-  expect((await command.ended).code).toBe(0)
+  const { code, stderr } = await command.ended
+  expect(code).toBe(0)
+  expect(stderr).not.toContain('MaxListenersExceededWarning')
 })

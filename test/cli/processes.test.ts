@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { defineQueue, Lockstep, type ProcessRow } from '../../src/index.ts'
-import { createDatabase, type TestDatabase } from '../support/database.ts'
+import { createDatabase, execute, type TestDatabase } from '../support/database.ts'
 import { Command, fixture } from './command.ts'
 import { runHere } from './in-process.ts'
 
@@ -36,7 +36,7 @@ function work(file: string, ...args: string[]): Command {
 const named = (event: string) => (line: { event?: string }) => line.event === event
 const run = (...args: string[]) => runHere(['processes', ...args], env)
 
-it('says so where there is no process, and where there is none of the number', async () => {
+it('says so where there is no process, none of the number, or one that seems dead', async () => {
   expect(await run()).toEqual({ code: 0, stdout: 'no worker process is registered\n', stderr: '' })
   expect(await run('--json')).toMatchObject({ code: 0, stdout: '[]\n' })
   expect(await run('stop', '7')).toEqual({
@@ -44,6 +44,17 @@ it('says so where there is no process, and where there is none of the number', a
     stdout: '',
     stderr: 'lockstep: process 7 does not exist: no worker process is registered\n',
   })
+  await execute(
+    database.connectionString,
+    `INSERT INTO lockstep.processes (process_id, host, pid, version, slots, queues, lease, expires_at)
+     OVERRIDING SYSTEM VALUE VALUES (7, 'gone', 1, '1', 1, '{}', 10000, clock_timestamp() - interval '1 minute')`,
+  )
+  expect(await run('stop', '7')).toEqual({
+    code: 0,
+    stdout: 'process 7 is told to stop; but it is silent: it may be dead, and follows only if it goes on\n',
+    stderr: '',
+  })
+  await execute(database.connectionString, 'DELETE FROM lockstep.processes')
   expect(await run('quiet', 'seven')).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/whole number/),
@@ -73,7 +84,7 @@ it('shows what a process does, makes it quiet, and stops it as SIGTERM does', as
   await vi.waitFor(async () => expect((await run()).stdout).toContain(`${number} (quiet)`), DEADLINE)
 
   const stop = await run('stop', number, '--json')
-  expect(JSON.parse(stop.stdout)).toEqual({ processId, request: 'stop' })
+  expect(JSON.parse(stop.stdout)).toEqual({ processId, request: 'stop', overdue: false })
   expect(await command.line(named('stopping'))).toMatchObject({ signal: 'SIGTERM' })
   expect((await command.ended).code).toBe(0)
   const { items } = await library.find('patient')

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { configured as configuration } from '../../src/cli/work/configuration.ts'
 import { schedulerOf, splitterOf } from '../../src/cli/work/flags.ts'
 import { loadModules, selectQueues } from '../../src/cli/work/queues.ts'
 import { Lockstep } from '../../src/index.ts'
@@ -325,6 +326,32 @@ describe('configure', () => {
       code: 2,
       stderr: expect.stringMatching(/configure\(\) of .*configured\.ts.*midleware/),
     })
+  })
+
+  it('says so, too, if it throws at once', async () => {
+    expect(await configured('throws').ended).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/configure\(\) of .*configured\.ts failed: no Sentry/),
+    })
+  })
+
+  it('does not keep the process from SIGTERM while it hangs, though it listens to that', async () => {
+    const command = configured('never ends')
+    await command.line(named('hanging'))
+    command.child.kill('SIGTERM')
+    await command.ended
+    expect(command.child.signalCode).toBe('SIGTERM')
+  })
+
+  it('is given up if it takes too long, and its file is named', async () => {
+    const hanging = [{ file: 'hangs.ts', configure: () => new Promise<never>(() => {}) }]
+    await expect(configuration(hanging, { queues: [], rank: 0 }, 20)).rejects.toMatchObject({
+      code: 'LOCKSTEP_USAGE',
+      message: expect.stringMatching(
+        /^configure\(\) of hangs\.ts has not ended within 20 ms: look for what it awaits/,
+      ),
+    })
+    expect(process.listenerCount('SIGTERM')).toBe(0)
   })
 
   it('can’t keep the process with its tear-down', async () => {

@@ -132,7 +132,9 @@ test('a push in a sound transaction, while the Lockstep’s own connection break
   network.cut()
   expect(await pushed).toMatchObject({
     code: 'LOCKSTEP_CONNECTION',
-    message: expect.stringMatching(/; that was a connection of the Lockstep itself, so nothing was pushed/),
+    message: expect.stringMatching(
+      /; that was a connection of the Lockstep itself, before the call did anything/,
+    ),
   })
   await holder.query('ROLLBACK')
   network.restore()
@@ -140,6 +142,18 @@ test('a push in a sound transaction, while the Lockstep’s own connection break
   await eventually(() => lockstep.enqueue(defineQueue('new'), { id: 'a' }, { tx }))
   await tx.query('COMMIT')
   expect(await env.jobs(defineQueue('new'))).toBe(1)
+})
+
+test('so does a look in one, which pushes nothing', async () => {
+  const { network, lockstep } = await env.distant()
+  const tx = await env.session()
+  await tx.query('BEGIN')
+  network.refuse()
+  await expect(lockstep.stats({ tx })).rejects.toMatchObject({
+    code: 'LOCKSTEP_CONNECTION',
+    message: expect.stringMatching(/of the Lockstep itself, before the call did anything: try it again/),
+  })
+  await tx.query('COMMIT')
 })
 
 test('a push into a queue that was deleted says what to do, in a transaction and outside', async () => {

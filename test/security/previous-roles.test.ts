@@ -79,3 +79,15 @@ test('roles of the build before may do what they could before `lockstep roles` i
   })
   expect(failures).toEqual([])
 })
+
+test('so that a viewer of then looks in a transaction, `lockstep roles` has to be run again, as docs/upgrading.md says', async () => {
+  const lockstep = lockstepOf('viewer')
+  const tx = await logins.pool('viewer').connect()
+  undo.push(() => tx.release())
+  await tx.query('BEGIN')
+  await expect(lockstep.stats({ tx })).rejects.toMatchObject({
+    code: 'LOCKSTEP_PERMISSION',
+    message: expect.stringMatching(/function installation.*lockstep roles/),
+  })
+  await tx.query('ROLLBACK')
+})

@@ -171,6 +171,29 @@ test('the database is asked once for scrapes that come together or soon after, a
   expect(asked).toHaveBeenCalledTimes(2)
 })
 
+test('what was counted of a queue that was deleted is gone at the next scrape, and begins anew with the queue', async () => {
+  const passHour = stopClock()
+  const { lockstep, scrape } = measured()
+  const [queue, other] = [env.queue({ perform() {} }), env.queue({ perform() {} })]
+  for (const one of [queue, other]) await lockstep.enqueue(one, { id: 'a' })
+  const worker = env.create({ queues: [queue] }, lockstep)
+  const drained = next(worker, 'completed')
+  await worker.start()
+  await drained
+  await worker.stop()
+  expect((await scrape()).text).toContain(`"${queue.name}"`)
+  passHour()
+  await scrape()
+  await lockstep.deleteQueue(queue, { withJobs: true })
+  passHour()
+  await scrape()
+  const { text } = await scrape()
+  expect(text).not.toContain(`"${queue.name}"`)
+  expect(text).toContain(`lockstep_enqueued_total{queue="${other.name}"} 1`)
+  await lockstep.enqueue(queue, { id: 'a' }).catch(() => lockstep.enqueue(queue, { id: 'a' }))
+  expect((await scrape()).value('lockstep_enqueued_total', { queue: queue.name })).toBe(1)
+})
+
 test('without the database, its gauges show nothing old, and the others go on', async () => {
   const passHour = stopClock()
   const { network, lockstep: distant } = await env.distant()
@@ -237,8 +260,10 @@ test.each([
   [{ registry: new Registry() }, /unknown option `registry`, did you mean `register`\?/],
   [{ register: {} }, /register must be a Registry of `prom-client`, not an object/],
   [{ prefix: 'pg-lockstep.' }, /prefix must be letters/],
-  [{ buckets: [1, 1] }, /buckets must be a list of numbers/],
-  [{ buckets: [] }, /buckets must be a list of numbers/],
+  [{ buckets: [1, 1] }, /buckets must be a list of finite numbers/],
+  [{ buckets: [] }, /buckets must be a list of finite numbers/],
+  [{ buckets: ['1'] as never }, /buckets must be a list of finite numbers/],
+  [{ buckets: [1, Number.POSITIVE_INFINITY] }, /buckets must be a list of finite numbers/],
   [{ databaseGauges: 5 }, /databaseGauges must be true or false/],
 ])('bad options are refused: %o', (options, message) => {
   expect(() => prometheus(options as never)).toThrow(message)

@@ -4,7 +4,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { transactionsOf as drizzleTransactions } from '../../src/adapters/drizzle.ts'
 import { transactionsOf as kyselyTransactions } from '../../src/adapters/kysely.ts'
-import { defineQueue, type Queue, type Transactions } from '../../src/index.ts'
+import { defineQueue, Lockstep, type Queue, type Transactions } from '../../src/index.ts'
 import { drain, enqueued } from '../../src/testing/index.ts'
 import { openStore, poolOn, type StoreEnvironment } from '../support/store-environment.ts'
 
@@ -124,6 +124,14 @@ describe('before anything is performed, a drain refuses', () => {
       .transaction()
       .execute((tx) => refuses(tx, ofDrizzle, /get a Drizzle transaction, and `tx` is a Kysely transaction/))
   })
+})
+
+test.each([
+  ['may only read', { options: '-c default_transaction_read_only=on' }, 'lockstep', 'LOCKSTEP_READ_ONLY'],
+  ['finds no tables', {}, 'elsewhere', 'LOCKSTEP_SCHEMA_MISSING'],
+])('a drain whose Lockstep %s says what to do', async (_, options, schema, code) => {
+  const lockstep = new Lockstep({ pool: pool(options), schema })
+  await expect(drain(lockstep, defineQueue(name(), { perform() {} }))).rejects.toMatchObject({ code })
 })
 
 describe('a drain in a transaction that is ended meanwhile rejects, and commits no more:', () => {

@@ -73,7 +73,7 @@ test('a worker’s connections have the options of the pool, and not those of po
     ssl: true,
   }
   const more = { application_name: 'shop', client_encoding: 'utf8', enableChannelBinding: true }
-  const pool = { max: 3, min: 1, idleTimeoutMillis: 5, maxUses: 7, query_timeout: 3, binary: true }
+  const pool = { max: 3, min: 1, idleTimeoutMillis: 5, maxUses: 7, query_timeout: 3 }
   const config = connectionConfigOf(new pg.Pool({ ...given, ...more, ...pool } as pg.PoolConfig), 'app')
   expect(config).toEqual({
     ...given,

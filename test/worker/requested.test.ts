@@ -109,6 +109,19 @@ test('to stop is not taken back', async () => {
   expect(await env.lockstep.processes()).toMatchObject([{ request: 'stop' }])
 })
 
+test('whether a process that is asked seems dead is told', async () => {
+  const [dead] = await env.sql<{ process_id: number }>(
+    `INSERT INTO lockstep.processes (host, pid, version, slots, queues, lease, expires_at)
+     VALUES ('gone', 1, '1', 1, '{}', 10000, clock_timestamp() - interval '1 minute') RETURNING process_id`,
+  )
+  expect(await env.lockstep.quiet(dead!.process_id)).toBe(false)
+  expect(await env.lockstep.stop(dead!.process_id, { by: 'me' })).toBe(false)
+  expect(await env.lockstep.processes()).toMatchObject([{ overdue: true, request: 'stop' }])
+  await env.sql('DELETE FROM lockstep.processes')
+  const { processId } = await env.work({ queues: [env.queue({ perform() {} })] })
+  expect(await env.lockstep.quiet(processId)).toBe(true)
+})
+
 test('a process that does not exist, or can’t, is an error that says so', async () => {
   await expect(env.lockstep.stop(1_999_999)).rejects.toMatchObject({
     code: 'LOCKSTEP_UNKNOWN_PROCESS',

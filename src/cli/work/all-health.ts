@@ -66,9 +66,16 @@ async function healthOf(index: number, supervised: Supervised | undefined): Prom
 }
 
 let questions = 0
+const underWay = new WeakMap<ChildProcess, Promise<Health | undefined>>()
 
-/** Undefined if it does not answer in time, or has just ended. */
+/** Probes that come together share an answer. Undefined if it does not answer in time, or has just ended. */
 function ask(child: ChildProcess): Promise<Health | undefined> {
+  const asked = underWay.get(child) ?? askAlone(child).finally(() => underWay.delete(child))
+  underWay.set(child, asked)
+  return asked
+}
+
+function askAlone(child: ChildProcess): Promise<Health | undefined> {
   questions += 1
   const number = questions
   return new Promise((resolve) => {

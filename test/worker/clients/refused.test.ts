@@ -47,6 +47,10 @@ const WRONG: Readonly<Record<string, readonly [createClient: () => unknown, prob
     'does not tell the `processID` of its session',
   ],
   'one that is connected': [connected, 'it returned one that is connected'],
+  'one whose results come in binary': [
+    () => new pg.Client({ connectionString: secretUrl, binary: true } as pg.ClientConfig),
+    'it returned one with `binary: true`, but pg-lockstep reads results as text',
+  ],
 }
 
 test.each(Object.keys(WRONG))('a worker for whose connections %s is created says so', async (wrong) => {
