@@ -97,9 +97,9 @@ export async function removeProcess(
 }
 
 /**
- * Stores what is asked of a process. Returns undefined if there is no such process, or else whether it is `overdue`. To stop is more than to be quiet, and is
- * not taken back. If the process is removed at the same time, this waits, and finds none; or comes first, and removeProcess
- * returns it.
+ * Stores what is asked of a process. Returns undefined if there is no such process, or else whether it is `overdue`. To stop
+ * is more than to be quiet, and is not taken back. If the process is removed at the same time, this waits, and finds none; or
+ * comes first, and removeProcess returns it.
  */
 export async function askOfProcess(
   database: Database,
