@@ -19,6 +19,7 @@ export {
   PayloadError,
   TimeoutError,
 } from './errors.ts'
+export type { Batch, Death, PerformContext, TransactionalContext, Transactions } from './handler.ts'
 export type { Health, Verdicts, Vitals, WorkerState } from './health.ts'
 export type {
   Instrumentation,
@@ -43,17 +44,8 @@ export type { MigrateOptions, MigrationReport } from './postgres/migrate.ts'
 export type { Release } from './postgres/release.ts'
 export type { RaisedSequence } from './postgres/sequences.ts'
 export { healthListener, healthResponse, type Probed } from './probes.ts'
-export {
-  type Batch,
-  type Death,
-  defineQueue,
-  type PerformContext,
-  type Queue,
-  type QueueOptions,
-  type TransactionalContext,
-  type TransactionalQueueOptions,
-  type Transactions,
-} from './queue.ts'
+export { defineQueue, type Queue } from './queue.ts'
+export type { QueueOptions, TransactionalQueueOptions } from './queue-options.ts'
 export { defaultRetryIn } from './retry.ts'
 export type { StandardSchema } from './schema.ts'
 export type { FailedAttempt } from './store/attempts.ts'
