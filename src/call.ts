@@ -1,5 +1,6 @@
+import type { Batch, PerformContext } from './handler.ts'
 import type { NewJob } from './job.ts'
-import type { Batch, PerformContext, Queue } from './queue.ts'
+import type { Queue } from './queue.ts'
 
 /** The call that a client middleware wraps. */
 export interface EnqueueCall<Payload = unknown> {

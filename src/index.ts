@@ -1,6 +1,7 @@
 export type { EnqueueTransaction } from './adapters/enqueue-transaction.ts'
 export type { ActorOptions, AuditOptions } from './admin/audit.ts'
 export type { DeleteQueueOptions } from './admin/delete-queue.ts'
+export type { FindOptions, LookOptions } from './admin/looks.ts'
 export type { Progress, Progression } from './admin/progression.ts'
 export type { Stats } from './admin/stats.ts'
 export type { ProgressionOptions } from './admin/walk.ts'
@@ -18,6 +19,7 @@ export {
   PayloadError,
   TimeoutError,
 } from './errors.ts'
+export type { Batch, Death, PerformContext, TransactionalContext, Transactions } from './handler.ts'
 export type { Health, Verdicts, Vitals, WorkerState } from './health.ts'
 export type {
   Instrumentation,
@@ -35,24 +37,15 @@ export type {
 } from './instrumentation.ts'
 export type { JobInfo, JobInWork, NewJob, PayloadHeaders } from './job.ts'
 export type { Json } from './json.ts'
-export { type FindOptions, Lockstep, type LockstepOptions, type LookOptions } from './lockstep.ts'
+export { Lockstep, type LockstepOptions } from './lockstep.ts'
 export type { Logger } from './logger.ts'
 export type { ClientPurpose, CreateClient, CreatedClient } from './postgres/create-client.ts'
 export type { MigrateOptions, MigrationReport } from './postgres/migrate.ts'
 export type { Release } from './postgres/release.ts'
 export type { RaisedSequence } from './postgres/sequences.ts'
 export { healthListener, healthResponse, type Probed } from './probes.ts'
-export {
-  type Batch,
-  type Death,
-  defineQueue,
-  type PerformContext,
-  type Queue,
-  type QueueOptions,
-  type TransactionalContext,
-  type TransactionalQueueOptions,
-  type Transactions,
-} from './queue.ts'
+export { defineQueue, type Queue } from './queue.ts'
+export type { QueueOptions, TransactionalQueueOptions } from './queue-options.ts'
 export { defaultRetryIn } from './retry.ts'
 export type { StandardSchema } from './schema.ts'
 export type { FailedAttempt } from './store/attempts.ts'

@@ -7,23 +7,23 @@ type Observer<K extends keyof Spans> = SpanObserver<Spans[K][1]>
 
 /** Calls all instruments. */
 export class Instruments {
-  readonly #all: readonly Instrumentation[]
+  readonly all: readonly Instrumentation[]
   readonly #logger: Logger
   /** Kinds for which an instrument has thrown. Only the first time is logged, since it may throw each time. */
   readonly #failing = new Set<Kind>()
 
   constructor(all: readonly Instrumentation[], logger: Logger) {
-    this.#all = all
+    this.all = all
     this.#logger = logger
   }
 
   /** Whether any instrument has a function for it. If not, callers needn't gather its fields. */
   hears(kind: Kind): boolean {
-    return this.#all.some((one) => one[kind] !== undefined)
+    return this.all.some((one) => one[kind] !== undefined)
   }
 
   tell<K extends keyof Moments>(kind: K, moment: Moments[K]): void {
-    for (const one of this.#all) {
+    for (const one of this.all) {
       const hear = one[kind] as ((moment: Moments[K]) => void) | undefined
       if (hear) this.#safely(kind, () => hear.call(one, moment))
     }
@@ -58,7 +58,7 @@ export class Instruments {
   /** What all instruments add to the headers of payloads; undefined if that is nothing. The first has precedence. */
   headers(): Readonly<Record<string, string>> | undefined {
     let all: Record<string, string> | undefined
-    for (const one of this.#all) {
+    for (const one of this.all) {
       const own = one.headers && this.#safely('headers', () => checkedHeaders(one.headers!()))
       if (own) all = { ...own, ...all }
     }
@@ -67,7 +67,7 @@ export class Instruments {
 
   #begin<K extends keyof Spans>(kind: K, begun: Spans[K][0]): Observer<K>[] {
     const observers: Observer<K>[] = []
-    for (const one of this.#all) {
+    for (const one of this.all) {
       const hear = one[kind] as ((begun: Spans[K][0]) => Observer<K> | Observer<K>['end']) | undefined
       const observer = hear && this.#safely(kind, () => hear.call(one, begun))
       if (typeof observer === 'function') observers.push({ end: observer })

@@ -1,43 +1,23 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import type pg from 'pg'
-import type { EnqueueTransaction } from './adapters/enqueue-transaction.ts'
-import {
-  type ActorOptions,
-  Audit,
-  type AuditOptions,
-  checkActor,
-  type Deed,
-  listActions,
-} from './admin/audit.ts'
-import { type DeleteQueueOptions, deleteQueue } from './admin/delete-queue.ts'
+import { Administration } from './admin/administration.ts'
+import type { ActorOptions, AuditOptions } from './admin/audit.ts'
+import type { DeleteQueueOptions } from './admin/delete-queue.ts'
 import { Insight } from './admin/insight.ts'
-import { act, find } from './admin/jobs.ts'
-import { deleteFromMorgue, findInMorgue, requeueFromMorgue } from './admin/morgue.ts'
-import { ask } from './admin/processes.ts'
+import { type FindOptions, type LookOptions, Looks } from './admin/looks.ts'
 import type { Progression } from './admin/progression.ts'
-import { pause, reshard, resume } from './admin/queues.ts'
-import { type Stats, stats } from './admin/stats.ts'
+import type { Stats } from './admin/stats.ts'
 import type { ProgressionOptions } from './admin/walk.ts'
 import { type EnqueueOptions, Enqueuer } from './enqueue/enqueue.ts'
-import { type Entered, enter, type Purpose } from './enqueue/entered.ts'
-import { KnownHome } from './enqueue/known-home.ts'
+import type { Entered, Purpose } from './enqueue/entered.ts'
 import type { ClientMiddleware } from './enqueue/middleware.ts'
-import { OptionError } from './errors.ts'
 import { checkInstrumentation, type Instrumentation } from './instrumentation.ts'
 import { Instruments } from './instruments.ts'
 import type { NewJob } from './job.ts'
 import type { Json } from './json.ts'
 import { checkLogger, consoleLogger, type Logger, unfailing } from './logger.ts'
-import { optionalFunctions, rejectUnknownOptions, show, trueOrFalse } from './options.ts'
-import { refuseBinary } from './postgres/binary.ts'
-import type { ConnectionConfig } from './postgres/client.ts'
-import { checkConnectionString, connectionConfig, isPool } from './postgres/connection.ts'
-import { type CreateClient, checkCreateClient, createdConfig } from './postgres/create-client.ts'
-import { Database } from './postgres/database.ts'
+import { optionalFunctions, rejectUnknownOptions } from './options.ts'
+import { ACCESS_OPTIONS, Access, type AccessOptions } from './postgres/access.ts'
+import type { Database } from './postgres/database.ts'
 import type { MigrateOptions, MigrationReport } from './postgres/migrate.ts'
-import { createPool } from './postgres/pool.ts'
-import { connectionConfigOf } from './postgres/pool-options.ts'
-import { checkSchemaName, DEFAULT_SCHEMA } from './postgres/schema-name.ts'
 import { UnderWay } from './promises.ts'
 import type { Queue } from './queue.ts'
 import type { AuditEntry } from './store/audit.ts'
@@ -49,31 +29,7 @@ import { readSnapshotAge } from './store/snapshot.ts'
 import type { WorkerHome, WorkerOptions } from './worker/options.ts'
 import { Worker } from './worker/worker.ts'
 
-export interface LockstepOptions {
-  /** The database to connect to. Give either this or a `pool`. */
-  readonly connectionString?: string | undefined
-  /**
-   * The application's own pool, for producing and administering. Workers open their own connections with its options, also
-   * if these have functions: a `password` that is fetched for each connection, a `stream`, `ssl.checkServerIdentity`, a
-   * `Client` class. They do not have those of the pool itself (`max`, `onConnect`, …), and `connectionTimeoutMillis` is 10 s
-   * at least. One with the driver's `binary` is refused.
-   */
-  readonly pool?: pg.Pool
-  /** The schema that holds the tables. Default `lockstep`. */
-  readonly schema?: string
-  /** A connection string that bypasses any pooler, for what a worker can't do through one. Default: the same connection. */
-  readonly directUrl?: string | undefined
-  /**
-   * Creates the client of every connection that a worker opens, for drivers and logins that a pool's options don't say; or
-   * the URL of a module whose default export does. Give either this or `directUrl`.
-   *
-   * With a function, a worker renews its lease in the main thread: a handler that blocks the event loop for longer than the
-   * lease loses it, and others may perform its ids meanwhile. A module is loaded by the lease's thread, too, and avoids that.
-   * Default: the pool's options, or the connection string.
-   * @throws OptionError at the worker's start, if it returns anything but a new client; DatabaseError `LOCKSTEP_CONNECTION`
-   * if it throws
-   */
-  readonly createClient?: CreateClient | URL | undefined
+export interface LockstepOptions extends AccessOptions {
   /** Default: logs warnings and errors to the console. */
   readonly logger?: Logger
   /** Wraps every enqueue, the first one outermost. Default none. */
@@ -82,29 +38,7 @@ export interface LockstepOptions {
   readonly instrumentation?: readonly Instrumentation[]
 }
 
-export interface LookOptions {
-  /** Looks in this transaction, at what only that sees, too; any that `enqueue` takes. Default: at what is committed. */
-  readonly tx?: EnqueueTransaction
-}
-
-export interface FindOptions extends LookOptions {
-  /** Whether what is found has its last failed `attempts`, which may be long. Default false. */
-  readonly attempts?: boolean
-}
-
-const OPTIONS = [
-  'connectionString',
-  'pool',
-  'schema',
-  'directUrl',
-  'createClient',
-  'logger',
-  'middleware',
-  'instrumentation',
-]
-const APPLICATION_NAME = 'pg-lockstep'
-/** ms between checks whether calls still wait for a connection. */
-const CLOSING_PAUSE = 5
+const OPTIONS = [...ACCESS_OPTIONS, 'logger', 'middleware', 'instrumentation']
 
 type AnyQueue = Queue | string
 
@@ -112,24 +46,18 @@ type AnyQueue = Queue | string
 export let homeOf: (lockstep: Lockstep) => WorkerHome
 /** A transaction of the caller's, once it is known to be one of the Lockstep's database. */
 export let enterIn: (lockstep: Lockstep, tx: LookOptions['tx'], purpose: Purpose) => Promise<Entered>
-
 /** What its web page shows beyond its public methods, and its logger. */
 export let insightOf: (lockstep: Lockstep) => { readonly insight: Insight; readonly logger: Logger }
 
 /** The queues of one schema in one database: the starting point to produce, work and administer. */
 export class Lockstep {
+  readonly #access: Access
   readonly #database: Database
-  readonly #home: KnownHome
   readonly #enqueuer: Enqueuer
-  readonly #audit: Audit
-  /** Undefined with a pool of the application's. */
-  readonly #config: ConnectionConfig | undefined
-  readonly #directConfig: ConnectionConfig | undefined
-  readonly #createClient: CreateClient | URL | undefined
+  readonly #looks: Looks
+  readonly #administration: Administration
   readonly #logger: Logger
-  readonly #instrumentation: readonly Instrumentation[]
   readonly #instruments: Instruments
-  readonly #ownPool: boolean
   readonly #underWay = new UnderWay()
   #closing: Promise<void> | undefined
 
@@ -139,44 +67,15 @@ export class Lockstep {
    */
   constructor(options: LockstepOptions) {
     rejectUnknownOptions(options, OPTIONS, 'Lockstep')
-    const {
-      connectionString,
-      pool,
-      directUrl,
-      createClient,
-      schema = DEFAULT_SCHEMA,
-      logger = consoleLogger,
-      middleware,
-      instrumentation,
-    } = options
-    if ((connectionString === undefined) === (pool === undefined)) {
-      throw new OptionError('Lockstep: give either `connectionString` or `pool`')
-    }
+    const { logger = consoleLogger, middleware, instrumentation } = options
     this.#logger = unfailing(checkLogger(logger, 'Lockstep: logger'))
-    this.#instrumentation = checkInstrumentation(instrumentation)
-    this.#ownPool = pool === undefined
-    if (pool !== undefined && !isPool(pool))
-      throw new OptionError(`Lockstep: pool must be a Pool of \`pg\`, not ${show(pool)}`)
-    refuseBinary(pool)
-    const configOf = (url: string | undefined, name: string) =>
-      url === undefined
-        ? undefined
-        : connectionConfig(checkConnectionString(url, `Lockstep: ${name}`), APPLICATION_NAME)
-    this.#config = configOf(connectionString, 'connectionString')
-    this.#directConfig = configOf(directUrl, 'directUrl')
-    if (directUrl !== undefined && createClient !== undefined)
-      throw new OptionError('Lockstep: give either `directUrl` or `createClient`')
-    this.#createClient = createClient === undefined ? undefined : checkCreateClient(createClient)
-    this.#database = new Database(pool ?? createPool(this.#config!, this.#logger), checkSchemaName(schema))
-    this.#instruments = new Instruments(this.#instrumentation, this.#logger)
-    this.#audit = new Audit(this.#database, this.#logger)
-    this.#home = new KnownHome(this.#database)
-    this.#enqueuer = new Enqueuer(
-      this.#database,
-      this.#home,
-      optionalFunctions(middleware, 'Lockstep: middleware'),
-      this.#instruments,
-    )
+    this.#instruments = new Instruments(checkInstrumentation(instrumentation), this.#logger)
+    this.#access = new Access(options, this.#logger)
+    this.#database = this.#access.database
+    const chain = optionalFunctions(middleware, 'Lockstep: middleware')
+    this.#enqueuer = new Enqueuer(this.#database, chain, this.#instruments)
+    this.#looks = new Looks(this.#database, async (tx) => (await this.#enqueuer.enter(tx, 'look')).database)
+    this.#administration = new Administration(this.#database, this.#logger)
     this.#instruments.tell('open', { lockstep: this })
   }
 
@@ -216,27 +115,25 @@ export class Lockstep {
   }
 
   static {
-    homeOf = (lockstep) => {
-      return {
-        ...lockstep.#workerConfigs(),
-        schema: lockstep.#database.schema,
-        logger: lockstep.#logger,
-        instrumentation: lockstep.#instrumentation,
-      }
-    }
+    homeOf = (lockstep) => ({
+      ...lockstep.#access.workerConfigs(),
+      schema: lockstep.#database.schema,
+      logger: lockstep.#logger,
+      instrumentation: lockstep.#instruments.all,
+    })
     insightOf = (lockstep) => ({
       insight: new Insight(lockstep.#database, (call) => lockstep.#underWay.watch(call)),
       logger: lockstep.#logger,
     })
-    enterIn = (lockstep, tx, purpose) => enter(tx, purpose, lockstep.#database, lockstep.#home)
+    enterIn = (lockstep, tx, purpose) => lockstep.#enqueuer.enter(tx, purpose)
   }
 
   /**
    * The state of every queue, and the totals. Counts every job, which takes about 0.3 s per million. Every few
    * seconds, workers store how many rounds they have processed.
    */
-  async stats(options: LookOptions = {}): Promise<Stats> {
-    return this.#look(options, 'stats', stats)
+  stats(options: LookOptions = {}): Promise<Stats> {
+    return this.#underWay.watch(this.#looks.stats(options))
   }
 
   /**
@@ -262,8 +159,8 @@ export class Lockstep {
    * Resolves to true; to false if the process is `overdue`: it may be dead, and follows only if it goes on.
    * @throws LockstepError `LOCKSTEP_UNKNOWN_PROCESS`, OptionError
    */
-  async quiet(processId: number, options: ActorOptions = {}): Promise<boolean> {
-    return this.#steer('quiet', processId, options)
+  quiet(processId: number, options: ActorOptions = {}): Promise<boolean> {
+    return this.#underWay.watch(this.#administration.ask(processId, 'quiet', options))
   }
 
   /**
@@ -271,8 +168,8 @@ export class Lockstep {
    * process in its place. A worker of an application stops as by its own `stop()`; the application goes on.
    * @throws LockstepError `LOCKSTEP_UNKNOWN_PROCESS`, OptionError
    */
-  async stop(processId: number, options: ActorOptions = {}): Promise<boolean> {
-    return this.#steer('stop', processId, options)
+  stop(processId: number, options: ActorOptions = {}): Promise<boolean> {
+    return this.#underWay.watch(this.#administration.ask(processId, 'stop', options))
   }
 
   /**
@@ -281,30 +178,21 @@ export class Lockstep {
    * all jobs with these ids.
    * @throws OptionError, or LockstepError `LOCKSTEP_UNKNOWN_QUEUE`, like all methods below
    */
-  async find<P = unknown, Handed = unknown>(
+  find<P = unknown, Handed = unknown>(
     queue: Queue<P, Handed> | string,
     filter: JobFilter & Page<JobSort> = {},
     options: FindOptions = {},
   ): Promise<Found<FoundJob<Json<P>>>> {
-    const attempts = attemptsOf(options, 'find')
-    const found = this.#look(
-      options,
-      'find',
-      (database) => find(database, queue as AnyQueue, filter, attempts),
-      ['attempts'],
-    )
-    return found as Promise<Found<FoundJob<Json<P>>>>
+    return this.#underWay.watch(this.#looks.find<P>(queue as AnyQueue, filter, options))
   }
 
   /** A page of the matching payloads in the morgue; sorted by `diedAt` by default. */
-  async findDead<P = unknown, Handed = unknown>(
+  findDead<P = unknown, Handed = unknown>(
     queue: Queue<P, Handed> | string,
     filter: DeadFilter & Page<DeadSort> = {},
     options: FindOptions = {},
   ): Promise<Found<DeadPayload<Json<P>>>> {
-    const attempts = attemptsOf(options, 'findDead')
-    const look = (database: Database) => findInMorgue(database, queue as AnyQueue, filter, attempts)
-    return this.#look(options, 'findDead', look, ['attempts']) as Promise<Found<DeadPayload<Json<P>>>>
+    return this.#underWay.watch(this.#looks.findDead<P>(queue as AnyQueue, filter, options))
   }
 
   /**
@@ -312,8 +200,7 @@ export class Lockstep {
    * or iterated, like all methods below that return a Progression.
    */
   performNow(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
-    const work = act('perform_now', this.#database, queue, filter, options)
-    return this.#audit.follow({ action: 'performNow', queue, details: filter, by: options.by }, work)
+    return this.#administration.act('perform_now', queue, filter, options)
   }
 
   /**
@@ -322,8 +209,7 @@ export class Lockstep {
    * it for its lease, up to 30 s, so that its jobs in work wait again. So do `kill` and `deleteQueue`.
    */
   delete(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
-    const work = act('delete_jobs', this.#database, queue, filter, options)
-    return this.#audit.follow({ action: 'delete', queue, details: filter, by: options.by }, work)
+    return this.#administration.act('delete_jobs', queue, filter, options)
   }
 
   /**
@@ -331,20 +217,17 @@ export class Lockstep {
    * work alone.
    */
   kill(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
-    const work = act('kill', this.#database, queue, filter, options)
-    return this.#audit.follow({ action: 'kill', queue, details: filter, by: options.by }, work)
+    return this.#administration.act('kill', queue, filter, options)
   }
 
   /** Moves payloads from the morgue back to their jobs, which become due now with a reset retry count; `{}` matches all. */
   requeue(queue: AnyQueue, filter: DeadFilter, options: ProgressionOptions = {}): Progression {
-    const work = requeueFromMorgue(this.#database, queue, filter, options)
-    return this.#audit.follow({ action: 'requeue', queue, details: filter, by: options.by }, work)
+    return this.#administration.requeue(queue, filter, options)
   }
 
   /** Deletes payloads from the morgue, for good; `{}` matches all. */
   deleteDead(queue: AnyQueue, filter: DeadFilter, options: ProgressionOptions = {}): Progression {
-    const work = deleteFromMorgue(this.#database, queue, filter, options)
-    return this.#audit.follow({ action: 'deleteDead', queue, details: filter, by: options.by }, work)
+    return this.#administration.deleteDead(queue, filter, options)
   }
 
   /**
@@ -352,15 +235,13 @@ export class Lockstep {
    * jobs claimed a moment ago still start, for at most 50 ms; in transactional queues, until the handlers' connections are
    * ready.
    */
-  async pause(queue: AnyQueue, options: ActorOptions = {}): Promise<void> {
-    return this.#record({ action: 'pause', queue, details: {} }, options, () => pause(this.#database, queue))
+  pause(queue: AnyQueue, options: ActorOptions = {}): Promise<void> {
+    return this.#underWay.watch(this.#administration.pause(queue, options))
   }
 
   /** Lets workers go on with a paused queue, at once. */
-  async resume(queue: AnyQueue, options: ActorOptions = {}): Promise<void> {
-    return this.#record({ action: 'resume', queue, details: {} }, options, () =>
-      resume(this.#database, queue),
-    )
+  resume(queue: AnyQueue, options: ActorOptions = {}): Promise<void> {
+    return this.#underWay.watch(this.#administration.resume(queue, options))
   }
 
   /**
@@ -372,8 +253,7 @@ export class Lockstep {
    * strays at their next comparison.
    */
   reshard(queue: AnyQueue, shards: number, options: ProgressionOptions = {}): Progression {
-    const work = reshard(this.#database, queue, shards, options)
-    return this.#audit.follow({ action: 'reshard', queue, details: { shards }, by: options.by }, work)
+    return this.#administration.reshard(queue, shards, options)
   }
 
   /**
@@ -388,9 +268,7 @@ export class Lockstep {
    * transactions that have pushed stay open for 30 s
    */
   deleteQueue(queue: AnyQueue, options: DeleteQueueOptions = {}): Progression {
-    const work = deleteQueue(this.#database, queue, options)
-    const { by, withJobs = false } = options
-    return this.#audit.follow({ action: 'deleteQueue', queue, details: { withJobs }, by }, work)
+    return this.#administration.deleteQueue(queue, options)
   }
 
   /**
@@ -398,8 +276,8 @@ export class Lockstep {
    * others.
    * @throws OptionError
    */
-  async audit(options: AuditOptions = {}): Promise<AuditEntry[]> {
-    return this.#underWay.watch(listActions(this.#database, options))
+  audit(options: AuditOptions = {}): Promise<AuditEntry[]> {
+    return this.#underWay.watch(this.#administration.audit(options))
   }
 
   /**
@@ -414,52 +292,9 @@ export class Lockstep {
     return this.#closing
   }
 
-  #steer(action: 'quiet' | 'stop', processId: number, options: ActorOptions): Promise<boolean> {
-    const deed = { action, queue: null, details: { processId } }
-    return this.#record(deed, options, () => ask(this.#database, processId, action))
-  }
-
-  #record<T>(deed: Omit<Deed, 'by'>, options: ActorOptions, act: () => Promise<T>): Promise<T> {
-    const { action } = deed
-    rejectUnknownOptions(options, ['by'], action)
-    const { by } = options
-    checkActor(by, action)
-    return this.#underWay.watch(this.#audit.record({ ...deed, by }, act))
-  }
-
-  #look<T>(
-    options: LookOptions,
-    what: string,
-    work: (database: Database) => Promise<T>,
-    more: readonly string[] = [],
-  ): Promise<T> {
-    rejectUnknownOptions(options, ['tx', ...more], what)
-    const looking = async () =>
-      work('tx' in options ? (await enterIn(this, options.tx, 'look')).database : this.#database)
-    return this.#underWay.watch(looking())
-  }
-
-  #workerConfigs(): Pick<WorkerHome, 'config' | 'directConfig'> {
-    const create = this.#createClient
-    if (create) {
-      const configFor = (direct: boolean) => createdConfig(create, { direct }, APPLICATION_NAME)
-      return { config: configFor(false), directConfig: configFor(true) }
-    }
-    const config = this.#config ?? connectionConfigOf(this.#database.pool, APPLICATION_NAME)
-    return { config, directConfig: this.#directConfig ?? config }
-  }
-
   async #close(): Promise<void> {
     await this.#enqueuer.close()
     await this.#underWay.ended()
-    if (!this.#ownPool) return
-    const { pool } = this.#database
-    // An ended pool forgets calls that wait for a connection, so their promises would never settle.
-    while (pool.waitingCount > 0) await sleep(CLOSING_PAUSE)
-    await pool.end()
+    await this.#access.close()
   }
-}
-
-function attemptsOf({ attempts = false }: FindOptions, what: string): boolean {
-  return trueOrFalse(attempts, `${what}: attempts`)
 }

@@ -1,4 +1,4 @@
-import type { Transactions } from '../queue.ts'
+import type { Transactions } from '../handler.ts'
 import { type Adapter, isFunction, type Members } from './adapter.ts'
 import { onClient } from './pg-client.ts'
 

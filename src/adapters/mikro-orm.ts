@@ -1,4 +1,4 @@
-import type { Transactions } from '../queue.ts'
+import type { Transactions } from '../handler.ts'
 import { type Adapter, isFunction, type Members, openInside } from './adapter.ts'
 import { recognizeKnex } from './knex.ts'
 import { recognizeKysely } from './kysely.ts'

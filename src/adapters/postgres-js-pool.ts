@@ -1,6 +1,6 @@
+import type { Transactions } from '../handler.ts'
 import { hasBroken } from '../postgres/failure.ts'
 import { ignoreRejection, settlesWithin } from '../promises.ts'
-import type { Transactions } from '../queue.ts'
 import { isFunction, type Members } from './adapter.ts'
 
 /** A statement of postgres.js, which begins when it is awaited. */

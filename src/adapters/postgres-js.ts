@@ -1,4 +1,4 @@
-import type { Transactions } from '../queue.ts'
+import type { Transactions } from '../handler.ts'
 import type { Text } from '../store/through.ts'
 import { type Adapter, isFunction, type Members, rowsOf } from './adapter.ts'
 import { guarded, overPool, type Pool } from './postgres-js-pool.ts'

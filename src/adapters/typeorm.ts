@@ -1,4 +1,4 @@
-import type { Transactions } from '../queue.ts'
+import type { Transactions } from '../handler.ts'
 import type { Text } from '../store/through.ts'
 import { type Adapter, endedTransaction, isFunction, type Members } from './adapter.ts'
 

@@ -24,11 +24,11 @@ export async function find(
   return findJobs(database, queueId, filter, page, withAttempts)
 }
 
-const NAMES: Readonly<Record<JobAction, string>> = {
+export const NAMES = {
   perform_now: 'performNow',
   delete_jobs: 'delete',
   kill: 'kill',
-}
+} as const satisfies Record<JobAction, string>
 
 /** Applies `action` to waiting jobs that match. Leaves jobs in work alone. */
 export function act(

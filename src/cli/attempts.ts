@@ -10,7 +10,7 @@ export function withAttempts(command: Command): Command {
   return command.addOption(new Option('--attempts', 'also show the last failed attempts, the newest first'))
 }
 
-interface Tried {
+export interface Tried {
   readonly id: string
   readonly attempts?: readonly FailedAttempt[]
 }

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import type { DeadFilter, JobFilter, Range } from '../index.ts'
+import type { DeadFilter, JobFilter, Page, Range } from '../index.ts'
 import { UsageError } from './failure.ts'
 import { collect, numberOption, timeOption, wholeNumberOption } from './numbers.ts'
 
@@ -64,6 +64,14 @@ export function withPage(command: Command, sorts: readonly string[], byDefault: 
     .option('--desc', 'sort in descending order')
     .option('--limit <n>', 'show at most n (default: 100)', wholeNumberOption(1, 1_000))
     .option('--after <cursor>', 'continue where an earlier page ended')
+}
+
+/** `sorts`: what each column is called in the library. */
+export function pageOf<Sort extends string>(
+  { by, desc, limit, after }: PageFlags,
+  sorts: Readonly<Record<string, Sort>>,
+): Page<Sort> {
+  return { by: by === undefined ? undefined : sorts[by], direction: desc ? 'desc' : 'asc', limit, after }
 }
 
 export function jobFilterOf(flags: JobFilterFlags): JobFilter {

@@ -1,19 +1,18 @@
 import { type Command, Option } from 'commander'
-import type { FoundJob, JobFilter, JobSort, Lockstep, Progression, ProgressionOptions } from '../index.ts'
-import { type ActorFlags, actorOf, withActor } from './actor.ts'
-import { type AttemptsFlags, withAttempts, writeAttempts } from './attempts.ts'
+import type { FoundJob, JobFilter, JobSort } from '../index.ts'
+import { type Act, addActs } from './acts.ts'
+import { type AttemptsFlags, withAttempts } from './attempts.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import {
   type JobFilterFlags,
   jobFilterOf,
   type PageFlags,
-  requireChoice,
+  pageOf,
   withJobFilter,
   withPage,
 } from './filters.ts'
-import { follow } from './follow.ts'
-import { count, excerpt, excerptOfPayload, note, table, write, writeJson } from './output.ts'
-import { quote } from './suggest.ts'
+import { writeFound } from './found.ts'
+import { count, excerpt, excerptOfPayload, table } from './output.ts'
 
 const HELP = `
 find shows jobs that wait or are in work. The other commands change only waiting jobs.
@@ -43,15 +42,7 @@ interface FindFlags extends ConnectionOptions, JobFilterFlags, PageFlags, Attemp
   readonly state?: 'waiting' | 'working'
 }
 
-interface Action {
-  readonly name: string
-  readonly summary: string
-  /** Follows the number of jobs in the report. */
-  readonly done: string
-  begin(lockstep: Lockstep, queue: string, filter: JobFilter, options: ProgressionOptions): Progression
-}
-
-const ACTIONS: readonly Action[] = [
+const ACTS: readonly Act<JobFilter>[] = [
   {
     name: 'perform-now',
     summary: 'make waiting jobs due now',
@@ -81,46 +72,21 @@ export function addJobs(program: Command): void {
   withConnection(withAttempts(withPage(withJobFilter(find), Object.keys(SORTS), 'perform-in')))
     .addOption(new Option('--state <state>', 'jobs in this state only').choices(['waiting', 'working']))
     .action(findJobs)
-  for (const action of ACTIONS) {
-    const command = jobs.command(action.name).description(action.summary).argument('<queue>')
-    withJobFilter(command).option('--all', 'every waiting job of the queue')
-    withConnection(withActor(command)).action((queue, flags) => act(action, queue, flags))
-  }
-}
-
-async function act(
-  action: Action,
-  queue: string,
-  flags: ConnectionOptions & JobFilterFlags & ActorFlags,
-): Promise<void> {
-  const filter = jobFilterOf(flags)
-  requireChoice(filter, flags.all)
-  const deed = {
-    label: action.name,
+  const matched = {
     noun: 'job',
-    done: `of ${quote(queue)} ${action.done}`,
-    json: flags.json,
+    all: 'every waiting job of the queue',
+    withFilter: withJobFilter,
+    filterOf: jobFilterOf,
   }
-  await connected(flags, ({ lockstep }) =>
-    follow(deed, (signal) => action.begin(lockstep, queue, filter, { signal, by: actorOf(flags) })),
-  )
+  addActs(jobs, matched, ACTS)
 }
 
 async function findJobs(queue: string, flags: FindFlags): Promise<void> {
-  const { by, desc, limit, after, state, json, attempts } = flags
-  const page = {
-    by: by === undefined ? undefined : SORTS[by],
-    direction: desc ? 'desc' : 'asc',
-    limit,
-    after,
-  } as const
+  const { json, attempts, state } = flags
   const found = await connected(flags, ({ lockstep }) =>
-    lockstep.find(queue, { ...jobFilterOf(flags), state, ...page }, { attempts }),
+    lockstep.find(queue, { ...jobFilterOf(flags), state, ...pageOf(flags, SORTS) }, { attempts }),
   )
-  if (json) return writeJson(found)
-  write(found.items.length === 0 ? 'no job matches' : tableOf(found.items))
-  writeAttempts(found.items)
-  if (found.next) note(`there are more; show them with --after ${found.next}`)
+  writeFound(found, 'job', json, tableOf)
 }
 
 function tableOf(jobs: readonly FoundJob[]): string {

@@ -1,26 +1,18 @@
 import type { Command } from 'commander'
-import type {
-  DeadFilter,
-  DeadPayload,
-  DeadSort,
-  Lockstep,
-  Progression,
-  ProgressionOptions,
-} from '../index.ts'
-import { type ActorFlags, actorOf, withActor } from './actor.ts'
-import { type AttemptsFlags, withAttempts, writeAttempts } from './attempts.ts'
+import type { DeadFilter, DeadPayload, DeadSort } from '../index.ts'
+import { type Act, addActs } from './acts.ts'
+import { type AttemptsFlags, withAttempts } from './attempts.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import {
   type DeadFilterFlags,
   deadFilterOf,
   type PageFlags,
-  requireChoice,
+  pageOf,
   withDeadFilter,
   withPage,
 } from './filters.ts'
-import { follow } from './follow.ts'
-import { excerpt, excerptOfPayload, note, table, write, writeJson } from './output.ts'
-import { quote } from './suggest.ts'
+import { writeFound } from './found.ts'
+import { excerpt, excerptOfPayload, table } from './output.ts'
 
 const HELP = `
 The morgue holds payloads that failed too often or were killed. requeue moves them back
@@ -37,15 +29,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted
 
 const SORTS: Readonly<Record<string, DeadSort>> = { id: 'id', 'died-at': 'diedAt', score: 'score' }
 
-interface Action {
-  readonly name: string
-  readonly summary: string
-  /** Follows the number of payloads in the report. */
-  readonly done: string
-  begin(lockstep: Lockstep, queue: string, filter: DeadFilter, options: ProgressionOptions): Progression
-}
-
-const ACTIONS: readonly Action[] = [
+const ACTS: readonly Act<DeadFilter>[] = [
   {
     name: 'requeue',
     summary: 'move dead payloads back to their jobs',
@@ -67,49 +51,24 @@ export function addMorgue(program: Command): void {
     .addHelpText('after', HELP)
   const list = morgue.command('list').description('show dead payloads').argument('<queue>')
   withConnection(withAttempts(withPage(withDeadFilter(list), Object.keys(SORTS), 'died-at'))).action(listDead)
-  for (const action of ACTIONS) {
-    const command = morgue.command(action.name).description(action.summary).argument('<queue>')
-    withDeadFilter(command).option('--all', 'every dead payload of the queue')
-    withConnection(withActor(command)).action((queue, flags) => act(action, queue, flags))
-  }
-}
-
-async function act(
-  action: Action,
-  queue: string,
-  flags: ConnectionOptions & DeadFilterFlags & ActorFlags,
-): Promise<void> {
-  const filter = deadFilterOf(flags)
-  requireChoice(filter, flags.all)
-  const deed = {
-    label: action.name,
+  const matched = {
     noun: 'payload',
-    done: `of ${quote(queue)} ${action.done}`,
-    json: flags.json,
+    all: 'every dead payload of the queue',
+    withFilter: withDeadFilter,
+    filterOf: deadFilterOf,
   }
-  await connected(flags, ({ lockstep }) =>
-    follow(deed, (signal) => action.begin(lockstep, queue, filter, { signal, by: actorOf(flags) })),
-  )
+  addActs(morgue, matched, ACTS)
 }
 
 async function listDead(
   queue: string,
   flags: ConnectionOptions & DeadFilterFlags & PageFlags & AttemptsFlags,
 ): Promise<void> {
-  const { by, desc, limit, after, json, attempts } = flags
-  const page = {
-    by: by === undefined ? undefined : SORTS[by],
-    direction: desc ? 'desc' : 'asc',
-    limit,
-    after,
-  } as const
+  const { json, attempts } = flags
   const found = await connected(flags, ({ lockstep }) =>
-    lockstep.findDead(queue, { ...deadFilterOf(flags), ...page }, { attempts }),
+    lockstep.findDead(queue, { ...deadFilterOf(flags), ...pageOf(flags, SORTS) }, { attempts }),
   )
-  if (json) return writeJson(found)
-  write(found.items.length === 0 ? 'no payload matches' : tableOf(found.items))
-  writeAttempts(found.items)
-  if (found.next) note(`there are more; show them with --after ${found.next}`)
+  writeFound(found, 'payload', json, tableOf)
 }
 
 function tableOf(dead: readonly DeadPayload[]): string {

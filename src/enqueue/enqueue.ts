@@ -10,9 +10,10 @@ import { isQueue, type Queue } from '../queue.ts'
 import { type PushedJob, push } from '../store/push.ts'
 import { type CheckedCall, checkBySchema, checkCall } from './call.ts'
 import { inChunks, inLockOrder } from './chunks.ts'
+import { type Entered, enter, type Purpose } from './entered.ts'
 import type { Joined } from './joined.ts'
 import { Joining } from './joining.ts'
-import type { KnownHome } from './known-home.ts'
+import { KnownHome } from './known-home.ts'
 import { KnownQueues } from './known-queues.ts'
 import { type ClientMiddleware, runMiddleware } from './middleware.ts'
 import { PushBatcher } from './push-batcher.ts'
@@ -39,6 +40,7 @@ const CLOSED = 'enqueue was called after close(): create another Lockstep, or cl
 /** Pushes jobs: either all jobs of a call or none. */
 export class Enqueuer {
   readonly #database: Database
+  readonly #home: KnownHome
   readonly #middleware: readonly ClientMiddleware[]
   readonly #instruments: Instruments
   readonly #queues: KnownQueues
@@ -47,18 +49,14 @@ export class Enqueuer {
   readonly #underWay = new UnderWay()
   #closed = false
 
-  constructor(
-    database: Database,
-    home: KnownHome,
-    middleware: readonly ClientMiddleware[],
-    instruments: Instruments,
-  ) {
+  constructor(database: Database, middleware: readonly ClientMiddleware[], instruments: Instruments) {
     this.#database = database
+    this.#home = new KnownHome(database)
     this.#middleware = middleware
     this.#instruments = instruments
     this.#queues = new KnownQueues(database)
     this.#pushBatcher = new PushBatcher(database)
-    this.#joining = new Joining(database, this.#queues, home)
+    this.#joining = new Joining(database, this.#queues, this.#home)
   }
 
   /** Resolves to how many jobs were stored: a middleware may have dropped some. */
@@ -71,6 +69,11 @@ export class Enqueuer {
     const call = this.#enqueue(queue, jobs, options)
     // The caller must wait for a push in his own transaction, which uses his connection.
     return options?.tx ? call : this.#underWay.watch(call)
+  }
+
+  /** A transaction of the caller's, once it is known to be one of this database. */
+  enter(tx: EnqueueTransaction | undefined, purpose: Purpose): Promise<Entered> {
+    return enter(tx, purpose, this.#database, this.#home)
   }
 
   /** Accepts no more calls. Resolves when those under way have ended, except those with `tx`. */

@@ -1,5 +1,6 @@
+import type { LookOptions } from '../admin/looks.ts'
 import { resolveQueue } from '../admin/queues.ts'
-import type { Lockstep, LookOptions } from '../lockstep.ts'
+import type { Lockstep } from '../lockstep.ts'
 import { rejectUnknownOptions, wholeNumber } from '../options.ts'
 import type { Queue } from '../queue.ts'
 import { passTime } from './due.ts'

@@ -1,8 +1,8 @@
 import { OptionError } from '../errors.ts'
+import type { Batch, TransactionalContext } from '../handler.ts'
 import type { JobInfo } from '../job.ts'
 import { checkLogger, consoleLogger, type Logger } from '../logger.ts'
 import { isPlain, nameOf, rejectUnknownOptions } from '../options.ts'
-import type { Batch, TransactionalContext } from '../queue.ts'
 
 export interface ContextOptions<Tx> {
   /** What `context.tx` is. */

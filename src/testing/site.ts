@@ -1,6 +1,7 @@
 import type { ClientBase } from 'pg'
+import type { LookOptions } from '../admin/looks.ts'
 import { LockstepError } from '../errors.ts'
-import { enterIn, homeOf, type Lockstep, type LookOptions } from '../lockstep.ts'
+import { enterIn, homeOf, type Lockstep } from '../lockstep.ts'
 import type { Database } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
 import type { Queue } from '../queue.ts'

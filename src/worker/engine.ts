@@ -2,11 +2,12 @@ import type { Vitals } from '../health.ts'
 import type { ObservedWorker } from '../instrumentation.ts'
 import { Instruments } from '../instruments.ts'
 import type { Release } from '../postgres/release.ts'
-import { type ProcessRequest, type ProcessSight, setQuiet } from '../store/process.ts'
-import { type Message, notify, REBALANCE } from '../store/wake.ts'
+import { type ProcessRequest, setQuiet } from '../store/process.ts'
+import { notify, REBALANCE } from '../store/wake.ts'
 import { Assigner } from './assignment/assigner.ts'
 import type { ServedQueues } from './assignment/served-queues.ts'
 import { ShardLocks } from './assignment/shard-locks.ts'
+import { passOn } from './discovery/hearing.ts'
 import { Listener } from './discovery/listener.ts'
 import { Poller } from './discovery/poller.ts'
 import { eventsOf, type WorkerEmitter } from './events.ts'
@@ -30,10 +31,7 @@ import { reportOf } from './report.ts'
 import { allOf, Pauses, Refusals } from './schedule/admission.ts'
 import { ServerClock } from './schedule/server-clock.ts'
 import { Timetable } from './schedule/timetable.ts'
-import { Batcher } from './settling/batcher.ts'
-import { Completer } from './settling/completer.ts'
-import { Observer } from './settling/observer.ts'
-import { Tally } from './settling/tally.ts'
+import { createSettling, type Settling } from './settling/settling.ts'
 
 /** ms that storing the last outcomes may take at the end. */
 const STORING_TIMEOUT = 5_000
@@ -72,9 +70,7 @@ export class Engine {
   readonly #pools: Pools
   readonly #locks: ShardLocks
   readonly #listener: Listener
-  readonly #tally: Tally
-  readonly #batcher: Batcher
-  readonly #completer: Completer
+  readonly #settling: Settling
   #running: Partial<Running> = {}
   #slots: readonly Slot[] = []
   /** The worker as instruments see it, once it has started. */
@@ -101,11 +97,8 @@ export class Engine {
     this.membership = new Membership(lease, this.inFlight, logger)
     this.#pools = new Pools(settings.slots, home)
     this.#locks = new ShardLocks(directConfig, schema, logger, (session) => this.#locksLost(session))
-    this.#listener = new Listener(directConfig, schema, logger, (message) => this.#hear(message))
-    this.#tally = new Tally(this.#pools.own)
-    const observer = new Observer({ ...this.#common, tally: this.#tally, membership: this.membership })
-    this.#batcher = new Batcher(this.#pools.own)
-    this.#completer = new Completer(this.#pools.own, this.#batcher, logger, observer)
+    this.#listener = new Listener(directConfig, schema, logger, (message) => passOn(message, this.#running))
+    this.#settling = createSettling({ ...this.#common, membership: this.membership })
   }
 
   /** If this fails, `stop` ends whatever has started. */
@@ -119,14 +112,15 @@ export class Engine {
     await together([reading, this.#locks.start(), this.#listener.start()])
     const { served, lockTimeout } = await reading
     await this.#locks.requireDatabase(this.#pools.own)
-    this.#completer.lockTimeout = lockTimeout
+    this.#settling.completer.lockTimeout = lockTimeout
     await this.membership.start()
     const executor = this.#createExecutor(lockTimeout)
-    const poller = this.#createPoller(served)
+    const poller = new Poller({ ...this.#common, queues: served })
     const maintainer = this.#createMaintainer()
     const assigner = this.#createAssigner(served, { executor, poller, maintainer })
     this.#running = { executor, poller, maintainer, assigner }
-    const own = [this.#tally, this.#completer, executor.patience, poller]
+    const { tally, completer } = this.#settling
+    const own = [tally, completer, executor.patience, poller]
     for (const service of [...own, assigner, maintainer]) await service.start()
     this.#slots = Array.from({ length: settings.slots }, (_, index) => this.#createSlot(index, executor))
     // From here on nothing may fail: `stop` expects that nothing is in progress.
@@ -161,16 +155,17 @@ export class Engine {
    */
   async stop(): Promise<void> {
     const { executor, assigner, maintainer, poller } = this.#running
+    const { tally, completer } = this.#settling
     const { logger } = this.#options.home
     await Promise.all([executor?.patience.stop(), executor?.claimsEnded()])
-    if (!(await this.#completer.drain(STORING_TIMEOUT)))
+    if (!(await completer.drain(STORING_TIMEOUT)))
       logger.warn(
         { event: 'unstored' },
         'the worker stops though outcomes are not stored yet, or calls of `onDeath` have not ended',
       )
     // In parallel: if the server does not answer, each waits for its own call.
-    await stopAll([assigner, maintainer, poller, this.#completer], logger)
-    await stopAll([this.#tally, this.membership], logger)
+    await stopAll([assigner, maintainer, poller, completer], logger)
+    await stopAll([tally, this.membership], logger)
     await stopAll([this.#listener, this.#locks, this.#eventLoop], logger)
     await this.#pools.end()
     if (this.#observed) this.#instruments.tell('stop', { worker: this.#observed })
@@ -195,10 +190,8 @@ export class Engine {
 
   /** Releases what is in work, and blocks meanwhile. Returns whether it was done within `timeout` ms. */
   releaseNow(timeout: number): boolean {
-    const held = this.inFlight.held()
-    if (held.length === 0) return true
     const { config, schema } = this.#options.home
-    return releaseRoundsNow({ config, schema, held }, timeout)
+    return releaseRoundsNow({ config, schema, held: this.inFlight.held() }, timeout)
   }
 
   async #reregister(): Promise<void> {
@@ -208,16 +201,10 @@ export class Engine {
   }
 
   #leaseEnding(): void {
-    const { home, events, isRunning } = this.#options
-    const { processId } = this.membership
-    home.logger.warn(
-      { event: 'leaseEnding', processId },
-      'the lease could not be renewed: aborting what runs',
-    )
     this.abort('the lease of this process ends')
-    this.#completer.forget()
-    events.emit('leaseLost', { processId })
-    if (isRunning()) void this.#reregister()
+    this.#settling.completer.forget()
+    this.#options.events.emit('leaseLost', { processId: this.membership.processId })
+    if (this.#options.isRunning()) void this.#reregister()
   }
 
   #locksLost(session: object): void {
@@ -226,30 +213,15 @@ export class Engine {
     this.#running.poller?.flagLost()
   }
 
-  #hear(message: Message): void {
-    const { assigner, poller } = this.#running
-    if (message.kind === 'changed') assigner?.changed(message.state)
-    else if (message.kind === 'freed') assigner?.freed()
-    else {
-      if (message.kind === 'rebalance') assigner?.rebalanceSoon()
-      poller?.hear(message)
-    }
-  }
-
-  /** Also what was asked of a former membership of this process. */
-  #heed(processes: readonly ProcessSight[]): void {
-    for (const { processId, request } of processes)
-      if (request && this.membership.owns(processId)) this.#options.onRequest(request)
-  }
-
   #ready(): boolean {
     return this.#options.isRunning() && this.membership.valid
   }
 
-  /** The options that most parts need. */
+  /** What the parts share, and the worker's settings, of which each takes its own. */
   get #common() {
-    const { home, events } = this.#options
+    const { settings, home, events } = this.#options
     return {
+      ...settings,
       database: this.#pools.own,
       stranded: this.#pools.stranded,
       logger: home.logger,
@@ -265,44 +237,23 @@ export class Engine {
 
   #createExecutor(lockTimeout: number): Executor {
     const { settings, home } = this.#options
-    const { middleware, poll, slots, formatError } = settings
-    const { logger } = home
-    const instruments = this.#instruments
     return new Executor({
       ...this.#common,
+      ...this.#settling,
       lockTimeout,
-      batchSettings: {
-        database: this.#pools.own,
-        lender: new WorkerLender(this.#pools.own, this.#pools.handlers, logger),
-        middleware,
-        logger,
-        instruments,
-        clock: this.#clock,
-        lockTimeout,
-      },
-      describe: describer(formatError, logger),
-      batcher: this.#batcher,
-      completer: this.#completer,
+      lender: new WorkerLender(this.#pools.own, this.#pools.handlers, home.logger),
+      describe: describer(settings.formatError, home.logger),
       membership: this.membership,
       inFlight: this.inFlight,
       refusals: this.#refusals,
-      poll,
-      slots,
       ready: () => this.#ready(),
       onLostAnswer: () => this.#reregister(),
     })
   }
 
-  #createPoller(queues: ServedQueues): Poller {
-    return new Poller({ ...this.#common, queues, poll: this.#options.settings.poll })
-  }
-
   #createMaintainer(): Maintainer {
-    const { logger } = this.#options.home
-    const { rebalanceInterval } = this.#options.settings
     const all = allMaintenance({
-      logger,
-      rebalanceInterval,
+      ...this.#common,
       onGone: () => this.#running.poller?.fullScanSoon(),
       onRemoved: () => this.#running.assigner?.rebalanceSoon(),
     })
@@ -313,14 +264,10 @@ export class Engine {
     queues: ServedQueues,
     { executor, poller, maintainer }: Omit<Running, 'assigner'>,
   ): Assigner {
-    const { settings, events, onOutdated } = this.#options
-    const { splitter, slots, rebalanceInterval } = settings
+    const { events, onOutdated } = this.#options
     return new Assigner({
       ...this.#common,
       queues,
-      splitter,
-      slots,
-      rebalanceInterval,
       fullScans: poller,
       alive: () => this.membership.alive,
       nextSight: () => maintainer.nextSight,
@@ -328,7 +275,7 @@ export class Engine {
         this.#clock.compare(seen, askedAt, answeredAt)
         if (this.#pauses.see(seen.queues)) this.#timetable.admissionChanged()
         maintainer.see(seen, answeredAt)
-        this.#heed(seen.processes)
+        this.membership.heed(seen.processes)
       },
       onOutlived: () => void this.#reregister(),
       onDropped: (shards) => executor.recall(shards),
@@ -342,12 +289,9 @@ export class Engine {
   }
 
   #createSlot(index: number, executor: Executor): Slot {
-    const { home, settings } = this.#options
     return new Slot({
       ...this.#common,
       index,
-      scheduler: settings.scheduler,
-      logger: home.logger,
       ready: () => this.#ready(),
       serve: (lane, performOther) => executor.serve(lane, index, performOther),
       onIdle: () => this.#running.poller?.slotIdle(),

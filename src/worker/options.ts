@@ -9,7 +9,7 @@ import {
   trueOrFalse,
   wholeNumber,
 } from '../options.ts'
-import type { ConnectionConfig } from '../postgres/client.ts'
+import type { WorkerConfigs } from '../postgres/access.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import { dynamic, type Splitter } from './assignment/splitter.ts'
 import type { ServerMiddleware } from './middleware.ts'
@@ -51,10 +51,7 @@ export interface WorkerOptions {
 }
 
 /** Where and how a worker reaches the database. */
-export interface WorkerHome {
-  readonly config: ConnectionConfig
-  /** For connections that need a session of their own: locks, lease and wake-up. */
-  readonly directConfig: ConnectionConfig
+export interface WorkerHome extends WorkerConfigs {
   readonly schema: string
   readonly logger: Logger
   readonly instrumentation: readonly Instrumentation[]

@@ -1,39 +1,15 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
-import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
-import { defineQueue, Lockstep } from '../../src/index.ts'
-import { createDatabase, type TestDatabase } from '../support/database.ts'
-import { Command, fixture, lockstep } from './command.ts'
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+import { expect, it, vi } from 'vitest'
+import { defineQueue } from '../../src/index.ts'
+import { type Command, fixture, lockstep } from './command.ts'
+import { useCommandWorkers } from './workers.ts'
 
 const DEADLINE = { timeout: 30_000, interval: 50 }
+const cli = useCommandWorkers()
 
-let database: TestDatabase
-let env: NodeJS.ProcessEnv
-let library: Lockstep
-const started: Command[] = []
-
-beforeAll(async () => {
-  database = await createDatabase()
-  env = { DATABASE_URL: database.connectionString }
-  library = new Lockstep({ connectionString: database.connectionString })
-  await library.migrate()
-})
-afterEach(() => {
-  for (const { child } of started.splice(0)) child.kill('SIGKILL')
-})
-afterAll(async () => {
-  await library.close()
-  await database.drop()
-})
-
-function work(file: string, ...args: string[]): Command {
-  const command = new Command(['work', '-r', fixture(file), '--health-port', '0', ...args], { env })
-  started.push(command)
-  return command
-}
+const work = (file: string, ...args: string[]) => cli.work(file, '--health-port', '0', ...args)
 
 const named = (event: string) => (line: { event?: string }) => line.event === event
 
@@ -54,7 +30,7 @@ const statuses = async (command: Command) =>
   Promise.all(['/livez', '/readyz', '/startupz'].map(async (path) => (await probe(command, path)).status))
 
 it('a worker that stops is live, but not ready, until its handlers have ended', async () => {
-  await library.enqueue(defineQueue('patient'), { id: 'a' })
+  await cli.library.enqueue(defineQueue('patient'), { id: 'a' })
   const command = work('waiting.ts', '--queues', 'patient', '--shutdown-timeout', '3000')
   await command.line(named('performing'))
   await command.line(named('started'))
@@ -78,7 +54,7 @@ it.each([[], ['--processes', '2']])('a port that is taken ends it, with a messag
   const { port } = server.address() as AddressInfo
   const taken = await lockstep(
     ['work', '-r', fixture('ordered.ts'), '--health-port', String(port), ...args],
-    { env },
+    { env: cli.env },
   )
   server.close()
   expect(taken).toMatchObject({ code: 2, stderr: expect.stringMatching(/--health-port \d+: .*EADDRINUSE/) })
@@ -86,7 +62,7 @@ it.each([[], ['--processes', '2']])('a port that is taken ends it, with a messag
 
 it('an address without a port is wrong usage', async () => {
   const args = ['work', '-r', fixture('ordered.ts'), '--health-host', '127.0.0.1']
-  expect(await lockstep(args, { env })).toMatchObject({
+  expect(await lockstep(args, { env: cli.env })).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('--health-host needs --health-port'),
   })

@@ -1,40 +1,13 @@
-import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
-import { defineQueue, Lockstep, type ProcessRow } from '../../src/index.ts'
-import { createDatabase, execute, type TestDatabase } from '../support/database.ts'
-import { Command, fixture } from './command.ts'
+import { expect, it, vi } from 'vitest'
+import { defineQueue, type ProcessRow } from '../../src/index.ts'
 import { runHere } from './in-process.ts'
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+import { useCommandWorkers } from './workers.ts'
 
 const DEADLINE = { timeout: 30_000, interval: 50 }
-
-let database: TestDatabase
-let env: NodeJS.ProcessEnv
-let library: Lockstep
-const started: Command[] = []
-
-beforeAll(async () => {
-  database = await createDatabase()
-  env = { DATABASE_URL: database.connectionString }
-  library = new Lockstep({ connectionString: database.connectionString })
-  await library.migrate()
-})
-afterEach(() => {
-  for (const { child } of started.splice(0)) child.kill('SIGKILL')
-})
-afterAll(async () => {
-  await library.close()
-  await database.drop()
-})
-
-function work(file: string, ...args: string[]): Command {
-  const command = new Command(['work', '-r', fixture(file), ...args], { env })
-  started.push(command)
-  return command
-}
+const cli = useCommandWorkers()
 
 const named = (event: string) => (line: { event?: string }) => line.event === event
-const run = (...args: string[]) => runHere(['processes', ...args], env)
+const run = (...args: string[]) => runHere(['processes', ...args], cli.env)
 
 it('says so where there is no process, none of the number, or one that seems dead', async () => {
   expect(await run()).toEqual({ code: 0, stdout: 'no worker process is registered\n', stderr: '' })
@@ -44,8 +17,7 @@ it('says so where there is no process, none of the number, or one that seems dea
     stdout: '',
     stderr: 'lockstep: process 7 does not exist: no worker process is registered\n',
   })
-  await execute(
-    database.connectionString,
+  await cli.client.query(
     `INSERT INTO lockstep.processes (process_id, host, pid, version, slots, queues, lease, expires_at)
      OVERRIDING SYSTEM VALUE VALUES (7, 'gone', 1, '1', 1, '{}', 10000, clock_timestamp() - interval '1 minute')`,
   )
@@ -54,7 +26,7 @@ it('says so where there is no process, none of the number, or one that seems dea
     stdout: 'process 7 is told to stop; but it is silent: it may be dead, and follows only if it goes on\n',
     stderr: '',
   })
-  await execute(database.connectionString, 'DELETE FROM lockstep.processes')
+  await cli.client.query('DELETE FROM lockstep.processes')
   expect(await run('quiet', 'seven')).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/whole number/),
@@ -62,8 +34,8 @@ it('says so where there is no process, none of the number, or one that seems dea
 })
 
 it('shows what a process does, makes it quiet, and stops it as SIGTERM does', async () => {
-  await library.enqueue(defineQueue('patient'), { id: 'id\u001b[31m' })
-  const command = work('waiting.ts', '--queues', 'patient', '--lease', '1000', '--shutdown-timeout', '0')
+  await cli.library.enqueue(defineQueue('patient'), { id: 'id\u001b[31m' })
+  const command = cli.work('waiting.ts', '--queues', 'patient', '--lease', '1000', '--shutdown-timeout', '0')
   await command.line(named('performing'))
   const { processId } = await command.line(named('started'))
   const number = String(processId)
@@ -87,24 +59,24 @@ it('shows what a process does, makes it quiet, and stops it as SIGTERM does', as
   expect(JSON.parse(stop.stdout)).toEqual({ processId, request: 'stop', overdue: false })
   expect(await command.line(named('stopping'))).toMatchObject({ signal: 'SIGTERM' })
   expect((await command.ended).code).toBe(0)
-  const { items } = await library.find('patient')
+  const { items } = await cli.library.find('patient')
   expect(items).toMatchObject([{ state: 'waiting', retryCount: -1, crashes: 0 }])
 })
 
 it('stops one of several, in whose place its parent starts no other; after the last, the parent ends', async () => {
-  const command = work('ordered.ts', '--processes', '2')
+  const command = cli.work('ordered.ts', '--processes', '2')
   const processes = await vi.waitFor(async () => {
-    const all = await library.processes()
+    const all = await cli.library.processes()
     expect(all).toHaveLength(2)
     return all
   }, DEADLINE)
   const [first, second] = processes
-  await library.stop(first!.processId)
+  await cli.library.stop(first!.processId)
   await vi.waitFor(async () => {
-    const left = await library.processes()
+    const left = await cli.library.processes()
     expect(left.map(({ processId }) => processId)).toEqual([second!.processId])
   }, DEADLINE)
-  await library.stop(second!.processId)
+  await cli.library.stop(second!.processId)
   expect((await command.ended).code).toBe(0)
   const begun = command.lines.filter(({ event, msg }) => event === 'child' && / works$/.test(msg))
   expect(begun).toHaveLength(2)

@@ -4,52 +4,22 @@ import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { configured as configuration } from '../../src/cli/work/configuration.ts'
 import { schedulerOf, splitterOf } from '../../src/cli/work/flags.ts'
 import { loadModules, selectQueues } from '../../src/cli/work/queues.ts'
-import { Lockstep } from '../../src/index.ts'
 import { defineQueue } from '../../src/queue.ts'
-import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { builtMain, Command, fixture, lockstep } from './command.ts'
+import { useCommandWorkers } from './workers.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+const cli = useCommandWorkers()
 
-let database: TestDatabase
-let env: NodeJS.ProcessEnv
-let client: pg.Client
-let library: Lockstep
-const started: Command[] = []
-
-beforeAll(async () => {
-  database = await createDatabase()
-  env = { DATABASE_URL: database.connectionString }
-  client = new pg.Client(database.connectionString)
-  await client.connect()
-  library = new Lockstep({ connectionString: database.connectionString })
-  await library.migrate()
-})
 beforeEach(async () => {
-  await client.query('TRUNCATE lockstep.jobs, lockstep.payloads, lockstep.morgue')
+  await cli.client.query('TRUNCATE lockstep.jobs, lockstep.payloads, lockstep.morgue')
 })
-afterEach(async () => {
-  for (const { child } of started.splice(0)) child.kill('SIGKILL')
-})
-afterAll(async () => {
-  await library.close()
-  await client.end()
-  await database.drop()
-})
-
-function work(file: string, ...args: string[]): Command {
-  const command = new Command(['work', '-r', fixture(file), ...args], { env })
-  started.push(command)
-  return command
-}
 
 async function push(queue: string, ...ids: string[]): Promise<void> {
-  await library.enqueue(
+  await cli.library.enqueue(
     defineQueue(queue),
     ids.map((id) => ({ id })),
   )
@@ -59,23 +29,23 @@ const named = (event: string) => (line: { event?: string }) => line.event === ev
 
 describe('work --drain', () => {
   it('says where other nodes have to do their part', async () => {
-    const command = work('ordered.ts', '--drain', '--splitter', 'node:2/0')
+    const command = cli.work('ordered.ts', '--drain', '--splitter', 'node:2/0')
     expect((await command.line(named('drain'))).msg).toMatch(/once all nodes have/)
     expect((await command.ended).code).toBe(0)
   })
 
   it('applies a shuffled file in the order of its scores, and ends', async () => {
-    await client.query(
+    await cli.client.query(
       'CREATE TABLE applied (seq bigint GENERATED ALWAYS AS IDENTITY, id text, version integer)',
     )
     const rows = Array.from({ length: 300 }, (_, index) => `order-${index % 20},${index}`)
     const args = ['enqueue', 'ordered', '--csv', '--id', 'order', '--score', 'version', '--shuffle']
     const input = ['order,version', ...rows].join('\n')
-    expect(await lockstep(args, { env, input })).toMatchObject({ code: 0 })
+    expect(await lockstep(args, { env: cli.env, input })).toMatchObject({ code: 0 })
 
-    const { code } = await work('ordered.ts', '--drain').ended
+    const { code } = await cli.work('ordered.ts', '--drain').ended
     expect(code).toBe(0)
-    const { rows: applied } = await client.query('SELECT id, version FROM applied ORDER BY seq')
+    const { rows: applied } = await cli.client.query('SELECT id, version FROM applied ORDER BY seq')
     const last = new Map<string, number>()
     for (const { id, version } of applied) {
       expect(version).toBeGreaterThan(last.get(id) ?? -1)
@@ -86,7 +56,7 @@ describe('work --drain', () => {
 
   it('tells of failures and deaths, a line each, and sums up', async () => {
     await push('failing', 'a', 'b')
-    const command = work('failing.ts', '--drain')
+    const command = cli.work('failing.ts', '--drain')
     const { code, stdout } = await command.ended
     expect(
       command.lines
@@ -112,9 +82,9 @@ describe('work --drain', () => {
       )
     }
     const args = ['--csv', '--id', 'case:concept:name', '--score', 'time:timestamp', '--shuffle']
-    await lockstep(['enqueue', 'receipts', ...args], { env, input: input.join('\n') })
-    expect(await lockstep(['work', '-r', example, '--drain'], { env })).toMatchObject({ code: 0 })
-    const { rows } = await client.query(
+    await lockstep(['enqueue', 'receipts', ...args], { env: cli.env, input: input.join('\n') })
+    expect(await lockstep(['work', '-r', example, '--drain'], { env: cli.env })).toMatchObject({ code: 0 })
+    const { rows } = await cli.client.query(
       'SELECT position, lag(at) OVER (PARTITION BY case_id ORDER BY position) > at AS late FROM receipt_events',
     )
     expect(rows).toHaveLength(60)
@@ -123,11 +93,11 @@ describe('work --drain', () => {
 })
 
 it('P3: goes on where nobody reads what handlers print any more', async () => {
-  const command = work('talking.ts')
+  const command = cli.work('talking.ts')
   await command.line(named('started'))
   command.child.stdout!.destroy()
   await push('talking', 'a', 'b', 'c')
-  await vi.waitFor(async () => expect((await library.find('talking')).items).toEqual([]), 20_000)
+  await vi.waitFor(async () => expect((await cli.library.find('talking')).items).toEqual([]), 20_000)
   command.child.kill('SIGTERM')
   expect((await command.ended).code).toBe(0)
 })
@@ -135,7 +105,7 @@ it('P3: goes on where nobody reads what handlers print any more', async () => {
 describe('signals (R15)', () => {
   it('SIGTTIN tells what every slot does, SIGTSTP makes quiet, SIGTERM aborts at the timeout and releases', async () => {
     await push('patient', 'a')
-    const command = work('waiting.ts', '--queues', 'patient', '--shutdown-timeout', '0')
+    const command = cli.work('waiting.ts', '--queues', 'patient', '--shutdown-timeout', '0')
     await command.line(named('performing'))
     await command.line(named('started'))
     command.child.kill('SIGTTIN')
@@ -147,28 +117,28 @@ describe('signals (R15)', () => {
 
     command.child.kill('SIGTSTP')
     await command.line(named('quiet'))
-    await vi.waitFor(async () => expect(await library.processes()).toMatchObject([{ quiet: true }]))
+    await vi.waitFor(async () => expect(await cli.library.processes()).toMatchObject([{ quiet: true }]))
 
     command.child.kill('SIGTERM')
     expect((await command.ended).code).toBe(0)
-    const { items } = await library.find('patient')
+    const { items } = await cli.library.find('patient')
     expect(items).toMatchObject([{ id: 'a', state: 'waiting', retryCount: -1, crashes: 0 }])
   })
 
   it('releases what ignores its signal, its numbers unchanged, and ends with 1', async () => {
     await push('stuck', 'a')
-    const command = work('waiting.ts', '--queues', 'stuck', '--shutdown-timeout', '0')
+    const command = cli.work('waiting.ts', '--queues', 'stuck', '--shutdown-timeout', '0')
     await command.line(named('performing'))
     await command.line(named('started'))
     command.child.kill('SIGTERM')
     expect((await command.ended).code).toBe(1)
-    const { items } = await library.find('stuck')
+    const { items } = await cli.library.find('stuck')
     expect(items).toMatchObject([{ id: 'a', state: 'waiting', retryCount: -1, crashes: 0 }])
   })
 
   it('ends at once at the second signal', async () => {
     await push('stuck', 'a')
-    const command = work('waiting.ts', '--queues', 'stuck')
+    const command = cli.work('waiting.ts', '--queues', 'stuck')
     await command.line(named('performing'))
     await command.line(named('started'))
     command.child.kill('SIGINT')
@@ -185,7 +155,7 @@ describe('--processes', () => {
     readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
 
   it.each(['SIGTERM', 'SIGINT'] as const)('ends well by a %s while they start', async (signal) => {
-    const command = work('ordered.ts', '--processes', '2')
+    const command = cli.work('ordered.ts', '--processes', '2')
     // The child processes have begun, but do not handle signals yet.
     await vi.waitUntil(() => childrenOf(command.child.pid!).length === 2, { timeout: 30_000, interval: 5 })
     command.child.kill(signal)
@@ -193,7 +163,7 @@ describe('--processes', () => {
   })
 
   it('starts another in place of one that died, and passes SIGTERM on', async () => {
-    const command = work('ordered.ts', '--processes', '2')
+    const command = cli.work('ordered.ts', '--processes', '2')
     await command.line((line) => works(line) && line.index === 1)
     const { child: victim } = await command.line((line) => works(line) && line.index === 0)
     process.kill(victim as number, 'SIGKILL')
@@ -207,7 +177,7 @@ describe('--processes', () => {
   })
 
   it('leaves no child behind when the parent is killed', async () => {
-    const command = work('ordered.ts', '--processes', '2')
+    const command = cli.work('ordered.ts', '--processes', '2')
     const first = await command.line((line) => works(line) && line.index === 0)
     const second = await command.line((line) => works(line) && line.index === 1)
     command.child.kill('SIGKILL')
@@ -215,12 +185,14 @@ describe('--processes', () => {
     await command.ended
     expect(command.lines.filter(named('stopped'))).toHaveLength(2)
     // A process that an earlier test killed may still have its lease.
-    const left = (await library.processes()).filter(({ pid }) => [first.child, second.child].includes(pid))
+    const left = (await cli.library.processes()).filter(({ pid }) =>
+      [first.child, second.child].includes(pid),
+    )
     expect(left).toEqual([])
   })
 
   it('does not try again what can not even start', async () => {
-    const { code, stderr } = await work('several.ts', '--processes', '2', '--queues', 'zbra').ended
+    const { code, stderr } = await cli.work('several.ts', '--processes', '2', '--queues', 'zbra').ended
     expect(stderr).toMatch(/no queue "zbra" is exported; did you mean "zebra"\?/)
     expect(code).toBe(2)
   })
@@ -230,7 +202,7 @@ describe('-r', () => {
   it.each([[], ['--processes', '2']])(
     'of a module that never finishes loading ends, and says so %s',
     async (...args) => {
-      const { code, stderr } = await work('unsettled.ts', ...args).ended
+      const { code, stderr } = await cli.work('unsettled.ts', ...args).ended
       expect(code).toBe(2)
       expect(stderr).toMatch(
         /unsettled.ts can't be loaded: it awaits something at its top level that never ends/,
@@ -287,9 +259,9 @@ describe('-r', () => {
 describe('configure', () => {
   const configured = (CONFIGURE?: string, ...args: string[]) => {
     const command = new Command(['work', '-r', fixture('configured.ts'), ...args], {
-      env: { ...env, ...(CONFIGURE ? { CONFIGURE } : {}) },
+      env: { ...cli.env, ...(CONFIGURE ? { CONFIGURE } : {}) },
     })
-    started.push(command)
+    cli.start(command)
     return command
   }
 
@@ -305,9 +277,9 @@ describe('configure', () => {
     command.child.kill('SIGTERM')
     expect((await command.ended).code).toBe(0)
     expect(command.lines.at(-1)).toMatchObject({ event: 'torn down' })
-    const { items } = await library.find('configured', { ids: ['bad'] })
+    const { items } = await cli.library.find('configured', { ids: ['bad'] })
     expect(items).toMatchObject([{ error: 'left out' }])
-    await library.delete('configured', {})
+    await cli.library.delete('configured', {})
   })
 
   it('yields to a flag', async () => {
@@ -362,7 +334,7 @@ describe('configure', () => {
 
   it('is there once', async () => {
     const twice = ['work', '-r', fixture('configured.ts'), '-r', fixture('configured-too.ts')]
-    expect(await lockstep(twice, { env })).toMatchObject({
+    expect(await lockstep(twice, { env: cli.env })).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(
         /configure is exported by .*configured\.ts and by .*configured-too\.ts: keep one/,
@@ -375,7 +347,10 @@ it('started by npm, stops gracefully at SIGTERM, though npm’s shell passes not
   const folder = await mkdtemp(join(import.meta.dirname, '.npm-'))
   const scripts = { worker: `node ${builtMain()} work -r ${fixture('waiting.ts')} && echo stopped` }
   await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, scripts }))
-  const npm = spawn('npm', ['run', '--silent', 'worker'], { cwd: folder, env: { ...process.env, ...env } })
+  const npm = spawn('npm', ['run', '--silent', 'worker'], {
+    cwd: folder,
+    env: { ...process.env, ...cli.env },
+  })
   try {
     const lines = createInterface(npm.stdout)
     const log: { event?: string; msg: string }[] = []

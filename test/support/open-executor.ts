@@ -40,7 +40,7 @@ export function openExecutor(...queues: readonly ServedOptions[]) {
     ...{ clock, timetable, instruments, logger: silentLogger, slots: 1, poll: 1_000, lockTimeout: 500 },
     refusals: new Refusals(clock, 1_000),
     inFlight: new InFlight(() => {}),
-    batchSettings: { middleware: [], logger: silentLogger, instruments, lockTimeout: 500 },
+    middleware: [],
     membership: { processId: 1, retain: () => retention, holds: () => true },
     batcher: {
       claim: (_: number, { key: { queueId }, count }: Wish) =>

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { WorkerOptions } from '../../src/index.ts'
 import { terminate } from '../support/backends.ts'
 import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
@@ -6,14 +7,20 @@ const env = useWorkers()
 
 const A_MINUTE = 60_000
 
-test('R15 a worker that is asked to stop from elsewhere stops at once, and lets what runs end', async () => {
+/** A worker whose handler runs until the gate is opened. */
+async function occupied(options: Partial<WorkerOptions> = {}) {
   const gate = new Gate()
   env.later(() => gate.open())
   const queue = env.queue({ perform: () => gate.opened })
-  const worker = await env.work({ queues: [queue], rebalanceInterval: A_MINUTE, shutdownTimeout: A_MINUTE })
+  const worker = await env.work({ queues: [queue], shutdownTimeout: A_MINUTE, ...options })
   const begun = next(worker, 'started')
   await env.lockstep.enqueue(queue, { id: 'a' })
   await begun
+  return { queue, worker, gate }
+}
+
+test('R15 a worker that is asked to stop from elsewhere stops at once, and lets what runs end', async () => {
+  const { queue, worker, gate } = await occupied({ rebalanceInterval: A_MINUTE })
   const requested = next(worker, 'requested')
   await env.lockstep.stop(worker.processId)
   expect(await requested).toEqual({ request: 'stop' })
@@ -78,13 +85,7 @@ test('R15 whoever sees a request first tells the others, whose comparisons are f
 })
 
 test('R15 a request reaches a process that has registered anew meanwhile', async () => {
-  const gate = new Gate()
-  env.later(() => gate.open())
-  const queue = env.queue({ perform: () => gate.opened })
-  const worker = await env.work({ queues: [queue], shutdownTimeout: A_MINUTE })
-  const begun = next(worker, 'started')
-  await env.lockstep.enqueue(queue, { id: 'a' })
-  await begun
+  const { worker, gate } = await occupied()
   const former = worker.processId
   // The session of the lease ends; its row stays as long as the handler runs.
   expect(await terminate(env, 'lease')).toBe(1)
@@ -97,13 +98,7 @@ test('R15 a request reaches a process that has registered anew meanwhile', async
 })
 
 test('to stop is not taken back', async () => {
-  const gate = new Gate()
-  env.later(() => gate.open())
-  const queue = env.queue({ perform: () => gate.opened })
-  const worker = await env.work({ queues: [queue], shutdownTimeout: A_MINUTE })
-  const begun = next(worker, 'started')
-  await env.lockstep.enqueue(queue, { id: 'a' })
-  await begun
+  const { worker } = await occupied()
   await env.lockstep.stop(worker.processId)
   await env.lockstep.quiet(worker.processId)
   expect(await env.lockstep.processes()).toMatchObject([{ request: 'stop' }])

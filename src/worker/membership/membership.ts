@@ -1,4 +1,5 @@
 import type { Logger } from '../../logger.ts'
+import type { ProcessRequest, ProcessSight } from '../../store/process.ts'
 import { Bell } from '../lifecycle/bell.ts'
 import { Lease, type LeaseOptions } from './lease.ts'
 
@@ -32,6 +33,7 @@ export class Membership {
   readonly #lease: Lease
   readonly #handlers: Handlers
   readonly #logger: Logger
+  readonly #onRequest: (request: ProcessRequest) => void
   readonly #onFailure: (error: unknown) => void
   readonly #rounds = new Map<number, number>()
   readonly #stopped = new Bell()
@@ -41,7 +43,12 @@ export class Membership {
   constructor(options: UntoldLeaseOptions, handlers: Handlers, logger: Logger) {
     const onUnrenewed = (error: unknown) => this.#failed(error, 'the lease can’t be renewed: trying again')
     const onUnreported = (error: unknown) => this.#failed(error, 'what this process does can’t be stored')
-    this.#lease = new Lease({ ...options, onUnrenewed, onUnreported })
+    const onEnding = () => {
+      this.#warnOfEnd()
+      options.onEnding()
+    }
+    this.#lease = new Lease({ ...options, onEnding, onUnrenewed, onUnreported })
+    this.#onRequest = options.onRequest
     this.#onFailure = options.onFailure
     this.#handlers = handlers
     this.#logger = logger
@@ -74,6 +81,12 @@ export class Membership {
   /** Whether the lease runs under which the membership `processId` has claimed. Cheap. */
   holds(processId: number): boolean {
     return this.#lease.holds(processId)
+  }
+
+  /** Passes on what was asked of this process, also of a former membership. */
+  heed(processes: readonly ProcessSight[]): void {
+    for (const { processId, request } of processes)
+      if (request && this.owns(processId)) this.#onRequest(request)
   }
 
   /** How many handlers run, for the lease thread. */
@@ -143,6 +156,11 @@ export class Membership {
       }
       await this.#stopped.wait(RETRY_PAUSE)
     }
+  }
+
+  #warnOfEnd(): void {
+    const fields = { event: 'leaseEnding', processId: this.processId }
+    this.#logger.warn(fields, 'the lease could not be renewed: aborting what runs')
   }
 
   #failed(error: unknown, message: string): void {

@@ -20,12 +20,13 @@ export interface ReleaseData {
 }
 
 /**
- * Releases rounds whose handlers won't end. Returns whether that was done within `timeout` ms.
+ * Releases rounds whose handlers won't end. Returns whether that was done within `timeout` ms; true if there are none.
  *
  * This thread is blocked meanwhile: from the moment another process may claim an id, its handler here must not take a step
  * (P1). So the process must end before anything else is awaited.
  */
 export function releaseRoundsNow(data: Omit<ReleaseData, 'done'>, timeout: number): boolean {
+  if (data.held.length === 0) return true
   const config = forThreadAlone(data.config)
   if (!config) return false
   const done = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))

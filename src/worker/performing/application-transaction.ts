@@ -2,11 +2,11 @@ import { EventEmitter } from 'node:events'
 import type { OpenTransaction } from '../../adapters/adapter.ts'
 import { openTransactionOf } from '../../adapters/all.ts'
 import { DatabaseError, LockstepError, summaryOf } from '../../errors.ts'
+import type { Transactions } from '../../handler.ts'
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import { IDLE_TIMEOUT } from '../../postgres/session.ts'
 import { ignoreRejection, settlesWithin } from '../../promises.ts'
-import type { Transactions } from '../../queue.ts'
 import {
   type Begun,
   cancel,

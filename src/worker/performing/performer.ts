@@ -11,8 +11,7 @@ import { Loading, type LoadingOptions } from './loading.ts'
 import { Abort } from './perform.ts'
 import type { BatchSettings } from './transaction.ts'
 
-export interface PerformerOptions extends Omit<LoadingOptions, 'onRefused'> {
-  readonly batchSettings: BatchSettings
+export interface PerformerOptions extends Omit<LoadingOptions, 'onRefused'>, BatchSettings {
   readonly inFlight: InFlight
   readonly membership: Membership
   readonly refusals: Refusals
@@ -55,7 +54,7 @@ export class Performer {
   }
 
   async #perform(lane: Lane, claimant: Claimant, rounds: readonly Round[]): Promise<void> {
-    const { inFlight, batchSettings, completer, membership, describe } = this.#options
+    const { inFlight, completer, membership, describe, logger } = this.#options
     const batch: InFlightBatch = {
       queue: claimant.served.queue,
       rounds,
@@ -64,11 +63,11 @@ export class Performer {
       describe,
       holdsLease: () => membership.holds(claimant.processId),
     }
-    const log = BatchLog.over(completer, batchSettings.logger, rounds)
+    const log = BatchLog.over(completer, logger, rounds)
     inFlight.add(batch)
     let aftermath: Aftermath
     try {
-      aftermath = await performBatch(batchSettings, log ?? completer, claimant, batch)
+      aftermath = await performBatch(this.#options, log ?? completer, claimant, batch)
     } finally {
       inFlight.remove(batch)
     }

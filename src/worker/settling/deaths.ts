@@ -1,6 +1,7 @@
 import { describeError } from '../../errors.ts'
+import type { Death } from '../../handler.ts'
 import type { Logger } from '../../logger.ts'
-import type { Death, Queue } from '../../queue.ts'
+import type { Queue } from '../../queue.ts'
 import type { Round } from '../../store/claim.ts'
 import type { FailedRound } from './outcome.ts'
 
