@@ -3,7 +3,7 @@ import type { JobPayloadTexts, PayloadText } from '../store/excerpt.ts'
 import type { FoundJob, JobFilter, JobSort } from '../store/jobs.ts'
 import { type LaneStats, readLanes } from '../store/lanes.ts'
 import { type QueueMinute, readLastHour, readMinutes } from '../store/minutes.ts'
-import type { DeadFilter, DeadPayload, DeadSort } from '../store/morgue.ts'
+import type { DeadFilter, DeadPayload, DeadSort, Keyed } from '../store/morgue.ts'
 import type { Found, Page } from '../store/page.ts'
 import { readShards, type ShardStats } from '../store/shards.ts'
 import { checkDeadFilter, checkJobFilter } from './filter.ts'
@@ -21,7 +21,7 @@ export interface Extent {
 }
 
 export type JobTexts = Omit<FoundJob, 'payloads'> & { readonly payloads: JobPayloadTexts }
-export type DeadText = DeadPayload<PayloadText>
+export type DeadText = DeadPayload<PayloadText> & Keyed
 
 /** Loads the store only on demand: it needs Kysely, which producers and workers do not load. */
 const loadJobs = () => import('../store/jobs.ts')
@@ -77,6 +77,14 @@ export class Insight {
     ])
     const show = (payload: Parameters<typeof excerptOf>[0]) => excerptOf(payload, length)
     return findDeadAs(this.#database, queueId, filter, page, show, attempts)
+  }
+
+  /** The digest of a dead payload of a job; undefined if there is none with this key. */
+  deadDigest(queue: string, id: string, key: string): Promise<string | undefined> {
+    const reading = Promise.all([resolveQueue(this.#database, queue), loadMorgue()]).then(
+      ([{ queueId }, { deadDigest }]) => deadDigest(this.#database, queueId, id, key),
+    )
+    return this.#watch(reading)
   }
 
   /** The number of jobs that match, as `find` would find them, but no more than `most`. */

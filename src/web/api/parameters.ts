@@ -58,11 +58,7 @@ export const DEAD_FILTER: readonly Parameter[] = [
   ...range('diedAt', TIME, 'Died at'),
   ...range('score', { type: 'number' }, 'A score of'),
   {
-    ...inQuery(
-      'digests',
-      { type: 'array', items: TEXT },
-      'Payloads with these digests; repeat it for several',
-    ),
+    ...inQuery('keys', { type: 'array', items: TEXT }, 'Payloads with these keys; repeat it for several'),
     explode: true,
   },
 ]
