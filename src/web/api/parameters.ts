@@ -39,7 +39,8 @@ export const QUEUE: Parameter = {
   name: 'queue',
   in: 'path',
   required: true,
-  description: 'Its name, percent-encoded.',
+  description:
+    'Its name, percent-encoded. Names of one or two dots, which no address can carry, get a tilde: `~.`, `~..`; those that begin with tildes before such dots get one more.',
   schema: TEXT,
 }
 
