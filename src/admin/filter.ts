@@ -21,6 +21,10 @@ const DIGEST: Kind = [
   '64 hexadecimal digits',
   (value) => typeof value === 'string' && /^[\da-f]{64}$/i.test(value),
 ]
+const KEY: Kind = [
+  'a key of a dead payload',
+  (value) => typeof value === 'string' && isKey(/^(\d{1,10})\.(\d{1,10})\.(\d{1,5})$/.exec(value)),
+]
 const STATES = ['waiting', 'working']
 
 /**
@@ -55,12 +59,13 @@ export function checkJobFilter(filter: JobFilter, what: string, more: readonly s
 
 /** @throws OptionError */
 export function checkDeadFilter(filter: DeadFilter, what: string, more: readonly string[] = []): void {
-  checkKeys(filter, ['ids', 'id', 'diedAt', 'score', 'digests', ...more], what)
+  checkKeys(filter, ['ids', 'id', 'diedAt', 'score', 'digests', 'keys', ...more], what)
   checkList(filter.ids, TEXT, `${what}: ids`)
   checkRange(filter.id, TEXT, `${what}: id`)
   checkRange(filter.diedAt, DATE, `${what}: diedAt`)
   checkRange(filter.score, NUMBER, `${what}: score`)
   checkList(filter.digests, DIGEST, `${what}: digests`)
+  checkList(filter.keys, KEY, `${what}: keys`)
 }
 
 /**
@@ -114,4 +119,11 @@ function check(value: unknown, [name, is]: Kind, what: string): void {
 function oneOf<T extends string>(value: T, known: readonly T[], what: string): T {
   if (known.includes(value)) return value
   throw new OptionError(`${what} must be ${known.join(' or ')}, not ${show(value)}`)
+}
+
+/** Its three numbers, as far as Postgres has them. */
+function isKey(parts: RegExpExecArray | null): boolean {
+  if (!parts) return false
+  const [, transaction, block, line] = parts.map(Number)
+  return transaction! < 2 ** 32 && block! < 2 ** 32 && line! < 2 ** 16
 }

@@ -42,6 +42,9 @@ function messageOf(error: unknown): string {
 
 const secrets = new Set<string>()
 
+/** A shorter one is in too many words: masked everywhere, `a` would leave nothing legible. In a URL it is masked all the same. */
+const SHORTEST = 6
+
 /** From now on, no failure shows the connection string or its password, whatever a driver puts in its messages. */
 export function keepSecret(connectionString: string): void {
   secrets.add(connectionString)
@@ -62,7 +65,9 @@ export function shown(text: string): string {
 const PASSWORDS = [/(postgres(?:ql)?:\/\/[^\s:@]*:)\S*(?=@)/gi, /(\bpassword\s*=\s*)[^\s&'"]+/gi]
 
 function withoutSecrets(text: string): string {
-  const longestFirst = [...secrets].sort((a, b) => b.length - a.length)
+  const longestFirst = [...secrets]
+    .filter(({ length }) => length >= SHORTEST)
+    .sort((a, b) => b.length - a.length)
   const known = longestFirst.reduce((rest, secret) => rest.replaceAll(secret, '***'), text)
   return PASSWORDS.reduce((rest, password) => rest.replace(password, '$1***'), known)
 }

@@ -59,7 +59,7 @@ async function work(flags: WorkFlags): Promise<void> {
   outliveReaders()
   collectEarly()
   const { followParent, reportReady, supervise, supervisedAs } = await import('./work/supervisor.ts')
-  const { stopWithoutParent } = await import('./work/orphan.ts')
+  const { stopWithoutParent } = await import('./orphan.ts')
   const { healthAddress } = await import('./work/health-server.ts')
   const rank = supervisedAs()
   const health = healthAddress(flags)

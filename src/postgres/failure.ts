@@ -3,6 +3,9 @@ import { DatabaseError, LockstepError } from '../errors.ts'
 /** The code is shared with other kinds of memory. In every language, the hint names the setting. */
 const NO_ROOM = '53200 of locks'
 
+/** The code is shared with an operation on something that isn't ready for it. */
+const NO_LOGINS = '55000 at login'
+
 /** A transaction was idle for too long, or took too long. The server then ends the session too. */
 export const TIMED_OUT = ['25P03', '25P04']
 
@@ -47,6 +50,10 @@ const MEANINGS: Readonly<Record<string, readonly [code: string, advice: string]>
     'the server has no room for more locks: raise max_locks_per_transaction, which takes a restart, or give queues fewer shards (`lockstep reshard`)',
   ],
   '3D000': ['LOCKSTEP_CONNECTION', 'create the database, or fix its name in the connection string'],
+  [NO_LOGINS]: [
+    'LOCKSTEP_CONNECTION',
+    'allow connections to the database: ALTER DATABASE … ALLOW_CONNECTIONS true',
+  ],
   '28P01': ['LOCKSTEP_AUTHENTICATION', 'check the user and password of the connection string or pool'],
   '28000': ['LOCKSTEP_AUTHENTICATION', 'check the user of the connection string or pool, and pg_hba.conf'],
   '3F000': ['LOCKSTEP_SCHEMA_MISSING', 'run `lockstep migrate` first'],
@@ -102,16 +109,26 @@ const DRIVER_MEANINGS: readonly (readonly [RegExp, readonly [code: string, advic
 /** Turns the driver's error into ours if we have something to add; returns any other error as it is. */
 export function toLockstepError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof LockstepError) return error
-  const { code, hint } = error as Error & { code?: string; hint?: string }
+  const { code, hint } = error as ServerError
   const meaning =
     code === undefined
       ? DRIVER_MEANINGS.find(([message]) => message.test(error.message))?.[1]
-      : MEANINGS[hint?.includes('max_locks_per_transaction') ? NO_ROOM : code]
+      : MEANINGS[keyOf(error, code)]
   if (!meaning) return error
   const [ours, advice] = meaning
   // Postgres begins a hint like a sentence.
   const told = advice || hint?.replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase())
   return new DatabaseError(ours, [messageOf(error), told].filter(Boolean).join('; '), { cause: error })
+}
+
+interface ServerError extends Error {
+  readonly code?: string
+  readonly hint?: string
+}
+
+function keyOf(error: ServerError, code: string): string {
+  if (error.hint?.includes('max_locks_per_transaction')) return NO_ROOM
+  return code === '55000' && isLast(error) ? NO_LOGINS : code
 }
 
 /** The same for a failure to connect, for which the driver or the socket may have no error code. */
@@ -147,6 +164,10 @@ export function toStartError(error: unknown): unknown {
 
 const LAST_SEVERITIES: readonly unknown[] = ['FATAL', 'PANIC']
 
+function isLast(error: Error): boolean {
+  return 'severity' in error && LAST_SEVERITIES.includes(error.severity)
+}
+
 /**
  * Whether the session may live on after this error, though its code is that of a lost connection: an ERROR may have any
  * code, such as 08006 for a foreign server. Severities are in the server's language, and some poolers end sessions with an
@@ -179,6 +200,7 @@ const REFUSED_LOGINS = ['53300', '57P03', '28000', '28P01', '3D000']
 export function wasNotSent(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (isFailedConnect(error) || NO_CONNECTION_FREE.test(error.message)) return true
+  if (hasCode(error, '55000') && isLast(error)) return true
   return hasCode(error, ...REFUSED_LOGINS) || wasNotSent(error.cause)
 }
 

@@ -28,6 +28,8 @@ export interface DeadFilter {
   readonly score?: Range<number>
   /** In hexadecimal. A digest identifies a payload together with the id of its job. */
   readonly digests?: readonly string[]
+  /** As the API of the web page names them. */
+  readonly keys?: readonly string[]
 }
 
 /** A payload of the morgue. */
@@ -48,6 +50,16 @@ export interface DeadPayload<Payload = unknown> {
   readonly attempts?: readonly FailedAttempt[]
 }
 
+/**
+ * Names a row of the morgue without telling anything of its payload, unlike the digest, from which a short payload can be
+ * guessed. All processes read the same. Once the row was written anew, also by VACUUM FULL, the key names nothing.
+ */
+export interface Keyed {
+  readonly key: string
+}
+
+const KEY = sql<string>`concat(m.xmin, translate(m.ctid::text, '(,)', '..'))`
+
 export type DeadSort = 'id' | 'diedAt' | 'score'
 
 const DEAD_KEY: readonly SortColumn[] = [
@@ -61,14 +73,27 @@ const SORTS: Readonly<Record<DeadSort, readonly SortColumn[]>> = {
 }
 
 /** @throws OptionError for a cursor of another sort */
-export function findDead(
+export async function findDead(
   database: Database,
   queueId: number,
   filter: DeadFilter,
   page: FullPage<DeadSort>,
   withAttempts = false,
 ): Promise<Found<DeadPayload>> {
-  return findDeadAs(database, queueId, filter, page, (payload) => payload, withAttempts)
+  const found = await findDeadAs(database, queueId, filter, page, (payload) => payload, withAttempts)
+  return { ...found, items: found.items.map(({ key: _, ...dead }) => dead) }
+}
+
+/** Undefined if the job has no such payload, or has it no longer. */
+export async function deadDigest(
+  database: Database,
+  queueId: number,
+  id: string,
+  key: string,
+): Promise<string | undefined> {
+  const query = matchingDead(database, queueId, { ids: [id], keys: [key] })
+  const [row] = await run(database, query.select(sql<string>`encode(m.digest, 'hex')`.as('digest')))
+  return row?.digest
 }
 
 /** `show` makes of the payload what is found of it. */
@@ -79,13 +104,14 @@ export async function findDeadAs<Shown>(
   page: FullPage<DeadSort>,
   show: (payload: RawBuilder<unknown>) => RawBuilder<Shown>,
   withAttempts = false,
-): Promise<Found<DeadPayload<Shown>>> {
+): Promise<Found<DeadPayload<Shown> & Keyed>> {
   const { by, direction, after, limit } = page
   const columns = SORTS[by]
   let query = matchingDead(database, queueId, filter)
     .select(['m.job_id as id', show(sql.ref('m.payload')).as('payload'), 'm.headers', 'm.error'])
     .select(sql.raw<number>(msText('m.died_at')).as('diedAt'))
     .select([exactDouble('m.score').as('score'), sql<string>`encode(m.digest, 'hex')`.as('digest')])
+    .select(KEY.as('key'))
     .select(placeOf(columns).as('place'))
     .select(shownAttempts(database.schema, 'm', withAttempts).as('attempts'))
   if (after !== undefined) query = query.where(beyond(columns, decodeCursor(by, columns, after), direction))
@@ -206,9 +232,17 @@ function matchingDead(database: Database, queueId: number, filter: DeadFilter) {
     ...inTime('m.died_at', filter.diedAt),
     ...inRange('m.score', filter.score),
     ...isOneOf('m.digest', digests, 'bytea'),
+    ...hasKey(filter.keys),
   ]
   return tables(database)
     .selectFrom('morgue as m')
     .where('m.queue_id', '=', queueId)
     .where(({ and }) => and(conditions))
+}
+
+/** By the place alone, Postgres goes straight to the rows. */
+function hasKey(keys: readonly string[] | undefined): RawBuilder<SqlBool>[] {
+  const places = keys?.map((key) => key.replace(/^\d+\.(\d+)\.(\d+)$/, '($1,$2)'))
+  const exactly = keys && [sql<SqlBool>`${KEY} = ANY(${keys}::text[])`]
+  return [...isOneOf('m.ctid', places, 'tid'), ...(exactly ?? [])]
 }

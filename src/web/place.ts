@@ -12,6 +12,11 @@ export interface Arrival {
   readonly incoming?: IncomingMessage | undefined
 }
 
+/** Whether its client went away before all of it had come, or before the answer. */
+export function hasLeft({ signal }: Request, { incoming }: Arrival): boolean {
+  return signal.aborted || (incoming?.destroyed === true && !incoming.complete)
+}
+
 /** What mounts the page may have removed its path from the URL already, as Hono's `mount` does. */
 export function arrivalAt(pathname: string, path: string | undefined): Arrival {
   const base = path ?? ''

@@ -68,6 +68,13 @@ export function problemOf(error: unknown, logger: Logger): Problem {
   return new Problem(status, code, 'the request failed; the server’s log says why')
 }
 
+/** What failed because its client went away is nobody's mistake, unlike an error of ours; and nobody reads the answer. */
+export function leftBehind(error: unknown, logger: Logger): Problem {
+  if (error instanceof LockstepError) return problemOf(error, logger)
+  logger.debug({ error }, 'a client of the web page went away')
+  return new Problem(400, 'LOCKSTEP_BAD_OPTION', 'the request was cut off')
+}
+
 export function detailsOf({ status, code, message }: Problem): ProblemDetails {
   return { type: 'about:blank', title: TITLES[status] ?? 'Error', status, detail: message, code }
 }

@@ -11,8 +11,8 @@ import { secure } from './headers.ts'
 import { type NodeHandler, nodeHandler } from './node.ts'
 import { type CheckedOptions, checkWebOptions, type WebOptions } from './options.ts'
 import { addPages } from './pages/pages.tsx'
-import { type Arrival, arrivalAt } from './place.ts'
-import { Problem, problemOf, problemResponse, problemText } from './problem.ts'
+import { type Arrival, arrivalAt, hasLeft } from './place.ts'
+import { leftBehind, Problem, problemOf, problemResponse, problemText } from './problem.ts'
 import { Reads } from './reads/reads.ts'
 import { Redaction } from './reads/redaction.ts'
 import type { WebEnv } from './view.ts'
@@ -61,8 +61,8 @@ function gateOf({ authorize, users }: CheckedOptions, logger: Logger): Gate {
 function appOf(lockstep: Lockstep, guarding: Guarding, reads: Reads, logger: Logger): Hono<WebEnv> {
   const app = new Hono<WebEnv>({ getPath: (_, options) => (options as { env: Arrival }).env.path })
   const view = { reads, readOnly: guarding.readOnly }
-  app.onError((error, { req }) => {
-    const problem = problemOf(error, logger)
+  app.onError((error, { req, env }) => {
+    const problem = hasLeft(req.raw, env) ? leftBehind(error, logger) : problemOf(error, logger)
     return req.path.startsWith('/api/') ? problemResponse(problem) : problemText(problem)
   })
   addApi(app, guarding, { lockstep, logger, view })

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -5,7 +7,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { openStore, type StoreEnvironment, type TestQueue, until } from '../support/store-environment.ts'
 import { basic, Site } from '../web/site.ts'
-import { Command } from './command.ts'
+import { builtMain, Command } from './command.ts'
 import { runHere } from './in-process.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -135,6 +137,21 @@ describe('on this machine', () => {
   })
 })
 
+it('that npm started ends once npm’s shell has ended, which passes no signal on', async () => {
+  const words = [process.execPath, builtMain(), 'web', '--json', '--port', '0']
+  const shell = spawn('sh', ['-c', '"$@" & echo $! >&2; wait', 'sh', ...words], {
+    env: { ...process.env, ...variables, npm_command: 'exec' },
+  })
+  const page = new Promise<string>((resolve) => shell.stdout.once('data', (text) => resolve(String(text))))
+  const ended = once(shell.stdout, 'close')
+  const site = new Site(new URL(JSON.parse(await page).url).origin)
+  expect((await site.ask('/')).status).toBe(403)
+  shell.kill('SIGTERM')
+  // The page has the other end: it closes when that ends.
+  await ended
+  await expect(site.ask('/')).rejects.toThrow(/ECONNREFUSED/)
+})
+
 describe('for others', () => {
   let folder: string
   beforeAll(async () => {
@@ -144,7 +161,7 @@ describe('for others', () => {
   afterAll(() => rm(folder, { recursive: true }))
 
   it('names and passwords come from a variable', async () => {
-    const { site } = await start(['--host', '0.0.0.0'], { LOCKSTEP_BASIC_AUTH: 'anna:a:b\ncarl:c' })
+    const { site } = await start(['--host', '0.0.0.0'], { LOCKSTEP_BASIC_AUTH: '\nanna:a:b\r\ncarl:c\n' })
     const there = new Site(site.origin.replace('0.0.0.0', '127.0.0.1'))
     expect((await there.ask('/')).status).toBe(401)
     expect((await there.ask('/', { headers: basic('anna', 'a:b') })).status).toBe(200)
@@ -176,6 +193,10 @@ describe('for others', () => {
       { LOCKSTEP_BASIC_AUTH: 'sesame' },
       /line 1 of the names and passwords must be user:password/,
     ],
+    ['a space at the end', [], { LOCKSTEP_BASIC_AUTH: 'a:b\nanna:sesame ' }, /line 2 .* has a space/],
+    ['a space before it', [], { LOCKSTEP_BASIC_AUTH: '\ufeffanna:sesame' }, /line 1 .* invisible character/],
+    ['a space after the colon', [], { LOCKSTEP_BASIC_AUTH: 'anna: sesame' }, /line 1 .* has a space/],
+    ['nothing but a newline', [], { LOCKSTEP_BASIC_AUTH: ' \n' }, /LOCKSTEP_BASIC_AUTH is blank/],
     ['no such file', ['--basic-auth-file', '/nowhere/x'], {}, /--basic-auth-file can't be read: ENOENT/],
     ['a bad port', ['--port', '70000'], {}, /whole number from 0 to 65535/],
     ['a bad path', ['--path', 'jobs'], {}, /path must be a path such as \/jobs/],

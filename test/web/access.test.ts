@@ -127,6 +127,35 @@ describe('authorize', () => {
   })
 })
 
+describe('an actor that the audit can’t hold', () => {
+  it.each([
+    ['too long', 'a'.repeat(300), `${'a'.repeat(199)}…`],
+    ['with a zero byte', 'anna\u0000', 'anna\ufffd'],
+    ['cut within a character', 'anna\ud83d', 'anna\ufffd'],
+  ])('%s is made fit, so that it can act', async (_, actor, by) => {
+    const site = await serving({ authorize: () => ({ actor }) })
+    expect((await site.ask('/api/v1/session')).json).toMatchObject({ actor: by })
+    expect((await site.ask(pausing(), { body: {} })).status).toBe(200)
+    expect(await isPaused()).toBe(true)
+    expect(await env.lockstep.audit({ limit: 1 })).toMatchObject([{ by, action: 'pause' }])
+  })
+
+  it('and is blank gets no access, and the log says why', async () => {
+    const error = vi.fn()
+    const logger = { debug() {}, info() {}, warn() {}, error }
+    const lockstep = new Lockstep({ pool: env.database.pool, logger })
+    const site = await serve(lockstepWeb(lockstep, { authorize: () => ({ actor: ' ' }) }).node)
+    expect((await site.ask('/api/v1/queues')).status).toBe(403)
+    expect(String(error.mock.calls[0]![0].error)).toMatch(/name who acts, or return true/)
+  })
+
+  it.each(['a'.repeat(201), ' ', 'a\u0000', '\ud83d'])('is no name of a user: %j', (username) => {
+    expect(() => lockstepWeb(env.lockstep, { basicAuth: { username, password: 'x' } })).toThrow(
+      /1 to 200 characters/,
+    )
+  })
+})
+
 describe('basic auth', () => {
   const basicAuth = [
     { username: 'vera', password: 'pass:word ä', role: 'view' },

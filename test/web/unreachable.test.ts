@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import pg from 'pg'
 import { expect, it, vi } from 'vitest'
 import { Lockstep } from '../../src/lockstep.ts'
 import { lockstepWeb } from '../../src/web/index.ts'
@@ -47,5 +48,23 @@ it('a database without our schema is 500, and the log says what to do', async ()
   const { status, json } = await site.ask('/api/v1/queues')
   expect([status, json.code]).toEqual([500, 'LOCKSTEP_SCHEMA_MISSING'])
   expect(String(error.mock.calls[0]![0].error)).toMatch(/run `lockstep migrate` first/)
+  await database.drop()
+})
+
+it('a database that takes no connections is 503, and the log says how to allow them', async () => {
+  const database = await createDatabase()
+  const name = new URL(database.connectionString).pathname.slice(1)
+  const server = new pg.Client({
+    connectionString: database.connectionString.replace(`/${name}`, '/postgres'),
+  })
+  await server.connect()
+  await server.query(`ALTER DATABASE "${name}" ALLOW_CONNECTIONS false`)
+  const error = vi.fn()
+  const site = await serving(database.connectionString, error)
+  const { status, json } = await site.ask('/api/v1/queues')
+  expect([status, json.code]).toEqual([503, 'LOCKSTEP_CONNECTION'])
+  expect(String(error.mock.calls[0]![0].error)).toMatch(/ALLOW_CONNECTIONS true/)
+  await server.query(`ALTER DATABASE "${name}" ALLOW_CONNECTIONS true`)
+  await server.end()
   await database.drop()
 })

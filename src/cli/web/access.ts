@@ -18,6 +18,8 @@ export async function entranceOf(
   if (basicAuthFile !== undefined && LOCKSTEP_BASIC_AUTH)
     throw new UsageError('LOCKSTEP_BASIC_AUTH is set, and --basic-auth-file is given: use one of them')
   const text = basicAuthFile === undefined ? LOCKSTEP_BASIC_AUTH : await contentOf(basicAuthFile)
+  if (text?.trim() === '' && text !== '')
+    throw new UsageError('LOCKSTEP_BASIC_AUTH is blank: set it to user:password, or unset it')
   if (text && open)
     throw new UsageError('--open and names with passwords exclude each other: use one of them')
   if (text) return { kind: 'users', users: usersOf(text) }
@@ -42,13 +44,18 @@ async function contentOf(file: string): Promise<string> {
 }
 
 function usersOf(text: string): BasicUser[] {
-  const lines = text.split(/\r?\n/).filter((line) => line !== '')
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '')
   return lines.map((line, index) => {
     const colon = line.indexOf(':')
     const [username, password] = [line.slice(0, colon), line.slice(colon + 1)]
     if (colon < 1 || password === '')
       throw new UsageError(`line ${index + 1} of the names and passwords must be user:password`)
     keepSecret(password)
+    // Nobody sees it in a file of secrets, and each login would fail.
+    if ([username, password].some((part) => part !== part.trim()))
+      throw new UsageError(
+        `line ${index + 1} of the names and passwords has a space, or another invisible character, around the name or the password: remove it`,
+      )
     return { username, password }
   })
 }

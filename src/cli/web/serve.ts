@@ -7,6 +7,7 @@ import { type LockstepWeb, lockstepWeb } from '../../web/index.ts'
 import { actorOf } from '../actor.ts'
 import { connected } from '../connection.ts'
 import { onInterruption } from '../interruption.ts'
+import { stopWithoutParent } from '../orphan.ts'
 import { note, stderrLogger, write, writeJson } from '../output.ts'
 import type { WebFlags } from '../web.ts'
 import { type Entrance, entranceOf, isLoopback } from './access.ts'
@@ -29,6 +30,7 @@ export async function serveWeb(flags: WebFlags): Promise<void> {
     // What is wrong with the database is told at once.
     await lockstep.stats()
     const interrupted = new Promise<void>((resolve) => void onInterruption(() => resolve()))
+    stopWithoutParent()
     const page = await openPage(lockstep, flags, entrance)
     announce(page.url, flags, entrance)
     await interrupted

@@ -1,7 +1,8 @@
+import { boundText, OptionError } from '../../errors.ts'
 import type { Logger } from '../../logger.ts'
 import type { Decision, WebOptions } from '../options.ts'
 import type { Arrival } from '../place.ts'
-import type { WebAction } from './users.ts'
+import { MAX_NAME, type WebAction } from './users.ts'
 
 export interface Verdict {
   readonly allowed: boolean
@@ -41,9 +42,15 @@ export class Hook implements Gate {
   }
 }
 
-/** Anything that is not clearly a yes is a no, such as an object of another shape. */
+/**
+ * Anything that is not clearly a yes is a no, such as an object of another shape. An actor is made fit for the audit: whoever
+ * may look must not fail at acting because of a long name.
+ */
 function verdictOf(decision: Decision): Verdict {
   if (decision === true) return { allowed: true }
   const actor = typeof decision === 'object' ? decision?.actor : undefined
-  return typeof actor === 'string' ? { allowed: true, actor } : { allowed: false }
+  if (typeof actor !== 'string') return { allowed: false }
+  if (actor.trim() === '')
+    throw new OptionError('authorize named an actor without characters: name who acts, or return true')
+  return { allowed: true, actor: boundText(actor, MAX_NAME) }
 }

@@ -7,8 +7,11 @@ export type WebAction = 'view' | 'act' | 'configure'
 /** Each role may do what those before it may. */
 export const ACTIONS: readonly WebAction[] = ['view', 'act', 'configure']
 
+/** Characters that the audit takes of an actor. */
+export const MAX_NAME = 200
+
 export interface BasicUser {
-  /** Without a colon. */
+  /** 1 to 200 characters, without a colon. */
   readonly username: string
   readonly password: string
   /** The most that the user may do; includes what comes before it in view, act, configure. Default `configure`. */
@@ -29,11 +32,19 @@ export function checkUsers(given: BasicUser | readonly BasicUser[]): readonly Re
 function checkUser(user: BasicUser, what: string): Required<BasicUser> {
   rejectUnknownOptions(user, ['username', 'password', 'role'], what)
   const { username, password, role = 'configure' } = user
-  if (typeof username !== 'string' || username === '' || username.includes(':'))
-    throw new OptionError(`${what}.username must be text without a colon, not ${show(username)}`)
+  if (typeof username !== 'string' || !isName(username))
+    throw new OptionError(
+      `${what}.username must be text of 1 to ${MAX_NAME} characters without a colon, not ${show(username)}`,
+    )
   if (typeof password !== 'string' || password === '')
     throw new OptionError(`${what}.password must be text, and not be empty: is a variable not set?`)
   if (!ACTIONS.includes(role))
     throw new OptionError(`${what}.role must be ${ACTIONS.join(', ')}, not ${show(role)}`)
   return { username, password, role }
+}
+
+/** Also the audit has to take it, or its user could look, and never act. */
+function isName(text: string): boolean {
+  const fits = text.trim() !== '' && text.length <= MAX_NAME && text.isWellFormed()
+  return fits && !text.includes(':') && !text.includes('\u0000')
 }

@@ -27,7 +27,11 @@ export function jobChoiceOf(body: Record<string, unknown>): JobFilter {
 
 /** @throws OptionError */
 export function deadChoiceOf(body: Record<string, unknown>): DeadFilter {
-  return converted(choiceOf(body), ['diedAt'], {}) as DeadFilter
+  const filter = choiceOf(body)
+  // Whether a digest matches would tell a payload to whoever guesses it.
+  if (Object.hasOwn(filter, 'digests'))
+    throw new OptionError('filter: digests is not taken here: name dead payloads by `keys`')
+  return converted(filter, ['diedAt'], {}) as DeadFilter
 }
 
 function choiceOf(body: Record<string, unknown>): Record<string, unknown> {

@@ -39,7 +39,8 @@ export const QUEUE: Parameter = {
   name: 'queue',
   in: 'path',
   required: true,
-  description: 'Its name, percent-encoded.',
+  description:
+    'Its name, percent-encoded. Names of one or two dots, which no address can carry, get a tilde: `~.`, `~..`; those that begin with tildes before such dots get one more.',
   schema: TEXT,
 }
 
@@ -58,11 +59,7 @@ export const DEAD_FILTER: readonly Parameter[] = [
   ...range('diedAt', TIME, 'Died at'),
   ...range('score', { type: 'number' }, 'A score of'),
   {
-    ...inQuery(
-      'digests',
-      { type: 'array', items: TEXT },
-      'Payloads with these digests; repeat it for several',
-    ),
+    ...inQuery('keys', { type: 'array', items: TEXT }, 'Payloads with these keys; repeat it for several'),
     explode: true,
   },
 ]

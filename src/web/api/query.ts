@@ -10,7 +10,7 @@ const MAX_PAYLOADS = 1_000
 const IDS = ['ids', 'id.from', 'id.to']
 const PAGE = ['by', 'direction', 'after', 'limit']
 const JOBS = [...IDS, 'performIn.from', 'performIn.to', 'retryCount.from', 'retryCount.to', 'state']
-const DEAD = [...IDS, 'diedAt.from', 'diedAt.to', 'score.from', 'score.to', 'digests']
+const DEAD = [...IDS, 'diedAt.from', 'diedAt.to', 'score.from', 'score.to', 'keys']
 
 /** The parameters of a request. A filter's have the names that it has in TypeScript: `performIn.from`; `ids` may be repeated. */
 export class Query {
@@ -85,7 +85,7 @@ function deadFilterIn(query: Query): DeadFilter {
     id: query.range('id', text),
     diedAt: query.range('diedAt', timeOf),
     score: query.range('score', numberOf),
-    digests: query.all('digests'),
+    keys: query.all('keys'),
   })
 }
 

@@ -2,6 +2,7 @@ import type { Lockstep } from '../../index.ts'
 import type { Logger } from '../../logger.ts'
 import { wholeNumber } from '../../options.ts'
 import type { WebAction } from '../access/users.ts'
+import { nameIn } from '../names.ts'
 import type { View, WebContext } from '../view.ts'
 
 /** What answers are made with. */
@@ -22,7 +23,7 @@ export interface Route {
 
 /** Of the path, which has one where this is called. */
 export function queueIn(context: WebContext): string {
-  return context.req.param('queue')!
+  return nameIn(context.req.param('queue')!)
 }
 
 /** @throws OptionError */

@@ -41,6 +41,7 @@ const MOMENT = {
   type: ['string', 'integer'],
   description: 'ISO 8601 with its zone, or ms since 1970.',
 } as const
+const KEY = { ...TEXT, pattern: '^\\d{1,10}\\.\\d{1,10}\\.\\d{1,5}$' } as const
 const IDS = { type: 'array', items: TEXT } as const
 
 const counts = { waiting: COUNT, due: COUNT, working: COUNT }
@@ -125,7 +126,7 @@ export const SCHEMAS = {
     score: NUMBER,
     error: nullable(TEXT),
     diedAt: TIME,
-    digest: { ...TEXT, pattern: '^[0-9a-f]{64}$' },
+    key: { ...KEY, description: 'Names this dead payload, for `keys`, until it is changed or leaves.' },
   }),
   Processes: object({ at: AT, items: list('Process') }),
   Process: object({
@@ -166,7 +167,7 @@ export const SCHEMAS = {
       id: range(TEXT),
       diedAt: range(MOMENT),
       score: range(NUMBER),
-      digests: { type: 'array', items: { ...TEXT, pattern: '^[0-9a-fA-F]{64}$' } },
+      keys: { type: 'array', items: KEY },
     }),
   ),
   Reshard: object({ shards: { type: 'integer', minimum: 1, maximum: 16_384 } }),

@@ -72,16 +72,12 @@ async function sizeOf(choice: Choice): Promise<{ number: number; text: string }>
 /** Whoever closes the dialog stops it; what is done stays done. */
 async function run(path: string, choice: Choice, total: number, dialog: Dialog): Promise<number> {
   const watched = !dialog.isClosed
-  let before = 0
-  for (const body of choice.bodies) {
-    let now = 0
-    for await (const line of post(path, body)) {
-      now = line.result?.done ?? line.done ?? now
-      if (!watched) continue
-      if (dialog.isClosed) return before + now
-      dialog.progress(before + now, Math.max(total, line.total ?? 0))
-    }
-    before += now
+  let done = 0
+  for await (const line of post(path, choice.body)) {
+    done = line.result?.done ?? line.done ?? done
+    if (!watched) continue
+    if (dialog.isClosed) break
+    dialog.progress(done, Math.max(total, line.total ?? 0))
   }
-  return before
+  return done
 }

@@ -1,6 +1,6 @@
-/** What an action is done to, as bodies of calls. */
+/** What an action is done to, as the body of a call. */
 export interface Choice {
-  readonly bodies: readonly object[]
+  readonly body: object
   /** Undefined: `countPath` of the API tells. */
   readonly size: number | undefined
   readonly countPath: string | undefined
@@ -41,19 +41,16 @@ function show(list: HTMLElement): void {
 /** Undefined if nothing is selected. */
 export function choiceOf(list: HTMLElement): Choice | undefined {
   const { matching, count } = list.dataset
-  if (allOf(list)?.checked) return { bodies: [JSON.parse(matching!)], size: undefined, countPath: count }
+  if (allOf(list)?.checked) return { body: JSON.parse(matching!), size: undefined, countPath: count }
   const selected = boxesOf(list).filter(({ checked }) => checked)
   if (selected.length === 0) return undefined
-  return { bodies: bodiesOf(selected), size: selected.length, countPath: undefined }
+  return { body: bodyOf(selected), size: selected.length, countPath: undefined }
 }
 
-/** A dead payload is one by its job's id and its digest together, so each id takes a call of its own. */
-function bodiesOf(selected: readonly HTMLInputElement[]): object[] {
-  const digests = new Map<string, string[]>()
-  for (const { value, dataset } of selected)
-    if (dataset.digest !== undefined) digests.set(value, [...(digests.get(value) ?? []), dataset.digest])
-  if (digests.size === 0) return [{ ids: selected.map(({ value }) => value) }]
-  return [...digests].map(([id, all]) => ({ filter: { ids: [id], digests: all } }))
+/** A job has one id, and a dead payload a key. */
+function bodyOf(selected: readonly HTMLInputElement[]): object {
+  const keys = selected.flatMap(({ dataset }) => dataset.key ?? [])
+  return keys.length > 0 ? { filter: { keys } } : { ids: selected.map(({ value }) => value) }
 }
 
 function allOf(list: HTMLElement): HTMLInputElement | null {

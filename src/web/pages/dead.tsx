@@ -76,7 +76,7 @@ function DeadRow({ frame, queue, dead }: { frame: Frame; queue: string; dead: Sh
           <input
             type="checkbox"
             data-row
-            data-digest={dead.digest}
+            data-key={dead.key}
             value={dead.id}
             aria-label={`select ${dead.id}`}
           />

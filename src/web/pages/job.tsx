@@ -61,11 +61,7 @@ export function JobPage({ frame, queue, id, entries, dead }: JobPageProps) {
                 {frame.may.act && (
                   <div class="actions">
                     {(['dead/requeue', 'dead/delete'] as const).map((act) => (
-                      <OneAct
-                        queue={queue.queue}
-                        act={act}
-                        body={{ filter: { ids: [one.id], digests: [one.digest] } }}
-                      />
+                      <OneAct queue={queue.queue} act={act} body={{ filter: { keys: [one.key] } }} />
                     ))}
                   </div>
                 )}

@@ -1,5 +1,6 @@
 import type { Child } from 'hono/jsx'
 import type { QueueStats } from '../../index.ts'
+import { nameIn } from '../names.ts'
 import type { View, WebApp, WebContext } from '../view.ts'
 import { addAssets } from './assets.ts'
 import { AuditPage } from './audit.tsx'
@@ -62,7 +63,7 @@ export function addPages(app: WebApp, view: View): void {
   })
 
   page('/queues/:queue', async (context, frame) => {
-    const name = context.req.param('queue')!
+    const name = nameOf(context, 'queue')
     const span: Span = context.req.query('span') === 'day' ? 'day' : 'hour'
     const [queue, parts, processes, bars] = await Promise.all([
       queueOf(name),
@@ -84,21 +85,21 @@ export function addPages(app: WebApp, view: View): void {
 
   for (const tab of ['waiting', 'retrying', 'working'] as const satisfies readonly JobsTab[])
     page(`/queues/:queue/jobs/${tab}`, async (context, frame) => {
-      const name = context.req.param('queue')!
+      const name = nameOf(context, 'queue')
       const { view: list, find } = jobsView(name, tab, searchOf(context))
       const found = await reads.jobs(name, find, NONE)
       return <JobsPage frame={frame} queue={await queueOf(name)} tab={tab} found={found} view={list} />
     })
 
   page('/queues/:queue/dead', async (context, frame) => {
-    const name = context.req.param('queue')!
+    const name = nameOf(context, 'queue')
     const { view: list, find } = deadView(name, searchOf(context))
     const found = await reads.dead(name, find, { length: 0 })
     return <DeadPage frame={frame} queue={await queueOf(name)} found={found} view={list} />
   })
 
   page('/queues/:queue/job/:id', async (context, frame) => {
-    const [name, id] = [context.req.param('queue')!, context.req.param('id')!]
+    const [name, id] = [nameOf(context, 'queue'), nameOf(context, 'id')]
     const [jobs, dead] = await Promise.all([
       reads.jobs(name, { ids: [id], by: 'id' }, WHOLE),
       reads.dead(name, { ids: [id], limit: WHOLE.payloads }, WHOLE),
@@ -119,6 +120,11 @@ export function addPages(app: WebApp, view: View): void {
 async function frameOf({ var: { visit } }: WebContext): Promise<Frame> {
   const [act, configure] = await Promise.all([visit.may('act'), visit.may('configure')])
   return { base: visit.base, token: visit.token(), may: { act, configure }, now: Date.now() }
+}
+
+/** Of the path, which has one where this is called. */
+function nameOf({ req }: WebContext, what: 'queue' | 'id'): string {
+  return nameIn(req.param(what)!)
 }
 
 function searchOf({ req }: WebContext): URLSearchParams {

@@ -1,10 +1,12 @@
+import { segmentOf } from '../names.ts'
+
 /** Addresses within the page, which start after its base. */
 export function queuePath(queue: string): string {
-  return `/queues/${encodeURIComponent(queue)}`
+  return `/queues/${segmentOf(queue)}`
 }
 
 export function jobPath(queue: string, id: string): string {
-  return `${queuePath(queue)}/job/${encodeURIComponent(id)}`
+  return `${queuePath(queue)}/job/${segmentOf(id)}`
 }
 
 /** With the parameters that are given; those that are undefined or empty are left out. */

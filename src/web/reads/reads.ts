@@ -20,6 +20,7 @@ import type {
 import { LockstepError } from '../../index.ts'
 import type { QueueMinute } from '../../store/minutes.ts'
 import type { QueueParts } from '../../store/parts.ts'
+import { hidden, revealed } from './dead-cursor.ts'
 import type { Redaction, ShownPayload } from './redaction.ts'
 import { type Aged, Shared } from './shared.ts'
 
@@ -41,7 +42,11 @@ export interface ShownJobPayload extends ShownPayload {
 export type ShownJob = Omit<FoundJob, 'payloads'> & {
   readonly payloads: { readonly count: number; readonly first: readonly ShownJobPayload[] }
 }
-export type ShownDead = Omit<DeadPayload, 'payload'> & { readonly payload: ShownPayload }
+/** Without its digest, from which a short payload can be guessed: its key names it. */
+export type ShownDead = Omit<DeadPayload, 'payload' | 'digest'> & {
+  readonly payload: ShownPayload
+  readonly key: string
+}
 
 /** A number of matches, exact up to a bound. */
 export interface Count {
@@ -173,15 +178,20 @@ export class Reads {
     filter: DeadFilter & Page<DeadSort>,
     { length, attempts = false }: Omit<Extent, 'payloads'>,
   ): Promise<Found<ShownDead>> {
-    const found = await this.#insight.dead(queue, filter, {
-      length: this.#redaction.extent(length),
-      attempts,
-    })
-    const items = found.items.map(({ payload, ...dead }) => ({
+    const page = await this.#revealed(queue, filter)
+    const found = await this.#insight.dead(queue, page, { length: this.#redaction.extent(length), attempts })
+    const items = found.items.map(({ payload, digest: _, ...dead }) => ({
       ...dead,
       payload: this.#redaction.show(payload, { queue, id: dead.id }, length),
     }))
-    return { ...found, items }
+    return { items, next: found.next && hidden(found.next, items.at(-1)!.key) }
+  }
+
+  async #revealed<T extends Page<DeadSort>>(queue: string, page: T): Promise<T> {
+    const { after, direction = 'asc' } = page
+    if (after === undefined) return page
+    const digestOf = (id: string, key: string) => this.#insight.deadDigest(queue, id, key)
+    return { ...page, after: await revealed(after, direction, digestOf) }
   }
 
   /** Exact up to 100,000. */

@@ -2,7 +2,7 @@
 const LOOK_EVERY = 500
 
 /**
- * npm and npx run a command in a shell, which ends at SIGTERM without passing it on. So a worker that was started by them
+ * npm and npx run a command in a shell, which ends at SIGTERM without passing it on. So a command that was started by them
  * stops like one that gets SIGTERM itself, once its parent is gone.
  */
 export function stopWithoutParent(): void {
