@@ -148,7 +148,7 @@ function Cell({ name, text, note }: { name: string; text: string; note?: string 
   return (
     <div>
       <dt>{name}</dt>
-      <dd>
+      <dd class={text === '0' ? 'zero' : undefined}>
         {text}
         {note && <small>{note}</small>}
       </dd>

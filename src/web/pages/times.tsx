@@ -14,10 +14,12 @@ export function When({ at, now }: { at: Date; now: number }) {
 export function Exactly({ at, now }: { at: Date; now: number }) {
   const exact = at.toISOString()
   return (
-    <time datetime={exact}>
-      {exact.slice(0, 10)} {exact.slice(11, 23)} UTC{' '}
+    <>
+      <time datetime={exact}>
+        {exact.slice(0, 10)} {exact.slice(11, 23)} UTC
+      </time>{' '}
       <span class="quiet">({distance(at.getTime() - now)})</span>
-    </time>
+    </>
   )
 }
 
