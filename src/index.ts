@@ -55,7 +55,7 @@ export type { DeadFilter, DeadPayload, DeadSort } from './store/morgue.ts'
 export type { Found, Page, Range } from './store/page.ts'
 export type { ProcessRequest } from './store/process.ts'
 export type { ProcessRow } from './store/process-list.ts'
-export type { OwnedShards, SlotInWork } from './store/process-report.ts'
+export type { OwnedShards, ReportedPolicy, SlotInWork } from './store/process-report.ts'
 export type { QueueStats } from './store/stats.ts'
 export {
   allShards,

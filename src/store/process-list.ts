@@ -59,6 +59,7 @@ export async function listProcesses(database: Database): Promise<ProcessRow[]> {
     startedAt: new Date(row.startedAt),
     expiresAt: new Date(row.expiresAt),
     reportedAt: dateOrNull(row.reportedAt),
+    shards: row.shards.map((one) => ({ ...one, policy: one.policy ?? null })),
     doing: row.doing.map((one) => ({ ...one, since: new Date(one.since) })),
   }))
 }

@@ -2,12 +2,20 @@ import type { Queryable } from '../postgres/database.ts'
 import { quoteIdentifier } from '../postgres/schema-name.ts'
 import { renewalText } from './process.ts'
 
+/**
+ * The options of a queue's definition that are not the defaults, by name. `true` stands for what is no number: a function, a
+ * schema.
+ */
+export type ReportedPolicy = Readonly<Record<string, number | true>>
+
 /** The shards of a queue that a process owns. */
 export interface OwnedShards {
   readonly queue: string
   readonly count: number
   /** The first of them, in order: those that there is room for. */
   readonly shards: readonly number[]
+  /** How the process defines the queue; null in an older release. */
+  readonly policy: ReportedPolicy | null
 }
 
 /** What a slot is doing. */

@@ -1,5 +1,6 @@
 import { boundText } from '../errors.ts'
-import type { OwnedShards, ProcessReport, SlotInWork } from '../store/process-report.ts'
+import { defineQueue, type Queue } from '../queue.ts'
+import type { OwnedShards, ProcessReport, ReportedPolicy, SlotInWork } from '../store/process-report.ts'
 import type { SlotReport } from './performing/in-flight.ts'
 import type { Shard } from './schedule/shard.ts'
 
@@ -26,18 +27,43 @@ export function reportOf(
 }
 
 function ownedShards(all: Iterable<Shard>): OwnedShards[] {
-  const queues = new Map<string, number[]>()
+  const queues = new Map<Queue, number[]>()
   for (const { served, shard } of all) {
-    const { name } = served.queue
-    const shards = queues.get(name)
+    const shards = queues.get(served.queue)
     if (shards) shards.push(shard)
-    else queues.set(name, [shard])
+    else queues.set(served.queue, [shard])
   }
   return [...queues].map(([queue, shards]) => ({
-    queue,
+    queue: queue.name,
     count: shards.length,
     shards: shards.sort((a, b) => a - b).slice(0, MAX_SHARDS),
+    policy: policyOf(queue),
   }))
+}
+
+const POLICY = [
+  'batchSize',
+  'concurrency',
+  'maxPayloads',
+  'maxBytes',
+  'maxRetryCount',
+  'maxCrashes',
+  'timeout',
+  'retryIn',
+  'onDeath',
+  'schema',
+  'transactional',
+] as const
+const DEFAULTS = defineQueue('defaults')
+
+function policyOf(queue: Queue): ReportedPolicy {
+  const named = POLICY.filter((name) => queue[name] !== DEFAULTS[name])
+  return Object.fromEntries(
+    named.map((name) => {
+      const value = queue[name]
+      return [name, typeof value === 'number' ? value : true]
+    }),
+  )
 }
 
 function slotInWork({ slot, queue, shard, ids, since }: SlotReport): SlotInWork {

@@ -23,7 +23,13 @@ async function watchRows(): Promise<() => Promise<{ what: string; xact: string }
 
 test('a worker tells its shards, its memory and what its slots do, until it ends', async () => {
   const gate = new Gate()
-  const queue = env.queue({ shards: 3, batchSize: 7, perform: () => gate.opened })
+  const queue = env.queue({
+    shards: 3,
+    batchSize: 7,
+    timeout: 60_000,
+    retryIn: () => 1,
+    perform: () => gate.opened,
+  })
   const idle = env.queue({ shards: 2, perform() {} })
   const worker = env.create({ queues: [queue, idle], lease: 1_000, shutdownTimeout: 60_000 })
   // 99 characters, and half of the next one would be left.
@@ -38,8 +44,13 @@ test('a worker tells its shards, its memory and what its slots do, until it ends
     return found!
   })
   expect(row.shards).toEqual([
-    { queue: queue.name, count: 3, shards: [0, 1, 2] },
-    { queue: idle.name, count: 2, shards: [0, 1] },
+    {
+      queue: queue.name,
+      count: 3,
+      shards: [0, 1, 2],
+      policy: { batchSize: 7, timeout: 60_000, retryIn: true },
+    },
+    { queue: idle.name, count: 2, shards: [0, 1], policy: {} },
   ])
   expect(row.doing).toEqual([
     {

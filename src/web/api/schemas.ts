@@ -148,7 +148,15 @@ export const SCHEMAS = {
     shards: list('OwnedShards'),
     doing: list('SlotInWork'),
   }),
-  OwnedShards: object({ queue: TEXT, count: COUNT, shards: { type: 'array', items: COUNT } }),
+  OwnedShards: object({
+    queue: TEXT,
+    count: COUNT,
+    shards: { type: 'array', items: COUNT },
+    policy: {
+      type: ['object', 'null'],
+      description: 'The options that are not the defaults; null: unknown.',
+    },
+  }),
   SlotInWork: object({ slot: COUNT, queue: TEXT, shard: COUNT, jobs: COUNT, ids: IDS, since: TIME }),
   Asked: object({ processId: COUNT, request: { enum: ['quiet', 'stop'] } }),
   Paused: object({ queue: TEXT, paused: TRUTH }),

@@ -9,6 +9,7 @@ import { Document, type Frame } from './document.tsx'
 import { Findings } from './findings.tsx'
 import { Figure, lately } from './overview.tsx'
 import { queuePath, withQuery } from './paths.ts'
+import { Policy } from './policy.tsx'
 import { Share } from './rail.tsx'
 import { ShardMap } from './shards.tsx'
 import { When } from './times.tsx'
@@ -81,6 +82,7 @@ export function QueuePage({ frame, queue, processes, shards, lanes, bars, span, 
           <ShardMap shards={shards} processes={processes} />
         </section>
         {lanes.some(({ lane }) => lane > 0) && <Lanes lanes={lanes} />}
+        <Policy queue={queue.queue} processes={processes} />
       </div>
       {frame.may.configure && <Reshard queue={queue} />}
     </Document>
