@@ -50,7 +50,7 @@ test('a worker tells its shards, its memory and what its slots do, until it ends
       shards: [0, 1, 2],
       policy: { batchSize: 7, timeout: 60_000, retryIn: true },
     },
-    { queue: idle.name, count: 2, shards: [0, 1], policy: {} },
+    { queue: idle.name, count: 2, shards: [0, 1], policy: { retryIn: true } },
   ])
   expect(row.doing).toEqual([
     {
