@@ -130,8 +130,8 @@ test('P1: a report that can’t be stored costs no lease', async () => {
   await env.lockstep.enqueue(queue, { id: 'a' })
   await completed
   expect({ lost, processId: worker.processId }).toEqual({ lost: 0, processId })
-  // It is told once.
-  expect(env.warnings).toMatchObject([{ message: 'what this process does can’t be stored' }])
+  const told = env.warnings.filter(({ message }) => message === 'what this process does can’t be stored')
+  expect(told).toHaveLength(1)
 })
 
 test('P1: a lock on the reports costs no lease', async () => {

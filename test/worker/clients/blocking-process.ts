@@ -12,6 +12,6 @@ process.once('message', async ({ connectionString, queue }: WorkerProcessOptions
   const createClient = (options: pg.ClientConfig) => new pg.Client({ ...options, connectionString })
   const lockstep = new Lockstep({ connectionString, createClient })
   const blocking = defineQueue(queue.name, { perform: block })
-  await lockstep.createWorker({ queues: [blocking], lease: 1_000, killOnLeaseEnd: true }).start()
+  await lockstep.createWorker({ queues: [blocking], lease: 4_000, killOnLeaseEnd: true }).start()
   process.send!({ event: 'ready', detail: { processId: 0 } })
 })
