@@ -8,6 +8,8 @@ import type { JobsTable } from './tables.ts'
 const ID: SortColumn = { column: 'j.id', type: 'text' }
 const TIME_AND_ID: readonly SortColumn[] = [{ column: 'j.perform_in', type: 'time' }, ID]
 const FAILURES_AND_ID: readonly SortColumn[] = [{ column: 'j.retry_count', type: 'integer' }, ID]
+/** Of a job that has never failed. */
+const NEVER = '-1'
 
 /** A part of a queue's jobs in the order of a column. */
 export interface OrderedPage<Conditions extends keyof JobFilter> {
@@ -49,29 +51,50 @@ export function jobsInTime(
   )`
 }
 
+/** Whether all that match have failed. Only a job itself has, never the next round of one in work. */
+export function haveFailed({ retryCount }: Pick<JobFilter, 'retryCount'>): boolean {
+  return retryCount?.from !== undefined && retryCount.from >= 0
+}
+
+/** Jobs that have failed, as a table `j` like `jobs`: their index has them, however many others there are. */
+export function failedJobs({ schema }: Database, queueId: number): RawBuilder<JobsTable> {
+  return sql<JobsTable>`(select j.* from ${sql.id(schema, 'jobs')} j where j.queue_id = ${queueId} and j.retry_count >= 0)`
+}
+
 /**
- * Jobs among which a page by failures lies. No index has that order. But whole rows can be compared, and all but a page of
- * them dropped, before it's found out of each what is shown of it; from a million jobs, that is half of the time.
+ * Jobs among which a page by failures lies, as a table `j` like `jobs`: a page of those that have failed, a page of those
+ * that have not, and the claimed ones, since their next rounds have not failed either. Only for the latter is all of the
+ * table read: so not where the page is full before.
  */
 export function jobsByFailures(
   { schema }: Database,
   queueId: number,
   page: OrderedPage<'performIn' | 'retryCount'>,
 ): RawBuilder<JobsTable> {
-  const jobs = sql.id(schema, 'jobs')
-  const { performIn, retryCount } = page.filter
-  const conditions = [
-    ...inTime('j.perform_in', performIn),
-    ...inRange('j.retry_count', retryCount),
-    ...from(FAILURES_AND_ID, page),
+  const { filter, direction, place, limit } = page
+  const those = sql`select j.* from ${sql.id(schema, 'jobs')} j where j.queue_id = ${queueId}`
+  const matching = [
+    ...inTime('j.perform_in', filter.performIn),
+    ...inRange('j.retry_count', filter.retryCount),
   ]
-  return sql<JobsTable>`(
-    (
-      select j.* from ${jobs} j where j.queue_id = ${queueId} and j.claimed_by is null ${and(conditions)}
+  const failed = sql`
+    with failed as materialized (
+      ${those} and j.retry_count >= 0 and j.claimed_by is null ${and([...matching, ...from(FAILURES_AND_ID, page)])}
       ${first(FAILURES_AND_ID, page)}
     )
-    union all
-    select j.* from ${jobs} j where j.queue_id = ${queueId} and j.claimed_by is not null
+    select * from failed
+    union all ${those} and j.retry_count >= 0 and j.claimed_by is not null`
+  const isPast = direction === 'asc' && place !== undefined && place[0] !== NEVER
+  if (haveFailed(filter) || isPast) return sql<JobsTable>`(${failed})`
+  const isReached =
+    direction === 'asc' ? sql<SqlBool>`true` : sql<SqlBool>`(select count(*) from failed) <= ${limit}`
+  const fresh = { direction, limit, place: place?.[0] === NEVER ? place.slice(1) : undefined }
+  return sql<JobsTable>`(${failed}
+    union all (
+      ${those} and j.retry_count < 0 and j.claimed_by is null and ${isReached} ${and([...matching, ...from([ID], fresh)])}
+      ${first([ID], fresh)}
+    )
+    union all ${those} and j.retry_count < 0 and j.claimed_by is not null and ${isReached}
   )`
 }
 

@@ -2,7 +2,7 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { PayloadHeaders } from '../job.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { attemptsIn, type FailedAttempt, shownAttempts } from './attempts.ts'
-import { jobsByFailures, jobsInTime } from './jobs-in-order.ts'
+import { failedJobs, haveFailed, jobsByFailures, jobsInTime } from './jobs-in-order.ts'
 import {
   beyond,
   decodeCursor,
@@ -249,7 +249,7 @@ function matchingJobs(
   database: Database,
   queueId: number,
   filter: JobFilter,
-  source?: RawBuilder<JobsTable>,
+  source = haveFailed(filter) ? failedJobs(database, queueId) : allJobs(database),
 ) {
   return tables(database)
     .selectFrom(entriesOf(database, queueId, filter.state, source).as('e'))
@@ -278,7 +278,7 @@ function entriesOf(
   database: Database,
   queueId: number,
   state: JobFilter['state'],
-  source = allJobs(database),
+  source: RawBuilder<JobsTable>,
 ) {
   const jobs = tables(database)
     .selectFrom(source.as<'j'>(sql`j`))
