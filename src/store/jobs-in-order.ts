@@ -33,22 +33,35 @@ export function jobsInTime(
   const jobs = sql.id(schema, 'jobs')
   const conditions = [...inTime('j.perform_in', page.filter.performIn), ...from(TIME_AND_ID, page)]
   return sql<JobsTable>`(
-    with recursive lanes as (
+    with recursive ${lanesOf(jobs, queueId)}
+    select f.* from lanes l cross join lateral (
+      select j.* from ${jobs} j
+      where j.queue_id = ${queueId} and j.shard = l.shard and j.lane = l.lane and j.claimed_by is null ${and(conditions)}
+      ${first(TIME_AND_ID, page)}
+    ) f
+    union all ${claimedJobs(jobs, queueId)}
+  )`
+}
+
+/** The lanes of a queue, as a part of a WITH RECURSIVE: one step of the index for each. */
+function lanesOf(jobs: RawBuilder<unknown>, queueId: number): RawBuilder<unknown> {
+  return sql`lanes as (
       (select j.shard, j.lane from ${jobs} j where j.queue_id = ${queueId} order by j.shard, j.lane limit 1)
       union all
       select n.shard, n.lane from lanes l cross join lateral (
         select j.shard, j.lane from ${jobs} j where j.queue_id = ${queueId} and (j.shard, j.lane) > (l.shard, l.lane)
         order by j.shard, j.lane limit 1
       ) n
-    )
-    select f.* from lanes l cross join lateral (
-      select j.* from ${jobs} j
-      where j.queue_id = ${queueId} and j.shard = l.shard and j.lane = l.lane and j.claimed_by is null ${and(conditions)}
-      ${first(TIME_AND_ID, page)}
-    ) f
-    union all
-    select j.* from ${jobs} j where j.queue_id = ${queueId} and j.claimed_by is not null
-  )`
+    )`
+}
+
+/**
+ * No index says which jobs are claimed. But all of them were due, so it's enough to look at what is due, lane by lane; a
+ * minute more, should the server's clock be set back.
+ */
+function claimedJobs(jobs: RawBuilder<unknown>, queueId: number): RawBuilder<unknown> {
+  return sql`select j.* from lanes l join ${jobs} j on j.queue_id = ${queueId} and j.shard = l.shard and j.lane = l.lane
+    where j.claimed_by is not null and j.perform_in <= now() + interval '1 minute'`
 }
 
 /** Whether all that match have failed. Only a job itself has, never the next round of one in work. */
@@ -63,8 +76,8 @@ export function failedJobs({ schema }: Database, queueId: number): RawBuilder<Jo
 
 /**
  * Jobs among which a page by failures lies, as a table `j` like `jobs`: a page of those that have failed, a page of those
- * that have not, and the claimed ones, since their next rounds have not failed either. Only for the latter is all of the
- * table read: so not where the page is full before.
+ * that have not, and the claimed ones, since their next rounds have not failed either. Those are costly to find, so they are
+ * left out where the page is full before.
  */
 export function jobsByFailures(
   { schema }: Database,
@@ -72,13 +85,14 @@ export function jobsByFailures(
   page: OrderedPage<'performIn' | 'retryCount'>,
 ): RawBuilder<JobsTable> {
   const { filter, direction, place, limit } = page
-  const those = sql`select j.* from ${sql.id(schema, 'jobs')} j where j.queue_id = ${queueId}`
+  const jobs = sql.id(schema, 'jobs')
+  const those = sql`select j.* from ${jobs} j where j.queue_id = ${queueId}`
   const matching = [
     ...inTime('j.perform_in', filter.performIn),
     ...inRange('j.retry_count', filter.retryCount),
   ]
   const failed = sql`
-    with failed as materialized (
+    with recursive ${lanesOf(jobs, queueId)}, failed as materialized (
       ${those} and j.retry_count >= 0 and j.claimed_by is null ${and([...matching, ...from(FAILURES_AND_ID, page)])}
       ${first(FAILURES_AND_ID, page)}
     )
@@ -94,7 +108,7 @@ export function jobsByFailures(
       ${those} and j.retry_count < 0 and j.claimed_by is null and ${isReached} ${and([...matching, ...from([ID], fresh)])}
       ${first([ID], fresh)}
     )
-    union all ${those} and j.retry_count < 0 and j.claimed_by is not null and ${isReached}
+    union all ${claimedJobs(jobs, queueId)} and j.retry_count < 0 and ${isReached}
   )`
 }
 

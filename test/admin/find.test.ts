@@ -3,7 +3,9 @@ import { type FoundJob, type JobFilter, OptionError, type Page } from '../../src
 import type { JobSort } from '../../src/store/jobs.ts'
 import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 
-const BASE = Date.parse('2030-01-01T00:00:00Z')
+/** Past, since only what is due is ever claimed. */
+const BASE = Date.parse('2020-01-01T00:00:00Z')
+const LATER = Date.parse('2040-01-01T00:00:00Z')
 
 let env: StoreEnvironment
 let testQueue: TestQueue
@@ -28,9 +30,9 @@ async function populate(on: StoreEnvironment): Promise<TestQueue> {
   )
   await on.query(
     `UPDATE lockstep.jobs j SET retry_count = n.place % 4 - 1, lane = n.place % 3,
-       claimed_by = CASE WHEN n.place % 5 = 0 THEN 999999 END,
-       perform_in = timestamptz '2030-01-01 00:00:00Z' + (n.place % 7) * interval '1 microsecond'
-         + (n.place % 3) * interval '1 millisecond' + (n.place % 11 = 0)::integer * interval '7969 years 999999 microseconds'
+       claimed_by = CASE WHEN n.place % 5 = 0 AND n.place % 11 <> 0 THEN 999999 END,
+       perform_in = timestamptz '2020-01-01 00:00:00Z' + (n.place % 7) * interval '1 microsecond'
+         + (n.place % 3) * interval '1 millisecond' + (n.place % 11 = 0)::integer * interval '7979 years 999999 microseconds'
      FROM (SELECT id, row_number() OVER (ORDER BY sha256(convert_to(id, 'UTF8'))) AS place FROM lockstep.jobs WHERE queue_id = $1) n
      WHERE j.queue_id = $1 AND j.id = n.id`,
     [made.queueId],
@@ -94,7 +96,7 @@ describe('R11 pages', () => {
 
   test.each(['performIn', 'retryCount', 'id'] as const)('by %s keep their filter', async (by) => {
     const [failed, early] = [{ from: 1 }, { to: new Date(BASE + 1) }]
-    const inTime = `perform_in < '2030-01-01 00:00:00.002Z'` // a Date has no microseconds
+    const inTime = `perform_in < '2020-01-01 00:00:00.002Z'` // a Date has no microseconds
     expect((await turn({ retryCount: failed, by, limit: 4 })).ids).toEqual(
       await sorted(by, 'retry_count >= 1'),
     )
@@ -192,7 +194,7 @@ describe('R11 filters', () => {
     expect(
       await idsOf({ retryCount: { to: -1 }, id: { from: 'a' }, performIn: { to: new Date(BASE) } }),
     ).toEqual(
-      await sorted('id', `retry_count = -1 AND id >= 'a' AND perform_in < '2030-01-01 00:00:00.001Z'`),
+      await sorted('id', `retry_count = -1 AND id >= 'a' AND perform_in < '2020-01-01 00:00:00.001Z'`),
     )
   })
 
@@ -255,7 +257,7 @@ describe('R11 a found job', () => {
     const one = await env.queue()
     await one.push(
       { id: 'a', payload: 'first', score: 1 },
-      { id: 'b', payload: 'other', score: 1, performIn: BASE },
+      { id: 'b', payload: 'other', score: 1, performIn: LATER },
     )
     const claimer = await one.claimer()
     await claimer.take()

@@ -8,8 +8,9 @@ const env = useWorkers()
 test('a queue’s page shows its policy, of each process if they differ', async () => {
   const older = env.queue({ batchSize: 10, timeout: 90_000, retryIn: () => 1, perform() {} })
   const newer = defineQueue(older.name, { batchSize: 20, perform() {} })
-  const { fetch } = lockstepWeb(env.lockstep, { access: 'open' })
   const page = async () => {
+    // A new one has kept nothing from its last look.
+    const { fetch } = lockstepWeb(env.lockstep, { access: 'open' })
     const answer = await fetch(new Request(`http://localhost/queues/${older.name}`))
     return (await answer.text()).replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')
   }
