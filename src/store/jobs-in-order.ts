@@ -64,6 +64,12 @@ function claimedJobs(jobs: RawBuilder<unknown>, queueId: number): RawBuilder<unk
     where j.claimed_by is not null and j.perform_in <= now() + interval '1 minute'`
 }
 
+/** Claimed jobs, as a table `j` like `jobs`. */
+export function workingJobs({ schema }: Database, queueId: number): RawBuilder<JobsTable> {
+  const jobs = sql.id(schema, 'jobs')
+  return sql<JobsTable>`(with recursive ${lanesOf(jobs, queueId)} ${claimedJobs(jobs, queueId)})`
+}
+
 /** Whether all that match have failed. Only a job itself has, never the next round of one in work. */
 export function haveFailed({ retryCount }: Pick<JobFilter, 'retryCount'>): boolean {
   return retryCount?.from !== undefined && retryCount.from >= 0

@@ -2,7 +2,7 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { PayloadHeaders } from '../job.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { attemptsIn, type FailedAttempt, shownAttempts } from './attempts.ts'
-import { failedJobs, haveFailed, jobsByFailures, jobsInTime } from './jobs-in-order.ts'
+import { failedJobs, haveFailed, jobsByFailures, jobsInTime, workingJobs } from './jobs-in-order.ts'
 import {
   beyond,
   decodeCursor,
@@ -249,7 +249,7 @@ function matchingJobs(
   database: Database,
   queueId: number,
   filter: JobFilter,
-  source = haveFailed(filter) ? failedJobs(database, queueId) : allJobs(database),
+  source = sourceOf(database, queueId, filter),
 ) {
   return tables(database)
     .selectFrom(entriesOf(database, queueId, filter.state, source).as('e'))
@@ -266,8 +266,13 @@ const SOURCES = {
     state === 'working' || ids || id ? undefined : jobsByFailures,
 }
 
-function allJobs({ schema }: Database): RawBuilder<JobsTable> {
-  return sql<JobsTable>`${sql.id(schema, 'jobs')}`
+/** As few jobs as an index can tell. Ids are in the primary key. */
+function sourceOf(database: Database, queueId: number, filter: JobFilter): RawBuilder<JobsTable> {
+  if (!filter.ids && !filter.id) {
+    if (haveFailed(filter)) return failedJobs(database, queueId)
+    if (filter.state === 'working') return workingJobs(database, queueId)
+  }
+  return sql<JobsTable>`${sql.id(database.schema, 'jobs')}`
 }
 
 const WORKING = sql<SqlBool>`p.process_id is not null`
