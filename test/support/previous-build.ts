@@ -11,7 +11,13 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PREVIOUS = 22
 
 /** What a migration applies after those definitions. */
-export const MIGRATIONS_SINCE = ['0002_first_payload', '0003_attempts', '0004_audit', '0005_process_reports']
+export const MIGRATIONS_SINCE = [
+  '0002_first_payload',
+  '0003_attempts',
+  '0004_audit',
+  '0005_process_reports',
+  '0006_failed_jobs',
+]
 
 /** The SQL that creates the schema as it was when each job took two rows. */
 export function previousDefinitions(): string {
