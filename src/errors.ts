@@ -1,3 +1,5 @@
+import { types } from 'node:util'
+
 /**
  * Every error of pg-lockstep. `code` is for programs, the message says what to do. Other errors of the server arrive as the
  * driver throws them, such as 57014 or 55P03 when one of your time-outs ends.
@@ -115,17 +117,22 @@ export function boundText(text: string, most = MAX_ERROR_LENGTH): string {
 
 /**
  * What was thrown, if it can be read; otherwise an error that says so, with what can be read. A revoked proxy throws even when
- * it's asked for its class, and an object may have getters that throw: code that looks at it would fail in its place.
+ * it's asked for its class, any proxy may do so the second time, and an object may have getters that throw: code that looks at
+ * it would fail in its place.
  */
 export function legible(thrown: unknown): unknown {
+  if (types.isProxy(thrown)) return illegible(thrown)
+  if (typeof thrown !== 'object' || thrown === null) return thrown
   try {
-    if (typeof thrown !== 'object' || thrown === null) return thrown
     for (const name of ['name', 'message', 'stack', 'code', 'cause'] as const) void (thrown as Looked)[name]
-    void (thrown instanceof Error)
-    return thrown
+    return thrown instanceof Error && typeof thrown.message !== 'string' ? illegible(thrown) : thrown
   } catch {
-    return new Error(`what was thrown can’t be read whole: ${messageOf(thrown)}`)
+    return illegible(thrown)
   }
+}
+
+function illegible(thrown: unknown): Error {
+  return new Error(`what was thrown can’t be read whole: ${messageOf(thrown)}`)
 }
 
 type Looked = Readonly<Record<'name' | 'message' | 'stack' | 'code' | 'cause', unknown>>
@@ -135,7 +142,7 @@ const ILLEGIBLE = 'a value was thrown that can’t be shown as text'
 /** Also of what is no error. */
 export function messageOf(thrown: unknown): string {
   try {
-    return thrown instanceof Error ? thrown.message : String(thrown)
+    return String(thrown instanceof Error ? thrown.message : thrown)
   } catch {
     return ILLEGIBLE
   }
@@ -154,8 +161,11 @@ function textOf(thrown: unknown): string {
 /** With the message, which a library may set only after the stack was taken. */
 function stackOf(thrown: unknown): string {
   try {
-    if (thrown instanceof Error && typeof thrown.stack === 'string' && thrown.stack !== '')
-      return thrown.stack.includes(thrown.message) ? thrown.stack : `${thrown}\n${thrown.stack}`
+    if (thrown instanceof Error) {
+      const { stack } = thrown
+      if (typeof stack === 'string' && stack !== '')
+        return stack.includes(thrown.message) ? stack : `${thrown}\n${stack}`
+    }
     return thrown === undefined || thrown === null ? `${thrown} was thrown` : String(thrown)
   } catch {
     return messageOf(thrown)

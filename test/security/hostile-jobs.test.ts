@@ -135,6 +135,8 @@ describe('a hostile error', () => {
 
   const { proxy: revoked, revoke } = Proxy.revocable({}, {})
   revoke()
+  const { proxy: revokedFunction, revoke: revokeFunction } = Proxy.revocable(() => {}, {})
+  revokeFunction()
 
   const CASES: readonly [what: string, thrown: unknown, stored: RegExp][] = [
     ['all hostile text', new Error(HOSTILE.join('\n')), /DROP TABLE lockstep\.jobs[\s\S]*😀/],
@@ -145,6 +147,13 @@ describe('a hostile error', () => {
     ['a stack that is no text', Object.assign(new Error('plain'), { stack: { evil: 1 } }), /^Error: plain$/],
     ['an object without a prototype', Object.create(null), /can’t be shown as text/],
     ['a revoked proxy', revoked, /can’t be shown as text/],
+    ['a revoked function', revokedFunction, /can’t be shown as text/],
+    [
+      'a message that is no text',
+      Object.assign(new Error('x'), { message: Object.create(null) }),
+      /can’t be/,
+    ],
+    ['a message that is a symbol', Object.assign(new Error('x'), { message: Symbol('q') }), /Symbol\(q\)/],
     ['a symbol', Symbol('s'), /^Symbol\(s\)$/],
     ['nothing', undefined, /^undefined was thrown$/],
     ['a code of the server’s', Object.assign(new Error('mine'), { code: '40P01' }), /mine/],

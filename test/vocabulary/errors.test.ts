@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { describeError, legible } from '../../src/errors.ts'
+import { describeError, legible, summaryOf } from '../../src/errors.ts'
 
 test('whatever was thrown, its description is text that Postgres can hold', () => {
   expect(describeError(undefined)).toBe('undefined was thrown')
@@ -72,8 +72,30 @@ test.each(['name', 'cause', 'code', 'stack'])('a getter of `%s` that throws leav
 test('what can’t even be asked for its class is replaced by an error', () => {
   const { proxy, revoke } = Proxy.revocable({}, {})
   revoke()
-  expect(legible(proxy)).toBeInstanceOf(Error)
-  expect(describeError(proxy)).toContain('can’t be shown as text')
+  const revoked = Proxy.revocable(() => {}, {})
+  revoked.revoke()
+  for (const one of [proxy, revoked.proxy]) {
+    expect(legible(one)).toBeInstanceOf(Error)
+    expect(describeError(one)).toContain('can’t be shown as text')
+  }
+})
+
+test('so is a proxy that may throw later', () => {
+  expect(legible(new Proxy(new Error('odd'), {}))).toEqual(
+    new Error('what was thrown can’t be read whole: odd'),
+  )
+})
+
+test.each([
+  ['a symbol', Symbol('q'), 'Symbol(q)'],
+  ['no text', Object.create(null), 'can’t be shown as text'],
+  ['an object', { code: 1 }, '[object Object]'],
+])('a message that is %s becomes text', (_, message, text) => {
+  const odd = Object.assign(new Error('x'), { message })
+  for (const one of [odd, new Error('outer', { cause: odd }), new AggregateError([odd], 'all')])
+    expect(describeError(one)).toContain(text)
+  expect(summaryOf(odd)).toContain(text)
+  expect(legible(odd)).toMatchObject({ message: expect.stringContaining(text) })
 })
 
 test.each([[new RangeError('too far')], ['text'], [undefined], [Object.create(null)]])(

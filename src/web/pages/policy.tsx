@@ -1,5 +1,4 @@
-import type { ProcessRow } from '../../index.ts'
-import type { ReportedPolicy } from '../../store/process-report.ts'
+import type { ProcessRow, ReportedPolicy } from '../../index.ts'
 import { bytes, count, duration } from './amounts.tsx'
 
 interface PolicyProps {
