@@ -22,8 +22,8 @@ const DIGEST: Kind = [
   (value) => typeof value === 'string' && /^[\da-f]{64}$/i.test(value),
 ]
 const KEY: Kind = [
-  'a key of a dead payload',
-  (value) => typeof value === 'string' && isKey(/^(\d{1,10})\.(\d{1,10})\.(\d{1,5})$/.exec(value)),
+  '32 hexadecimal digits',
+  (value) => typeof value === 'string' && /^[\da-f]{32}$/.test(value),
 ]
 const STATES = ['waiting', 'working']
 
@@ -66,6 +66,8 @@ export function checkDeadFilter(filter: DeadFilter, what: string, more: readonly
   checkRange(filter.score, NUMBER, `${what}: score`)
   checkList(filter.digests, DIGEST, `${what}: digests`)
   checkList(filter.keys, KEY, `${what}: keys`)
+  if (filter.keys && !filter.ids)
+    throw new OptionError(`${what}: keys need the ids of their jobs beside them: give \`ids\`, too`)
 }
 
 /**
@@ -119,11 +121,4 @@ function check(value: unknown, [name, is]: Kind, what: string): void {
 function oneOf<T extends string>(value: T, known: readonly T[], what: string): T {
   if (known.includes(value)) return value
   throw new OptionError(`${what} must be ${known.join(' or ')}, not ${show(value)}`)
-}
-
-/** Its three numbers, as far as Postgres has them. */
-function isKey(parts: RegExpExecArray | null): boolean {
-  if (!parts) return false
-  const [, transaction, block, line] = parts.map(Number)
-  return transaction! < 2 ** 32 && block! < 2 ** 32 && line! < 2 ** 16
 }

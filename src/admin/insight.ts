@@ -2,7 +2,7 @@ import type { Database } from '../postgres/database.ts'
 import type { JobPayloadTexts, PayloadText } from '../store/excerpt.ts'
 import type { FoundJob, JobFilter, JobSort } from '../store/jobs.ts'
 import { type QueueMinute, readLastHour, readMinutes } from '../store/minutes.ts'
-import type { DeadFilter, DeadPayload, DeadSort, Keyed } from '../store/morgue.ts'
+import type { DeadFilter, DeadSort, KeyedDead } from '../store/morgue.ts'
 import type { Found, Page } from '../store/page.ts'
 import { type QueueParts, readParts } from '../store/parts.ts'
 import { checkDeadFilter, checkJobFilter } from './filter.ts'
@@ -20,7 +20,7 @@ export interface Extent {
 }
 
 export type JobTexts = Omit<FoundJob, 'payloads'> & { readonly payloads: JobPayloadTexts }
-export type DeadText = DeadPayload<PayloadText> & Keyed
+export type DeadText = KeyedDead<PayloadText>
 
 /** Loads the store only on demand: it needs Kysely, which producers and workers do not load. */
 const loadJobs = () => import('../store/jobs.ts')
@@ -69,21 +69,13 @@ export class Insight {
     { length, attempts }: Omit<Extent, 'payloads'>,
   ): Promise<Found<DeadText>> {
     const page = deadPage(filter)
-    const [{ queueId }, { findDeadAs }, { excerptOf }] = await Promise.all([
+    const [{ queueId }, { findDeadByKeys }, { excerptOf }] = await Promise.all([
       resolveQueue(this.#database, queue),
       loadMorgue(),
       loadExcerpt(),
     ])
     const show = (payload: Parameters<typeof excerptOf>[0]) => excerptOf(payload, length)
-    return findDeadAs(this.#database, queueId, filter, page, show, attempts)
-  }
-
-  /** The digest of a dead payload of a job; undefined if there is none with this key. */
-  deadDigest(queue: string, id: string, key: string): Promise<string | undefined> {
-    const reading = Promise.all([resolveQueue(this.#database, queue), loadMorgue()]).then(
-      ([{ queueId }, { deadDigest }]) => deadDigest(this.#database, queueId, id, key),
-    )
-    return this.#watch(reading)
+    return findDeadByKeys(this.#database, queueId, filter, page, show, attempts)
   }
 
   /** The number of jobs that match, as `find` would find them, but no more than `most`. */

@@ -15,7 +15,7 @@ import {
   type SortColumn,
 } from './page.ts'
 import { inRange, inTime, isOneOf } from './range.ts'
-import { countUpTo, run, tables } from './tables.ts'
+import { countUpTo, type MorgueTable, run, tables } from './tables.ts'
 import { msText } from './time.ts'
 
 /** Selects dead payloads of a queue for which all conditions hold; without conditions, all of them. */
@@ -28,7 +28,7 @@ export interface DeadFilter {
   readonly score?: Range<number>
   /** In hexadecimal. A digest identifies a payload together with the id of its job. */
   readonly digests?: readonly string[]
-  /** As the API of the web page names them. */
+  /** As the API of the web page names them, together with the `ids` of their jobs. */
   readonly keys?: readonly string[]
 }
 
@@ -50,26 +50,44 @@ export interface DeadPayload<Payload = unknown> {
   readonly attempts?: readonly FailedAttempt[]
 }
 
-/**
- * Names a row of the morgue without telling anything of its payload, unlike the digest, from which a short payload can be
- * guessed. All processes read the same. Once the row was written anew, also by VACUUM FULL, the key names nothing.
- */
-export interface Keyed {
+interface Keyed {
+  /** Names a dead payload of its job. */
   readonly key: string
 }
 
-const KEY = sql<string>`concat(m.xmin, translate(m.ctid::text, '(,)', '..'))`
+export type KeyedDead<Payload> = Omit<DeadPayload<Payload>, 'digest'> & Keyed
+
+/**
+ * A dead payload's digest tells a short payload to whoever guesses it, and its place among others tells something of it. Its
+ * key tells nothing, since it has the installation's number in it, which only the database knows. A payload that was requeued
+ * and died again has another one.
+ */
+function keyOf({ schema }: Database): RawBuilder<string> {
+  const parts = sql.join(
+    [
+      sql`convert_to(${sql.id(schema, 'installation')}()::text, 'UTF8')`,
+      sql`int4send(m.queue_id)`,
+      sql`timestamptz_send(m.died_at)`,
+      sql`m.digest`,
+      sql`convert_to(m.job_id, 'UTF8')`,
+    ],
+    sql` || `,
+  )
+  return sql<string>`encode(substr(sha256(${parts}), 1, 16), 'hex')`
+}
 
 export type DeadSort = 'id' | 'diedAt' | 'score'
 
-const DEAD_KEY: readonly SortColumn[] = [
-  { column: 'm.job_id', type: 'text' },
-  { column: 'm.digest', type: 'digest' },
-]
-const SORTS: Readonly<Record<DeadSort, readonly SortColumn[]>> = {
-  id: DEAD_KEY,
-  diedAt: [{ column: 'm.died_at', type: 'time' }, ...DEAD_KEY],
-  score: [{ column: 'm.score', type: 'number' }, ...DEAD_KEY],
+const ID: SortColumn = { column: 'm.job_id', type: 'text' }
+const DEAD_KEY: readonly SortColumn[] = [ID, { column: 'm.digest', type: 'digest' }]
+/** What identifies a dead payload, and nothing else. */
+const BY_KEY: readonly SortColumn[] = [ID, { column: 'm.key', type: 'key' }]
+
+function columnsOfSort(by: DeadSort, last: readonly SortColumn[]): readonly SortColumn[] {
+  if (by === 'id') return last
+  return by === 'diedAt'
+    ? [{ column: 'm.died_at', type: 'time' }, ...last]
+    : [{ column: 'm.score', type: 'number' }, ...last]
 }
 
 /** @throws OptionError for a cursor of another sort */
@@ -80,38 +98,44 @@ export async function findDead(
   page: FullPage<DeadSort>,
   withAttempts = false,
 ): Promise<Found<DeadPayload>> {
-  const found = await findDeadAs(database, queueId, filter, page, (payload) => payload, withAttempts)
-  return { ...found, items: found.items.map(({ key: _, ...dead }) => dead) }
+  const wanted = { last: DEAD_KEY, key: sql<string>`''`, withAttempts }
+  const { items, next } = await pageOfDead(database, queueId, filter, page, (payload) => payload, wanted)
+  return { items: items.map(({ key: _, ...dead }) => dead), next }
 }
 
-/** Undefined if the job has no such payload, or has it no longer. */
-export async function deadDigest(
-  database: Database,
-  queueId: number,
-  id: string,
-  key: string,
-): Promise<string | undefined> {
-  const query = matchingDead(database, queueId, { ids: [id], keys: [key] })
-  const [row] = await run(database, query.select(sql<string>`encode(m.digest, 'hex')`.as('digest')))
-  return row?.digest
-}
-
-/** `show` makes of the payload what is found of it. */
-export async function findDeadAs<Shown>(
+/** `show` makes of the payload what is found of it. Keys stand for digests, and give the order where these would. */
+export async function findDeadByKeys<Shown>(
   database: Database,
   queueId: number,
   filter: DeadFilter,
   page: FullPage<DeadSort>,
   show: (payload: RawBuilder<unknown>) => RawBuilder<Shown>,
   withAttempts = false,
+): Promise<Found<KeyedDead<Shown>>> {
+  const wanted = { last: BY_KEY, key: keyOf(database), withAttempts }
+  const { items, next } = await pageOfDead(database, queueId, filter, page, show, wanted)
+  return { items: items.map(({ digest: _, ...dead }) => dead), next }
+}
+
+async function pageOfDead<Shown>(
+  database: Database,
+  queueId: number,
+  filter: DeadFilter,
+  { by, direction, after, limit }: FullPage<DeadSort>,
+  show: (payload: RawBuilder<unknown>) => RawBuilder<Shown>,
+  { last: ties, key, withAttempts }: Wanted,
 ): Promise<Found<DeadPayload<Shown> & Keyed>> {
-  const { by, direction, after, limit } = page
-  const columns = SORTS[by]
-  let query = matchingDead(database, queueId, filter)
-    .select(['m.job_id as id', show(sql.ref('m.payload')).as('payload'), 'm.headers', 'm.error'])
+  const columns = columnsOfSort(by, ties)
+  const keyed = sql<
+    MorgueTable & Keyed
+  >`(select m.*, ${key} as key from ${sql.id(database.schema, 'morgue')} m)`
+  let query = tables(database)
+    .selectFrom(keyed.as<'m'>(sql`m`))
+    .where('m.queue_id', '=', queueId)
+    .where(({ and }) => and(conditionsOf(database, filter)))
+    .select(['m.job_id as id', 'm.key', show(sql.ref('m.payload')).as('payload'), 'm.headers', 'm.error'])
     .select(sql.raw<number>(msText('m.died_at')).as('diedAt'))
     .select([exactDouble('m.score').as('score'), sql<string>`encode(m.digest, 'hex')`.as('digest')])
-    .select(KEY.as('key'))
     .select(placeOf(columns).as('place'))
     .select(shownAttempts(database.schema, 'm', withAttempts).as('attempts'))
   if (after !== undefined) query = query.where(beyond(columns, decodeCursor(by, columns, after), direction))
@@ -125,6 +149,13 @@ export async function findDeadAs<Shown>(
     diedAt: new Date(diedAt),
   }))
   return { items, next: last && encodeCursor(by, last.place) }
+}
+
+interface Wanted {
+  /** The columns that end a sort: they identify a payload. */
+  readonly last: readonly SortColumn[]
+  readonly key: RawBuilder<string>
+  readonly withAttempts: boolean
 }
 
 /** The number of matching payloads, and the last id of their jobs, at which a walk ends. */
@@ -225,24 +256,20 @@ function columnsOf(keys: readonly DeadKey[]): [string[], Buffer[]] {
 }
 
 function matchingDead(database: Database, queueId: number, filter: DeadFilter) {
+  return tables(database)
+    .selectFrom('morgue as m')
+    .where('m.queue_id', '=', queueId)
+    .where(({ and }) => and(conditionsOf(database, filter)))
+}
+
+function conditionsOf(database: Database, filter: DeadFilter): RawBuilder<SqlBool>[] {
   const digests = filter.digests?.map((digest) => Buffer.from(digest, 'hex'))
-  const conditions: RawBuilder<SqlBool>[] = [
+  return [
     ...isOneOf('m.job_id', filter.ids, 'text'),
     ...inRange('m.job_id', filter.id),
     ...inTime('m.died_at', filter.diedAt),
     ...inRange('m.score', filter.score),
     ...isOneOf('m.digest', digests, 'bytea'),
-    ...hasKey(filter.keys),
+    ...(filter.keys ? [sql<SqlBool>`${keyOf(database)} = any (${filter.keys}::text[])`] : []),
   ]
-  return tables(database)
-    .selectFrom('morgue as m')
-    .where('m.queue_id', '=', queueId)
-    .where(({ and }) => and(conditions))
-}
-
-/** By the place alone, Postgres goes straight to the rows. */
-function hasKey(keys: readonly string[] | undefined): RawBuilder<SqlBool>[] {
-  const places = keys?.map((key) => key.replace(/^\d+\.(\d+)\.(\d+)$/, '($1,$2)'))
-  const exactly = keys && [sql<SqlBool>`${KEY} = ANY(${keys}::text[])`]
-  return [...isOneOf('m.ctid', places, 'tid'), ...(exactly ?? [])]
 }

@@ -75,6 +75,12 @@ const TYPES = {
     read: (text) => sql`${doubleFrom(text)}::double precision`,
     valid: (text) => /^[0-9a-f]{16}$/.test(text) && Number.isFinite(doubleFrom(text)),
   },
+  /** Of a dead payload. */
+  key: {
+    write: (column) => sql`${sql.ref(column)}`,
+    read: (text) => sql`${text}::text`,
+    valid: (text) => /^[0-9a-f]{32}$/.test(text),
+  },
   digest: {
     write: (column) => sql`encode(${sql.ref(column)}, 'hex')`,
     read: (text) => sql`decode(${text}, 'hex')`,

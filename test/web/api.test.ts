@@ -237,7 +237,7 @@ describe('looking', () => {
     expect(await ids('?diedAt.to=2020-01-02')).toEqual(['b'])
     expect(await ids('?score.from=2.5')).toEqual(['b'])
     const [{ key }] = (await look('/queues/{queue}/dead', '?ids=c')).json.items
-    expect(await ids(`?keys=${key}`)).toEqual(['c'])
+    expect(await ids(`?ids=c&ids=a&keys=${key}`)).toEqual(['c'])
     expect((await look('/queues/{queue}/dead/count', '?score.to=1')).json).toEqual({ count: 2, more: false })
   })
 
@@ -321,7 +321,7 @@ describe('acting', () => {
     })
     expect(await queue.countJobs()).toBe(0)
     const [{ key }] = (await look('/queues/{queue}/dead', '?ids=a')).json.items
-    await act('/queues/{queue}/dead/requeue', { filter: { keys: [key], id: { to: 'a' } } })
+    await act('/queues/{queue}/dead/requeue', { filter: { ids: ['a', 'b'], keys: [key] } })
     expect(await queue.set('a')).toHaveLength(1)
     const until = { filter: { diedAt: { to: new Date().toISOString() }, ids: ['b'] } }
     expect((await act('/queues/{queue}/dead/delete', until)).at(-1)).toEqual({
@@ -405,9 +405,9 @@ describe('refusals', () => {
     ['/queues/{queue}/dead', 'score.from=Infinity', /score.from must be a number/],
     ['/queues/{queue}/dead', 'score.from=', /score.from must be a number/],
     ['/queues/{queue}/dead', 'digests=abc', /unknown option `digests`/],
-    ['/queues/{queue}/dead', 'keys=abc', /keys\[0\] must be a key of a dead payload/],
-    ['/queues/{queue}/dead', 'keys=4294967296.0.1', /keys\[0\] must be a key of a dead payload/],
-    ['/queues/{queue}/dead', 'keys=1.1.65536', /keys\[0\] must be a key of a dead payload/],
+    ['/queues/{queue}/dead', 'ids=a&keys=abc', /keys\[0\] must be 32 hexadecimal digits/],
+    ['/queues/{queue}/dead', `keys=${'0'.repeat(32)}`, /keys need the ids of their jobs/],
+    ['/queues/{queue}/dead', 'score.from=0x10', /score.from must be a number/],
     ['/queues/{queue}/dead', 'after=nonsense', /after must be the `next` of an earlier page/],
     ['/queues/{queue}/dead', 'payloads=1', /unknown option `payloads`/],
     ['/queues/{queue}/dead/count', 'state=waiting', /unknown option `state`/],
@@ -445,7 +445,7 @@ describe('refusals', () => {
     [JOBS, '', /by one of/],
     [DEAD, { filter: { retryCount: { from: 1 } } }, /unknown option `retryCount`/],
     [DEAD, { filter: { digests: ['x'] } }, /name dead payloads by `keys`/],
-    [DEAD, { filter: { keys: ['x'] } }, /keys\[0\] must be a key of a dead payload/],
+    [DEAD, { filter: { ids: ['a'], keys: ['x'] } }, /keys\[0\] must be 32 hexadecimal digits/],
     [DEAD, { filter: { score: { from: '1' } } }, /score.from must be a number/],
     ['/queues/{queue}/pause', { now: true }, /unknown option `now`/],
     ['/queues/{queue}/reshard', {}, /shards must be a whole number from 1 to 16384/],

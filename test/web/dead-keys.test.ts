@@ -73,7 +73,7 @@ describe('the key of a dead payload', () => {
     const keyOf = (id: string, score: number) =>
       items.find((item: { id: string; score: number }) => item.id === id && item.score === score).key
     const other = await open()
-    const filter = { keys: [keyOf('a', 1), keyOf('b', 2)] }
+    const filter = { ids: ['a', 'b'], keys: [keyOf('a', 1), keyOf('b', 2)] }
     expect(linesOf(await other.act(dead('/delete'), { filter })).at(-1)).toEqual({
       result: { done: 2, total: 2 },
     })
@@ -89,7 +89,7 @@ describe('the key of a dead payload', () => {
     const [{ key }] = (await site.ask(dead())).json.items
     await env.lockstep.requeue(queue.queue, {})
     await env.lockstep.kill(queue.queue, {})
-    const lines = linesOf(await site.act(dead('/delete'), { filter: { keys: [key] } }))
+    const lines = linesOf(await site.act(dead('/delete'), { filter: { ids: ['a'], keys: [key] } }))
     expect(lines.at(-1)).toEqual({ result: { done: 0, total: 0 } })
     expect(await digests()).toHaveLength(1)
   })
@@ -103,8 +103,38 @@ describe('the key of a dead payload', () => {
       const [first, all] = [await page(), (await site.ask(dead(`?by=id&direction=${direction}`))).json.items]
       const second = await page(`&after=${first.next}`)
       expect([...first.items, ...second.items]).toEqual(all.slice(0, 2))
-      await site.act(dead('/delete'), { filter: { keys: [first.items[0].key] } })
+      await site.act(dead('/delete'), { filter: { ids: ['a'], keys: [first.items[0].key] } })
       expect((await page(`&after=${first.next}`)).items).toEqual(second.items)
     },
   )
+
+  it('names it after VACUUM FULL, too', async () => {
+    await die(...Array.from({ length: 20 }, (_, n) => ({ id: `${n}`, payload: n })))
+    await env.lockstep.deleteDead(queue.queue, { ids: ['0', '3'] })
+    const [, , one] = (await site.ask(dead('?by=id'))).json.items
+    await env.query('VACUUM FULL lockstep.morgue')
+    await site.act(dead('/delete'), { filter: { ids: [one.id], keys: [one.key] } })
+    const { items } = await env.lockstep.findDead(queue.queue, { ids: [one.id] })
+    expect(items).toEqual([])
+    expect(await digests()).toHaveLength(17)
+  })
+
+  it.each(['id', 'score'])('decides the order of what is alike, sorted by %s', async (by) => {
+    await die(...Array.from({ length: 12 }, (_, payload) => ({ id: 'a', payload, score: 1 })))
+    const keys = (await site.ask(dead(`?by=${by}`))).json.items.map(({ key }: { key: string }) => key)
+    expect(keys).toEqual(keys.toSorted())
+    expect(keys).toHaveLength(12)
+    const pages: string[] = []
+    for (let next = ''; next !== undefined; ) {
+      const page = (await site.ask(dead(`?by=${by}&limit=5${next && `&after=${next}`}`))).json
+      pages.push(...page.items.map(({ key }: { key: string }) => key))
+      next = page.next ?? undefined
+    }
+    expect(pages).toEqual(keys)
+  })
+
+  it('needs the id of its job', async () => {
+    const answer = await site.act(dead('/delete'), { filter: { keys: ['0'.repeat(32)] } })
+    expect([answer.status, answer.json.detail]).toEqual([400, expect.stringContaining('ids')])
+  })
 })

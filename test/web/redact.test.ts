@@ -67,6 +67,8 @@ describe('redact', () => {
     ],
     ['returns nothing', () => undefined],
     ['returns a promise', async (payload: unknown) => payload],
+    // biome-ignore lint/suspicious/noThenProperty: like a promise of another library
+    ['returns something like a promise', (payload: unknown) => ({ payload, then() {} })],
     ['rejects', () => Promise.reject(new Error('later'))],
     ['returns what JSON lacks', () => () => 1],
     ['returns a bigint', () => 1n],

@@ -59,7 +59,11 @@ export const DEAD_FILTER: readonly Parameter[] = [
   ...range('diedAt', TIME, 'Died at'),
   ...range('score', { type: 'number' }, 'A score of'),
   {
-    ...inQuery('keys', { type: 'array', items: TEXT }, 'Payloads with these keys; repeat it for several'),
+    ...inQuery(
+      'keys',
+      { type: 'array', items: TEXT },
+      'Payloads with these keys, of these `ids`; repeat it for several',
+    ),
     explode: true,
   },
 ]

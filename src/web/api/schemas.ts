@@ -41,7 +41,7 @@ const MOMENT = {
   type: ['string', 'integer'],
   description: 'ISO 8601 with its zone, or ms since 1970.',
 } as const
-const KEY = { ...TEXT, pattern: '^\\d{1,10}\\.\\d{1,10}\\.\\d{1,5}$' } as const
+const KEY = { ...TEXT, pattern: '^[0-9a-f]{32}$' } as const
 const IDS = { type: 'array', items: TEXT } as const
 
 const counts = { waiting: COUNT, due: COUNT, working: COUNT }
@@ -126,7 +126,7 @@ export const SCHEMAS = {
     score: NUMBER,
     error: nullable(TEXT),
     diedAt: TIME,
-    key: { ...KEY, description: 'Names this dead payload, for `keys`, until it is changed or leaves.' },
+    key: { ...KEY, description: 'Names this dead payload of its job, for `keys` beside `ids`.' },
   }),
   Processes: object({ at: AT, items: list('Process') }),
   Process: object({

@@ -2,6 +2,7 @@ import { OptionError } from '../../errors.ts'
 import { show } from '../../options.ts'
 
 const TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
+const DECIMAL = /^-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i
 /** Of a Date, in ms. */
 const LAST_TIME = 8.64e15
 
@@ -20,7 +21,7 @@ export function timeOf(value: unknown, what: string): Date {
 /** @throws OptionError */
 export function numberOf(text: string, what: string): number {
   const number = Number(text)
-  if (text.trim() !== '' && Number.isFinite(number)) return number
+  if (DECIMAL.test(text) && Number.isFinite(number)) return number
   throw new OptionError(`${what} must be a number, not ${show(text)}`)
 }
 

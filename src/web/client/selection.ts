@@ -47,10 +47,11 @@ export function choiceOf(list: HTMLElement): Choice | undefined {
   return { body: bodyOf(selected), size: selected.length, countPath: undefined }
 }
 
-/** A job has one id, and a dead payload a key. */
+/** A job is named by its id, and a dead payload by a key beside that. */
 function bodyOf(selected: readonly HTMLInputElement[]): object {
+  const ids = [...new Set(selected.map(({ value }) => value))]
   const keys = selected.flatMap(({ dataset }) => dataset.key ?? [])
-  return keys.length > 0 ? { filter: { keys } } : { ids: selected.map(({ value }) => value) }
+  return keys.length > 0 ? { filter: { ids, keys } } : { ids }
 }
 
 function allOf(list: HTMLElement): HTMLInputElement | null {

@@ -61,7 +61,11 @@ export function JobPage({ frame, queue, id, entries, dead }: JobPageProps) {
                 {frame.may.act && (
                   <div class="actions">
                     {(['dead/requeue', 'dead/delete'] as const).map((act) => (
-                      <OneAct queue={queue.queue} act={act} body={{ filter: { keys: [one.key] } }} />
+                      <OneAct
+                        queue={queue.queue}
+                        act={act}
+                        body={{ filter: { ids: [id], keys: [one.key] } }}
+                      />
                     ))}
                   </div>
                 )}

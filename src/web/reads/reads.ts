@@ -20,7 +20,6 @@ import type {
 import { LockstepError } from '../../index.ts'
 import type { QueueMinute } from '../../store/minutes.ts'
 import type { QueueParts } from '../../store/parts.ts'
-import { hidden, revealed } from './dead-cursor.ts'
 import type { Redaction, ShownPayload } from './redaction.ts'
 import { type Aged, Shared } from './shared.ts'
 
@@ -178,20 +177,15 @@ export class Reads {
     filter: DeadFilter & Page<DeadSort>,
     { length, attempts = false }: Omit<Extent, 'payloads'>,
   ): Promise<Found<ShownDead>> {
-    const page = await this.#revealed(queue, filter)
-    const found = await this.#insight.dead(queue, page, { length: this.#redaction.extent(length), attempts })
-    const items = found.items.map(({ payload, digest: _, ...dead }) => ({
+    const found = await this.#insight.dead(queue, filter, {
+      length: this.#redaction.extent(length),
+      attempts,
+    })
+    const items = found.items.map(({ payload, ...dead }) => ({
       ...dead,
       payload: this.#redaction.show(payload, { queue, id: dead.id }, length),
     }))
-    return { items, next: found.next && hidden(found.next, items.at(-1)!.key) }
-  }
-
-  async #revealed<T extends Page<DeadSort>>(queue: string, page: T): Promise<T> {
-    const { after, direction = 'asc' } = page
-    if (after === undefined) return page
-    const digestOf = (id: string, key: string) => this.#insight.deadDigest(queue, id, key)
-    return { ...page, after: await revealed(after, direction, digestOf) }
+    return { ...found, items }
   }
 
   /** Exact up to 100,000. */

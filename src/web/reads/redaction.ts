@@ -1,4 +1,5 @@
 import type { Logger } from '../../logger.ts'
+import { ignoreRejection } from '../../promises.ts'
 import type { PayloadText } from '../../store/excerpt.ts'
 import type { WebOptions } from '../options.ts'
 
@@ -48,13 +49,17 @@ export class Redaction {
     const payload: unknown = JSON.parse(text)
     const before = JSON.stringify(payload)
     const result = this.#redact!(payload, about)
-    if (result instanceof Promise) {
-      result.catch(() => {})
+    if (isThenable(result)) {
+      ignoreRejection(result)
       throw new TypeError('redact returned a promise: it must return what is shown')
     }
     const after = JSON.stringify(result) as string | undefined
     return after === before ? text : after
   }
+}
+
+function isThenable(value: unknown): boolean {
+  return typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function'
 }
 
 function beginningOf(text: string, length: number): ShownPayload {
