@@ -1,7 +1,6 @@
 import { Administration } from './admin/administration.ts'
 import type { ActorOptions, AuditOptions } from './admin/audit.ts'
 import type { DeleteQueueOptions } from './admin/delete-queue.ts'
-import { Insight } from './admin/insight.ts'
 import { type FindOptions, type LookOptions, Looks } from './admin/looks.ts'
 import type { Progression } from './admin/progression.ts'
 import type { Stats } from './admin/stats.ts'
@@ -24,8 +23,7 @@ import type { AuditEntry } from './store/audit.ts'
 import type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'
 import type { DeadFilter, DeadPayload, DeadSort } from './store/morgue.ts'
 import type { Found, Page } from './store/page.ts'
-import { listProcesses, type ProcessRow } from './store/process-list.ts'
-import { readSnapshotAge } from './store/snapshot.ts'
+import type { ProcessRow } from './store/process-list.ts'
 import type { WorkerHome, WorkerOptions } from './worker/options.ts'
 import { Worker } from './worker/worker.ts'
 
@@ -46,8 +44,12 @@ type AnyQueue = Queue | string
 export let homeOf: (lockstep: Lockstep) => WorkerHome
 /** A transaction of the caller's, once it is known to be one of the Lockstep's database. */
 export let enterIn: (lockstep: Lockstep, tx: LookOptions['tx'], purpose: Purpose) => Promise<Entered>
-/** What its web page shows beyond its public methods, and its logger. */
-export let insightOf: (lockstep: Lockstep) => { readonly insight: Insight; readonly logger: Logger }
+/** What its web page needs beyond its public methods. `watch` keeps `close()` waiting for a call. */
+export let insideOf: (lockstep: Lockstep) => {
+  readonly database: Database
+  readonly logger: Logger
+  readonly watch: <T>(call: Promise<T>) => Promise<T>
+}
 
 /** The queues of one schema in one database: the starting point to produce, work and administer. */
 export class Lockstep {
@@ -121,9 +123,10 @@ export class Lockstep {
       logger: lockstep.#logger,
       instrumentation: lockstep.#instruments.all,
     })
-    insightOf = (lockstep) => ({
-      insight: new Insight(lockstep.#database, (call) => lockstep.#underWay.watch(call)),
+    insideOf = (lockstep) => ({
+      database: lockstep.#database,
       logger: lockstep.#logger,
+      watch: (call) => lockstep.#underWay.watch(call),
     })
     enterIn = (lockstep, tx, purpose) => lockstep.#enqueuer.enter(tx, purpose)
   }
@@ -142,12 +145,14 @@ export class Lockstep {
    * unless it is a member of `pg_read_all_stats`.
    */
   snapshotAge(): Promise<number> {
-    return this.#underWay.watch(readSnapshotAge(this.#database))
+    const reading = import('./store/snapshot.ts').then((store) => store.readSnapshotAge(this.#database))
+    return this.#underWay.watch(reading)
   }
 
   /** The worker processes, and what they do; including dead ones that no other process has removed yet. */
   processes(): Promise<ProcessRow[]> {
-    return this.#underWay.watch(listProcesses(this.#database))
+    const listing = import('./store/process-list.ts').then((store) => store.listProcesses(this.#database))
+    return this.#underWay.watch(listing)
   }
 
   /**

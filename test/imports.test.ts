@@ -56,6 +56,7 @@ const PAST_THE_FACE: readonly string[] = [
   // A process that only works.
   'cli/work/run > worker/membership/last-words',
   // What only the web page shows, and its logger; and the types of that.
+  'web/web > admin/insight',
   'web/web > lockstep',
   'web/reads/reads > admin/insight',
   'web/reads/reads > admin/rates',

@@ -10,7 +10,6 @@ import { type ActorOptions, Audit, type AuditOptions, checkActor, type Deed, lis
 import { type DeleteQueueOptions, deleteQueue } from './delete-queue.ts'
 import { act, NAMES } from './jobs.ts'
 import { deleteFromMorgue, requeueFromMorgue } from './morgue.ts'
-import { ask } from './processes.ts'
 import type { Progression } from './progression.ts'
 import { pause, reshard, resume } from './queues.ts'
 import type { ProgressionOptions } from './walk.ts'
@@ -65,7 +64,10 @@ export class Administration {
   /** Asks a worker process to be quiet or to stop. Resolves to whether it seems to live. */
   ask(processId: number, request: ProcessRequest, options: ActorOptions): Promise<boolean> {
     const deed = { action: request, queue: null, details: { processId } }
-    return this.#do(deed, options, () => ask(this.#database, processId, request))
+    return this.#do(deed, options, async () => {
+      const { ask } = await import('./processes.ts')
+      return ask(this.#database, processId, request)
+    })
   }
 
   /** What was recorded, the newest first. */

@@ -2,7 +2,6 @@ import type { Database } from '../postgres/database.ts'
 import type { Queue } from '../queue.ts'
 import type { FoundJob, JobAction, JobFilter, JobSort } from '../store/jobs.ts'
 import type { Found, Page } from '../store/page.ts'
-import { removeDeadProcesses } from './dead-processes.ts'
 import { checkJobFilter, requireValues } from './filter.ts'
 import { jobPage } from './pages.ts'
 import { Progression } from './progression.ts'
@@ -47,7 +46,10 @@ export function act(
       const { actOnWaiting, countWaiting, lockWaiting } = await loadStore()
       settings.signal?.throwIfAborted()
       // Jobs that a dead process had in work are due already.
-      if (action !== 'perform_now') await removeDeadProcesses(database, name, settings.signal)
+      if (action !== 'perform_now') {
+        const { removeDeadProcesses } = await import('./dead-processes.ts')
+        await removeDeadProcesses(database, name, settings.signal)
+      }
       yield* walk<string, string>(
         database,
         {

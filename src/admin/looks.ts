@@ -8,7 +8,7 @@ import type { DeadFilter, DeadPayload, DeadSort } from '../store/morgue.ts'
 import type { Found, Page } from '../store/page.ts'
 import { find } from './jobs.ts'
 import { findInMorgue } from './morgue.ts'
-import { type Stats, stats } from './stats.ts'
+import type { Stats } from './stats.ts'
 
 export interface LookOptions {
   /** Looks in this transaction, at what only that sees, too; any that `enqueue` takes. Default: at what is committed. */
@@ -33,6 +33,7 @@ export class Looks {
 
   async stats(options: LookOptions): Promise<Stats> {
     rejectUnknownOptions(options, ['tx'], 'stats')
+    const { stats } = await import('./stats.ts')
     return stats(await this.#seenBy(options))
   }
 

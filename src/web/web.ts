@@ -1,7 +1,8 @@
 import { Hono } from 'hono'
+import { Insight } from '../admin/insight.ts'
 import { OptionError } from '../errors.ts'
 import type { Lockstep } from '../index.ts'
-import { insightOf } from '../lockstep.ts'
+import { insideOf } from '../lockstep.ts'
 import type { Logger } from '../logger.ts'
 import { BasicAuth } from './access/basic-auth.ts'
 import { type Gate, Hook, OPEN } from './access/gate.ts'
@@ -32,10 +33,10 @@ export interface LockstepWeb {
  */
 export function lockstepWeb(lockstep: Lockstep, options: WebOptions): LockstepWeb {
   const checked = checkWebOptions(options)
-  const { insight, logger } = insideOf(lockstep)
+  const { database, logger, watch } = openedOf(lockstep)
   const gate = gateOf(checked, logger)
   const guarding = { gate, readOnly: checked.readOnly, origins: checked.origins }
-  const reads = new Reads(lockstep, insight, new Redaction(checked.redact, logger))
+  const reads = new Reads(lockstep, new Insight(database, watch), new Redaction(checked.redact, logger))
   const app = appOf(lockstep, guarding, reads, logger)
   const answer = async (request: Request, arrival: Arrival) => secure(await app.fetch(request, arrival))
   return {
@@ -44,9 +45,9 @@ export function lockstepWeb(lockstep: Lockstep, options: WebOptions): LockstepWe
   }
 }
 
-function insideOf(lockstep: Lockstep): ReturnType<typeof insightOf> {
+function openedOf(lockstep: Lockstep): ReturnType<typeof insideOf> {
   try {
-    return insightOf(lockstep)
+    return insideOf(lockstep)
   } catch {
     throw new OptionError('lockstepWeb: the first argument must be a Lockstep, of the same pg-lockstep')
   }
