@@ -81,7 +81,7 @@ export const LEASED: readonly Mutant[] = [
     edits: [
       source(
         'admin/jobs',
-        `      if (action !== 'perform_now') await removeDeadProcesses(database, name, settings.signal)\n`,
+        `        await removeDeadProcesses(database, name, settings.signal)\n`,
         '',
       ),
       source('admin/jobs', `import { removeDeadProcesses } from './dead-processes.ts'\n`, ''),

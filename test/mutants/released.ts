@@ -113,7 +113,7 @@ export const RELEASED: readonly Mutant[] = [
     promise: 'R11',
     breaks: 'The row of a job goes while its handler runs, and its next push runs beside it.',
     edits: [
-      source('admin/delete-queue', 'if (working > 0 || servedBy.length > 0) {', 'if (servedBy.length > 0) {'),
+      source('admin/deletion', 'if (working > 0 || servedBy.length > 0) {', 'if (servedBy.length > 0) {'),
     ],
     tests: ['admin/delete-queue'],
   },
