@@ -78,14 +78,7 @@ export const LEASED: readonly Mutant[] = [
     name: 'dead processes left to who works',
     promise: 'R11',
     breaks: 'Where no worker runs, nobody can delete what a dead one had in work.',
-    edits: [
-      source(
-        'admin/jobs',
-        `        await removeDeadProcesses(database, name, settings.signal)\n`,
-        '',
-      ),
-      source('admin/jobs', `import { removeDeadProcesses } from './dead-processes.ts'\n`, ''),
-    ],
+    edits: [source('admin/jobs', `        await removeDeadProcesses(database, name, settings.signal)\n`, '')],
     tests: ['admin/dead-processes'],
   },
   {
