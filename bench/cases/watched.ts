@@ -8,14 +8,14 @@ import { prometheus } from 'pg-lockstep/prometheus'
 import { lockstepWeb } from 'pg-lockstep/web'
 import { Registry } from 'prom-client'
 import type { Bench, Case, Figures } from '../case.ts'
+import type { Push } from '../contender.ts'
 import { LOCKSTEP, standard } from '../entrants.ts'
 import { median } from '../measure/percentile.ts'
-import { settle } from './work.ts'
+import { fill, settle } from './work.ts'
 
 /** ms between two looks of a page, as in a browser. */
 const LOOK_EVERY = 2_000
 const PAIRS = 7
-const BULK = 1_000
 
 /** What watches a worker, in its own process. */
 interface Watch {
@@ -58,13 +58,12 @@ async function rateOf(bench: Bench, watch: Watch, handler: number): Promise<numb
       done += batch.size
     },
   })
-  for (let from = 0; from < size.jobs; from += BULK) {
-    const seqs = Array.from({ length: Math.min(BULK, size.jobs - from) }, (_, index) => from + index)
-    await lockstep.enqueue(
+  const enqueue = (pushes: readonly Push[]) =>
+    lockstep.enqueue(
       queue,
-      seqs.map((seq) => ({ id: seq, payload: seq })),
+      pushes.map(({ seq }) => ({ id: seq, payload: seq })),
     )
-  }
+  await fill({ enqueue }, size.jobs, (seq) => ({ key: 'job', seq }))
   await settle(pool)
   const stop = watch === NOTHING ? async () => {} : watching(lockstep, watch)
   const worker = lockstep.createWorker({ queues: [queue], slots })

@@ -1,6 +1,6 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
-import type { JobFilter } from './jobs.ts'
+import type { JobFilter, JobSort } from './jobs.ts'
 import { beyond, orderOf, type SortColumn } from './page.ts'
 import { inRange, inTime } from './range.ts'
 import type { JobsTable } from './tables.ts'
@@ -11,8 +11,31 @@ const FAILURES_AND_ID: readonly SortColumn[] = [{ column: 'j.retry_count', type:
 /** Of a job that has never failed. */
 const NEVER = '-1'
 
+/**
+ * As few jobs as an index can tell among which those lie that match, or those of a page, as a table `j` like `jobs`. Ids are in
+ * the primary key.
+ */
+export function sourceOf(
+  database: Database,
+  queueId: number,
+  filter: JobFilter,
+  page?: Place & { readonly by: JobSort },
+): RawBuilder<JobsTable> {
+  const { ids, id, state, retryCount } = filter
+  if (!ids && !id) {
+    if (page && state !== 'working') {
+      if (page.by === 'retryCount') return jobsByFailures(database, queueId, { ...page, filter })
+      // Failures may leave out so many of a lane's first jobs that all of it would be read, in no good order.
+      if (page.by === 'performIn' && !retryCount) return jobsInTime(database, queueId, { ...page, filter })
+    }
+    if (haveFailed(filter)) return failedJobs(database, queueId)
+    if (state === 'working') return workingJobs(database, queueId)
+  }
+  return sql<JobsTable>`${sql.id(database.schema, 'jobs')}`
+}
+
 /** A part of a queue's jobs in the order of a column. */
-export interface OrderedPage<Conditions extends keyof JobFilter> {
+interface OrderedPage<Conditions extends keyof JobFilter> {
   readonly filter: Pick<JobFilter, Conditions>
   readonly direction: 'asc' | 'desc'
   /** The column, as in a cursor, and the id of the last row of the page before. */
@@ -25,7 +48,7 @@ export interface OrderedPage<Conditions extends keyof JobFilter> {
  * takes as many of each lane as the page may show, instead of sorting all that wait; from a million jobs, that is a quarter
  * of the time. Of claimed jobs it takes all, since their next rounds have times of their own.
  */
-export function jobsInTime(
+function jobsInTime(
   { schema }: Database,
   queueId: number,
   page: OrderedPage<'performIn'>,
@@ -57,26 +80,26 @@ function lanesOf(jobs: RawBuilder<unknown>, queueId: number): RawBuilder<unknown
 
 /**
  * No index says which jobs are claimed. But all of them were due, so it's enough to look at what is due, lane by lane; a
- * minute more, should the server's clock be set back.
+ * minute more, should the server's clock be set back. Not by now(): a look may be in a transaction that began long ago.
  */
 function claimedJobs(jobs: RawBuilder<unknown>, queueId: number): RawBuilder<unknown> {
   return sql`select j.* from lanes l join ${jobs} j on j.queue_id = ${queueId} and j.shard = l.shard and j.lane = l.lane
-    where j.claimed_by is not null and j.perform_in <= now() + interval '1 minute'`
+    where j.claimed_by is not null and j.perform_in <= statement_timestamp() + interval '1 minute'`
 }
 
 /** Claimed jobs, as a table `j` like `jobs`. */
-export function workingJobs({ schema }: Database, queueId: number): RawBuilder<JobsTable> {
+function workingJobs({ schema }: Database, queueId: number): RawBuilder<JobsTable> {
   const jobs = sql.id(schema, 'jobs')
   return sql<JobsTable>`(with recursive ${lanesOf(jobs, queueId)} ${claimedJobs(jobs, queueId)})`
 }
 
 /** Whether all that match have failed. Only a job itself has, never the next round of one in work. */
-export function haveFailed({ retryCount }: Pick<JobFilter, 'retryCount'>): boolean {
+function haveFailed({ retryCount }: Pick<JobFilter, 'retryCount'>): boolean {
   return retryCount?.from !== undefined && retryCount.from >= 0
 }
 
 /** Jobs that have failed, as a table `j` like `jobs`: their index has them, however many others there are. */
-export function failedJobs({ schema }: Database, queueId: number): RawBuilder<JobsTable> {
+function failedJobs({ schema }: Database, queueId: number): RawBuilder<JobsTable> {
   return sql<JobsTable>`(select j.* from ${sql.id(schema, 'jobs')} j where j.queue_id = ${queueId} and j.retry_count >= 0)`
 }
 
@@ -85,7 +108,7 @@ export function failedJobs({ schema }: Database, queueId: number): RawBuilder<Jo
  * that have not, and the claimed ones, since their next rounds have not failed either. Those are costly to find, so they are
  * left out where the page is full before.
  */
-export function jobsByFailures(
+function jobsByFailures(
   { schema }: Database,
   queueId: number,
   page: OrderedPage<'performIn' | 'retryCount'>,

@@ -2,7 +2,7 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { PayloadHeaders } from '../job.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { attemptsIn, type FailedAttempt, shownAttempts } from './attempts.ts'
-import { failedJobs, haveFailed, jobsByFailures, jobsInTime, workingJobs } from './jobs-in-order.ts'
+import { sourceOf } from './jobs-in-order.ts'
 import {
   beyond,
   decodeCursor,
@@ -103,7 +103,7 @@ export async function findJobsAs<Shown>(
   const { by, direction, after, limit } = page
   const columns = SORTS[by]
   const place = after === undefined ? undefined : decodeCursor(by, columns, after)
-  const source = SOURCES[by]?.(filter)?.(database, queueId, { filter, direction, place, limit: limit + 1 })
+  const source = sourceOf(database, queueId, filter, { by, direction, place, limit: limit + 1 })
   let part = matchingJobs(database, queueId, filter, source).selectAll('e')
   if (place) {
     part = part.where(beyond(columns, place, direction))
@@ -254,25 +254,6 @@ function matchingJobs(
   return tables(database)
     .selectFrom(entriesOf(database, queueId, filter.state, source).as('e'))
     .where(({ and }) => and(conditionsOf(filter)))
-}
-
-/** Of which jobs a page is made, if there's a better way than to sort all; ids, and what is in work, leave few anyway. */
-const SOURCES = {
-  id: undefined,
-  // Other conditions may leave out so many of a lane's first jobs that all of it would be read, in no good order.
-  performIn: ({ ids, id, retryCount, state }: JobFilter) =>
-    state === 'working' || ids || id || retryCount ? undefined : jobsInTime,
-  retryCount: ({ ids, id, state }: JobFilter) =>
-    state === 'working' || ids || id ? undefined : jobsByFailures,
-}
-
-/** As few jobs as an index can tell. Ids are in the primary key. */
-function sourceOf(database: Database, queueId: number, filter: JobFilter): RawBuilder<JobsTable> {
-  if (!filter.ids && !filter.id) {
-    if (haveFailed(filter)) return failedJobs(database, queueId)
-    if (filter.state === 'working') return workingJobs(database, queueId)
-  }
-  return sql<JobsTable>`${sql.id(database.schema, 'jobs')}`
 }
 
 const WORKING = sql<SqlBool>`p.process_id is not null`

@@ -34,7 +34,7 @@ function storable(date: Date): Date {
 export function isOneOf(
   column: string,
   values: readonly unknown[] | undefined,
-  type: 'text' | 'bytea' | 'tid',
+  type: 'text' | 'bytea',
 ): RawBuilder<SqlBool>[] {
   if (values === undefined) return []
   return [sql<SqlBool>`${sql.ref(column)} = any (${values}::${sql.raw(type)}[])`]
