@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
+import { SOURCE } from '../location.ts'
 
-const FOLDER = new URL('../../sql/', import.meta.url)
+const FOLDER = new URL('../sql/', SOURCE)
 
 /** The files that a migration runs, in the order of the folders. Excludes `roles`, which the owner runs to grant rights. */
 export async function listSqlFiles(): Promise<string[]> {

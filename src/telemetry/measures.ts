@@ -1,7 +1,7 @@
 import type { Instrumentation, ObservedRound } from '../instrumentation.ts'
 import type { CounterKey, HistogramKey, Outcome } from './catalogue.ts'
 
-export interface Labels {
+export type Labels = {
   readonly queue?: string
   readonly outcome?: Outcome
 }
@@ -33,8 +33,8 @@ export function measures({ count, time }: Sink): Instrumentation {
       ({ queue }) =>
       ({ duration, stored, error }) => {
         time('enqueue', { queue }, duration, stored === undefined ? (error ?? 'unknown') : undefined)
-        count('enqueueErrors', { queue }, stored === undefined ? 1 : 0)
-        count('enqueued', { queue }, stored ?? 0)
+        if (stored === undefined) count('enqueueErrors', { queue }, 1)
+        else count('enqueued', { queue }, stored)
       },
     perform({ queue, rounds }) {
       for (const { waited } of rounds) time('wait', { queue }, waited)
@@ -44,7 +44,8 @@ export function measures({ count, time }: Sink): Instrumentation {
     },
     complete({ queue, rounds }) {
       ended(queue, 'completed', rounds.length)
-      count('merged', { queue }, payloadsOf(rounds) - rounds.length)
+      const merged = payloadsOf(rounds) - rounds.length
+      if (merged > 0) count('merged', { queue }, merged)
     },
     fail: ({ queue }) => ended(queue, 'failed'),
     snooze: ({ queue }) => ended(queue, 'snoozed'),

@@ -82,8 +82,8 @@ function measured(register: AnyRegistry, prefix: string, buckets: readonly numbe
     else histograms.set(key as HistogramKey, new Histogram({ ...shared, buckets: [...buckets] }))
   }
   return measures({
-    count: (key, labels, by) => counters.get(key)!.inc({ ...labels }, by),
-    time: (key, labels, ms) => histograms.get(key)!.observe({ ...labels }, ms / 1_000),
+    count: (key, labels, by) => counters.get(key)!.inc(labels, by),
+    time: (key, labels, ms) => histograms.get(key)!.observe(labels, ms / 1_000),
   })
 }
 

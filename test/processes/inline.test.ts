@@ -1,10 +1,8 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { describe, expect, inject, test, vi } from 'vitest'
 import { Network } from '../support/network.ts'
 import { useWorkers } from '../support/worker-environment.ts'
 
@@ -58,17 +56,9 @@ register('data:text/javascript,' + encodeURIComponent(hooks))
 `)}`
 
 const env = useWorkers()
-const root = join(import.meta.dirname, '../..')
-let built: string
-
-beforeAll(async () => {
-  // Inside the project, so that it finds its dependencies.
-  built = await mkdtemp(join(import.meta.dirname, '.built-'))
-  const tsc = join(root, 'node_modules/.bin/tsc')
-  await promisify(execFile)(tsc, ['-p', join(root, 'tsconfig.build.json'), '--outDir', built])
-  await cp(join(root, 'sql'), join(built, 'sql'), { recursive: true })
-})
-afterAll(() => rm(built, { recursive: true }))
+const source = join(import.meta.dirname, '../../src')
+const built = join(inject('builtPackage'), 'dist/src')
+const FROM_SOURCE = ['--import', 'tsx']
 
 interface Run {
   readonly flags?: readonly string[]
@@ -89,7 +79,7 @@ async function run(
       ...process.env,
       DATABASE_URL: given.connectionString ?? env.connectionString,
       LOCKSTEP: pathToFileURL(library).href,
-      LISTENER: pathToFileURL(join(built, 'src/worker/discovery/listener.js')).href,
+      LISTENER: pathToFileURL(join(source, 'worker/discovery/listener.ts')).href,
       QUEUE: queue,
     },
     stdio: 'pipe',
@@ -114,32 +104,32 @@ function tookToEnd(stdout: string): number {
 
 describe('in a program given with `node --input-type=module -e`', () => {
   test('a worker works, from source', async () => {
-    const ended = await run('source', join(root, 'src/index.ts'), { flags: ['--import', 'tsx'] })
+    const ended = await run('source', join(source, 'index.ts'), { flags: FROM_SOURCE })
     expect(ended).toMatchObject({ code: 0, stderr: '' })
   })
 
   test('R15: a worker works, built; stopped and closed, nothing of it keeps the process alive', async () => {
-    const { stdout, ...ended } = await run('built', join(built, 'src/index.js'))
+    const { stdout, ...ended } = await run('built', join(built, 'index.js'))
     expect(ended).toEqual({ code: 0, stderr: '' })
     expect(tookToEnd(stdout)).toBeLessThan(700)
   })
 
   test.each([
-    ['any', PROGRAM],
-    ['the wake-up', LISTENING],
-  ])('R15: nor does %s connection that has gone silent', async (_, program) => {
+    ['any', PROGRAM, []],
+    ['the wake-up', LISTENING, FROM_SOURCE],
+  ])('R15: nor does %s connection that has gone silent', async (_, program, flags) => {
     const network = await Network.to(env.connectionString)
     env.later(() => network.close())
     const { connectionString } = network
     const meanwhile = () => network.strand()
-    const silent = { program, connectionString, meanwhile }
-    const { code, stdout } = await run('silent', join(built, 'src/index.js'), silent)
+    const silent = { program, flags, connectionString, meanwhile }
+    const { code, stdout } = await run('silent', join(built, 'index.js'), silent)
     expect(code).toBe(0)
     expect(tookToEnd(stdout)).toBeLessThan(700)
   })
 
   test('producers and workers do without Kysely', async () => {
-    const { stdout, ...ended } = await run('bare', join(built, 'src/index.js'), {
+    const { stdout, ...ended } = await run('bare', join(built, 'index.js'), {
       flags: ['--import', WITHOUT_KYSELY],
     })
     expect(ended).toEqual({ code: 0, stderr: '' })

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chmod, copyFile, cp, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { copyFile, cp, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -26,15 +26,7 @@ export default async function provideBuiltPackage(project: TestProject): Promise
 
 /** Whether its types are right is for `npm run typecheck`. */
 async function build(folder: string): Promise<void> {
-  const dist = join(folder, 'dist')
-  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
-  const config = join(ROOT, 'tsconfig.build.json')
-  await run(process.execPath, [compiler, '--noCheck', '-p', config, '--outDir', dist])
-  const [client, assets] = [join(ROOT, 'src/web/client'), join(dist, 'src/web/assets')]
-  await run(process.execPath, [compiler, '--noCheck', '-p', client, '--outDir', assets])
-  await cp(join(ROOT, 'src/web/assets'), assets, { recursive: true })
-  await cp(join(ROOT, 'sql'), join(dist, 'sql'), { recursive: true })
-  await chmod(join(dist, 'src/cli/main.js'), 0o755)
+  await run(process.execPath, [join(ROOT, '.ci/build.mjs'), join(folder, 'dist'), '--no-types'])
   // There, they get what is built, too.
   const fixtures = 'test/cli/fixtures'
   await cp(join(ROOT, fixtures), join(folder, fixtures), { recursive: true })

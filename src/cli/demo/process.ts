@@ -2,11 +2,10 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { EXTENSION, SOURCE } from '../../location.ts'
 import { type Duty, dutyEnvironment } from './duty.ts'
 import { type Entry, sharedClock } from './logbook.ts'
 
-/** In a build, the processes are plain JavaScript; from source, they need a loader. */
-const EXTENSION = import.meta.url.endsWith('.js') ? '.js' : '.ts'
 /** ms that a process has to end by itself. */
 const PATIENCE = 15_000
 
@@ -25,9 +24,9 @@ export class DemoProcess {
 
   constructor(file: 'worker-process' | 'feed-process', duty: Duty) {
     this.name = duty.name
-    this.#child = fork(fileURLToPath(new URL(`./${file}${EXTENSION}`, import.meta.url)), {
+    this.#child = fork(fileURLToPath(new URL(`cli/demo/${file}.${EXTENSION}`, SOURCE)), {
       env: dutyEnvironment(duty),
-      execArgv: EXTENSION === '.ts' ? ['--import', import.meta.resolve('tsx')] : [],
+      execArgv: EXTENSION === 'ts' ? ['--import', import.meta.resolve('tsx')] : [],
       stdio: ['ignore', 'ignore', 'inherit', 'pipe', 'ipc'],
     })
     const lines = createInterface({ input: this.#child.stdio[3] as NodeJS.ReadableStream })

@@ -1,3 +1,4 @@
+import { EXTENSION } from '../../location.ts'
 import { UsageError } from '../failure.ts'
 
 let registered = false
@@ -9,7 +10,7 @@ let registered = false
  */
 export async function registerTypeScript(file: string): Promise<void> {
   // When run from source, this process already has a loader.
-  if (registered || import.meta.url.endsWith('.ts')) return
+  if (registered || EXTENSION === 'ts') return
   try {
     const [esm, cjs] = await Promise.all([import('tsx/esm/api'), import('tsx/cjs/api')])
     // In a package without "type": "module", the file is CommonJS.

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
+import { SOURCE } from '../../location.ts'
 import type { WebApp } from '../view.ts'
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -8,7 +9,7 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 }
 /** As it is built; the scripts are not there from source. */
-const FOLDER = new URL('../assets/', import.meta.url)
+const FOLDER = new URL('web/assets/', SOURCE)
 
 interface Asset {
   readonly body: Buffer<ArrayBuffer>

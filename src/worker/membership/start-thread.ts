@@ -1,4 +1,5 @@
 import { Worker as Thread, type Transferable } from 'node:worker_threads'
+import { EXTENSION, SOURCE } from '../../location.ts'
 
 /** Before Node 21, `pg` looks for `Response` where there is no navigator, and Node takes 20 ms and 3 MB to load it. */
 const NAVIGATOR = "globalThis.navigator ??= { userAgent: 'Node.js' }"
@@ -17,9 +18,9 @@ export function startThread(
 }
 
 function bootstrap(name: string): string {
-  const extension = import.meta.url.endsWith('.js') ? 'js' : 'ts'
-  const load = `import(${JSON.stringify(new URL(`./${name}.${extension}`, import.meta.url).href)})`
-  if (extension === 'js') return load
+  const file = new URL(`worker/membership/${name}.${EXTENSION}`, SOURCE)
+  const load = `import(${JSON.stringify(file.href)})`
+  if (EXTENSION === 'js') return load
   const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
   return `import(${tsx}).then(({ register }) => { register(); return ${load} })`
 }
