@@ -16,4 +16,5 @@ export const migrations: Readonly<Record<string, () => Promise<SchemaMigration>>
   '0004_audit': () => import('./0004_audit.ts'),
   '0005_process_reports': () => import('./0005_process_reports.ts'),
   '0006_failed_jobs': () => import('./0006_failed_jobs.ts'),
+  '0007_tenants': () => import('./0007_tenants.ts'),
 }

@@ -15,16 +15,27 @@ interface JobFields {
   readonly score?: number | Date
   /** The earliest time to start. A number is ms since 1970. Default: now. */
   readonly performIn?: Date | number
-  /** Class of service inside the queue, 0 to 32767; the scheduler decides what it means. Default 0. */
+  /**
+   * Class of service inside the queue, 0 to 32767; the scheduler decides what it means. Default: 0, or what the rules of the
+   * queue say of its tenant.
+   */
   readonly lane?: number
   /**
    * Goes with the payload: a JSON object up to 16 KiB. If equal payloads merge, those of the first that was pushed stay.
    * Default none.
    */
   readonly headers?: PayloadHeaders | null
+  /**
+   * For whom the job is: text up to 1,024 bytes without control characters. Tenants share a queue (docs/tenants.md). Null or empty:
+   * nobody in particular. Default: what the queue's `tenant` says. A job that waits, or is in work, keeps the one it has.
+   */
+  readonly tenant?: string | null
 }
 
 export const MAX_LANE = 32_767
+
+/** Lanes that tenants have in queues without rules are below 0, from -1 to this. */
+export const LAST_TENANT_LANE = -32
 
 /** Details of a job in a batch, for its handler. */
 export interface JobInfo {

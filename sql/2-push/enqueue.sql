@@ -1,7 +1,8 @@
 -- Pushes one job, for every language that speaks SQL:
 --   SELECT @schema@.enqueue('orders', 'order-1', '{"status": "paid"}');
 -- `score` orders the payloads of one id (default: now in ms since 1970). `perform_in` is when the job may start
--- (default: now). `lane` is its class of service (default 0). `headers` is a JSON object that goes with the payload.
+-- (default: now). `lane` is its class of service (default: 0, or by its tenant, see lanes_of). `headers` is a JSON object that
+-- goes with the payload. `tenant` says for whom the job is.
 -- Returns true if it made a new job of the id, and false if the payload joined one that waits or is in work.
 --
 -- It does what enqueue_many does, with its rights (see there), but in few and short statements: most of what one job
@@ -23,8 +24,9 @@ CREATE OR REPLACE FUNCTION @schema@.enqueue(
   payload jsonb DEFAULT '""',
   score double precision DEFAULT NULL,
   perform_in timestamptz DEFAULT NULL,
-  lane integer DEFAULT 0,
-  headers jsonb DEFAULT NULL
+  lane integer DEFAULT NULL,
+  headers jsonb DEFAULT NULL,
+  tenant text DEFAULT NULL
 ) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -39,9 +41,11 @@ DECLARE
   _perform_in ALIAS FOR perform_in;
   _lane ALIAS FOR lane;
   _headers ALIAS FOR headers;
+  _tenant constant pg_catalog.text := nullif(tenant, '');
   _new constant pg_catalog.int8 := nextval('@schema@.fences');
   _queue_id pg_catalog.int4;
   _shard pg_catalog.int4;
+  _placed pg_catalog.int2;
   _fence pg_catalog.int8;
   _due pg_catalog.timestamptz;
   _has_payloads pg_catalog.bool;
@@ -50,28 +54,34 @@ DECLARE
   _is_merged pg_catalog.bool;
 BEGIN
   -- A job that is plainly right needs no closer look.
-  IF NOT coalesce(octet_length(_id) BETWEEN 1 AND 1024, false) OR NOT abs(_score) < 'Infinity' OR NOT _perform_in BETWEEN '0001-01-01' AND '9999-12-31' OR NOT _lane BETWEEN 0 AND 32767 OR _headers IS NOT NULL
+  IF NOT coalesce(octet_length(_id) BETWEEN 1 AND 1024, false) OR NOT abs(_score) < 'Infinity' OR NOT _perform_in BETWEEN '0001-01-01' AND '9999-12-31' OR NOT _lane BETWEEN 0 AND 32767 OR _headers IS NOT NULL OR _tenant IS NOT NULL
   THEN
     IF _lane NOT BETWEEN 0 AND 32767 THEN
       RAISE EXCEPTION 'jobs[0].lane must be a whole number from 0 to 32767, not %', _lane USING ERRCODE = 'LK002';
     END IF;
     PERFORM @schema@.check_jobs(ARRAY[_id], ARRAY[_payload], ARRAY[_score], ARRAY[_perform_in], ARRAY[_lane::smallint], ARRAY[_headers]);
+    PERFORM @schema@.check_tenants(ARRAY[_tenant]);
   END IF;
   -- See pushed_digest. A payload that comes compressed, from a table, shows nothing of its size.
   IF pg_column_size(_payload) > 1300 OR pg_column_compression(_payload) IS NOT NULL THEN
     PERFORM @schema@.checked_text(_payload, 0);
   END IF;
 
-  INSERT INTO @schema@.jobs AS j (queue_id, shard, lane, perform_in, id, fence, has_payloads, score, payload, headers)
-  SELECT q.queue_id, @schema@.shard_of(_id, q.shards), coalesce(_lane, 0), coalesce(_perform_in, clock_timestamp()), _id, _new,
+  INSERT INTO @schema@.jobs AS j (queue_id, shard, lane, perform_in, id, fence, has_payloads, score, payload, headers, tenant)
+  SELECT q.queue_id, @schema@.shard_of(_id, q.shards),
+    CASE
+      WHEN _tenant IS NULL OR _lane IS NOT NULL THEN coalesce(_lane, 0)
+      ELSE (@schema@.lanes_of(q.queue_id, q.fairness, ARRAY[_tenant], NULL))[1]
+    END,
+    coalesce(_perform_in, clock_timestamp()), _id, _new,
     NOT @schema@.carries(), coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
-    CASE WHEN @schema@.carries() THEN coalesce(_payload, '""') END, CASE WHEN @schema@.carries() THEN _headers END
+    CASE WHEN @schema@.carries() THEN coalesce(_payload, '""') END, CASE WHEN @schema@.carries() THEN _headers END, _tenant
   FROM @schema@.queues q WHERE q.name = _queue
   ON CONFLICT (queue_id, id) DO UPDATE SET
     next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END, has_payloads = true
     WHERE (j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL)
       OR NOT (j.has_payloads OR @schema@.merges(excluded.payload, excluded.score, j.claimed_by, j.payload, j.score))
-  RETURNING j.queue_id, j.shard, j.fence, j.perform_in, j.has_payloads INTO _queue_id, _shard, _fence, _due, _has_payloads;
+  RETURNING j.queue_id, j.shard, j.lane, j.fence, j.perform_in, j.has_payloads INTO _queue_id, _shard, _placed, _fence, _due, _has_payloads;
 
   IF _fence = _new THEN
     -- The row alone decides: carries() may have become true meanwhile.
@@ -83,7 +93,7 @@ BEGIN
       );
     END IF;
     IF @schema@.has_listener(_queue_id) THEN
-      PERFORM @schema@.wake(_queue_id, ARRAY[@schema@.wake_token(_shard, coalesce(_lane, 0)::smallint, _due)]);
+      PERFORM @schema@.wake(_queue_id, ARRAY[@schema@.wake_token(_shard, _placed, _due)]);
     END IF;
     RETURN true;
   END IF;
@@ -125,4 +135,4 @@ BEGIN
   RETURN false;
 END
 $$;
-REVOKE ALL ON FUNCTION @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb, text) FROM PUBLIC;

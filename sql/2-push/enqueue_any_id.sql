@@ -10,13 +10,14 @@ CREATE OR REPLACE FUNCTION @schema@.enqueue(
   payload jsonb DEFAULT '""',
   score double precision DEFAULT NULL,
   perform_in timestamptz DEFAULT NULL,
-  lane integer DEFAULT 0,
-  headers jsonb DEFAULT NULL
+  lane integer DEFAULT NULL,
+  headers jsonb DEFAULT NULL,
+  tenant text DEFAULT NULL
 ) RETURNS boolean
 LANGUAGE sql AS $$
-  SELECT @schema@.enqueue(queue, id::pg_catalog.text, payload, score, perform_in, lane, headers)
+  SELECT @schema@.enqueue(queue, id::pg_catalog.text, payload, score, perform_in, lane, headers, tenant)
 $$;
-REVOKE ALL ON FUNCTION @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb, text) FROM PUBLIC;
 -- A third function of this name could make calls ambiguous.
 DO $alone$
 BEGIN

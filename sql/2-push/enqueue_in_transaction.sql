@@ -10,6 +10,7 @@ CREATE OR REPLACE PROCEDURE @schema@.enqueue_in_transaction(
   _perform_in timestamptz,
   _lane integer,
   _headers jsonb,
+  _tenant text,
   _installation uuid,
   _database text
 )
@@ -29,6 +30,6 @@ BEGIN
   THEN
     CALL @schema@.require_transaction(_installation, _database);
   END IF;
-  PERFORM @schema@.enqueue(_queue, _id, _payload, _score, _perform_in, _lane, _headers);
+  PERFORM @schema@.enqueue(_queue, _id, _payload, _score, _perform_in, _lane, _headers, _tenant);
 END
 $$;

@@ -16,7 +16,8 @@ CREATE OR REPLACE FUNCTION @schema@.enqueue_many(
   _scores double precision[] DEFAULT NULL,
   _perform_ins timestamptz[] DEFAULT NULL,
   _lanes smallint[] DEFAULT NULL,
-  _headers jsonb[] DEFAULT NULL
+  _headers jsonb[] DEFAULT NULL,
+  _tenants text[] DEFAULT NULL
 ) RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -25,16 +26,24 @@ AS $$
 DECLARE
   _queue_id integer;
   _shards integer;
+  _fairness jsonb;
   _fence bigint;
   _heads text[];
 BEGIN
-  SELECT q.queue_id, q.shards INTO _queue_id, _shards FROM @schema@.queues q WHERE q.name = _queue;
+  SELECT q.queue_id, q.shards, q.fairness INTO _queue_id, _shards, _fairness FROM @schema@.queues q WHERE q.name = _queue;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'queue "%" does not exist', left(_queue, 255)
       USING ERRCODE = 'LK001', HINT = 'Start a worker that defines it, or create it: SELECT @schema@.create_queue(name, shards).';
   END IF;
   PERFORM @schema@.check_jobs(_ids, _payloads, _scores, _perform_ins, _lanes, _headers);
-  _fence := @schema@.push_many(_queue_id, _shards, _ids, _payloads, _scores, _perform_ins, _lanes, _headers);
+  IF _tenants IS NOT NULL THEN
+    -- As long as the ids, and beginning at 1: arrays that come from SQL need not.
+    SELECT array_agg(nullif(i.tenant, '') ORDER BY i.position), array_agg(i.lane ORDER BY i.position) INTO _tenants, _lanes
+    FROM unnest(_ids, _tenants, _lanes) WITH ORDINALITY AS i(id, tenant, lane, position);
+    PERFORM @schema@.check_tenants(_tenants);
+    _lanes := @schema@.lanes_of(_queue_id, _fairness, _tenants, _lanes);
+  END IF;
+  _fence := @schema@.push_jobs(_queue_id, _shards, _ids, _payloads, _scores, _perform_ins, _lanes, _headers, _tenants);
   IF @schema@.has_listener(_queue_id) THEN
     SELECT array_agg(@schema@.wake_token(h.shard, h.lane, h.perform_in)) INTO _heads
     FROM (

@@ -14,6 +14,7 @@ CREATE OR REPLACE FUNCTION @schema@.enqueue_many_if_same_transaction(
   _perform_ins timestamptz[],
   _lanes smallint[],
   _headers jsonb[],
+  _tenants text[],
   _installation uuid,
   _database text
 )
@@ -27,7 +28,7 @@ BEGIN
   IF _shards IS NOT NULL THEN
     PERFORM @schema@.create_queue(_queue, _shards);
   END IF;
-  PERFORM @schema@.enqueue_many(_queue, _ids, _payloads, _scores, _perform_ins, _lanes, _headers);
+  PERFORM @schema@.enqueue_many(_queue, _ids, _payloads, _scores, _perform_ins, _lanes, _headers, _tenants);
   RETURN true;
 END
 $$;

@@ -7,12 +7,13 @@ CREATE OR REPLACE PROCEDURE @schema@.enqueue_many_in_transaction(
   _perform_ins timestamptz[],
   _lanes smallint[],
   _headers jsonb[],
+  _tenants text[],
   _installation uuid,
   _database text
 )
 LANGUAGE plpgsql AS $$
 BEGIN
   CALL @schema@.require_transaction(_installation, _database);
-  PERFORM @schema@.enqueue_many(_queue, _ids, _payloads, _scores, _perform_ins, _lanes, _headers);
+  PERFORM @schema@.enqueue_many(_queue, _ids, _payloads, _scores, _perform_ins, _lanes, _headers, _tenants);
 END
 $$;

@@ -47,10 +47,10 @@ BEGIN
     ) e
     WHERE p.queue_id + 0 = e.queue_id AND p.ctid = e.tid
   ), dead AS (
-    INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, headers, error, attempts, died_at)
-    SELECT j.queue_id, j.shard, j.id, l.digest, l.score, l.payload, l.headers, _errors[l.place], j.attempts, clock_timestamp()
+    INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, headers, error, attempts, died_at, tenant)
+    SELECT j.queue_id, j.shard, j.id, l.digest, l.score, l.payload, l.headers, _errors[l.place], j.attempts, clock_timestamp(), j.tenant
     FROM lowest l CROSS JOIN LATERAL (
-      SELECT t.queue_id, t.id, t.shard,
+      SELECT t.queue_id, t.id, t.shard, t.tenant,
         @schema@.with_attempt(t.attempts, t.error, coalesce(_kinds[l.place], 'failure'), t.retry_count + 1) AS attempts
       FROM @schema@.jobs t
       WHERE t.queue_id = _queue_ids[l.place] AND t.id >= _ids[l.place] COLLATE "C" AND t.id <= _ids[l.place] COLLATE "C" ORDER BY t.id LIMIT 1
@@ -58,7 +58,8 @@ BEGIN
     WHERE l.digest IS NOT NULL
     ORDER BY j.queue_id, j.id, l.digest
     ON CONFLICT (queue_id, job_id, digest) DO UPDATE SET
-      score = least(m.score, excluded.score), error = excluded.error, attempts = excluded.attempts, died_at = excluded.died_at
+      score = least(m.score, excluded.score), error = excluded.error, attempts = excluded.attempts, died_at = excluded.died_at,
+      tenant = excluded.tenant
   )
   SELECT array_agg(l.place), array_agg(l.digest) INTO _dying, _digests FROM lowest l;
 

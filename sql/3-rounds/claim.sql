@@ -76,7 +76,7 @@ CREATE OR REPLACE FUNCTION @schema@.claim(
   _budget bigint
 ) RETURNS TABLE (
   place integer, id text, fence bigint, perform_in bigint, retry_count integer, crashes smallint, rescued boolean,
-  error text, payload text, headers text, score text, seq bigint, cut boolean, passed boolean
+  error text, payload text, headers text, score text, seq bigint, cut boolean, passed boolean, tenant text
 )
 LANGUAGE plpgsql
 SET extra_float_digits = 1
@@ -100,6 +100,7 @@ DECLARE
   _scores double precision[];
   _others boolean[];
   _large boolean[];
+  _tenants text[];
   _mixed boolean;
   _suspects boolean;
   _have_run boolean;
@@ -124,17 +125,17 @@ BEGIN
   SELECT array_agg(w.place), array_agg(d.ctid), array_agg(d.id), array_agg(d.perform_in), array_agg(d.retry_count),
     array_agg(d.crashes), array_agg(d.error), array_agg(d.claimed_by IS NOT NULL),
     array_agg(CASE WHEN d.is_small THEN d.payload END), array_agg(CASE WHEN d.is_small THEN d.headers END), array_agg(d.score),
-    array_agg(d.has_payloads), array_agg(NOT d.is_small), max(d.fence),
+    array_agg(d.has_payloads), array_agg(NOT d.is_small), array_agg(d.tenant), max(d.fence),
     bool_or(d.claimed_by IS NOT NULL OR d.crashes > 0),
     bool_or(d.retry_count >= 0 OR d.error IS NOT NULL)
   INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _payloads, _headers, _scores,
-    _others, _large, _highest, _suspects, _have_run
+    _others, _large, _tenants, _highest, _suspects, _have_run
   FROM unnest(_queue_ids, _shards, _lanes, _counts, _after, _after_ids)
     WITH ORDINALITY AS w(queue_id, shard, lane, count, after, after_id, place)
   CROSS JOIN LATERAL (SELECT FROM @schema@.queues q WHERE q.queue_id = w.queue_id AND q.paused_at IS NULL OFFSET 0) q
   CROSS JOIN LATERAL (
     SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence,
-      j.has_payloads, j.payload, j.headers, j.score,
+      j.has_payloads, j.payload, j.headers, j.score, j.tenant,
       CASE
         WHEN j.payload IS NULL THEN true
         ELSE pg_column_size(j.payload) <= 2100 AND pg_column_compression(j.payload) IS NULL
@@ -155,14 +156,14 @@ BEGIN
   IF _suspects THEN
     SELECT array_agg(s.place), array_agg(s.tid), array_agg(s.id), array_agg(s.perform_in), array_agg(s.retry_count),
       array_agg(s.crashes), array_agg(s.error), array_agg(s.rescued), array_agg(s.payload), array_agg(s.headers),
-      array_agg(s.score), array_agg(s.others), array_agg(s.large)
+      array_agg(s.score), array_agg(s.others), array_agg(s.large), array_agg(s.tenant)
     INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _payloads, _headers, _scores, _others,
-      _large
+      _large, _tenants
     FROM (
       SELECT t.*, row_number() OVER lane AS nth, bool_or(t.rescued OR t.crashes > 0) OVER lane AS suspect
       FROM unnest(_places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _payloads, _headers, _scores, _others,
-        _large) WITH ORDINALITY
-        AS t(place, tid, id, perform_in, retry_count, crashes, error, rescued, payload, headers, score, others, large, n)
+        _large, _tenants) WITH ORDINALITY
+        AS t(place, tid, id, perform_in, retry_count, crashes, error, rescued, payload, headers, score, others, large, tenant, n)
       WINDOW lane AS (PARTITION BY t.place ORDER BY t.n)
     ) s
     WHERE s.nth = 1 OR NOT s.suspect;
@@ -198,11 +199,11 @@ BEGIN
     fence := _fence;
     _mixed := true = ANY (_others) OR true = ANY (_large);
     IF NOT _mixed THEN
-      FOR _n, place, id, perform_in, payload, headers, score, seq IN
-        SELECT c.n::integer, c.place, c.id, @schema@.micros(c.perform_in), c.payload, c.headers, c.score::text,
+      FOR _n, place, id, perform_in, payload, headers, score, tenant, seq IN
+        SELECT c.n::integer, c.place, c.id, @schema@.micros(c.perform_in), c.payload, c.headers, c.score::text, c.tenant,
           CASE WHEN c.payload IS NOT NULL THEN 0::bigint END
-        FROM unnest(_places, _ids, _perform_ins, _payloads, _headers, _scores) WITH ORDINALITY
-          AS c(place, id, perform_in, payload, headers, score, n)
+        FROM unnest(_places, _ids, _perform_ins, _payloads, _headers, _scores, _tenants) WITH ORDINALITY
+          AS c(place, id, perform_in, payload, headers, score, tenant, n)
       LOOP
         _last := _n;
         IF _have_run OR _suspects THEN
@@ -225,10 +226,10 @@ BEGIN
         RETURN NEXT;
       END LOOP;
     ELSE
-      FOR _n, payload, headers, score, seq, cut IN
-        SELECT c.n::integer, p.payload, p.headers, p.score::text, p.seq, NULL::boolean
-        FROM unnest(_places, _ids, _payloads, _headers, _scores, _others, _large) WITH ORDINALITY
-          AS c(place, id, payload, headers, score, others, large, n)
+      FOR _n, payload, headers, score, seq, cut, tenant IN
+        SELECT c.n::integer, p.payload, p.headers, p.score::text, p.seq, NULL::boolean, c.tenant
+        FROM unnest(_places, _ids, _payloads, _headers, _scores, _others, _large, _tenants) WITH ORDINALITY
+          AS c(place, id, payload, headers, score, others, large, tenant, n)
         LEFT JOIN LATERAL (
           SELECT c.payload, c.headers, c.score, 0::bigint AS seq WHERE c.payload IS NOT NULL
           UNION ALL
@@ -243,8 +244,8 @@ BEGIN
         ) p ON true
         WHERE _max_payloads[c.place] IS NULL
         UNION ALL
-        SELECT c.n::integer, p.payload, p.headers, p.score::text, p.seq, p.cut
-        FROM unnest(_places, _ids) WITH ORDINALITY AS c(place, id, n)
+        SELECT c.n::integer, p.payload, p.headers, p.score::text, p.seq, p.cut, c.tenant
+        FROM unnest(_places, _ids, _tenants) WITH ORDINALITY AS c(place, id, tenant, n)
         LEFT JOIN LATERAL @schema@.payloads_of_round(
           _queue_ids[c.place], c.id, _fence, _max_payloads[c.place], _max_bytes[c.place]
         ) p ON true
@@ -267,6 +268,7 @@ BEGIN
           CONTINUE WHEN passed;
           id := NULL;
           perform_in := NULL;
+          tenant := NULL;
         END IF;
         _budget := _budget - greatest(octet_length(payload) + coalesce(octet_length(headers), 0), 64);
         IF _budget < _floor THEN
@@ -284,9 +286,9 @@ BEGIN
     IF _budget < 0 THEN
       RETURN QUERY
       SELECT c.place, c.id, _fence, @schema@.micros(c.perform_in), c.retry_count,
-        (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, NULL, NULL, NULL, NULL::bigint, false, true
-      FROM unnest(_places, _ids, _perform_ins, _retry_counts, _crashes, _rescued, _errors) WITH ORDINALITY
-        AS c(place, id, perform_in, retry_count, crashes, rescued, error, n)
+        (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, NULL, NULL, NULL, NULL::bigint, false, true, c.tenant
+      FROM unnest(_places, _ids, _perform_ins, _retry_counts, _crashes, _rescued, _errors, _tenants) WITH ORDINALITY
+        AS c(place, id, perform_in, retry_count, crashes, rescued, error, tenant, n)
       WHERE CASE WHEN _mixed THEN (_max_payloads[c.place] IS NOT NULL, c.n) > (_max_payloads[_places[_last]] IS NOT NULL, _last) ELSE c.n > _last END;
     END IF;
   END IF;
@@ -294,7 +296,7 @@ BEGIN
   RETURN QUERY
   SELECT w.place::integer, NULL, NULL::bigint, @schema@.micros(h.perform_in), NULL::integer, NULL::smallint,
     NULL::boolean, NULL, NULL, NULL, NULL, NULL::bigint,
-    coalesce((h.perform_in, h.id) < (_perform_ins[t.n], _ids[t.n]), false), NULL::boolean
+    coalesce((h.perform_in, h.id) < (_perform_ins[t.n], _ids[t.n]), false), NULL::boolean, NULL
   FROM unnest(_queue_ids, _shards, _lanes, _after, _after_ids) WITH ORDINALITY
     AS w(queue_id, shard, lane, after, after_id, place)
   JOIN @schema@.queues q ON q.queue_id = w.queue_id AND q.paused_at IS NULL

@@ -25,12 +25,12 @@ DECLARE
 BEGIN
   SELECT array_agg(h.place) INTO _places FROM @schema@.lock_claims(_queue_ids, _process_id, _ids, _fences, _wait) h;
 
-  INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, headers, error, attempts, died_at)
+  INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, headers, error, attempts, died_at, tenant)
   SELECT j.queue_id, j.shard, j.id, f.digest, f.score, f.payload, f.headers, _errors[h.place], j.attempts,
-    _died_at + row_number() OVER (PARTITION BY h.place ORDER BY f.score, f.seq) * interval '1 microsecond'
+    _died_at + row_number() OVER (PARTITION BY h.place ORDER BY f.score, f.seq) * interval '1 microsecond', j.tenant
   FROM unnest(_places) AS h(place)
   CROSS JOIN LATERAL (
-    SELECT t.queue_id, t.id, t.shard,
+    SELECT t.queue_id, t.id, t.shard, t.tenant,
       @schema@.with_attempt(t.attempts, t.error, 'failure', t.retry_count + 1) AS attempts
     FROM @schema@.jobs t
     WHERE t.queue_id = _queue_ids[h.place] AND t.id >= _ids[h.place] COLLATE "C" AND t.id <= _ids[h.place] COLLATE "C"
@@ -45,7 +45,8 @@ BEGIN
   WHERE _cut_seqs[h.place] IS NULL OR (f.score, f.seq) <= (_cut_scores[h.place], _cut_seqs[h.place])
   ORDER BY j.queue_id, j.id, f.digest
   ON CONFLICT (queue_id, job_id, digest) DO UPDATE SET
-    score = least(m.score, excluded.score), error = excluded.error, attempts = excluded.attempts, died_at = excluded.died_at;
+    score = least(m.score, excluded.score), error = excluded.error, attempts = excluded.attempts, died_at = excluded.died_at,
+    tenant = excluded.tenant;
 
   IF _places IS NOT NULL THEN
     RETURN QUERY SELECT * FROM @schema@.complete(

@@ -31,12 +31,12 @@ BEGIN
     WHERE p.queue_id + 0 = _queue_id AND p.ctid = e.tid
     RETURNING p.queue_id, p.job_id, p.digest, p.score, p.seq, p.payload, p.headers, h.fence IS NULL AS has_run
   )
-  INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, headers, error, attempts, died_at)
+  INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, headers, error, attempts, died_at, tenant)
   SELECT DISTINCT ON (g.job_id, g.digest)
     _queue_id, j.shard, g.job_id, g.digest, g.score, g.payload,
     first_value(g.headers) OVER (PARTITION BY g.job_id, g.digest ORDER BY g.seq), coalesce(CASE WHEN g.has_run THEN j.error END, 'killed'),
     CASE WHEN g.has_run THEN j.attempts END,
-    _died_at + row_number() OVER (ORDER BY g.score, g.seq) * interval '1 microsecond'
+    _died_at + row_number() OVER (ORDER BY g.score, g.seq) * interval '1 microsecond', j.tenant
   FROM (
     SELECT * FROM gone
     UNION ALL
@@ -49,7 +49,8 @@ BEGIN
   ) g JOIN @schema@.jobs j ON j.queue_id = g.queue_id AND j.id = g.job_id
   ORDER BY g.job_id, g.digest, g.score, g.seq
   ON CONFLICT (queue_id, job_id, digest) DO UPDATE SET
-    score = least(m.score, excluded.score), error = excluded.error, attempts = excluded.attempts, died_at = excluded.died_at;
+    score = least(m.score, excluded.score), error = excluded.error, attempts = excluded.attempts, died_at = excluded.died_at,
+    tenant = excluded.tenant;
 
   DELETE FROM @schema@.jobs j WHERE j.queue_id = _queue_id AND j.id = ANY (_jobs);
   UPDATE @schema@.jobs j SET next_perform_in = NULL WHERE j.queue_id = _queue_id AND j.id = ANY (_rounds);

@@ -2,7 +2,7 @@
 -- One in progress gets them in its next round, at once. If another session has requeued or deleted a job's payloads
 -- meanwhile, the job is left as it is. If a job has no error, it gets the latest error that its dead payloads died of:
 -- that stays until the next success. The failed attempts of that payload's job come with it, unless the job has some of its
--- own.
+-- own. A job that is made for it gets its tenant, and the tenant's lane where those have some.
 --
 -- 1. Jobs are locked before rows of the morgue, in id order, as a death does it: the other way round, the two could
 --    deadlock. ON CONFLICT locks an existing row even though its WHERE never holds.
@@ -21,6 +21,7 @@ DECLARE
   _risen text[];
   _errors text[];
   _attempts jsonb[];
+  _tenants text[];
   _heads text[];
 BEGIN
   PERFORM @schema@.require_read_committed();
@@ -35,7 +36,7 @@ BEGIN
     DELETE FROM @schema@.morgue m
     USING (SELECT _queue_id AS queue_id, t.* FROM unnest(_job_ids, _digests) AS t(id, digest) OFFSET 0) d
     WHERE m.queue_id = d.queue_id AND m.job_id = d.id AND m.digest = d.digest
-    RETURNING m.queue_id, m.job_id, m.digest, m.score, m.payload, m.headers, m.error, m.attempts, m.died_at
+    RETURNING m.queue_id, m.job_id, m.digest, m.score, m.payload, m.headers, m.error, m.attempts, m.died_at, m.tenant
   ), back AS (
     INSERT INTO @schema@.payloads AS p (queue_id, fence, score, job_id, digest, payload, headers)
     SELECT _queue_id, j.fence, r.score, r.job_id, r.digest, r.payload, r.headers
@@ -44,11 +45,12 @@ BEGIN
     ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
       WHERE excluded.score < p.score
   )
-  SELECT coalesce(sum(r.payloads), 0), array_agg(r.job_id), array_agg(r.error), array_agg(r.attempts)
-  INTO _moved, _risen, _errors, _attempts
+  SELECT coalesce(sum(r.payloads), 0), array_agg(r.job_id), array_agg(r.error), array_agg(r.attempts), array_agg(r.tenant)
+  INTO _moved, _risen, _errors, _attempts, _tenants
   FROM (
     SELECT r.job_id, count(*) AS payloads, (array_agg(r.error ORDER BY r.died_at DESC))[1] AS error,
-      (array_agg(r.attempts ORDER BY r.died_at DESC))[1] AS attempts
+      (array_agg(r.attempts ORDER BY r.died_at DESC))[1] AS attempts,
+      (array_agg(r.tenant ORDER BY r.died_at DESC))[1] AS tenant
     FROM risen r GROUP BY r.job_id
   ) r;
 
@@ -59,8 +61,16 @@ BEGIN
       WHEN j.claimed_by IS NOT NULL THEN @schema@.with_attempt(j.attempts, j.error, 'crash', j.retry_count)
       WHEN j.error IS NULL THEN coalesce(j.attempts, r.attempts)
       ELSE j.attempts
+    END,
+    tenant = coalesce(j.tenant, r.tenant),
+    lane = CASE
+      WHEN j.fence = 0 AND j.tenant IS NULL AND r.tenant IS NOT NULL AND r.has_lanes THEN @schema@.tenant_lane(_queue_id, r.tenant)
+      ELSE j.lane
     END
-  FROM (SELECT _queue_id AS queue_id, t.* FROM unnest(_risen, _errors, _attempts) AS t(id, error, attempts) OFFSET 0) r
+  FROM (
+    SELECT _queue_id AS queue_id, t.*, (SELECT q.fairness IS NULL FROM @schema@.queues q WHERE q.queue_id = _queue_id) AS has_lanes
+    FROM unnest(_risen, _errors, _attempts, _tenants) AS t(id, error, attempts, tenant) OFFSET 0
+  ) r
   WHERE j.queue_id = r.queue_id AND j.id = r.id
     AND CASE WHEN j.claimed_by IS NULL THEN true ELSE @schema@.is_gone(j.claimed_by) END;
 

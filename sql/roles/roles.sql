@@ -7,7 +7,8 @@
 --
 -- Grant these roles to the roles that log in, one or several each: an application that pushes and works has two.
 -- All worker processes should log in as the same role: then they can end the session of one that froze.
--- The owner should not be a superuser: enqueue, enqueue_many, create_queue, grow_queue, note_timeline and trim_audit run
+-- The owner should not be a superuser: enqueue, enqueue_many, create_queue, set_fairness, grow_queue, note_timeline,
+-- trim_audit and trim_tenants run
 -- with its rights.
 -- On Postgres 14 and databases that come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: objects in it can
 -- shadow built-in operators for everyone who has it on the search_path.
@@ -29,42 +30,57 @@ $roles$;
 REVOKE ALL ON SCHEMA @schema@ FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.counters,
-  @schema@.process_reports, @schema@.minute_counters, @schema@.audit, @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes,
+  @schema@.process_reports, @schema@.minute_counters, @schema@.tenant_pushes, @schema@.tenant_lanes, @schema@.audit, @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes,
   @schema@.process_list
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON SEQUENCE
-  @schema@.fences, @schema@.pushes, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq
+  @schema@.fences, @schema@.pushes, @schema@.tenants, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON FUNCTION
   @schema@.brief_error, @schema@.bury_failed, @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.checked_text, @schema@.claim,
   @schema@.complete, @schema@.create_queue, @schema@.delete_jobs, @schema@.digest_of, @schema@.discard,
-  @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb),
-  @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb),
-  @schema@.enqueue_returning_void, @schema@.enqueue_many, @schema@.enqueue_many_if_same_transaction, @schema@.fail, @schema@.fail_claims,
+  @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb, text),
+  @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb, text),
+  @schema@.enqueue_returning_void, @schema@.enqueue_without_tenant, @schema@.enqueue_any_without_tenant,
+  @schema@.enqueue_many_without_tenants, @schema@.enqueue_many,
+  @schema@.enqueue_many_if_same_transaction(xid8, text, integer, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], uuid, text),
+  @schema@.enqueue_many_if_same_transaction(xid8, text, integer, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], text[], uuid, text), @schema@.fail, @schema@.fail_claims,
   @schema@.from_micros, @schema@.grow_queue, @schema@.has_listener,
   @schema@.installation, @schema@.is_gone, @schema@.kill, @schema@.load_payloads, @schema@.lock_claims,
   @schema@.lock_rounds, @schema@.lock_waiting, @schema@.look, @schema@.merges, @schema@.micros,
   @schema@.note_timeline, @schema@.payloads_below, @schema@.payloads_from, @schema@.payloads_of,
-  @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of, @schema@.push_many, @schema@.pushed_digest,
+  @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of, @schema@.problem_of_tenant, @schema@.check_tenants, @schema@.lanes_of,
+  @schema@.push_many, @schema@.push_jobs, @schema@.set_fairness, @schema@.tenant_lane, @schema@.trim_tenants, @schema@.pushed_digest,
   @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.requeue, @schema@.require_read_committed,
   @schema@.shard_of, @schema@.shown_attempts, @schema@.shown_payload, @schema@.survey, @schema@.trim_audit,
   @schema@.unsettled, @schema@.wait_for, @schema@.wake, @schema@.wake_token, @schema@.with_attempt
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 REVOKE ALL ON PROCEDURE
-  @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.enqueue_many_in_same_transaction,
+  @schema@.enqueue_in_transaction(text, text, jsonb, double precision, timestamptz, integer, jsonb, uuid, text),
+  @schema@.enqueue_in_transaction(text, text, jsonb, double precision, timestamptz, integer, jsonb, text, uuid, text),
+  @schema@.enqueue_many_in_transaction(text, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], uuid, text),
+  @schema@.enqueue_many_in_transaction(text, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], text[], uuid, text),
+  @schema@.enqueue_many_in_same_transaction,
   @schema@.require_transaction, @schema@.refuse_transaction
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 GRANT USAGE ON SCHEMA @schema@ TO @producer@, @worker@, @viewer@;
 
 -- A producer pushes, and creates the queues it pushes into. It can't read or change any row by itself.
 GRANT EXECUTE ON FUNCTION
-  @schema@.carries, @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb),
-  @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb),
-  @schema@.enqueue_returning_void, @schema@.enqueue_many, @schema@.enqueue_many_if_same_transaction,
+  @schema@.carries, @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb, text),
+  @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb, text),
+  @schema@.enqueue_returning_void, @schema@.enqueue_without_tenant, @schema@.enqueue_any_without_tenant,
+  @schema@.enqueue_many_without_tenants, @schema@.enqueue_many,
+  @schema@.enqueue_many_if_same_transaction(xid8, text, integer, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], uuid, text),
+  @schema@.enqueue_many_if_same_transaction(xid8, text, integer, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], text[], uuid, text),
   @schema@.create_queue, @schema@.installation
 TO @producer@;
 GRANT EXECUTE ON PROCEDURE
-  @schema@.enqueue_in_transaction, @schema@.enqueue_many_in_transaction, @schema@.enqueue_many_in_same_transaction,
+  @schema@.enqueue_in_transaction(text, text, jsonb, double precision, timestamptz, integer, jsonb, uuid, text),
+  @schema@.enqueue_in_transaction(text, text, jsonb, double precision, timestamptz, integer, jsonb, text, uuid, text),
+  @schema@.enqueue_many_in_transaction(text, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], uuid, text),
+  @schema@.enqueue_many_in_transaction(text, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], text[], uuid, text),
+  @schema@.enqueue_many_in_same_transaction,
   @schema@.require_transaction, @schema@.refuse_transaction
 TO @producer@;
 
@@ -78,8 +94,8 @@ GRANT EXECUTE ON FUNCTION
   @schema@.lock_claims, @schema@.lock_rounds, @schema@.look, @schema@.micros, @schema@.note_timeline, @schema@.payloads_below,
   @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.rehome, @schema@.release,
   @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of, @schema@.shown_payload,
-  @schema@.survey, @schema@.trim_audit, @schema@.unsettled, @schema@.wait_for, @schema@.wake, @schema@.wake_token,
-  @schema@.with_attempt
+  @schema@.set_fairness, @schema@.survey, @schema@.trim_audit, @schema@.trim_tenants, @schema@.unsettled, @schema@.wait_for,
+  @schema@.wake, @schema@.wake_token, @schema@.with_attempt
 TO @worker@;
 GRANT EXECUTE ON PROCEDURE @schema@.require_transaction TO @worker@;
 GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;
@@ -91,7 +107,7 @@ GRANT SELECT, DELETE,
     score, payload, headers, attempts)
 ON TABLE @schema@.jobs TO @worker@;
 GRANT SELECT, DELETE ON TABLE @schema@.payloads TO @worker@;
-GRANT INSERT, SELECT (queue_id, job_id, digest, score, error, attempts, died_at), UPDATE (score, error, attempts, died_at)
+GRANT INSERT, SELECT (queue_id, job_id, digest, score, error, attempts, died_at, tenant), UPDATE (score, error, attempts, died_at, tenant)
 ON TABLE @schema@.morgue TO @worker@;
 GRANT SELECT, DELETE, INSERT (host, pid, version, slots, queues, lease, expires_at), UPDATE (renewal, expires_at, quiet)
 ON TABLE @schema@.processes TO @worker@;
@@ -110,5 +126,5 @@ TO @viewer@;
 GRANT SELECT ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.process_reports,
   @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes, @schema@.process_list,
-  @schema@.audit
+  @schema@.audit, @schema@.tenant_pushes, @schema@.tenant_lanes
 TO @viewer@;

@@ -4,12 +4,13 @@ import { isPlain, nameOf, show } from '../options.ts'
 import type { PushedJob } from '../store/push.ts'
 
 const MAX_ID_BYTES = 1_024
+const MAX_TENANT_BYTES = 1_024
 const MAX_PAYLOAD_BYTES = 8 * 1_024 * 1_024
 /** Between these, JavaScript and Postgres write dates in the same way. */
 const EARLIEST = Date.parse('0001-01-01T00:00:00.000Z')
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z')
 export const MAX_HEADERS_BYTES = 16 * 1_024
-const FIELDS = ['id', 'payload', 'score', 'performIn', 'lane', 'headers']
+const FIELDS = ['id', 'payload', 'score', 'performIn', 'lane', 'headers', 'tenant']
 
 /** A `\u0000` or an unpaired surrogate as JSON.stringify writes it; jsonb can't hold either. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(0000|d[89a-f][0-9a-f]{2})/
@@ -34,6 +35,7 @@ export function toPushedJob(job: NewJob, index: number): PushedJob {
     performIn: checkPerformIn(job.performIn, index),
     lane: checkLane(job.lane, index),
     headers: checkHeaders(job.headers, index),
+    tenant: checkTenant(job.tenant, index),
   }
 }
 
@@ -131,8 +133,24 @@ function checkPerformIn(performIn: unknown, index: number): Date | null {
   return date
 }
 
-function checkLane(lane: unknown, index: number): number {
-  if (lane === undefined || lane === null) return 0
+function checkLane(lane: unknown, index: number): number | null {
+  if (lane === undefined || lane === null) return null
   if (typeof lane === 'number' && Number.isInteger(lane) && lane >= 0 && lane <= MAX_LANE) return lane
   throw new JobError(index, 'lane', `must be a whole number from 0 to ${MAX_LANE}, not ${show(lane)}`)
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: those are looked for
+const CONTROL = /[\u0000-\u001f\u007f-\u009f]/
+
+/** An empty one is none. */
+function checkTenant(tenant: unknown, index: number): string | null {
+  if (tenant === undefined || tenant === null || tenant === '') return null
+  const bad = (problem: string) => new JobError(index, 'tenant', problem)
+  if (typeof tenant !== 'string') throw bad(`must be text, not ${show(tenant)}`)
+  const bytes = Buffer.byteLength(tenant)
+  if (bytes > MAX_TENANT_BYTES)
+    throw bad(`must be at most 1,024 bytes, not ${bytes}: pass a shorter key or a hash`)
+  if (CONTROL.test(tenant) || !tenant.isWellFormed())
+    throw bad('must be well-formed text without control characters')
+  return tenant
 }

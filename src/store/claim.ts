@@ -28,6 +28,7 @@ export interface Round {
   /** The last process died with this job in work. */
   readonly rescued: boolean
   readonly error: string | null
+  readonly tenant: string | null
   /** The payloads did not come with the claim, and must be loaded before the round begins. */
   readonly toLoad: boolean
   readonly payloads: unknown[]

@@ -70,10 +70,11 @@ type AnswerRow = readonly [
   seq: number | null,
   cut: boolean | null,
   passed: boolean | null,
+  tenant: string | null,
 ]
 
 /** The columns that are read of each row. By number, since to name them all costs a round of many payloads a tenth. */
-const [PLACE, PAYLOAD, HEADERS, SCORE, SEQ, CUT, PASSED] = [1, 9, 10, 11, 12, 13, 14] as const
+const [PLACE, PAYLOAD, HEADERS, SCORE, SEQ, CUT, PASSED, TENANT] = [1, 9, 10, 11, 12, 13, 14, 15] as const
 
 /**
  * Stores how rounds ended and claims others, in one statement and one commit. Claims come last, since each function sees
@@ -108,7 +109,7 @@ export async function exchange(
 function settling(prefix: string, kind: Ended['kind'], [queueIds, ...columns]: readonly string[]): string {
   return `SELECT pg_catalog.row_to_json(c)::text AS exception, NULL::integer AS place, NULL AS id, NULL::bigint AS fence,
       NULL::bigint AS perform_in, NULL::integer AS retry_count, NULL::smallint AS crashes, NULL::boolean AS rescued,
-      NULL AS error, NULL AS payload, NULL AS headers, NULL AS score, NULL::bigint AS seq, NULL::boolean AS cut, NULL::boolean AS passed
+      NULL AS error, NULL AS payload, NULL AS headers, NULL AS score, NULL::bigint AS seq, NULL::boolean AS cut, NULL::boolean AS passed, NULL AS tenant
     FROM ${prefix}.${FUNCTIONS[kind]}(${queueIds}, $1, ${columns.join(', ')}, false) c`
 }
 
@@ -116,7 +117,7 @@ function claiming(prefix: string, columns: readonly string[]): string {
   // By name: a later release may add columns, and rows are read by position. What further payloads of a job repeat is left
   // out, which saves a round of many a twentieth.
   return `SELECT NULL AS exception, CASE WHEN c.id IS NOT NULL OR c.fence IS NULL THEN c.place END AS place, c.id,
-      CASE WHEN c.id IS NOT NULL THEN c.fence END AS fence, c.perform_in, c.retry_count, c.crashes, c.rescued, c.error, c.payload, c.headers, c.score, c.seq, c.cut, c.passed
+      CASE WHEN c.id IS NOT NULL THEN c.fence END AS fence, c.perform_in, c.retry_count, c.crashes, c.rescued, c.error, c.payload, c.headers, c.score, c.seq, c.cut, c.passed, c.tenant
     FROM ${prefix}.claim($1, ${columns.join(', ')}) c`
 }
 
@@ -187,6 +188,7 @@ function roundOf(rows: readonly AnswerRow[], from: number, to: number): Round {
     crashes: crashes ?? 0,
     rescued: rescued ?? false,
     error,
+    tenant: rows[from]![TENANT],
     toLoad,
     payloads,
     scores,

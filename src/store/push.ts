@@ -8,14 +8,15 @@ export interface PushedJob {
   readonly payload: string
   readonly score: number | null
   readonly performIn: Date | null
-  readonly lane: number
+  readonly lane: number | null
   /** JSON text. */
   readonly headers: string | null
+  readonly tenant: string | null
 }
 
 /** What a job adds to a statement: its texts. */
-export function charactersOf({ id, payload, headers }: PushedJob): number {
-  return id.length + payload.length + (headers?.length ?? 0)
+export function charactersOf({ id, payload, headers, tenant }: PushedJob): number {
+  return id.length + payload.length + (headers?.length ?? 0) + (tenant?.length ?? 0)
 }
 
 /** ms that a joint push waits for a row before its pushes are sent separately. */
@@ -53,7 +54,7 @@ export async function pushTogether(
   jobs: readonly PushedJob[],
 ): Promise<void> {
   await database.prepared(
-    `SELECT ${database.prefix}.enqueue_many($1, $2, $3, $4, $5, $6, $7)
+    `SELECT ${database.prefix}.enqueue_many($1, $2, $3, $4, $5, $6, $7, $8)
      FROM pg_catalog.set_config('lock_timeout', '${LONGEST_WAIT}', true)`,
     [queue, ...arraysOf(jobs)],
   )
@@ -63,9 +64,9 @@ export const PLACE = ['uuid', 'text']
 const ONE_IN_TRANSACTION: Callable = {
   kind: 'procedure',
   name: 'enqueue_in_transaction',
-  types: ['text', 'text', 'jsonb', 'float8', 'timestamptz', 'int4', 'jsonb', ...PLACE],
+  types: ['text', 'text', 'jsonb', 'float8', 'timestamptz', 'int4', 'jsonb', 'text', ...PLACE],
 }
-export const JOBS = ['text[]', 'jsonb[]', 'float8[]', 'timestamptz[]', 'int2[]', 'jsonb[]']
+export const JOBS = ['text[]', 'jsonb[]', 'float8[]', 'timestamptz[]', 'int2[]', 'jsonb[]', 'text[]']
 const MANY_IN_TRANSACTION: Callable = {
   kind: 'procedure',
   name: 'enqueue_many_in_transaction',
@@ -85,8 +86,8 @@ function valuesOf(jobs: readonly PushedJob[]): unknown[] {
   return jobs.length === 1 ? fieldsOf(jobs[0]!) : arraysOf(jobs)
 }
 
-function fieldsOf({ id, payload, score, performIn, lane, headers }: PushedJob): unknown[] {
-  return [id, payload, score, performIn?.toISOString() ?? null, lane, headers]
+function fieldsOf({ id, payload, score, performIn, lane, headers, tenant }: PushedJob): unknown[] {
+  return [id, payload, score, performIn?.toISOString() ?? null, lane, headers, tenant]
 }
 
 export function arraysOf(jobs: readonly PushedJob[]): unknown[] {
@@ -98,5 +99,6 @@ export function arraysOf(jobs: readonly PushedJob[]): unknown[] {
     jobs.map((job) => job.lane),
     // Null as a whole if no job has any, as is usual.
     jobs.some(({ headers }) => headers !== null) ? jobs.map((job) => job.headers) : null,
+    jobs.some(({ tenant }) => tenant !== null) ? jobs.map((job) => job.tenant) : null,
   ]
 }

@@ -1,4 +1,4 @@
-import { MAX_LANE } from '../job.ts'
+import { LAST_TENANT_LANE, MAX_LANE } from '../job.ts'
 import type { Database } from '../postgres/database.ts'
 import { wholeNumber } from '../postgres/types.ts'
 import type { Head } from './head.ts'
@@ -52,10 +52,10 @@ const [FIRST_MICRO, LAST_MICRO] = [-210_000_000_000_000_000, 253_402_300_800_000
 
 /** Anyone who can connect can NOTIFY: values that no push sends must not become part of a claim. */
 function parseHead(text: string): WokenHead[] {
-  const parts = /^(\d{1,5}):(\d{1,5}):(-?\d{1,18})$/.exec(text)?.slice(1).map(wholeNumber)
+  const parts = /^(\d{1,5}):(-?\d{1,5}):(-?\d{1,18})$/.exec(text)?.slice(1).map(wholeNumber)
   if (!parts) return []
   const [shard, lane, performIn] = parts as [number, number, number]
-  return lane <= MAX_LANE && performIn >= FIRST_MICRO && performIn <= LAST_MICRO
+  return lane >= LAST_TENANT_LANE && lane <= MAX_LANE && performIn >= FIRST_MICRO && performIn <= LAST_MICRO
     ? [{ shard, lane, performIn }]
     : []
 }

@@ -34,6 +34,7 @@ const pushing: Bulk = {
       performIn: new Date(PAST),
       lane: 0,
       headers: null,
+      tenant: null,
     }))
     return store(env.database, queue.name, jobs, session)
   },

@@ -17,6 +17,7 @@ export const MIGRATIONS_SINCE = [
   '0004_audit',
   '0005_process_reports',
   '0006_failed_jobs',
+  '0007_tenants',
 ]
 
 /** The SQL that creates the schema as it was when each job took two rows. */

@@ -22,7 +22,7 @@
 -- disk. The lookup of step 3 has a LIMIT for each row, so it can only be a nested loop, and that keeps the order of position.
 -- (For how it looks up rows, see claim. Both kinds of sorts are off, so that only the primary key can give the ORDER BY
 -- j.id of the lookup in step 3: the planner can't take jobs_due. What no index can give is sorted all the same.)
-CREATE OR REPLACE FUNCTION @schema@.push_many(
+CREATE OR REPLACE FUNCTION @schema@.push_jobs(
   _queue_id integer,
   _shards integer,
   _ids text[],
@@ -30,7 +30,8 @@ CREATE OR REPLACE FUNCTION @schema@.push_many(
   _scores double precision[],
   _perform_ins timestamptz[],
   _lanes smallint[],
-  _headers jsonb[] DEFAULT NULL
+  _headers jsonb[],
+  _tenants text[]
 ) RETURNS bigint
 LANGUAGE plpgsql
 @lookups@ SET enable_sort = off SET enable_incremental_sort = off
@@ -53,11 +54,11 @@ BEGIN
     FROM unnest(_ids, _scores, _perform_ins, _lanes) WITH ORDINALITY AS i(id, score, perform_in, lane, position)
     ORDER BY i.id COLLATE "C", i.position
   ), put AS (
-    INSERT INTO @schema@.jobs AS j (queue_id, shard, lane, perform_in, id, fence, has_payloads, score, payload, headers)
+    INSERT INTO @schema@.jobs AS j (queue_id, shard, lane, perform_in, id, fence, has_payloads, score, payload, headers, tenant)
     SELECT _queue_id, @schema@.shard_of(i.id, _shards), coalesce(i.lane, 0::smallint), coalesce(i.perform_in, clock_timestamp()), i.id,
       _fence, NOT @schema@.carries(), coalesce(i.score, extract(epoch FROM clock_timestamp())::double precision * 1000),
       CASE WHEN @schema@.carries() THEN coalesce(_payloads[i.position], '""') END,
-      CASE WHEN @schema@.carries() THEN _headers[i.position] END
+      CASE WHEN @schema@.carries() THEN _headers[i.position] END, _tenants[i.position]
     FROM input i
     ON CONFLICT (queue_id, id) DO UPDATE SET
       next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END, has_payloads = true

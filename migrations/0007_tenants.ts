@@ -1,0 +1,64 @@
+import { type Kysely, sql } from 'kysely'
+
+/**
+ * The tenant of a job, and of a dead payload; the rules of a queue; and two tables that only grow, until whoever maintains
+ * trims them. Neither has a unique key: two transactions that push for one tenant must never wait for each other.
+ *
+ * `tenant_pushes`: who has pushed how much, and when, in queues with rules. `tenant_lanes`: the lane that a tenant's jobs go to
+ * in queues without rules. If two transactions gave it one at once, the lower number counts.
+ */
+export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
+  for (const table of ['jobs', 'morgue'])
+    await db.schema.alterTable(table).addColumn('tenant', sql`text collate "C"`).execute()
+  await db.schema.alterTable('queues').addColumn('fairness', 'jsonb').execute()
+  await createPushes(db, schema)
+  await createLanes(db, schema)
+  await extendGrants(db, schema)
+}
+
+async function createPushes(db: Kysely<unknown>, schema: string): Promise<void> {
+  await db.schema
+    .createTable('tenant_pushes')
+    .addColumn('pushed_at', 'timestamptz', (column) => column.notNull())
+    .addColumn('queue_id', 'integer', (column) => column.notNull())
+    .addColumn('pushes', 'integer', (column) => column.notNull())
+    .addColumn('tenant', sql`text collate "C"`, (column) => column.notNull())
+    .execute()
+  await sql`create index tenant_pushes_recent on ${sql.id(schema, 'tenant_pushes')} (queue_id, tenant, pushed_at)`.execute(
+    db,
+  )
+}
+
+async function createLanes(db: Kysely<unknown>, schema: string): Promise<void> {
+  await sql`create sequence ${sql.id(schema, 'tenants')} as bigint cache 1`.execute(db)
+  await db.schema
+    .createTable('tenant_lanes')
+    .addColumn('number', 'bigint', (column) => column.notNull())
+    .addColumn('given_at', 'timestamptz', (column) => column.notNull())
+    .addColumn('queue_id', 'integer', (column) => column.notNull())
+    .addColumn('lane', 'smallint', (column) => column.notNull())
+    .addColumn('tenant', sql`text collate "C"`, (column) => column.notNull())
+    .execute()
+  const table = sql.id(schema, 'tenant_lanes')
+  await sql`create index tenant_lanes_tenant on ${table} (queue_id, tenant, number)`.execute(db)
+  await sql`create index tenant_lanes_lane on ${table} (queue_id, lane)`.execute(db)
+}
+
+/**
+ * Workers of the release before go on under the roles that they have, until `lockstep roles` is run again: whoever buries a
+ * payload notes its tenant.
+ */
+async function extendGrants(db: Kysely<unknown>, schema: string): Promise<void> {
+  const table = (name: string) => sql.lit(`"${schema.replaceAll('"', '""')}".${name}`)
+  await sql`do $do$
+declare
+  _grantee oid;
+begin
+  for _grantee in
+    select a.grantee from pg_catalog.pg_attribute t, pg_catalog.aclexplode(t.attacl) a
+    where t.attrelid = ${table('morgue')}::regclass and t.attname = 'error' and a.privilege_type = 'UPDATE' and a.grantee <> 0
+  loop
+    execute pg_catalog.format('grant select (tenant), update (tenant) on %s to %s', ${table('morgue')}::regclass, _grantee::regrole);
+  end loop;
+end $do$`.execute(db)
+}

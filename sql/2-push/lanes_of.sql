@@ -1,0 +1,56 @@
+-- The lanes of jobs to be pushed into a queue. One that names a lane has it, and counts for no rule. One without a tenant has
+-- lane 0. In a queue without rules, a tenant has a lane of its own (see tenant_lane).
+--
+-- A rule { over, per, lane } matches if a tenant has pushed more than `over` jobs within the last `per` seconds, this one
+-- included. All rules are looked at, and the last that matches decides; if none does, it's lane 0. Of several jobs of a tenant
+-- in one call, the first is counted first.
+--
+-- Pushes are noted by an INSERT, so that transactions which push for one tenant never wait for each other, and what is rolled
+-- back doesn't count. Nor does what others have not committed yet. Of a tenant's pushes, the newest are read first, and no
+-- more than decide: each row stands for one push at least.
+CREATE OR REPLACE FUNCTION @schema@.lanes_of(_queue_id integer, _fairness jsonb, _tenants text[], _lanes smallint[])
+RETURNS smallint[]
+LANGUAGE plpgsql AS $$
+DECLARE
+  _now constant pg_catalog.timestamptz := clock_timestamp();
+  _names pg_catalog.text[];
+  _found pg_catalog.int2[];
+BEGIN
+  IF _fairness IS NULL THEN
+    SELECT array_agg(t.tenant), array_agg(@schema@.tenant_lane(_queue_id, t.tenant)) INTO _names, _found
+    FROM (
+      SELECT DISTINCT i.tenant COLLATE "C" AS tenant FROM unnest(_tenants, _lanes) AS i(tenant, lane)
+      WHERE i.tenant <> '' AND i.lane IS NULL
+    ) t;
+    RETURN ARRAY(
+      SELECT coalesce(i.lane, _found[array_position(_names, i.tenant COLLATE "C")], 0::pg_catalog.int2)
+      FROM unnest(_tenants, _lanes) WITH ORDINALITY AS i(tenant, lane, position) ORDER BY i.position
+    );
+  END IF;
+
+  SELECT array_agg(coalesce(i.lane, d.lane, 0::pg_catalog.int2) ORDER BY i.position) INTO _found
+  FROM (
+    SELECT i.*, row_number() OVER (PARTITION BY i.tenant COLLATE "C", i.lane IS NULL ORDER BY i.position) AS nth
+    FROM unnest(_tenants, _lanes) WITH ORDINALITY AS i(tenant, lane, position)
+  ) i
+  LEFT JOIN LATERAL (
+    SELECT (e.rule->>'lane')::pg_catalog.int2 AS lane
+    FROM jsonb_array_elements(_fairness->'rules') WITH ORDINALITY AS e(rule, n)
+    CROSS JOIN LATERAL (
+      SELECT coalesce(sum(r.pushes), 0) AS pushed FROM (
+        SELECT p.pushes FROM @schema@.tenant_pushes p
+        WHERE p.queue_id = _queue_id AND p.tenant = i.tenant COLLATE "C"
+          AND p.pushed_at >= _now - (e.rule->>'per')::pg_catalog.float8 * interval '1 s'
+        ORDER BY p.pushed_at DESC LIMIT (e.rule->>'over')::pg_catalog.int8 + 1
+      ) r
+    ) c
+    WHERE i.lane IS NULL AND i.tenant <> '' AND c.pushed + i.nth > (e.rule->>'over')::pg_catalog.int8
+    ORDER BY e.n DESC LIMIT 1
+  ) d ON true;
+
+  INSERT INTO @schema@.tenant_pushes (pushed_at, queue_id, pushes, tenant)
+  SELECT _now, _queue_id, count(*), i.tenant FROM unnest(_tenants, _lanes) AS i(tenant, lane)
+  WHERE i.tenant <> '' AND i.lane IS NULL GROUP BY i.tenant;
+  RETURN _found;
+END
+$$;
