@@ -19,6 +19,7 @@ export {
   PayloadError,
   TimeoutError,
 } from './errors.ts'
+export type { Fairness, FairnessRule } from './fairness.ts'
 export type { Batch, Death, PerformContext, TransactionalContext, Transactions } from './handler.ts'
 export type { Health, Verdicts, Vitals, WorkerState } from './health.ts'
 export type {

@@ -49,6 +49,8 @@ export interface JobInfo {
   readonly headers: readonly (PayloadHeaders | null)[]
   /** The error of the last failure since the last success, even if another payload died of it. */
   readonly error: string | null
+  /** For whom the job is; null: nobody in particular. */
+  readonly tenant: string | null
   /** How often in a row a process died with the job in work, or the transaction lost its connection. */
   readonly crashes: number
   /**

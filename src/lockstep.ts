@@ -75,7 +75,7 @@ export class Lockstep {
     this.#access = new Access(options, this.#logger)
     this.#database = this.#access.database
     const chain = optionalFunctions(middleware, 'Lockstep: middleware')
-    this.#enqueuer = new Enqueuer(this.#database, chain, this.#instruments)
+    this.#enqueuer = new Enqueuer(this.#database, chain, this.#instruments, this.#logger)
     this.#looks = new Looks(this.#database, async (tx) => (await this.#enqueuer.enter(tx, 'look')).database)
     this.#administration = new Administration(this.#database, this.#logger)
     this.#instruments.tell('open', { lockstep: this })

@@ -1,6 +1,7 @@
 import type { ClientBase } from 'pg'
+import type { Fairness } from './fairness.ts'
 import type { Batch, Death, PerformContext, TransactionalContext, Transactions } from './handler.ts'
-import type { JobInWork } from './job.ts'
+import type { JobInWork, NewJob } from './job.ts'
 import type { Json } from './json.ts'
 import type { StandardSchema } from './schema.ts'
 
@@ -45,6 +46,20 @@ export interface Policy<Payload> {
   onDeath?(death: Death<Payload>): unknown
 }
 
+export interface Tenancy<Payload> {
+  /**
+   * For whom a job is that doesn't say so itself. Called by `enqueue`, before any middleware, so it can't wait for anything. If
+   * it throws, or returns something else than text, `enqueue` rejects. Null, undefined and '': nobody in particular. Default:
+   * nobody.
+   */
+  tenant?(job: NewJob<Payload>): string | null | undefined
+  /**
+   * Sends the jobs of tenants that push much to slower lanes. In force from when a worker starts, or a producer creates the
+   * queue; if definitions differ, the worker decides that started last. Default: each tenant has a lane of its own.
+   */
+  readonly fairness?: Fairness
+}
+
 export interface Validation<Payload, Handed> {
   /**
    * Checks each payload, as JSON has it, when it's enqueued, and once more before it's performed, since SQL can push anything.
@@ -56,6 +71,7 @@ export interface Validation<Payload, Handed> {
 
 export interface QueueOptions<Payload, Handed = Json<Payload>>
   extends Policy<Handed>,
+    Tenancy<Payload>,
     Validation<Payload, Handed> {
   readonly transactional?: false
   /** Only workers need it: a producer's definition may omit it. */
@@ -64,6 +80,7 @@ export interface QueueOptions<Payload, Handed = Json<Payload>>
 
 export interface TransactionalQueueOptions<Payload, Tx = ClientBase, Handed = Json<Payload>>
   extends Policy<Handed>,
+    Tenancy<Payload>,
     Validation<Payload, Handed> {
   /**
    * The handler's writes through `context.tx` and the completion are in one transaction: exactly once. With `true`, it's a

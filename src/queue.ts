@@ -1,7 +1,8 @@
 import type { ClientBase } from 'pg'
 import { LockstepError, OptionError } from './errors.ts'
+import { type CheckedFairness, checkFairness } from './fairness.ts'
 import type { Batch, Death, TransactionalContext, Transactions } from './handler.ts'
-import type { JobInWork } from './job.ts'
+import type { JobInWork, NewJob } from './job.ts'
 import type { Json } from './json.ts'
 import { nameOf, optionalFunction, rejectUnknownOptions, show, wholeNumber } from './options.ts'
 import type { Policy, QueueOptions, TransactionalQueueOptions, Validation } from './queue-options.ts'
@@ -18,6 +19,8 @@ type Schema<Payload, Handed> = Required<Validation<Payload, Handed>>
 
 // biome-ignore lint/suspicious/noExplicitAny: a queue of one type of payloads is a queue of unknown ones
 type PerJob<Value> = (job: JobInWork<any>) => Value
+// biome-ignore lint/suspicious/noExplicitAny: as above
+type AnyJob = NewJob<any>
 
 /** The result of `defineQueue`, with every default filled in. */
 export interface Queue<Payload = unknown, Handed = Json<Payload>>
@@ -27,6 +30,10 @@ export interface Queue<Payload = unknown, Handed = Json<Payload>>
   readonly namedShards: number | undefined
   readonly maxPayloads: number | undefined
   readonly concurrency: number | undefined
+  /** @internal */
+  readonly fairness: CheckedFairness | undefined
+  /** @internal */
+  readonly tenant: ((job: AnyJob) => string | null | undefined) | undefined
   readonly maxRetryCount: number | PerJob<number>
   readonly timeout: number | PerJob<number | undefined> | undefined
   retryIn(retryCount: number, error: unknown, job: JobInWork<Handed>): number
@@ -64,6 +71,8 @@ const OPTIONS = [
   'maxCrashes',
   'concurrency',
   'timeout',
+  'tenant',
+  'fairness',
   'retryIn',
   'onDeath',
   'schema',
@@ -137,6 +146,8 @@ export function defineQueue<Payload>(
       options.timeout === undefined || isFunction(options.timeout)
         ? options.timeout
         : whole('timeout', 1, MAX_TIMEOUT, 1),
+    tenant: optionalFunction(options.tenant, `${what}: tenant`) as Queue['tenant'],
+    fairness: checkFairness(options.fairness, `${what}: fairness`),
     schema: optionalSchema(options.schema as StandardSchema | undefined, `${what}: schema`),
     ...transactionsOf(options.transactional ?? false, `${what}: transactional`),
     retryIn: optionalFunction(options.retryIn, `${what}: retryIn`) ?? defaultRetryIn,

@@ -2,6 +2,7 @@ import type { EnqueueTransaction } from '../adapters/enqueue-transaction.ts'
 import { LockstepError, OptionError } from '../errors.ts'
 import type { Instruments } from '../instruments.ts'
 import type { NewJob } from '../job.ts'
+import type { Logger } from '../logger.ts'
 import { rejectUnknownOptions, show, trueOrFalse } from '../options.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
@@ -14,11 +15,12 @@ import { type Entered, enter, type Purpose } from './entered.ts'
 import type { Joined } from './joined.ts'
 import { Joining } from './joining.ts'
 import { KnownHome } from './known-home.ts'
-import { KnownQueues } from './known-queues.ts'
+import { KnownQueues, type QueueToEnsure } from './known-queues.ts'
 import { type ClientMiddleware, runMiddleware } from './middleware.ts'
 import { PushBatcher } from './push-batcher.ts'
 import { toCallersError } from './refusal.ts'
 import { stamped } from './stamp.ts'
+import { UntoldTenants, withTenants } from './tenants.ts'
 import { joinTransaction } from './transaction.ts'
 import { requireObject } from './validation.ts'
 
@@ -46,10 +48,16 @@ export class Enqueuer {
   readonly #queues: KnownQueues
   readonly #pushBatcher: PushBatcher
   readonly #joining: Joining
+  readonly #untoldTenants: UntoldTenants
   readonly #underWay = new UnderWay()
   #closed = false
 
-  constructor(database: Database, middleware: readonly ClientMiddleware[], instruments: Instruments) {
+  constructor(
+    database: Database,
+    middleware: readonly ClientMiddleware[],
+    instruments: Instruments,
+    logger: Logger,
+  ) {
     this.#database = database
     this.#home = new KnownHome(database)
     this.#middleware = middleware
@@ -57,6 +65,7 @@ export class Enqueuer {
     this.#queues = new KnownQueues(database)
     this.#pushBatcher = new PushBatcher(database)
     this.#joining = new Joining(database, this.#queues, this.#home)
+    this.#untoldTenants = new UntoldTenants(logger)
   }
 
   /** Resolves to how many jobs were stored: a middleware may have dropped some. */
@@ -89,8 +98,9 @@ export class Enqueuer {
   ): Promise<number> {
     if (!isQueue(queue)) throw badQueue(queue)
     const into = target(queue, options)
-    const given = toArray(jobs)
-    given.forEach(requireObject)
+    const asked = toArray(jobs)
+    asked.forEach(requireObject)
+    const given = withTenants(queue as Queue, asked)
     const call = { queue: queue.name, jobs: given.length, tx: into.tx !== undefined }
     const store = () => this.#storeAll(queue as Queue, given, into)
     return this.#instruments.watch('enqueue', call, store, (stored) => ({ stored }))
@@ -102,7 +112,8 @@ export class Enqueuer {
     // Checks the jobs only after the middleware, which may give them their ids.
     const store = async (current: readonly NewJob[]) => {
       begun = true
-      const call = stamped(checkCall(current, given), this.#instruments.headers())
+      const call = stamped(checkCall(withTenants(queue, current), given), this.#instruments.headers())
+      this.#untoldTenants.see(queue, call.jobs)
       const checking = checkBySchema(queue, call)
       if (checking) {
         into.tx?.bind()
@@ -155,7 +166,7 @@ function toArray(jobs: NewJob | Iterable<NewJob>): readonly NewJob[] {
 }
 
 interface Target {
-  readonly queue: { readonly name: string; readonly shards: number }
+  readonly queue: QueueToEnsure
   readonly tx: Joined | undefined
   readonly wake: boolean
 }

@@ -1,11 +1,14 @@
+import type { CheckedFairness } from '../fairness.ts'
 import type { Database } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
 import { ensureQueue } from '../store/queue.ts'
+import { setFairness } from '../store/tenants.ts'
 import { overSpareConnection } from './spare-connection.ts'
 
 export interface QueueToEnsure {
   readonly name: string
   readonly shards: number
+  readonly fairness?: CheckedFairness | undefined
 }
 
 /** Queues known to be in the database, so that a push need not check. */
@@ -50,15 +53,21 @@ export class KnownQueues {
     return creating
   }
 
-  async #create({ name, shards }: QueueToEnsure): Promise<true> {
+  async #create({ name, shards, fairness }: QueueToEnsure): Promise<true> {
+    const queueId = await this.#ensure(name, shards)
+    // What a worker has set, stays: it knows the queue better than a producer of a release before.
+    if (fairness) await setFairness(this.#database, queueId, fairness, false)
+    this.#known.add(name)
+    return true
+  }
+
+  async #ensure(name: string, shards: number): Promise<number> {
     try {
-      await ensureQueue(this.#database, name, shards)
+      return await ensureQueue(this.#database, name, shards)
     } catch (error) {
       if (!hasCode(error, 'LOCKSTEP_CONFLICT')) throw error
       // Another process created it, and the database's default isolation hid that.
-      await ensureQueue(this.#database, name, shards)
+      return ensureQueue(this.#database, name, shards)
     }
-    this.#known.add(name)
-    return true
   }
 }

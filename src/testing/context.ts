@@ -68,6 +68,7 @@ function infoOf(payloads: readonly unknown[]): JobInfo {
     scores: payloads.map((_, index) => now + index),
     headers: payloads.map(() => null),
     error: null,
+    tenant: null,
     crashes: 0,
     fence: 1,
   }

@@ -8,6 +8,7 @@ import { requireSequences } from '../postgres/sequences.ts'
 import type { Queue } from '../queue.ts'
 import { readLockTimeout } from '../store/patience.ts'
 import { ensureQueue } from '../store/queue.ts'
+import { setFairness } from '../store/tenants.ts'
 import { VERSION } from '../version.ts'
 import { growQueues } from './assignment/growth.ts'
 import { ServedQueues } from './assignment/served-queues.ts'
@@ -50,6 +51,11 @@ async function serveQueues(
     served.push(new ServedQueue(queue, await ensureQueue(database, queue.name, queue.shards), place))
   }
   await growQueues(database, served, logger)
+  for (const { queue, queueId } of served) {
+    const { name, fairness } = queue
+    if (await setFairness(database, queueId, fairness, true))
+      logger.info({ queue: name, fairness }, 'the queue has other rules for its tenants than before')
+  }
   return new ServedQueues(database, logger, served)
 }
 

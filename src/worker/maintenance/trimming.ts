@@ -1,18 +1,20 @@
 import type { Database } from '../../postgres/database.ts'
 import { trimAudit } from '../../store/audit.ts'
 import { trimMinutes } from '../../store/counter.ts'
+import { trimTenants } from '../../store/tenants.ts'
 import type { Maintenance } from './maintenance.ts'
 
 /** ms. */
 const TEN_MINUTES = 600_000
 
-/** Deletes data that is kept for a limited time: counts by minute, and the audit. */
+/** Deletes data that is kept for a limited time: counts by minute, the audit, and what tenants have pushed. */
 export const trimming: Maintenance = {
   name: 'trimming',
   every: TEN_MINUTES,
   async run(database: Database) {
     const minutes = await trimMinutes(database)
     const audit = await trimAudit(database)
-    return minutes + audit > 0 ? { minutes, audit } : undefined
+    const tenants = await trimTenants(database)
+    return minutes + audit + tenants > 0 ? { minutes, audit, tenants } : undefined
   },
 }

@@ -8,6 +8,7 @@ export function infoOf(round: Round): JobInfo {
     scores: round.scores,
     headers: round.headers ?? round.payloads.map(() => null),
     error: round.error,
+    tenant: round.tenant,
     crashes: round.crashes,
     fence: round.fence,
   }

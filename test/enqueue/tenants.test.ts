@@ -1,0 +1,493 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { Fairness } from '../../src/fairness.ts'
+import type { NewJob } from '../../src/job.ts'
+import { Lockstep } from '../../src/lockstep.ts'
+import { defineQueue } from '../../src/queue.ts'
+import type { QueueOptions } from '../../src/queue-options.ts'
+import { trimTenants } from '../../src/store/tenants.ts'
+import { advance } from '../../src/testing/advance.ts'
+import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
+
+const HOUR = 3_600
+const DAY = 24 * HOUR
+const MINUTE = 60
+
+let env: StoreEnvironment
+
+beforeAll(async () => {
+  env = await openStore()
+})
+afterAll(() => env?.close())
+afterEach(() => env.endSessions())
+
+const ruled = (rules: Fairness['rules'], options: QueueOptions<unknown> = {}) =>
+  env.queue({ fairness: { window: DAY, rules }, ...options })
+
+/** The lanes of jobs, in the order of their ids. */
+async function lanes({ queueId }: TestQueue): Promise<number[]> {
+  const rows = await env.query<{ lane: number }>(
+    'SELECT lane FROM lockstep.jobs WHERE queue_id = $1 ORDER BY id COLLATE "C"',
+    [queueId],
+  )
+  return rows.map(({ lane }) => lane)
+}
+
+let pushed = 0
+
+/** Pushes so many jobs of a tenant, one by one, and returns their lanes. */
+async function pushFor(testQueue: TestQueue, tenant: string, count = 1, job: Partial<NewJob> = {}) {
+  const found: number[] = []
+  for (let n = 0; n < count; n += 1) {
+    pushed += 1
+    await testQueue.push({ id: `p${pushed}`, tenant, ...job })
+    found.push((await testQueue.job(`p${pushed}`)).lane)
+  }
+  return found
+}
+
+const pass = ({ queue }: TestQueue, seconds: number) => advance(env.lockstep, queue, seconds * 1_000)
+
+describe('a job’s tenant', () => {
+  const tenantsOf = async ({ queueId }: TestQueue) => {
+    const rows = await env.query<{ tenant: string | null }>(
+      'SELECT tenant FROM lockstep.jobs WHERE queue_id = $1 ORDER BY id COLLATE "C"',
+      [queueId],
+    )
+    return rows.map(({ tenant }) => tenant)
+  }
+
+  test('is what the job says, else what its queue says, else what a middleware has set', async () => {
+    const tenant = ({ payload }: NewJob) => payload as string | null
+    const testQueue = await env.queue({ tenant })
+    const lockstep = env.lockstepAnew(({ jobs }, next) =>
+      next(jobs.map((job) => ({ ...job, tenant: job.tenant ?? 'middleware' }))),
+    )
+    await lockstep.enqueue(testQueue.queue, [
+      { id: 'a', payload: 'queue', tenant: 'job' },
+      { id: 'b', payload: 'queue' },
+      { id: 'c', payload: null },
+      { id: 'd', payload: '' },
+      { id: 'e', payload: 'queue', tenant: '' },
+    ])
+    expect(await tenantsOf(testQueue)).toEqual(['job', 'queue', 'middleware', 'middleware', 'queue'])
+  })
+
+  test('is told of jobs that a middleware makes, too', async () => {
+    const testQueue = await env.queue({ tenant: ({ id }: NewJob) => `of ${id}` })
+    await env.lockstepAnew((_, next) => next([{ id: 'b' }])).enqueue(testQueue.queue, { id: 'a' })
+    expect(await tenantsOf(testQueue)).toEqual(['of b'])
+  })
+
+  test.each<[string, () => unknown, RegExp]>([
+    [
+      'throws',
+      () => {
+        throw new Error('no such customer')
+      },
+      /^jobs\[1\]\.tenant can’t be told: .* threw: no such customer$/,
+    ],
+    ['is async', async () => 'a', /^jobs\[1\]\.tenant must be text: .* a promise/],
+    [
+      'rejects',
+      async () => {
+        throw new Error('late')
+      },
+      /^jobs\[1\]\.tenant must be text: .* a promise/,
+    ],
+    ['returns an object', () => ({}), /^jobs\[1\]\.tenant must be text: .* returned an object$/],
+    ['returns too much', () => 'x'.repeat(2_000), /^jobs\[1\]\.tenant must be at most 1,024 bytes, not 2000/],
+    [
+      'returns control characters',
+      () => 'a\u0007',
+      /^jobs\[1\]\.tenant must be well-formed text without control characters$/,
+    ],
+  ])('stores nothing if the queue’s function %s', async (_, told, message) => {
+    const tenant = ({ id }: NewJob) => (id === 'b' ? told() : 'a') as string
+    const testQueue = await env.queue({ tenant })
+    const pushing = testQueue.push({ id: 'a' }, { id: 'b' }, { id: 'c' })
+    await expect(pushing).rejects.toThrow(message)
+    await expect(pushing).rejects.toMatchObject({ code: 'LOCKSTEP_BAD_JOB', index: 1, field: 'tenant' })
+    expect(await testQueue.countJobs()).toBe(0)
+  })
+
+  test('is checked in SQL as well', async () => {
+    const { queue } = await env.queue()
+    const push = (tenant: string) =>
+      env.query('SELECT lockstep.enqueue($1, $2::text, tenant => $3)', [queue.name, 'a', tenant])
+    await expect(push('x'.repeat(2_000))).rejects.toThrow('jobs[0].tenant must be at most 1,024 bytes')
+    await expect(push('a\u0007')).rejects.toThrow('jobs[0].tenant must not contain control characters')
+    const many = env.query(
+      `SELECT lockstep.enqueue_many($1, ARRAY['a', 'b'], _tenants => ARRAY['t', E'a\\nb'])`,
+      [queue.name],
+    )
+    await expect(many).rejects.toThrow('jobs[1].tenant must not contain control characters')
+    await expect(push('')).resolves.toBeDefined()
+  })
+
+  test('stays with the job, through retries, a death and the way back', async () => {
+    const testQueue = await env.queue()
+    await testQueue.push({ id: 'a', tenant: 't', payload: 1 }, { id: 'b', tenant: 't', payload: 1 })
+    await testQueue.push({ id: 'a', tenant: 'other', payload: 2 })
+    const { lane } = await testQueue.job('a')
+    const claimer = await testQueue.claimer()
+    const take = async () => (await claimer.claim({ lane, batchSize: 9 })).rounds
+    const rounds = await take()
+    expect(rounds.map(({ id, tenant }) => [id, tenant])).toEqual([
+      ['a', 't'],
+      ['b', 't'],
+    ])
+    await claimer.fail(rounds)
+    await claimer.fail(await take(), null)
+    await claimer.discard(...(await take()))
+    await env.lockstep.kill(testQueue.queue, {})
+    const dead = 'SELECT id, payload, tenant FROM lockstep.dead WHERE queue = $1 ORDER BY id, payload'
+    expect(await env.query(dead, [testQueue.queue.name])).toEqual([
+      { id: 'a', payload: 1, tenant: 't' },
+      { id: 'a', payload: 2, tenant: 't' },
+      { id: 'b', payload: 1, tenant: 't' },
+    ])
+    await env.lockstep.requeue(testQueue.queue, {})
+    expect(await tenantsOf(testQueue)).toEqual(['t', 't'])
+    // Its lane is that of its tenant again, and nothing was counted.
+    expect(new Set(await lanes(testQueue))).toEqual(new Set([lane]))
+  })
+})
+
+describe('without rules, each tenant has a lane of its own', () => {
+  test('the same for all of its jobs, below 0, and shown as 0', async () => {
+    const testQueue = await env.queue({ shards: 4 })
+    const tenants = Array.from({ length: 32 }, (_, n) => `t${n}`)
+    for (const tenant of tenants)
+      await testQueue.push({ id: `${tenant} 1`, tenant }, { id: `${tenant} 2`, tenant })
+    const found = await lanes(testQueue)
+    expect(new Set(found)).toEqual(new Set(Array.from({ length: 32 }, (_, n) => -1 - n)))
+    const rows = await env.query<{ tenant: string; lanes: number }>(
+      'SELECT tenant, count(DISTINCT lane)::int AS lanes FROM lockstep.jobs WHERE queue_id = $1 GROUP BY tenant',
+      [testQueue.queueId],
+    )
+    expect(rows.every((row) => row.lanes === 1)).toBe(true)
+    const shown =
+      'SELECT DISTINCT lane, count(DISTINCT tenant) AS tenants FROM lockstep.waiting WHERE queue = $1 GROUP BY lane'
+    expect(await env.query(shown, [testQueue.queue.name])).toEqual([{ lane: 0, tenants: 32 }])
+  })
+
+  test('and of more than there are lanes, several share one', async () => {
+    const testQueue = await env.queue()
+    await testQueue.push(...Array.from({ length: 100 }, (_, n) => ({ id: `${n}`, tenant: `t${n}` })))
+    const counts = new Map<number, number>()
+    for (const lane of await lanes(testQueue)) counts.set(lane, (counts.get(lane) ?? 0) + 1)
+    expect(counts.size).toBe(32)
+    expect(Math.max(...counts.values())).toBeLessThanOrEqual(4)
+  })
+
+  test('an explicit lane, and no tenant, have nothing to do with it', async () => {
+    const testQueue = await env.queue()
+    await testQueue.push({ id: 'a', tenant: 't', lane: 0 }, { id: 'b', tenant: 't', lane: 3 }, { id: 'c' })
+    expect(await lanes(testQueue)).toEqual([0, 3, 0])
+    expect(
+      await env.query('SELECT FROM lockstep.tenant_lanes WHERE queue_id = $1', [testQueue.queueId]),
+    ).toEqual([])
+  })
+
+  test('which it gives back when nothing waits there, and after an hour, so that those that share one part', async () => {
+    const testQueue = await env.queue()
+    await testQueue.push({ id: 'a', tenant: 'busy' }, { id: 'b', tenant: 'idle' })
+    const age = (seconds: number) =>
+      env.query(
+        `UPDATE lockstep.tenant_lanes SET given_at = given_at - $2 * interval '1 s' WHERE queue_id = $1`,
+        [testQueue.queueId, seconds],
+      )
+    const left = () =>
+      env.query('SELECT tenant FROM lockstep.tenant_lanes WHERE queue_id = $1', [testQueue.queueId])
+    await env.lockstep.delete(testQueue.queue, { ids: ['b'] })
+    await trimTenants(env.database)
+    expect(await left()).toHaveLength(2)
+    await age(61)
+    await trimTenants(env.database)
+    expect(await left()).toEqual([{ tenant: 'busy' }])
+    await age(3_600)
+    await trimTenants(env.database)
+    expect(await left()).toEqual([])
+  })
+})
+
+describe('a rule', () => {
+  test('A2: matches above its threshold, the push itself included', async () => {
+    const testQueue = await ruled([{ over: 2, lane: 1 }])
+    expect(await pushFor(testQueue, 't', 4)).toEqual([0, 0, 1, 1])
+    expect(await pushFor(testQueue, 'other', 1)).toEqual([0])
+  })
+
+  test('A1: all are looked at, and the last that matches decides, however severe', async () => {
+    const testQueue = await ruled([
+      { over: 1, lane: 5 },
+      { over: 2, lane: 1 },
+    ])
+    expect(await pushFor(testQueue, 't', 4)).toEqual([0, 5, 1, 1])
+  })
+
+  test('A4: counts within its seconds, bounds inclusive', async () => {
+    const testQueue = await ruled([{ over: 1, per: 1_000, lane: 1 }])
+    await pushFor(testQueue, 't')
+    await pass(testQueue, 999)
+    expect(await pushFor(testQueue, 't')).toEqual([1])
+    await pass(testQueue, 1_001)
+    expect(await pushFor(testQueue, 't')).toEqual([0])
+  })
+
+  test('A3: counts pushes that it has sent to a lane, and those that join a waiting job, which changes no lane', async () => {
+    const testQueue = await ruled([{ over: 3, lane: 1 }])
+    for (let n = 0; n < 3; n += 1) await testQueue.push({ id: 'a', tenant: 't', payload: n })
+    expect(await pushFor(testQueue, 't', 2)).toEqual([1, 1])
+    await testQueue.push({ id: 'a', tenant: 't', payload: 9 })
+    expect(await testQueue.job('a')).toMatchObject({ lane: 0 })
+  })
+
+  test('A8: an explicit lane wins, and counts nothing', async () => {
+    const testQueue = await ruled([{ over: 1, lane: 1 }])
+    expect(await pushFor(testQueue, 't', 3, { lane: 0 })).toEqual([0, 0, 0])
+    expect(await pushFor(testQueue, 't', 2)).toEqual([0, 1])
+  })
+
+  test('A5: retries, releases and returns from the morgue count nothing', async () => {
+    const testQueue = await ruled([{ over: 2, lane: 1 }])
+    await pushFor(testQueue, 't', 1, { payload: 1 })
+    const claimer = await testQueue.claimer()
+    for (let n = 0; n < 3; n += 1) await claimer.fail([await claimer.take()])
+    await claimer.release(await claimer.take())
+    await claimer.fail([await claimer.take()], null)
+    await env.lockstep.requeue(testQueue.queue, {})
+    expect(await pushFor(testQueue, 't', 2)).toEqual([0, 1])
+  })
+
+  test('counts several jobs of a call one after the other', async () => {
+    const testQueue = await ruled([
+      { over: 2, lane: 1 },
+      { over: 4, lane: 2 },
+    ])
+    await pushFor(testQueue, 't')
+    const ids = ['0', '1', '2', '3', '4', '5']
+    await testQueue.push(
+      ...ids.flatMap((id) => [
+        { id: `${id} t`, tenant: 't' },
+        { id: `${id} u`, tenant: 'u' },
+      ]),
+    )
+    expect((await lanes(testQueue)).slice(0, 12)).toEqual([0, 0, 1, 0, 1, 1, 2, 1, 2, 2, 2, 2])
+  })
+
+  test('does not apply to jobs without a tenant: one warning a minute says which', async () => {
+    const warnings: object[] = []
+    const logger = { ...console, warn: (fields: object) => warnings.push(fields) }
+    const { queue } = await ruled([{ over: 0, lane: 1 }])
+    const lockstep = new Lockstep({ pool: env.database.pool, logger })
+    await lockstep.enqueue(queue, [{ id: 'a', tenant: 't' }, { id: 'b' }, { id: 'c', lane: 4 }])
+    await lockstep.enqueue(queue, { id: 'd', tenant: '' })
+    expect(warnings).toEqual([{ queue: queue.name, id: 'b' }])
+    const [row] = await env.query<{ lanes: number[] }>(
+      'SELECT array_agg(lane ORDER BY id) AS lanes FROM lockstep.jobs j JOIN lockstep.queues q USING (queue_id) WHERE q.name = $1',
+      [queue.name],
+    )
+    expect(row!.lanes).toEqual([1, 0, 4, 0])
+  })
+
+  test('goes for SQL as for TypeScript', async () => {
+    const testQueue = await ruled([{ over: 1, lane: 1 }])
+    await pushFor(testQueue, 't')
+    const { name } = testQueue.queue
+    await env.query(`SELECT lockstep.enqueue($1, 'x', tenant => 't')`, [name])
+    await env.query(`SELECT lockstep.enqueue_many($1, ARRAY['y', 'z'], _tenants => ARRAY['t', NULL])`, [name])
+    expect(await lanes(testQueue)).toEqual([0, 1, 1, 0])
+  })
+})
+
+describe('A11: the specs of sidekiq-fair_tenant', () => {
+  const rules = [
+    { over: 1, per: DAY, lane: 1 },
+    { over: 1, per: HOUR, lane: 2 },
+  ]
+
+  test('a queue without rules throttles no one', async () => {
+    const testQueue = await env.queue()
+    expect(new Set(await pushFor(testQueue, 't', 5)).size).toBe(1)
+  })
+
+  test('the second job of a tenant goes to the strictest rule’s lane, and another tenant’s does not', async () => {
+    const testQueue = await ruled(rules)
+    expect(await pushFor(testQueue, 't', 2)).toEqual([0, 2])
+    expect(await pushFor(testQueue, 'other')).toEqual([0])
+  })
+
+  test('after an hour and a second it is the milder lane, after a day and a second its own', async () => {
+    const testQueue = await ruled(rules)
+    await pushFor(testQueue, 't')
+    await pass(testQueue, HOUR + 1)
+    expect(await pushFor(testQueue, 't')).toEqual([1])
+    await pass(testQueue, DAY + 1)
+    expect(await pushFor(testQueue, 't')).toEqual([0])
+  })
+
+  test('a lane that was chosen stays', async () => {
+    const testQueue = await ruled(rules)
+    expect(await pushFor(testQueue, 't', 3, { lane: 7 })).toEqual([7, 7, 7])
+  })
+})
+
+describe('A12: the examples of its article', () => {
+  const many = (testQueue: TestQueue, count: number) =>
+    testQueue.push(...Array.from({ length: count }, (_, n) => ({ id: `${pushed++} ${n}`, tenant: 't' })))
+
+  test('100 an hour, and 10 a minute', async () => {
+    const testQueue = await ruled([
+      { over: 100, per: HOUR, lane: 2 },
+      { over: 10, per: MINUTE, lane: 4 },
+    ])
+    await many(testQueue, 10)
+    expect(await pushFor(testQueue, 't')).toEqual([4])
+    await pass(testQueue, MINUTE + 1)
+    expect(await pushFor(testQueue, 't')).toEqual([0])
+    await many(testQueue, 88)
+    await pass(testQueue, MINUTE + 1)
+    expect(await pushFor(testQueue, 't')).toEqual([2])
+    await pass(testQueue, HOUR + 1)
+    expect(await pushFor(testQueue, 't')).toEqual([0])
+  })
+
+  test('100 a day, and 40 an hour: the last rule wins where both match', async () => {
+    const testQueue = await ruled([
+      { over: 100, per: DAY, lane: 1 },
+      { over: 40, per: HOUR, lane: 2 },
+    ])
+    await many(testQueue, 100)
+    expect(await pushFor(testQueue, 't')).toEqual([2])
+    await pass(testQueue, HOUR + 1)
+    expect(await pushFor(testQueue, 't')).toEqual([1])
+    await pass(testQueue, DAY + 1)
+    expect(await pushFor(testQueue, 't')).toEqual([0])
+  })
+})
+
+describe('transactions that push for one tenant', () => {
+  test.each([
+    ['with rules', { fairness: { rules: [{ over: 10, lane: 1 }] } }],
+    ['without', {}],
+  ])(
+    '%s: none of 64 waits for another',
+    async (_, options) => {
+      const testQueue = await env.queue(options)
+      await testQueue.push({ id: 'first', tenant: 't' })
+      const open = await Promise.all(
+        Array.from({ length: 64 }, () => env.transaction(`BEGIN; SET LOCAL lock_timeout = '2s'`)),
+      )
+      // Each stays open while all others push.
+      await Promise.all(open.map((tx, n) => testQueue.pushIn(tx, { id: `${n}`, tenant: 't' })))
+      await Promise.all(open.map((tx) => tx.query('COMMIT')))
+      expect(await testQueue.countJobs()).toBe(65)
+    },
+    60_000,
+  )
+
+  test('count what is committed, and their own; a rollback takes its count along', async () => {
+    const testQueue = await ruled([{ over: 2, lane: 1 }])
+    await testQueue.push({ id: 'a0', tenant: 't' })
+    const [one, other] = [await env.transaction(), await env.transaction()]
+    await testQueue.pushIn(one, { id: 'b1', tenant: 't' })
+    await testQueue.pushIn(one, { id: 'b2', tenant: 't' })
+    await testQueue.pushIn(other, { id: 'c1', tenant: 't' })
+    await one.query('ROLLBACK')
+    await other.query('COMMIT')
+    await testQueue.push({ id: 'd', tenant: 't' })
+    expect(await lanes(testQueue)).toEqual([0, 0, 1])
+  })
+
+  test('that give one tenant two lanes agree once both are committed', async () => {
+    const testQueue = await env.queue()
+    const [one, other] = [await env.transaction(), await env.transaction()]
+    await testQueue.pushIn(one, { id: 'a', tenant: 't' })
+    await testQueue.pushIn(other, { id: 'b', tenant: 't' })
+    await one.query('COMMIT')
+    await other.query('COMMIT')
+    await testQueue.push({ id: 'c', tenant: 't' }, { id: 'd', tenant: 't' })
+    const [a, b, c, d] = await lanes(testQueue)
+    expect(a).not.toBe(b)
+    expect([c, d]).toEqual([a, a])
+  })
+})
+
+describe('what is remembered', () => {
+  test('goes when the window has passed, and when a queue has no rules any more', async () => {
+    const left = async ({ queueId }: TestQueue) =>
+      (await env.query('SELECT FROM lockstep.tenant_pushes WHERE queue_id = $1', [queueId])).length
+    const testQueue = await env.queue({ fairness: { window: 100, rules: [{ over: 1, per: 10, lane: 1 }] } })
+    await pushFor(testQueue, 't', 3)
+    await pass(testQueue, 99)
+    await pushFor(testQueue, 't')
+    await trimTenants(env.database)
+    expect(await left(testQueue)).toBe(4)
+    await pass(testQueue, 2)
+    await trimTenants(env.database)
+    expect(await left(testQueue)).toBe(1)
+    await env.query('SELECT lockstep.set_fairness($1, NULL)', [testQueue.queueId])
+    await trimTenants(env.database)
+    expect(await left(testQueue)).toBe(0)
+  })
+})
+
+describe('the rules of a definition', () => {
+  const define = (fairness: unknown) => () => defineQueue('q', { fairness: fairness as Fairness })
+  const one = (rule: object) => define({ rules: [{ over: 1, lane: 1, ...rule }] })
+
+  test.each<[string, () => unknown, RegExp]>([
+    [
+      'no lane',
+      define({ rules: [{ over: 1 }] }),
+      /rules\[0\]\.lane must be a whole number from 0 to 32767, not undefined/,
+    ],
+    ['a negative lane', one({ lane: -1 }), /rules\[0\]\.lane must be a whole number from 0/],
+    ['a negative threshold', one({ over: -1 }), /rules\[0\]\.over must be a whole number from 0/],
+    [
+      'a period above the window',
+      one({ per: 86_401 }),
+      /rules\[0\]\.per must not be above the window of 86400 s.*raise `window`/,
+    ],
+    ['no period', one({ per: 0 }), /rules\[0\]\.per must be a number of seconds above 0/],
+    ['an unknown key', one({ queue: 'slow' }), /rules\[0\]: unknown option `queue`/],
+    ['no rules', define({}), /rules must be a list of 1 to 20 rules/],
+    ['an empty list', define({ rules: [] }), /rules must be a list of 1 to 20 rules/],
+    [
+      'a window of nothing',
+      define({ window: 0, rules: [{ over: 1, lane: 1 }] }),
+      /window must be a whole number from 1/,
+    ],
+  ])('can’t have %s', (_, defining, message) => {
+    expect(defining).toThrow(message)
+  })
+
+  test('are set by a producer that creates the queue, and by the worker that started last', async () => {
+    const rulesOf = async (name: string) => {
+      const [row] = await env.query<{ fairness: object }>(
+        'SELECT fairness FROM lockstep.queues WHERE name = $1',
+        [name],
+      )
+      return row!.fairness
+    }
+    const definition = (over: number) =>
+      defineQueue('rules', { fairness: { window: 60, rules: [{ over, lane: 1 }] }, perform() {} })
+    await env.lockstep.enqueue(definition(1), { id: 'a', tenant: 't' })
+    const rules = (over: number) => ({ window: 60, rules: [{ over, per: 60, lane: 1 }] })
+    expect(await rulesOf('rules')).toEqual(rules(1))
+    await env.lockstepAnew().enqueue(definition(2), { id: 'b', tenant: 't' })
+    expect(await rulesOf('rules')).toEqual(rules(1))
+    const messages: unknown[][] = []
+    const logger = { ...console, debug() {}, info: (...told: unknown[]) => messages.push(told) }
+    const lockstep = new Lockstep({ connectionString: env.connectionString, logger })
+    for (const over of [3, 3, 4]) {
+      const worker = lockstep.createWorker({ queues: [definition(over)] })
+      await worker.start()
+      await worker.stop()
+      expect(await rulesOf('rules')).toEqual(rules(over))
+    }
+    await lockstep.close()
+    expect(messages.filter(([, text]) => /other rules/.test(`${text}`))).toHaveLength(2)
+  })
+})
