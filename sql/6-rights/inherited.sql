@@ -10,7 +10,9 @@ BEGIN
     FROM (VALUES
       ('complete', 'lock_claims'), ('complete', 'installation'), ('complete', 'require_transaction'),
       ('fail', 'discard'), ('fail', 'fail_claims'), ('fail', 'bury_failed'), ('fail', 'with_attempt'), ('fail', 'brief_error'),
-      ('complete', 'trim_audit'),
+      ('complete', 'trim_audit'), ('complete', 'trim_tenants'), ('create_queue', 'set_fairness'),
+      ('enqueue_in_transaction', 'push_in_transaction'), ('enqueue_many_in_transaction', 'push_many_in_transaction'),
+      ('enqueue_many_if_same_transaction', 'push_many_if_same_transaction'),
       ('bury_lowest', 'digest_of'), ('bury_lowest', 'payloads_below'),
       ('payloads_of', 'digest_of'), ('payloads_of', 'payloads_below'), ('payloads_of', 'shown_attempts'),
       ('kill', 'digest_of'),

@@ -43,8 +43,8 @@ REVOKE ALL ON FUNCTION
   @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb, text),
   @schema@.enqueue_returning_void, @schema@.enqueue_without_tenant, @schema@.enqueue_any_without_tenant,
   @schema@.enqueue_many_without_tenants, @schema@.enqueue_many,
-  @schema@.enqueue_many_if_same_transaction(xid8, text, integer, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], uuid, text),
-  @schema@.enqueue_many_if_same_transaction(xid8, text, integer, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], text[], uuid, text), @schema@.fail, @schema@.fail_claims,
+  @schema@.enqueue_many_if_same_transaction,
+  @schema@.push_many_if_same_transaction, @schema@.fail, @schema@.fail_claims,
   @schema@.from_micros, @schema@.grow_queue, @schema@.has_listener,
   @schema@.installation, @schema@.is_gone, @schema@.kill, @schema@.load_payloads, @schema@.lock_claims,
   @schema@.lock_rounds, @schema@.lock_waiting, @schema@.look, @schema@.merges, @schema@.micros,
@@ -56,10 +56,10 @@ REVOKE ALL ON FUNCTION
   @schema@.unsettled, @schema@.wait_for, @schema@.wake, @schema@.wake_token, @schema@.with_attempt
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 REVOKE ALL ON PROCEDURE
-  @schema@.enqueue_in_transaction(text, text, jsonb, double precision, timestamptz, integer, jsonb, uuid, text),
-  @schema@.enqueue_in_transaction(text, text, jsonb, double precision, timestamptz, integer, jsonb, text, uuid, text),
-  @schema@.enqueue_many_in_transaction(text, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], uuid, text),
-  @schema@.enqueue_many_in_transaction(text, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], text[], uuid, text),
+  @schema@.enqueue_in_transaction,
+  @schema@.push_in_transaction,
+  @schema@.enqueue_many_in_transaction,
+  @schema@.push_many_in_transaction,
   @schema@.enqueue_many_in_same_transaction,
   @schema@.require_transaction, @schema@.refuse_transaction
 FROM PUBLIC, @producer@, @worker@, @viewer@;
@@ -71,15 +71,15 @@ GRANT EXECUTE ON FUNCTION
   @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb, text),
   @schema@.enqueue_returning_void, @schema@.enqueue_without_tenant, @schema@.enqueue_any_without_tenant,
   @schema@.enqueue_many_without_tenants, @schema@.enqueue_many,
-  @schema@.enqueue_many_if_same_transaction(xid8, text, integer, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], uuid, text),
-  @schema@.enqueue_many_if_same_transaction(xid8, text, integer, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], text[], uuid, text),
-  @schema@.create_queue, @schema@.installation
+  @schema@.enqueue_many_if_same_transaction,
+  @schema@.push_many_if_same_transaction,
+  @schema@.create_queue, @schema@.installation, @schema@.set_fairness
 TO @producer@;
 GRANT EXECUTE ON PROCEDURE
-  @schema@.enqueue_in_transaction(text, text, jsonb, double precision, timestamptz, integer, jsonb, uuid, text),
-  @schema@.enqueue_in_transaction(text, text, jsonb, double precision, timestamptz, integer, jsonb, text, uuid, text),
-  @schema@.enqueue_many_in_transaction(text, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], uuid, text),
-  @schema@.enqueue_many_in_transaction(text, text[], jsonb[], double precision[], timestamptz[], smallint[], jsonb[], text[], uuid, text),
+  @schema@.enqueue_in_transaction,
+  @schema@.push_in_transaction,
+  @schema@.enqueue_many_in_transaction,
+  @schema@.push_many_in_transaction,
   @schema@.enqueue_many_in_same_transaction,
   @schema@.require_transaction, @schema@.refuse_transaction
 TO @producer@;

@@ -63,13 +63,13 @@ export async function pushTogether(
 export const PLACE = ['uuid', 'text']
 const ONE_IN_TRANSACTION: Callable = {
   kind: 'procedure',
-  name: 'enqueue_in_transaction',
+  name: 'push_in_transaction',
   types: ['text', 'text', 'jsonb', 'float8', 'timestamptz', 'int4', 'jsonb', 'text', ...PLACE],
 }
 export const JOBS = ['text[]', 'jsonb[]', 'float8[]', 'timestamptz[]', 'int2[]', 'jsonb[]', 'text[]']
 const MANY_IN_TRANSACTION: Callable = {
   kind: 'procedure',
-  name: 'enqueue_many_in_transaction',
+  name: 'push_many_in_transaction',
   types: ['text', ...JOBS, ...PLACE],
 }
 

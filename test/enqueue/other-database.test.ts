@@ -87,13 +87,8 @@ describe.each(COUNTS)('P4 %i jobs are not pushed in a transaction of another dat
   test('which has an older schema', async () => {
     const other = await openStore()
     undo.push(() => other.close())
-    for (const name of [
-      'enqueue_in_transaction',
-      'enqueue_many_in_transaction',
-      'enqueue_many_in_same_transaction',
-    ])
-      await other.query(`DROP PROCEDURE lockstep.${name}`)
-    await other.query('DROP FUNCTION lockstep.enqueue_many_if_same_transaction')
+    for (const name of ['push_in_transaction', 'push_many_in_transaction', 'push_many_if_same_transaction'])
+      await other.query(`DROP ROUTINE lockstep.${name}`)
     await areRefused(count, other.connectionString, /without this release's schema, not in that of its/)
   })
 

@@ -5,7 +5,7 @@ import { endOfConditions, type Statement, statementsOf } from './statements.ts'
 const PROTOCOL = [
   'enqueue',
   'enqueue_many',
-  'push_many',
+  'push_jobs',
   'claim',
   'wait_for',
   'is_gone',

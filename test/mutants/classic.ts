@@ -118,7 +118,7 @@ export const CLASSIC: readonly Mutant[] = [
     breaks: 'A push that equals a payload in work is taken for a repetition of it and swallowed.',
     edits: [
       sql(
-        'push_many',
+        'push_jobs',
         '\n  ON CONFLICT (queue_id, job_id',
         `
     AND j.payload IS DISTINCT FROM i.payload AND NOT EXISTS (
@@ -147,7 +147,7 @@ export const CLASSIC: readonly Mutant[] = [
     name: 'score by max',
     promise: 'R2',
     breaks: 'An equal payload pushed again moves the waiting one back instead of leaving its place.',
-    edits: ['enqueue', 'push_many'].map((name) =>
+    edits: ['enqueue', 'push_jobs'].map((name) =>
       sql(name, 'WHERE excluded.score < p.score;', 'WHERE excluded.score > p.score;'),
     ),
     tests: ['store/merge'],

@@ -6,14 +6,14 @@ export const HEADERS: readonly Mutant[] = [
     name: 'headers of the lowest score, in one call',
     promise: 'R2',
     breaks: 'Of two equal payloads in one call the later one’s headers stay.',
-    edits: [sql('push_many', '  IF _headers IS NOT NULL THEN\n', '  IF false THEN\n')],
+    edits: [sql('push_jobs', '  IF _headers IS NOT NULL THEN\n', '  IF false THEN\n')],
     tests: ['store/headers'],
   },
   {
     name: 'headers of the last push',
     promise: 'R2',
     breaks: 'A later push of an equal payload replaces the headers.',
-    edits: ['enqueue', 'push_many'].map((name) =>
+    edits: ['enqueue', 'push_jobs'].map((name) =>
       sql(name, 'seq = excluded.seq\n', 'seq = excluded.seq, headers = excluded.headers\n'),
     ),
     tests: ['store/headers'],

@@ -80,7 +80,7 @@ export const PUSHED: readonly Mutant[] = [
       'A few KB of numbers unfold to more text than a process can read, which kills one worker after another.',
     edits: [
       sql('enqueue', 'pg_column_size(_payload) > 1300', 'pg_column_size(_payload) > 8388608'),
-      sql('push_many', 'pg_column_size(i.payload) > 1300', 'pg_column_size(i.payload) > 8388608'),
+      sql('push_jobs', 'pg_column_size(i.payload) > 1300', 'pg_column_size(i.payload) > 8388608'),
       sql('pushed_digest', 'pg_column_size(_payload) > 1300', 'pg_column_size(_payload) > 8388608'),
     ],
     tests: ['enqueue/sql', 'enqueue/validation'],
@@ -116,7 +116,7 @@ export const PUSHED: readonly Mutant[] = [
     name: 'an array that is taken to start at 1',
     promise: 'P2',
     breaks: 'An array that a function has filled from 0 shifts all payloads by one job, and loses the first.',
-    edits: [sql('push_many', 'IF array_lower(_payloads, 1) <> 1 OR array_ndims(_payloads) > 1', 'IF false')],
+    edits: [sql('push_jobs', 'IF array_lower(_payloads, 1) <> 1 OR array_ndims(_payloads) > 1', 'IF false')],
     tests: ['enqueue/sql'],
   },
   {

@@ -134,7 +134,7 @@ export const STORED: readonly Mutant[] = [
     name: 'a push that hastens what waits',
     promise: 'R2',
     breaks: 'A push undoes the pause after a failure, or a time that was chosen.',
-    edits: ['enqueue', 'push_many'].flatMap((name) => [
+    edits: ['enqueue', 'push_jobs'].flatMap((name) => [
       sql(
         name,
         'DO UPDATE SET\n',
@@ -150,7 +150,7 @@ export const STORED: readonly Mutant[] = [
     breaks: 'All pushes of one transaction have one score, and lie before what others pushed meanwhile.',
     edits: [
       sql(
-        'push_many',
+        'push_jobs',
         'coalesce(i.score, extract(epoch FROM clock_timestamp())',
         'coalesce(i.score, extract(epoch FROM now())',
         2,
@@ -186,7 +186,7 @@ export const STORED: readonly Mutant[] = [
       'A bulk push holds a new job while it waits for one before it: a deadlock with a push in the right order.',
     edits: [
       sql(
-        'push_many',
+        'push_jobs',
         '  WITH input AS (',
         `  INSERT INTO @schema@.jobs (queue_id, shard, lane, perform_in, id, fence)
   SELECT _queue_id, @schema@.shard_of(i.id, _shards), coalesce(i.lane, 0::smallint),
@@ -202,7 +202,7 @@ export const STORED: readonly Mutant[] = [
     name: 'bulk pushes in the order given',
     promise: 'P4',
     breaks: 'Two bulk pushes of the same ids lock them in opposite order: a deadlock, and one of them fails.',
-    edits: [sql('push_many', '    FROM input i\n', '    FROM input i ORDER BY i.position\n')],
+    edits: [sql('push_jobs', '    FROM input i\n', '    FROM input i ORDER BY i.position\n')],
     tests: ['store/producers'],
   },
   {

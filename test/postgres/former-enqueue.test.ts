@@ -1,13 +1,12 @@
 import type pg from 'pg'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { defineQueue, Lockstep } from '../../src/index.ts'
+import { Lockstep } from '../../src/index.ts'
 import { createDatabase, execute } from '../support/database.ts'
 import { previousDefinitions } from '../support/previous-build.ts'
 import { poolOn, until } from '../support/store-environment.ts'
 
 /** Each kind of producer goes on for so many pushes before the migration begins, and after it has ended. */
 const ENOUGH = 30
-const queue = defineQueue('orders')
 
 let connectionString: string
 let pool: pg.Pool
@@ -98,7 +97,10 @@ describe('a migration from a release whose enqueue returned nothing', () => {
     const producers = [
       new Endless('SQL', (id) => alone.query(`SELECT lockstep.enqueue('orders', '${id}')`)),
       new Endless('a trigger', (id) => writing.query('INSERT INTO written VALUES ($1)', [id])),
-      new Endless('a process', (id) => lockstep.enqueue(queue, { id })),
+      // As it is called by processes of then.
+      new Endless('a process', (id) =>
+        pool.query("SELECT lockstep.enqueue('orders', $1, '1', NULL, NULL, 0, NULL)", [id]),
+      ),
       new Endless('a transaction', async (id) => {
         await inside.query('BEGIN')
         await inside.query(

@@ -8,7 +8,7 @@ import { prefix, useRoles } from './role-environment.ts'
 const env = useRoles()
 
 describe('what runs with the owner’s rights', () => {
-  test('is enqueue of text, enqueue_many, create_queue, grow_queue, note_timeline and trim_audit alone, with a pinned search_path', async () => {
+  test('is enqueue of text, enqueue_many, what creates and grows queues, and what trims and notes, with a pinned search_path', async () => {
     const rows = await env.logins.asAdmin(
       `SELECT proname, proconfig[1] AS path FROM pg_proc WHERE pronamespace = $1::regnamespace AND prosecdef ORDER BY 1`,
       [prefix],
@@ -17,10 +17,14 @@ describe('what runs with the owner’s rights', () => {
       { proname: 'create_queue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue_many', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'enqueue_many_without_tenants', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue_returning_void', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'enqueue_without_tenant', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'grow_queue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'note_timeline', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'set_fairness', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'trim_audit', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'trim_tenants', path: 'search_path=pg_catalog, pg_temp' },
     ])
   })
 
@@ -78,7 +82,7 @@ describe('what runs with the owner’s rights', () => {
 
   test('declares no variable of the caller’s types, however it was compiled', async () => {
     const { client, sprung } = await trapper('both')
-    const names = ['wake', 'check_jobs', 'problem_of', 'push_many']
+    const names = ['wake', 'check_jobs', 'problem_of', 'push_jobs']
     const inner = `FUNCTION ${names.map((name) => `${prefix}.${name}`).join(', ')}`
     await env
       .session('owner')
@@ -98,7 +102,7 @@ describe('what runs with the owner’s rights', () => {
     await client.query(`SELECT ${prefix}.wake(1, '{a}')`)
     await client.query(`SELECT ${prefix}.check_jobs('{a}', '{1}', '{1}', '{now}', '{0}', ARRAY['{}'::jsonb])`)
     await expect(
-      client.query(`SELECT ${prefix}.push_many(1, 1, '{a}', '{1}', '{1}', '{now}', '{0}')`),
+      client.query(`SELECT ${prefix}.push_jobs(1, 1, '{a}', '{1}', '{1}', '{now}', '{0}', NULL, NULL)`),
     ).rejects.toMatchObject({ code: '42501' })
     await client.query(
       `SELECT ${prefix}.enqueue_many('typed', '{b}', '{1}', '{1}', '{now}', '{0}', ARRAY['{}'::jsonb])`,

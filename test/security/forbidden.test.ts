@@ -22,12 +22,27 @@ describe('each role can do nothing else', () => {
         'enqueue_many_if_same_transaction',
         'enqueue_many_in_same_transaction',
         'enqueue_returning_void',
+        ...['enqueue_any_without_tenant', 'enqueue_many_without_tenants', 'enqueue_without_tenant'],
+        ...[
+          'push_in_transaction',
+          'push_many_if_same_transaction',
+          'push_many_in_transaction',
+          'set_fairness',
+        ],
       ],
       ...['enqueue_many_in_transaction', 'installation', 'refuse_transaction', 'require_transaction'],
     ].map((name) => `EXECUTE ${name}`),
     worker: [
       ...['bury_lowest', 'claim', 'complete', 'create_queue', 'discard', 'fail', 'from_micros', 'grow_queue'],
-      ...['brief_error', 'bury_failed', 'fail_claims', 'trim_audit', 'with_attempt'],
+      ...[
+        'brief_error',
+        'bury_failed',
+        'fail_claims',
+        'set_fairness',
+        'trim_audit',
+        'trim_tenants',
+        'with_attempt',
+      ],
       ...['wake_token', 'digest_of', 'lock_claims', 'lock_rounds', 'payloads_below'],
       ...[
         'installation',

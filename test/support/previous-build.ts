@@ -38,6 +38,26 @@ export function previousRoles(roles: Readonly<Record<'producer' | 'worker' | 'vi
 
 /** Calls of functions, and uses of columns, that were not there. */
 const EDITS: readonly Edit[] = [
+  source('store/push', '$6, $7, $8)', '$6, $7)'),
+  source('store/push', ", 'jsonb', 'text', ...PLACE]", ", 'jsonb', ...PLACE]"),
+  source('store/push', ", 'jsonb[]', 'text[]']", ", 'jsonb[]']"),
+  source('store/push', 'lane, headers, tenant]', 'lane ?? 0, headers]'),
+  source(
+    'store/push',
+    '    jobs.some(({ tenant }) => tenant !== null) ? jobs.map((job) => job.tenant) : null,\n',
+    '',
+  ),
+  source('store/push', "name: 'push_in_transaction'", "name: 'enqueue_in_transaction'"),
+  source('store/push', "name: 'push_many_in_transaction'", "name: 'enqueue_many_in_transaction'"),
+  source(
+    'store/same-transaction',
+    "name: 'push_many_if_same_transaction'",
+    "name: 'enqueue_many_if_same_transaction'",
+  ),
+  source('store/exchange', ', c.passed, c.tenant\n', ', c.passed\n'),
+  source('store/exchange', ' AS passed, NULL AS tenant\n', ' AS passed\n'),
+  source('worker/preparation', 'if (await setFairness(database, queueId, fairness, true))', 'if (false)'),
+  source('worker/maintenance/trimming', 'await trimTenants(database)', '0'),
   source('store/settle', "'lock_claims'", "'lock_rounds'"),
   source('store/settle', "name: 'fail_claims'", "name: 'fail'"),
   source('store/settle', "'float8[]', 'text[]', 'bool']", "'float8[]', 'bool']"),

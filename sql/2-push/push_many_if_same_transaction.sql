@@ -4,7 +4,7 @@
 --
 -- If a number that was given out before is the current one, both statements are of one transaction. With `_shards`, the
 -- queue is created if it is missing.
-CREATE OR REPLACE FUNCTION @schema@.enqueue_many_if_same_transaction(
+CREATE OR REPLACE FUNCTION @schema@.push_many_if_same_transaction(
   _transaction xid8,
   _queue text,
   _shards integer,

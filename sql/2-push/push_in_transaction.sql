@@ -2,7 +2,7 @@
 --
 -- Most calls are in order. So the conditions of require_transaction are tried here first, since calling it is most of
 -- what it costs. If one of them fails, require_transaction decides; it also has the reasons.
-CREATE OR REPLACE PROCEDURE @schema@.enqueue_in_transaction(
+CREATE OR REPLACE PROCEDURE @schema@.push_in_transaction(
   _queue text,
   _id text,
   _payload jsonb,

@@ -1,5 +1,5 @@
 -- enqueue_many, as a part of the caller's transaction or not at all, in one round trip (see require_transaction).
-CREATE OR REPLACE PROCEDURE @schema@.enqueue_many_in_transaction(
+CREATE OR REPLACE PROCEDURE @schema@.push_many_in_transaction(
   _queue text,
   _ids text[],
   _payloads jsonb[],
