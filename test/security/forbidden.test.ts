@@ -98,7 +98,7 @@ describe('each role can do nothing else', () => {
         ),
         'UPDATE minute_counters.failed',
         'UPDATE minute_counters.processed',
-        ...['attempts', 'died_at', 'error', 'score'].map((column) => `UPDATE morgue.${column}`),
+        ...['attempts', 'died_at', 'error', 'score', 'tenant'].map((column) => `UPDATE morgue.${column}`),
         ...['doing', 'event_loop_delay', 'memory', 'reported_at', 'shards'].map(
           (column) => `UPDATE process_reports.${column}`,
         ),
@@ -118,6 +118,8 @@ describe('each role can do nothing else', () => {
       ].map((name) => `EXECUTE ${name}`),
       ...[
         'audit',
+        'tenant_lanes',
+        'tenant_pushes',
         'dead',
         'jobs',
         'morgue',
