@@ -35,6 +35,8 @@ await (await bundle([...faces, ...STARTED])).write({
   dir: folder,
   entryFileNames: '[name].js',
   chunkFileNames: 'src/[name]-[hash].js',
+  // The eight `transactionsOf`, in stack traces.
+  keepNames: true,
   codeSplitting: {
     groups: [
       { name: 'base', priority: 2, test: (id) => forProducers.has(id) && forThreads.has(id) },

@@ -69,9 +69,9 @@ export class Instruments {
     const observers: Observer<K>[] = []
     for (const one of this.all) {
       const hear = one[kind] as ((begun: Spans[K][0]) => Observer<K> | Observer<K>['end']) | undefined
-      const observer = hear && this.#safely(kind, () => hear.call(one, begun))
-      if (typeof observer === 'function') observers.push({ end: observer })
-      else if (typeof observer === 'object' && observer !== null) observers.push(observer)
+      const returned = hear && this.#safely(kind, () => hear.call(one, begun))
+      const observer = returned && this.#safely(kind, () => observerOf<K>(returned))
+      if (observer) observers.push(observer)
     }
     return observers
   }
@@ -117,7 +117,24 @@ export class Instruments {
   }
 }
 
+/** Its functions are read only here, since that may throw. */
+function observerOf<K extends keyof Spans>(
+  returned: Observer<K> | Observer<K>['end'],
+): Observer<K> | undefined {
+  if (typeof returned === 'function') return { end: returned }
+  if (typeof returned !== 'object') return undefined
+  const { within, end } = returned
+  return {
+    ...(within && { within: (work) => within.call(returned, work) }),
+    ...(end && { end: (told) => end.call(returned, told) }),
+  }
+}
+
 function checkedHeaders(headers: unknown): Record<string, string> | undefined {
+  if (headers instanceof Promise) {
+    ignoreRejection(headers)
+    throw new TypeError('headers must be there at once: its function can’t be async')
+  }
   if (typeof headers !== 'object' || headers === null || Object.keys(headers).length === 0) return undefined
   for (const text of Object.entries(headers).flat())
     if (typeof text !== 'string' || text.includes('\u0000') || !text.isWellFormed())

@@ -1,7 +1,7 @@
 import type { ClientBase } from 'pg'
 import type { LookOptions } from '../admin/looks.ts'
-import { LockstepError } from '../errors.ts'
-import { enterIn, homeOf, type Lockstep } from '../lockstep.ts'
+import { LockstepError, OptionError } from '../errors.ts'
+import { enterIn, homeOf, Lockstep } from '../lockstep.ts'
 import type { Database } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
 import type { Queue } from '../queue.ts'
@@ -28,6 +28,8 @@ export interface Site {
 }
 
 export async function openSite(lockstep: Lockstep, options: LookOptions): Promise<Site> {
+  if (!(lockstep instanceof Lockstep))
+    throw new OptionError('the first argument must be a Lockstep, of the same pg-lockstep')
   return 'tx' in options ? joinedSite(lockstep, options.tx) : ownSite(lockstep)
 }
 

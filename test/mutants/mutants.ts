@@ -11,6 +11,7 @@ import { SCHEDULED } from './scheduled.ts'
 import { SETTLED } from './settled.ts'
 import { SIZED } from './sized.ts'
 import { STORED } from './stored.ts'
+import { TENANTS } from './tenants.ts'
 import { TRANSACTIONAL } from './transactional.ts'
 import { WAITING } from './waiting.ts'
 import { WORKED } from './worked.ts'
@@ -31,4 +32,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...RELEASED,
   ...CONNECTED,
   ...RECORDED,
+  ...TENANTS,
 ]

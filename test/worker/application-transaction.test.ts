@@ -416,3 +416,25 @@ test('what is no way to run transactions is refused when the queue is defined', 
       /^queue "wrong": transactional must be true, false, or what transactionsOf/,
     )
 })
+
+test('transactions that throw what can’t even be looked at are tried again, and the worker goes on', async () => {
+  let tries = 0
+  const transactional = between('BEGIN', 'COMMIT')
+  const queue = defineQueue(`unreadable ${Date.now()}`, {
+    retryIn: () => 0,
+    transactional: {
+      transaction(work) {
+        tries += 1
+        if (tries > 1) return transactional.transaction(work)
+        const { proxy, revoke } = Proxy.revocable({}, {})
+        revoke()
+        throw proxy
+      },
+    } satisfies Transactions<Client>,
+    perform() {},
+  })
+  await env.lockstep.enqueue(queue, { id: 'a' })
+  await env.work({ queues: [queue], poll: 100 })
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
+  expect(tries).toBeGreaterThan(1)
+})

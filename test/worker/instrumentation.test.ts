@@ -157,6 +157,33 @@ test('what an instrument throws, now or later, is logged once and changes nothin
   ])
 })
 
+test('an instrument whose functions can’t be read, or whose headers come later, changes nothing', async () => {
+  const unreadable = () => ({
+    get within(): never {
+      throw new Error('unreadable')
+    },
+  })
+  const failing: Instrumentation = {
+    // Functions without a type may be async.
+    headers: (async () => {
+      throw new Error('late')
+    }) as unknown as () => undefined,
+    enqueue: unreadable,
+    claim: unreadable,
+    perform: unreadable,
+    rebalance: unreadable,
+  }
+  const lockstep = lockstepWith(failing)
+  const queue = env.queue({ perform() {} })
+  await env.create({ queues: [queue] }, lockstep).start()
+  await lockstep.enqueue(queue, [{ id: 'a' }, { id: 'b' }])
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
+  const told = env.warnings.filter(({ message }) => message === 'instrumentation failed')
+  expect(new Set(told.map(({ fields }) => (fields as { instrumentation: string }).instrumentation))).toEqual(
+    new Set(['rebalance', 'enqueue', 'headers', 'claim', 'perform']),
+  )
+})
+
 test.each([
   [[{ performed() {} }], /unknown option `performed`, did you mean `perform`/],
   [[{ claim: true }], /instrumentation\[0\].claim must be a function, not true/],

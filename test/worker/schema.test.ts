@@ -236,6 +236,33 @@ test.each([undefined, {}])(
   },
 )
 
+test.each([
+  [
+    'throws',
+    () => {
+      throw unreadable()
+    },
+  ],
+  ['rejects with', () => Promise.reject(unreadable())],
+])(
+  'P3: a schema that %s what can’t even be looked at fails its round, and the worker goes on',
+  async (_, validate) => {
+    const schema = { '~standard': { version: 1, vendor: 'test', validate } } as never
+    const queue = defineQueue(nameOf('unreadable'), { schema, maxRetryCount: 0, perform: expect.fail })
+    await pushBySql(queue, 'a', 1)
+    const worker = env.create({ queues: [queue] })
+    const died = next(worker, 'died')
+    await worker.start()
+    expect(await died).toMatchObject({ id: 'a', payload: 1 })
+  },
+)
+
+function unreadable(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  return proxy
+}
+
 test('R15: a worker that stops while a schema takes its time begins no handler, and releases the round unchanged', async () => {
   const [begun, stopped] = [new Gate(), new Gate()]
   const validate = async (value: unknown) => {

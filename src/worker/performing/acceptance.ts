@@ -1,4 +1,4 @@
-import { PayloadError } from '../../errors.ts'
+import { legible, PayloadError } from '../../errors.ts'
 import { judge, mismatch, type StandardSchema } from '../../schema.ts'
 import { cutAfter, type Round } from '../../store/claim.ts'
 import type { FailedRound } from '../settling/outcome.ts'
@@ -36,7 +36,7 @@ export async function accept(
         failed.push({ round, thrown, end: 'die', error: describe(thrown), retryIn: null })
       }
     } catch (error) {
-      failed.push(failure(queue, round, error, describe))
+      failed.push(failure(queue, round, legible(error), describe))
     }
   }
   if (!abort.reason) return { accepted, failed, released: [] }

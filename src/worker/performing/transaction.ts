@@ -1,4 +1,4 @@
-import { DatabaseError, messageOf, summaryOf } from '../../errors.ts'
+import { DatabaseError, legible, messageOf, summaryOf } from '../../errors.ts'
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import { hasBroken, hasCode, isConnectionFailure, isRefusedLock, TIMED_OUT } from '../../postgres/failure.ts'
@@ -65,7 +65,8 @@ export async function transact(
   try {
     const { queue, abort } = performance
     return await settings.lender.lend(queue, work, abort)
-  } catch (error) {
+  } catch (thrown) {
+    const error = legible(thrown)
     if (error instanceof Rollback) return error.ending
     const ending = endingOf(error, course, performance)
     if (ending.kind !== 'again' || !isRefusedLock(error))

@@ -1,0 +1,80 @@
+import { type Mutant, source, sql } from './mutant.ts'
+
+/** Mistakes in what decides on the lane of a tenant's jobs. */
+export const TENANTS: readonly Mutant[] = [
+  {
+    name: 'a rule that matches at its threshold',
+    promise: 'tenants',
+    breaks: 'A tenant is sent to the slow lane one push too early.',
+    edits: [sql('lanes_of', 'c.pushed + i.nth >', 'c.pushed + i.nth >=')],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'the first rule that matches decides',
+    promise: 'tenants',
+    breaks: 'A milder rule hides a stricter one.',
+    edits: [sql('lanes_of', 'ORDER BY e.n DESC LIMIT 1', 'ORDER BY e.n LIMIT 1')],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'jobs that name a lane count',
+    promise: 'tenants',
+    breaks: 'Whoever chooses lanes is throttled for it.',
+    edits: [
+      sql(
+        'lanes_of',
+        "  WHERE i.tenant <> '' AND i.lane IS NULL GROUP BY i.tenant;",
+        "  WHERE i.tenant <> '' GROUP BY i.tenant;",
+      ),
+    ],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'pushes of one tenant that wait for each other',
+    promise: 'P7',
+    breaks: 'One open transaction stops all producers of its tenant.',
+    edits: [
+      sql(
+        'lanes_of',
+        '  INSERT INTO @schema@.tenant_pushes',
+        '  PERFORM pg_advisory_xact_lock(hashtext(_tenants[1]));\n  INSERT INTO @schema@.tenant_pushes',
+      ),
+    ],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'the latest of several lanes counts',
+    promise: 'tenants',
+    breaks: 'A tenant that two transactions have met at once has two lanes, and two shares.',
+    edits: [sql('tenant_lane', 'ORDER BY t.number LIMIT 1', 'ORDER BY t.number DESC LIMIT 1')],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'a lane that is taken is given again',
+    promise: 'tenants',
+    breaks: 'Tenants share lanes while others are empty, and a small one waits behind a large one.',
+    edits: [sql('tenant_lane', 'WHERE NOT EXISTS', 'WHERE EXISTS')],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'pushes that are forgotten before their window has passed',
+    promise: 'tenants',
+    breaks: 'Every ten minutes, whoever pushes much is quick again.',
+    edits: [sql('trim_tenants', "(q.fairness->>'window')::pg_catalog.float8", '0')],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'a dead payload without its tenant',
+    promise: 'tenants',
+    breaks: 'What comes back from the morgue belongs to nobody.',
+    edits: [sql('bury_failed', 'clock_timestamp(), j.tenant', 'clock_timestamp(), NULL')],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'a producer that replaces the rules of a worker',
+    promise: 'tenants',
+    breaks: 'A producer of the release before undoes the rules of the one that is rolled out.',
+    edits: [source('enqueue/known-queues', 'queueId, fairness, false)', 'queueId, fairness, true)')],
+    tests: ['enqueue/tenants'],
+  },
+]
