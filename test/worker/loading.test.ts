@@ -12,7 +12,16 @@ import { eventually, useWorkers } from '../support/worker-environment.ts'
 const env = useWorkers()
 
 const round: Round = {
-  ...{ id: 'large', fence: 1, performIn: 0, retryCount: -1, crashes: 0, rescued: false, error: null },
+  ...{
+    id: 'large',
+    fence: 1,
+    performIn: 0,
+    retryCount: -1,
+    crashes: 0,
+    rescued: false,
+    error: null,
+    tenant: null,
+  },
   ...{ toLoad: true, payloads: [], scores: [], seqs: undefined, headers: undefined, size: 0, cut: undefined },
 }
 
