@@ -41,20 +41,26 @@ export function byTurns(prices: Prices): Required<Pick<Scheduler, 'pick' | 'took
   }
 }
 
+/**
+ * Jobs of a tenant that comes which are begun before those of others. If turns began at once, the first jobs of a tenant would
+ * wait longer the more others have something due. It's no more after a week than after a second.
+ */
+const HEAD_START = 8
+
 /** The turns within a queue. */
 class QueueShares {
   readonly #queue: string
   readonly #prices: Prices
   readonly #lanes: Turns<number>
   /** By their lanes; 0 stands for the jobs of lane 0 that are in none of those. */
-  readonly #tenants = new Turns<number>()
+  readonly #tenants = new Turns<number>({ credit: HEAD_START })
   /** What a job of each tenants' lane has cost lately: whose jobs the next ones are is not known before they are taken. */
   readonly #lately = new Map<number, number>()
 
   constructor(queue: string, prices: Prices) {
     this.#queue = queue
     this.#prices = prices
-    this.#lanes = new Turns(prices.drawsLanes ? (lane) => prices.ofLane(queue, lane) : undefined)
+    this.#lanes = new Turns({ entry: prices.drawsLanes ? (lane) => prices.ofLane(queue, lane) : undefined })
   }
 
   /** The next one, which pays for one job. */

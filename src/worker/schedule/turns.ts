@@ -25,17 +25,21 @@ interface Account {
 export class Turns<Key> {
   readonly #accounts = new Map<Key, Account>()
   readonly #entry: (key: Key) => number
+  readonly #credit: number
   #now = 0
 
-  constructor(entry: (key: Key) => number = () => 0) {
+  /** `credit`: what a key that comes may take before the others' next turns, in the price of a turn, however long it was away. */
+  constructor({ entry = () => 0, credit = 0 }: { entry?: (key: Key) => number; credit?: number } = {}) {
     this.#entry = entry
+    this.#credit = credit
   }
 
   /** Picks the one whose key is next, the first of several. */
   next<C>(candidates: readonly C[], others: readonly C[], keyOf: (candidate: C) => Key): C | undefined {
     const [next, start] = this.#first(candidates, keyOf)
     const [, otherStart] = this.#first(others, keyOf)
-    if (next !== undefined) this.#now = Math.max(Math.min(start, otherStart), start - MOST_KEPT)
+    // Keys with credit begin before the clock.
+    if (next !== undefined) this.#now = Math.max(this.#now, Math.min(start, otherStart), start - MOST_KEPT)
     return next
   }
 
@@ -71,8 +75,9 @@ export class Turns<Key> {
   /** One that was away when its turn came begins now. */
   #accountOf(key: Key): Account {
     const account = this.#accounts.get(key) ?? { finish: Number.NEGATIVE_INFINITY, picks: 0, charged: 0 }
-    if (account.finish >= this.#now) return account
-    account.finish = this.#now + this.#entry(key)
+    const earliest = this.#now - this.#credit
+    if (account.finish >= earliest) return account
+    account.finish = earliest + this.#entry(key)
     this.#accounts.set(key, account)
     return account
   }
