@@ -8,7 +8,7 @@ import { isWeight, LEAST_WEIGHT, MOST_WEIGHT } from './weight.ts'
 export interface FairOptions {
   /**
    * How much a tenant counts beside others, from 0.001 to 1,000: one of weight 2 has twice as many jobs performed. It is asked
-   * for each batch. A tenant for which it throws, or returns something else, counts as 1, which is told once. Default: 1.
+   * for each job. A tenant for which it throws, or returns something else, counts as 1, which is told once. Default: 1.
    */
   readonly weight?: (tenant: string) => number
 }
