@@ -208,7 +208,7 @@ export const SCHEDULED: readonly Mutant[] = [
     name: 'turns that are kept without end',
     promise: 'R13',
     breaks: 'After a claim that took seconds, the other queues wait for as long.',
-    edits: [source('worker/schedule/turns', ', start - MOST_KEPT)', ')')],
+    edits: [source('worker/schedule/turns', ', startOf(next) - MOST_KEPT)', ')')],
     tests: ['worker/scheduler'],
   },
   {

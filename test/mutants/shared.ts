@@ -67,4 +67,11 @@ export const SHARED: readonly Mutant[] = [
     edits: [source('worker/schedule/served-queue', 'lane >= 0 && [', '[')],
     tests: ['worker/tenants', 'worker/timetable'],
   },
+  {
+    name: 'a tenant whose jobs are here goes on without end',
+    promise: 'R13',
+    breaks: 'Where handlers are quick, one tenant has all slots for as long as its jobs last.',
+    edits: [source('worker/schedule/by-turns', 'isBegun ? LONGEST_TURN : 0', 'isBegun ? 1_000 : 0')],
+    tests: ['worker/shares'],
+  },
 ]

@@ -160,6 +160,19 @@ describe('R13: fair shares among tenants', () => {
     }
   })
 
+  test('what a claim brought goes on for a few jobs, which are paid for', () => {
+    const scheduler = fair()
+    const begun = { ...a, isBegun: true }
+    const picked = Array.from({ length: 60 }, (_, turn) => {
+      const pick = scheduler.pick(turn < 30 ? [begun, b] : [a, b])!
+      scheduler.took!(pick, one())
+      return pick
+    })
+    expect(picked.slice(0, 8)).toEqual(Array(8).fill(begun))
+    expect(picked.slice(0, 10)).toContain(b)
+    expect(picked.filter((pick) => pick === b)).toHaveLength(30)
+  })
+
   test('one with a job now and then has no more than its share', () => {
     const scheduler = fair()
     let [ofB, all] = [0, 0]

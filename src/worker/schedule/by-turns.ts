@@ -47,6 +47,9 @@ export function byTurns(prices: Prices): Required<Pick<Scheduler, 'pick' | 'took
  */
 const HEAD_START = 8
 
+/** Jobs by which a tenant may be ahead of others while there are some left of those that a claim brought. */
+const LONGEST_TURN = 8
+
 /** The turns within a queue. */
 class QueueShares {
   readonly #queue: string
@@ -70,7 +73,7 @@ class QueueShares {
     const isOfLane = (group: Group) => group.lane === lane
     const [mine, othersOfMine] = [groups.filter(isOfLane), others.filter(isOfLane)]
     if (lane > 0) return mine[0]!
-    const next = this.#tenants.next(mine, othersOfMine, tenantLaneOf)!
+    const next = this.#tenants.next(mine, othersOfMine, tenantLaneOf, leadOf)!
     this.#tenants.charge(tenantLaneOf(next), this.#lately.get(tenantLaneOf(next)) ?? 1)
     return next
   }
@@ -94,6 +97,11 @@ class QueueShares {
   }
 }
 
-function tenantLaneOf({ tenantLane = 0 }: Group): number {
+function tenantLaneOf({ tenantLane = 0 }: Pick<Group, 'tenantLane'>): number {
   return tenantLane
+}
+
+/** What a claim brought goes on for some jobs: if each were another tenant's, claims would bring few, or release many. */
+function leadOf({ isBegun }: Group): number {
+  return isBegun ? LONGEST_TURN : 0
 }

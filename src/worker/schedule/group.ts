@@ -1,7 +1,10 @@
 import type { Candidate } from './scheduler.ts'
 
 /** A lane of a queue, in all of its shards that have something due there. They are equivalent. */
-export type Group = Pick<Candidate, 'queue' | 'lane' | 'tenantLane'>
+export interface Group extends Pick<Candidate, 'queue' | 'lane' | 'tenantLane'> {
+  /** Of any of them. */
+  isBegun: boolean
+}
 
 /** Whether the candidate is one of the group. */
 export function isOf(candidate: Candidate, { queue, lane, tenantLane }: Group): boolean {
@@ -23,6 +26,11 @@ class Groups {
   #place = 0
 
   add(candidate: Candidate): void {
+    this.#find(candidate)
+    if (candidate.isBegun) this.all[this.#place]!.isBegun = true
+  }
+
+  #find(candidate: Candidate): void {
     if (this.#isAt(this.#place, candidate)) return
     // Shards mostly have the same lanes, in the same order, and looking up a place is slow.
     if (this.#isAt(this.#place + 1, candidate)) this.#place += 1
@@ -39,6 +47,6 @@ class Groups {
     const known = places.get(tenantLane ?? lane)
     if (known !== undefined) return known
     this.#places.set(queue, places.set(tenantLane ?? lane, this.all.length))
-    return this.all.push({ queue, lane, tenantLane }) - 1
+    return this.all.push({ queue, lane, tenantLane, isBegun: false }) - 1
   }
 }

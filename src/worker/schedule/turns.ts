@@ -34,12 +34,23 @@ export class Turns<Key> {
     this.#credit = credit
   }
 
-  /** Picks the one whose key is next, the first of several. */
-  next<C>(candidates: readonly C[], others: readonly C[], keyOf: (candidate: C) => Key): C | undefined {
-    const [next, start] = this.#first(candidates, keyOf)
-    const [, otherStart] = this.#first(others, keyOf)
+  /**
+   * Picks the one whose key is next, the first of several. `leadOf`: by how much a candidate may have paid more than the one
+   * that is next, and be picked before it.
+   */
+  next<C>(
+    candidates: readonly C[],
+    others: readonly C[],
+    keyOf: (candidate: C) => Key,
+    leadOf: (candidate: C) => number = () => 0,
+  ): C | undefined {
+    const startOf = (candidate: C) => this.#accountOf(keyOf(candidate)).finish
+    const [next] = leastOf(candidates, (candidate) => startOf(candidate) - leadOf(candidate))
+    if (next === undefined) return undefined
+    const [, start] = leastOf(candidates, startOf)
+    const [, otherStart] = leastOf(others, startOf)
     // Keys with credit begin before the clock.
-    if (next !== undefined) this.#now = Math.max(this.#now, Math.min(start, otherStart), start - MOST_KEPT)
+    this.#now = Math.max(this.#now, Math.min(start, otherStart), startOf(next) - MOST_KEPT)
     return next
   }
 
@@ -61,17 +72,6 @@ export class Turns<Key> {
     account.picks -= 1
   }
 
-  #first<C>(candidates: readonly C[], keyOf: (candidate: C) => Key): [C | undefined, start: number] {
-    let [first, earliest]: [C | undefined, number] = [undefined, Number.POSITIVE_INFINITY]
-    for (const candidate of candidates) {
-      const { finish: start } = this.#accountOf(keyOf(candidate))
-      if (start >= earliest) continue
-      first = candidate
-      earliest = start
-    }
-    return [first, earliest]
-  }
-
   /** One that was away when its turn came begins now. */
   #accountOf(key: Key): Account {
     const account = this.#accounts.get(key) ?? { finish: Number.NEGATIVE_INFINITY, picks: 0, charged: 0 }
@@ -81,4 +81,16 @@ export class Turns<Key> {
     this.#accounts.set(key, account)
     return account
   }
+}
+
+/** The first of several, and its measure. */
+function leastOf<C>(all: readonly C[], measure: (one: C) => number): [C | undefined, number] {
+  let [found, least]: [C | undefined, number] = [undefined, Number.POSITIVE_INFINITY]
+  for (const one of all) {
+    const measured = measure(one)
+    if (measured >= least) continue
+    found = one
+    least = measured
+  }
+  return [found, least]
 }
