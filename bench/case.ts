@@ -27,6 +27,16 @@ export interface Bench {
   readonly meters: Meters
 }
 
+/** How evenly tenants are served; all in s. `head`: of the first jobs of each. Deviations are those among the tenants. */
+export interface Fairness {
+  /** From the first push to the last start. */
+  readonly makespan: number
+  readonly headMean: number
+  readonly headP90: number
+  readonly mean: number
+  readonly p90: number
+}
+
 /** The measured figures. */
 export interface Figures {
   /** In the case's unit; of many times, their p50. */
@@ -39,6 +49,7 @@ export interface Figures {
   readonly undone?: number
   /** Per worker process. */
   readonly connections?: number
+  readonly fairness?: Fairness
 }
 
 export interface Case {

@@ -1,5 +1,6 @@
 import type { Case } from './case.ts'
 import { enqueueCases } from './cases/enqueue.ts'
+import { fairnessCases } from './cases/fairness.ts'
 import { floorCases } from './cases/floor.ts'
 import { footprintCases } from './cases/footprint.ts'
 import { idleCases } from './cases/idle.ts'
@@ -22,6 +23,7 @@ export const cases: readonly Case[] = [
   ...pacedCases,
   ...slotCases,
   ...neighbourCases,
+  ...fairnessCases,
   ...idleCases,
   ...footprintCases,
   ...sizeCases,

@@ -7,6 +7,7 @@ import type { Case } from './case.ts'
 import { cases } from './cases.ts'
 import { BARE, type Entrant, LOCKSTEP } from './entrants.ts'
 import { chartOf } from './report/chart.ts'
+import { fairnessTable } from './report/fairness.ts'
 import { goalTable } from './report/goals.ts'
 import { markdownOf } from './report/markdown.ts'
 import { readRuns, Summary } from './report/summary.ts'
@@ -28,6 +29,7 @@ const USAGE = `npm run bench -- [case …] [options]
 Needs nothing, or DATABASE_URL: a superuser's, for a server on which databases are created and dropped. BullMQ runs on
 Redis too where there is a redis-server.
 
+A case may be named by how it begins: \`fairness\` is all those of tenants.
 Cases: ${cases.map(({ name }) => name).join(' ')}
 `
 
@@ -51,7 +53,8 @@ async function main(): Promise<void> {
   const summary = new Summary(flags.from ? await readRuns(flags.from) : await measured())
   if (flags.chart) await writeFile(flags.chart, chartOf(summary))
   if (flags.markdown) console.log(markdownOf(summary))
-  else if (!flags.json) console.log(`${tableOf(summary)}\n\n${goalTable(summary)}`)
+  else if (!flags.json)
+    console.log([tableOf(summary), fairnessTable(summary), goalTable(summary)].filter(Boolean).join('\n\n'))
 }
 
 async function measured(): Promise<Run[]> {
@@ -69,9 +72,11 @@ async function measured(): Promise<Run[]> {
 }
 
 function chooseCases(): Case[] {
-  const unknown = positionals.filter((name) => !cases.some((benchCase) => benchCase.name === name))
+  const names = (asked: string, name: string) => name === asked || name.startsWith(`${asked}-`)
+  const unknown = positionals.filter((asked) => !cases.some(({ name }) => names(asked, name)))
   if (unknown.length > 0) throw new Error(`no such case: ${unknown.join(', ')}\n\n${USAGE}`)
-  if (positionals.length > 0) return cases.filter(({ name }) => positionals.includes(name))
+  if (positionals.length > 0)
+    return cases.filter(({ name }) => positionals.some((asked) => names(asked, name)))
   return cases.filter(({ inQuick = true }) => inQuick || !flags.quick)
 }
 

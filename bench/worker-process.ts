@@ -21,12 +21,16 @@ export interface Report {
   readonly starts: readonly Start[]
 }
 
+export type SchedulerName = 'fair' | 'lag' | 'weighted'
+
 interface Order {
   readonly connectionString: string
   readonly slots: number
   readonly tuning: Tuning
-  /** ms that a handler takes. */
-  readonly handler: number
+  /** ms that a handler takes; of two, a random time from one to the other. */
+  readonly handler: number | readonly [shortest: number, longest: number]
+  /** Default: the workers' own. `weighted`: lanes 0 to 2 by 6, 3 and 1. */
+  readonly scheduler?: SchedulerName
   readonly tellsStarts: boolean
 }
 
@@ -46,12 +50,17 @@ export interface WorkerProcess extends Running {
 /** Starts a process that only works; resolves when its worker is ready. `onStart` receives starts a little later. */
 export async function startWorkerProcess(
   setting: Setting,
-  { handler, onStart }: Pick<Order, 'handler'> & { onStart?: (...start: Start) => void },
+  {
+    handler,
+    scheduler,
+    onStart,
+  }: Pick<Order, 'handler' | 'scheduler'> & { onStart?: (...start: Start) => void },
 ): Promise<WorkerProcess> {
   let report: Report = { done: 0, rss: 0, starts: [] }
   const { connectionString, concurrency: slots } = setting
   const tellsStarts = onStart !== undefined
-  const order: Order = { connectionString, slots, tuning: tuningOf(setting), handler, tellsStarts }
+  const tuning = tuningOf(setting)
+  const order: Order = { connectionString, slots, tuning, handler, scheduler, tellsStarts }
   const { stop } = await start(OURS, order, (message) => {
     report = message as Report
     for (const start of report.starts) onStart!(...start)

@@ -1,14 +1,20 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { defineQueue, Lockstep } from 'pg-lockstep'
+import { defineQueue, fair, Lockstep, lag, weighted } from 'pg-lockstep'
 
 // A process that does nothing but work. In plain JavaScript, like what users run: to strip types takes 28 MB.
 
 /** ms */
 const REPORT_EVERY = 20
+const SCHEDULERS = { fair, lag, weighted: () => weighted({ updates: { 0: 6, 1: 3, 2: 1 } }) }
 
 process.once('disconnect', () => process.exit())
-const [{ connectionString, slots, tuning, handler, tellsStarts }] = await once(process, 'message')
+const [{ connectionString, slots, tuning, handler, scheduler = 'fair', tellsStarts }] = await once(
+  process,
+  'message',
+)
+/** ms */
+const [shortest, longest = shortest] = [handler].flat()
 let done = 0
 const starts = []
 
@@ -19,12 +25,12 @@ const updates = defineQueue('updates', {
       const at = performance.timeOrigin + performance.now()
       for (const { seq } of [...batch.values()].flat()) starts.push([seq, at])
     }
-    if (handler > 0) await sleep(handler)
+    if (longest > 0) await sleep(shortest + Math.random() * (longest - shortest))
     for (const payloads of batch.values()) done += payloads.length
   },
 })
 const lockstep = new Lockstep({ connectionString })
-const worker = lockstep.createWorker({ queues: [updates], slots })
+const worker = lockstep.createWorker({ queues: [updates], slots, scheduler: SCHEDULERS[scheduler]() })
 await worker.start()
 
 const report = (sent) =>

@@ -72,15 +72,15 @@ export type { BatchEvent, WorkerEvents } from './worker/events.ts'
 export type { ServerMiddleware } from './worker/middleware.ts'
 export type { WorkerOptions } from './worker/options.ts'
 export type { SlotReport } from './worker/performing/in-flight.ts'
+export { type FairOptions, fair } from './worker/schedule/fair.ts'
 export {
   type Candidate,
-  fair,
   lag,
   type Scheduler,
   seq,
   strict,
-  type Weights,
-  weighted,
+  type TakenJob,
 } from './worker/schedule/scheduler.ts'
+export { type Weights, weighted } from './worker/schedule/weighted.ts'
 export { attachSignals } from './worker/signals.ts'
 export type { Worker } from './worker/worker.ts'

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import type { Case } from '../case.ts'
+import type { Case, Fairness } from '../case.ts'
 import { cases } from '../cases.ts'
 import { type Entrant, LOCKSTEP } from '../entrants.ts'
 import { median } from '../measure/percentile.ts'
@@ -26,6 +26,8 @@ export interface Line extends Entrant {
   readonly undone: number
   /** Per worker process. */
   readonly connections: number | undefined
+  /** Of each repeat, if the case measures it. */
+  readonly fairness: readonly Fairness[]
 }
 
 /** Reads a file that `--out` has written. */
@@ -88,6 +90,7 @@ function lineOf(benchCase: Case, entrant: Entrant, runs: readonly Run[], ours: r
     serverCpu: of(({ cost }) => cost?.serverCpu),
     outOfOrder: sumOf(runs.flatMap((run) => run.outOfOrder ?? [])),
     connections: of(({ connections }) => connections),
+    fairness: runs.flatMap(({ fairness }) => fairness ?? []),
     undone: Math.max(...runs.map((run) => run.undone ?? 0)),
   }
 }

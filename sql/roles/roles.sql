@@ -8,8 +8,7 @@
 -- Grant these roles to the roles that log in, one or several each: an application that pushes and works has two.
 -- All worker processes should log in as the same role: then they can end the session of one that froze.
 -- The owner should not be a superuser: enqueue, enqueue_many, create_queue, set_fairness, grow_queue, note_timeline,
--- trim_audit and trim_tenants run
--- with its rights.
+-- tenant_lanes_of, trim_audit and trim_tenants run with its rights.
 -- On Postgres 14 and databases that come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: objects in it can
 -- shadow built-in operators for everyone who has it on the search_path.
 
@@ -50,7 +49,7 @@ REVOKE ALL ON FUNCTION
   @schema@.lock_rounds, @schema@.lock_waiting, @schema@.look, @schema@.merges, @schema@.micros,
   @schema@.note_timeline, @schema@.payloads_below, @schema@.payloads_from, @schema@.payloads_of,
   @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of, @schema@.problem_of_tenant, @schema@.check_tenants, @schema@.lanes_of,
-  @schema@.push_many, @schema@.push_jobs, @schema@.set_fairness, @schema@.tenant_lane, @schema@.trim_tenants, @schema@.pushed_digest,
+  @schema@.push_many, @schema@.push_jobs, @schema@.set_fairness, @schema@.tenant_lane, @schema@.tenant_lanes_of, @schema@.trim_tenants, @schema@.pushed_digest,
   @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.requeue, @schema@.require_read_committed,
   @schema@.shard_of, @schema@.shown_attempts, @schema@.shown_payload, @schema@.survey, @schema@.trim_audit,
   @schema@.unsettled, @schema@.wait_for, @schema@.wake, @schema@.wake_token, @schema@.with_attempt
@@ -94,7 +93,7 @@ GRANT EXECUTE ON FUNCTION
   @schema@.lock_claims, @schema@.lock_rounds, @schema@.look, @schema@.micros, @schema@.note_timeline, @schema@.payloads_below,
   @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.rehome, @schema@.release,
   @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of, @schema@.shown_payload,
-  @schema@.set_fairness, @schema@.survey, @schema@.trim_audit, @schema@.trim_tenants, @schema@.unsettled, @schema@.wait_for,
+  @schema@.set_fairness, @schema@.survey, @schema@.tenant_lanes_of, @schema@.trim_audit, @schema@.trim_tenants, @schema@.unsettled, @schema@.wait_for,
   @schema@.wake, @schema@.wake_token, @schema@.with_attempt
 TO @worker@;
 GRANT EXECUTE ON PROCEDURE @schema@.require_transaction TO @worker@;

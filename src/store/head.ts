@@ -13,19 +13,44 @@ interface HeadRow {
   perform_in: number
 }
 
-/** The cheap look: known lanes, from their cursors on. */
+interface TenantLaneRow {
+  readonly queue_id: number
+  readonly shard: null
+  readonly lane: number
+}
+
+/** What a cheap look finds. */
+export interface Sight {
+  readonly heads: readonly Head[]
+  /** The lanes that tenants have in the queues. */
+  readonly tenantLanes: readonly { readonly queueId: number; readonly lane: number }[]
+}
+
+/** The cheap look: known lanes, from their cursors on, and which lanes tenants have in these queues. */
 export async function look(
   database: Database,
   lanes: readonly { readonly key: LaneKey; readonly cursor: Cursor }[],
-): Promise<Head[]> {
-  const rows = await database.call<HeadRow>('look', [
-    lanes.map(({ key }) => key.queueId),
-    lanes.map(({ key }) => key.shard),
-    lanes.map(({ key }) => key.lane),
-    lanes.map(({ cursor }) => cursor.after),
-    lanes.map(({ cursor }) => cursor.afterId),
-  ])
-  return rows.map(headOf)
+  queueIds: readonly number[] = [],
+): Promise<Sight> {
+  const { prefix } = database
+  const rows = await database.alone<HeadRow | TenantLaneRow>(
+    `SELECT h.queue_id, h.shard, h.lane, h.perform_in FROM ${prefix}.look($1, $2, $3, $4, $5) h
+     UNION ALL SELECT t.queue_id, NULL, t.lane, NULL FROM ${prefix}.tenant_lanes_of($6) t`,
+    [
+      lanes.map(({ key }) => key.queueId),
+      lanes.map(({ key }) => key.shard),
+      lanes.map(({ key }) => key.lane),
+      lanes.map(({ cursor }) => cursor.after),
+      lanes.map(({ cursor }) => cursor.afterId),
+      queueIds,
+    ],
+  )
+  const heads = rows.filter((row): row is HeadRow => row.shard !== null)
+  const others = rows.filter((row) => row.shard === null)
+  return {
+    heads: heads.map(headOf),
+    tenantLanes: others.map((row) => ({ queueId: row.queue_id, lane: row.lane })),
+  }
 }
 
 /** The full look: every lane of the shards, from the beginning, including jobs that dead processes left. */

@@ -293,7 +293,7 @@ export class Engine {
       ...this.#common,
       index,
       ready: () => this.#ready(),
-      serve: (lane, performOther) => executor.serve(lane, index, performOther),
+      serve: (lane, performOther, onTaken) => executor.serve(lane, index, performOther, onTaken),
       onIdle: () => this.#running.poller?.slotIdle(),
     })
   }

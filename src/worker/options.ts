@@ -13,7 +13,8 @@ import type { WorkerConfigs } from '../postgres/access.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import { dynamic, type Splitter } from './assignment/splitter.ts'
 import type { ServerMiddleware } from './middleware.ts'
-import { checkScheduler, fair, type Scheduler } from './schedule/scheduler.ts'
+import { fair } from './schedule/fair.ts'
+import { checkScheduler, type Scheduler } from './schedule/scheduler.ts'
 
 export interface WorkerOptions {
   /** The queues to serve, in definition order. Each needs a handler. */

@@ -9,6 +9,7 @@ import { RECORDED } from './recorded.ts'
 import { RELEASED } from './released.ts'
 import { SCHEDULED } from './scheduled.ts'
 import { SETTLED } from './settled.ts'
+import { SHARED } from './shared.ts'
 import { SIZED } from './sized.ts'
 import { STORED } from './stored.ts'
 import { TENANTS } from './tenants.ts'
@@ -28,6 +29,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...WORKED,
   ...TRANSACTIONAL,
   ...SCHEDULED,
+  ...SHARED,
   ...SETTLED,
   ...RELEASED,
   ...CONNECTED,

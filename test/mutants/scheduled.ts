@@ -201,14 +201,14 @@ export const SCHEDULED: readonly Mutant[] = [
     name: 'a queue that was passed over loses its turns',
     promise: 'R13',
     breaks: 'Those whose claims take longest get less than their share.',
-    edits: [source('worker/schedule/scheduler', 'Math.min(start, otherStart)', 'start')],
+    edits: [source('worker/schedule/turns', 'Math.min(start, otherStart)', 'start')],
     tests: ['worker/scheduler'],
   },
   {
     name: 'turns that are kept without end',
     promise: 'R13',
     breaks: 'After a claim that took seconds, the other queues wait for as long.',
-    edits: [source('worker/schedule/scheduler', ', start - MOST_KEPT)', ')')],
+    edits: [source('worker/schedule/turns', ', startOf(next) - MOST_KEPT)', ')')],
     tests: ['worker/scheduler'],
   },
   {
@@ -302,7 +302,7 @@ export const SCHEDULED: readonly Mutant[] = [
     name: 'slots that all wait for the same shard',
     promise: 'R13',
     breaks: 'Where it has few jobs, they wait for one call after the other.',
-    edits: [source('worker/schedule/scheduler', 'isClaimed ? -waiting : 1', 'isClaimed ? 0 : 1')],
+    edits: [source('worker/schedule/best', 'isClaimed ? -waiting : 1', 'isClaimed ? 0 : 1')],
     tests: ['worker/scheduler'],
   },
   {

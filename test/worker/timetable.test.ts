@@ -297,6 +297,32 @@ describe('a timetable', () => {
     expect(timetable.quietLanes).toHaveLength(1 + 4 * 16 + 100 - 14)
   })
 
+  test('P8: the lanes of tenants are looked at in all shards, however many others there are', () => {
+    const { timetable, queue } = open(2, [])
+    for (let lane = 0; lane < 30; lane += 1) timetable.notice({ queueId: 1, shard: 0, lane }, LATER())
+    const before = timetable.quietLanes.length
+    expect([...timetable.queues]).toEqual([queue])
+    for (let lane = -1; lane >= -32; lane -= 1) {
+      expect(queue.mayMeetTenants).toBe(true)
+      expect([timetable.meet(queue, lane), timetable.meet(queue, lane)]).toEqual([true, false])
+    }
+    expect(queue.mayMeetTenants).toBe(false)
+    expect(timetable.quietLanes).toHaveLength(before + 2 * 32)
+    timetable.add(new Shard(queue, 2))
+    expect(timetable.quietLanes).toHaveLength(before + 2 * 32 + 32 + 16)
+  })
+
+  test('a lane of a tenant is shown as lane 0, and as the tenant’s', () => {
+    const { timetable } = open(1, [0])
+    for (const lane of [-5, 3]) timetable.notice({ queueId: 1, shard: 0, lane }, 5)
+    const shown = timetable.due(0).map(({ lane, tenantLane }) => [lane, tenantLane])
+    expect(shown).toEqual([
+      [0, -5],
+      [0, undefined],
+      [3, undefined],
+    ])
+  })
+
   test('a lane is not due while it is claimed from, but for what is prefetched', () => {
     const { timetable, lane } = open(1, [0])
     begin(lane(0), true)

@@ -1,12 +1,13 @@
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
-import { type Head, look, survey } from '../../store/head.ts'
+import { type Head, look, type Sight, survey } from '../../store/head.ts'
 import type { Message } from '../../store/wake.ts'
 import type { FullScans } from '../assignment/assigner.ts'
 import type { ServedQueues } from '../assignment/served-queues.ts'
 import type { ShardLocks } from '../assignment/shard-locks.ts'
 import type { ShardRef } from '../assignment/splitter.ts'
 import { Loop, type Service } from '../lifecycle/service.ts'
+import type { ServedQueue } from '../schedule/served-queue.ts'
 import type { Timetable } from '../schedule/timetable.ts'
 import { Flag } from './flag.ts'
 import { Lateness } from './lateness.ts'
@@ -233,13 +234,31 @@ export class Poller implements Service, FullScans {
     const { database, timetable } = this.#options
     const span = this.#lateness.span(performance.now())
     const lanes = timetable.quietLanes.map((lane) => ({ key: lane.key, cursor: lane.before(span) }))
-    if (lanes.length === 0) return
+    const queues = [...timetable.queues].filter((served) => served.mayMeetTenants)
+    if (lanes.length === 0 && queues.length === 0) return
     const startedAt = performance.now()
-    for (const head of await look(database, lanes)) {
+    const { heads, tenantLanes } = await look(
+      database,
+      lanes,
+      queues.map(({ queueId }) => queueId),
+    )
+    for (const head of heads) {
       this.#noteLateness(head)
       timetable.sight(head, head.performIn)
     }
     this.#lookCost = performance.now() - startedAt
+    // Who is new may have come long after the others, and must not wait for the next look.
+    if (this.#meet(queues, tenantLanes)) await this.#pollDue()
+  }
+
+  /** Returns whether any of the lanes that tenants have is new. */
+  #meet(queues: readonly ServedQueue[], tenantLanes: Sight['tenantLanes']): boolean {
+    const { timetable } = this.#options
+    const news = tenantLanes.filter(({ queueId, lane }) => {
+      const served = queues.find((one) => one.queueId === queueId)
+      return served !== undefined && timetable.meet(served, lane)
+    })
+    return news.length > 0
   }
 
   #passOn(heads: readonly Head[]): void {

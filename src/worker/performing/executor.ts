@@ -13,7 +13,7 @@ import { type Claimant, claimantOf } from '../settling/claimant.ts'
 import { claimOf, observedClaim, observedRound } from '../settling/observed.ts'
 import { Patience, type PatienceOptions } from './patience.ts'
 import { Performer, type PerformerOptions } from './performer.ts'
-import { type PerformOther, WaitingSlots } from './waiting.ts'
+import { type OnTaken, type PerformOther, WaitingSlots } from './waiting.ts'
 
 /** ms after which prefetched jobs are begun by a slot that waits for a claim. */
 const LONGEST_UNATTENDED = 10
@@ -57,9 +57,10 @@ export class Executor {
   }
 
   /** `performOther`: what the slot may do while it waits for a claim. */
-  serve(lane: Lane, slot: number, performOther: PerformOther): Promise<void> {
+  serve(lane: Lane, slot: number, performOther: PerformOther, onTaken: OnTaken = () => {}): Promise<void> {
     const [portion] = lane.portions
-    return portion ? this.#begin(lane, portion, slot) : this.#claimAndBegin(lane, slot, performOther)
+    if (portion) return this.#begin(lane, portion, slot, onTaken)
+    return this.#claimAndBegin(lane, slot, performOther, onTaken)
   }
 
   /**
@@ -82,7 +83,12 @@ export class Executor {
    * Several slots may wait for claims of one lane. They resume in the order in which they came, and each takes its batch at
    * once. For those that a claim has left without one, the next claim asks.
    */
-  async #claimAndBegin(lane: Lane, slot: number, performOther: PerformOther): Promise<void> {
+  async #claimAndBegin(
+    lane: Lane,
+    slot: number,
+    performOther: PerformOther,
+    onTaken: OnTaken,
+  ): Promise<void> {
     const { timetable } = this.#options
     this.#waiting.begin(slot, performOther)
     lane.waiting += 1
@@ -97,7 +103,7 @@ export class Executor {
     }
     const [portion] = lane.portions
     // The slot that begins with the portion files the lane for the others.
-    if (portion && lane.shard.served.room >= 0) await this.#begin(lane, portion, slot)
+    if (portion && lane.shard.served.room >= 0) await this.#begin(lane, portion, slot, onTaken)
     else timetable.file(lane)
   }
 
@@ -225,7 +231,7 @@ export class Executor {
   /**
    * Jobs that do not begin in time are released: by the timer while handlers run, or here if handlers kept it from firing.
    */
-  async #begin(lane: Lane, portion: Portion, slot: number): Promise<void> {
+  async #begin(lane: Lane, portion: Portion, slot: number, onTaken: OnTaken): Promise<void> {
     const { timetable } = this.#options
     const { served } = lane.shard
     // Other slots may have taken all of it since it was claimed.
@@ -235,6 +241,7 @@ export class Executor {
     if (!this.#mayBegin(lane, claimant.processId) || claimant.startedAt > portion.until)
       return this.#releasePortion(lane, portion)
     const taken = lane.take(portion, served.queue.batchSize)
+    onTaken(taken)
     this.#claimAhead(lane)
     timetable.file(lane)
     await this.#performer.begin(lane, claimant, taken)

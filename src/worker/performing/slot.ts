@@ -2,13 +2,14 @@ import { describeError, OptionError } from '../../errors.ts'
 import type { Logger } from '../../logger.ts'
 import { show } from '../../options.ts'
 import { ignoreRejection } from '../../promises.ts'
+import type { Round } from '../../store/claim.ts'
 import { Bell } from '../lifecycle/bell.ts'
 import { Loop, type Service } from '../lifecycle/service.ts'
 import type { DueLane } from '../schedule/due-lane.ts'
 import type { Lane } from '../schedule/lane.ts'
 import type { Scheduler } from '../schedule/scheduler.ts'
 import type { Timetable } from '../schedule/timetable.ts'
-import type { PerformOther } from './waiting.ts'
+import type { OnTaken, PerformOther } from './waiting.ts'
 
 /** ms after which a slot checks again whether it may take work: a lease may be renewed at the last moment. */
 const UNREADY_PAUSE = 250
@@ -23,7 +24,7 @@ export interface SlotOptions {
   /** Whether new work may be taken at all. */
   ready(): boolean
   /** Takes a batch of the lane and performs it. `performOther`: what the slot may do while it waits for a claim. */
-  serve(lane: Lane, performOther: PerformOther): Promise<void>
+  serve(lane: Lane, performOther: PerformOther, onTaken: OnTaken): Promise<void>
   onIdle(): void
   /** The scheduler threw, or picked something that it was not given. */
   onFailure(error: unknown): void
@@ -36,6 +37,8 @@ export class Slot implements Service {
   readonly #loop = new Loop(() => this.#pass(), this.#bell)
   /** Whether the scheduler has failed since its last valid pick. */
   #failing = false
+  /** Whether its last count has failed. */
+  #miscounts = false
 
   constructor(options: SlotOptions) {
     this.#options = options
@@ -64,7 +67,13 @@ export class Slot implements Service {
     const { timetable, serve } = this.#options
     const { served } = lane.shard
     timetable.begins(served)
-    await serve(lane, () => this.#performOther(lane))
+    let hasTaken = false
+    const onTaken = (rounds: readonly Round[]) => {
+      hasTaken = true
+      this.#took(lane.candidate, rounds)
+    }
+    await serve(lane, () => this.#performOther(lane), onTaken)
+    if (!hasTaken) this.#took(lane.candidate, [])
     timetable.ends(served)
   }
 
@@ -102,6 +111,25 @@ export class Slot implements Service {
     } catch (error) {
       this.#tell(error)
       return undefined
+    }
+  }
+
+  /** It gets no more of the jobs than it needs, and copies, since it may be the user's. */
+  #took(candidate: DueLane, rounds: readonly Round[]): void {
+    const { scheduler, logger, onFailure } = this.#options
+    if (!scheduler.took) return
+    try {
+      const result: unknown = scheduler.took(
+        candidate,
+        rounds.map(({ tenant }) => ({ tenant })),
+      )
+      ignoreRejection(result)
+      this.#miscounts = false
+    } catch (error) {
+      if (!this.#miscounts)
+        logger.error({ error: describeError(error) }, 'the scheduler failed to count jobs')
+      this.#miscounts = true
+      onFailure(error)
     }
   }
 

@@ -1,5 +1,10 @@
+import type { Round } from '../../store/claim.ts'
+
 /** Performs a batch of prefetched jobs. Resolves to false if there are none that the slot may take. */
 export type PerformOther = () => Promise<boolean>
+
+/** Hears what a slot has taken, before it is performed. Not called if there is nothing to take. */
+export type OnTaken = (rounds: readonly Round[]) => void
 
 interface Wait {
   readonly performOther: PerformOther

@@ -10,6 +10,7 @@ export class DueLane implements Candidate {
   readonly queue: string
   readonly shard: number
   readonly lane: number
+  readonly tenantLane: number | undefined
   // Private, so that a scheduler of one's own can neither change nor freeze them.
   readonly #of: Lane
   #isClaimed = false
@@ -21,7 +22,8 @@ export class DueLane implements Candidate {
   constructor(of: Lane) {
     this.queue = of.shard.served.queue.name
     this.shard = of.key.shard
-    this.lane = of.key.lane
+    this.lane = Math.max(0, of.key.lane)
+    this.tenantLane = of.key.lane < 0 ? of.key.lane : undefined
     this.#of = of
     this.#instant = of.shard.instant
   }

@@ -1,7 +1,16 @@
+import { LAST_TENANT_LANE } from '../../job.ts'
 import type { Queue } from '../../queue.ts'
 import { Peers } from './joinable.ts'
 import type { Lane } from './lane.ts'
 import { Prefetch } from './prefetch.ts'
+
+/**
+ * Most lanes of a queue that are polled in all of its shards, beside those of tenants. Further lanes are polled only where they
+ * have been seen.
+ */
+const MOST_LANES = 16
+
+const TENANT_LANES = Array.from({ length: -LAST_TENANT_LANE }, (_, place) => -1 - place)
 
 /** A queue as this worker serves it: its definition, the number of its row, and what is known about its handler. */
 export class ServedQueue {
@@ -23,6 +32,19 @@ export class ServedQueue {
     this.queueId = queueId
     this.place = place
     this.prefetch = new Prefetch(queue.batchSize)
+  }
+
+  /** A lane has been seen, or is a tenant's. Returns whether it is to be known in all shards from now on. */
+  meets(lane: number): boolean {
+    if (this.lanes.has(lane)) return false
+    if (lane >= 0 && [...this.lanes].filter((known) => known >= 0).length >= MOST_LANES) return false
+    this.lanes.add(lane)
+    return true
+  }
+
+  /** Whether tenants may have lanes that are not known. */
+  get mayMeetTenants(): boolean {
+    return !TENANT_LANES.every((lane) => this.lanes.has(lane))
   }
 
   peersOf(lane: number): Peers {

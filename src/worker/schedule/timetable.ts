@@ -9,9 +9,6 @@ import type { ServedQueue } from './served-queue.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { Shard } from './shard.ts'
 
-/** Most lanes of a queue that are polled in all of its shards. Further lanes are polled only where they have been seen. */
-const MOST_LANES = 16
-
 /**
  * The shards of this process and when their jobs are due: slots pick from it, and sleep on it.
  *
@@ -80,15 +77,23 @@ export class Timetable {
     return this.#shards.get(`${queueId}:${shard}`)
   }
 
+  /** The queues of the shards. */
+  get queues(): ReadonlySet<ServedQueue> {
+    return new Set(Array.from(this.#shards.values(), ({ served }) => served))
+  }
+
   /** A lane of one of our shards. From now on, a new lane is known in all shards of its queue, unless there are too many. */
   lane({ queueId, shard, lane }: LaneKey): Lane | undefined {
     const found = this.get(queueId, shard)
-    const known = found?.served.lanes
-    if (known && !known.has(lane) && known.size < MOST_LANES) {
-      known.add(lane)
-      for (const one of this.#shards.values()) if (one.served === found.served) one.lane(lane)
-    }
+    if (found) this.meet(found.served, lane)
     return found?.lane(lane)
+  }
+
+  /** There may be jobs in a lane of any shard. Returns whether that is news. */
+  meet(served: ServedQueue, lane: number): boolean {
+    if (!served.meets(lane)) return false
+    for (const shard of this.#shards.values()) if (shard.served === served) shard.lane(lane)
+    return true
   }
 
   add(shard: Shard): void {
