@@ -14,7 +14,7 @@ import {
   type Range,
   type SortColumn,
 } from './page.ts'
-import { inRange, inTime, isOneOf } from './range.ts'
+import { inRange, inTime, isOneOf, isTenant } from './range.ts'
 import { type PayloadsShown, shown, whole } from './shown-job.ts'
 import { countUpTo, type JobsTable, run, tables } from './tables.ts'
 import { dateOrNull } from './time.ts'
@@ -33,6 +33,8 @@ export interface JobFilter {
   readonly retryCount?: Range<number>
   /** `working`: in work by a live process. Jobs that a dead process left wait, and so do next rounds of jobs in work. */
   readonly state?: 'waiting' | 'working'
+  /** Jobs of this tenant; null: those without one. */
+  readonly tenant?: string | null
 }
 
 /**
@@ -43,8 +45,10 @@ export interface FoundJob<Payload = unknown> {
   readonly id: string
   /** Counted from 0. */
   readonly shard: number
-  /** 0 unless a push named another. */
+  /** 0 unless a push, or a rule for its tenant, named another. */
   readonly lane: number
+  /** Null if it has none. */
+  readonly tenant: string | null
   /** When it is or was due. */
   readonly performIn: Date
   /** −1: never failed, 0: failed once. */
@@ -287,6 +291,7 @@ function entryOf(next: RawBuilder<unknown>, state: RawBuilder<unknown>) {
     'j.id',
     'j.shard',
     'j.lane',
+    'j.tenant',
     'j.fence',
     'j.claimed_at',
     'j.claimed_by',
@@ -307,5 +312,6 @@ function conditionsOf(filter: JobFilter): RawBuilder<SqlBool>[] {
     ...inRange('e.id', filter.id),
     ...inTime('e.perform_in', filter.performIn),
     ...inRange('e.retry_count', filter.retryCount),
+    ...isTenant('e.tenant', filter.tenant),
   ]
 }

@@ -13,7 +13,16 @@ const env = useWorkers()
 
 const round: Round = {
   ...{ id: 'large', fence: 1, performIn: 0, retryCount: -1, crashes: 0, rescued: false, error: null },
-  ...{ toLoad: true, payloads: [], scores: [], seqs: undefined, headers: undefined, size: 0, cut: undefined },
+  ...{
+    toLoad: true,
+    payloads: [],
+    scores: [],
+    seqs: undefined,
+    headers: undefined,
+    size: 0,
+    cut: undefined,
+    tenant: null,
+  },
 }
 
 /** Loads a large round over the pool. Resolves to what becomes of it, in order. */

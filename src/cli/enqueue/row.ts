@@ -21,6 +21,7 @@ export interface Columns {
   readonly score?: string
   readonly performIn?: string
   readonly lane?: string
+  readonly tenant?: string
   readonly payload?: string
   readonly headers?: string
 }
@@ -42,6 +43,7 @@ export function jobOf(row: Row, columns: Columns, index: number): PushedJob {
     score: columns.score === undefined ? undefined : requireNumber(row, columns.score),
     performIn: optionalNumber(row, columns.performIn),
     lane: optionalNumber(row, columns.lane),
+    tenant: columns.tenant === undefined ? undefined : (row.values[columns.tenant] as string),
     headers: headersOf(row, columns.headers),
   }
   return withDigits(toPushedJob(job, index), index, written)
