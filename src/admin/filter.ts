@@ -25,9 +25,9 @@ const KEY: Kind = [
   '32 hexadecimal digits',
   (value) => typeof value === 'string' && /^[\da-f]{32}$/.test(value),
 ]
-/** Nothing is stored with an empty one: who passes it has probably read a variable that was not set. */
+/** None is empty: who passes that has probably read a variable that was not set. */
 const TENANT: Kind = [
-  'text, or null for what has no tenant,',
+  'well-formed text, or null for what has none',
   (value) => value === null || (TEXT[1](value) && value !== ''),
 ]
 const STATES = ['waiting', 'working']
