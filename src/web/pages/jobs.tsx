@@ -172,7 +172,9 @@ export function TenantCell({ tenant }: { tenant: string | null }) {
   if (tenant === null) return <td />
   return (
     <td class="id wide" data-label="tenant">
-      {tenant}
+      <span class="brief" title={tenant}>
+        {tenant}
+      </span>
     </td>
   )
 }

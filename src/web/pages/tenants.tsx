@@ -28,7 +28,7 @@ export function Tenants({ list: { total, items }, path }: TenantsProps) {
         {shown.map(({ tenant, waiting, working, lag, lane, throttled }) => (
           <li>
             <span class="pair">
-              <a class="id" href={withQuery(path, { tenant })}>
+              <a class="id brief" href={withQuery(path, { tenant })} title={tenant}>
                 {tenant}
               </a>
               {throttled && <span class="tag retrying">throttled: lane {lane}</span>}
