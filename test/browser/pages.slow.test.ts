@@ -107,7 +107,7 @@ describe('every page can be used by everyone, wide and narrow, light and dark', 
     }
   })
 
-  test('with much in it, and names that need care', { timeout: 120_000 }, async () => {
+  test('with much in it, and names that need care', { timeout: 180_000 }, async () => {
     let release = () => {}
     const held = new Promise<void>((resolve) => {
       release = resolve
