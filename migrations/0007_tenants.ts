@@ -6,6 +6,10 @@ import { type Kysely, sql } from 'kysely'
  *
  * `tenant_pushes`: who has pushed how much, and when, in queues with rules. `tenant_lanes`: the lane that a tenant's jobs go to
  * in queues without rules. If two transactions gave it one at once, the lower number counts.
+ *
+ * No index finds the jobs of a tenant: one on (queue_id, tenant, id) where tenant is not null was measured. It costs each push
+ * of a job with a tenant 198 bytes of WAL beside 567, and a third of its time or more in batches of a thousand. Without it, a
+ * person who looks for a tenant among a million jobs waits 0.5 s, and 1.4 s to act on what is found.
  */
 export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
   for (const table of ['jobs', 'morgue'])

@@ -4,6 +4,7 @@ export type { DeleteQueueOptions } from './admin/delete-queue.ts'
 export type { FindOptions, LookOptions } from './admin/looks.ts'
 export type { Progress, Progression } from './admin/progression.ts'
 export type { Stats } from './admin/stats.ts'
+export type { TenantsOptions } from './admin/tenants.ts'
 export type { ProgressionOptions } from './admin/walk.ts'
 export { type EnqueueCall, isFor, type PerformCall } from './call.ts'
 export { Discard, type DiscardOptions, RetryIn, Snooze } from './ending.ts'
@@ -58,6 +59,7 @@ export type { ProcessRequest } from './store/process.ts'
 export type { ProcessRow } from './store/process-list.ts'
 export type { OwnedShards, ReportedPolicy, SlotInWork } from './store/process-report.ts'
 export type { QueueStats } from './store/stats.ts'
+export type { TenantList, TenantStats } from './store/tenants.ts'
 export {
   allShards,
   byNode,

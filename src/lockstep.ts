@@ -4,6 +4,7 @@ import type { DeleteQueueOptions } from './admin/delete-queue.ts'
 import { type FindOptions, type LookOptions, Looks } from './admin/looks.ts'
 import type { Progression } from './admin/progression.ts'
 import type { Stats } from './admin/stats.ts'
+import type { TenantsOptions } from './admin/tenants.ts'
 import type { ProgressionOptions } from './admin/walk.ts'
 import { type EnqueueOptions, Enqueuer } from './enqueue/enqueue.ts'
 import type { Entered, Purpose } from './enqueue/entered.ts'
@@ -24,6 +25,7 @@ import type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'
 import type { DeadFilter, DeadPayload, DeadSort } from './store/morgue.ts'
 import type { Found, Page } from './store/page.ts'
 import type { ProcessRow } from './store/process-list.ts'
+import type { TenantList } from './store/tenants.ts'
 import type { WorkerHome, WorkerOptions } from './worker/options.ts'
 import { Worker } from './worker/worker.ts'
 
@@ -189,6 +191,14 @@ export class Lockstep {
     options: FindOptions = {},
   ): Promise<Found<FoundJob<Json<P>>>> {
     return this.#underWay.watch(this.#looks.find<P>(queue as AnyQueue, filter, options))
+  }
+
+  /**
+   * A page of the tenants of a queue, those for whom most waits first: what waits and is in work, the lag, and what the rules
+   * of the queue say of each. Counts all jobs of the queue, as `stats` does, and the pushes that its rules look at.
+   */
+  tenants(queue: AnyQueue, options: TenantsOptions = {}): Promise<TenantList> {
+    return this.#underWay.watch(this.#looks.tenants(queue, options))
   }
 
   /** A page of the matching payloads in the morgue; sorted by `diedAt` by default. */

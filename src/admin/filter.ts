@@ -25,6 +25,11 @@ const KEY: Kind = [
   '32 hexadecimal digits',
   (value) => typeof value === 'string' && /^[\da-f]{32}$/.test(value),
 ]
+/** None is empty: who passes that has probably read a variable that was not set. */
+const TENANT: Kind = [
+  'well-formed text, or null for what has none',
+  (value) => value === null || (TEXT[1](value) && value !== ''),
+]
 const STATES = ['waiting', 'working']
 
 /**
@@ -49,23 +54,25 @@ export function requireValues(filter: object, what: string): void {
 
 /** @throws OptionError: a misspelt filter would otherwise match every job */
 export function checkJobFilter(filter: JobFilter, what: string, more: readonly string[] = []): void {
-  checkKeys(filter, ['ids', 'id', 'performIn', 'retryCount', 'state', ...more], what)
+  checkKeys(filter, ['ids', 'id', 'performIn', 'retryCount', 'state', 'tenant', ...more], what)
   checkList(filter.ids, TEXT, `${what}: ids`)
   checkRange(filter.id, TEXT, `${what}: id`)
   checkRange(filter.performIn, DATE, `${what}: performIn`)
   checkRange(filter.retryCount, WHOLE, `${what}: retryCount`)
   if (filter.state !== undefined) oneOf(filter.state, STATES, `${what}: state`)
+  checkTenant(filter.tenant, what)
 }
 
 /** @throws OptionError */
 export function checkDeadFilter(filter: DeadFilter, what: string, more: readonly string[] = []): void {
-  checkKeys(filter, ['ids', 'id', 'diedAt', 'score', 'digests', 'keys', ...more], what)
+  checkKeys(filter, ['ids', 'id', 'diedAt', 'score', 'digests', 'keys', 'tenant', ...more], what)
   checkList(filter.ids, TEXT, `${what}: ids`)
   checkRange(filter.id, TEXT, `${what}: id`)
   checkRange(filter.diedAt, DATE, `${what}: diedAt`)
   checkRange(filter.score, NUMBER, `${what}: score`)
   checkList(filter.digests, DIGEST, `${what}: digests`)
   checkList(filter.keys, KEY, `${what}: keys`)
+  checkTenant(filter.tenant, what)
   if (filter.keys && !filter.ids)
     throw new OptionError(`${what}: keys need the ids of their jobs beside them: give \`ids\`, too`)
 }
@@ -97,6 +104,10 @@ function checkKeys(filter: object, known: readonly string[], what: string): void
   if (typeof filter !== 'object' || filter === null || Array.isArray(filter))
     throw new OptionError(`${what} takes a filter, {} for all, not ${show(filter)}`)
   rejectUnknownOptions(filter, known, what)
+}
+
+function checkTenant(tenant: unknown, what: string): void {
+  if (tenant !== undefined) check(tenant, TENANT, `${what}: tenant`)
 }
 
 function checkList(values: unknown, kind: Kind, what: string): void {

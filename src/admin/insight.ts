@@ -5,9 +5,11 @@ import { type QueueMinute, readLastHour, readMinutes } from '../store/minutes.ts
 import type { DeadFilter, DeadSort, KeyedDead } from '../store/morgue.ts'
 import type { Found, Page } from '../store/page.ts'
 import { type QueueParts, readParts } from '../store/parts.ts'
+import type { TenantList } from '../store/tenants.ts'
 import { checkDeadFilter, checkJobFilter } from './filter.ts'
 import { deadPage, jobPage } from './pages.ts'
 import { resolveQueue } from './queues.ts'
+import { tenants } from './tenants.ts'
 
 /** How much of payloads is read, since a job may have any number, of 8 MiB each. */
 export interface Extent {
@@ -107,6 +109,11 @@ export class Insight {
       readParts(this.#database, queueId),
     )
     return this.#watch(reading)
+  }
+
+  /** As `lockstep.tenants`. */
+  tenants(queue: string): Promise<TenantList> {
+    return this.#watch(tenants(this.#database, queue, {}))
   }
 
   /** What was done in the minutes of the last day. */

@@ -6,9 +6,11 @@ import type { Queue } from '../queue.ts'
 import type { FoundJob, JobFilter, JobSort } from '../store/jobs.ts'
 import type { DeadFilter, DeadPayload, DeadSort } from '../store/morgue.ts'
 import type { Found, Page } from '../store/page.ts'
+import type { TenantList } from '../store/tenants.ts'
 import { find } from './jobs.ts'
 import { findInMorgue } from './morgue.ts'
 import type { Stats } from './stats.ts'
+import type { TenantsOptions } from './tenants.ts'
 
 export interface LookOptions {
   /** Looks in this transaction, at what only that sees, too; any that `enqueue` takes. Default: at what is committed. */
@@ -55,6 +57,12 @@ export class Looks {
     const attempts = attemptsOf(options, 'findDead')
     const found = await findInMorgue(await this.#seenBy(options), queue, filter, attempts)
     return found as Found<DeadPayload<Json<P>>>
+  }
+
+  async tenants(queue: Queue | string, options: TenantsOptions): Promise<TenantList> {
+    const { checkTenantsOptions, tenants } = await import('./tenants.ts')
+    checkTenantsOptions(options)
+    return tenants(await this.#seenBy(options), queue, options)
   }
 
   async #seenBy(options: LookOptions): Promise<Database> {

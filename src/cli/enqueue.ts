@@ -26,6 +26,7 @@ export function addEnqueue(program: Command): void {
     .option('--score <column>', 'column that orders the rows of an id (default: now)')
     .option('--perform-in <column>', 'column with the earliest time to start the job')
     .option('--lane <column>', 'column with the lane, 0 to 32767')
+    .option('--tenant <column>', 'column with the tenant that the job is for')
     .option('--payload <column>', 'column with the payload (default: the whole row)')
     .option('--headers <column>', 'column with the headers, a JSON object')
     .option('--delimiter <character>', 'separator of CSV fields; \\t is a tab', delimiterOption, ',')

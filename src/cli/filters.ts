@@ -3,21 +3,23 @@ import type { DeadFilter, JobFilter, Page, Range } from '../index.ts'
 import { UsageError } from './failure.ts'
 import { collect, numberOption, timeOption, wholeNumberOption } from './numbers.ts'
 
-interface IdFlags {
+interface CommonFlags {
   readonly id?: readonly string[]
   readonly idFrom?: string
   readonly idTo?: string
+  /** False by --no-tenant. */
+  readonly tenant?: string | false
   readonly all?: boolean
 }
 
-export interface JobFilterFlags extends IdFlags {
+export interface JobFilterFlags extends CommonFlags {
   readonly performInFrom?: Date
   readonly performInTo?: Date
   readonly retryFrom?: number
   readonly retryTo?: number
 }
 
-export interface DeadFilterFlags extends IdFlags {
+export interface DeadFilterFlags extends CommonFlags {
   readonly diedFrom?: Date
   readonly diedTo?: Date
   readonly scoreFrom?: number
@@ -32,17 +34,19 @@ export interface PageFlags {
   readonly after?: string
 }
 
-function withIds(command: Command): Command {
+function withCommon(command: Command): Command {
   return command
     .option('--id <id>', 'this id only; may be repeated', collect)
     .option('--id-from <id>', 'ids from this one on, in byte order')
     .option('--id-to <id>', 'ids up to this one, in byte order')
+    .option('--tenant <name>', 'of this tenant')
+    .option('--no-tenant', 'of no tenant')
 }
 
 const WHOLE = wholeNumberOption(-1, 2 ** 31 - 1)
 
 export function withJobFilter(command: Command): Command {
-  return withIds(command)
+  return withCommon(command)
     .option('--perform-in-from <time>', 'due at this time or later', timeOption)
     .option('--perform-in-to <time>', 'due at this time or earlier', timeOption)
     .option('--retry-from <n>', 'retry count of n or more: -1 never failed, 0 failed once', WHOLE)
@@ -50,7 +54,7 @@ export function withJobFilter(command: Command): Command {
 }
 
 export function withDeadFilter(command: Command): Command {
-  return withIds(command)
+  return withCommon(command)
     .option('--died-from <time>', 'died at this time or later', timeOption)
     .option('--died-to <time>', 'died at this time or earlier', timeOption)
     .option('--score-from <n>', 'score of n or more', numberOption)
@@ -80,6 +84,7 @@ export function jobFilterOf(flags: JobFilterFlags): JobFilter {
     id: rangeOf(flags.idFrom, flags.idTo),
     performIn: rangeOf(flags.performInFrom, flags.performInTo),
     retryCount: rangeOf(flags.retryFrom, flags.retryTo),
+    tenant: tenantOf(flags),
   })
 }
 
@@ -90,7 +95,12 @@ export function deadFilterOf(flags: DeadFilterFlags): DeadFilter {
     diedAt: rangeOf(flags.diedFrom, flags.diedTo),
     score: rangeOf(flags.scoreFrom, flags.scoreTo),
     digests: flags.digest,
+    tenant: tenantOf(flags),
   })
+}
+
+function tenantOf({ tenant }: CommonFlags): string | null | undefined {
+  return tenant === false ? null : tenant
 }
 
 function rangeOf<T>(from: T | undefined, to: T | undefined): Range<T> | undefined {
@@ -109,5 +119,5 @@ function given<T extends object>(values: T): T {
 export function requireChoice(filter: object, all: boolean | undefined): void {
   const filtered = Object.values(filter).some((value) => value !== undefined)
   if (filtered && all) throw new UsageError('--all and other filters exclude each other: use one of them')
-  if (!filtered && !all) throw new UsageError('choose which ones: use --id, a range, or --all')
+  if (!filtered && !all) throw new UsageError('choose which ones: use --id, --tenant, a range, or --all')
 }

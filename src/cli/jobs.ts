@@ -27,6 +27,7 @@ Examples:
   $ lockstep jobs find orders --id order-1 --json
   $ lockstep jobs perform-now orders --retry-from 0
   $ lockstep jobs kill orders --id order-1 --id order-2
+  $ lockstep jobs perform-now orders --tenant acme
   $ lockstep jobs delete orders --all
 
 Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted
@@ -90,6 +91,7 @@ async function findJobs(queue: string, flags: FindFlags): Promise<void> {
 }
 
 function tableOf(jobs: readonly FoundJob[]): string {
+  const some = jobs.some(({ tenant }) => tenant !== null)
   const columns = [
     { head: 'id' },
     { head: 'state' },
@@ -100,6 +102,7 @@ function tableOf(jobs: readonly FoundJob[]): string {
     { head: 'crashes', right: true },
     { head: 'payloads', right: true },
     { head: 'first payload' },
+    ...(some ? [{ head: 'tenant' }] : []),
     { head: 'error' },
   ]
   return table(
@@ -114,6 +117,7 @@ function tableOf(jobs: readonly FoundJob[]): string {
       count(job.crashes),
       count(job.payloads.length),
       excerptOfPayload(job.payloads[0]?.payload ?? '', 40),
+      ...(some ? [excerpt(job.tenant ?? '', 40)] : []),
       excerpt(job.error?.split('\n')[0] ?? '', 60),
     ]),
   )

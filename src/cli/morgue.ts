@@ -72,21 +72,24 @@ async function listDead(
 }
 
 function tableOf(dead: readonly DeadPayload[]): string {
+  const some = dead.some(({ tenant }) => tenant !== null)
   const columns = [
     { head: 'id' },
     { head: 'died at' },
     { head: 'score', right: true },
     { head: 'payload' },
+    ...(some ? [{ head: 'tenant' }] : []),
     { head: 'error' },
     { head: 'digest' },
   ]
   return table(
     columns,
-    dead.map(({ id, diedAt, score, payload, error, digest }) => [
+    dead.map(({ id, diedAt, score, payload, tenant, error, digest }) => [
       excerpt(id, 40),
       diedAt.toISOString(),
       String(score),
       excerptOfPayload(payload, 40),
+      ...(some ? [excerpt(tenant ?? '', 40)] : []),
       excerpt(error?.split('\n')[0] ?? '', 60),
       `${digest.slice(0, 12)}…`,
     ]),

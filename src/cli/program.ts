@@ -16,6 +16,7 @@ import { addReshard } from './reshard.ts'
 import { addRoles } from './roles.ts'
 import { addStats } from './stats.ts'
 import { nearestOf } from './suggest.ts'
+import { addTenants } from './tenants.ts'
 import { addTop } from './top.ts'
 import { addWeb } from './web.ts'
 import { addWork } from './work.ts'
@@ -56,6 +57,7 @@ const COMMANDS = [
   addProcesses,
   addJobs,
   addMorgue,
+  addTenants,
   addPause,
   addResume,
   addReshard,

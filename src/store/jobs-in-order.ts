@@ -21,9 +21,10 @@ export function sourceOf(
   filter: JobFilter,
   page?: Place & { readonly by: JobSort },
 ): RawBuilder<JobsTable> {
-  const { ids, id, state, retryCount } = filter
+  const { ids, id, state, retryCount, tenant } = filter
   if (!ids && !id) {
-    if (page && state !== 'working') {
+    // A tenant may have so few jobs that all others would be read in these orders.
+    if (page && state !== 'working' && tenant === undefined) {
       if (page.by === 'retryCount') return jobsByFailures(database, queueId, { ...page, filter })
       // Failures may leave out so many of a lane's first jobs that all of it would be read, in no good order.
       if (page.by === 'performIn' && !retryCount) return jobsInTime(database, queueId, { ...page, filter })

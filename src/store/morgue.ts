@@ -14,7 +14,7 @@ import {
   type Range,
   type SortColumn,
 } from './page.ts'
-import { inRange, inTime, isOneOf } from './range.ts'
+import { inRange, inTime, isOneOf, isTenant } from './range.ts'
 import { countUpTo, type MorgueTable, run, tables } from './tables.ts'
 import { msText } from './time.ts'
 
@@ -30,6 +30,8 @@ export interface DeadFilter {
   readonly digests?: readonly string[]
   /** As the API of the web page names them, together with the `ids` of their jobs. */
   readonly keys?: readonly string[]
+  /** Payloads of jobs of this tenant; null: of those without one. */
+  readonly tenant?: string | null
 }
 
 /** A payload of the morgue. */
@@ -44,6 +46,8 @@ export interface DeadPayload<Payload = unknown> {
   readonly error: string | null
   /** By the server's clock. */
   readonly diedAt: Date
+  /** Of its job; null if that had none. */
+  readonly tenant: string | null
   /** In hexadecimal; identifies the payload among those of its job. */
   readonly digest: string
   /** Those of its job, when it died; otherwise as those of a job. Only if they were asked for. */
@@ -133,7 +137,14 @@ async function pageOfDead<Shown>(
     .selectFrom(keyed.as<'m'>(sql`m`))
     .where('m.queue_id', '=', queueId)
     .where(({ and }) => and(conditionsOf(database, filter)))
-    .select(['m.job_id as id', 'm.key', show(sql.ref('m.payload')).as('payload'), 'm.headers', 'm.error'])
+    .select([
+      'm.job_id as id',
+      'm.key',
+      show(sql.ref('m.payload')).as('payload'),
+      'm.headers',
+      'm.error',
+      'm.tenant',
+    ])
     .select(sql.raw<number>(msText('m.died_at')).as('diedAt'))
     .select([exactDouble('m.score').as('score'), sql<string>`encode(m.digest, 'hex')`.as('digest')])
     .select(placeOf(columns).as('place'))
@@ -270,6 +281,7 @@ function conditionsOf(database: Database, filter: DeadFilter): RawBuilder<SqlBoo
     ...inTime('m.died_at', filter.diedAt),
     ...inRange('m.score', filter.score),
     ...isOneOf('m.digest', digests, 'bytea'),
+    ...isTenant('m.tenant', filter.tenant),
     ...(filter.keys ? [sql<SqlBool>`${keyOf(database)} = any (${filter.keys}::text[])`] : []),
   ]
 }

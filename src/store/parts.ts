@@ -19,7 +19,7 @@ export interface ShardStats extends PartStats {
   readonly processId: number | null
 }
 
-/** The state of a lane, in all shards. */
+/** The state of a lane, in all shards. What tenants have of their own, below 0, counts as 0. */
 export interface LaneStats extends PartStats {
   readonly lane: number
 }
@@ -53,7 +53,7 @@ export async function readParts(database: Database, queueId: number): Promise<Qu
          count(*) FILTER (WHERE e.perform_in <= (SELECT n.at FROM now n)) AS due,
          count(*) FILTER (WHERE e.working) AS working, min(e.perform_in) AS oldest
        FROM (
-         SELECT j.shard, j.lane, p.process_id IS NOT NULL AS working,
+         SELECT j.shard, greatest(j.lane, 0) AS lane, p.process_id IS NOT NULL AS working,
            CASE WHEN p.process_id IS NULL THEN j.perform_in ELSE j.next_perform_in END AS perform_in
          FROM ${prefix}.jobs j LEFT JOIN ${prefix}.processes p ON p.process_id = j.claimed_by
          WHERE j.queue_id = $1

@@ -30,6 +30,14 @@ function storable(date: Date): Date {
   return date.getTime() < FIRST_TIME ? new Date(FIRST_TIME) : date
 }
 
+/** Null: only rows without a tenant. */
+export function isTenant(column: string, tenant: string | null | undefined): RawBuilder<SqlBool>[] {
+  if (tenant === undefined) return []
+  return [
+    tenant === null ? sql<SqlBool>`${sql.ref(column)} is null` : sql<SqlBool>`${sql.ref(column)} = ${tenant}`,
+  ]
+}
+
 /** An empty list must match nothing. */
 export function isOneOf(
   column: string,

@@ -16,7 +16,8 @@ export function shown<Shown>({ schema }: Database, show: PayloadsShown<Shown>) {
   return [
     'e.id',
     'e.shard',
-    'e.lane',
+    sql<number>`greatest(e.lane, 0)`.as('lane'),
+    'e.tenant',
     sql.raw<number>(msText('e.perform_in')).as('performIn'),
     'e.retry_count as retryCount',
     'e.crashes',

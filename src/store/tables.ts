@@ -16,6 +16,7 @@ export interface JobsTable {
   crashes: number
   error: string | null
   attempts: unknown
+  tenant: string | null
 }
 
 export interface MorgueTable {
@@ -28,6 +29,7 @@ export interface MorgueTable {
   error: string | null
   attempts: unknown
   died_at: Date
+  tenant: string | null
 }
 
 export interface ProcessesTable {

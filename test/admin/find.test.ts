@@ -237,6 +237,7 @@ describe('R11 a found job', () => {
         id: 'a',
         shard,
         lane: 3,
+        tenant: null,
         performIn,
         retryCount: -1,
         crashes: 0,

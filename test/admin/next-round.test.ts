@@ -87,7 +87,7 @@ describe('P3 what was pushed while its id is in work waits, and shows', () => {
           { score: 1, payload: 'n' },
           { score: 9, payload: 'v' },
         ],
-        attempts: [],
+        ...{ attempts: [], tenant: null },
       },
     ])
     const working = await env.query('SELECT id, payloads FROM lockstep.working WHERE queue = $1', [

@@ -107,7 +107,7 @@ describe('every page can be used by everyone, wide and narrow, light and dark', 
     }
   })
 
-  test('with much in it, and names that need care', { timeout: 120_000 }, async () => {
+  test('with much in it, and names that need care', { timeout: 180_000 }, async () => {
     let release = () => {}
     const held = new Promise<void>((resolve) => {
       release = resolve
@@ -134,7 +134,12 @@ describe('every page can be used by everyone, wide and narrow, light and dark', 
       await lockstep.enqueue(queue, many)
       await lockstep.enqueue(
         queue,
-        many.map(({ id }) => ({ id: `later ${id}`, payload: { id }, performIn: new Date('2040-01-01') })),
+        many.map(({ id }, n) => ({
+          id: `later ${id}`,
+          payload: { id },
+          performIn: new Date('2040-01-01'),
+          tenant: n % 3 === 0 ? null : n % 7 === 0 ? 'customer/'.repeat(30) : `<b>tenant</b> ${n % 12}`,
+        })),
       )
       await lockstep.kill(queue, { id: { from: 'later order-3', to: 'later order-39' } })
       await expect.poll(async () => (await lockstep.stats()).total.retrying).toBeGreaterThan(50)
@@ -147,7 +152,9 @@ describe('every page can be used by everyone, wide and narrow, light and dark', 
         working: pathOf(NAME, '/jobs/working'),
         filtered: pathOf(NAME, '/jobs/waiting?id=later*&from=2039-12-31T23:59&sort=id&direction=desc'),
         dead: pathOf(NAME, '/dead'),
+        'of-tenant': pathOf(NAME, '/jobs/waiting?tenant=%3Cb%3Etenant%3C%2Fb%3E+4'),
         job: jobPathOf(NAME, ID),
+        'job-of-tenant': jobPathOf(NAME, 'later order-49'),
         'failed-job': jobPathOf(NAME, 'order-7'),
         'dead-job': jobPathOf(NAME, 'later order-31'),
         processes: '/processes',
@@ -200,6 +207,29 @@ describe('people look', () => {
     await lockstep.enqueue(queue, { id: 'second', performIn: new Date('2040-01-02') })
     await visitor.page.getByRole('link', { name: 'second' }).waitFor()
     visitor.requireSound()
+  })
+
+  test('from the tenants of a queue to the jobs of one, and to one of those', async () => {
+    const queue = built.defineQueue<unknown>(queueName())
+    const performIn = new Date('2040-01-01')
+    const tenants = ['acme & co', ' bolt', 'acme & co', null]
+    await lockstep.enqueue(
+      queue,
+      tenants.map((tenant, n) => ({ id: `job ${n}`, tenant, performIn })),
+    )
+    const visitor = await browser.open(url)
+    const { page } = visitor
+    await visitor.go(pathOf(queue.name))
+    await page.getByRole('link', { name: 'acme & co' }).click()
+    await page.getByLabel('tenant').waitFor()
+    expect(await page.getByLabel('tenant').inputValue()).toBe('acme & co')
+    expect(await page.locator('tbody th').allInnerTexts()).toEqual(['job 0', 'job 2'])
+    await page.getByRole('link', { name: 'job 2' }).click()
+    await page.getByRole('link', { name: 'acme & co' }).waitFor()
+    await visitor.go(pathOf(queue.name))
+    await page.getByRole('link', { name: 'bolt' }).click()
+    await page.getByLabel('tenant').waitFor()
+    expect(await page.locator('tbody th').allInnerTexts()).toEqual(['job 1'])
   })
 
   test('through pages of many, and back, with the filter in the address', async () => {
@@ -286,6 +316,20 @@ describe('people act, and the database shows it', () => {
     await page.keyboard.press('Enter')
     await page.getByText('Done: 3 jobs.').waitFor()
     expect(await waiting(queue.name)).toEqual(['b1'])
+  })
+
+  test('delete all of a tenant', async () => {
+    const queue = built.defineQueue<unknown>(queueName())
+    await lockstep.enqueue(
+      queue,
+      ['acme', 'bolt', 'acme'].map((tenant, n) => ({ id: `job ${n}`, tenant, performIn: far })),
+    )
+    const visitor = await browser.open(url)
+    await visitor.go(pathOf(queue.name, '/jobs/waiting?tenant=acme'))
+    await visitor.page.getByLabel('select all that match').check()
+    await visitor.page.getByRole('button', { name: 'Delete' }).click()
+    await visitor.page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await expect.poll(() => waiting(queue.name)).toEqual(['job 1'])
   })
 
   test('requeue and delete the dead, also if equal payloads lie under several ids', async () => {

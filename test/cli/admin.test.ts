@@ -75,6 +75,63 @@ describe('a person’s commands', () => {
     })
   })
 
+  it('by tenant: jobs, morgue, and what each tenant has in the queue', async () => {
+    const shared = defineQueue('shared')
+    const performIn = new Date('2999-01-01')
+    const job = (id: string, tenant?: string) => ({ id, performIn, ...(tenant && { tenant }) })
+    await library.enqueue(shared, [job('a', 'acme'), job('b', 'b\u202eolt'), job('c', 'acme'), job('d')])
+    expect(await json('jobs', 'find', 'shared', '--tenant', 'acme', '--by', 'id')).toMatchObject({
+      items: [
+        { id: 'a', tenant: 'acme' },
+        { id: 'c', tenant: 'acme' },
+      ],
+    })
+    expect(await json('jobs', 'find', 'shared', '--no-tenant')).toMatchObject({
+      items: [{ id: 'd', tenant: null }],
+    })
+    expect((await json('jobs', 'find', 'shared')) as object).toMatchObject({ items: { length: 4 } })
+    expect((await runHere(['jobs', 'find', 'shared'], env)).stdout).toMatch(/tenant .*b\\u202eolt/s)
+    expect(await json('tenants', 'shared', '--limit', '1')).toEqual({
+      total: 2,
+      rules: [],
+      items: [{ tenant: 'acme', waiting: 2, working: 0, lag: 0, pushes: [], lane: 0, throttled: false }],
+      next: expect.any(String),
+    })
+    const rules = {
+      window: 86_400,
+      rules: [
+        { over: 1_000, per: 86_400, lane: 1 },
+        { over: 0, per: 60, lane: 2 },
+      ],
+    }
+    await client.query(
+      "SELECT lockstep.set_fairness(queue_id, $1) FROM lockstep.queues WHERE name = 'shared'",
+      [rules],
+    )
+    const shown = await runHere(['tenants', 'shared', '--limit', '1'], env)
+    expect(shown.stdout.split('\n')[1]).toMatch(
+      /tenant .* waiting .* working .* lag .* pushed in 1 d .* pushed in 1 min .* lane .* throttled/,
+    )
+    expect(shown.stdout).toMatch(/acme .* 2 .* 0 .* 0 ms .* 0 of 1,000 .* 0 of 0 .* 2 .* yes/)
+    expect(shown.stderr).toMatch(/2 tenants in all\n.*show them with --after /)
+    expect(await json('jobs', 'perform-now', 'shared', '--tenant', 'acme')).toEqual({ done: 2, total: 2 })
+    expect(await json('jobs', 'kill', 'shared', '--tenant', 'acme')).toEqual({ done: 2, total: 2 })
+    expect(await json('morgue', 'requeue', 'shared', '--tenant', 'acme', '--id', 'a')).toEqual({
+      done: 1,
+      total: 1,
+    })
+    expect((await runHere(['morgue', 'list', 'shared'], env)).stdout).toMatch(/tenant .*acme/s)
+    expect(await json('morgue', 'delete', 'shared', '--tenant', 'bolt')).toEqual({ done: 0, total: 0 })
+    expect(await json('jobs', 'delete', 'shared', '--no-tenant')).toEqual({ done: 1, total: 1 })
+    expect(await json('jobs', 'delete', 'shared', '--all')).toEqual({ done: 2, total: 2 })
+    await client.query(
+      "SELECT lockstep.set_fairness(queue_id, NULL) FROM lockstep.queues WHERE name = 'shared'",
+    )
+    expect((await runHere(['tenants', 'shared'], env)).stdout).toBe('no job has a tenant\n')
+    const missing = await runHere(['tenants', 'shard'], env)
+    expect([missing.code, missing.stderr]).toEqual([1, expect.stringMatching(/did you mean "shared"/)])
+  })
+
   it('show a payload that is nested deeper than JSON can be written, and those beside it', async () => {
     await push('deep', ['b'])
     await client.query(

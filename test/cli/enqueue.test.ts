@@ -129,6 +129,33 @@ describe('enqueue', () => {
     expect(rows).toEqual([{ lane: 2, perform_in: new Date('2030-01-01T00:00:00Z') }])
   })
 
+  it('takes the tenant from a column; an empty field means none, and what is no text is refused', async () => {
+    const path = await file('tenants.csv', 'order,customer\na,acme\nb,\n')
+    const columns = ['--id', 'order', '--tenant', 'customer']
+    expect(await runHere(['enqueue', 'tenants', path, ...columns], env)).toMatchObject({ code: 0 })
+    const input = '{"order":"c","customer":7}\n{"order":"d","customer":null}\n{"order":"e"}'
+    const ndjson = ['enqueue', 'tenants', '-', '--ndjson', ...columns]
+    expect(await lockstep(ndjson, { env, input })).toMatchObject({ code: 0 })
+    const { rows } = await client.query(
+      "SELECT id, tenant FROM lockstep.waiting WHERE queue = 'tenants' ORDER BY id",
+    )
+    expect(rows.map(({ id, tenant }) => [id, tenant])).toEqual([
+      ['a', 'acme'],
+      ['b', null],
+      ['c', '7'],
+      ['d', null],
+      ['e', null],
+    ])
+    const bad = await lockstep(ndjson, { env, input: '{"order":"f","customer":{"name":"acme"}}' })
+    expect(bad.stderr).toMatch(/line 1, column "customer": tenant must be text, not an object/)
+    const long = await file('long.csv', `order,customer\ng,${'x'.repeat(1_025)}\n`)
+    const { code, stderr } = await runHere(['enqueue', 'tenants', long, ...columns], env)
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/line 2, column "customer": tenant must be at most 1,024/),
+    ])
+  })
+
   it('stores chunk by chunk, names line, column and value of a bad row, and goes on with --skip', async () => {
     const lines = Array.from(
       { length: 2_500 },

@@ -47,7 +47,7 @@ describe('a wrong command line', () => {
       /database URL must look like/,
     ],
     ['a bad schema', ['stats', '--database-url', 'postgres://x@y/z', '--schema', 'a"b'], /schema must be/],
-    ['no choice of jobs', ['jobs', 'delete', 'orders'], /use --id, a range, or --all/],
+    ['no choice of jobs', ['jobs', 'delete', 'orders'], /use --id, --tenant, a range, or --all/],
     [
       'a choice and all',
       ['morgue', 'delete', 'orders', '--all', '--id', 'x'],

@@ -61,6 +61,33 @@ describe('each role does its work', () => {
     ])
   })
 
+  test('a viewer sees the tenants of a queue, with what its rules say', async () => {
+    const queue = defineQueue(name(), { shards: 1 })
+    await env.lockstep('producer').enqueue(queue, { id: 'a', tenant: 'acme' })
+    const rules = [{ over: 0, per: 60, lane: 1 }]
+    await env
+      .session('owner')
+      .query(`SELECT ${prefix}.set_fairness(queue_id, $2) FROM ${prefix}.queues WHERE name = $1`, [
+        queue.name,
+        { window: 60, rules },
+      ])
+    await env.lockstep('producer').enqueue(queue, { id: 'b', tenant: 'acme' })
+    expect(await env.lockstep('viewer').tenants(queue)).toEqual({
+      ...{ total: 1, rules, next: undefined },
+      items: [
+        {
+          ...{ tenant: 'acme', waiting: 2, working: 0, lag: expect.any(Number) },
+          ...{ pushes: [1], lane: 1, throttled: true },
+        },
+      ],
+    })
+    const { items } = await env.lockstep('viewer').find(queue, { tenant: 'acme', by: 'id' })
+    expect(items.map(({ id, lane }) => [id, lane])).toEqual([
+      ['a', 0],
+      ['b', 1],
+    ])
+  })
+
   test('a worker releases what it can’t end, and another one performs it in its own transaction', async () => {
     let begun = 0
     const queue = defineQueue(name(), {

@@ -172,6 +172,43 @@ describe('looking', () => {
     })
   })
 
+  it('finds by tenant, acts by tenant, and lists the tenants of a queue', async () => {
+    const performIn = Date.parse('2100-01-01T00:00:00Z')
+    await queue.push(
+      { id: 'a', tenant: 'acme & co', performIn },
+      { id: 'b', performIn },
+      { id: 'c', tenant: 'acme & co', performIn },
+      { id: 'd', tenant: 'bolt', performIn },
+    )
+    const ids = async (route: string, query: string) =>
+      (await look(route, query)).json.items.map(({ id }: { id: string }) => id)
+    const ACME = `?tenant=${encodeURIComponent('acme & co')}`
+    expect(await ids('/queues/{queue}/jobs', ACME)).toEqual(['a', 'c'])
+    expect(await ids('/queues/{queue}/jobs', '?tenant=')).toEqual(['b'])
+    expect((await look('/queues/{queue}/jobs/count', ACME)).json.count).toBe(2)
+    expect((await look('/queues/{queue}/job', '?id=d')).json.items).toMatchObject([
+      { tenant: 'bolt', lane: 0 },
+    ])
+    const { at, ...tenants } = (await look('/queues/{queue}/tenants')).json
+    expect(tenants).toMatchObject({
+      ...{ total: 2, rules: [] },
+      items: [
+        { tenant: 'acme & co', waiting: 2, lane: 0, throttled: false },
+        { tenant: 'bolt', waiting: 1 },
+      ],
+    })
+    await act('/queues/{queue}/jobs/kill', { filter: { tenant: 'acme & co' } })
+    expect(await ids('/queues/{queue}/dead', ACME)).toEqual(['a', 'c'])
+    expect(await ids('/queues/{queue}/dead', '?tenant=')).toEqual([])
+    expect((await look('/queues/{queue}/tenants')).json).toMatchObject({ total: 1, rules: [] })
+    await act('/queues/{queue}/dead/delete', { filter: { tenant: 'acme & co' } })
+    await act('/queues/{queue}/jobs/delete', { filter: { tenant: null } })
+    expect(await ids('/queues/{queue}/jobs', '')).toEqual(['d'])
+    expect(await refused('/queues/{queue}/jobs/delete', { filter: { tenant: '' } })).toMatchObject({
+      detail: expect.stringMatching(/tenant must be well-formed text, or null/),
+    })
+  })
+
   it('shows payloads with all digits, and no more of them than was asked for', async () => {
     const payload = '{"n": 12345678901234567890.5, "tiny": 1e-400, "text": "äöü😀"}'
     await env.query("SELECT lockstep.enqueue($1, 'big', $2::jsonb, score => 0.1)", [
@@ -416,6 +453,8 @@ describe('refusals', () => {
     ['/processes', 'x=1', /unknown option/],
     ['/queues/{queue}', 'x=1', /unknown option/],
     ['/queues/{queue}/minutes', 'x=1', /unknown option/],
+    ['/queues/{queue}/tenants', 'limit=1', /unknown option/],
+    ['/queues/{queue}/jobs', 'tenant=a&tenant=b', /tenant is given twice/],
   ])('%s?%s is 400, with the reason', async (route, query, reason) => {
     const { status, json } = await look(route, `?${query}`)
     expect(json).toMatchObject({ status: 400, code: 'LOCKSTEP_BAD_OPTION' })

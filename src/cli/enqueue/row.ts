@@ -21,6 +21,7 @@ export interface Columns {
   readonly score?: string
   readonly performIn?: string
   readonly lane?: string
+  readonly tenant?: string
   readonly payload?: string
   readonly headers?: string
 }
@@ -42,9 +43,16 @@ export function jobOf(row: Row, columns: Columns, index: number): PushedJob {
     score: columns.score === undefined ? undefined : requireNumber(row, columns.score),
     performIn: optionalNumber(row, columns.performIn),
     lane: optionalNumber(row, columns.lane),
+    tenant: tenantOf(row, columns.tenant),
     headers: headersOf(row, columns.headers),
   }
   return withDigits(toPushedJob(job, index), index, written)
+}
+
+/** A number of a customer, as JSON may have it, is text. The job's check refuses what is neither. */
+function tenantOf({ values }: Row, column: string | undefined): string | undefined {
+  const value = column === undefined ? undefined : values[column]
+  return Number.isSafeInteger(value) ? String(value) : (value as string | undefined)
 }
 
 /** An empty field means the default. */

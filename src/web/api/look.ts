@@ -43,6 +43,14 @@ async function queue(context: WebContext, { view: { reads } }: Tools): Promise<R
   return context.json({ at: older(state.at, parts.at), stats: state.value, shards: parts.value.shards })
 }
 
+/** Those for whom most waits. */
+async function tenants(context: WebContext, { view: { reads } }: Tools): Promise<Response> {
+  noQuery(context.req.url)
+  const { at, value } = await reads.tenants(queueIn(context))
+  const { total, rules, items } = value
+  return context.json({ at, total, rules, items })
+}
+
 async function minutes(context: WebContext, { view: { reads } }: Tools): Promise<Response> {
   noQuery(context.req.url)
   return context.json({ items: await reads.minutes(queueIn(context)) })
@@ -97,6 +105,7 @@ export const LOOKS: readonly Route[] = [
   look('/stats', stats),
   look('/queues', queues),
   look('/queues/{queue}', queue),
+  look('/queues/{queue}/tenants', tenants),
   look('/queues/{queue}/minutes', minutes),
   look('/queues/{queue}/jobs', jobs),
   look('/queues/{queue}/jobs/count', countJobs),

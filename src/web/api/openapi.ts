@@ -106,6 +106,12 @@ export const OPENAPI = {
     '/stats': look('getStats', 'Lengths and lag by queue, as Lowkiq has them: ids, and seconds', 'Stats'),
     '/queues': look('listQueues', 'The state of all queues', 'Queues'),
     '/queues/{queue}': look('getQueue', 'The state of a queue and its shards', 'Queue', [QUEUE]),
+    '/queues/{queue}/tenants': look(
+      'getTenants',
+      'The 50 tenants of a queue for whom most waits',
+      'Tenants',
+      [QUEUE],
+    ),
     '/queues/{queue}/minutes': look('getMinutes', 'Rounds by minute, of the last day', 'Minutes', [QUEUE]),
     '/queues/{queue}/jobs': look('findJobs', 'A page of jobs that wait or are in work', 'Jobs', [
       ...JOBS,

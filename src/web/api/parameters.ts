@@ -44,9 +44,12 @@ export const QUEUE: Parameter = {
   schema: TEXT,
 }
 
+const TENANT = inQuery('tenant', TEXT, 'Of this tenant; empty: of none')
+
 export const ID_FILTER: readonly Parameter[] = [
   { ...inQuery('ids', { type: 'array', items: TEXT }, 'These ids; repeat it for several'), explode: true },
   ...range('id', TEXT, 'An id that is, bytewise,'),
+  TENANT,
 ]
 
 export const JOB_FILTER: readonly Parameter[] = [

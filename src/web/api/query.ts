@@ -7,7 +7,7 @@ import { given, LEAST_RETRY, MOST_RETRY, numberOf, timeOf } from './values.ts'
 const MAX_LENGTH = 12 * 1024 * 1024
 const MAX_PAYLOADS = 1_000
 
-const IDS = ['ids', 'id.from', 'id.to']
+const IDS = ['ids', 'id.from', 'id.to', 'tenant']
 const PAGE = ['by', 'direction', 'after', 'limit']
 const JOBS = [...IDS, 'performIn.from', 'performIn.to', 'retryCount.from', 'retryCount.to', 'state']
 const DEAD = [...IDS, 'diedAt.from', 'diedAt.to', 'score.from', 'score.to', 'keys']
@@ -69,6 +69,12 @@ function retryCount(value: string, what: string): number {
   return wholeNumber(/^[+-]?\d+$/.test(value) ? Number(value) : value, LEAST_RETRY, MOST_RETRY, what)
 }
 
+/** An empty one stands for null, which a query can't say. */
+function tenantIn(query: Query): string | null | undefined {
+  const tenant = query.one('tenant')
+  return tenant === '' ? null : tenant
+}
+
 function jobFilterIn(query: Query): JobFilter {
   return given({
     ids: query.all('ids'),
@@ -76,6 +82,7 @@ function jobFilterIn(query: Query): JobFilter {
     performIn: query.range('performIn', timeOf),
     retryCount: query.range('retryCount', retryCount),
     state: query.one('state') as JobFilter['state'],
+    tenant: tenantIn(query),
   })
 }
 
@@ -86,6 +93,7 @@ function deadFilterIn(query: Query): DeadFilter {
     diedAt: query.range('diedAt', timeOf),
     score: query.range('score', numberOf),
     keys: query.all('keys'),
+    tenant: tenantIn(query),
   })
 }
 

@@ -42,6 +42,7 @@ const MOMENT = {
   description: 'ISO 8601 with its zone, or ms since 1970.',
 } as const
 const KEY = { ...TEXT, pattern: '^[0-9a-f]{32}$' } as const
+const TENANT = { ...nullable(TEXT), description: 'Null: what has none.' } as const
 const IDS = { type: 'array', items: TEXT } as const
 
 const counts = { waiting: COUNT, due: COUNT, working: COUNT }
@@ -97,6 +98,20 @@ export const SCHEMAS = {
     lag,
     processId: { type: ['integer', 'null'], description: 'The process that serves it.' },
   }),
+  Tenants: object({ at: AT, total: COUNT, rules: list('TenantRule'), items: list('Tenant') }),
+  TenantRule: object(
+    { over: COUNT, per: { ...NUMBER, description: 's' }, lane: COUNT },
+    'Who has pushed more than `over` jobs within `per` goes to `lane`. The last rule that matches decides.',
+  ),
+  Tenant: object({
+    tenant: TEXT,
+    waiting: COUNT,
+    working: COUNT,
+    lag,
+    pushes: { type: 'array', items: COUNT, description: 'Within the time of each rule.' },
+    lane: { ...COUNT, description: 'Where its next job would go.' },
+    throttled: { ...TRUTH, description: 'Whether a rule says so.' },
+  }),
   Minutes: object({ items: { type: 'array', items: object({ minute: TIME, ...rounds }) } }),
   Count: object({ count: COUNT, more: { ...TRUTH, description: 'There are more than `count`.' } }),
   Jobs: object({ items: list('JobEntry'), next }),
@@ -105,6 +120,7 @@ export const SCHEMAS = {
     id: TEXT,
     shard: COUNT,
     lane: COUNT,
+    tenant: nullable(TEXT),
     performIn: TIME,
     retryCount: { type: 'integer', minimum: -1 },
     crashes: COUNT,
@@ -126,6 +142,7 @@ export const SCHEMAS = {
     score: NUMBER,
     error: nullable(TEXT),
     diedAt: TIME,
+    tenant: nullable(TEXT),
     key: { ...KEY, description: 'Names this dead payload of its job, for `keys` beside `ids`.' },
   }),
   Processes: object({ at: AT, items: list('Process') }),
@@ -167,6 +184,7 @@ export const SCHEMAS = {
       performIn: range(MOMENT),
       retryCount: range({ type: 'integer', minimum: -1 }),
       state: { enum: ['waiting', 'working'] },
+      tenant: TENANT,
     }),
   ),
   DeadChoice: choice(
@@ -176,6 +194,7 @@ export const SCHEMAS = {
       diedAt: range(MOMENT),
       score: range(NUMBER),
       keys: { type: 'array', items: KEY },
+      tenant: TENANT,
     }),
   ),
   Reshard: object({ shards: { type: 'integer', minimum: 1, maximum: 16_384 } }),

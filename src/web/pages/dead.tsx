@@ -4,7 +4,7 @@ import { ChoiceActs } from './act.tsx'
 import { firstLine } from './amounts.tsx'
 import { Document, type Frame, Nothing } from './document.tsx'
 import { FilterForm } from './filters.tsx'
-import { SortHead } from './jobs.tsx'
+import { SortHead, TenantCell } from './jobs.tsx'
 import type { ListView } from './list-view.ts'
 import { Pager } from './pager.tsx'
 import { jobPath, queuePath } from './paths.ts'
@@ -20,6 +20,7 @@ interface DeadPageProps {
 
 export function DeadPage({ frame, queue, found, view }: DeadPageProps) {
   const path = `${queuePath(queue.queue)}/dead`
+  const tenants = found.items.some(({ tenant }) => tenant !== null)
   return (
     <Document frame={frame} title={`${queue.queue}: dead`} place={undefined}>
       <QueueHead frame={frame} queue={queue} tab="dead" />
@@ -49,6 +50,7 @@ export function DeadPage({ frame, queue, found, view }: DeadPageProps) {
                     </th>
                   )}
                   <SortHead path={frame.base + path} view={view} by="id" text="id" />
+                  {tenants && <th scope="col">tenant</th>}
                   <SortHead path={frame.base + path} view={view} by="diedAt" text="died" />
                   <SortHead path={frame.base + path} view={view} by="score" text="score" right />
                   <th scope="col">died of</th>
@@ -56,7 +58,7 @@ export function DeadPage({ frame, queue, found, view }: DeadPageProps) {
               </thead>
               <tbody>
                 {found.items.map((dead) => (
-                  <DeadRow frame={frame} queue={queue.queue} dead={dead} />
+                  <DeadRow frame={frame} queue={queue.queue} dead={dead} tenants={tenants} />
                 ))}
               </tbody>
             </table>
@@ -68,7 +70,14 @@ export function DeadPage({ frame, queue, found, view }: DeadPageProps) {
   )
 }
 
-function DeadRow({ frame, queue, dead }: { frame: Frame; queue: string; dead: ShownDead }) {
+interface DeadRowProps {
+  readonly frame: Frame
+  readonly queue: string
+  readonly dead: ShownDead
+  readonly tenants: boolean
+}
+
+function DeadRow({ frame, queue, dead, tenants }: DeadRowProps) {
   return (
     <tr>
       {frame.may.act && (
@@ -85,6 +94,7 @@ function DeadRow({ frame, queue, dead }: { frame: Frame; queue: string; dead: Sh
       <th scope="row" class="id">
         <a href={frame.base + jobPath(queue, dead.id)}>{dead.id}</a>
       </th>
+      {tenants && <TenantCell tenant={dead.tenant} />}
       <td data-label="died">
         <When at={dead.diedAt} now={frame.now} />
       </td>

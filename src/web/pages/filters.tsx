@@ -10,13 +10,17 @@ interface FilterFormProps {
 
 /** The filter is in the address, so that a view can be shared. */
 export function FilterForm({ path, view, times, retries }: FilterFormProps) {
-  const { id, from, to, failures } = view.parameters
+  const { id, tenant, from, to, failures } = view.parameters
   return (
     <search>
       <form class="filters" method="get" action={path}>
         <label>
           id, or the start of it with *
           <input name="id" value={id} autocomplete="off" spellcheck={false} />
+        </label>
+        <label>
+          tenant
+          <input name="tenant" value={tenant} autocomplete="off" spellcheck={false} />
         </label>
         <label>
           {times} from, UTC

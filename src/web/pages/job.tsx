@@ -7,7 +7,7 @@ import { firstLine, plural } from './amounts.tsx'
 import { Document, type Frame, Nothing } from './document.tsx'
 import { stateOf } from './jobs.tsx'
 import { indented } from './json.ts'
-import { queuePath } from './paths.ts'
+import { queuePath, withQuery } from './paths.ts'
 import { QueueHead } from './queue.tsx'
 import { Rail, type TickState } from './rail.tsx'
 import { Exactly } from './times.tsx'
@@ -43,7 +43,12 @@ export function JobPage({ frame, queue, id, entries, dead }: JobPageProps) {
       )}
       <div data-live>
         {entries.map((entry) => (
-          <Entry frame={frame} entry={entry} next={entry.state === 'waiting' && entries.length > 1} />
+          <Entry
+            frame={frame}
+            queue={queue.queue}
+            entry={entry}
+            next={entry.state === 'waiting' && entries.length > 1}
+          />
         ))}
       </div>
       {dead.length > 0 && (
@@ -54,6 +59,7 @@ export function JobPage({ frame, queue, id, entries, dead }: JobPageProps) {
               <li class="dead">
                 <span class="quiet">
                   score {String(one.score)}, died <Exactly at={one.diedAt} now={frame.now} />
+                  {one.tenant !== null && `, tenant ${one.tenant}`}
                 </span>
                 {one.error && <ErrorText text={one.error} />}
                 <Attempts frame={frame} attempts={one.attempts} />
@@ -88,8 +94,15 @@ function OneAct({ queue, act, body }: { queue: string; act: ChoiceAct; body: obj
   )
 }
 
+interface EntryProps {
+  readonly frame: Frame
+  readonly queue: string
+  readonly entry: ShownJob
+  readonly next: boolean
+}
+
 /** The job with the payloads of its round in work, or with those that wait. */
-function Entry({ frame, entry, next }: { frame: Frame; entry: ShownJob; next: boolean }) {
+function Entry({ frame, queue, entry, next }: EntryProps) {
   const state: TickState = next ? 'next' : stateOf(entry)
   const { payloads, performIn, claimedAt, processId, fence, retryCount, crashes, shard, lane, error } = entry
   return (
@@ -109,6 +122,13 @@ function Entry({ frame, entry, next }: { frame: Frame; entry: ShownJob; next: bo
           </Fact>
         )}
         {fence !== null && <Fact name="fence">{fence}</Fact>}
+        {entry.tenant !== null && (
+          <Fact name="tenant">
+            <a href={withQuery(`${frame.base}${queuePath(queue)}/jobs/waiting`, { tenant: entry.tenant })}>
+              {entry.tenant}
+            </a>
+          </Fact>
+        )}
         <Fact name="shard">
           {shard}, lane {lane}
         </Fact>

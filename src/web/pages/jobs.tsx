@@ -30,6 +30,7 @@ const EMPTY: Readonly<Record<JobsTab, string>> = {
 
 export function JobsPage({ frame, queue, tab, found, view }: JobsPageProps) {
   const path = `${queuePath(queue.queue)}/jobs/${tab}`
+  const tenants = found.items.some(({ tenant }) => tenant !== null)
   return (
     <Document frame={frame} title={`${queue.queue}: ${tab}`} place={undefined}>
       <QueueHead frame={frame} queue={queue} tab={tab} />
@@ -49,10 +50,16 @@ export function JobsPage({ frame, queue, tab, found, view }: JobsPageProps) {
           )}
           <div class="scroll" data-live>
             <table class="cards">
-              <JobsHead path={frame.base + path} tab={tab} view={view} selects={frame.may.act} />
+              <JobsHead
+                path={frame.base + path}
+                tab={tab}
+                view={view}
+                selects={frame.may.act}
+                tenants={tenants}
+              />
               <tbody>
                 {found.items.map((job) => (
-                  <JobRow frame={frame} queue={queue.queue} job={job} tab={tab} />
+                  <JobRow frame={frame} queue={queue.queue} job={job} tab={tab} tenants={tenants} />
                 ))}
               </tbody>
             </table>
@@ -64,7 +71,15 @@ export function JobsPage({ frame, queue, tab, found, view }: JobsPageProps) {
   )
 }
 
-function JobsHead(props: { path: string; tab: JobsTab; view: ListView; selects: boolean }) {
+interface JobsHeadProps {
+  readonly path: string
+  readonly tab: JobsTab
+  readonly view: ListView
+  readonly selects: boolean
+  readonly tenants: boolean
+}
+
+function JobsHead(props: JobsHeadProps) {
   const { path, tab, view } = props
   return (
     <thead>
@@ -75,6 +90,7 @@ function JobsHead(props: { path: string; tab: JobsTab; view: ListView; selects: 
           </th>
         )}
         <SortHead path={path} view={view} by="id" text="id" />
+        {props.tenants && <th scope="col">tenant</th>}
         <th scope="col">payloads</th>
         <SortHead path={path} view={view} by="performIn" text="due" />
         {tab === 'working' && <th scope="col">claimed</th>}
@@ -105,7 +121,15 @@ export function SortHead(props: { path: string; view: ListView; by: string; text
   )
 }
 
-function JobRow(props: { frame: Frame; queue: string; job: ShownJob; tab: JobsTab }) {
+interface JobRowProps {
+  readonly frame: Frame
+  readonly queue: string
+  readonly job: ShownJob
+  readonly tab: JobsTab
+  readonly tenants: boolean
+}
+
+function JobRow(props: JobRowProps) {
   const { frame, queue, job, tab } = props
   const failures = job.retryCount + 1
   return (
@@ -118,6 +142,7 @@ function JobRow(props: { frame: Frame; queue: string; job: ShownJob; tab: JobsTa
       <th scope="row" class="id">
         <a href={frame.base + jobPath(queue, job.id)}>{job.id}</a>
       </th>
+      {props.tenants && <TenantCell tenant={job.tenant} />}
       <td>
         <Rail state={stateOf(job)} payloads={job.payloads.count} />
       </td>
@@ -139,6 +164,18 @@ function JobRow(props: { frame: Frame; queue: string; job: ShownJob; tab: JobsTa
         {firstLine(job.error)}
       </td>
     </tr>
+  )
+}
+
+/** Empty where there is none: a card then has no line for it. */
+export function TenantCell({ tenant }: { tenant: string | null }) {
+  if (tenant === null) return <td />
+  return (
+    <td class="id wide" data-label="tenant">
+      <span class="brief" title={tenant}>
+        {tenant}
+      </span>
+    </td>
   )
 }
 

@@ -17,7 +17,7 @@ export interface ListView {
   readonly countPath: string
 }
 
-const FILTERS = ['id', 'from', 'to', 'failures'] as const
+const FILTERS = ['id', 'tenant', 'from', 'to', 'failures'] as const
 const PARAMETERS = [...FILTERS, 'sort', 'direction'] as const
 type Parameter = (typeof PARAMETERS)[number]
 
@@ -33,6 +33,7 @@ export function jobsView(
   const failures = Math.max(tab === 'retrying' ? 1 : 0, Number(parameters.failures ?? 0) || 0)
   const filter: JobFilter = {
     ...idsOf(parameters.id),
+    ...tenantOf(parameters),
     ...timesOf('performIn', parameters),
     ...(failures > 0 ? { retryCount: { from: failures - 1 } } : {}),
   }
@@ -48,7 +49,11 @@ export function deadView(
   query: URLSearchParams,
 ): { view: ListView; find: DeadFilter & Page<DeadSort> } {
   const parameters = parametersIn(query)
-  const filter: DeadFilter = { ...idsOf(parameters.id), ...timesOf('diedAt', parameters) }
+  const filter: DeadFilter = {
+    ...idsOf(parameters.id),
+    ...tenantOf(parameters),
+    ...timesOf('diedAt', parameters),
+  }
   const countPath = withFilter(`${queuePath(queue)}/dead/count`, filter)
   const list = listOf(query, parameters, ['diedAt', 'id', 'score'] as const, 'desc')
   const view = { ...list, parameters, matching: bodyOf(filter), countPath }
@@ -56,7 +61,9 @@ export function deadView(
 }
 
 function parametersIn(query: URLSearchParams): Partial<Record<Parameter, string>> {
-  const given = PARAMETERS.map((name) => [name, query.get(name)?.trim()] as const)
+  // A tenant may begin or end with spaces, and links name it.
+  const read = (name: Parameter) => (name === 'tenant' ? query.get(name) : query.get(name)?.trim())
+  const given = PARAMETERS.map((name) => [name, read(name)] as const)
   return Object.fromEntries(given.filter(([, value]) => value))
 }
 
@@ -92,6 +99,10 @@ function idsOf(given: string | undefined): Pick<JobFilter, 'ids' | 'id'> {
   if (!given.endsWith('*')) return { ids: [given] }
   const start = given.slice(0, -1)
   return start === '' ? {} : { id: { from: start, to: start + LAST } }
+}
+
+function tenantOf({ tenant }: ListView['parameters']): Pick<JobFilter, 'tenant'> {
+  return tenant === undefined ? {} : { tenant }
 }
 
 function timesOf<Name extends string>(

@@ -65,9 +65,10 @@ export function addPages(app: WebApp, view: View): void {
   page('/queues/:queue', async (context, frame) => {
     const name = nameOf(context, 'queue')
     const span: Span = context.req.query('span') === 'day' ? 'day' : 'hour'
-    const [queue, parts, processes, bars] = await Promise.all([
+    const [queue, parts, tenants, processes, bars] = await Promise.all([
       queueOf(name),
       reads.parts(name),
+      reads.tenants(name),
       reads.processes(),
       minutesOf(name, span, frame),
     ])
@@ -76,6 +77,7 @@ export function addPages(app: WebApp, view: View): void {
       queue,
       processes: processes.value,
       ...parts.value,
+      tenants: tenants.value,
       bars,
       span,
       perSecond: reads.rates().get(name),

@@ -1,5 +1,5 @@
 import type { Child } from 'hono/jsx'
-import type { ProcessRow, QueueStats } from '../../index.ts'
+import type { ProcessRow, QueueStats, TenantList } from '../../index.ts'
 import type { LaneStats, ShardStats } from '../../store/parts.ts'
 import { diagnose } from '../diagnosis.ts'
 import { Act } from './act.tsx'
@@ -12,6 +12,7 @@ import { queuePath, withQuery } from './paths.ts'
 import { Policy } from './policy.tsx'
 import { Share } from './rail.tsx'
 import { ShardMap } from './shards.tsx'
+import { Tenants } from './tenants.tsx'
 import { When } from './times.tsx'
 
 /** How far back a chart looks. */
@@ -23,13 +24,15 @@ interface QueuePageProps {
   readonly processes: readonly ProcessRow[]
   readonly shards: readonly ShardStats[]
   readonly lanes: readonly LaneStats[]
+  readonly tenants: TenantList
   readonly bars: readonly Bar[]
   readonly span: Span
   /** Rounds a second, if that is known. */
   readonly perSecond: number | undefined
 }
 
-export function QueuePage({ frame, queue, processes, shards, lanes, bars, span, perSecond }: QueuePageProps) {
+export function QueuePage(props: QueuePageProps) {
+  const { frame, queue, processes, shards, lanes, tenants, bars, span, perSecond } = props
   const path = queuePath(queue.queue)
   return (
     <Document frame={frame} title={queue.queue} place={undefined}>
@@ -82,6 +85,7 @@ export function QueuePage({ frame, queue, processes, shards, lanes, bars, span, 
           <ShardMap shards={shards} processes={processes} />
         </section>
         {lanes.some(({ lane }) => lane > 0) && <Lanes lanes={lanes} />}
+        {tenants.total > 0 && <Tenants list={tenants} path={`${frame.base + path}/jobs/waiting`} />}
         <Policy queue={queue.queue} processes={processes} />
       </div>
       {frame.may.configure && <Reshard queue={queue} />}

@@ -16,12 +16,13 @@ import type {
   ProcessRow,
   QueueStats,
   Stats,
+  TenantList,
 } from '../../index.ts'
 import { LockstepError } from '../../index.ts'
 import type { QueueMinute } from '../../store/minutes.ts'
 import type { QueueParts } from '../../store/parts.ts'
 import type { Redaction, ShownPayload } from './redaction.ts'
-import { type Aged, Shared } from './shared.ts'
+import { type Aged, Shared, SharedByQueue } from './shared.ts'
 
 /** How much of payloads is shown. */
 export interface Extent {
@@ -61,8 +62,6 @@ export interface Overview extends Stats {
 }
 
 const COUNTED = 100_000
-/** A queue that was deleted is forgotten once so many others were looked at. */
-const MAX_QUEUES = 1_000
 
 /**
  * All that the page and its API show. What is expensive is shared between requests (see Shared). Every payload has gone
@@ -76,7 +75,8 @@ export class Reads {
   readonly #counted = new Rates()
   #rates: ReadonlyMap<string, number> = new Map()
   readonly #processes: Shared<ProcessRow[]>
-  readonly #parts = new Map<string, Shared<QueueParts>>()
+  readonly #parts = new SharedByQueue((queue) => this.#insight.parts(queue))
+  readonly #tenants = new SharedByQueue((queue) => this.#insight.tenants(queue))
 
   constructor(lockstep: Lockstep, insight: Insight, redaction: Redaction) {
     this.#lockstep = lockstep
@@ -86,7 +86,7 @@ export class Reads {
     this.#processes = new Shared(() => lockstep.processes())
   }
 
-  /** Shared: up to a hundred times as old as it took to read, at least 1 s. So are the three below. */
+  /** Shared: up to a hundred times as old as it took to read, at least 1 s. So are the four below. */
   overview(): Promise<Aged<Overview>> {
     return this.#overview.get()
   }
@@ -114,7 +114,7 @@ export class Reads {
 
   /** After an action: what is shown next has its effect. */
   forget(): void {
-    for (const shared of [this.#overview, this.#processes, ...this.#parts.values()]) shared.forget()
+    for (const shared of [this.#overview, this.#processes, this.#parts, this.#tenants]) shared.forget()
   }
 
   /** Rounds a second by queue, between the last times that the overview was read; empty after the first. */
@@ -128,13 +128,12 @@ export class Reads {
 
   /** Shards and lanes. */
   parts(queue: string): Promise<Aged<QueueParts>> {
-    let shared = this.#parts.get(queue)
-    if (!shared) {
-      shared = new Shared(() => this.#insight.parts(queue))
-      if (this.#parts.size >= MAX_QUEUES) this.#parts.delete(this.#parts.keys().next().value!)
-      this.#parts.set(queue, shared)
-    }
-    return shared.get()
+    return this.#parts.get(queue)
+  }
+
+  /** Those for whom most waits. */
+  tenants(queue: string): Promise<Aged<TenantList>> {
+    return this.#tenants.get(queue)
   }
 
   /** The minutes of the last day in which rounds ended, the oldest first. */

@@ -49,3 +49,30 @@ export class Shared<T> {
     return aged
   }
 }
+
+/** A queue that was deleted is forgotten once so many others were looked at. */
+const MAX_QUEUES = 1_000
+
+/** The same of each queue. */
+export class SharedByQueue<T> {
+  readonly #read: (queue: string) => Promise<T>
+  readonly #queues = new Map<string, Shared<T>>()
+
+  constructor(read: (queue: string) => Promise<T>) {
+    this.#read = read
+  }
+
+  get(queue: string): Promise<Aged<T>> {
+    let shared = this.#queues.get(queue)
+    if (!shared) {
+      shared = new Shared(() => this.#read(queue))
+      if (this.#queues.size >= MAX_QUEUES) this.#queues.delete(this.#queues.keys().next().value!)
+      this.#queues.set(queue, shared)
+    }
+    return shared.get()
+  }
+
+  forget(): void {
+    for (const shared of this.#queues.values()) shared.forget()
+  }
+}
