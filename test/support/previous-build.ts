@@ -56,6 +56,11 @@ const EDITS: readonly Edit[] = [
   ),
   source('store/exchange', ', c.passed, c.tenant\n', ', c.passed\n'),
   source('store/exchange', ' AS passed, NULL AS tenant\n', ' AS passed\n'),
+  source(
+    'store/head',
+    `\n     UNION ALL SELECT t.queue_id, NULL, t.lane, NULL FROM \${prefix}.tenant_lanes_of($6) t\``,
+    ' WHERE $6::integer[] IS NOT NULL`',
+  ),
   source('worker/preparation', 'if (await setFairness(database, queueId, fairness, true))', 'if (false)'),
   source('worker/maintenance/trimming', 'await trimTenants(database)', '0'),
   source('store/settle', "'lock_claims'", "'lock_rounds'"),
