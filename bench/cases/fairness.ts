@@ -44,7 +44,7 @@ async function serve(
 ): Promise<Figures> {
   await pool.query('SELECT lockstep.set_fairness(queue_id, $1) FROM lockstep.queues', [rules ?? null])
   const tenants = BULKS.map((jobs) => ({ jobs, pushedAt: 0, starts: [] as number[] }))
-  const share = { ...setting, concurrency: SLOTS / processes }
+  const share = { ...setting, concurrency: setting.concurrency / processes }
   const onStart = (tenant: number, at: number) => tenants[tenant]!.starts.push(at)
   const workers = await Promise.all(
     Array.from({ length: processes }, () =>
@@ -82,6 +82,7 @@ export const fairnessCases: readonly Case[] = VARIANTS.flatMap((variant) =>
       name: `fairness-${variant.name}-${processes}`,
       title: `tenants’ heads, ${variant.title}, ${processes} ${processes === 1 ? 'process' : 'processes'}`,
       unit: 'ms',
+      concurrency: SLOTS,
       // So that three processes have as many each.
       tuning: { shards: 24 },
       entrants: standard([LOCKSTEP]),

@@ -20,8 +20,8 @@ export const SHARED: readonly Mutant[] = [
     name: 'a pick that took nothing is paid for',
     promise: 'R13',
     breaks: 'Whose claims come to nothing falls behind.',
-    edits: [source('worker/performing/slot', 'if (!hasTaken) this.#took', 'if (false) this.#took')],
-    tests: ['worker/tenants'],
+    edits: [source('worker/performing/slot', 'if (!hasTaken) this.#took(lane.candidate, [])', '')],
+    tests: ['worker/waiting'],
   },
   {
     name: 'a lane that comes anew does not draw',
@@ -34,7 +34,7 @@ export const SHARED: readonly Mutant[] = [
     name: 'tenants are paid for the time they were away',
     promise: 'R13',
     breaks: 'One that comes back after a day has all slots for hours.',
-    edits: [source('worker/schedule/turns', 'this.#now - this.#credit', 'Number.NEGATIVE_INFINITY')],
+    edits: [source('worker/schedule/by-turns', 'credit: HEAD_START', 'credit: 1_000_000')],
     tests: ['worker/shares'],
   },
   {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { type Scheduler, strict } from '../../src/index.ts'
+import { type Scheduler, strict, type TakenJob } from '../../src/index.ts'
 import { silentLogger } from '../../src/logger.ts'
 import { Slot } from '../../src/worker/performing/slot.ts'
 import { openExecutor } from '../support/open-executor.ts'
@@ -27,7 +27,7 @@ function startSlot(
   const slot = new Slot({
     ...{ index, timetable, scheduler, logger: silentLogger },
     ready: () => true,
-    serve: (lane, performOther) => executor.serve(lane, index, performOther),
+    serve: (lane, performOther, onTaken) => executor.serve(lane, index, performOther, onTaken),
     onIdle() {},
     onFailure,
   })
@@ -98,6 +98,22 @@ describe('P7: a slot that waits for a claim', () => {
     four.open()
     await eventually(() => expect(begun).toEqual(['1', '2', '4', '5']))
   })
+})
+
+test('R13: a scheduler hears what each of its picks has taken, or that it was nothing', async () => {
+  const opened = openExecutor({ perform: async () => {} })
+  const { timetable, lanes, answer } = opened
+  const taken: (readonly TakenJob[])[] = []
+  startSlot(0, opened, {
+    pick: (candidates) => candidates[0],
+    took: (_, jobs) => void taken.push(jobs),
+  })
+  timetable.notice(lanes[0]!.key, 1)
+  await answer(0, [], null)
+  await eventually(() => expect(taken).toEqual([[]]))
+  timetable.notice(lanes[0]!.key, 1)
+  await answer(0, [1], null)
+  await eventually(() => expect(taken).toEqual([[], [{ tenant: null }]]))
 })
 
 describe('R13: slots that become free while the only shard of a queue is being claimed', () => {
