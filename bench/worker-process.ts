@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import type { Fairness } from 'pg-lockstep'
 import { LITTLE_GROWTH, SMALL_SEMI_SPACE } from '../src/cli/work/garbage.ts'
 import type { Setting, Tuning } from './contender.ts'
 import { tuningOf } from './contenders/lockstep.ts'
@@ -31,6 +32,7 @@ interface Order {
   readonly handler: number | readonly [shortest: number, longest: number]
   /** Default: the workers' own. `weighted`: lanes 0 to 2 by 6, 3 and 1. */
   readonly scheduler?: SchedulerName
+  readonly fairness?: Fairness | undefined
   readonly tellsStarts: boolean
 }
 
@@ -53,14 +55,15 @@ export async function startWorkerProcess(
   {
     handler,
     scheduler,
+    fairness,
     onStart,
-  }: Pick<Order, 'handler' | 'scheduler'> & { onStart?: (...start: Start) => void },
+  }: Pick<Order, 'handler' | 'scheduler' | 'fairness'> & { onStart?: (...start: Start) => void },
 ): Promise<WorkerProcess> {
   let report: Report = { done: 0, rss: 0, starts: [] }
   const { connectionString, concurrency: slots } = setting
   const tellsStarts = onStart !== undefined
   const tuning = tuningOf(setting)
-  const order: Order = { connectionString, slots, tuning, handler, scheduler, tellsStarts }
+  const order: Order = { connectionString, slots, tuning, handler, scheduler, fairness, tellsStarts }
   const { stop } = await start(OURS, order, (message) => {
     report = message as Report
     for (const start of report.starts) onStart!(...start)

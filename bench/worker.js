@@ -9,7 +9,7 @@ const REPORT_EVERY = 20
 const SCHEDULERS = { fair, lag, weighted: () => weighted({ updates: { 0: 6, 1: 3, 2: 1 } }) }
 
 process.once('disconnect', () => process.exit())
-const [{ connectionString, slots, tuning, handler, scheduler = 'fair', tellsStarts }] = await once(
+const [{ connectionString, slots, tuning, handler, scheduler = 'fair', fairness, tellsStarts }] = await once(
   process,
   'message',
 )
@@ -20,6 +20,7 @@ const starts = []
 
 const updates = defineQueue('updates', {
   ...tuning,
+  fairness,
   async perform(batch) {
     if (tellsStarts) {
       const at = performance.timeOrigin + performance.now()

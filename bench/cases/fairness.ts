@@ -38,17 +38,16 @@ const VARIANTS: readonly Variant[] = [
 
 /** s of deviation among the mean latencies of the tenants' heads. */
 async function serve(
-  { setting, size, pool }: Bench,
+  { setting, size }: Bench,
   { scheduler, rules }: Variant,
   processes: number,
 ): Promise<Figures> {
-  await pool.query('SELECT lockstep.set_fairness(queue_id, $1) FROM lockstep.queues', [rules ?? null])
   const tenants = BULKS.map((jobs) => ({ jobs, pushedAt: 0, starts: [] as number[] }))
   const share = { ...setting, concurrency: setting.concurrency / processes }
   const onStart = (tenant: number, at: number) => tenants[tenant]!.starts.push(at)
   const workers = await Promise.all(
     Array.from({ length: processes }, () =>
-      startWorkerProcess(share, { handler: HANDLER, scheduler, onStart }),
+      startWorkerProcess(share, { handler: HANDLER, scheduler, fairness: rules, onStart }),
     ),
   )
   await sleep(SETTLE)

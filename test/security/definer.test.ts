@@ -23,6 +23,7 @@ describe('what runs with the owner’s rights', () => {
       { proname: 'grow_queue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'note_timeline', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'set_fairness', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'tenant_lanes_of', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'trim_audit', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'trim_tenants', path: 'search_path=pg_catalog, pg_temp' },
     ])
