@@ -14,11 +14,12 @@ DECLARE
   _lanes bigint;
 BEGIN
   DELETE FROM @schema@.tenant_pushes p
-  WHERE p.ctid = ANY (ARRAY(
-    SELECT o.ctid FROM @schema@.tenant_pushes o LEFT JOIN @schema@.queues q USING (queue_id)
+  USING (
+    SELECT o.queue_id, o.ctid AS tid FROM @schema@.tenant_pushes o LEFT JOIN @schema@.queues q USING (queue_id)
     WHERE q.fairness IS NULL OR o.pushed_at < _now - (q.fairness->>'window')::pg_catalog.float8 * interval '1 s'
     LIMIT _most
-  ));
+  ) e
+  WHERE p.queue_id + 0 = e.queue_id AND p.ctid = e.tid;
   GET DIAGNOSTICS _pushes = ROW_COUNT;
   WITH busy AS MATERIALIZED (
     SELECT l.queue_id, l.lane FROM (SELECT DISTINCT t.queue_id, t.lane FROM @schema@.tenant_lanes t) l
@@ -30,11 +31,12 @@ BEGIN
     )
   )
   DELETE FROM @schema@.tenant_lanes t
-  WHERE t.ctid = ANY (ARRAY(
-    SELECT o.ctid FROM @schema@.tenant_lanes o LEFT JOIN busy b USING (queue_id, lane)
+  USING (
+    SELECT o.queue_id, o.ctid AS tid FROM @schema@.tenant_lanes o LEFT JOIN busy b USING (queue_id, lane)
     WHERE o.given_at < _now - CASE WHEN b.lane IS NULL THEN interval '1 minute' ELSE interval '1 hour' END
     LIMIT _most
-  ));
+  ) e
+  WHERE t.queue_id + 0 = e.queue_id AND t.ctid = e.tid;
   GET DIAGNOSTICS _lanes = ROW_COUNT;
   RETURN _pushes + _lanes;
 END

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Queue } from '../../src/index.ts'
 import { Recorder } from '../support/recorder.ts'
@@ -292,7 +293,7 @@ test('P7: time-outs that a handler sets for its own statements are not those of 
   const queue = env.transactional({
     perform: async (_, { tx }) => {
       await gate.opened
-      await tx.query('SET LOCAL statement_timeout = 1')
+      await tx.query('SET LOCAL statement_timeout = 50')
     },
   })
   const worker = await env.work({ queues: [queue] })
@@ -308,6 +309,7 @@ test('P7: time-outs that a handler sets for its own statements are not those of 
   gate.open()
   const waiting = () => env.sql('SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))', [pid])
   await eventually(async () => expect(await waiting()).toHaveLength(1))
+  await sleep(200)
   await producer.query('COMMIT')
   await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   expect(failed).not.toHaveBeenCalled()
