@@ -20,6 +20,8 @@ export interface Enqueued<Payload = unknown> {
   readonly performIn: Date
   readonly lane: number
   readonly headers: PayloadHeaders | null
+  /** Null if it has none. */
+  readonly tenant: string | null
 }
 
 const PAGE = 1_000
@@ -38,9 +40,9 @@ export async function enqueued<P, Handed>(
   do {
     const filter = { state: 'waiting', limit: PAGE, ...(after === undefined ? {} : { after }) } as const
     const page = await lockstep.find(queue, filter, options).catch((error) => noneIfUnknown<Json<P>>(error))
-    for (const { id, performIn, lane, payloads } of page.items) {
+    for (const { id, performIn, lane, tenant, payloads } of page.items) {
       for (const { payload, score, headers } of payloads)
-        all.push({ id, payload, score, performIn, lane, headers: headers ?? null })
+        all.push({ id, payload, score, performIn, lane, headers: headers ?? null, tenant })
     }
     after = page.next
   } while (after !== undefined)

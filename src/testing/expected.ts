@@ -15,6 +15,7 @@ export interface Expected<Payload = unknown> {
   readonly performIn?: Date
   readonly lane?: number
   readonly headers?: PayloadHeaders | null
+  readonly tenant?: string | null
 }
 
 type Part<T> = unknown extends T
@@ -27,7 +28,7 @@ type Part<T> = unknown extends T
         ? { readonly [Key in keyof T]?: Part<T[Key]> | undefined }
         : T
 
-const FIELDS = ['id', 'payload', 'score', 'performIn', 'lane', 'headers']
+const FIELDS = ['id', 'payload', 'score', 'performIn', 'lane', 'headers', 'tenant']
 
 /**
  * What is expected as it would be stored; matchers stay as they are. A mistake would match nothing, so that nothing seems to
@@ -47,6 +48,7 @@ function formOf(field: string, value: unknown, what: string): unknown {
   if (value === undefined) throw new OptionError(`${what} is undefined: set it, or omit the key`)
   if (field === 'payload') return jsonOf(value, what)
   if (field === 'headers' && (value === null || isPlain(value))) return jsonOf(value, what)
+  if (field === 'tenant' && value === null) return null
   if (value === null) throw new OptionError(`${what} must not be null: omit the key`)
   if (field === 'performIn' && !(value instanceof Date))
     throw new OptionError(`${what} must be a Date, as jobs have it, not ${show(value)}`)

@@ -15,7 +15,14 @@ beforeAll(async () => {
   database = await createMigrated()
   lockstep = new Lockstep({ connectionString: database.connectionString })
   await lockstep.enqueue(orders, [
-    { id: 'a', payload: { status: 'created', items: [1, 2] }, score: 1, performIn: AT, lane: 3 },
+    {
+      id: 'a',
+      payload: { status: 'created', items: [1, 2] },
+      score: 1,
+      performIn: AT,
+      lane: 3,
+      tenant: 'acme',
+    },
     { id: 'a', payload: { status: 'paid' }, score: 2, headers: { by: 'web' } },
   ])
 })
@@ -43,8 +50,17 @@ test('enqueued lists each payload with its job', async () => {
       performIn: AT,
       lane: 3,
       headers: null,
+      tenant: 'acme',
     },
-    { id: 'a', payload: { status: 'paid' }, score: 2, performIn: AT, lane: 3, headers: { by: 'web' } },
+    {
+      id: 'a',
+      payload: { status: 'paid' },
+      score: 2,
+      performIn: AT,
+      lane: 3,
+      headers: { by: 'web' },
+      tenant: 'acme',
+    },
   ])
 })
 
@@ -72,6 +88,7 @@ describe('assertEnqueued', () => {
     { payload: { status: expect.stringMatching(/^cr/) } },
     { performIn: AT, lane: 3, score: 1 },
     { headers: { by: 'web' } },
+    { tenant: 'acme' },
   ])('resolves to what matches %o', async (expected) => {
     expect(await assertEnqueued(lockstep, orders, expected)).toMatchObject({ id: 'a' })
   })
