@@ -38,6 +38,7 @@ test('jobs are those of a first run, with what is given', () => {
     scores: [expect.any(Number), expect.any(Number)],
     headers: [{ by: 'web' }, null],
     error: null,
+    tenant: null,
     crashes: 2,
     fence: 1,
   })

@@ -174,7 +174,7 @@ test('R9: maxPayloads bounds a round to the lowest scores; the rest follows at o
   expect(performance.now() - startedAt).toBeLessThan(5_000)
 })
 
-test('R9 P6: a handler is told of scores, retryCount, performIn, error, crashes and the fence, which grows', async () => {
+test('R9 P6: a handler is told of scores, retryCount, performIn, error, tenant, crashes and the fence, which grows', async () => {
   const told: JobInfo[] = []
   const performIn = new Date(PAST)
   const queue = env.queue({
@@ -184,7 +184,7 @@ test('R9 P6: a handler is told of scores, retryCount, performIn, error, crashes 
       if (told.length === 1) throw new Error('first time')
     },
   })
-  await env.lockstep.enqueue(queue, { id: 'a', payload: 'x', score: 2.5, performIn })
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 'x', score: 2.5, performIn, tenant: 'acme' })
   await env.lockstep.enqueue(queue, { id: 'a', payload: 'y', score: 1, performIn: PAST - 10 })
   const worker = env.create({ queues: [queue] })
   const completed = next(worker, 'completed')
@@ -197,6 +197,7 @@ test('R9 P6: a handler is told of scores, retryCount, performIn, error, crashes 
     scores: [1, 2.5],
     headers: [null, null],
     error: null,
+    tenant: 'acme',
     crashes: 0,
     fence,
   })
