@@ -59,7 +59,7 @@ export type { ProcessRequest } from './store/process.ts'
 export type { ProcessRow } from './store/process-list.ts'
 export type { OwnedShards, ReportedPolicy, SlotInWork } from './store/process-report.ts'
 export type { QueueStats } from './store/stats.ts'
-export type { TenantList, TenantStats } from './store/tenants.ts'
+export type { TenantList, TenantStats } from './store/tenant-list.ts'
 export {
   allShards,
   byNode,

@@ -25,7 +25,7 @@ import type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'
 import type { DeadFilter, DeadPayload, DeadSort } from './store/morgue.ts'
 import type { Found, Page } from './store/page.ts'
 import type { ProcessRow } from './store/process-list.ts'
-import type { TenantList } from './store/tenants.ts'
+import type { TenantList } from './store/tenant-list.ts'
 import type { WorkerHome, WorkerOptions } from './worker/options.ts'
 import { Worker } from './worker/worker.ts'
 

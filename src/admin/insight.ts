@@ -5,7 +5,7 @@ import { type QueueMinute, readLastHour, readMinutes } from '../store/minutes.ts
 import type { DeadFilter, DeadSort, KeyedDead } from '../store/morgue.ts'
 import type { Found, Page } from '../store/page.ts'
 import { type QueueParts, readParts } from '../store/parts.ts'
-import type { TenantList } from '../store/tenants.ts'
+import type { TenantList } from '../store/tenant-list.ts'
 import { checkDeadFilter, checkJobFilter } from './filter.ts'
 import { deadPage, jobPage } from './pages.ts'
 import { resolveQueue } from './queues.ts'

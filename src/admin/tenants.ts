@@ -2,7 +2,7 @@ import { OptionError } from '../errors.ts'
 import { rejectUnknownOptions, show, wholeNumber } from '../options.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Queue } from '../queue.ts'
-import type { TenantList } from '../store/tenants.ts'
+import type { TenantList } from '../store/tenant-list.ts'
 import type { LookOptions } from './looks.ts'
 import { resolveQueue } from './queues.ts'
 
@@ -33,7 +33,7 @@ export async function tenants(
 ): Promise<TenantList> {
   const [{ queueId }, { listTenants }] = await Promise.all([
     resolveQueue(database, queue),
-    import('../store/tenants.ts'),
+    import('../store/tenant-list.ts'),
   ])
   return listTenants(database, queueId, { limit, after })
 }

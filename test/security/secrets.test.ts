@@ -184,6 +184,7 @@ describe('a password is not printed by', () => {
     ['stats'],
     ['top', '--once'],
     ['processes'],
+    ['tenants', 'orders'],
     ['processes', 'stop', '1'],
     ['jobs', 'find', 'orders'],
     ['jobs', 'delete', 'orders', '--all'],
