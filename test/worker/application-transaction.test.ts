@@ -302,7 +302,7 @@ test('a connection that its library has given to two rounds is refused to the se
 })
 
 describe('a library that hangs', () => {
-  const patience = { begin: 100, look: 100, commit: 400, rollback: 100 }
+  const patience = { begin: 1_000, look: 100, commit: 400, rollback: 100 }
   const fake = (transactions: Transactions<Client>, work: (lent: LentTransaction) => Promise<string>) =>
     new ApplicationTransactions(database, env.logger, patience).run(
       transactions as Transactions<unknown>,
