@@ -40,6 +40,7 @@ describe('each role can do nothing else', () => {
         'fail_claims',
         'set_fairness',
         'trim_audit',
+        'tenant_lanes_of',
         'trim_tenants',
         'with_attempt',
       ],
