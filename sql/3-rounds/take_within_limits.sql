@@ -6,9 +6,8 @@
 -- Of a lane it reads no more than 1,000 jobs, and 5,000 in one call, however many wait for a tenant that has no place. So a
 -- claim can't get past more of them than that; the next one goes on behind. For a lane that limits kept something waiting
 -- in, there is a row with `waits`, besides those of its jobs:
--- - `from`: when the first job was due that was passed over; null if it is not known.
--- - `limits`: which kept it waiting: the tenant, null for the queue's own; and until when, null if that depends on when
---   rounds end.
+-- - `limits`: which kept something waiting: the tenant, null for the queue's own; until when, null if that depends on when
+--   rounds end; when the first job was due that it kept waiting, and the place before that.
 -- - `full`: whether nothing of the lane can go before that.
 -- - `to`, `toId`: the place in the lane up to which every job has been looked at; if it is full, now.
 -- - `passed`: when the first job was due that was to be taken, but its row was locked.
@@ -43,12 +42,14 @@ DECLARE
   _room record;
   _queue integer;
   _tenant integer;
+  -- The limit that a job is over.
+  _over integer;
   _of text;
   _taken integer;
   _blocked integer[];
+  _waiting jsonb[];
   _full boolean;
-  _from timestamptz;
-  _to timestamptz;
+  _to bigint;
   _to_id text;
   _passed timestamptz;
 BEGIN
@@ -76,8 +77,9 @@ BEGIN
     _full := NOT _ready[_queue] OR _left <= 0;
     _taken := 0;
     _blocked := '{}';
-    _from := NULL;
-    _to := NULL;
+    _waiting := '{}';
+    _to := _after[_place];
+    _to_id := _after_ids[_place];
     _passed := NULL;
     _of := NULL;
     _tenant := NULL;
@@ -93,16 +95,9 @@ BEGIN
       ORDER BY j.perform_in, j.id LIMIT least(1000, _left)
     LOOP
       EXIT WHEN _taken >= _counts[_place];
-      IF _free[_queue] <= 0 THEN
-        _full := true;
-        _from := coalesce(_from, _due.perform_in);
-        _blocked := _blocked || _queue;
-        EXIT;
-      END IF;
+      _full := coalesce(_free[_queue] <= 0, false);
       _left := _left - 1;
-      _to := _due.perform_in;
-      _to_id := _due.id;
-      IF _due.tenant IS DISTINCT FROM _of THEN
+      IF NOT _full AND _due.tenant IS DISTINCT FROM _of THEN
         _of := _due.tenant;
         _tenant := NULL;
         IF _of <> '' AND _limits[_queue] ? 'tenant' THEN
@@ -116,13 +111,26 @@ BEGIN
           END IF;
         END IF;
       END IF;
-      IF _free[_tenant] <= 0 THEN
-        _from := coalesce(_from, _due.perform_in);
-        IF NOT _tenant = ANY (_blocked) THEN
-          _blocked := _blocked || _tenant;
-        END IF;
-        CONTINUE;
+      _over := CASE WHEN _full THEN _queue WHEN _free[_tenant] <= 0 THEN _tenant END;
+      IF _over IS NOT NULL AND NOT _over = ANY (_blocked) THEN
+        _blocked := _blocked || _over;
+        _waiting := _waiting || jsonb_build_object(
+          'tenant', CASE WHEN NOT _full THEN _of END, 'until', @schema@.micros(_until[_over]),
+          'from', @schema@.micros(_due.perform_in), 'after', _to, 'afterId', _to_id
+        );
+        INSERT INTO @schema@.turns AS t (queue_id, tenant, process_id, shard, lane, perform_in, since, seen_at)
+        SELECT _queue_ids[_place], CASE WHEN _full THEN '' ELSE _of END, _process_id, _shards[_place], _lanes[_place],
+          _due.perform_in, _now, _now
+        WHERE _until[_over] IS NULL
+        ON CONFLICT ON CONSTRAINT turns_pkey DO UPDATE SET
+          since = CASE WHEN t.seen_at > _now - interval '1 s' THEN t.since ELSE _now END, seen_at = _now,
+          shard = excluded.shard, lane = excluded.lane, perform_in = excluded.perform_in
+        WHERE t.seen_at < _now - interval '50 ms';
       END IF;
+      EXIT WHEN _full;
+      _to := @schema@.micros(_due.perform_in);
+      _to_id := _due.id;
+      CONTINUE WHEN _over IS NOT NULL;
       SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes, j.error, j.claimed_by, j.fence, j.has_payloads, j.payload,
         j.headers, j.score, j.tenant,
         j.payload IS NULL OR pg_column_size(j.payload) <= 2100 AND pg_column_compression(j.payload) IS NULL
@@ -162,28 +170,14 @@ BEGIN
         _free[_tenant] := _free[_tenant] - 1;
       END IF;
     END LOOP;
-    CONTINUE WHEN NOT _full AND _from IS NULL;
+    CONTINUE WHEN NOT _full AND cardinality(_blocked) = 0;
     tid := NULL;
     waits := jsonb_build_object(
-      'from', @schema@.micros(_from), 'full', _full, 'passed', @schema@.micros(_passed),
-      'to', @schema@.micros(CASE WHEN _full THEN _now ELSE _to END), 'toId', CASE WHEN _full THEN '' ELSE _to_id END,
-      'limits', (
-        SELECT coalesce(jsonb_agg(jsonb_build_object(
-          'tenant', CASE WHEN b > cardinality(_limited) THEN substr(_names[b], strpos(_names[b], ' ') + 1) END,
-          'until', @schema@.micros(_until[b])
-        )), '[]') FROM unnest(_blocked) AS b
-      )
+      'full', _full, 'limits', to_jsonb(_waiting), 'passed', @schema@.micros(_passed),
+      'to', CASE WHEN _full THEN @schema@.micros(_now) ELSE _to END, 'toId', CASE WHEN _full THEN '' ELSE _to_id END
     );
     RETURN NEXT;
     waits := NULL;
-    INSERT INTO @schema@.turns AS t (queue_id, tenant, process_id, shard, lane, perform_in, since, seen_at)
-    SELECT _queue_ids[_place], CASE WHEN b > cardinality(_limited) THEN substr(_names[b], strpos(_names[b], ' ') + 1) ELSE '' END,
-      _process_id, _shards[_place], _lanes[_place], _from, _now, _now
-    FROM unnest(_blocked) AS b WHERE _until[b] IS NULL
-    ON CONFLICT ON CONSTRAINT turns_pkey DO UPDATE SET
-      since = CASE WHEN t.seen_at > _now - interval '1 s' THEN t.since ELSE _now END, seen_at = _now,
-      shard = excluded.shard, lane = excluded.lane, perform_in = excluded.perform_in
-    WHERE t.seen_at < _now - interval '50 ms';
   END LOOP;
 END
 $$;

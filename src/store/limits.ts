@@ -1,17 +1,22 @@
 import type { Limits } from '../limits.ts'
 import type { Database } from '../postgres/database.ts'
 
-/** A limit that keeps jobs of a lane waiting: of a tenant, or of the queue if that is null. */
+/**
+ * A limit that keeps jobs of a lane waiting: of a tenant, or of the queue if that is null. Times are in microseconds since 1970.
+ */
 export interface Limiting {
   readonly tenant: string | null
-  /** Microseconds since 1970; null if it depends on when rounds end. */
+  /** null if it depends on when rounds end. */
   readonly until: number | null
+  /** When the first job was due that it keeps waiting. */
+  readonly from: number
+  /** The place before that job; null: the beginning. */
+  readonly after: number | null
+  readonly afterId: string
 }
 
 /** What a claim has passed over in a lane because of limits. Times are in microseconds since 1970. */
 export interface Waits {
-  /** When the first job was due that was passed over; null if unknown. */
-  readonly from: number | null
   /** Whether nothing of the lane can go before something of its limits changes. */
   readonly full: boolean
   /** The place up to which every job has been looked at, unless it is full. */

@@ -107,13 +107,12 @@ describe('concurrency', () => {
     const claim = await one.claim()
     expect(idsOf(claim)).toEqual(['a0', 'b0', 'c0', '7'])
     expect(claim.waits).toMatchObject({
-      from: (PAST + 1) * 1_000,
       full: false,
       to: (PAST + 6) * 1_000,
       toId: '7',
       limits: [
-        { tenant: 'a', until: null },
-        { tenant: 'b', until: null },
+        { tenant: 'a', until: null, from: (PAST + 1) * 1_000, after: PAST * 1_000, afterId: 'a0' },
+        { tenant: 'b', until: null, from: (PAST + 4) * 1_000, after: (PAST + 3) * 1_000, afterId: 'a2' },
       ],
     })
     expect(claim).toMatchObject({ head: null, passed: false })
@@ -177,7 +176,7 @@ describe('concurrency', () => {
       testQueue.queueId,
     ])
     const claim = await one.claim()
-    expect(claim).toMatchObject({ rounds: [], waits: { full: true, from: null, limits: [] } })
+    expect(claim).toMatchObject({ rounds: [], waits: { full: true, limits: [] } })
     await tx.query('COMMIT')
     expect(idsOf(await one.claim())).toEqual(['a0'])
   })
@@ -217,7 +216,11 @@ describe('concurrency', () => {
     ])
     const claim = await (await testQueue.claimer()).claim()
     expect(idsOf(claim)).toEqual(['b0'])
-    expect(claim).toMatchObject({ passed: true, head: PAST * 1_000, waits: { from: (PAST + 2) * 1_000 } })
+    expect(claim).toMatchObject({
+      passed: true,
+      head: PAST * 1_000,
+      waits: { limits: [{ from: (PAST + 2) * 1_000 }] },
+    })
   })
 
   test('a claim reads a bounded part of what waits, and the next one goes on behind', async () => {

@@ -2,6 +2,7 @@ import type { Queue } from '../../queue.ts'
 import { Peers } from './joinable.ts'
 import type { Lane } from './lane.ts'
 import { Prefetch } from './prefetch.ts'
+import { WithheldLanes } from './withheld.ts'
 
 /** A queue as this worker serves it: its definition, the number of its row, and what is known about its handler. */
 export class ServedQueue {
@@ -14,6 +15,8 @@ export class ServedQueue {
   readonly lanes = new Set([0])
   /** Lanes with prefetched jobs. */
   readonly prefetched = new Set<Lane>()
+  /** Lanes in which limits keep something waiting. */
+  readonly withheldLanes = new WithheldLanes()
   /** How many slots are serving it. */
   slots = 0
   readonly #peers = new Map<number, Peers>()
@@ -22,7 +25,7 @@ export class ServedQueue {
     this.queue = queue
     this.queueId = queueId
     this.place = place
-    this.prefetch = new Prefetch(queue.batchSize)
+    this.prefetch = new Prefetch(queue.batchSize, queue.limits === undefined)
   }
 
   peersOf(lane: number): Peers {
