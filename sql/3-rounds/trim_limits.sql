@@ -19,7 +19,7 @@ BEGIN
   LOOP
     CONTINUE WHEN NOT pg_try_advisory_xact_lock('@schema@.holds'::regclass::oid::integer, _queue_id);
     _limits := (SELECT q.limits FROM @schema@.queues q WHERE q.queue_id = _queue_id);
-    DELETE FROM @schema@.starts s WHERE s.ctid = ANY (ARRAY(
+    DELETE FROM @schema@.starts s WHERE s.queue_id + 0 = _queue_id AND s.ctid = ANY (ARRAY(
       SELECT o.ctid FROM @schema@.starts o
       WHERE o.queue_id = _queue_id AND coalesce(o.at <= _now - interval '1 s' * (
         CASE WHEN o.tenant = '' THEN _limits->'rate'->>'per' ELSE _limits->'tenant'->'rate'->>'per' END
@@ -27,13 +27,13 @@ BEGIN
     ));
     GET DIAGNOSTICS _count = ROW_COUNT;
     _all := _all + _count;
-    DELETE FROM @schema@.turns t WHERE t.ctid = ANY (ARRAY(
+    DELETE FROM @schema@.turns t WHERE t.queue_id + 0 = _queue_id AND t.ctid = ANY (ARRAY(
       SELECT o.ctid FROM @schema@.turns o WHERE o.queue_id = _queue_id AND o.seen_at < _now - interval '1 minute' LIMIT _most
     ));
     GET DIAGNOSTICS _count = ROW_COUNT;
     _all := _all + _count;
     CONTINUE WHEN _limits ? 'concurrency' OR _limits->'tenant' ? 'concurrency';
-    DELETE FROM @schema@.holds h WHERE h.ctid = ANY (ARRAY(
+    DELETE FROM @schema@.holds h WHERE h.queue_id + 0 = _queue_id AND h.ctid = ANY (ARRAY(
       SELECT o.ctid FROM @schema@.holds o WHERE o.queue_id = _queue_id LIMIT _most
     ));
     GET DIAGNOSTICS _count = ROW_COUNT;
