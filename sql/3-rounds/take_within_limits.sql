@@ -3,8 +3,8 @@
 -- lanes in that of the call, and locks only those to be taken. A job over a limit is passed over, unclaimed. `_limited`: the
 -- queues of the call that have limits, in ascending order.
 --
--- Of a lane it reads no more than 1,000 jobs, and 5,000 in one call, however many wait for a tenant that has no place. So a
--- claim can't get past more of them than that; the next one goes on behind. For a lane that limits kept something waiting
+-- Of a lane it reads no more than 250 jobs, or as many as were asked for, and 5,000 in one call, however many wait for a tenant
+-- that has no place. So a claim can't get past more of them than that; the next one goes on behind. For a lane that limits kept something waiting
 -- in, there is a row with `waits`, besides those of its jobs:
 -- - `limits`: which kept something waiting: the tenant, null for the queue's own; until when, null if that depends on when
 --   rounds end; when the first job was due that it kept waiting, and the place before that.
@@ -92,7 +92,7 @@ BEGIN
           WHEN j.claimed_by = _process_id THEN false
           ELSE @schema@.is_gone(j.claimed_by)
         END
-      ORDER BY j.perform_in, j.id LIMIT least(1000, _left)
+      ORDER BY j.perform_in, j.id LIMIT least(greatest(250, _counts[_place]), _left)
     LOOP
       EXIT WHEN _taken >= _counts[_place];
       _full := coalesce(_free[_queue] <= 0, false);

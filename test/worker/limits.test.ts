@@ -58,6 +58,20 @@ describe('concurrency', () => {
     expect(workers).toHaveLength(2)
   })
 
+  test('of 1 is shared by processes: none keeps the place to itself', async () => {
+    const queue = limited({ limits: { concurrency: 1 }, perform: () => sleep(2) })
+    const workers = [
+      await env.work({ queues: [queue], slots: 4 }),
+      await env.work({ queues: [queue], slots: 4 }),
+    ]
+    const done = [0, 0]
+    for (const [place, worker] of workers.entries()) worker.on('completed', () => void (done[place]! += 1))
+    await env.lockstep.enqueue(queue, jobs('a', 4_000))
+    await eventually(() => expect(Math.min(...done)).toBeGreaterThan(20))
+    await env.sql('DELETE FROM lockstep.jobs WHERE claimed_by IS NULL')
+    await none(queue)
+  })
+
   test('below batchSize makes batches smaller', async () => {
     const sizes: number[] = []
     const perform = (batch: Batch<unknown>) => void sizes.push(batch.size)
@@ -164,12 +178,16 @@ describe('a rate', () => {
     const throttled = next(worker, 'throttled')
     await worker.start()
     expect(await throttled).toMatchObject({ queue: queue.name, tenant: 'a', until: expect.any(Date) })
-    expect(failed).toBe(2)
-    expect(await env.job(queue, 'a0')).toMatchObject({ retry_count: 1 })
-    expect(await env.job(queue, 'b0')).toBeUndefined()
-    expect(
-      await env.sql('SELECT tenant, what, used, most FROM lockstep.limited WHERE queue = $1', [queue.name]),
-    ).toEqual([{ tenant: 'a', what: 'rate', used: 2, most: 2 }])
+    // A round that was released, since no slot began with it in time, counts as well.
+    expect(failed).toBeGreaterThan(0)
+    expect(failed).toBeLessThan(3)
+    expect(await env.job(queue, 'a0')).toMatchObject({ retry_count: failed - 1 })
+    await eventually(async () => expect(await env.job(queue, 'b0')).toBeUndefined())
+    const rows = await env.sql(
+      'SELECT what, used, most FROM lockstep.limited WHERE queue = $1 AND tenant = $2',
+      [queue.name, 'a'],
+    )
+    expect(rows).toEqual([{ what: 'rate', used: 2, most: 2 }])
   })
 })
 
