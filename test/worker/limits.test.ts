@@ -65,7 +65,10 @@ describe('concurrency', () => {
       await env.work({ queues: [queue], slots: 4 }),
     ]
     const done = [0, 0]
-    for (const [place, worker] of workers.entries()) worker.on('completed', () => void (done[place]! += 1))
+    for (const [place, worker] of workers.entries())
+      worker.on('completed', () => {
+        done[place]! += 1
+      })
     await env.lockstep.enqueue(queue, jobs('a', 4_000))
     await eventually(() => expect(Math.min(...done)).toBeGreaterThan(20))
     await env.sql('DELETE FROM lockstep.jobs WHERE claimed_by IS NULL')

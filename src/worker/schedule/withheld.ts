@@ -3,8 +3,11 @@ import type { Waits } from '../../store/limits.ts'
 import type { Lane } from './lane.ts'
 import type { ServedQueue } from './served-queue.ts'
 
-/** Most ms between tries to claim what a number of ids keeps waiting: no one tells when another process gives one back. */
-const LONGEST_PAUSE = 200
+/**
+ * ms between tries to claim what a number of ids keeps waiting; doubled each time. A round that ends in this process is told,
+ * and so is a place that another one leaves to us. So this is for what others give back while we have not waited long.
+ */
+const [SHORTEST_PAUSE, LONGEST_PAUSE] = [16, 200]
 /** ms of that for each further lane that waits in the same queue, so that many shards don't ask all the time. */
 const PAUSE_PER_LANE = 2
 /** ms after which everything that is kept waiting is looked through once more: others may have been committed among it. */
@@ -128,8 +131,8 @@ export class Withholding {
     now: number,
   ): Place {
     if (took) this.#tries = 0
-    const pause = 2 ** this.#tries
-    const at = now + Math.min(pause, Math.max(LONGEST_PAUSE, PAUSE_PER_LANE * withheldLanes.size)) * 1_000
+    const longest = Math.max(LONGEST_PAUSE, PAUSE_PER_LANE * withheldLanes.size)
+    const at = now + Math.min(SHORTEST_PAUSE * 2 ** this.#tries, longest) * 1_000
     if (waits) this.#note(waits, at)
     if (waits?.full) {
       this.#keepTrying(at)
