@@ -4,8 +4,8 @@
 -- queues of the call that have limits, in ascending order.
 --
 -- Of a lane it reads no more than 250 jobs, or as many as were asked for, and 5,000 in one call, however many wait for a tenant
--- that has no place. So a claim can't get past more of them than that; the next one goes on behind. For a lane that limits kept something waiting
--- in, there is a row with `waits`, besides those of its jobs:
+-- that has no place. So a claim can't get past more of them than that; the next one goes on behind. For a lane that limits kept
+-- something waiting in, there is a row with `waits`, besides those of its jobs:
 -- - `limits`: which kept something waiting: the tenant, null for the queue's own; until when, null if that depends on when
 --   rounds end; when the first job was due that it kept waiting, and the place before that.
 -- - `full`: whether nothing of the lane can go before that.

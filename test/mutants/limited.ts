@@ -29,19 +29,6 @@ export const LIMITED: readonly Mutant[] = [
     tests: ['store/limits'],
   },
   {
-    name: 'a place that an ended round keeps',
-    promise: 'R9',
-    breaks: 'An id that comes again counts twice.',
-    edits: [
-      sql(
-        'take_within_limits',
-        'j.fence = h.fence AND j.claimed_by = h.process_id',
-        'j.claimed_by = h.process_id',
-      ),
-    ],
-    tests: ['store/limits'],
-  },
-  {
     name: 'a place that is never left to others',
     promise: 'R9',
     breaks: 'The process that gives it back takes it again in the same call, as long as it has work.',
