@@ -39,6 +39,7 @@ export type {
 } from './instrumentation.ts'
 export type { JobInfo, JobInWork, NewJob, PayloadHeaders } from './job.ts'
 export type { Json } from './json.ts'
+export type { Limit, Limits, Rate } from './limits.ts'
 export { Lockstep, type LockstepOptions } from './lockstep.ts'
 export type { Logger } from './logger.ts'
 export type { ClientPurpose, CreateClient, CreatedClient } from './postgres/create-client.ts'

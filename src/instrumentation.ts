@@ -136,6 +136,13 @@ export interface Moments {
    * learned whether the outcome had been stored.
    */
   refuse: OfOne
+  /**
+   * Claims have met a limit of a queue (`tenant` null) or a tenant, and jobs wait. `until`: when one may go; null if that
+   * depends on when rounds end.
+   */
+  throttle: { readonly queue: string; readonly tenant: string | null; readonly until: Date | null }
+  /** Claims meet that limit no more. */
+  unthrottle: { readonly queue: string; readonly tenant: string | null }
 }
 
 /** The end of an operation that took `duration` ms. A failed one has an `error`, and none of a success's fields. */
@@ -196,6 +203,8 @@ const KINDS = Object.keys({
   drop: true,
   rescue: true,
   refuse: true,
+  throttle: true,
+  unthrottle: true,
 } satisfies Record<Kind, true>) as Kind[]
 
 /** @throws OptionError for a misspelt function, which would never be called */

@@ -3,6 +3,7 @@ import type { Fairness } from './fairness.ts'
 import type { Batch, Death, PerformContext, TransactionalContext, Transactions } from './handler.ts'
 import type { JobInWork, NewJob } from './job.ts'
 import type { Json } from './json.ts'
+import type { Limits } from './limits.ts'
 import type { StandardSchema } from './schema.ts'
 
 export interface Policy<Payload> {
@@ -29,6 +30,12 @@ export interface Policy<Payload> {
   readonly maxCrashes?: number
   /** Most batches of the queue that a process has in work at once. Default: its number of slots. */
   readonly concurrency?: number
+  /**
+   * How many of its ids all processes together may hold at once, and how many rounds may begin in a time: of the queue, and of
+   * each tenant. What is over a limit waits, and others go before it. In force from when a worker starts; if definitions
+   * differ, the worker decides that started last. Default: no limits.
+   */
+  readonly limits?: Limits
   /**
    * ms until the batch's signal is aborted. A function decides for each job, and the longest counts for its batch; if it
    * throws, the batch fails. Default: none.

@@ -4,6 +4,7 @@ import { type CheckedFairness, checkFairness } from './fairness.ts'
 import type { Batch, Death, TransactionalContext, Transactions } from './handler.ts'
 import type { JobInWork, NewJob } from './job.ts'
 import type { Json } from './json.ts'
+import { checkLimits, type Limits } from './limits.ts'
 import { nameOf, optionalFunction, rejectUnknownOptions, show, wholeNumber } from './options.ts'
 import type { Policy, QueueOptions, TransactionalQueueOptions, Validation } from './queue-options.ts'
 import { defaultRetryIn } from './retry.ts'
@@ -30,6 +31,8 @@ export interface Queue<Payload = unknown, Handed = Json<Payload>>
   readonly namedShards: number | undefined
   readonly maxPayloads: number | undefined
   readonly concurrency: number | undefined
+  /** @internal */
+  readonly limits: Limits | undefined
   /** @internal */
   readonly fairness: CheckedFairness | undefined
   /** @internal */
@@ -70,6 +73,7 @@ const OPTIONS = [
   'maxRetryCount',
   'maxCrashes',
   'concurrency',
+  'limits',
   'timeout',
   'tenant',
   'fairness',
@@ -142,6 +146,7 @@ export function defineQueue<Payload>(
     maxCrashes: whole('maxCrashes', 1, 32_767, DEFAULT_MAX_CRASHES),
     maxPayloads: options.maxPayloads === undefined ? undefined : whole('maxPayloads', 1, MAX_INTEGER, 1),
     concurrency: options.concurrency === undefined ? undefined : whole('concurrency', 1, MAX_INTEGER, 1),
+    limits: checkLimits(options.limits, `${what}: limits`),
     timeout:
       options.timeout === undefined || isFunction(options.timeout)
         ? options.timeout

@@ -8,6 +8,10 @@
 -- Otherwise it is looked for behind the last one taken: from the cursor on, all rows that were just taken would be read
 -- again.
 --
+-- Of a queue with limits, take_within_limits has a say in what is locked, and note_taken notes it; what they are for stands
+-- there. If limits keep jobs of a lane waiting, the payload of its row without a fence says which, as JSON (`waits`), and the
+-- next job to come is one behind those that were passed over. Queues without limits cost one column of their row to know it.
+--
 -- A paused queue gives nothing. A process that others have removed gets nothing: any other process could take its claim
 -- at once. That is checked here because a process that was frozen is the last to know of its removal. If it is removed
 -- at this very moment, the claim comes to nothing: the remover knows that the lease is over by the removed process's
@@ -108,6 +112,9 @@ DECLARE
   _last integer := 0;
   _size integer;
   _floor bigint;
+  _limited integer[];
+  _waits jsonb;
+  _wait jsonb;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     PERFORM @schema@.require_read_committed();
@@ -117,7 +124,10 @@ BEGIN
     PERFORM @schema@.note_timeline();
     PERFORM set_config('lockstep.timeline_noted', '@schema@', false);
   END IF;
-  PERFORM FROM @schema@.processes p WHERE p.process_id = _process_id;
+  SELECT ARRAY(
+    SELECT q.queue_id FROM @schema@.queues q
+    WHERE q.queue_id = ANY (_queue_ids) AND q.limits IS NOT NULL AND q.paused_at IS NULL ORDER BY q.queue_id
+  ) INTO _limited FROM @schema@.processes p WHERE p.process_id = _process_id;
   IF NOT FOUND THEN
     RETURN;
   END IF;
@@ -150,9 +160,37 @@ BEGIN
         ELSE @schema@.is_gone(j.claimed_by)
       END
     ORDER BY j.perform_in, j.id
-    LIMIT w.count
+    LIMIT CASE WHEN w.queue_id = ANY (_limited) THEN 0 ELSE w.count END
     FOR UPDATE SKIP LOCKED
   ) d;
+  IF _limited <> '{}' THEN
+    WITH l AS MATERIALIZED (
+      SELECT t.*, row_number() OVER () AS n
+      FROM @schema@.take_within_limits(_process_id, _now, _limited, _queue_ids, _shards, _lanes, _counts, _after, _after_ids) t
+    )
+    SELECT array_agg(s.place), array_agg(s.tid), array_agg(s.id), array_agg(s.perform_in), array_agg(s.retry_count),
+      array_agg(s.crashes), array_agg(s.error), array_agg(s.rescued), array_agg(s.payload), array_agg(s.headers),
+      array_agg(s.score), array_agg(s.others), array_agg(s.large), array_agg(s.tenant), max(s.fence),
+      bool_or(s.rescued OR s.crashes > 0), bool_or(s.retry_count >= 0 OR s.error IS NOT NULL),
+      (SELECT jsonb_object_agg(l.place, l.waits) FROM l WHERE l.waits IS NOT NULL)
+    INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _payloads, _headers, _scores, _others,
+      _large, _tenants, _highest, _suspects, _have_run, _waits
+    FROM (
+      SELECT t.*, _highest AS fence
+      FROM unnest(_places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _payloads, _headers, _scores, _others,
+        _large, _tenants) WITH ORDINALITY
+        AS t(place, tid, id, perform_in, retry_count, crashes, error, rescued, payload, headers, score, others, large, tenant, n)
+      UNION ALL
+      SELECT l.place, l.tid, l.id, l.perform_in, l.retry_count, l.crashes, l.error, l.rescued, l.payload, l.headers, l.score, l.others,
+        l.large, l.tenant, l.n, l.fence
+      FROM l WHERE l.tid IS NOT NULL
+      ORDER BY 1, 15
+    ) s;
+    FOR _n, _wait IN SELECT e.key::integer, e.value FROM jsonb_each(_waits) e LOOP
+      _after[_n] := _wait->'to';
+      _after_ids[_n] := _wait->>'toId';
+    END LOOP;
+  END IF;
   IF _suspects THEN
     SELECT array_agg(s.place), array_agg(s.tid), array_agg(s.id), array_agg(s.perform_in), array_agg(s.retry_count),
       array_agg(s.crashes), array_agg(s.error), array_agg(s.rescued), array_agg(s.payload), array_agg(s.headers),
@@ -194,6 +232,9 @@ BEGIN
     GET DIAGNOSTICS _claimed = ROW_COUNT;
     IF _claimed <> cardinality(_ids) THEN
       RAISE EXCEPTION 'a job that was locked could not be claimed: is there a trigger or a policy on the table of jobs?';
+    END IF;
+    IF _limited <> '{}' THEN
+      PERFORM @schema@.note_taken(_process_id, _limited, _fence, _queue_ids, _places, _ids, _tenants);
     END IF;
 
     fence := _fence;
@@ -295,7 +336,7 @@ BEGIN
 
   RETURN QUERY
   SELECT w.place::integer, NULL, NULL::bigint, @schema@.micros(h.perform_in), NULL::integer, NULL::smallint,
-    NULL::boolean, NULL, NULL, NULL, NULL, NULL::bigint,
+    NULL::boolean, NULL, _waits->>w.place::text, NULL, NULL, NULL::bigint,
     coalesce((h.perform_in, h.id) < (_perform_ins[t.n], _ids[t.n]), false), NULL::boolean, NULL
   FROM unnest(_queue_ids, _shards, _lanes, _after, _after_ids) WITH ORDINALITY
     AS w(queue_id, shard, lane, after, after_id, place)
@@ -305,8 +346,8 @@ BEGIN
     SELECT j.perform_in, j.id FROM @schema@.jobs j
     WHERE j.queue_id = w.queue_id AND j.shard = w.shard AND j.lane = w.lane AND j.claimed_by IS NULL
       AND (j.perform_in, j.id) > (
-        CASE WHEN t.n IS NULL OR w.after_id = '' THEN @schema@.from_micros(w.after) ELSE _perform_ins[t.n] END,
-        CASE WHEN t.n IS NULL OR w.after_id = '' THEN w.after_id ELSE _ids[t.n] END
+        CASE WHEN t.n IS NULL OR w.after_id = '' OR _waits ? w.place::text THEN @schema@.from_micros(w.after) ELSE _perform_ins[t.n] END,
+        CASE WHEN t.n IS NULL OR w.after_id = '' OR _waits ? w.place::text THEN w.after_id ELSE _ids[t.n] END
       )
     ORDER BY j.perform_in, j.id LIMIT 1
   ) h ON true;

@@ -1,5 +1,6 @@
 import type { PayloadHeaders } from '../job.ts'
 import type { Queue } from '../queue.ts'
+import type { Waits } from './limits.ts'
 
 /** The limits on what one round takes of an id. */
 export type RoundLimits = Pick<Queue, 'maxPayloads' | 'maxBytes'>
@@ -49,6 +50,8 @@ export interface Claim {
   readonly head: number | null
   /** That job lies before the last one taken: the claim passed over it because its row was locked. */
   readonly passed: boolean
+  /** Set if limits kept something of the lane waiting. `head` is the next job behind what was looked at. */
+  readonly waits?: Waits | undefined
 }
 
 /** A payload of a round, as it is stored. */

@@ -11,6 +11,7 @@ import {
   type StoredPayload,
   setOf,
 } from './claim.ts'
+import type { Waits } from './limits.ts'
 import { cutsOf, type Failure, type Leftover, leftoverOf, reasonsOf } from './settle.ts'
 
 /** The order in which ends are stored. */
@@ -48,7 +49,7 @@ export interface Exchanged {
 
 /**
  * An exception as JSON; or a payload of a claimed job. Only the first row of a job has its id, and describes it. A row with a
- * place and no id is the next job to come.
+ * place and no id is the next job to come; its payload says which limits kept jobs waiting.
  */
 type AnswerRow = readonly [
   exception: string | null,
@@ -156,17 +157,27 @@ function leftoversIn(rows: readonly AnswerRow[]): Leftover[] {
   return rows.filter((row) => row[0] !== null).map((row) => leftoverOf(JSON.parse(row[0]!)))
 }
 
+type LaneEnd = Omit<Claim, 'rounds'>
+
+const NOTHING: LaneEnd = { head: null, passed: false, waits: undefined }
+
+/** What a claim says of the rest of a lane. A job whose row was locked comes before those behind what was looked at. */
+function endOf(head: number | null, passed: boolean, json: string | null): LaneEnd {
+  if (json === null) return { head, passed, waits: undefined }
+  const waits: Waits = JSON.parse(json)
+  return waits.passed === null ? { head, passed, waits } : { head: waits.passed, passed: true, waits }
+}
+
 /** Relies on the rows of a job being adjacent. */
 function claimsOf(rows: readonly AnswerRow[], wishes: readonly Wish[]): Claim[] {
-  const claims = wishes.map(() => ({ rounds: [] as Round[], head: null as number | null, passed: false }))
+  const claims = wishes.map(() => ({ rounds: [] as Round[], ...NOTHING }))
   for (let from = 0, to = 1; from < rows.length; from = to) {
     to = from + 1
     const [, place, id, , performIn] = rows[from]!
     if (place === null) continue
     const claim = claims[place - 1]!
     if (id === null) {
-      claim.head = performIn
-      claim.passed = rows[from]![CUT] ?? false
+      Object.assign(claim, endOf(performIn, rows[from]![CUT] ?? false, rows[from]![PAYLOAD]))
       continue
     }
     // Further payloads of the job.

@@ -64,6 +64,16 @@ export async function lockQueues(database: Database, on: Queryable): Promise<voi
 
 /** Deletes the row of a queue, and all rows with its number. */
 export async function deleteQueueRow(database: Database, queueId: number, on: Queryable): Promise<void> {
-  for (const table of ['payloads', 'jobs', 'morgue', 'counters', 'minute_counters', 'queues'])
+  for (const table of [
+    'payloads',
+    'jobs',
+    'morgue',
+    'counters',
+    'minute_counters',
+    'holds',
+    'starts',
+    'turns',
+    'queues',
+  ])
     await database.query(`DELETE FROM ${database.prefix}.${table} WHERE queue_id = $1`, [queueId], on)
 }

@@ -77,6 +77,8 @@ const MOST_RUNS = 1_000
  * Performs everything that is due in these queues, in this process and without a worker, one batch after the other, until
  * nothing is due any more; what handlers push meanwhile is included. For tests.
  *
+ * Limits that are in the database are kept. What is over a rate stays waiting: `advance` lets the time of its window pass.
+ *
  * Rejects with what a handler threw, unless `retries` is set.
  * @throws OptionError; LockstepError `LOCKSTEP_BAD_TRANSACTION` if `tx` is in no transaction, in one that is READ ONLY or of
  * another database, does not fit the handlers, or is ended by one; `LOCKSTEP_CONNECTION` if a handler's transaction can't

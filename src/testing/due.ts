@@ -41,12 +41,19 @@ export async function untilNext(
   return row!.ms ?? undefined
 }
 
-/** Makes the jobs of these queues, and of rounds to come, due so many ms earlier, and what tenants have pushed so much older. */
+/**
+ * Makes the jobs of these queues, and of rounds to come, due so many ms earlier, and what tenants have pushed, and what began
+ * within the window of a rate, so much older.
+ */
 export async function passTime(database: Database, queueIds: readonly number[], ms: number): Promise<void> {
   await database.query(
     `UPDATE ${database.prefix}.jobs SET
        perform_in = perform_in - $2 * interval '1 ms', next_perform_in = next_perform_in - $2 * interval '1 ms'
      WHERE queue_id = ANY ($1)`,
+    [queueIds, ms],
+  )
+  await database.query(
+    `UPDATE ${database.prefix}.starts SET at = at - $2 * interval '1 ms' WHERE queue_id = ANY ($1)`,
     [queueIds, ms],
   )
   await database.query(

@@ -34,6 +34,13 @@ export interface WorkerEvents {
    * whether the outcome had been stored.
    */
   refused: [{ queue: string; id: string }]
+  /**
+   * Claims of this worker have met a limit of a queue (`tenant` null) or a tenant, and jobs wait. `until`: when one may go;
+   * null if that depends on when rounds end.
+   */
+  throttled: [{ queue: string; tenant: string | null; until: Date | null }]
+  /** Claims of this worker have not met that limit for a while. */
+  unthrottled: [{ queue: string; tenant: string | null }]
   /** The lease could not be renewed. Signals are aborted, and the process registers again. */
   leaseLost: [{ processId: number }]
   /**
@@ -95,6 +102,12 @@ export function eventsOf(worker: WorkerEmitter): Instrumentation {
     },
     refuse({ queue, round: { id } }) {
       worker.emit('refused', { queue, id })
+    },
+    throttle(moment) {
+      worker.emit('throttled', moment)
+    },
+    unthrottle(moment) {
+      worker.emit('unthrottled', moment)
     },
   }
 }

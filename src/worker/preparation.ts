@@ -6,6 +6,7 @@ import { requireMigrated } from '../postgres/release.ts'
 import { requireWorkerRights } from '../postgres/rights.ts'
 import { requireSequences } from '../postgres/sequences.ts'
 import type { Queue } from '../queue.ts'
+import { setLimits } from '../store/limits.ts'
 import { readLockTimeout } from '../store/patience.ts'
 import { ensureQueue } from '../store/queue.ts'
 import { setFairness } from '../store/tenants.ts'
@@ -52,9 +53,11 @@ async function serveQueues(
   }
   await growQueues(database, served, logger)
   for (const { queue, queueId } of served) {
-    const { name, fairness } = queue
+    const { name, fairness, limits } = queue
     if (await setFairness(database, queueId, fairness, true))
       logger.info({ queue: name, fairness }, 'the queue has other rules for its tenants than before')
+    if (await setLimits(database, queueId, limits))
+      logger.info({ queue: name, limits }, 'the queue has other limits than before')
   }
   return new ServedQueues(database, logger, served)
 }

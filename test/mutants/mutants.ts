@@ -3,6 +3,7 @@ import { CLASSIC } from './classic.ts'
 import { CONNECTED } from './connected.ts'
 import { HEADERS } from './headers.ts'
 import { LEASED } from './leased.ts'
+import { LIMITED } from './limited.ts'
 import type { Mutant } from './mutant.ts'
 import { PUSHED } from './pushed.ts'
 import { RECORDED } from './recorded.ts'
@@ -35,4 +36,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...CONNECTED,
   ...RECORDED,
   ...TENANTS,
+  ...LIMITED,
 ]

@@ -295,7 +295,13 @@ export const SCHEDULED: readonly Mutant[] = [
     name: 'slots that wait for what may not be there',
     promise: 'R13',
     breaks: 'Each single job of an urgent queue has all free slots wait for a call in vain.',
-    edits: [source('worker/schedule/lane', 'wasQuick && last !== undefined && this.#next <= now', 'true')],
+    edits: [
+      source(
+        'worker/schedule/lane',
+        'wasQuick && last !== undefined && this.withholding.soonest(this.#next) <= now',
+        'true',
+      ),
+    ],
     tests: ['worker/waiting'],
   },
   {

@@ -21,10 +21,14 @@ describe('what runs with the owner’s rights', () => {
       { proname: 'enqueue_returning_void', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue_without_tenant', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'grow_queue', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'note_taken', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'note_timeline', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'set_fairness', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'set_limits', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'take_within_limits', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'tenant_lanes_of', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'trim_audit', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'trim_limits', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'trim_tenants', path: 'search_path=pg_catalog, pg_temp' },
     ])
   })

@@ -38,10 +38,9 @@ describe('each role can do nothing else', () => {
         'brief_error',
         'bury_failed',
         'fail_claims',
-        'set_fairness',
-        'trim_audit',
+        ...['note_taken', 'set_fairness', 'set_limits', 'take_within_limits'],
+        ...['trim_audit', 'trim_limits', 'trim_tenants'],
         'tenant_lanes_of',
-        'trim_tenants',
         'with_attempt',
       ],
       ...['wake_token', 'digest_of', 'lock_claims', 'lock_rounds', 'payloads_below'],
@@ -123,6 +122,7 @@ describe('each role can do nothing else', () => {
         'tenant_pushes',
         'dead',
         'jobs',
+        'limited',
         'morgue',
         'payloads',
         'process_list',
@@ -237,7 +237,7 @@ describe('each role can do nothing else', () => {
     return deeds.filter(({ what }) => !NOT_OF_A_VIEW.includes(codes.get(what) ?? ''))
   }
   const WRITES_A_VIEW =
-    /^(INSERT|UPDATE|DELETE) (waiting|working|dead|queue_stats|queue_minutes|process_list)\b/
+    /^(INSERT|UPDATE|DELETE) (waiting|working|dead|limited|queue_stats|queue_minutes|process_list)\b/
   const NOT_OF_A_VIEW = ['55000', '0A000', '428C9']
 
   test.each(Object.keys(MAY))('%s', async (name) => {

@@ -210,7 +210,15 @@ describe('each role does its work', () => {
     expect(await viewer.find(queue, {}, { tx })).toMatchObject({ items: [{ id: 'waits' }] })
     await tx.query('ROLLBACK')
     tx.release()
-    for (const view of ['waiting', 'working', 'dead', 'queue_stats', 'queue_minutes', 'process_list'])
+    for (const view of [
+      'waiting',
+      'working',
+      'dead',
+      'queue_stats',
+      'queue_minutes',
+      'process_list',
+      'limited',
+    ])
       await pool.query(`SELECT * FROM ${prefix}.${view}`)
   })
 

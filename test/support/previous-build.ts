@@ -63,6 +63,8 @@ const EDITS: readonly Edit[] = [
   ),
   source('worker/preparation', 'if (await setFairness(database, queueId, fairness, true))', 'if (false)'),
   source('worker/maintenance/trimming', 'await trimTenants(database)', '0'),
+  source('worker/preparation', 'if (await setLimits(database, queueId, limits))', 'if (false)'),
+  source('worker/maintenance/trimming', 'await trimLimits(database)', '0'),
   source('store/settle', "'lock_claims'", "'lock_rounds'"),
   source('store/settle', "name: 'fail_claims'", "name: 'fail'"),
   source('store/settle', "'float8[]', 'text[]', 'bool']", "'float8[]', 'bool']"),

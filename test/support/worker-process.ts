@@ -3,6 +3,7 @@ import type pg from 'pg'
 import {
   type Batch,
   defineQueue,
+  type Limits,
   Lockstep,
   type TransactionalContext,
   type WorkerEvents,
@@ -22,6 +23,7 @@ export interface WorkerProcessOptions {
     readonly maxRetryCount?: number
     readonly maxBytes?: number
     readonly transactional?: boolean
+    readonly limits?: Limits
   }
   readonly worker?: {
     slots?: number

@@ -8,6 +8,7 @@ import { Portion } from '../schedule/portion.ts'
 import type { ServedQueue } from '../schedule/served-queue.ts'
 import type { ServerClock } from '../schedule/server-clock.ts'
 import type { Shard } from '../schedule/shard.ts'
+import { Throttling } from '../schedule/throttling.ts'
 import type { Batcher } from '../settling/batcher.ts'
 import { type Claimant, claimantOf } from '../settling/claimant.ts'
 import { claimOf, observedClaim, observedRound } from '../settling/observed.ts'
@@ -41,9 +42,11 @@ export class Executor {
   readonly #performer: Performer
   readonly #claims = new UnderWay()
   readonly #waiting = new WaitingSlots()
+  readonly #throttling: Throttling
 
   constructor(options: ExecutorOptions) {
     this.#options = options
+    this.#throttling = new Throttling(options)
     this.patience = new Patience({
       ...options,
       mayBegin: (lane, processId) => this.#mayBegin(lane, processId),
@@ -153,6 +156,7 @@ export class Executor {
       const count = this.#countFor(lane)
       const taken = await this.#ask(lane, processId, count)
       lane.claimEnded(taken, clock.now())
+      if (taken.waits) this.#throttling.meet(lane.shard.served.queue.name, taken.waits.limits)
       if (lane.overdue !== undefined) this.patience.waitFor(lane, lane.overdue)
       if (taken.rounds.length > 0) this.#bring(lane, processId, taken.rounds, count)
     } catch (error) {
@@ -246,6 +250,8 @@ export class Executor {
     timetable.file(lane)
     await this.#performer.begin(lane, claimant, taken)
     this.#ended(portion, served, taken.length)
+    // The next claim goes with the outcomes, and comes after them.
+    for (const freed of served.withheldLanes.free(taken)) timetable.file(freed)
   }
 
   #ended(portion: Portion, { prefetch }: ServedQueue, count: number): void {

@@ -4,6 +4,7 @@ import type { Peers } from './joinable.ts'
 import type { Portion } from './portion.ts'
 import { LONGEST_PREFETCHED } from './prefetch.ts'
 import type { Shard } from './shard.ts'
+import { Withholding } from './withheld.ts'
 
 /**
  * ms from a portion's end to the next one's turn, above which nothing is claimed ahead: the turn after may come even later,
@@ -43,6 +44,7 @@ export class Lane {
   readonly key: LaneKey
   readonly candidate: DueLane
   readonly peers: Peers
+  readonly withholding = new Withholding()
   cursor = START
   /** Whether the timetable lists it as due. */
   isListed = false
@@ -93,12 +95,15 @@ export class Lane {
 
   /** When the next job is due that a slot could begin, claim or wait for; Infinity if none is known. */
   get head(): number {
-    return this.claim && this.waiting > 0 ? (this.#portions[0]?.performIn ?? NEVER) : this.oldest
+    const prefetched = this.#portions[0]?.performIn ?? NEVER
+    return this.claim && this.waiting > 0
+      ? prefetched
+      : Math.min(prefetched, this.withholding.soonest(this.#next))
   }
 
   /** When the next job is due, even if a slot waits for the claim of it. */
   get oldest(): number {
-    return Math.min(this.#portions[0]?.performIn ?? NEVER, this.#next)
+    return Math.min(this.#portions[0]?.performIn ?? NEVER, this.#next, this.withholding.from)
   }
 
   /**
@@ -128,7 +133,7 @@ export class Lane {
   isLow(now: number): boolean {
     if (this.#waited > LONGEST_WAIT_AHEAD) return false
     const left = this.#portions.reduce((sum, portion) => sum + portion.size, 0)
-    return this.claim === undefined && this.#next <= now && 2 * left <= this.#taken
+    return this.claim === undefined && this.withholding.soonest(this.#next) <= now && 2 * left <= this.#taken
   }
 
   /**
@@ -136,6 +141,7 @@ export class Lane {
    * time is earlier than the one known.
    */
   notice(performIn: number): boolean {
+    if (this.withholding.notice(performIn)) return true
     const earlier = performIn < this.#next
     this.#next = Math.min(this.#next, performIn)
     this.#heard = Math.min(this.#heard, performIn)
@@ -148,6 +154,7 @@ export class Lane {
    * its row will bring it. Returns whether it is news.
    */
   sight(performIn: number, now: number): boolean {
+    if (this.withholding.isFull) return false
     if (performIn === this.#passed && now < this.#passedUntil) return false
     return this.notice(performIn)
   }
@@ -155,12 +162,16 @@ export class Lane {
   /** Where a look starts: `span` µs before the cursor, since a transaction may commit its pushes later. */
   before(span: number): Cursor {
     const { after } = this.cursor
+    // Before it lies what limits keep waiting.
+    if (!this.withholding.isEmpty) return this.cursor
     return after === null ? START : { after: after - span, afterId: '' }
   }
 
   /** How many µs too late for the cursor a job comes; 0 if the cursor is still before it. */
   latenessOf(performIn: number): number {
-    return this.cursor.after === null ? 0 : Math.max(0, this.cursor.after - performIn)
+    return this.cursor.after === null || !this.withholding.isEmpty
+      ? 0
+      : Math.max(0, this.cursor.after - performIn)
   }
 
   /** How many jobs a claim may bring: twice as many as the last one, and one for what came meanwhile. */
@@ -173,28 +184,36 @@ export class Lane {
     this.#heard = NEVER
     this.isAhead = false
     this.isStuck = false
+    this.cursor = this.withholding.begin({ cursor: this.cursor, next: this.#next }, now)
   }
 
-  claimEnded({ rounds, head, passed }: Claim, now: number): void {
+  claimEnded({ rounds, head, passed, waits }: Claim, now: number): void {
     const last = rounds.at(-1)
     this.#taken = rounds.length
     if (last) this.cursor = { after: last.performIn, afterId: last.id }
     this.#next = Math.min(head ?? NEVER, this.#heard)
+    const place = { cursor: this.cursor, next: this.#next }
+    const { cursor, next } = this.withholding.end(waits, place, this.shard.served, last !== undefined, now)
+    this.cursor = cursor
+    this.#next = Math.min(next, this.#heard, passed ? head! : NEVER)
+    this.shard.served.withheldLanes.see(this)
     // A claim takes a dead process's job alone, and `head` covers only jobs that are not claimed: there may be more.
     if (last?.rescued) this.#next = Math.min(this.#next, last.performIn)
     if (this.#heard <= (this.cursor.after ?? Number.NEGATIVE_INFINITY)) this.#rewind(this.#heard)
-    const blocked = !last && head !== null && head <= this.#claimedAt - BARELY_DUE
+    const blocked = !last && (!waits || passed) && head !== null && head <= this.#claimedAt - BARELY_DUE
     this.#countPasses(passed || blocked ? head! : undefined, now)
     // Due for certain, but a producer's open transaction holds the row. Try again, ever more rarely.
     if (blocked) this.#next = Math.min(this.#heard, now + this.#blockedPause)
     const wasQuick = now - this.#claimedAt < LONGEST_JOINED * 1000
-    this.#leftMore = wasQuick && last !== undefined && this.#next <= now
+    this.#leftMore = wasQuick && last !== undefined && this.withholding.soonest(this.#next) <= now
   }
 
   /** Nothing can be claimed before `until`. */
   claimFailed(until: number): void {
     this.#next = Math.max(Math.min(this.#next, this.#heard), until)
     this.#leftMore = false
+    this.withholding.failed(until)
+    this.shard.served.withheldLanes.see(this)
   }
 
   /** When the job was due that we should wait for: claims have passed it over again and again, since its row was locked. */

@@ -29,11 +29,14 @@ const MOST_CHARACTERS = 2_000_000
  */
 export class Prefetch {
   readonly #batchSize: number
+  readonly #mayGrow: boolean
   #batches = 1
   #charactersPerJob = 1
 
-  constructor(batchSize: number) {
+  /** `mayGrow`: not where limits count what is prefetched, and what is released as begun. */
+  constructor(batchSize: number, mayGrow = true) {
     this.#batchSize = batchSize
+    this.#mayGrow = mayGrow
   }
 
   /** Jobs per batch; fewer if payloads are so large that they would not come with one answer. */
@@ -68,7 +71,8 @@ export class Prefetch {
     const batches = rounds.length / this.#batchSize
     if (took > LONGEST_PREFETCHED) this.#batches -= batches
     else if (took > SLOW) this.#batches -= batches / 2
-    else if (took < QUICK && rounds.length >= asked) this.#batches += batches * (growthAfter(took) - 1)
+    else if (this.#mayGrow && took < QUICK && rounds.length >= asked)
+      this.#batches += batches * (growthAfter(took) - 1)
     this.#batches = Math.min(Math.max(1, this.#batches), MOST_JOBS)
   }
 }

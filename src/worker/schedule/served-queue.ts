@@ -3,6 +3,7 @@ import type { Queue } from '../../queue.ts'
 import { Peers } from './joinable.ts'
 import type { Lane } from './lane.ts'
 import { Prefetch } from './prefetch.ts'
+import { WithheldLanes } from './withheld.ts'
 
 /**
  * Most lanes of a queue that are polled in all of its shards, beside those of tenants. Further lanes are polled only where they
@@ -23,6 +24,8 @@ export class ServedQueue {
   readonly lanes = new Set([0])
   /** Lanes with prefetched jobs. */
   readonly prefetched = new Set<Lane>()
+  /** Lanes in which limits keep something waiting. */
+  readonly withheldLanes = new WithheldLanes()
   /** How many slots are serving it. */
   slots = 0
   readonly #peers = new Map<number, Peers>()
@@ -31,7 +34,7 @@ export class ServedQueue {
     this.queue = queue
     this.queueId = queueId
     this.place = place
-    this.prefetch = new Prefetch(queue.batchSize)
+    this.prefetch = new Prefetch(queue.batchSize, queue.limits === undefined)
   }
 
   /** A lane has been seen, or is a tenant's. Returns whether it is to be known in all shards from now on. */

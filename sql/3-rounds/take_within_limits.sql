@@ -1,0 +1,184 @@
+-- Locks due jobs of queues with limits, for claim: as many of each lane as it asked for, and as the limits of its queue and of
+-- the jobs' tenants allow (see room_for). It decides on one job after the other, in the order in which they are due, the
+-- lanes in that of the call, and locks only those to be taken. A job over a limit is passed over, unclaimed. `_limited`: the
+-- queues of the call that have limits, in ascending order.
+--
+-- Of a lane it reads no more than 250 jobs, or as many as were asked for, and 5,000 in one call, however many wait for a tenant
+-- that has no place. So a claim can't get past more of them than that; the next one goes on behind. For a lane that limits kept
+-- something waiting in, there is a row with `waits`, besides those of its jobs:
+-- - `limits`: which kept something waiting: the tenant, null for the queue's own; until when, null if that depends on when
+--   rounds end; when the first job was due that it kept waiting, and the place before that.
+-- - `full`: whether nothing of the lane can go before that.
+-- - `to`, `toId`: the place in the lane up to which every job has been looked at; if it is full, now.
+-- - `passed`: when the first job was due that was to be taken, but its row was locked.
+--
+-- The row of a job is locked only after the lock of its queue's limits was had. All that is checked here is checked again on
+-- the newest version of the row, together with its tenant: in between, it may have been completed and pushed anew.
+-- A hold counts if the job's row still has its fence and process, and the process lives: so whatever ends a round gives its
+-- place back by that alone, a process that dies included.
+--
+-- (For how it looks up rows, see claim.) It runs with its owner's rights: nobody else needs to write to those tables.
+CREATE OR REPLACE FUNCTION @schema@.take_within_limits(
+  _process_id integer, _now timestamptz, _limited integer[],
+  _queue_ids integer[], _shards integer[], _lanes smallint[], _counts integer[], _after bigint[], _after_ids text[]
+) RETURNS TABLE (
+  place integer, tid tid, id text, perform_in timestamptz, retry_count integer, crashes integer, error text, rescued boolean,
+  payload jsonb, headers jsonb, score double precision, others boolean, large boolean, tenant text, fence bigint, waits jsonb
+)
+LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+@lookups@ SET enable_sort = off SET enable_incremental_sort = off
+AS $$
+DECLARE
+  _left integer := 5000;
+  -- By the place of a queue in _limited; those of tenants follow.
+  _names text[] := '{}';
+  _free integer[];
+  _until timestamptz[];
+  _limits jsonb[];
+  _ready boolean[];
+  _due record;
+  _row record;
+  _room record;
+  _queue integer;
+  _tenant integer;
+  -- The limit that a job is over.
+  _over integer;
+  _of text;
+  _taken integer;
+  _blocked integer[];
+  _waiting jsonb[];
+  _full boolean;
+  _to bigint;
+  _to_id text;
+  _passed timestamptz;
+BEGIN
+  FOR _queue IN 1..cardinality(_limited) LOOP
+    _ready[_queue] := @schema@.lock_limits(_limited[_queue]);
+    _names[_queue] := '';
+    IF _ready[_queue] THEN
+      _limits[_queue] := (SELECT q.limits FROM @schema@.queues q WHERE q.queue_id = _limited[_queue]);
+      DELETE FROM @schema@.holds h WHERE h.queue_id = _limited[_queue] AND (
+        SELECT true FROM @schema@.jobs j
+        WHERE j.queue_id = h.queue_id AND j.id >= h.job_id AND j.id <= h.job_id AND j.fence = h.fence AND j.claimed_by = h.process_id
+          AND (SELECT true FROM @schema@.processes p WHERE p.process_id = h.process_id)
+        ORDER BY j.id LIMIT 1
+      ) IS NULL;
+      _room := @schema@.room_for(_process_id, _limited[_queue], '', _limits[_queue], _now);
+      _free[_queue] := _room.free;
+      _until[_queue] := _room.until;
+    END IF;
+  END LOOP;
+
+  FOR _place IN 1..cardinality(_queue_ids) LOOP
+    _queue := array_position(_limited, _queue_ids[_place]);
+    CONTINUE WHEN _queue IS NULL;
+    place := _place;
+    _full := NOT _ready[_queue] OR _left <= 0;
+    _taken := 0;
+    _blocked := '{}';
+    _waiting := '{}';
+    _to := _after[_place];
+    _to_id := _after_ids[_place];
+    _passed := NULL;
+    _of := NULL;
+    _tenant := NULL;
+    FOR _due IN
+      SELECT j.id, j.perform_in, j.tenant FROM @schema@.jobs j
+      WHERE NOT _full AND j.queue_id = _queue_ids[_place] AND j.shard = _shards[_place] AND j.lane = _lanes[_place]
+        AND j.perform_in <= _now AND (j.perform_in, j.id) > (@schema@.from_micros(_after[_place]), _after_ids[_place])
+        AND CASE
+          WHEN j.claimed_by IS NULL THEN true
+          WHEN j.claimed_by = _process_id THEN false
+          ELSE @schema@.is_gone(j.claimed_by)
+        END
+      ORDER BY j.perform_in, j.id LIMIT least(greatest(250, _counts[_place]), _left)
+    LOOP
+      EXIT WHEN _taken >= _counts[_place];
+      _full := coalesce(_free[_queue] <= 0, false);
+      _left := _left - 1;
+      IF NOT _full AND _due.tenant IS DISTINCT FROM _of THEN
+        _of := _due.tenant;
+        _tenant := NULL;
+        IF _of <> '' AND _limits[_queue] ? 'tenant' THEN
+          _tenant := array_position(_names, _queue || ' ' || _of);
+          IF _tenant IS NULL THEN
+            _tenant := cardinality(_names) + 1;
+            _names[_tenant] := _queue || ' ' || _of;
+            _room := @schema@.room_for(_process_id, _limited[_queue], _of, _limits[_queue]->'tenant', _now);
+            _free[_tenant] := _room.free;
+            _until[_tenant] := _room.until;
+          END IF;
+        END IF;
+      END IF;
+      _over := CASE WHEN _full THEN _queue WHEN _free[_tenant] <= 0 THEN _tenant END;
+      IF _over IS NOT NULL AND NOT _over = ANY (_blocked) THEN
+        _blocked := _blocked || _over;
+        _waiting := _waiting || jsonb_build_object(
+          'tenant', CASE WHEN NOT _full THEN _of END, 'until', @schema@.micros(_until[_over]),
+          'from', @schema@.micros(_due.perform_in), 'after', _to, 'afterId', _to_id
+        );
+        INSERT INTO @schema@.turns AS t (queue_id, tenant, process_id, shard, lane, perform_in, since, seen_at)
+        SELECT _queue_ids[_place], CASE WHEN _full THEN '' ELSE _of END, _process_id, _shards[_place], _lanes[_place],
+          _due.perform_in, _now, _now
+        WHERE _until[_over] IS NULL
+        ON CONFLICT ON CONSTRAINT turns_pkey DO UPDATE SET
+          since = CASE WHEN t.seen_at > _now - interval '1 s' THEN t.since ELSE _now END, seen_at = _now,
+          shard = excluded.shard, lane = excluded.lane, perform_in = excluded.perform_in
+        WHERE t.seen_at < _now - interval '50 ms';
+      END IF;
+      EXIT WHEN _full;
+      _to := @schema@.micros(_due.perform_in);
+      _to_id := _due.id;
+      CONTINUE WHEN _over IS NOT NULL;
+      SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes, j.error, j.claimed_by, j.fence, j.has_payloads, j.payload,
+        j.headers, j.score, j.tenant,
+        j.payload IS NULL OR pg_column_size(j.payload) <= 2100 AND pg_column_compression(j.payload) IS NULL
+          AND (j.headers IS NULL OR pg_column_size(j.headers) <= 2100 AND pg_column_compression(j.headers) IS NULL) AS is_small
+      INTO _row
+      FROM @schema@.jobs j
+      WHERE j.queue_id = _queue_ids[_place] AND j.id >= _due.id AND j.id <= _due.id
+        AND j.shard = _shards[_place] AND j.lane = _lanes[_place] AND j.perform_in <= _now AND j.tenant IS NOT DISTINCT FROM _due.tenant
+        AND CASE
+          WHEN j.claimed_by IS NULL THEN true
+          WHEN j.claimed_by = _process_id THEN false
+          ELSE @schema@.is_gone(j.claimed_by)
+        END
+      ORDER BY j.id FOR UPDATE SKIP LOCKED;
+      IF NOT FOUND THEN
+        _passed := coalesce(_passed, _due.perform_in);
+        CONTINUE;
+      END IF;
+      tid := _row.ctid;
+      id := _row.id;
+      perform_in := _row.perform_in;
+      retry_count := _row.retry_count;
+      crashes := _row.crashes;
+      error := _row.error;
+      rescued := _row.claimed_by IS NOT NULL;
+      payload := CASE WHEN _row.is_small THEN _row.payload END;
+      headers := CASE WHEN _row.is_small THEN _row.headers END;
+      score := _row.score;
+      others := _row.has_payloads;
+      large := NOT _row.is_small;
+      tenant := _row.tenant;
+      fence := _row.fence;
+      RETURN NEXT;
+      _taken := _taken + 1;
+      _free[_queue] := _free[_queue] - 1;
+      IF _tenant IS NOT NULL THEN
+        _free[_tenant] := _free[_tenant] - 1;
+      END IF;
+    END LOOP;
+    CONTINUE WHEN NOT _full AND cardinality(_blocked) = 0;
+    tid := NULL;
+    waits := jsonb_build_object(
+      'full', _full, 'limits', to_jsonb(_waiting), 'passed', @schema@.micros(_passed),
+      'to', CASE WHEN _full THEN @schema@.micros(_now) ELSE _to END, 'toId', CASE WHEN _full THEN '' ELSE _to_id END
+    );
+    RETURN NEXT;
+    waits := NULL;
+  END LOOP;
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.take_within_limits FROM PUBLIC;

@@ -1,0 +1,29 @@
+-- Which limits are reached: of a queue (tenant NULL) or of one of its tenants. `used`: how many ids are held at once, or how many
+-- rounds began within the window of the rate, of `most`. `until`: when the next one may begin; NULL if that depends on when a
+-- round ends. Whether anything waits for it is not asked.
+CREATE OR REPLACE VIEW @schema@.limited AS
+SELECT q.name AS queue, l.tenant, l.what, l.most, l.used, l.until
+FROM @schema@.queues q
+CROSS JOIN LATERAL (
+  SELECT 'concurrency' AS what, c.tenant, c.most, count(*)::integer AS used, NULL::timestamptz AS until
+  FROM @schema@.holds h
+  JOIN @schema@.jobs j ON j.queue_id = h.queue_id AND j.id = h.job_id AND j.fence = h.fence AND j.claimed_by = h.process_id
+  JOIN @schema@.processes p ON p.process_id = h.process_id
+  CROSS JOIN LATERAL (
+    SELECT NULL AS tenant, (q.limits->>'concurrency')::integer AS most
+    UNION ALL SELECT h.tenant, (q.limits->'tenant'->>'concurrency')::integer WHERE h.tenant <> ''
+  ) c
+  WHERE h.queue_id = q.queue_id AND c.most IS NOT NULL
+  GROUP BY c.tenant, c.most HAVING count(*) >= c.most
+  UNION ALL
+  SELECT 'rate', nullif(s.tenant, ''), s.jobs, max(s.started)::integer, max(s.at) FILTER (WHERE s.started >= s.jobs) + s.per
+  FROM (
+    SELECT s.tenant, s.at, r.jobs, r.per, sum(s.rounds) OVER (PARTITION BY s.tenant ORDER BY s.at DESC) AS started
+    FROM @schema@.starts s
+    CROSS JOIN LATERAL (SELECT CASE WHEN s.tenant = '' THEN q.limits->'rate' ELSE q.limits->'tenant'->'rate' END AS rate) t
+    CROSS JOIN LATERAL (SELECT (t.rate->>'jobs')::integer AS jobs, (t.rate->>'per')::float8 * interval '1 s' AS per) r
+    WHERE s.queue_id = q.queue_id AND s.at > clock_timestamp() - r.per
+  ) s
+  GROUP BY s.tenant, s.jobs, s.per HAVING max(s.started) >= s.jobs
+) l
+WHERE q.limits IS NOT NULL;

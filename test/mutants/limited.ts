@@ -1,0 +1,65 @@
+import { type Mutant, source, sql } from './mutant.ts'
+
+/** Mistakes that limits in particular could make. */
+export const LIMITED: readonly Mutant[] = [
+  {
+    name: 'limits that are counted without their lock',
+    promise: 'R9',
+    breaks: 'Two claims at once take the last place both.',
+    edits: [
+      sql(
+        'take_within_limits',
+        '_ready[_queue] := @schema@.lock_limits(_limited[_queue]);',
+        '_ready[_queue] := true;',
+      ),
+    ],
+    tests: ['store/limits'],
+  },
+  {
+    name: 'a place that a dead process keeps',
+    promise: 'R9',
+    breaks: 'After some deaths, the queue stands still.',
+    edits: [
+      sql(
+        'take_within_limits',
+        '\n          AND (SELECT true FROM @schema@.processes p WHERE p.process_id = h.process_id)',
+        '',
+      ),
+    ],
+    tests: ['store/limits'],
+  },
+  {
+    name: 'a place that is never left to others',
+    promise: 'R9',
+    breaks: 'The process that gives it back takes it again in the same call, as long as it has work.',
+    edits: [sql('room_for', 'IF _before > 0 THEN', 'IF false THEN')],
+    tests: ['store/limits'],
+  },
+  {
+    name: 'a window that jumps',
+    promise: 'R9',
+    breaks: 'Twice as many rounds begin around the border of two windows.',
+    edits: [sql('room_for', 's.at > _now - _per', 's.at > _now - _per / 2')],
+    tests: ['store/limits'],
+  },
+  {
+    name: 'a tenant over its limit that stops its lane',
+    promise: 'R9',
+    breaks: 'Others that could go wait behind it.',
+    edits: [sql('take_within_limits', 'CONTINUE WHEN _over IS NOT NULL;', 'EXIT WHEN _over IS NOT NULL;')],
+    tests: ['store/limits'],
+  },
+  {
+    name: 'what waits is forgotten',
+    promise: 'R9',
+    breaks: 'Jobs over a limit wait for a full look, though there is room.',
+    edits: [
+      source(
+        'worker/schedule/withheld',
+        'if (!isBefore(back, place.cursor)) return place.cursor',
+        'return place.cursor',
+      ),
+    ],
+    tests: ['worker/limits'],
+  },
+]

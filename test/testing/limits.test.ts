@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import type { Batch } from '../../src/index.ts'
+import { Database } from '../../src/postgres/database.ts'
+import { setLimits } from '../../src/store/limits.ts'
+import { ensureQueue } from '../../src/store/queue.ts'
+import { advance, drain } from '../../src/testing/index.ts'
+import { useWorkers } from '../support/worker-environment.ts'
+
+const env = useWorkers()
+
+test('drain keeps to limits that are in the database, and advance lets the window of a rate pass', async () => {
+  const sizes: number[] = []
+  const limits = { concurrency: 2, rate: { jobs: 5, per: 3_600 } }
+  const perform = (batch: Batch<unknown>) => void sizes.push(batch.size)
+  const queue = env.queue({ shards: 1, batchSize: 10, limits, perform })
+  const database = new Database(env.pool, 'lockstep')
+  await setLimits(database, await ensureQueue(database, queue.name, 1), limits)
+  await env.lockstep.enqueue(
+    queue,
+    Array.from({ length: 8 }, (_, n) => ({ id: `id-${n}` })),
+  )
+  expect(await drain(env.lockstep, queue)).toMatchObject({ completed: 5 })
+  expect(await drain(env.lockstep, queue)).toMatchObject({ completed: 0 })
+  await advance(env.lockstep, queue, 3_700_000)
+  expect(await drain(env.lockstep, queue)).toMatchObject({ completed: 3 })
+  expect(sizes).toEqual([2, 2, 1, 2, 1])
+})

@@ -1,0 +1,226 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import type { Batch } from '../../src/handler.ts'
+import type { Queue } from '../../src/queue.ts'
+import type { QueueOptions } from '../../src/queue-options.ts'
+import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
+
+const env = useWorkers()
+const PAST = 1_536_323_288_000
+
+/** Jobs of a tenant, all in one lane, due in this order. */
+const jobs = (tenant: string, count: number, from = 0) =>
+  Array.from({ length: count }, (_, n) => ({
+    id: `${tenant}${from + n}`,
+    tenant,
+    lane: 0,
+    performIn: PAST + from + n,
+  }))
+
+/** Counts what runs at once, of all and of each tenant. */
+class Running {
+  readonly most = new Map<string, number>()
+  readonly ids: string[] = []
+  readonly #now = new Map<string, number>()
+
+  around(work: (id: string) => Promise<unknown>) {
+    return async (batch: Batch<unknown>) => {
+      const keys = [...batch.keys()].flatMap((id) => ['all', id[0]!])
+      for (const key of keys) this.#add(key, 1)
+      this.ids.push(...batch.keys())
+      await Promise.all([...batch.keys()].map(work))
+      for (const key of keys) this.#add(key, -1)
+    }
+  }
+
+  #add(key: string, by: number): void {
+    const now = (this.#now.get(key) ?? 0) + by
+    this.#now.set(key, now)
+    this.most.set(key, Math.max(this.most.get(key) ?? 0, now))
+  }
+}
+
+const limited = (options: QueueOptions<unknown>) => env.queue({ shards: 4, ...options })
+const none = (queue: Queue) => eventually(async () => expect(await env.jobs(queue)).toBe(0))
+
+describe('concurrency', () => {
+  test('of 1 lets one job run at a time, in all shards and processes', async () => {
+    const running = new Running()
+    const queue = limited({ limits: { concurrency: 1 }, perform: running.around(() => sleep(2)) })
+    await env.lockstep.enqueue(queue, jobs('a', 60))
+    const workers = [
+      await env.work({ queues: [queue], slots: 32 }),
+      await env.work({ queues: [queue], slots: 32 }),
+    ]
+    await none(queue)
+    expect(running.most.get('all')).toBe(1)
+    expect(running.ids).toHaveLength(60)
+    expect(workers).toHaveLength(2)
+  })
+
+  test('of 1 is shared by processes: none keeps the place to itself', async () => {
+    const queue = limited({ limits: { concurrency: 1 }, perform: () => sleep(2) })
+    const workers = [
+      await env.work({ queues: [queue], slots: 4 }),
+      await env.work({ queues: [queue], slots: 4 }),
+    ]
+    const done = [0, 0]
+    for (const [place, worker] of workers.entries())
+      worker.on('completed', () => {
+        done[place]! += 1
+      })
+    await env.lockstep.enqueue(queue, jobs('a', 4_000))
+    await eventually(() => expect(Math.min(...done)).toBeGreaterThan(20))
+    await env.sql('DELETE FROM lockstep.jobs WHERE claimed_by IS NULL')
+    await none(queue)
+  })
+
+  test('below batchSize makes batches smaller', async () => {
+    const sizes: number[] = []
+    const perform = (batch: Batch<unknown>) => void sizes.push(batch.size)
+    const queue = limited({ shards: 1, batchSize: 10, limits: { concurrency: 3 }, perform })
+    await env.lockstep.enqueue(queue, jobs('a', 9))
+    await env.work({ queues: [queue], slots: 4 })
+    await none(queue)
+    expect(Math.max(...sizes)).toBe(3)
+  })
+
+  test('of tenants holds for each, and none holds up others of its lane', async () => {
+    const running = new Running()
+    const gate = new Gate()
+    const work = async (id: string) => (id.startsWith('a') ? gate.opened : sleep(1))
+    const queue = limited({ limits: { tenant: { concurrency: 2 } }, perform: running.around(work) })
+    await env.lockstep.enqueue(queue, [...jobs('a', 200), ...jobs('b', 50, 200), ...jobs('c', 50, 250)])
+    await env.work({ queues: [queue], slots: 32 })
+    await eventually(async () => expect(await env.jobs(queue)).toBe(200))
+    expect(Object.fromEntries(running.most)).toEqual({ all: expect.any(Number), a: 2, b: 2, c: 2 })
+    expect(await env.job(queue, 'a9')).toMatchObject({ retry_count: -1, crashes: 0, claimed_by: null })
+    gate.open()
+    await none(queue)
+    expect(running.most.get('a')).toBe(2)
+  })
+
+  test('lets others by that come behind thousands of jobs of a blocked tenant', async () => {
+    const running = new Running()
+    const gate = new Gate()
+    const work = async (id: string) => id.startsWith('a') && gate.opened
+    const queue = limited({
+      shards: 1,
+      limits: { tenant: { concurrency: 1 } },
+      perform: running.around(work),
+    })
+    await env.lockstep.enqueue(queue, [...jobs('a', 3_500), ...jobs('b', 3, 3_500)])
+    await env.work({ queues: [queue], slots: 4 })
+    await eventually(() => expect(running.ids.toSorted()).toEqual(['a0', 'b3500', 'b3501', 'b3502']))
+    await env.lockstep.enqueue(queue, { id: 'c1', tenant: 'c', lane: 0 })
+    await eventually(() => expect(running.ids).toContain('c1'))
+    await env.sql(`DELETE FROM lockstep.jobs WHERE id LIKE 'a%' AND claimed_by IS NULL`)
+    gate.open()
+    await none(queue)
+  })
+
+  test('lets the next job begin at once when one ends', async () => {
+    const queue = limited({ limits: { concurrency: 2 }, perform: () => sleep(5) })
+    await env.lockstep.enqueue(queue, jobs('a', 100))
+    const startedAt = performance.now()
+    await env.work({ queues: [queue], slots: 16 })
+    await none(queue)
+    // 250 ms of handlers.
+    expect(performance.now() - startedAt).toBeLessThan(3_000)
+  })
+
+  test('is no hindrance to other queues', async () => {
+    const gate = new Gate()
+    const ran: string[] = []
+    const queue = limited({ limits: { concurrency: 1 }, perform: () => gate.opened })
+    const free = env.queue({ perform: (batch) => void ran.push(...batch.keys()) })
+    await env.lockstep.enqueue(queue, jobs('a', 50))
+    await env.work({ queues: [queue, free], slots: 2 })
+    await env.lockstep.enqueue(free, jobs('b', 50))
+    await eventually(() => expect(ran).toHaveLength(50))
+    gate.open()
+  })
+})
+
+describe('a rate', () => {
+  test('lets no more rounds begin in any window, and the next ones as soon as it allows', async () => {
+    const at: number[] = []
+    const queue = limited({
+      limits: { rate: { jobs: 10, per: 0.5 } },
+      perform: () => void at.push(performance.now()),
+    })
+    await env.lockstep.enqueue(queue, jobs('a', 45))
+    const startedAt = performance.now()
+    await env.work({ queues: [queue], slots: 32 })
+    await none(queue)
+    const [row] = await env.sql<{ most: number }>(
+      `SELECT max(rounds)::int AS most FROM (
+         SELECT sum(s.rounds) OVER (ORDER BY s.at RANGE BETWEEN interval '0.4999 s' PRECEDING AND CURRENT ROW) AS rounds
+         FROM lockstep.starts s JOIN lockstep.queues q USING (queue_id) WHERE q.name = $1) s`,
+      [queue.name],
+    )
+    expect(row!.most).toBeLessThanOrEqual(10)
+    expect(at).toHaveLength(45)
+    expect(performance.now() - startedAt).toBeGreaterThan(2_000)
+    expect(performance.now() - startedAt).toBeLessThan(4_000)
+  })
+
+  test('of a tenant leaves others alone, and retries count', async () => {
+    let failed = 0
+    const queue = limited({
+      limits: { tenant: { rate: { jobs: 2, per: 60 } } },
+      maxRetryCount: 5,
+      perform: (batch) => {
+        if (!batch.has('a0')) return
+        failed += 1
+        throw new Error('fails')
+      },
+    })
+    await env.lockstep.enqueue(queue, [...jobs('a', 1), ...jobs('b', 1)])
+    const worker = env.create({ queues: [queue] })
+    const throttled = next(worker, 'throttled')
+    await worker.start()
+    expect(await throttled).toMatchObject({ queue: queue.name, tenant: 'a', until: expect.any(Date) })
+    // A round that was released, since no slot began with it in time, counts as well.
+    expect(failed).toBeGreaterThan(0)
+    expect(failed).toBeLessThan(3)
+    expect(await env.job(queue, 'a0')).toMatchObject({ retry_count: failed - 1 })
+    await eventually(async () => expect(await env.job(queue, 'b0')).toBeUndefined())
+    const rows = await env.sql(
+      'SELECT what, used, most FROM lockstep.limited WHERE queue = $1 AND tenant = $2',
+      [queue.name, 'a'],
+    )
+    expect(rows).toEqual([{ what: 'rate', used: 2, most: 2 }])
+  })
+})
+
+describe('limits', () => {
+  test('of a new definition are in force when its worker starts', async () => {
+    const running = new Running()
+    const gate = new Gate()
+    const queue = limited({ limits: { concurrency: 1 }, perform: running.around(() => gate.opened) })
+    await env.lockstep.enqueue(queue, jobs('a', 10))
+    const worker = await env.work({ queues: [queue], slots: 8 })
+    await eventually(() => expect(worker.report()).toHaveLength(1))
+    const later = { ...queue, limits: { concurrency: 3 } }
+    await env.work({ queues: [later], slots: 8 })
+    await eventually(() => expect(running.most.get('all')).toBe(3))
+    gate.open()
+    await none(queue)
+    expect(running.most.get('all')).toBe(3)
+  })
+
+  test('tell when they begin and end to keep jobs waiting, once for each', async () => {
+    const queue = limited({ limits: { concurrency: 1 }, perform: () => sleep(5) })
+    await env.lockstep.enqueue(queue, jobs('a', 30))
+    const worker = env.create({ queues: [queue], slots: 8 })
+    const heard: string[] = []
+    worker.on('throttled', ({ tenant, until }) => heard.push(`throttled ${tenant} ${until}`))
+    worker.on('unthrottled', ({ tenant }) => heard.push(`unthrottled ${tenant}`))
+    const ended = next(worker, 'unthrottled')
+    await worker.start()
+    await ended
+    expect(heard).toEqual(['throttled null null', 'unthrottled null'])
+    expect(await env.jobs(queue)).toBe(0)
+  })
+})
