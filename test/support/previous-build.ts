@@ -61,7 +61,7 @@ const EDITS: readonly Edit[] = [
     `\n     UNION ALL SELECT t.queue_id, NULL, t.lane, NULL FROM \${prefix}.tenant_lanes_of($6) t\``,
     ' WHERE $6::integer[] IS NOT NULL`',
   ),
-  source('worker/preparation', 'if (await setFairness(database, queueId, fairness, true))', 'if (false)'),
+  source('worker/preparation', 'await replaceFairness(database, definitions)', '[] as number[]'),
   source('worker/maintenance/trimming', 'await trimTenants(database)', '0'),
   source('store/settle', "'lock_claims'", "'lock_rounds'"),
   source('store/settle', "name: 'fail_claims'", "name: 'fail'"),
