@@ -68,7 +68,7 @@ async function loadedBy(files) {
   const chunks = new Map(output.map((chunk) => [chunk.fileName, chunk]))
   const modules = new Set()
   const visit = (chunk) => {
-    if (!chunk || chunks.delete(chunk.fileName) === false) return
+    if (!chunk || !chunks.delete(chunk.fileName)) return
     for (const id of chunk.moduleIds) modules.add(id)
     for (const fileName of chunk.imports) visit(chunks.get(fileName))
   }

@@ -54,12 +54,14 @@ DECLARE
   _is_merged pg_catalog.bool;
 BEGIN
   -- A job that is plainly right needs no closer look.
-  IF NOT coalesce(octet_length(_id) BETWEEN 1 AND 1024, false) OR NOT abs(_score) < 'Infinity' OR NOT _perform_in BETWEEN '0001-01-01' AND '9999-12-31' OR NOT _lane BETWEEN 0 AND 32767 OR _headers IS NOT NULL OR _tenant IS NOT NULL
+  IF NOT coalesce(octet_length(_id) BETWEEN 1 AND 1024, false) OR NOT abs(_score) < 'Infinity' OR NOT _perform_in BETWEEN '0001-01-01' AND '9999-12-31' OR NOT _lane BETWEEN 0 AND 32767 OR _headers IS NOT NULL
   THEN
     IF _lane NOT BETWEEN 0 AND 32767 THEN
       RAISE EXCEPTION 'jobs[0].lane must be a whole number from 0 to 32767, not %', _lane USING ERRCODE = 'LK002';
     END IF;
     PERFORM @schema@.check_jobs(ARRAY[_id], ARRAY[_payload], ARRAY[_score], ARRAY[_perform_in], ARRAY[_lane::smallint], ARRAY[_headers]);
+  END IF;
+  IF _tenant IS NOT NULL THEN
     PERFORM @schema@.check_tenants(ARRAY[_tenant]);
   END IF;
   -- See pushed_digest. A payload that comes compressed, from a table, shows nothing of its size.

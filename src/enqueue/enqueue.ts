@@ -112,7 +112,9 @@ export class Enqueuer {
     // Checks the jobs only after the middleware, which may give them their ids.
     const store = async (current: readonly NewJob[]) => {
       begun = true
-      const call = stamped(checkCall(withTenants(queue, current), given), this.#instruments.headers())
+      // What a middleware has made or changed.
+      const jobs = current === given ? given : withTenants(queue, current)
+      const call = stamped(checkCall(jobs, given), this.#instruments.headers())
       this.#untoldTenants.see(queue, call.jobs)
       const checking = checkBySchema(queue, call)
       if (checking) {

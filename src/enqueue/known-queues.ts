@@ -2,7 +2,7 @@ import type { CheckedFairness } from '../fairness.ts'
 import type { Database } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
 import { ensureQueue } from '../store/queue.ts'
-import { setFairness } from '../store/tenants.ts'
+import { addFairness } from '../store/tenants.ts'
 import { overSpareConnection } from './spare-connection.ts'
 
 export interface QueueToEnsure {
@@ -56,7 +56,7 @@ export class KnownQueues {
   async #create({ name, shards, fairness }: QueueToEnsure): Promise<true> {
     const queueId = await this.#ensure(name, shards)
     // What a worker has set, stays: it knows the queue better than a producer of a release before.
-    if (fairness) await setFairness(this.#database, queueId, fairness, false)
+    if (fairness) await addFairness(this.#database, queueId, fairness)
     this.#known.add(name)
     return true
   }

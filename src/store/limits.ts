@@ -28,17 +28,22 @@ export interface Waits {
   readonly limits: readonly Limiting[]
 }
 
-/** Gives a queue limits; undefined: none. Returns whether it had others. */
-export async function setLimits(
+/** Gives queues the limits of their definitions, in one call. Returns the numbers of those that had others. */
+export async function replaceLimits(
   database: Database,
-  queueId: number,
-  limits: Limits | undefined,
-): Promise<boolean> {
-  const [row] = await database.call<{ set_limits: boolean }>('set_limits', [
-    queueId,
-    limits ? JSON.stringify(limits) : null,
-  ])
-  return row!.set_limits
+  definitions: readonly { readonly queueId: number; readonly limits: Limits | undefined }[],
+): Promise<number[]> {
+  const rows = await database.query<{ queueId: number }>(
+    // In one order, so that two workers that start at once can't deadlock.
+    `SELECT d.queue_id AS "queueId"
+     FROM (SELECT * FROM unnest($1::integer[], $2::jsonb[]) AS d(queue_id, limits) ORDER BY 1 OFFSET 0) d
+     WHERE ${database.prefix}.set_limits(d.queue_id, d.limits)`,
+    [
+      definitions.map(({ queueId }) => queueId),
+      definitions.map(({ limits }) => (limits ? JSON.stringify(limits) : null)),
+    ],
+  )
+  return rows.map(({ queueId }) => queueId)
 }
 
 /** Deletes a bounded part of what no longer counts for limits, and returns how many rows that were. */

@@ -1,18 +1,32 @@
 import type { CheckedFairness } from '../fairness.ts'
 import type { Database } from '../postgres/database.ts'
 
-/**
- * Gives a queue its rules; undefined: none. Unless `replace`, only if it has none yet. Returns whether it had others.
- */
-export async function setFairness(
+/** Gives a queue rules if it has none yet. */
+export async function addFairness(
   database: Database,
   queueId: number,
-  fairness: CheckedFairness | undefined,
-  replace: boolean,
-): Promise<boolean> {
-  const rules = fairness ? JSON.stringify(fairness) : null
-  const [row] = await database.call<{ set_fairness: boolean }>('set_fairness', [queueId, rules, replace])
-  return row!.set_fairness
+  fairness: CheckedFairness,
+): Promise<void> {
+  await database.call('set_fairness', [queueId, rulesOf(fairness), false])
+}
+
+/** Gives queues the rules of their definitions, in one call. Returns the numbers of those that had others. */
+export async function replaceFairness(
+  database: Database,
+  definitions: readonly { readonly queueId: number; readonly fairness: CheckedFairness | undefined }[],
+): Promise<number[]> {
+  const rows = await database.query<{ queueId: number }>(
+    // In one order, so that two workers that start at once can't deadlock.
+    `SELECT d.queue_id AS "queueId"
+     FROM (SELECT * FROM unnest($1::integer[], $2::jsonb[]) AS d(queue_id, fairness) ORDER BY 1 OFFSET 0) d
+     WHERE ${database.prefix}.set_fairness(d.queue_id, d.fairness)`,
+    [definitions.map(({ queueId }) => queueId), definitions.map(({ fairness }) => rulesOf(fairness))],
+  )
+  return rows.map(({ queueId }) => queueId)
+}
+
+function rulesOf(fairness: CheckedFairness | undefined): string | null {
+  return fairness ? JSON.stringify(fairness) : null
 }
 
 /** Deletes a bounded part of what no longer decides on lanes, and returns how many rows that were. */

@@ -6,10 +6,10 @@ import { requireMigrated } from '../postgres/release.ts'
 import { requireWorkerRights } from '../postgres/rights.ts'
 import { requireSequences } from '../postgres/sequences.ts'
 import type { Queue } from '../queue.ts'
-import { setLimits } from '../store/limits.ts'
+import { replaceLimits } from '../store/limits.ts'
 import { readLockTimeout } from '../store/patience.ts'
 import { ensureQueue } from '../store/queue.ts'
-import { setFairness } from '../store/tenants.ts'
+import { replaceFairness } from '../store/tenants.ts'
 import { VERSION } from '../version.ts'
 import { growQueues } from './assignment/growth.ts'
 import { ServedQueues } from './assignment/served-queues.ts'
@@ -52,14 +52,36 @@ async function serveQueues(
     served.push(new ServedQueue(queue, await ensureQueue(database, queue.name, queue.shards), place))
   }
   await growQueues(database, served, logger)
-  for (const { queue, queueId } of served) {
-    const { name, fairness, limits } = queue
-    if (await setFairness(database, queueId, fairness, true))
-      logger.info({ queue: name, fairness }, 'the queue has other rules for its tenants than before')
-    if (await setLimits(database, queueId, limits))
-      logger.info({ queue: name, limits }, 'the queue has other limits than before')
-  }
+  await publishFairness(database, served, logger)
+  await publishLimits(database, served, logger)
   return new ServedQueues(database, logger, served)
+}
+
+async function publishFairness(
+  database: Database,
+  served: readonly ServedQueue[],
+  logger: Logger,
+): Promise<void> {
+  const definitions = served.map(({ queueId, queue }) => ({ queueId, fairness: queue.fairness }))
+  const changed = await replaceFairness(database, definitions)
+  for (const { queue, queueId } of served)
+    if (changed.includes(queueId))
+      logger.info(
+        { queue: queue.name, fairness: queue.fairness },
+        'the queue has other rules for its tenants than before',
+      )
+}
+
+async function publishLimits(
+  database: Database,
+  served: readonly ServedQueue[],
+  logger: Logger,
+): Promise<void> {
+  const definitions = served.map(({ queueId, queue }) => ({ queueId, limits: queue.limits }))
+  const changed = await replaceLimits(database, definitions)
+  for (const { queue, queueId } of served)
+    if (changed.includes(queueId))
+      logger.info({ queue: queue.name, limits: queue.limits }, 'the queue has other limits than before')
 }
 
 /** A wrong name would only make its queue wait longer than meant. But several workers may share a scheduler's settings. */

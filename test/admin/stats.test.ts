@@ -140,7 +140,7 @@ test('counts by minute are there beside those by day, and are trimmed after a da
      SELECT $1, date_trunc('minute', now()) - n * interval '1 minute', 100, 0 FROM unnest('{1430,1442,9999}'::int[]) AS n`,
     [testQueue.queueId],
   )
-  expect(await trimming.run(env.database)).toEqual({ minutes: 2, audit: 0 })
+  expect(await trimming.run(env.database)).toEqual({ minutes: 2, audit: 0, tenants: 0 })
   expect(await trimming.run(env.database)).toBeUndefined()
   expect(sum(await minutes())).toEqual([106, 2])
 })

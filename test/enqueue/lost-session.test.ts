@@ -22,7 +22,10 @@ async function settingsOf(client: pg.Client): Promise<string[]> {
 
 /** Waits until one session waits: for a lock, or in pg_sleep. */
 const someoneWaits = (how: "wait_event_type = 'Lock'" | "wait_event = 'PgSleep'") =>
-  eventually(async () => expect(await env.sql(`SELECT FROM pg_stat_activity WHERE ${how}`)).toHaveLength(1))
+  eventually(async () => {
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND ${how}`
+    expect(await env.sql(waiting)).toHaveLength(1)
+  })
 
 const push = (tx: pg.ClientBase) => env.lockstep.enqueue(queue, { id: 'a' }, { tx })
 

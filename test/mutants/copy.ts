@@ -13,6 +13,7 @@ import { basename, join } from 'node:path'
 import { type Edit, mutate } from './mutant.ts'
 
 const COPIED = [
+  '.ci/build.mjs',
   'src',
   'sql',
   'migrations',

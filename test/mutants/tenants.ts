@@ -74,7 +74,7 @@ export const TENANTS: readonly Mutant[] = [
     name: 'a producer that replaces the rules of a worker',
     promise: 'tenants',
     breaks: 'A producer of the release before undoes the rules of the one that is rolled out.',
-    edits: [source('enqueue/known-queues', 'queueId, fairness, false)', 'queueId, fairness, true)')],
+    edits: [source('store/tenants', 'rulesOf(fairness), false]', 'rulesOf(fairness), true]')],
     tests: ['enqueue/tenants'],
   },
 ]

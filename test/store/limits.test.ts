@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Limits } from '../../src/limits.ts'
 import type { Claim } from '../../src/store/claim.ts'
-import { setLimits, trimLimits } from '../../src/store/limits.ts'
+import { replaceLimits, trimLimits } from '../../src/store/limits.ts'
 import {
   type Claimer,
   openStore,
@@ -22,10 +22,15 @@ beforeAll(async () => {
 afterAll(() => env?.close())
 afterEach(() => env.endSessions())
 
+/** Returns whether it had others. */
+async function setLimits({ queueId }: TestQueue, limits: Limits | undefined): Promise<boolean> {
+  return (await replaceLimits(env.database, [{ queueId, limits }])).includes(queueId)
+}
+
 /** A queue whose limits are in force, with so many jobs due in this order. */
 async function limited(limits: Limits, ids: readonly string[] = []): Promise<TestQueue> {
   const testQueue = await env.queue({ batchSize: 10, limits })
-  await setLimits(env.database, testQueue.queueId, testQueue.queue.limits)
+  await setLimits(testQueue, testQueue.queue.limits)
   await push(testQueue, ids)
   return testQueue
 }
@@ -324,10 +329,10 @@ describe('limits of a queue', () => {
     await push(testQueue, numbered('a', 4))
     const one = await testQueue.claimer()
     await one.claim({ batchSize: 2 })
-    expect(await setLimits(env.database, testQueue.queueId, { concurrency: 3 })).toBe(true)
-    expect(await setLimits(env.database, testQueue.queueId, { concurrency: 3 })).toBe(false)
+    expect(await setLimits(testQueue, { concurrency: 3 })).toBe(true)
+    expect(await setLimits(testQueue, { concurrency: 3 })).toBe(false)
     expect(idsOf(await one.claim())).toEqual(['a2'])
-    expect(await setLimits(env.database, testQueue.queueId, undefined)).toBe(true)
+    expect(await setLimits(testQueue, undefined)).toBe(true)
     expect(idsOf(await one.claim())).toEqual(['a3'])
   })
 
@@ -338,7 +343,7 @@ describe('limits of a queue', () => {
     await sleep(60)
     await trimLimits(env.database)
     expect(await notes(testQueue)).toEqual({ holds: 1, starts: 0, turns: 0 })
-    await setLimits(env.database, testQueue.queueId, undefined)
+    await setLimits(testQueue, undefined)
     await trimLimits(env.database)
     expect(await notes(testQueue)).toEqual({ holds: 0, starts: 0, turns: 0 })
   })

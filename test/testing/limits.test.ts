@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Batch } from '../../src/index.ts'
 import { Database } from '../../src/postgres/database.ts'
-import { setLimits } from '../../src/store/limits.ts'
+import { replaceLimits } from '../../src/store/limits.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
 import { advance, drain } from '../../src/testing/index.ts'
 import { useWorkers } from '../support/worker-environment.ts'
@@ -14,7 +14,7 @@ test('drain keeps to limits that are in the database, and advance lets the windo
   const perform = (batch: Batch<unknown>) => void sizes.push(batch.size)
   const queue = env.queue({ shards: 1, batchSize: 10, limits, perform })
   const database = new Database(env.pool, 'lockstep')
-  await setLimits(database, await ensureQueue(database, queue.name, 1), limits)
+  await replaceLimits(database, [{ queueId: await ensureQueue(database, queue.name, 1), limits }])
   await env.lockstep.enqueue(
     queue,
     Array.from({ length: 8 }, (_, n) => ({ id: `id-${n}` })),

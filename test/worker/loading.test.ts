@@ -71,7 +71,8 @@ test('R10: one whose load was not answered is freed with its membership, which c
   const told = load(pool)
   await eventually(async () => {
     const ended = await env.sql(
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'relation'",
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE wait_event = 'relation' AND datname = current_database()`,
     )
     expect(ended).toHaveLength(1)
   })

@@ -22,7 +22,10 @@ describe('P1: a process that stood still between its claim and its handler does 
     const perform = () => void told.push('performed')
     const queue = transactional ? env.transactional({ perform }) : env.queue({ perform })
     let standStill = true
+    // Makes the worker's renewals wait.
+    const blocker = await env.session()
     const inner: ServerMiddleware = async (_, perform) => {
+      if (standStill) await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
       const until = performance.now() + 1.2 * lease
       while (standStill && performance.now() < until);
       await perform().catch((error) => {
@@ -33,9 +36,6 @@ describe('P1: a process that stood still between its claim and its handler does 
     const worker = await env.work({ queues: [queue], middleware: [outer, inner], lease })
     const failed = vi.fn()
     worker.on('failed', failed)
-    // Makes its renewals wait.
-    const blocker = await env.session()
-    await blocker.query('BEGIN; LOCK TABLE lockstep.processes IN SHARE MODE')
     const lost = next(worker, 'leaseLost')
     const completed = next(worker, 'completed')
     await env.lockstep.enqueue(queue, { id: 'late' })

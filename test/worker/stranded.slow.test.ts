@@ -15,7 +15,12 @@ beforeAll(async () => {
     END $$`)
 })
 
-const asleep = () => env.sql<{ pid: number }>(`SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'`)
+const waitingFor = (event: 'PgSleep' | 'relation') =>
+  env.sql<{ pid: number }>(
+    `SELECT pid FROM pg_stat_activity WHERE wait_event = '${event}' AND datname = current_database()`,
+  )
+
+const asleep = () => waitingFor('PgSleep')
 
 test('P8: a connection that goes silent with a completion in it keeps no row, no process and no shard', async () => {
   await env.sql(
@@ -81,7 +86,7 @@ test('a start during which every connection goes silent fails, and can be stoppe
     expect(await backends(env, 'listen')).toHaveLength(1)
     // Its other pool connections, the one for locks and the one for the lease.
     expect((await backends(env, 'pool')).length).toBeGreaterThanOrEqual(3)
-    expect(await env.sql("SELECT FROM pg_stat_activity WHERE wait_event = 'relation'")).toHaveLength(1)
+    expect(await waitingFor('relation')).toHaveLength(1)
   })
   const stopped = worker.stop()
   network.strand()

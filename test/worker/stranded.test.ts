@@ -13,7 +13,8 @@ const env = useWorkers()
 
 const waiting = () =>
   env.sql<{ pid: number }>(
-    `SELECT pid FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE '%written%'`,
+    `SELECT pid FROM pg_stat_activity
+     WHERE wait_event = 'advisory' AND query LIKE '%written%' AND datname = current_database()`,
   )
 
 test('the session of a pool’s connection that breaks for the worker alone, while it idles, is ended', async () => {

@@ -143,7 +143,8 @@ test('P7: in a deadlock with a producer it is the worker that gives way', async 
   await producer.query('SELECT lockstep.enqueue($1, $2, $3)', [queue.name, 'dead', '2'])
   await eventually(async () => {
     const [row] = await env.sql<{ held: boolean }>(
-      `SELECT count(*) > 0 AS held FROM pg_stat_activity WHERE state = 'idle in transaction' AND query LIKE 'UPDATE acc%'`,
+      `SELECT count(*) > 0 AS held FROM pg_stat_activity
+       WHERE state = 'idle in transaction' AND query LIKE 'UPDATE acc%' AND datname = current_database()`,
     )
     expect(row!.held).toBe(true)
   })

@@ -1,7 +1,6 @@
 import type { ProcessRow } from '../../index.ts'
 import type { ShardStats } from '../../store/parts.ts'
-import { count, duration, plural } from './amounts.tsx'
-import { Share } from './rail.tsx'
+import { Backlog } from './backlog.tsx'
 
 interface ShardMapProps {
   readonly shards: readonly ShardStats[]
@@ -19,14 +18,7 @@ export function ShardMap({ shards, processes }: ShardMapProps) {
             <b>{shard}</b>
             <Owner processId={processId} processes={processes} />
           </span>
-          <Share of={waiting} most={most} label={`${plural(waiting, 'job')} waiting`} />
-          <span class="pair">
-            <span>
-              {count(waiting)}
-              {working > 0 && <span class="working"> +{count(working)}</span>}
-            </span>
-            <span class="quiet">{lag === 0 ? '' : duration(lag)}</span>
-          </span>
+          <Backlog waiting={waiting} working={working} lag={lag} most={most} />
         </li>
       ))}
     </ul>

@@ -1,7 +1,7 @@
 import type { TenantList } from '../../index.ts'
-import { count, duration, plural } from './amounts.tsx'
+import { plural } from './amounts.tsx'
+import { Backlog } from './backlog.tsx'
 import { withQuery } from './paths.ts'
-import { Share } from './rail.tsx'
 
 /** Of a queue's page. */
 const SHOWN = 10
@@ -33,14 +33,7 @@ export function Tenants({ list: { total, items }, path }: TenantsProps) {
               </a>
               {throttled && <span class="tag retrying">throttled: lane {lane}</span>}
             </span>
-            <Share of={waiting} most={most} label={`${plural(waiting, 'job')} waiting`} />
-            <span class="pair">
-              <span>
-                {count(waiting)}
-                {working > 0 && <span class="working"> +{count(working)}</span>}
-              </span>
-              <span class="quiet">{lag === 0 ? '' : duration(lag)}</span>
-            </span>
+            <Backlog waiting={waiting} working={working} lag={lag} most={most} />
           </li>
         ))}
       </ul>

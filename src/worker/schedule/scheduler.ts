@@ -13,7 +13,7 @@ export interface Candidate {
    * Which of the lanes that tenants have in a queue without rules: a number from -1 to -32. `lane` is 0 then, for each of
    * them. Default: none.
    */
-  readonly tenantLane?: number
+  readonly tenantLane?: number | undefined
   /** ms since its oldest job became due, above 0. */
   readonly lag: number
   /** A claim of it is under way, and nothing is prefetched: a slot that picks it waits some milliseconds. Default false. */
