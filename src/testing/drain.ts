@@ -7,7 +7,7 @@ import { homeOf, type Lockstep } from '../lockstep.ts'
 import { optionalFunctions, rejectUnknownOptions } from '../options.ts'
 import { toLockstepError } from '../postgres/failure.ts'
 import type { Queue } from '../queue.ts'
-import type { Round } from '../store/claim.ts'
+import type { Cursor, Round } from '../store/claim.ts'
 import { exchange } from '../store/exchange.ts'
 import { loadPayloads } from '../store/load.ts'
 import { patiently } from '../store/patience.ts'
@@ -163,18 +163,15 @@ class Drain {
   }
 
   /** Performs one batch of a lane, if it has something that no one else has locked. */
-  async #performNext({ queueId, shard, lane }: DueLane): Promise<boolean> {
-    const served = this.#served.get(queueId)!
-    const { batchSize: count, maxPayloads, maxBytes } = served.queue
-    const wish = { key: { queueId, shard, lane }, cursor: BEGINNING, count, maxPayloads, maxBytes }
-    const { claims } = await exchange(this.#site.database, this.#processId, [], [wish])
-    const { rounds } = claims[0]!
+  async #performNext(key: DueLane): Promise<boolean> {
+    const served = this.#served.get(key.queueId)!
+    const rounds = await this.#claim(served, key)
     this.#count(served, rounds)
     const claimant = {
       processId: this.#processId,
       release() {},
       served,
-      shard,
+      shard: key.shard,
       slot: 0,
       startedAt: performance.now(),
     }
@@ -188,6 +185,16 @@ class Drain {
       rounds.filter(({ toLoad }) => !toLoad),
     )
     return rounds.length > 0
+  }
+
+  /** A claim reads a bounded part of what limits keep waiting, so one that brings nothing goes on behind that. */
+  async #claim(served: ServedQueue, key: DueLane, cursor: Cursor = BEGINNING): Promise<readonly Round[]> {
+    const { batchSize: count, maxPayloads, maxBytes } = served.queue
+    const wish = { key, cursor, count, maxPayloads, maxBytes }
+    const { claims } = await exchange(this.#site.database, this.#processId, [], [wish])
+    const { rounds, waits, head } = claims[0]!
+    if (rounds.length > 0 || !waits || waits.full || head === null) return rounds
+    return this.#claim(served, key, { after: waits.to, afterId: waits.toId })
   }
 
   #count({ queue }: ServedQueue, rounds: readonly Round[]): void {

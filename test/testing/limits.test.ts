@@ -25,3 +25,16 @@ test('drain keeps to limits that are in the database, and advance lets the windo
   expect(await drain(env.lockstep, queue)).toMatchObject({ completed: 3 })
   expect(sizes).toEqual([2, 2, 1, 2, 1])
 })
+
+test('drain finds what may go behind hundreds of jobs over a limit', async () => {
+  const ran: string[] = []
+  const limits = { tenant: { rate: { jobs: 1, per: 3_600 } } }
+  const perform = (batch: Batch<unknown>) => void ran.push(...batch.keys())
+  const queue = env.queue({ shards: 1, limits, perform })
+  const database = new Database(env.pool, 'lockstep')
+  await replaceLimits(database, [{ queueId: await ensureQueue(database, queue.name, 1), limits }])
+  const jobs = Array.from({ length: 600 }, (_, n) => ({ id: `a${n}`, tenant: 'a', lane: 0, performIn: n }))
+  await env.lockstep.enqueue(queue, [...jobs, { id: 'b', tenant: 'b', lane: 0, performIn: 600 }])
+  await drain(env.lockstep, queue)
+  expect(ran).toEqual(['a0', 'b'])
+})
