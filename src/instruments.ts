@@ -3,7 +3,13 @@ import type { Instrumentation, Kind, Moments, SpanEnd, SpanObserver, Spans } fro
 import type { Logger } from './logger.ts'
 import { ignoreRejection } from './promises.ts'
 
-type Observer<K extends keyof Spans> = SpanObserver<Spans[K][1]>
+type Given<K extends keyof Spans> = SpanObserver<Spans[K][1]>
+
+/** What an instrument has given. */
+interface Observer<K extends keyof Spans> {
+  readonly within: Given<K>['within'] | undefined
+  readonly end: Given<K>['end'] | undefined
+}
 
 /** Calls all instruments. */
 export class Instruments {
@@ -40,7 +46,7 @@ export class Instruments {
     const observers = this.#begin(kind, begun)
     if (observers.length === 0) return work()
     const tell = (end: Spans[K][1] | { readonly error: unknown }) => {
-      const told = { ...end, duration: performance.now() - startedAt } as SpanEnd<Spans[K][1]>
+      const told = { duration: performance.now() - startedAt, ...end } as SpanEnd<Spans[K][1]>
       for (const one of observers) this.#safely(kind, () => one.end?.(told))
     }
     return this.#within(kind, observers, work).then(
@@ -68,7 +74,7 @@ export class Instruments {
   #begin<K extends keyof Spans>(kind: K, begun: Spans[K][0]): Observer<K>[] {
     const observers: Observer<K>[] = []
     for (const one of this.all) {
-      const hear = one[kind] as ((begun: Spans[K][0]) => Observer<K> | Observer<K>['end']) | undefined
+      const hear = one[kind] as ((begun: Spans[K][0]) => Given<K> | Given<K>['end']) | undefined
       const returned = hear && this.#safely(kind, () => hear.call(one, begun))
       const observer = returned && this.#safely(kind, () => observerOf<K>(returned))
       if (observer) observers.push(observer)
@@ -118,15 +124,13 @@ export class Instruments {
 }
 
 /** Its functions are read only here, since that may throw. */
-function observerOf<K extends keyof Spans>(
-  returned: Observer<K> | Observer<K>['end'],
-): Observer<K> | undefined {
-  if (typeof returned === 'function') return { end: returned }
+function observerOf<K extends keyof Spans>(returned: Given<K> | Given<K>['end']): Observer<K> | undefined {
+  if (typeof returned === 'function') return { within: undefined, end: returned }
   if (typeof returned !== 'object') return undefined
   const { within, end } = returned
   return {
-    ...(within && { within: (work) => within.call(returned, work) }),
-    ...(end && { end: (told) => end.call(returned, told) }),
+    within: within && ((work) => within.call(returned, work)),
+    end: end && ((told) => end.call(returned, told)),
   }
 }
 

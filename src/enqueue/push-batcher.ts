@@ -40,7 +40,7 @@ export class PushBatcher {
     // A bulk push has its own commit, and no other push waits for it.
     if (push.jobs.length > MAX_JOBS) return push.alone()
     if (this.#underWay < MAX_PUSHES) return this.#follow(push.alone())
-    return new Promise((resolve, reject) => this.#waiting.push({ ...push, resolve, reject }))
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject, ...push }))
   }
 
   #follow(pushing: Promise<void>): Promise<void> {

@@ -32,8 +32,8 @@ export function tracing(settings: TraceSettings): Instrumentation {
   return {
     enqueue({ queue, jobs }) {
       const attributes = {
-        ...attributesOf(queue, 'enqueue', 'send'),
         ...(jobs === 1 ? {} : { [ATTRIBUTE.messageCount]: jobs }),
+        ...attributesOf(queue, 'enqueue', 'send'),
       }
       const span = tracer.startSpan(`enqueue ${queue}`, { kind: SpanKind.PRODUCER, attributes })
       return inside<{ stored: number }>(context.active(), span, ({ stored, error }) => {
@@ -112,12 +112,12 @@ function performAttributes({ queue, rounds, processId, shard }: PerformedBatch, 
   const [round] = rounds
   const payloads = payloadsOf(rounds)
   return {
-    ...attributesOf(queue, 'perform', 'process'),
     [ATTRIBUTE.client]: String(processId),
     [ATTRIBUTE.partition]: String(shard),
     ...(payloads === 1 ? {} : { [ATTRIBUTE.messageCount]: payloads }),
     ...(rounds.length > 1 ? {} : { [OWN_ATTRIBUTE.retryCount]: round!.retryCount }),
     ...(rounds.length > 1 || !jobIds ? {} : { [OWN_ATTRIBUTE.jobId]: round!.id }),
+    ...attributesOf(queue, 'perform', 'process'),
   }
 }
 

@@ -83,7 +83,7 @@ export function eventsOf(worker: WorkerEmitter): Instrumentation {
     get complete() {
       if (worker.listenerCount('completed') === 0) return undefined
       return (batch: ObservedBatch & { readonly duration: number }) =>
-        void worker.emit('completed', { ...batchEvent(batch), duration: batch.duration })
+        void worker.emit('completed', { duration: batch.duration, ...batchEvent(batch) })
     },
     fail({ queue, round: { id, retryCount }, error, retryIn }) {
       worker.emit('failed', { queue, id, error, retryCount: retryCount + 1, retryIn })

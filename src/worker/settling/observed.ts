@@ -9,21 +9,29 @@ export function observedRound({ id, fence, retryCount, crashes, scores }: Round)
   return { id, fence, retryCount, crashes, payloads: scores.length }
 }
 
-/** Rounds of a batch, and where they are performed. */
-export function observed(claimant: Claimant, rounds: readonly Round[]): ObservedBatch {
-  const { processId, served, shard, slot } = claimant
-  return { processId, queue: served.queue.name, shard, slot, rounds: rounds.map(observedRound) }
+type Place = Omit<ObservedBatch, 'rounds'>
+
+function placeOf({ processId, served, shard, slot }: Claimant): Place {
+  return { processId, queue: served.queue.name, shard, slot }
 }
 
-/** Rounds whose handler begins at `now`, in microseconds of the server's clock. */
+/** Rounds of a batch, and where they are performed. */
+export function observed(claimant: Claimant, rounds: readonly Round[]): ObservedBatch {
+  return { rounds: rounds.map(observedRound), ...placeOf(claimant) }
+}
+
+/**
+ * Rounds whose handler begins at `now`, in microseconds of the server's clock. (What is spread comes last here: with Node 20, each
+ * field behind it takes a microsecond.)
+ */
 export function performed(claimant: Claimant, rounds: readonly Round[], now: number): PerformedBatch {
   const began = (round: Round) => ({
-    ...observedRound(round),
     performIn: new Date(round.performIn / 1000),
     waited: Math.max(0, (now - round.performIn) / 1000),
     headers: round.headers,
+    ...observedRound(round),
   })
-  return { ...observed(claimant, []), rounds: rounds.map(began) }
+  return { rounds: rounds.map(began), ...placeOf(claimant) }
 }
 
 /** A claim of a lane, when it begins. */

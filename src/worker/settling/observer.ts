@@ -39,7 +39,7 @@ export class Observer implements CompletionObserver {
     this.#options.tally.add(served.queueId, rounds.length, 0)
     if (!this.#options.instruments.hears('complete')) return
     const duration = performance.now() - startedAt
-    this.#options.instruments.tell('complete', { ...observed(claimant, rounds), duration })
+    this.#options.instruments.tell('complete', { duration, ...observed(claimant, rounds) })
   }
 
   failed({ served }: Claimant, { round, thrown, end, retryIn }: FailedRound): Promise<void> | undefined {
