@@ -31,7 +31,10 @@ async function createPushes(db: Kysely<unknown>, schema: string): Promise<void> 
     .addColumn('pushes', 'integer', (column) => column.notNull())
     .addColumn('tenant', sql`text collate "C"`, (column) => column.notNull())
     .execute()
-  await sql`create index tenant_pushes_recent on ${sql.id(schema, 'tenant_pushes')} (queue_id, tenant, pushed_at)`.execute(
+  const table = sql.id(schema, 'tenant_pushes')
+  await sql`create index tenant_pushes_recent on ${table} (queue_id, tenant, pushed_at)`.execute(db)
+  // Who has pushed a moment ago: rows come in the order of time, so an entry for many pages is enough.
+  await sql`create index tenant_pushes_newest on ${table} using brin (pushed_at) with (pages_per_range = 8, autosummarize = on)`.execute(
     db,
   )
 }

@@ -138,11 +138,16 @@ export interface Moments {
   refuse: OfOne
   /**
    * Claims have met a limit of a queue (`tenant` null) or a tenant, and jobs wait. `until`: when one may go; null if that
-   * depends on when rounds end.
+   * depends on when rounds end. Or, with `lane`, a rule of the queue has begun to send what the tenant pushes to that lane.
    */
-  throttle: { readonly queue: string; readonly tenant: string | null; readonly until: Date | null }
-  /** Claims meet that limit no more. */
-  unthrottle: { readonly queue: string; readonly tenant: string | null }
+  throttle: {
+    readonly queue: string
+    readonly tenant: string | null
+    readonly until: Date | null
+    readonly lane?: number
+  }
+  /** Claims meet that limit no more; or, with the `lane`, that rule sends nothing there any more. */
+  unthrottle: { readonly queue: string; readonly tenant: string | null; readonly lane?: number }
 }
 
 /** The end of an operation that took `duration` ms. A failed one has an `error`, and none of a success's fields. */

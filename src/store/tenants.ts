@@ -29,6 +29,26 @@ function rulesOf(fairness: CheckedFairness | undefined): string | null {
   return fairness ? JSON.stringify(fairness) : null
 }
 
+/** A tenant whose next job a rule of its queue would send to another lane. */
+export interface ThrottledTenant {
+  readonly queueId: number
+  readonly tenant: string
+  readonly lane: number
+}
+
+/** Of the tenants that have pushed for `ms`, or are known already, those that are throttled. No more than 1,000 of a queue. */
+export function throttledTenants(
+  database: Database,
+  queueIds: readonly number[],
+  ms: number,
+  known: readonly ThrottledTenant[],
+): Promise<ThrottledTenant[]> {
+  return database.query<ThrottledTenant>(
+    `SELECT t.queue_id AS "queueId", t.tenant, t.lane FROM ${database.prefix}.throttled_tenants($1, $2, $3, $4) t`,
+    [queueIds, ms / 1_000, known.map(({ queueId }) => queueId), known.map(({ tenant }) => tenant)],
+  )
+}
+
 /** Deletes a bounded part of what no longer decides on lanes, and returns how many rows that were. */
 export async function trimTenants(database: Database): Promise<number> {
   const [row] = await database.call<{ trim_tenants: number }>('trim_tenants', [])

@@ -36,11 +36,12 @@ export interface WorkerEvents {
   refused: [{ queue: string; id: string }]
   /**
    * Claims of this worker have met a limit of a queue (`tenant` null) or a tenant, and jobs wait. `until`: when one may go;
-   * null if that depends on when rounds end.
+   * null if that depends on when rounds end. Or, with `lane`, a rule of the queue has begun to send what the tenant pushes to
+   * that lane: the worker that holds the queue's first shard tells it, within some ten seconds.
    */
-  throttled: [{ queue: string; tenant: string | null; until: Date | null }]
-  /** Claims of this worker have not met that limit for a while. */
-  unthrottled: [{ queue: string; tenant: string | null }]
+  throttled: [{ queue: string; tenant: string | null; until: Date | null; lane?: number }]
+  /** Claims of this worker have not met that limit for a while; or, with the `lane`, that rule sends nothing there any more. */
+  unthrottled: [{ queue: string; tenant: string | null; lane?: number }]
   /** The lease could not be renewed. Signals are aborted, and the process registers again. */
   leaseLost: [{ processId: number }]
   /**

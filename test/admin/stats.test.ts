@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { addCounts } from '../../src/store/counter.ts'
-import { trimming } from '../../src/worker/maintenance/trimming.ts'
+import { Trimming } from '../../src/worker/maintenance/trimming.ts'
 import { openStore, type StoreEnvironment } from '../support/store-environment.ts'
 
 let env: StoreEnvironment
@@ -140,7 +140,8 @@ test('counts by minute are there beside those by day, and are trimmed after a da
      SELECT $1, date_trunc('minute', now()) - n * interval '1 minute', 100, 0 FROM unnest('{1430,1442,9999}'::int[]) AS n`,
     [testQueue.queueId],
   )
-  expect(await trimming.run(env.database)).toEqual({ minutes: 2, audit: 0, tenants: 0 })
+  const trimming = new Trimming()
+  expect(await trimming.run(env.database)).toEqual({ minutes: 2, audit: 0, tenants: 0, limits: 0 })
   expect(await trimming.run(env.database)).toBeUndefined()
   expect(sum(await minutes())).toEqual([106, 2])
 })

@@ -27,6 +27,7 @@ describe('what runs with the owner’s rights', () => {
       { proname: 'set_limits', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'take_within_limits', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'tenant_lanes_of', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'throttled_tenants', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'trim_audit', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'trim_limits', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'trim_tenants', path: 'search_path=pg_catalog, pg_temp' },

@@ -39,7 +39,7 @@ describe('each role can do nothing else', () => {
         'bury_failed',
         'fail_claims',
         ...['note_taken', 'set_fairness', 'set_limits', 'take_within_limits'],
-        ...['trim_audit', 'trim_limits', 'trim_tenants'],
+        ...['throttled_tenants', 'trim_audit', 'trim_limits', 'trim_tenants'],
         'tenant_lanes_of',
         'with_attempt',
       ],
