@@ -11,6 +11,7 @@ import { pacedCases } from './cases/paced.ts'
 import { sizeCases } from './cases/sizes.ts'
 import { slotCases } from './cases/slots.ts'
 import { steadyCases } from './cases/steady.ts'
+import { tenantCases } from './cases/tenants.ts'
 import { watchedCases } from './cases/watched.ts'
 import { webCases } from './cases/web.ts'
 import { workCases } from './cases/work.ts'
@@ -24,6 +25,7 @@ export const cases: readonly Case[] = [
   ...slotCases,
   ...neighbourCases,
   ...fairnessCases,
+  ...tenantCases,
   ...idleCases,
   ...footprintCases,
   ...sizeCases,

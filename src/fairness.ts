@@ -38,7 +38,7 @@ export function checkFairness(fairness: Fairness | undefined, what: string): Che
   wholeNumber(window, 1, LONGEST_WINDOW, `${what}: window`)
   if (!Array.isArray(rules) || rules.length === 0 || rules.length > MOST_RULES)
     throw new OptionError(
-      `${what}: rules must be a list of 1 to ${MOST_RULES} rules such as { over: 100, per: 3600, lane: 1 }, not ${show(rules)}`,
+      `${what}: rules must be a list of 1 to ${MOST_RULES} rules such as { over: 100, per: 3600, lane: 1 }, not ${Array.isArray(rules) ? `of ${rules.length}` : show(rules)}`,
     )
   return { window, rules: rules.map((rule, index) => checkRule(rule, window, `${what}: rules[${index}]`)) }
 }

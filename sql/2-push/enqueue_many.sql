@@ -37,6 +37,9 @@ BEGIN
   END IF;
   PERFORM @schema@.check_jobs(_ids, _payloads, _scores, _perform_ins, _lanes, _headers);
   IF _tenants IS NOT NULL THEN
+    IF cardinality(_tenants) > cardinality(_ids) THEN
+      PERFORM @schema@.check_jobs(_ids || NULL::text, NULL, NULL, NULL, NULL, NULL);
+    END IF;
     -- As long as the ids, and beginning at 1: arrays that come from SQL need not.
     SELECT array_agg(nullif(i.tenant, '') ORDER BY i.position), array_agg(i.lane ORDER BY i.position) INTO _tenants, _lanes
     FROM unnest(_ids, _tenants, _lanes) WITH ORDINALITY AS i(id, tenant, lane, position);

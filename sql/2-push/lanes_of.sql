@@ -28,25 +28,34 @@ BEGIN
     );
   END IF;
 
-  SELECT array_agg(coalesce(i.lane, d.lane, 0::pg_catalog.int2) ORDER BY i.position) INTO _found
-  FROM (
-    SELECT i.*, row_number() OVER (PARTITION BY i.tenant COLLATE "C", i.lane IS NULL ORDER BY i.position) AS nth
-    FROM unnest(_tenants, _lanes) WITH ORDINALITY AS i(tenant, lane, position)
-  ) i
-  LEFT JOIN LATERAL (
-    SELECT (e.rule->>'lane')::pg_catalog.int2 AS lane
-    FROM jsonb_array_elements(_fairness->'rules') WITH ORDINALITY AS e(rule, n)
-    CROSS JOIN LATERAL (
-      SELECT coalesce(sum(r.pushes), 0) AS pushed FROM (
-        SELECT p.pushes FROM @schema@.tenant_pushes p
-        WHERE p.queue_id = _queue_id AND p.tenant = i.tenant COLLATE "C"
-          AND p.pushed_at >= _now - (e.rule->>'per')::pg_catalog.float8 * interval '1 s'
-        ORDER BY p.pushed_at DESC LIMIT (e.rule->>'over')::pg_catalog.int8 + 1
-      ) r
-    ) c
-    WHERE i.lane IS NULL AND i.tenant <> '' AND c.pushed + i.nth > (e.rule->>'over')::pg_catalog.int8
-    ORDER BY e.n DESC LIMIT 1
-  ) d ON true;
+  WITH counting AS MATERIALIZED (
+    SELECT g.positions, ARRAY(
+      SELECT (
+        SELECT coalesce(sum(r.pushes), 0) FROM (
+          SELECT p.pushes FROM @schema@.tenant_pushes p
+          WHERE p.queue_id = _queue_id AND p.tenant = g.tenant
+            AND p.pushed_at >= _now - (e.rule->>'per')::pg_catalog.float8 * interval '1 s'
+          ORDER BY p.pushed_at DESC LIMIT (e.rule->>'over')::pg_catalog.int8 + 1
+        ) r
+      )
+      FROM jsonb_array_elements(_fairness->'rules') WITH ORDINALITY AS e(rule, n) ORDER BY e.n
+    ) AS pushed
+    FROM (
+      SELECT i.tenant COLLATE "C" AS tenant, array_agg(i.position ORDER BY i.position) AS positions
+      FROM unnest(_tenants, _lanes) WITH ORDINALITY AS i(tenant, lane, position)
+      WHERE i.lane IS NULL AND i.tenant <> '' GROUP BY 1
+    ) g
+  ), decided AS (
+    SELECT p.position, (
+      SELECT (e.rule->>'lane')::pg_catalog.int2 FROM jsonb_array_elements(_fairness->'rules') WITH ORDINALITY AS e(rule, n)
+      WHERE c.pushed[e.n] + p.nth > (e.rule->>'over')::pg_catalog.int8 ORDER BY e.n DESC LIMIT 1
+    ) AS lane
+    FROM counting c CROSS JOIN LATERAL unnest(c.positions) WITH ORDINALITY AS p(position, nth)
+    UNION ALL
+    SELECT i.position, i.lane FROM unnest(_tenants, _lanes) WITH ORDINALITY AS i(tenant, lane, position)
+    WHERE i.lane IS NOT NULL OR coalesce(i.tenant, '') = ''
+  )
+  SELECT array_agg(coalesce(d.lane, 0::pg_catalog.int2) ORDER BY d.position) INTO _found FROM decided d;
 
   INSERT INTO @schema@.tenant_pushes (pushed_at, queue_id, pushes, tenant)
   SELECT _now, _queue_id, count(*), i.tenant FROM unnest(_tenants, _lanes) AS i(tenant, lane)

@@ -1,30 +1,47 @@
 -- The lane of a tenant in a queue without rules: one of those from -1 to -32, which only tenants have, so that schedulers can
--- give them turns. A tenant that has none gets one that no other has, or if all are taken, the next in turn. It's the same for
--- all of its jobs until it is taken back (see trim_tenants), when it may get another.
+-- give them turns. It's the same for all of its jobs until it is taken back (see trim_tenants), when it may get another.
 --
--- Nothing is locked, and no one waits: two transactions that push the first jobs of a tenant at once give it one lane each.
--- Once both are committed, the lower number counts. (`number` spreads those who look for a free lane at the same moment.)
+-- A tenant that has none gets one that no other has. If all are taken, it gets, of four, the one in which jobs have waited least,
+-- and of those where they have waited about as long, the one that fewest tenants have. So a newcomer doesn't share with a tenant
+-- that has piled up a lot, unless four lanes have. (Where many shards are, jobs of the first eight stand for all.)
+--
+-- Nothing is locked, and no one waits. So two transactions that push the first jobs of a tenant at once may give it one lane
+-- each; once both are committed, the lower number counts. Which lane it is depends on the tenant's name and on what is committed:
+-- so of many at once, nearly all choose the same, and no tenant takes all lanes. Two tenants that come at the same moment
+-- meet in one now and then.
 -- For push functions, whose settings make the lookups probes.
 CREATE OR REPLACE FUNCTION @schema@.tenant_lane(_queue_id integer, _tenant text) RETURNS smallint
 LANGUAGE plpgsql AS $$
 DECLARE
+  _start constant pg_catalog.int4 := hashtext(_tenant COLLATE "C") & 31;
   _lane pg_catalog.int2;
-  _number pg_catalog.int8;
 BEGIN
   SELECT t.lane INTO _lane FROM @schema@.tenant_lanes t
   WHERE t.queue_id = _queue_id AND t.tenant = _tenant COLLATE "C" ORDER BY t.number LIMIT 1;
   IF FOUND THEN
     RETURN _lane;
   END IF;
-  _number := nextval('@schema@.tenants');
-  SELECT -1 - (_number + i) % 32 INTO _lane FROM generate_series(0, 31) AS i
-  WHERE NOT EXISTS (SELECT FROM @schema@.tenant_lanes t WHERE t.queue_id = _queue_id AND t.lane = (-1 - (_number + i) % 32)::pg_catalog.int2)
+  SELECT l.lane INTO _lane
+  FROM generate_series(0, 31) AS i CROSS JOIN LATERAL (SELECT (-1 - (_start + i) % 32)::pg_catalog.int2 AS lane) l
+  WHERE NOT EXISTS (SELECT FROM @schema@.tenant_lanes t WHERE t.queue_id = _queue_id AND t.lane = l.lane)
   LIMIT 1;
   IF NOT FOUND THEN
-    _lane := -1 - _number % 32;
+    SELECT l.lane INTO _lane
+    FROM @schema@.queues q CROSS JOIN generate_series(0, 3) AS i
+    CROSS JOIN LATERAL (SELECT (-1 - (_start + i) % 32)::pg_catalog.int2 AS lane) l
+    WHERE q.queue_id = _queue_id
+    ORDER BY coalesce(ceil(ln(1 + greatest(0, extract(epoch FROM clock_timestamp() - (
+      SELECT min(h.perform_in) FROM generate_series(0, least(q.shards, 8) - 1) AS s(shard)
+      CROSS JOIN LATERAL (
+        SELECT j.perform_in FROM @schema@.jobs j WHERE j.queue_id = _queue_id AND j.shard = s.shard AND j.lane = l.lane
+        ORDER BY j.perform_in, j.id LIMIT 1
+      ) h
+    ))))), 0), (
+      SELECT count(*) FROM (SELECT FROM @schema@.tenant_lanes t WHERE t.queue_id = _queue_id AND t.lane = l.lane LIMIT 20) t
+    ), i LIMIT 1;
   END IF;
   INSERT INTO @schema@.tenant_lanes (number, given_at, queue_id, lane, tenant)
-  VALUES (_number, clock_timestamp(), _queue_id, _lane, _tenant);
+  VALUES (nextval('@schema@.tenants'), clock_timestamp(), _queue_id, _lane, _tenant);
   RETURN _lane;
 END
 $$;

@@ -31,6 +31,8 @@ SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   _left integer := 5000;
+  -- Read when a lock is had: it may have been waited for, and what others noted meanwhile must not lie in the future.
+  _at timestamptz;
   -- By the place of a queue in _limited; those of tenants follow.
   _names text[] := '{}';
   _free integer[];
@@ -57,6 +59,7 @@ BEGIN
     _ready[_queue] := @schema@.lock_limits(_limited[_queue]);
     _names[_queue] := '';
     IF _ready[_queue] THEN
+      _at := clock_timestamp();
       _limits[_queue] := (SELECT q.limits FROM @schema@.queues q WHERE q.queue_id = _limited[_queue]);
       DELETE FROM @schema@.holds h WHERE h.queue_id = _limited[_queue] AND (
         SELECT true FROM @schema@.jobs j
@@ -64,7 +67,7 @@ BEGIN
           AND (SELECT true FROM @schema@.processes p WHERE p.process_id = h.process_id)
         ORDER BY j.id LIMIT 1
       ) IS NULL;
-      _room := @schema@.room_for(_process_id, _limited[_queue], '', _limits[_queue], _now);
+      _room := @schema@.room_for(_process_id, _limited[_queue], '', _limits[_queue], _at);
       _free[_queue] := _room.free;
       _until[_queue] := _room.until;
     END IF;
@@ -105,7 +108,7 @@ BEGIN
           IF _tenant IS NULL THEN
             _tenant := cardinality(_names) + 1;
             _names[_tenant] := _queue || ' ' || _of;
-            _room := @schema@.room_for(_process_id, _limited[_queue], _of, _limits[_queue]->'tenant', _now);
+            _room := @schema@.room_for(_process_id, _limited[_queue], _of, _limits[_queue]->'tenant', _at);
             _free[_tenant] := _room.free;
             _until[_tenant] := _room.until;
           END IF;

@@ -29,16 +29,17 @@ function isNamed(tenant: unknown): boolean {
 function tenantOf(queue: Queue, job: NewJob, index: number): string | null | undefined {
   const bad = (problem: string) => new JobError(index, 'tenant', problem)
   let tenant: unknown
+  let returned: string
   try {
     tenant = queue.tenant!(job)
+    if (!isNamed(tenant) || typeof tenant === 'string') return tenant as string | null | undefined
+    // What it has returned may throw when it's read.
+    ignoreRejection(tenant)
+    returned = isPromise(tenant) ? 'a promise, but can’t wait: put the tenant into the job' : show(tenant)
   } catch (error) {
     throw bad(`can’t be told: the function \`tenant\` of queue "${queue.name}" threw: ${messageOf(error)}`)
   }
-  if (!isNamed(tenant) || typeof tenant === 'string') return tenant as string | null | undefined
-  ignoreRejection(tenant)
-  throw bad(
-    `must be text: the function \`tenant\` of queue "${queue.name}" returned ${isPromise(tenant) ? 'a promise, but can’t wait: put the tenant into the job' : show(tenant)}`,
-  )
+  throw bad(`must be text: the function \`tenant\` of queue "${queue.name}" returned ${returned}`)
 }
 
 function isPromise(value: unknown): boolean {

@@ -7,7 +7,7 @@ export async function addFairness(
   queueId: number,
   fairness: CheckedFairness,
 ): Promise<void> {
-  await database.call('set_fairness', [queueId, rulesOf(fairness), false])
+  await database.call('add_fairness', [queueId, rulesOf(fairness)])
 }
 
 /** Gives queues the rules of their definitions, in one call. Returns the numbers of those that had others. */
@@ -47,6 +47,11 @@ export function throttledTenants(
     `SELECT t.queue_id AS "queueId", t.tenant, t.lane FROM ${database.prefix}.throttled_tenants($1, $2, $3, $4) t`,
     [queueIds, ms / 1_000, known.map(({ queueId }) => queueId), known.map(({ tenant }) => tenant)],
   )
+}
+
+/** Gives back lanes that tenants have nothing in, or have had for long. */
+export async function trimTenantLanes(database: Database): Promise<void> {
+  await database.call('trim_tenant_lanes', [])
 }
 
 /** Deletes a bounded part of what no longer decides on lanes, and returns how many rows that were. */

@@ -177,7 +177,16 @@ describe('without rules, each tenant has a lane of its own', () => {
     const counts = new Map<number, number>()
     for (const lane of await lanes(testQueue)) counts.set(lane, (counts.get(lane) ?? 0) + 1)
     expect(counts.size).toBe(32)
-    expect(Math.max(...counts.values())).toBeLessThanOrEqual(4)
+    // Each tenant beyond the 32nd has the choice between four.
+    expect(Math.max(...counts.values())).toBeLessThanOrEqual(6)
+  })
+
+  test('a newcomer does not share with one that has piled up a lot, even if all lanes are taken', async () => {
+    const testQueue = await env.queue()
+    await testQueue.push(...Array.from({ length: 40 }, (_, n) => ({ id: `${n}`, tenant: `t${n}` })))
+    await env.query('DELETE FROM lockstep.jobs WHERE queue_id = $1', [testQueue.queueId])
+    const [heavy] = await pushFor(testQueue, 't3', 1, { performIn: Date.now() - 60_000 })
+    for (let n = 0; n < 60; n += 1) expect(await pushFor(testQueue, `n${n}`)).not.toContain(heavy)
   })
 
   test('an explicit lane, and no tenant, have nothing to do with it', async () => {
@@ -402,15 +411,30 @@ describe('transactions that push for one tenant', () => {
 
   test('that give one tenant two lanes agree once both are committed', async () => {
     const testQueue = await env.queue()
+    const [{ rival }] = (await env.query<{ rival: string }>(
+      `SELECT 'rival ' || n AS rival FROM generate_series(1, 1000) AS n
+       WHERE hashtext(('rival ' || n) COLLATE "C") & 31 = hashtext('t' COLLATE "C") & 31 LIMIT 1`,
+    )) as [{ rival: string }]
     const [one, other] = [await env.transaction(), await env.transaction()]
     await testQueue.pushIn(one, { id: 'a', tenant: 't' })
+    // It takes the lane that the first one has taken, which isn't committed yet.
+    await testQueue.push({ id: 'r', tenant: rival })
     await testQueue.pushIn(other, { id: 'b', tenant: 't' })
     await one.query('COMMIT')
     await other.query('COMMIT')
     await testQueue.push({ id: 'c', tenant: 't' }, { id: 'd', tenant: 't' })
-    const [a, b, c, d] = await lanes(testQueue)
+    const [a, b, c, d, r] = await lanes(testQueue)
+    expect(r).toBe(a)
     expect(a).not.toBe(b)
     expect([c, d]).toEqual([a, a])
+  })
+
+  test('many at once give it one lane, since all choose the same', async () => {
+    const testQueue = await env.queue()
+    const open = await Promise.all(Array.from({ length: 40 }, () => env.transaction()))
+    await Promise.all(open.map((tx, n) => testQueue.pushIn(tx, { id: `${n}`, tenant: 't' })))
+    await Promise.all(open.map((tx) => tx.query('COMMIT')))
+    expect(new Set(await lanes(testQueue)).size).toBe(1)
   })
 })
 
@@ -430,6 +454,27 @@ describe('what is remembered', () => {
     await env.query('SELECT lockstep.set_fairness($1, NULL)', [testQueue.queueId])
     await trimTenants(env.database)
     expect(await left(testQueue)).toBe(0)
+  })
+})
+
+describe('rules that come by SQL', () => {
+  test.each([
+    ['"junk"'],
+    ['{}'],
+    ['{"window": "x", "rules": []}'],
+    ['{"window": 60, "rules": "junk"}'],
+    ['{"window": 60, "rules": [{"over": 1, "per": 61, "lane": 1}]}'],
+    ['{"window": 60, "rules": [{"over": 1.5, "per": 60, "lane": 1}]}'],
+    ['{"window": 60, "rules": [{"over": 1, "per": 60, "lane": -1}]}'],
+    ['{"window": 60, "rules": [{"over": 1, "per": 60}]}'],
+    ['{"window": 60, "rules": [null]}'],
+  ])('are refused if no push could go by them: %s', async (rules) => {
+    const { queueId } = await env.queue()
+    for (const name of ['set_fairness', 'add_fairness'])
+      await expect(env.query(`SELECT lockstep.${name}($1, $2)`, [queueId, rules])).rejects.toMatchObject({
+        code: '22023',
+        message: expect.stringMatching('these are no rules for tenants'),
+      })
   })
 })
 

@@ -296,11 +296,7 @@ export const SCHEDULED: readonly Mutant[] = [
     promise: 'R13',
     breaks: 'Each single job of an urgent queue has all free slots wait for a call in vain.',
     edits: [
-      source(
-        'worker/schedule/lane',
-        'wasQuick && last !== undefined && this.withholding.soonest(this.#next) <= now',
-        'true',
-      ),
+      source('worker/schedule/lane', 'wasQuick && last !== undefined && this.#claimable <= now', 'true'),
     ],
     tests: ['worker/waiting'],
   },

@@ -14,6 +14,7 @@ describe('what runs with the owner’s rights', () => {
       [prefix],
     )
     expect(rows).toEqual([
+      { proname: 'add_fairness', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'create_queue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue_many', path: 'search_path=pg_catalog, pg_temp' },
@@ -30,6 +31,7 @@ describe('what runs with the owner’s rights', () => {
       { proname: 'throttled_tenants', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'trim_audit', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'trim_limits', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'trim_tenant_lanes', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'trim_tenants', path: 'search_path=pg_catalog, pg_temp' },
     ])
   })

@@ -38,3 +38,18 @@ test('drain finds what may go behind hundreds of jobs over a limit', async () =>
   await drain(env.lockstep, queue)
   expect(ran).toEqual(['a0', 'b'])
 })
+
+test('drain with `future` lets the time of rates pass, too', async () => {
+  const ran: string[] = []
+  const limits = { rate: { jobs: 2, per: 60 } }
+  const perform = (batch: Batch<unknown>) => void ran.push(...batch.keys())
+  const queue = env.queue({ shards: 4, limits, perform })
+  const database = new Database(env.pool, 'lockstep')
+  await replaceLimits(database, [{ queueId: await ensureQueue(database, queue.name, 4), limits }])
+  await env.lockstep.enqueue(
+    queue,
+    Array.from({ length: 7 }, (_, n) => ({ id: `id-${n}` })),
+  )
+  expect(await drain(env.lockstep, queue, { future: true })).toMatchObject({ completed: 7 })
+  expect(ran).toHaveLength(7)
+})

@@ -125,7 +125,7 @@ export class Poller implements Service, FullScans {
   /** It was answered. `took`: ms that it took together with the comparison. */
   fullScanAnswered(heads: readonly Head[], took: number): void {
     this.#goesAlong = took * FULL_SCAN_RATIO <= this.#options.poll
-    this.#passOn(heads)
+    this.#find(heads)
   }
 
   /** It has failed: makes another one, separately. */
@@ -147,7 +147,7 @@ export class Poller implements Service, FullScans {
       return
     }
     const { queueId } = message
-    this.#passOn(message.heads.map((head) => ({ queueId, ...head })))
+    for (const head of message.heads) this.#hear({ queueId, ...head })
     this.#flag.countWakeUp()
     if (this.#flag.isCrowded) this.#loop.alarm.ring()
   }
@@ -224,7 +224,7 @@ export class Poller implements Service, FullScans {
     this.#goesAlong = false
     this.#restLonger()
     const shards = this.#refs
-    if (shards.length > 0) this.#passOn(await survey(database, processId(), shards))
+    if (shards.length > 0) this.#find(await survey(database, processId(), shards))
     const spaced = Math.min((performance.now() - startedAt) * FULL_SCAN_RATIO, poll * LONGEST_FULL_SCAN_PAUSE)
     this.#goesAlong = spaced <= poll
     if (this.#nextFullScan > 0) this.#nextFullScan = Math.max(this.#nextFullScan, startedAt + spaced)
@@ -261,11 +261,17 @@ export class Poller implements Service, FullScans {
     return news.length > 0
   }
 
-  #passOn(heads: readonly Head[]): void {
+  /** What a full look has found. */
+  #find(heads: readonly Head[]): void {
     for (const head of heads) {
       this.#noteLateness(head)
-      this.#options.timetable.notice(head, head.performIn)
+      this.#options.timetable.find(head, head.performIn)
     }
+  }
+
+  #hear(head: Head): void {
+    this.#noteLateness(head)
+    this.#options.timetable.notice(head, head.performIn)
   }
 
   #noteLateness(head: Head): void {

@@ -1,6 +1,7 @@
 import type { Maintenance } from './maintenance.ts'
 import { Strays } from './strays.ts'
 import { Sweeping, type SweepingOptions } from './sweeping.ts'
+import { TenantLanes } from './tenant-lanes.ts'
 import { Throttled, type ThrottledOptions } from './throttled.ts'
 import { Trimming } from './trimming.ts'
 import { Zombies } from './zombies.ts'
@@ -12,6 +13,7 @@ export function allMaintenance(options: SweepingOptions & ThrottledOptions): rea
     new Sweeping(options),
     new Zombies(logger, rebalanceInterval),
     new Strays(rebalanceInterval),
+    new TenantLanes(options.timetable),
     new Throttled(options),
     new Trimming(),
   ]

@@ -57,10 +57,7 @@ export class Throttled implements Maintenance {
   }
 
   #queues(): ServedQueue[] {
-    const { timetable } = this.#options
-    return [...timetable.queues].filter(
-      ({ queue, queueId }) => queue.fairness !== undefined && timetable.get(queueId, 0) !== undefined,
-    )
+    return this.#options.timetable.ledQueues.filter(({ queue }) => queue.fairness !== undefined)
   }
 
   /** ms for which pushes have to be looked at, to see all that are new: since the last look, or all. */

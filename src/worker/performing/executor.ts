@@ -156,7 +156,7 @@ export class Executor {
       const count = this.#countFor(lane)
       const taken = await this.#ask(lane, processId, count)
       lane.claimEnded(taken, clock.now())
-      if (taken.waits) this.#throttling.meet(lane.shard.served.queue.name, taken.waits.limits)
+      this.#heed(lane, taken)
       if (lane.overdue !== undefined) this.patience.waitFor(lane, lane.overdue)
       if (taken.rounds.length > 0) this.#bring(lane, processId, taken.rounds, count)
     } catch (error) {
@@ -165,6 +165,14 @@ export class Executor {
       lane.claim = undefined
       call.release()
     }
+  }
+
+  /** Limits may keep other lanes of the queue waiting, too. */
+  #heed({ shard: { served }, claimedAt }: Lane, taken: Claim): void {
+    const { timetable, clock } = this.#options
+    if (served.withheldLanes.met(taken, claimedAt, clock.now())) timetable.fileDue(served)
+    const { waits } = taken
+    if (waits) this.#throttling.meet(served.queue.name, waits.limits)
   }
 
   /**
@@ -251,7 +259,7 @@ export class Executor {
     await this.#performer.begin(lane, claimant, taken)
     this.#ended(portion, served, taken.length)
     // The next claim goes with the outcomes, and comes after them.
-    for (const freed of served.withheldLanes.free(taken)) timetable.file(freed)
+    for (const freed of served.withheldLanes.free(taken, this.#options.clock.now())) timetable.file(freed)
   }
 
   #ended(portion: Portion, { prefetch }: ServedQueue, count: number): void {

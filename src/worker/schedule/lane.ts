@@ -64,8 +64,8 @@ export class Lane {
   #next = NEVER
   /** Whether the last claim took little time and left jobs that were due. */
   #leftMore = false
-  /** When the claim under way began. */
-  #claimedAt = 0
+  /** When the last claim began. */
+  claimedAt = 0
   /** The earliest time reported since the claim under way began; its answer may not know of it yet. */
   #heard = NEVER
   /** When the job was due that the last claims have passed over, and how many claims have. */
@@ -96,9 +96,12 @@ export class Lane {
   /** When the next job is due that a slot could begin, claim or wait for; Infinity if none is known. */
   get head(): number {
     const prefetched = this.#portions[0]?.performIn ?? NEVER
-    return this.claim && this.waiting > 0
-      ? prefetched
-      : Math.min(prefetched, this.withholding.soonest(this.#next))
+    return this.claim && this.waiting > 0 ? prefetched : Math.min(prefetched, this.#claimable)
+  }
+
+  /** When a claim of it is worthwhile. */
+  get #claimable(): number {
+    return Math.max(this.withholding.soonest(this.#next), this.shard.served.withheldLanes.fullUntil)
   }
 
   /** When the next job is due, even if a slot waits for the claim of it. */
@@ -133,7 +136,7 @@ export class Lane {
   isLow(now: number): boolean {
     if (this.#waited > LONGEST_WAIT_AHEAD) return false
     const left = this.#portions.reduce((sum, portion) => sum + portion.size, 0)
-    return this.claim === undefined && this.withholding.soonest(this.#next) <= now && 2 * left <= this.#taken
+    return this.claim === undefined && this.#claimable <= now && 2 * left <= this.#taken
   }
 
   /**
@@ -141,7 +144,10 @@ export class Lane {
    * time is earlier than the one known.
    */
   notice(performIn: number): boolean {
-    if (this.withholding.notice(performIn)) return true
+    if (this.withholding.notice(performIn)) {
+      this.shard.served.withheldLanes.open()
+      return true
+    }
     const earlier = performIn < this.#next
     this.#next = Math.min(this.#next, performIn)
     this.#heard = Math.min(this.#heard, performIn)
@@ -154,9 +160,13 @@ export class Lane {
    * its row will bring it. Returns whether it is news.
    */
   sight(performIn: number, now: number): boolean {
-    if (this.withholding.isFull) return false
     if (performIn === this.#passed && now < this.#passedUntil) return false
-    return this.notice(performIn)
+    return this.find(performIn)
+  }
+
+  /** Takes the time of the first job that a full look has found. Returns whether it is news: not if limits keep it waiting. */
+  find(performIn: number): boolean {
+    return !this.withholding.knows(performIn) && this.notice(performIn)
   }
 
   /** Where a look starts: `span` µs before the cursor, since a transaction may commit its pushes later. */
@@ -180,7 +190,7 @@ export class Lane {
   }
 
   claimBegins(now: number): void {
-    this.#claimedAt = now
+    this.claimedAt = now
     this.#heard = NEVER
     this.isAhead = false
     this.isStuck = false
@@ -200,12 +210,12 @@ export class Lane {
     // A claim takes a dead process's job alone, and `head` covers only jobs that are not claimed: there may be more.
     if (last?.rescued) this.#next = Math.min(this.#next, last.performIn)
     if (this.#heard <= (this.cursor.after ?? Number.NEGATIVE_INFINITY)) this.#rewind(this.#heard)
-    const blocked = !last && (!waits || passed) && head !== null && head <= this.#claimedAt - BARELY_DUE
+    const blocked = !last && (!waits || passed) && head !== null && head <= this.claimedAt - BARELY_DUE
     this.#countPasses(passed || blocked ? head! : undefined, now)
     // Due for certain, but a producer's open transaction holds the row. Try again, ever more rarely.
     if (blocked) this.#next = Math.min(this.#heard, now + this.#blockedPause)
-    const wasQuick = now - this.#claimedAt < LONGEST_JOINED * 1000
-    this.#leftMore = wasQuick && last !== undefined && this.withholding.soonest(this.#next) <= now
+    const wasQuick = now - this.claimedAt < LONGEST_JOINED * 1000
+    this.#leftMore = wasQuick && last !== undefined && this.#claimable <= now
   }
 
   /** Nothing can be claimed before `until`. */

@@ -82,6 +82,11 @@ export class Timetable {
     return new Set(Array.from(this.#shards.values(), ({ served }) => served))
   }
 
+  /** The queues whose first shard is held: of several processes, one has that of a queue. */
+  get ledQueues(): ServedQueue[] {
+    return [...this.queues].filter(({ queueId }) => this.get(queueId, 0) !== undefined)
+  }
+
   /** A lane of one of our shards. From now on, a new lane is known in all shards of its queue, unless there are too many. */
   lane({ queueId, shard, lane }: LaneKey): Lane | undefined {
     const found = this.get(queueId, shard)
@@ -120,7 +125,7 @@ export class Timetable {
   }
 
   /**
-   * Passes on the time of a job from a wake-up, a look or a settled round. Returns whether it was news about one of our
+   * Passes on the time of a job from a wake-up or a settled round. Returns whether it was news about one of our
    * shards.
    */
   notice(key: LaneKey, performIn: number): boolean {
@@ -129,6 +134,14 @@ export class Timetable {
     const news = found.notice(performIn)
     this.file(found)
     return news
+  }
+
+  /** Passes on the first job of a lane that a full look has found. */
+  find(key: LaneKey, performIn: number): void {
+    const found = this.lane(key)
+    if (!found) return
+    found.find(performIn)
+    this.file(found)
   }
 
   /** Passes on a job that a look has found among those no one has claimed. */
@@ -155,6 +168,11 @@ export class Timetable {
   /** Admission says something else about lanes than before. */
   admissionChanged(): void {
     for (const { lanes } of this.#shards.values()) for (const lane of lanes.values()) this.file(lane)
+  }
+
+  /** The lanes of a queue that were due may not be so any more. */
+  fileDue(served: ServedQueue): void {
+    for (const { of: lane } of [...this.#due]) if (lane.shard.served === served) this.file(lane)
   }
 
   /** The lanes that a slot may pick now, at the end those that it may wait for. The list changes with the timetable. */
@@ -231,7 +249,8 @@ export class Timetable {
   #advance(): number {
     const now = this.#clock.now()
     if (this.#toCome.next > now) return now
-    for (const lane of this.#toCome.due(now)) this.#list(lane)
+    // Meanwhile, limits may have put them off.
+    for (const lane of this.#toCome.due(now)) this.file(lane)
     this.#setTimer()
     return now
   }

@@ -12,7 +12,7 @@ export type Weights = Readonly<Record<string, number | Readonly<Record<number, n
  * Queues take turns by weight, by the jobs that are taken: with weights 6, 3 and 1, they have 60, 30 and 10 %. A queue that
  * has nothing due leaves its turns to the others. Lanes of a queue are drawn by weight each time: with 6, 3 and 1, they are
  * looked at first 60, 30 and 10 % of the time, and among what has nothing due, the rest is drawn. A lane that took a batch of
- * several jobs sits out as many draws. Within a lane, tenants take turns. What is not named weighs 1.
+ * several jobs sits out as many draws. In lane 0 of a queue without rules, tenants take turns. What is not named weighs 1.
  * Weights are from 0.001 to 1,000: at greater distances, floating-point numbers could no longer add up the turns.
  * @throws OptionError for another weight, or for a lane that is no number from 0 to 32767
  */

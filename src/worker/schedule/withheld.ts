@@ -1,4 +1,4 @@
-import type { Cursor, Round } from '../../store/claim.ts'
+import type { Claim, Cursor, Round } from '../../store/claim.ts'
 import type { Waits } from '../../store/limits.ts'
 import type { Lane } from './lane.ts'
 import type { ServedQueue } from './served-queue.ts'
@@ -45,6 +45,7 @@ export class Withholding {
   readonly #held = new Map<string | null, Withheld>()
   /** Those that the claim under way tries, and where the lane was before it. */
   #tried: readonly [string | null, Withheld][] = []
+  #begunAt = 0
   #beyond: Place | undefined
   #tries = 0
   #walkedAt = 0
@@ -86,23 +87,29 @@ export class Withholding {
   }
 
   /**
-   * Someone names the time of a job that is kept waiting: another process has left a place for it, or a look has found it.
-   * Returns whether it is that; then it may be tried at once. If all was looked through long ago, it may be another one.
+   * Someone names the time of a job that is kept waiting: another process has left a place for it. Returns whether it is that;
+   * then it may be tried at once.
    */
   notice(performIn: number): boolean {
+    const named = this.#named(performIn)
+    this.free(new Set(named))
+    return named.length > 0
+  }
+
+  /** Whether a look has found what is known to be kept waiting. If all was looked through long ago, it may be another job. */
+  knows(performIn: number): boolean {
     if (this.isEmpty) return false
     if (performance.now() - this.#walkedAt > WALK_AGAIN) {
       this.#walkedAt = performance.now()
       return false
     }
-    const named = [...this.#held].flatMap(([tenant, { from }]) => (from === performIn ? [tenant] : []))
-    this.free(new Set(named))
-    return named.length > 0
+    return this.isFull || this.#named(performIn).length > 0
   }
 
   /** A claim begins. Returns where: further back than `place` if something that was kept waiting is tried again. */
   begin(place: Place, now: number): Cursor {
     this.#beyond = undefined
+    this.#begunAt = now
     this.#tried = [...this.#held].filter(([, { at }]) => at <= now)
     for (const [tenant] of this.#tried) this.#held.delete(tenant)
     if (this.#tried.length === 0) return place.cursor
@@ -132,7 +139,10 @@ export class Withholding {
   ): Place {
     if (took) this.#tries = 0
     const longest = Math.max(LONGEST_PAUSE, PAUSE_PER_LANE * withheldLanes.size)
-    const at = now + Math.min(SHORTEST_PAUSE * 2 ** this.#tries, longest) * 1_000
+    const pause = withheldLanes.hasFreed(this.#begunAt)
+      ? 0
+      : Math.min(SHORTEST_PAUSE * 2 ** this.#tries, longest)
+    const at = now + pause * 1_000
     if (waits) this.#note(waits, at)
     if (waits?.full) {
       this.#keepTrying(at)
@@ -145,6 +155,10 @@ export class Withholding {
       if (!this.#held.has(tenant))
         this.#held.set(tenant, { ...one, from: behind.next, cursor: behind.cursor, at: now, isGuess: false })
     return this.#beyond
+  }
+
+  #named(performIn: number): (string | null)[] {
+    return [...this.#held].flatMap(([tenant, { from }]) => (from === performIn ? [tenant] : []))
   }
 
   #note({ full, limits }: Waits, at: number): void {
@@ -187,6 +201,40 @@ function first(a: Cursor, b: Cursor): Cursor {
 /** The lanes of a queue in which limits keep something waiting. */
 export class WithheldLanes {
   readonly #lanes = new Set<Lane>()
+  #fullUntil = 0
+  #tries = 0
+  #freedAt = 0
+
+  /**
+   * Until when the limits of the queue itself have no room, as the last claim of any of its lanes has met them; in µs of the
+   * server's clock. Then one lane is not asked after the other.
+   */
+  get fullUntil(): number {
+    return this.#fullUntil
+  }
+
+  /** Whether rounds have ended since, whose places a claim that had begun may have missed. */
+  hasFreed(since: number): boolean {
+    return this.#freedAt >= since
+  }
+
+  /** A claim of the queue has ended. Returns whether the limits of the queue have no room now. */
+  met({ waits, rounds }: Pick<Claim, 'waits' | 'rounds'>, claimedAt: number, now: number): boolean {
+    const own = waits?.limits.find(({ tenant }) => tenant === null)
+    if (!own || this.hasFreed(claimedAt)) {
+      if (rounds.length > 0) this.open()
+      return false
+    }
+    this.#tries += 1
+    this.#fullUntil = own.until ?? now + Math.min(SHORTEST_PAUSE * 2 ** this.#tries, LONGEST_PAUSE) * 1_000
+    return true
+  }
+
+  /** There may be room. */
+  open(): void {
+    this.#fullUntil = 0
+    this.#tries = 0
+  }
 
   get size(): number {
     return this.#lanes.size
@@ -198,7 +246,8 @@ export class WithheldLanes {
   }
 
   /** These rounds have ended. Returns as many lanes that wait for their places, first those with the oldest jobs. */
-  free(rounds: readonly Round[]): readonly Lane[] {
+  free(rounds: readonly Round[], now: number): readonly Lane[] {
+    this.#freedAt = now
     if (this.#lanes.size === 0) return []
     const tenants = new Set([null, ...rounds.map(({ tenant }) => tenant)])
     const waiting: Lane[] = []
@@ -206,6 +255,7 @@ export class WithheldLanes {
       if (!lane.shard.isHeld) this.#lanes.delete(lane)
       else if (lane.withholding.waitsFor(tenants)) waiting.push(lane)
     }
+    if (waiting.length > 0) this.open()
     const freed = waiting.sort((a, b) => a.withholding.from - b.withholding.from).slice(0, rounds.length)
     for (const { withholding } of freed) withholding.free(tenants)
     return freed

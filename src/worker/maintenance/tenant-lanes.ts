@@ -1,0 +1,26 @@
+import type { Database } from '../../postgres/database.ts'
+import { trimTenantLanes } from '../../store/tenants.ts'
+import type { Timetable } from '../schedule/timetable.ts'
+import type { Maintenance } from './maintenance.ts'
+
+/**
+ * Gives back lanes of tenants: there are few. Of several workers, the one does it that holds the first shard of a queue whose
+ * tenants have lanes.
+ */
+export class TenantLanes implements Maintenance {
+  readonly name = 'tenant lanes'
+  readonly every = 30_000
+  readonly #timetable: Timetable
+
+  constructor(timetable: Timetable) {
+    this.#timetable = timetable
+  }
+
+  isDue(): boolean {
+    return this.#timetable.ledQueues.some(({ lanes }) => [...lanes].some((lane) => lane < 0))
+  }
+
+  async run(database: Database): Promise<undefined> {
+    await trimTenantLanes(database)
+  }
+}
