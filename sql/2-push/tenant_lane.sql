@@ -23,7 +23,8 @@ BEGIN
   END IF;
   SELECT l.lane INTO _lane
   FROM generate_series(0, 31) AS i CROSS JOIN LATERAL (SELECT (-1 - (_start + i) % 32)::pg_catalog.int2 AS lane) l
-  WHERE NOT EXISTS (SELECT FROM @schema@.tenant_lanes t WHERE t.queue_id = _queue_id AND t.lane = l.lane)
+  -- As an EXISTS, it would read the lanes of all tenants.
+  WHERE (SELECT true FROM @schema@.tenant_lanes t WHERE t.queue_id = _queue_id AND t.lane = l.lane LIMIT 1) IS NULL
   LIMIT 1;
   IF NOT FOUND THEN
     SELECT l.lane INTO _lane
@@ -31,11 +32,12 @@ BEGIN
     CROSS JOIN LATERAL (SELECT (-1 - (_start + i) % 32)::pg_catalog.int2 AS lane) l
     WHERE q.queue_id = _queue_id
     ORDER BY coalesce(ceil(ln(1 + greatest(0, extract(epoch FROM clock_timestamp() - (
-      SELECT min(h.perform_in) FROM generate_series(0, least(q.shards, 8) - 1) AS s(shard)
+      SELECT min(h.perform_in) FROM unnest('{0,1,2,3,4,5,6,7}'::pg_catalog.int4[]) AS s(shard)
       CROSS JOIN LATERAL (
         SELECT j.perform_in FROM @schema@.jobs j WHERE j.queue_id = _queue_id AND j.shard = s.shard AND j.lane = l.lane
         ORDER BY j.perform_in, j.id LIMIT 1
       ) h
+      WHERE s.shard < q.shards
     ))))), 0), (
       SELECT count(*) FROM (SELECT FROM @schema@.tenant_lanes t WHERE t.queue_id = _queue_id AND t.lane = l.lane LIMIT 20) t
     ), i LIMIT 1;
