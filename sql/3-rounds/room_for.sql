@@ -5,7 +5,8 @@
 --
 -- The window slides: of the starts that are younger than `per` seconds, there are never more than `jobs`. They are noted by
 -- hundredths of the window, as of the end of theirs, so that there are few to be read: a start counts for up to a hundredth
--- longer. If the server's clock was set back, starts lie in its future: they count from now on.
+-- longer. If the server's clock was set back, starts lie in its future: they count from now on. Only the clock tells: while the
+-- claim waited for the lock, others began, later than its own `_now`.
 --
 -- A process that claims in the same call in which it completes would always get the place that it gave back. So one that was
 -- turned away is noted in turns: who comes later leaves a place for each that has waited for a tenth of a second, and has
@@ -21,6 +22,7 @@ DECLARE
   _most constant integer := _limits->>'concurrency';
   _jobs constant integer := _limits->'rate'->>'jobs';
   _per constant interval := (_limits->'rate'->>'per')::float8 * interval '1 s';
+  _clock constant timestamptz := clock_timestamp();
   _held integer;
   _mine timestamptz;
   _before integer;
@@ -60,12 +62,12 @@ BEGIN
         SELECT s.at, s.rounds, sum(s.rounds) OVER (ORDER BY s.at DESC) AS newer FROM @schema@.starts s
         WHERE s.queue_id = _queue_id AND s.tenant = _tenant COLLATE "C" AND s.at > _now - _per
       ) s;
-      EXIT WHEN _newest IS NULL OR _newest <= _now + _per / 50;
+      EXIT WHEN _newest IS NULL OR _newest <= _clock + _per / 50;
       WITH future AS (
-        DELETE FROM @schema@.starts s WHERE s.queue_id = _queue_id AND s.tenant = _tenant COLLATE "C" AND s.at > _now
+        DELETE FROM @schema@.starts s WHERE s.queue_id = _queue_id AND s.tenant = _tenant COLLATE "C" AND s.at > _clock
         RETURNING s.rounds
       )
-      INSERT INTO @schema@.starts AS s (queue_id, tenant, at, rounds) SELECT _queue_id, _tenant, _now, sum(f.rounds) FROM future f
+      INSERT INTO @schema@.starts AS s (queue_id, tenant, at, rounds) SELECT _queue_id, _tenant, _clock, sum(f.rounds) FROM future f
       ON CONFLICT ON CONSTRAINT starts_pkey DO UPDATE SET rounds = s.rounds + excluded.rounds;
     END LOOP;
     IF free IS NULL OR _jobs - coalesce(_started, 0) <= free THEN
