@@ -78,14 +78,14 @@ test('tenants have lanes of their own, rules send some to others, and every clai
 test('the judge sees more claims within a time than limits allow, and those of a wrong tenant', () => {
   const claim = truth.claims.find(({ queue, tenant }) => queue === 'limited' && tenant === 'c')!
   const times = (count: number, one = claim) => Array.from({ length: count }, () => one)
-  expect(told({ claims: times(25) })).toBe('')
-  expect(told({ claims: times(26) })).toMatch(/^over a limit: .* limit of tenant c: 26 claims within 0 s/)
+  expect(told({ claims: times(15) })).toBe('')
+  expect(told({ claims: times(16) })).toMatch(/^over a limit: .* limit of tenant c: 16 claims within 0 s/)
   const everyones = [
-    ...times(21),
-    ...times(20, { ...claim, id: 'a-1', tenant: 'a' }),
-    ...times(20, { ...claim, id: 'a-0', tenant: null }),
+    ...times(11),
+    ...times(10, { ...claim, id: 'x-1', tenant: 'a' }),
+    ...times(10, { ...claim, id: 'x-0', tenant: null }),
   ]
-  expect(told({ claims: everyones })).toMatch(/^over a limit: .* limit of the queue: 61 claims within 0 s/)
+  expect(told({ claims: everyones })).toMatch(/^over a limit: .* limit of the queue: 31 claims within 0 s/)
   expect(told({ claims: everyones.slice(1) })).toBe('')
   expect(told({ claims: [{ ...claim, tenant: 'b' }] })).toContain('claimed as a job of b')
 })

@@ -46,13 +46,13 @@ export const SHARDS = 6
 export const POISON_CRASHES = 2
 
 /**
- * Fewer than the slots of three workers, so that they are reached all the time. The rates are reached when much has piled up, as
- * after a crash of the server; other faults hardly take longer for them.
+ * Fewer at once than the slots of three workers. The rates are somewhat above what producers push all the time, so they are
+ * reached when something has piled up.
  */
 const LIMITS: Limits = {
   concurrency: 5,
-  rate: { jobs: 60, per: 0.5 },
-  tenant: { concurrency: 2, rate: { jobs: 25, per: 0.5 } },
+  rate: { jobs: 30, per: 0.5 },
+  tenant: { concurrency: 2, rate: { jobs: 15, per: 0.5 } },
 }
 const RULES: Fairness['rules'] = [
   { over: 5, per: 1, lane: 1 },

@@ -71,6 +71,26 @@ export const TENANTS: readonly Mutant[] = [
     tests: ['enqueue/tenants'],
   },
   {
+    name: 'a job that waits gets the tenant of what comes back',
+    promise: 'tenants',
+    breaks: 'A job becomes someone else’s, and counts for their limits.',
+    edits: [
+      sql(
+        'requeue',
+        'tenant = CASE WHEN j.id = ANY (_made) THEN r.tenant ELSE j.tenant END',
+        'tenant = coalesce(j.tenant, r.tenant)',
+      ),
+    ],
+    tests: ['model/model', 'enqueue/tenants'],
+  },
+  {
+    name: 'jobs of one call that count as one',
+    promise: 'tenants',
+    breaks: 'Whoever pushes a thousand jobs at once stays in the quick lane.',
+    edits: [sql('lanes_of', 'c.pushed + i.nth >', 'c.pushed + 1 >')],
+    tests: ['model/model', 'enqueue/tenants'],
+  },
+  {
     name: 'a producer that replaces the rules of a worker',
     promise: 'tenants',
     breaks: 'A producer of the release before undoes the rules of the one that is rolled out.',

@@ -10,7 +10,7 @@ const SHARE_OF_RULED = 0.2
  */
 const flood: Fault = {
   name: 'tenant that pushes hundreds of jobs at once',
-  weight: 3,
+  weight: 1,
   async inject(cluster) {
     for (const queue of TENANTED) {
       const length = cluster.scale.flood * (queue === 'ruled' ? SHARE_OF_RULED : 1)
