@@ -6,6 +6,7 @@ import {
   type Claim,
   type Dead,
   type Entry,
+  entriesOf,
   FUTURE,
   fitting,
   fresh,
@@ -205,17 +206,8 @@ export class Model {
     Object.assign(job, numbers, { claim: null, set, next: [], nextPerformIn: null })
   }
 
-  /** R3: a job that is not in progress waits. Of one in progress, only what was pushed into it meanwhile waits. */
   entries(): Waiting[] {
-    return [...this.jobs.values()].sort(byId).flatMap((job): Waiting[] => {
-      const { id, tenant, performIn, nextPerformIn, retryCount, crashes, error, attempts, set, next } = job
-      const own = { id, tenant, performIn, retryCount, crashes, error, attempts }
-      if (this.free(job)) return [{ ...own, state: 'waiting', set: unite(...set, ...next) }]
-      const working: Waiting = { ...own, state: 'working', set }
-      if (nextPerformIn === null) return [working]
-      const clean = { retryCount: -1, crashes: 0, error: null, attempts: [] }
-      return [{ id, tenant, state: 'waiting', performIn: nextPerformIn, ...clean, set: next }, working]
-    })
+    return [...this.jobs.values()].sort(byId).flatMap((job) => entriesOf(job, this.free(job)))
   }
 
   /** R11, for all three actions: jobs in progress are not touched. Each action returns how many entries it changed. */

@@ -159,6 +159,17 @@ export function unite(...entries: readonly Entry[]): Entry[] {
   return [...best.values()].sort((a, b) => (before(a, b) ? -1 : 1))
 }
 
+/** R3: a job that is `free` waits. Of one in progress, only what was pushed into it meanwhile waits. */
+export function entriesOf(job: Job, free: boolean): Waiting[] {
+  const { id, tenant, performIn, nextPerformIn, retryCount, crashes, error, attempts, set, next } = job
+  const own = { id, tenant, performIn, retryCount, crashes, error, attempts }
+  if (free) return [{ ...own, state: 'waiting', set: unite(...set, ...next) }]
+  const working: Waiting = { ...own, state: 'working', set }
+  if (nextPerformIn === null) return [working]
+  const clean = { retryCount: -1, crashes: 0, error: null, attempts: [] }
+  return [{ id, tenant, state: 'waiting', performIn: nextPerformIn, ...clean, set: next }, working]
+}
+
 /** A crash leaves the number of failures; a failure counts. */
 export function noted({ attempts, retryCount }: Job, kind: Attempt['kind'], error: string | null): Attempt[] {
   const attempt = { kind, retryCount: kind === 'crash' ? retryCount : retryCount + 1, error }

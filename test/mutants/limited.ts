@@ -93,6 +93,6 @@ export const LIMITED: readonly Mutant[] = [
     promise: 'R9',
     breaks: 'Whenever a worker trims, a rate begins anew.',
     edits: [sql('trim_limits', "o.at <= _now - interval '1 s' * (", "o.at <= _now - interval '0 s' * (")],
-    tests: ['model/model'],
+    tests: ['store/limits'],
   },
 ]

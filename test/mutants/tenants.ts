@@ -81,14 +81,14 @@ export const TENANTS: readonly Mutant[] = [
         'tenant = coalesce(j.tenant, r.tenant)',
       ),
     ],
-    tests: ['model/model', 'enqueue/tenants'],
+    tests: ['enqueue/tenants', 'model/model'],
   },
   {
     name: 'jobs of one call that count as one',
     promise: 'tenants',
     breaks: 'Whoever pushes a thousand jobs at once stays in the quick lane.',
     edits: [sql('lanes_of', 'c.pushed + i.nth >', 'c.pushed + 1 >')],
-    tests: ['model/model', 'enqueue/tenants'],
+    tests: ['enqueue/tenants', 'model/model'],
   },
   {
     name: 'a producer that replaces the rules of a worker',

@@ -365,6 +365,18 @@ describe('limits of a queue', () => {
     expect(idsOf(await one.claim())).toEqual(['a3'])
   })
 
+  test('keep the starts that still count, each for its own window', async () => {
+    const limits = { rate: { jobs: 1, per: 60 }, tenant: { rate: { jobs: 9, per: 10 } } }
+    const testQueue = await limited(limits, ['a0', 'a1'])
+    const one = await testQueue.claimer()
+    await one.take()
+    await env.query(`UPDATE lockstep.starts SET at = at - interval '30 s'`)
+    expect(await notes(testQueue)).toMatchObject({ starts: 2 })
+    await trimLimits(env.database)
+    expect(await notes(testQueue)).toMatchObject({ starts: 1 })
+    expect(idsOf(await one.claim())).toEqual([])
+  })
+
   test('leave nothing behind', async () => {
     const testQueue = await limited({ concurrency: 1, rate: { jobs: 9, per: 0.05 } }, ['a0', 'a1'])
     await (await testQueue.claimer()).claim()
