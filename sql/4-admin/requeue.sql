@@ -2,10 +2,10 @@
 -- One in progress gets them in its next round, at once. If another session has requeued or deleted a job's payloads
 -- meanwhile, the job is left as it is. If a job has no error, it gets the latest error that its dead payloads died of:
 -- that stays until the next success. The failed attempts of that payload's job come with it, unless the job has some of its
--- own. A job that is made for it gets its tenant, and the tenant's lane where those have some.
+-- own. A job that is made for it gets its tenant, and the tenant's lane where those have some. Others keep what they have.
 --
 -- 1. Jobs are locked before rows of the morgue, in id order, as a death does it: the other way round, the two could
---    deadlock. ON CONFLICT locks an existing row even though its WHERE never holds.
+--    deadlock. ON CONFLICT locks an existing row even though its WHERE never holds, and returns only rows that are new.
 -- 2. The payloads move under the fence of their job: below the next claim's fence, or, for a job in progress, where the
 --    completion spares them. They merge as a push does: an equal payload that waits keeps its headers.
 -- 3. The jobs that got something change: their rows say that they have payloads elsewhere. One that a dead process left
@@ -17,6 +17,7 @@ LANGUAGE plpgsql
 @lookups@
 AS $$
 DECLARE
+  _made text[];
   _moved integer;
   _risen text[];
   _errors text[];
@@ -25,12 +26,16 @@ DECLARE
   _heads text[];
 BEGIN
   PERFORM @schema@.require_read_committed();
-  INSERT INTO @schema@.jobs AS j (queue_id, shard, perform_in, id)
-  SELECT _queue_id, @schema@.shard_of(i.id, q.shards), clock_timestamp(), i.id
-  FROM (SELECT DISTINCT d.id COLLATE "C" AS id FROM unnest(_job_ids) AS d(id)) i, @schema@.queues q
-  WHERE q.queue_id = _queue_id
-  ORDER BY i.id
-  ON CONFLICT (queue_id, id) DO UPDATE SET fence = j.fence WHERE false;
+  WITH made AS (
+    INSERT INTO @schema@.jobs AS j (queue_id, shard, perform_in, id)
+    SELECT _queue_id, @schema@.shard_of(i.id, q.shards), clock_timestamp(), i.id
+    FROM (SELECT DISTINCT d.id COLLATE "C" AS id FROM unnest(_job_ids) AS d(id)) i, @schema@.queues q
+    WHERE q.queue_id = _queue_id
+    ORDER BY i.id
+    ON CONFLICT (queue_id, id) DO UPDATE SET fence = j.fence WHERE false
+    RETURNING j.id
+  )
+  SELECT array_agg(m.id) INTO _made FROM made m;
 
   WITH risen AS (
     DELETE FROM @schema@.morgue m
@@ -62,9 +67,9 @@ BEGIN
       WHEN j.error IS NULL THEN coalesce(j.attempts, r.attempts)
       ELSE j.attempts
     END,
-    tenant = coalesce(j.tenant, r.tenant),
+    tenant = CASE WHEN j.id = ANY (_made) THEN r.tenant ELSE j.tenant END,
     lane = CASE
-      WHEN j.fence = 0 AND j.tenant IS NULL AND r.tenant IS NOT NULL AND r.has_lanes THEN @schema@.tenant_lane(_queue_id, r.tenant)
+      WHEN j.id = ANY (_made) AND r.tenant IS NOT NULL AND r.has_lanes THEN @schema@.tenant_lane(_queue_id, r.tenant)
       ELSE j.lane
     END
   FROM (

@@ -41,10 +41,7 @@ export async function untilNext(
   return row!.ms ?? undefined
 }
 
-/**
- * Makes the jobs of these queues, and of rounds to come, due so many ms earlier, and what tenants have pushed, and what began
- * within the window of a rate, so much older.
- */
+/** Makes the jobs of these queues, and of rounds to come, due so many ms earlier, and what counts for tenants so much older. */
 export async function passTime(database: Database, queueIds: readonly number[], ms: number): Promise<void> {
   await database.query(
     `UPDATE ${database.prefix}.jobs SET
@@ -52,8 +49,16 @@ export async function passTime(database: Database, queueIds: readonly number[], 
      WHERE queue_id = ANY ($1)`,
     [queueIds, ms],
   )
+  await growOlder(database, queueIds, ms)
+}
+
+/** Makes what tenants have pushed, and what began within the window of a rate, so many ms older. */
+export async function growOlder(database: Database, queueIds: readonly number[], ms: number): Promise<void> {
+  // All are gone before the first is back: it may come to where another was.
   await database.query(
-    `UPDATE ${database.prefix}.starts SET at = at - $2 * interval '1 ms' WHERE queue_id = ANY ($1)`,
+    `WITH gone AS (DELETE FROM ${database.prefix}.starts WHERE queue_id = ANY ($1) RETURNING queue_id, tenant, at, rounds)
+     INSERT INTO ${database.prefix}.starts (queue_id, tenant, at, rounds)
+     SELECT queue_id, tenant, at - $2 * interval '1 ms', rounds FROM gone ORDER BY at`,
     [queueIds, ms],
   )
   await database.query(

@@ -254,6 +254,7 @@ export class Engine {
   #createMaintainer(): Maintainer {
     const all = allMaintenance({
       ...this.#common,
+      ledQueues: () => this.#timetable.ledQueues,
       onGone: () => this.#running.poller?.fullScanSoon(),
       onRemoved: () => this.#running.assigner?.rebalanceSoon(),
     })

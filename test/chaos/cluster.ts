@@ -10,7 +10,8 @@ import { Crew } from './crew.ts'
 import { prepareGround } from './ground.ts'
 import { writeState } from './log.ts'
 import type { ProducerOptions } from './producer.ts'
-import { clusterQueues, FILLED, SHARDS } from './queues.ts'
+import { clusterQueues, FILLED, type Filled, SHARDS } from './queues.ts'
+import type { Scale } from './scale.ts'
 import { readTruth, type Truth } from './truth.ts'
 import type { WorkerOptions } from './worker.ts'
 
@@ -24,18 +25,6 @@ const DEADLINE = 120_000
 /** For the cluster's own sessions: what they report as committed must survive a crash, whatever the default is. */
 const DURABLE = '-c synchronous_commit=on'
 
-/** The size of faults: a test of one fault should be quick. */
-export interface Scale {
-  /** Processes that join and leave, and how many of them at a time. */
-  readonly crowd: number
-  readonly crowdAtOnce: number
-  /** ms that an open transaction holds rows. */
-  readonly hold: number
-}
-
-export const SMALL: Scale = { crowd: 6, crowdAtOnce: 3, hold: 3_000 }
-export const LARGE: Scale = { crowd: 50, crowdAtOnce: 10, hold: 30_000 }
-
 export interface ClusterOptions {
   readonly scale: Scale
   readonly workers: number
@@ -44,6 +33,8 @@ export interface ClusterOptions {
   readonly ids?: number
   /** ms between transactions of a producer. */
   readonly pause?: number
+  /** The queues that the cluster itself pushes to. Default: all. */
+  readonly filled?: readonly Filled[]
   /** Timing of the workers, if it differs from the cluster's. */
   readonly timing?: Partial<Pick<WorkerOptions, 'lease' | 'rebalanceInterval' | 'poll'>>
 }
@@ -68,6 +59,7 @@ export class Cluster {
   readonly allWorkers: Child<WorkerOptions>[] = []
   readonly allProducers: Child<ProducerOptions>[] = []
   readonly #directory = mkdtempSync(join(tmpdir(), 'lockstep-cluster-'))
+  readonly #filled: readonly Filled[]
   readonly #afterwards: (() => unknown)[] = []
   #names = 0
   #restarting: Promise<void> = Promise.resolve()
@@ -75,6 +67,7 @@ export class Cluster {
   private constructor(server: EmbeddedServer, options: ClusterOptions) {
     this.server = server
     this.scale = options.scale
+    this.#filled = options.filled ?? FILLED
     this.pool = new pg.Pool({ connectionString: server.connectionString, options: DURABLE, max: 10 })
     this.pool.on('error', () => {})
     // The pool does not listen for errors of a client that is checked out.
@@ -206,12 +199,12 @@ export class Cluster {
     return performance.now() - startedAt
   }
 
-  /** Pushes the n-th payload to all queues, for ids that no one else pushes, and records that. */
-  async push(ids: readonly string[], n: number): Promise<void> {
+  /** Pushes the n-th payload to queues, for ids that no one else pushes, and records that. */
+  async push(ids: readonly string[], n: number, queues = this.#filled): Promise<void> {
     const client = await this.pool.connect()
     try {
       await client.query('BEGIN')
-      for (const queue of FILLED) await this.pushIn(client, queue, ids, n)
+      for (const queue of queues) await this.pushIn(client, queue, ids, n)
       await client.query('COMMIT')
       client.release()
     } catch (error) {
@@ -222,7 +215,7 @@ export class Cluster {
 
   async pushIn(
     tx: pg.ClientBase,
-    queue: (typeof FILLED)[number],
+    queue: Filled,
     ids: readonly string[],
     n: number,
     load?: string,

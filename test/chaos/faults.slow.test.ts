@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Blow, strike } from './battle.ts'
 import { Chance } from './chance.ts'
-import { Cluster, SMALL } from './cluster.ts'
+import { Cluster } from './cluster.ts'
 import { FAULTS } from './faults.ts'
 import { complaints, judge } from './judge.ts'
+import { SMALL } from './scale.ts'
 
 const DEADLINE = 120_000
 

@@ -6,6 +6,7 @@ import { processFaults } from './faults/process.ts'
 import { queueFaults } from './faults/queue.ts'
 import { releaseFaults } from './faults/release.ts'
 import { serverFaults } from './faults/server.ts'
+import { tenantFaults } from './faults/tenant.ts'
 
 /** All faults that are possible on this machine. */
 export const FAULTS: readonly Fault[] = [
@@ -15,5 +16,6 @@ export const FAULTS: readonly Fault[] = [
   ...queueFaults,
   ...releaseFaults,
   ...applicationFaults,
+  ...tenantFaults,
   ...commitFaults,
 ].filter(({ possible }) => possible?.() ?? true)

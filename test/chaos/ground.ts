@@ -1,4 +1,5 @@
 import type { Cluster } from './cluster.ts'
+import { TENANTED } from './queues.ts'
 
 /** A role with the cluster's password. */
 export const POOLED = 'pooled'
@@ -50,6 +51,25 @@ function pooledUser({ server }: Cluster): string {
   `
 }
 
+/** Writes down every claim of a queue whose jobs have tenants. What is rolled back was no claim. */
+async function noteClaims(cluster: Cluster): Promise<string> {
+  const rows = await cluster.sql<{ number: number }>(
+    'SELECT queue_id AS number FROM lockstep.queues WHERE name = ANY ($1)',
+    [TENANTED],
+  )
+  return `
+    CREATE TABLE claims (queue_id integer, id text, tenant text, lane smallint, fence bigint, at timestamptz);
+    CREATE FUNCTION note_claim() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      INSERT INTO public.claims VALUES (NEW.queue_id, NEW.id, NEW.tenant, NEW.lane, NEW.fence, NEW.claimed_at);
+      RETURN NULL;
+    END $$;
+    CREATE TRIGGER note_claim AFTER UPDATE ON lockstep.jobs FOR EACH ROW
+      WHEN (NEW.queue_id IN (${rows.map(({ number }) => number)}) AND NEW.claimed_by IS NOT NULL AND NEW.fence > OLD.fence)
+      EXECUTE FUNCTION note_claim();
+  `
+}
+
 /** Creates the schema, the queues, and what the cluster writes beside them. */
 export async function prepareGround(cluster: Cluster): Promise<void> {
   await cluster.lockstep.migrate()
@@ -59,6 +79,7 @@ export async function prepareGround(cluster: Cluster): Promise<void> {
   await cluster.sql(DOMAIN)
   await cluster.sql(REFUSAL)
   await cluster.sql(pooledUser(cluster))
+  await cluster.sql(await noteClaims(cluster))
   await cluster.sql(FULL_DISK)
   await shrinkNotifyQueue(cluster)
 }

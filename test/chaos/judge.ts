@@ -15,6 +15,7 @@ import {
 import { type Run, read, runsOf } from '../support/handler-log.ts'
 import { type Cluster, LEASE } from './cluster.ts'
 import { FILLED, POISON_CRASHES } from './queues.ts'
+import { judgeTenants, type Waited } from './tenancy.ts'
 import type { Item, Truth } from './truth.ts'
 
 /** The findings of a fight. All lists except `instants` must be empty. */
@@ -24,6 +25,10 @@ export interface Verdict {
   readonly stale: readonly Finding[]
   /** Lost payloads, with the time of their push. */
   readonly lost: readonly Finding[]
+  /** More at once, or in a time, than the limits of queues and tenants allow. */
+  readonly overLimits: readonly Finding[]
+  /** Tenants and lanes of which nothing began, though it was due, while others had their turn. */
+  readonly starved: readonly Finding[]
   /** Runs that began in the same instant in which their process was stopped, for longer than its lease. */
   readonly instants: readonly Finding[]
   /** Everything else that must not happen, in words. */
@@ -34,13 +39,18 @@ export interface Verdict {
   readonly rounds: number
   /** Most ms that a handler went on after its process had been stopped for longer than its lease. */
   readonly outlived: number
+  /** Who was passed over for the longest time; undefined if no one ever waited. */
+  readonly passedOver: Waited | undefined
 }
+
+/** What happened to whom. */
+export type Scene = Pick<Cluster, 'log' | 'queues' | 'allWorkers' | 'allProducers' | 'freezes' | 'poisoned'>
 
 const NS_PER_MS = 1_000_000n
 const order = (payload: unknown) => payload as number
 
 /** Compares what handlers did with what was pushed. */
-export function judge(cluster: Cluster, truth: Truth): Verdict {
+export function judge(cluster: Scene, truth: Truth): Verdict {
   const entries = read(cluster.log)
   const runs = runsOf(entries)
   const deaths = new Map(
@@ -54,7 +64,10 @@ export function judge(cluster: Cluster, truth: Truth): Verdict {
   const apart = new Set(instants.flatMap((one) => one.runs))
   const eachInTime = <T>(check: (runs: readonly Run[]) => T[]) =>
     each((some) => check(some.filter((run) => !apart.has(run))))
+  const inTime = runs.filter((run) => !apart.has(run))
+  const { mistaken, ...shares } = judgeTenants(cluster.queues, truth, inTime, fates)
   return {
+    ...shares,
     instants,
     overlaps: eachInTime((some) => overlaps(some, fates)),
     inversions: eachInTime((some) => inversions(some, order)),
@@ -67,6 +80,7 @@ export function judge(cluster: Cluster, truth: Truth): Verdict {
         .flatMap((some) => vanished(some.runs))
         .map(({ queue, id, what }) => `${queue} ${id}: ${what}`),
       ...(runs.length === 0 ? ['no handler ran'] : []),
+      ...mistaken,
       ...judgeTruth(truth),
       ...judgePoison(truth, cluster, runs),
       ...[...cluster.allWorkers, ...cluster.allProducers].flatMap(({ name, failure }) =>
@@ -140,7 +154,7 @@ function backwards(applied: readonly Item[]): string[] {
 }
 
 /** Each poisoned job has killed at most as many processes as it may, and is in the morgue; no other job is. */
-function judgePoison({ dead }: Truth, { poisoned }: Cluster, runs: readonly Run[]): string[] {
+function judgePoison({ dead }: Truth, { poisoned }: Scene, runs: readonly Run[]): string[] {
   const found = dead.filter(({ id }) => !poisoned.has(id)).map(({ id }) => `${id} died`)
   const buried = new Set(dead.map(({ id }) => id))
   for (const id of poisoned) {
@@ -152,7 +166,8 @@ function judgePoison({ dead }: Truth, { poisoned }: Cluster, runs: readonly Run[
 }
 
 /** Everything that must not happen, in words. */
-export function complaints({ overlaps, inversions, stale, lost, others }: Verdict): string[] {
+export function complaints(verdict: Verdict): string[] {
+  const { overlaps, inversions, stale, lost, overLimits, starved, others } = verdict
   const told = (kind: string, findings: readonly Finding[]) =>
     findings.map(({ id, what }) => `${kind}: ${id}: ${what}`)
   return [
@@ -160,6 +175,8 @@ export function complaints({ overlaps, inversions, stale, lost, others }: Verdic
     ...told('inversion', inversions),
     ...told('stale completion accepted', stale),
     ...told('lost', lost),
+    ...told('over a limit', overLimits),
+    ...told('starved', starved),
     ...others,
   ]
 }

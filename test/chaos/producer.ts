@@ -2,7 +2,7 @@ import { appendFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { Lockstep } from '../../src/index.ts'
-import { clusterQueues, FILLED } from './queues.ts'
+import { clusterQueues, FILLED, type Filled } from './queues.ts'
 
 /** The options of a producer process. All of them survive JSON. */
 export interface ProducerOptions {
@@ -22,7 +22,7 @@ export interface ProducerOptions {
 
 /** A push, stored in one transaction with the record of it. */
 interface Push {
-  readonly queue: (typeof FILLED)[number]
+  readonly queue: Filled
   readonly jobs: { id: string; n: number }[]
 }
 

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type Batch,
   defineQueue,
+  type Fairness,
+  type Limits,
   type PerformContext,
   type Queue,
   type TransactionalContext,
@@ -23,18 +25,59 @@ export interface FieldQueues {
   readonly batched: Queue<Numbered>
   /** Exactly once: what handlers got is in the table `applied`. */
   readonly exact: Queue<Numbered>
+  /** Tenants take turns. */
+  readonly shared: Queue<Numbered>
+  /** Tenants that push much go to other lanes. */
+  readonly ruled: Queue<Numbered>
+  /** Keeps to limits, its own and those of tenants, which share its lanes. */
+  readonly limited: Queue<Numbered>
   /** Its jobs kill their process. */
   readonly poison: Queue<Numbered>
 }
 
+/** Queues whose jobs have tenants. */
+export const TENANTED = ['shared', 'ruled', 'limited'] as const
+/** Queues that do whatever is due as fast as they can. */
+export const UNLIMITED = ['plain', 'batched', 'exact', 'shared', 'ruled'] as const
 /** The queues that producers fill. */
-export const FILLED = ['plain', 'batched', 'exact'] as const
+export const FILLED = [...UNLIMITED, 'limited'] as const
+export type Filled = (typeof FILLED)[number]
 export const SHARDS = 6
 export const POISON_CRASHES = 2
+
+/**
+ * Fewer at once than the slots of three workers. The rates are somewhat above what producers push all the time, so they are
+ * reached when something has piled up.
+ */
+const LIMITS: Limits = {
+  concurrency: 5,
+  rate: { jobs: 30, per: 0.5 },
+  tenant: { concurrency: 2, rate: { jobs: 15, per: 0.5 } },
+}
+const RULES: Fairness['rules'] = [
+  { over: 5, per: 1, lane: 1 },
+  { over: 40, per: 10, lane: 2 },
+]
+/** Of ids that end in a number. One tenant has more of them than others. */
+const TENANTS = [null, 'a', 'b', 'c', 'c']
+/** The tenant that now and then pushes far more than all others. */
+export const FLOODING = 'flood'
+
+/** Whose the jobs of an id are. Nobody's are those that faults push by one id: some of them are kept waiting on purpose. */
+export function tenantOf(id: string): string | null {
+  if (id.startsWith(FLOODING)) return FLOODING
+  const number = id.match(/-(\d+)$/)?.[1]
+  return number === undefined ? null : TENANTS[Number(number) % TENANTS.length]!
+}
 
 const LONGEST_WORK = 4
 const FAILING = 0.01
 const retryIn = () => 0.05
+const tenanted = {
+  shards: SHARDS,
+  retryIn,
+  tenant: ({ id }: { readonly id: string | number }) => tenantOf(String(id)),
+}
 
 /** The queues, with handlers wrapped by `around`. */
 export function clusterQueues(around: (queue: string, work: Work) => Work = (_, work) => work): FieldQueues {
@@ -59,6 +102,23 @@ export function clusterQueues(around: (queue: string, work: Work) => Work = (_, 
       retryIn,
       transactional: true,
       perform: unloaded(around('exact', apply as Work)),
+    }),
+    shared: defineQueue<Numbered>('shared', {
+      ...tenanted,
+      batchSize: 3,
+      perform: unloaded(around('shared', work)),
+    }),
+    ruled: defineQueue<Numbered>('ruled', {
+      ...tenanted,
+      fairness: { window: 60, rules: RULES },
+      perform: unloaded(around('ruled', work)),
+    }),
+    limited: defineQueue<Numbered>('limited', {
+      ...tenanted,
+      batchSize: 2,
+      fairness: { window: 60, rules: [{ over: 40, per: 10, lane: 1 }] },
+      limits: LIMITS,
+      perform: unloaded(around('limited', work)),
     }),
     poison: defineQueue<Numbered>('poison', {
       shards: 1,

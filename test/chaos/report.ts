@@ -7,7 +7,17 @@ import { median } from './load/figures.ts'
 import type { Endurance } from './load/load.ts'
 import type { Recovery } from './recovery.ts'
 
-const HEAD = ['fault', 'times', 'overlaps', 'inversions', 'lost', 'stale accepted', 'slowest recovery']
+const HEAD = [
+  'fault',
+  'times',
+  'overlaps',
+  'inversions',
+  'lost',
+  'stale accepted',
+  'over limits',
+  'starved',
+  'slowest recovery',
+]
 const SHOWN = 20
 
 /** One row for each fault: what was found while the fault, or what it broke, lasted. */
@@ -71,10 +81,11 @@ function rowOf(name: string, mine: readonly Blow[], verdict: Verdict): string[] 
 }
 
 function figures(
-  { overlaps, inversions, lost, stale }: Verdict,
+  { overlaps, inversions, lost, stale, overLimits, starved }: Verdict,
   fits: (finding: Finding) => boolean,
 ): string[] {
-  return [overlaps, inversions, lost, stale].map((findings) => String(findings.filter(fits).length))
+  const all = [overlaps, inversions, lost, stale, overLimits, starved]
+  return all.map((findings) => String(findings.filter(fits).length))
 }
 
 /** Only for faults that were injected alone: of several, the cause of a delay is unknown. */
@@ -96,6 +107,7 @@ export function drawSummary(blows: readonly Blow[], verdict: Verdict, seconds: n
     `${count(blows)} faults of ${kinds} kinds in ${Math.round(seconds)} s; ${verdict.payloads} payloads in ${verdict.rounds} rounds, ${rate}/s.`,
     `Repeated at least-once: ${verdict.repeats}; exactly-once: ${wrong.filter((one) => one.includes('applied')).length}.`,
     `The longest a handler went on after its process was stopped for longer than its lease: ${verdict.outlived.toFixed(0)} ms.`,
+    `The longest anyone waited while others of its queue began: ${verdict.passedOver?.seconds ?? 0} s, ${verdict.passedOver?.id ?? 'none'}.`,
     `Runs that began in the same instant their process was stopped for longer than its lease: ${verdict.instants.length}.`,
     ...verdict.instants.map(({ id, what }) => `  ${id}: ${what}`),
     ...wrong.slice(0, SHOWN),

@@ -3,13 +3,14 @@ import { parseArgs } from 'node:util'
 import { startProgress } from '../../src/cli/progress.ts'
 import { type Blow, draw, strike } from './battle.ts'
 import { Chance } from './chance.ts'
-import { Cluster, LARGE } from './cluster.ts'
+import { Cluster } from './cluster.ts'
 import type { Fault } from './fault.ts'
 import { FAULTS } from './faults.ts'
 import { complaints, judge } from './judge.ts'
 import { endure, isWell } from './load/load.ts'
 import { measureRecovery } from './recovery.ts'
 import { count, drawEndurance, drawRecoveries, drawReport, drawSummary } from './report.ts'
+import { LARGE } from './scale.ts'
 
 const USAGE = `npm run soak -- [--minutes N] [--seed S|random] [--fault part-of-its-name]
 npm run soak -- --profile recovery [--repeats N]

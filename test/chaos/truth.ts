@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
+import type { Claimed } from '../support/shares.ts'
 import type { Cluster } from './cluster.ts'
 
 /** A payload: the queue and id it was pushed to, and its number. */
@@ -6,6 +7,14 @@ export interface Item {
   readonly queue: string
   readonly id: string
   readonly n: number
+}
+
+/** A claim of a job that has a tenant, in the clock that all processes share. */
+export interface TenantClaim extends Claimed {
+  readonly queue: string
+  readonly tenant: string | null
+  readonly lane: number
+  readonly fence: number
 }
 
 /** What was done according to the database and the producers. The handlers' log says what happened. */
@@ -20,6 +29,7 @@ export interface Truth {
   /** What transactional handlers wrote, in order. */
   readonly applied: readonly Item[]
   readonly dead: readonly Item[]
+  readonly claims: readonly TenantClaim[]
   /** Rows that should not be left. */
   readonly leftovers: { readonly jobs: number; readonly payloads: number }
 }
@@ -40,8 +50,19 @@ export async function readTruth(cluster: Cluster): Promise<Truth> {
     acknowledged: readAcknowledged(cluster.acks),
     applied: applied.map(itemOf),
     dead: dead.map(itemOf),
+    claims: await readClaims(cluster),
     leftovers: left!,
   }
+}
+
+/** By the server's clock they are as far apart as in the other. */
+async function readClaims(cluster: Cluster): Promise<TenantClaim[]> {
+  const rows = await cluster.sql<Omit<TenantClaim, 'at'> & { micros: string }>(
+    `SELECT q.name AS queue, c.id, c.tenant, c.lane, c.fence::int, (extract(epoch FROM c.at) * 1000000)::bigint::text AS micros
+     FROM claims c JOIN lockstep.queues q USING (queue_id) ORDER BY c.at`,
+  )
+  const offset = process.hrtime.bigint() - BigInt(Date.now()) * 1_000_000n
+  return rows.map(({ micros, ...claim }) => ({ ...claim, at: BigInt(micros) * 1_000n + offset }))
 }
 
 function itemOf({ queue, id, n }: Record<string, string>): Item {

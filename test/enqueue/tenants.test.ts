@@ -151,6 +151,21 @@ describe('a job’s tenant', () => {
     // Its lane is that of its tenant again, and nothing was counted.
     expect(new Set(await lanes(testQueue))).toEqual(new Set([lane]))
   })
+
+  test('is not given to a job that waits by what comes back from the morgue', async () => {
+    const testQueue = await env.queue()
+    const bury = async (job: NewJob) => {
+      await testQueue.push(job)
+      await env.lockstep.kill(testQueue.queue, {})
+    }
+    await bury({ id: 'a', tenant: 't', payload: 1 })
+    await bury({ id: 'b', tenant: 't', payload: 1 })
+    await testQueue.push({ id: 'a', payload: 2 }, { id: 'b', tenant: 'other', payload: 2 })
+    const before = await lanes(testQueue)
+    await env.lockstep.requeue(testQueue.queue, {})
+    expect(await tenantsOf(testQueue)).toEqual([null, 'other'])
+    expect(await lanes(testQueue)).toEqual(before)
+  })
 })
 
 describe('without rules, each tenant has a lane of its own', () => {

@@ -1,16 +1,19 @@
+import { Morgue } from './morgue.ts'
+import { type Choice, Tenants } from './tenants.ts'
 import {
   type Answer,
-  type Attempt,
   byId,
   type Claim,
   type Dead,
   type Entry,
+  entriesOf,
   FUTURE,
+  fitting,
   fresh,
   type Job,
   noted,
+  type Placed,
   type Policy,
-  type Pushed,
   type Retries,
   unite,
   type Waiting,
@@ -25,17 +28,19 @@ import {
 export class Model {
   readonly policy: Policy
   readonly jobs = new Map<string, Job>()
-  readonly morgue = new Map<string, Dead>()
+  readonly morgue = new Morgue()
+  readonly tenants: Tenants
   /** By process: whether its lease runs. */
   readonly alive: boolean[] = []
   /** The open transactions, each with the pushes that it will commit. It has locked the rows of their ids. */
-  readonly open = new Map<number, Pushed[]>()
+  readonly open = new Map<number, Placed[]>()
   #tick = 1_000
   #seq = 0
-  #deaths = 0
 
-  constructor(policy: Policy) {
+  /** `lanes`: those of tenants in a queue without rules. */
+  constructor(policy: Policy, lanes: ReadonlyMap<string, number>) {
     this.policy = policy
+    this.tenants = new Tenants(policy.rules, policy.limits, lanes)
   }
 
   now(): number {
@@ -47,14 +52,16 @@ export class Model {
     return [...this.open.values()].some((pushes) => pushes.some((push) => push.id === id))
   }
 
-  /** R1 to R3. If several are for one new id, the first decides the time and the lane. */
-  push(pushes: readonly Pushed[]): void {
-    for (const { id, payload, score, performIn, lane, mark } of pushes) {
+  /** R1 to R3. If several are for one new id, the first decides the time, the tenant and the lane. */
+  push(pushes: readonly Placed[]): void {
+    for (const push of pushes) {
+      const { id, payload, score, performIn, mark } = push
+      if (push.counts) this.tenants.pushed(push)
       this.#seq += 1
       const entry = { payload, score, seq: this.#seq, mark }
       const job = this.jobs.get(id)
       if (!job) {
-        this.jobs.set(id, fresh(id, lane, performIn, [entry]))
+        this.jobs.set(id, fresh(push, [entry]))
       } else if (job.claim) {
         job.next = unite(...job.next, entry)
         job.nextPerformIn ??= performIn
@@ -67,20 +74,25 @@ export class Model {
     return job.claim === null || !this.alive[job.claim.process]
   }
 
-  /** R9, R10. Skips locked rows. A job that may have killed a process is taken alone. */
-  claim(process: number, lane: number, inShard: (id: string) => boolean): Claim[] {
-    if (!this.alive[process]) return []
+  inWork(): Job[] {
+    return [...this.jobs.values()].filter((job) => !this.free(job))
+  }
+
+  /** R9, R10. Skips locked rows, and what is over a limit. A job that may have killed a process is taken alone. */
+  claim(process: number, lane: number, inShard: (id: string) => boolean): Choice<Claim> {
+    if (!this.alive[process]) return { chosen: [], over: [] }
     const due = [...this.jobs.values()]
-      .filter((job) => job.lane === lane && job.performIn < FUTURE && inShard(job.id))
-      .filter((job) => this.free(job) && !this.locked(job.id))
+      .filter((job) => job.lane === lane && job.performIn < FUTURE && inShard(job.id) && this.free(job))
       .sort((a, b) => a.performIn - b.performIn || (a.id < b.id ? -1 : 1))
-      .slice(0, this.policy.batchSize)
-    const suspect = due.findIndex((job) => job.claim !== null || job.crashes > 0)
-    const taken = suspect < 0 ? due : due.slice(0, Math.max(suspect, 1))
-    return taken.map((job) => this.#take(job, process))
+    const { batchSize } = this.policy
+    const { chosen, over } = this.tenants.choose(due, this.inWork(), batchSize, ({ id }) => this.locked(id))
+    const suspect = chosen.findIndex((job) => job.claim !== null || job.crashes > 0)
+    const taken = suspect < 0 ? chosen : chosen.slice(0, Math.max(suspect, 1))
+    return { chosen: taken.map((job) => this.#take(job, process)), over }
   }
 
   #take(job: Job, process: number): Claim {
+    this.tenants.started(job)
     const rescued = job.claim !== null
     job.crashes += rescued ? 1 : 0
     if (rescued) job.attempts = noted(job, 'crash', null)
@@ -88,7 +100,7 @@ export class Model {
     job.next = []
     job.nextPerformIn = null
     const { id, retryCount, crashes, error } = job
-    const taken = job.set.slice(0, this.#most(job.set))
+    const taken = job.set.slice(0, fitting(job.set, this.policy))
     job.claim = {
       id,
       process,
@@ -114,18 +126,6 @@ export class Model {
     job.set = job.set.toSorted((a, b) => a.score - b.score || a.seq - b.seq || place(a) - place(b))
     job.claim = { ...claim, taken: job.set.slice(0, length) }
     return job.claim
-  }
-
-  /** How many entries of a set one round takes: at least one. */
-  #most(set: readonly Entry[]): number {
-    const { maxPayloads = set.length, maxBytes } = this.policy
-    const fits = set.filter((_, place) => {
-      const bytes = set
-        .slice(0, place + 1)
-        .reduce((sum, { payload, mark }) => sum + JSON.stringify(payload).length + headersLength(mark), 0)
-      return bytes <= maxBytes
-    })
-    return Math.max(1, Math.min(maxPayloads, fits.length))
   }
 
   /** P6: the job, if the claim still holds it and its row is not locked. */
@@ -165,7 +165,7 @@ export class Model {
   #die(job: Job, error: string): Answer {
     const [lowest, ...rest] = job.set
     const attempts = noted(job, 'failure', error)
-    this.#bury(job.id, lowest!, error, attempts)
+    this.morgue.bury(job, lowest!, error, attempts)
     const performIn = rest.length > 0 ? this.now() : job.nextPerformIn
     if (performIn === null) {
       this.jobs.delete(job.id)
@@ -181,7 +181,7 @@ export class Model {
     const job = this.#hold(claim)
     if (typeof job === 'string') return job
     const attempts = noted(job, 'failure', error)
-    for (const one of job.set.slice(0, claim.taken.length)) this.#bury(job.id, one, error, attempts)
+    for (const one of job.set.slice(0, claim.taken.length)) this.morgue.bury(job, one, error, attempts)
     return this.complete(claim)
   }
 
@@ -206,32 +206,8 @@ export class Model {
     Object.assign(job, numbers, { claim: null, set, next: [], nextPerformIn: null })
   }
 
-  #bury(id: string, { payload, score, mark }: Entry, error: string, attempts: readonly Attempt[]): void {
-    const key = `${id} ${payload}`
-    const other = this.morgue.get(key)
-    this.#deaths += 1
-    this.morgue.set(key, {
-      id,
-      payload,
-      score: Math.min(score, other?.score ?? score),
-      mark: other ? other.mark : mark,
-      error,
-      attempts,
-      died: this.#deaths,
-    })
-  }
-
-  /** R3: a job that is not in progress waits. Of one in progress, only what was pushed into it meanwhile waits. */
   entries(): Waiting[] {
-    return [...this.jobs.values()].sort(byId).flatMap((job): Waiting[] => {
-      const { id, performIn, nextPerformIn, retryCount, crashes, error, attempts, set, next } = job
-      const own = { id, performIn, retryCount, crashes, error, attempts }
-      if (this.free(job)) return [{ ...own, state: 'waiting', set: unite(...set, ...next) }]
-      const working: Waiting = { ...own, state: 'working', set }
-      if (nextPerformIn === null) return [working]
-      const clean = { retryCount: -1, crashes: 0, error: null, attempts: [] }
-      return [{ id, state: 'waiting', performIn: nextPerformIn, ...clean, set: next }, working]
-    })
+    return [...this.jobs.values()].sort(byId).flatMap((job) => entriesOf(job, this.free(job)))
   }
 
   /** R11, for all three actions: jobs in progress are not touched. Each action returns how many entries it changed. */
@@ -241,7 +217,7 @@ export class Model {
 
   kill(ids: readonly string[], retries: Retries): number {
     return this.#act(ids, retries, (job, entry) => {
-      for (const one of entry.set) this.#bury(job.id, one, entry.error ?? 'killed', entry.attempts)
+      for (const one of entry.set) this.morgue.bury(job, one, entry.error ?? 'killed', entry.attempts)
       this.#takeOut(job)
     })
   }
@@ -280,7 +256,7 @@ export class Model {
    * after all that waits.
    */
   requeue(ids: readonly string[]): number {
-    const risen = [...this.morgue.values()].filter(({ id }) => ids.includes(id))
+    const risen = this.morgue.empty(ids)
     this.#seq += 1
     for (const id of [...new Set(risen.map((dead) => dead.id))].sort()) {
       const dead = risen.filter((one) => one.id === id)
@@ -291,13 +267,14 @@ export class Model {
         last,
       )
     }
-    for (const { id, payload } of risen) this.morgue.delete(`${id} ${payload}`)
     return risen.length
   }
 
-  #rise(id: string, risen: readonly Entry[], { error, attempts }: Dead): void {
+  /** A job that is made for it has the tenant of what died last; others keep theirs. */
+  #rise(id: string, risen: readonly Entry[], { tenant, error, attempts }: Dead): void {
     const job = this.jobs.get(id)
-    if (!job) this.jobs.set(id, { ...fresh(id, 0, this.now(), unite(...risen)), error, attempts })
+    const place = { id, tenant, lane: this.tenants.home(tenant), performIn: this.now() }
+    if (!job) this.jobs.set(id, { ...fresh(place, unite(...risen)), error, attempts })
     else if (this.free(job)) {
       const crashes = job.crashes + (job.claim ? 1 : 0)
       const own = job.claim ? noted(job, 'crash', null) : job.attempts
@@ -311,17 +288,13 @@ export class Model {
     }
   }
 
-  /** What was delayed becomes due. */
+  /** What was delayed becomes due. For rules and rates, an hour has passed. */
   passTime(): void {
+    this.tenants.passHour()
     const sooner = (time: number) => (time >= FUTURE ? time - FUTURE : time)
     for (const job of this.jobs.values()) {
       job.performIn = sooner(job.performIn)
       if (job.nextPerformIn !== null) job.nextPerformIn = sooner(job.nextPerformIn)
     }
   }
-}
-
-/** As Postgres writes headers. */
-function headersLength(mark: string | null): number {
-  return mark === null ? 0 : `{"mark": "${mark}"}`.length
 }

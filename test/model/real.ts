@@ -1,19 +1,31 @@
 import type pg from 'pg'
-import type { Round } from '../../src/store/claim.ts'
+import { checkFairness } from '../../src/fairness.ts'
+import { checkLimits, type Limit as RealLimit } from '../../src/limits.ts'
+import type { Claim, Round } from '../../src/store/claim.ts'
 import { type FoundJob, findJobs } from '../../src/store/jobs.ts'
+import { replaceLimits, trimLimits } from '../../src/store/limits.ts'
 import type { Leftover } from '../../src/store/settle.ts'
+import { replaceFairness, trimTenants } from '../../src/store/tenants.ts'
+import { growOlder } from '../../src/testing/due.ts'
 import type { Claimer, TestQueue } from '../support/store-environment.ts'
 import { storedPayloads } from '../support/stored-payloads.ts'
-import { FUTURE, type Pushed, textOf } from './words.ts'
+import type { Reached } from './tenants.ts'
+import { FUTURE, type Limit, type Limits, type Pushed, type Rule, textOf } from './words.ts'
 
 /** Tick 0, in seconds since 1970; a tick is a second. */
 const BEGINNING = Date.UTC(2001) / 1000
 /** Only the times of "now" are between these. */
 const [NOW_AFTER, NOW_BEFORE] = [Date.UTC(2024) / 1000, Date.UTC(2032) / 1000]
 
+const HOUR = 3_600
+const DAY = 24 * HOUR
+/** Pushes and starts are whole hours old, but for what a sequence takes. */
+const secondsOf = (hours: number) => (hours - 0.5) * HOUR
+
 /** A job's row with its sets. `performIn` is in ticks. */
 export interface RealJob {
   readonly id: string
+  readonly tenant: string | null
   readonly shard: number
   readonly lane: number
   readonly performIn: number
@@ -37,13 +49,43 @@ export class Real {
     this.testQueue = testQueue
   }
 
+  /** As a worker does when it starts. */
+  async rule(rules: readonly Rule[]): Promise<void> {
+    const { env, queueId } = this.testQueue
+    const fairness = rules.length === 0 ? undefined : { window: DAY, rules: rules.map(ruleOf) }
+    await replaceFairness(env.database, [{ queueId, fairness: checkFairness(fairness, 'rules') }])
+  }
+
+  /** As a worker does when it starts. */
+  async limit({ tenant, ...own }: Limits): Promise<void> {
+    const { env, queueId } = this.testQueue
+    const limits = checkLimits({ ...limitOf(own), ...(tenant && { tenant: limitOf(tenant) }) }, 'limits')
+    await replaceLimits(env.database, [{ queueId, limits }])
+  }
+
+  /** The lane that each of these tenants gets: two transactions that push its first jobs at once might give it two. */
+  async settleIn(tenants: readonly string[]): Promise<Map<string, number>> {
+    const rows = await this.testQueue.env.query<{ tenant: string; lane: number }>(
+      'SELECT tenant, lockstep.tenant_lane($1, tenant) AS lane FROM unnest($2::text[]) AS t(tenant)',
+      [this.testQueue.queueId, tenants],
+    )
+    return new Map(rows.map(({ tenant, lane }) => [tenant, lane]))
+  }
+
   async join(): Promise<void> {
     this.claimers.push(await this.testQueue.claimer())
   }
 
+  /** No process has waited for a place long enough that another would leave it one. */
+  async claim(process: number, at: { lane: number; shard: number }): Promise<Claim> {
+    await this.testQueue.env.query('DELETE FROM lockstep.turns')
+    return this.claimers[process]!.claim(at)
+  }
+
   async pushIn(pushes: readonly Pushed[], tx?: pg.Client): Promise<void> {
-    const jobs = pushes.map(({ mark, performIn, ...push }) => ({
+    const jobs = pushes.map(({ mark, performIn, lane, ...push }) => ({
       ...push,
+      ...(lane !== undefined && { lane }),
       performIn: momentOf(performIn),
       headers: mark === null ? undefined : { mark },
     }))
@@ -65,7 +107,7 @@ export class Real {
   async jobs(): Promise<RealJob[]> {
     const { env, queueId } = this.testQueue
     return env.query<RealJob>(
-      `SELECT j.id, j.shard, j.lane, j.retry_count AS "retryCount", j.crashes, j.error, j.claimed_by AS "claimedBy",
+      `SELECT j.id, j.tenant, j.shard, j.lane, j.retry_count AS "retryCount", j.crashes, j.error, j.claimed_by AS "claimedBy",
          extract(epoch FROM j.perform_in)::float8 - $2 AS "performIn",
          extract(epoch FROM j.next_perform_in)::float8 - $2 AS "nextPerformIn",
          ${setOf('j.claimed_by IS NULL OR p.fence < j.fence')} AS set,
@@ -93,6 +135,20 @@ export class Real {
     return row!
   }
 
+  /** The limits that are reached, as the view for people shows them. */
+  async reached(): Promise<Reached[]> {
+    return this.testQueue.env.query<Reached>(
+      'SELECT tenant, what, most, used FROM lockstep.limited WHERE queue = $1 ORDER BY tenant NULLS FIRST, what',
+      [this.testQueue.queue.name],
+    )
+  }
+
+  async trim(): Promise<void> {
+    const { database } = this.testQueue.env
+    await trimTenants(database)
+    await trimLimits(database)
+  }
+
   /** Payload rows whose job is gone, or does not know of them. */
   async strays(): Promise<unknown[]> {
     return this.testQueue.env.query(
@@ -104,7 +160,7 @@ export class Real {
 
   async dead(): Promise<string[]> {
     const rows = await this.testQueue.env.query<{ line: string }>(
-      `SELECT format('%s: %s[%s]%s %s %s', job_id, payload #>> '{}', score, headers ->> 'mark', error,
+      `SELECT format('%s of %s: %s[%s]%s %s %s', job_id, coalesce(tenant, 'nobody'), payload #>> '{}', score, headers ->> 'mark', error,
          (SELECT string_agg(format('(%s %s %s)', a.one ->> 'kind', a.one ->> 'retry_count', coalesce(a.one ->> 'error', 'null')), '' ORDER BY a.place)
           FROM jsonb_array_elements(lockstep.shown_attempts(attempts, error)) WITH ORDINALITY AS a(one, place))) AS line
        FROM lockstep.morgue WHERE queue_id = $1`,
@@ -122,6 +178,7 @@ export class Real {
   }
 
   async passTime(): Promise<void> {
+    await growOlder(this.testQueue.env.database, [this.testQueue.queueId], HOUR * 1000)
     for (const column of ['perform_in', 'next_perform_in']) {
       await this.testQueue.env.query(
         `UPDATE lockstep.jobs SET ${column} = ${column} - $3 * interval '1 second'
@@ -129,6 +186,17 @@ export class Real {
         [this.testQueue.queueId, BEGINNING + FUTURE, FUTURE],
       )
     }
+  }
+}
+
+function ruleOf({ over, within, lane }: Rule) {
+  return { over, per: secondsOf(within), lane }
+}
+
+function limitOf({ concurrency, rate }: Limit): RealLimit {
+  return {
+    ...(concurrency && { concurrency }),
+    ...(rate && { rate: { jobs: rate.jobs, per: secondsOf(rate.within) } }),
   }
 }
 

@@ -1,47 +1,13 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { answerFor, handed } from './real.ts'
-import { type Answer, FUTURE, type Pushed, type Retries } from './words.ts'
-import { expectOrder, type Held, type World } from './world.ts'
-
-/** One call on both sides, or several that no other call comes between. */
-class Step implements fc.AsyncCommand<World, World> {
-  readonly #told: string
-  readonly #possible: (world: World) => boolean
-  readonly #act: (world: World) => Promise<void>
-
-  constructor(told: string, possible: (world: World) => boolean, act: (world: World) => Promise<void>) {
-    this.#told = told
-    this.#possible = possible
-    this.#act = act
-  }
-
-  check(world: Readonly<World>): boolean {
-    return this.#possible(world as World)
-  }
-
-  async run(world: World): Promise<void> {
-    await this.#act(world)
-    await world.compare()
-  }
-
-  toString(): string {
-    return this.#told
-  }
-}
-
-type Make<T> = (value: T) => { possible?: (world: World) => boolean; act: (world: World) => Promise<void> }
-
-function step<T>(name: string, values: fc.Arbitrary<T>, make: Make<T>): fc.Arbitrary<Step> {
-  return values.map((value) => {
-    const { possible = () => true, act } = make(value)
-    return new Step(`${name} ${JSON.stringify(value)}`, possible, act)
-  })
-}
+import { complete, completeIn, discard, fail, release, snooze } from './ending.ts'
+import { handed } from './real.ts'
+import { places, small, step } from './step.ts'
+import { FUTURE, type Limits, type Pushed, type Retries } from './words.ts'
+import { expectOrder, type World } from './world.ts'
 
 const IDS = ['a', 'b', 'c', 'd']
-const small = fc.nat({ max: 3 })
-const places = fc.nat({ max: 7 })
+export const TENANTS = ['s', 't']
 const someIds = fc.subarray(IDS, { minLength: 1 })
 const pushed: fc.Arbitrary<Pushed> = fc.record({
   id: fc.constantFrom(...IDS),
@@ -55,7 +21,11 @@ const pushed: fc.Arbitrary<Pushed> = fc.record({
     { weight: 4, arbitrary: small },
     { weight: 1, arbitrary: small.map((n) => n + 2_000_000_000) },
   ),
-  lane: fc.oneof({ weight: 6, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.constant(1) }),
+  tenant: fc.constantFrom(null, null, ...TENANTS, TENANTS[0]!),
+  lane: fc.oneof(
+    { weight: 6, arbitrary: fc.constant(undefined) },
+    { weight: 2, arbitrary: fc.nat({ max: 1 }) },
+  ),
 })
 const pushes = fc.array(pushed, { minLength: 1, maxLength: 4 })
 
@@ -66,7 +36,7 @@ const idsOf = (some: readonly Pushed[]) => some.map(({ id }) => id)
 const push = step('push', pushes, (some) => ({
   possible: (world) => unlocked(world, idsOf(some)),
   async act({ model, real }) {
-    model.push(some)
+    model.push(model.tenants.place(some))
     await real.pushIn(some)
   },
 }))
@@ -78,19 +48,19 @@ const pushBehind = step('push behind', fc.tuple(places, pushed, fc.boolean()), (
     const { model, real } = world
     const ids = inWork(world).filter((id) => !model.locked(id))
     const some = [{ ...one, id: ids[place % ids.length]!, performIn: later ? 2_000_000_000 : one.performIn }]
-    model.push(some)
+    model.push(model.tenants.place(some))
     await real.pushIn(some)
   },
 }))
 
 function inWork({ model }: World): string[] {
-  return [...model.jobs.values()].flatMap((job) => (model.free(job) ? [] : [job.id]))
+  return model.inWork().map(({ id }) => id)
 }
 
 const begin = step('push in a transaction', fc.tuple(fc.nat({ max: 1 }), pushes), ([place, some]) => ({
   possible: (world) => !world.model.open.has(place) && unlocked(world, idsOf(some)),
   async act({ model, real }) {
-    model.open.set(place, some)
+    model.open.set(place, model.tenants.place(some))
     await real.pushIn(some, await real.begin(place))
   },
 }))
@@ -127,105 +97,22 @@ const claim = step('claim', fc.record({ process: small, place: places }), (of) =
     const { model, real, shardOf } = world
     const process = someProcess(world, of.process)
     const { lane, shard } = somewhere(world, of.place)
-    const expected = model.claim(process, lane, (id) => shardOf.get(id) === shard)
-    const { rounds } = await real.claimers[process]!.claim({ lane, shard })
-    expect(rounds.map(({ id }) => id)).toEqual(expected.map(({ id }) => id))
-    for (const [place, claimed] of expected.entries()) {
+    const { chosen, over } = model.claim(process, lane, (id) => shardOf.get(id) === shard)
+    const { rounds, waits } = await real.claim(process, { lane, shard })
+    expect(rounds.map(({ id }) => id)).toEqual(chosen.map(({ id }) => id))
+    expect(waits?.limits.map(({ tenant }) => tenant) ?? []).toEqual(over)
+    for (const [place, claimed] of chosen.entries()) {
       const round = (await real.claimers[process]!.load(rounds[place]!))!
       const taken = model.asTaken(claimed, round.payloads)
       const { retryCount, crashes, rescued, error, cut } = taken
-      expect(round).toMatchObject({ retryCount, crashes, rescued, error })
+      const { tenant } = model.jobs.get(taken.id)!
+      expect(round).toMatchObject({ tenant, retryCount, crashes, rescued, error })
       expect(round.cut !== undefined).toBe(cut)
       expectOrder(handed(round), taken.taken)
       world.held.push({ claim: taken, round })
     }
   },
 }))
-
-type Finish = (world: World, held: Held) => Promise<[expected: Answer, real: string | undefined]>
-
-/** Mostly a claim that still holds, otherwise one of the last claims. One whose row was locked may be tried again. */
-function someClaim(world: World, luck: number, place: number): Held {
-  if (luck === 0) return world.held.at(-1 - (place % world.held.length))!
-  const current = currentClaims(world)
-  return current[place % current.length]!
-}
-
-function currentClaims({ model, held }: World): Held[] {
-  return held.filter(({ claim }) => model.jobs.get(claim.id)?.claim === claim)
-}
-
-function finish(
-  name: string,
-  values: fc.Arbitrary<unknown>,
-  how: (value: never) => Finish,
-): fc.Arbitrary<Step> {
-  return step(name, fc.tuple(small, places, values), ([luck, place, value]) => ({
-    possible: (world) => (luck === 0 ? world.held : currentClaims(world)).length > 0,
-    async act(world) {
-      const [expected, real] = await how(value as never)(world, someClaim(world, luck, place))
-      expect(real).toBe(expected)
-    },
-  }))
-}
-
-const discard = finish('discard', fc.constant(null), () => async ({ model, real }, { claim, round }) => [
-  model.discard(claim, 'discarded'),
-  answerFor(await real.claimers[claim.process]!.discard(round), claim.id),
-])
-
-const snooze = finish(
-  'snooze',
-  fc.boolean(),
-  (later: boolean) =>
-    async ({ model, real }, { claim, round }) => {
-      const leftovers = await real.claimers[claim.process]!.fail([round], later ? 1_000_000_000 : 0, null)
-      return [model.snooze(claim, later), answerFor(leftovers, claim.id)]
-    },
-)
-
-const complete = finish('complete', fc.constant(null), () => async ({ model, real }, { claim, round }) => [
-  model.complete(claim),
-  answerFor(await real.claimers[claim.process]!.complete(round), claim.id),
-])
-
-const completeIn = finish(
-  'complete in a transaction',
-  fc.boolean(),
-  (commits: boolean) => async (world, held) => {
-    const { model, real } = world
-    const { claim, round } = held
-    const claimer = real.claimers[claim.process]!
-    const tx = await claimer.testQueue.env.transaction()
-    await tx.query('SET LOCAL lock_timeout = 50')
-    const answer = await claimer.completeIn(tx, round).then(
-      (leftovers) => answerFor(leftovers, claim.id),
-      () => 'held',
-    )
-    const done = commits && answer !== 'held'
-    await tx.query(done ? 'COMMIT' : 'ROLLBACK')
-    if (done) return [model.complete(claim), answer]
-    const current = model.jobs.get(claim.id)?.claim === claim
-    return [current && model.locked(claim.id) ? 'held' : (answer as Answer), answer]
-  },
-)
-
-const fail = finish('fail', fc.boolean(), (later: boolean) => async ({ model, real }, { claim, round }) => {
-  const dies = claim.retryCount + 1 >= model.policy.maxRetryCount
-  // Each is another.
-  const error = `no ${model.now()}`
-  const leftovers = await real.claimers[claim.process]!.fail(
-    [round],
-    dies ? null : later ? 1_000_000_000 : 0,
-    error,
-  )
-  return [model.fail(claim, error, later), answerFor(leftovers, claim.id)]
-})
-
-const release = finish('release', fc.constant(null), () => async ({ model, real }, { claim, round }) => [
-  model.release(claim),
-  answerFor(await real.claimers[claim.process]!.release(round), claim.id),
-])
 
 /** Its lease ends, and another process comes. */
 const die = step('die', small, (which) => ({
@@ -297,6 +184,24 @@ const passTime = step('time passes', fc.constant(null), () => ({
   },
 }))
 
+const concurrency = fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined })
+
+/** Another worker starts, and its definition has other limits. Rates stay. */
+const limit = step('limits', fc.tuple(concurrency, concurrency), ([ofQueue, ofTenant]) => ({
+  possible: ({ model }) => Object.keys(model.policy.limits).length > 0,
+  async act({ model, real }) {
+    const { rate, tenant } = model.policy.limits
+    const limits: Limits = { concurrency: ofQueue, rate, tenant: { ...tenant, concurrency: ofTenant } }
+    model.tenants.limits = limits
+    await real.limit(limits)
+  },
+}))
+
+/** What workers do every few minutes changes nothing. */
+const trim = step('trim', fc.constant(null), () => ({
+  act: ({ real }) => real.trim(),
+}))
+
 /** Sequences in which work goes on more often than things go wrong. */
 export const sequences = fc.noBias(
   fc.array(
@@ -317,6 +222,8 @@ export const sequences = fc.noBias(
       { weight: 1, arbitrary: completeIn },
       { weight: 1, arbitrary: reshard },
       { weight: 1, arbitrary: passTime },
+      { weight: 1, arbitrary: limit },
+      { weight: 1, arbitrary: trim },
     ),
     { minLength: 1, maxLength: 80, size: 'max' },
   ),

@@ -20,6 +20,8 @@ export interface Attempt {
 
 export interface Job {
   id: string
+  /** For whom it is; null: nobody in particular. */
+  tenant: string | null
   lane: number
   performIn: number
   retryCount: number
@@ -51,6 +53,7 @@ export interface Claim {
 
 export interface Dead {
   readonly id: string
+  readonly tenant: string | null
   readonly payload: string
   readonly score: number
   readonly mark: string | null
@@ -63,6 +66,7 @@ export interface Dead {
 /** What waits under an id, or is in progress: at most one of each. */
 export interface Waiting {
   readonly id: string
+  readonly tenant: string | null
   readonly state: 'waiting' | 'working'
   readonly performIn: number
   readonly retryCount: number
@@ -83,8 +87,33 @@ export interface Pushed {
   readonly payload: string
   readonly score: number
   readonly performIn: number
-  readonly lane: number
+  readonly tenant: string | null
+  /** Undefined: that is left to the tenant. */
+  readonly lane: number | undefined
   readonly mark: string | null
+}
+
+/** A push whose lane is decided on; it `counts` for the rules that decided, once it is committed. */
+export interface Placed extends Pushed {
+  readonly lane: number
+  readonly counts: boolean
+}
+
+/** Matches what a tenant pushes above so many jobs `within` so many hours. */
+export interface Rule {
+  readonly over: number
+  readonly within: number
+  readonly lane: number
+}
+
+export interface Limit {
+  readonly concurrency?: number | undefined
+  /** How many may begin `within` so many hours. */
+  readonly rate?: { readonly jobs: number; readonly within: number } | undefined
+}
+
+export interface Limits extends Limit {
+  readonly tenant?: Limit | undefined
 }
 
 /** The answer for a round that could not simply end. */
@@ -95,6 +124,25 @@ export interface Policy {
   readonly maxPayloads: number | undefined
   readonly maxBytes: number
   readonly maxRetryCount: number
+  /** Without rules, each tenant has a lane of its own. */
+  readonly rules: readonly Rule[]
+  readonly limits: Limits
+}
+
+/** How many entries of a set one round takes: at least one. */
+export function fitting(set: readonly Entry[], { maxPayloads = set.length, maxBytes }: Policy): number {
+  const fits = set.filter((_, place) => {
+    const bytes = set
+      .slice(0, place + 1)
+      .reduce((sum, { payload, mark }) => sum + JSON.stringify(payload).length + headersLength(mark), 0)
+    return bytes <= maxBytes
+  })
+  return Math.max(1, Math.min(maxPayloads, fits.length))
+}
+
+/** As Postgres writes headers. */
+function headersLength(mark: string | null): number {
+  return mark === null ? 0 : `{"mark": "${mark}"}`.length
 }
 
 /**
@@ -109,6 +157,17 @@ export function unite(...entries: readonly Entry[]): Entry[] {
     else if (before(entry, other)) best.set(entry.payload, { ...entry, mark: other.mark })
   }
   return [...best.values()].sort((a, b) => (before(a, b) ? -1 : 1))
+}
+
+/** R3: a job that is `free` waits. Of one in progress, only what was pushed into it meanwhile waits. */
+export function entriesOf(job: Job, free: boolean): Waiting[] {
+  const { id, tenant, performIn, nextPerformIn, retryCount, crashes, error, attempts, set, next } = job
+  const own = { id, tenant, performIn, retryCount, crashes, error, attempts }
+  if (free) return [{ ...own, state: 'waiting', set: unite(...set, ...next) }]
+  const working: Waiting = { ...own, state: 'working', set }
+  if (nextPerformIn === null) return [working]
+  const clean = { retryCount: -1, crashes: 0, error: null, attempts: [] }
+  return [{ id, tenant, state: 'waiting', performIn: nextPerformIn, ...clean, set: next }, working]
 }
 
 /** A crash leaves the number of failures; a failure counts. */
@@ -134,7 +193,8 @@ export function byId(one: Job, other: Job): number {
   return one.id < other.id ? -1 : 1
 }
 
-export function fresh(id: string, lane: number, performIn: number, set: Entry[]): Job {
+export function fresh(of: Pick<Job, 'id' | 'tenant' | 'lane' | 'performIn'>, set: Entry[]): Job {
+  const { id, tenant, lane, performIn } = of
   const numbers = { retryCount: -1, error: null, crashes: 0, attempts: [] }
-  return { id, lane, performIn, ...numbers, claim: null, set, next: [], nextPerformIn: null }
+  return { id, tenant, lane, performIn, ...numbers, claim: null, set, next: [], nextPerformIn: null }
 }

@@ -36,16 +36,17 @@ export class World {
     const jobs = [...this.model.jobs.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
     expect(rows.map(({ id }) => id)).toEqual(jobs.map(({ id }) => id))
     for (const [place, job] of jobs.entries()) await this.#compareJob(rows[place]!, job)
-    const dead = [...this.model.morgue.values()]
+    const dead = [...this.model.morgue.dead.values()]
     expect(await this.real.dead()).toEqual(
       dead
         .map(
-          ({ id, error, attempts, ...entry }) =>
-            `${id}: ${textOf(entry)} ${error} ${textOfAttempts(attempts)}`,
+          ({ id, tenant, error, attempts, ...entry }) =>
+            `${id} of ${tenant ?? 'nobody'}: ${textOf(entry)} ${error} ${textOfAttempts(attempts)}`,
         )
         .sort(),
     )
     expect(await this.real.strays()).toEqual([])
+    expect(await this.real.reached()).toEqual(this.model.tenants.reached(this.model.inWork()))
     await this.#compareEntries()
   }
 
@@ -76,8 +77,8 @@ export class World {
   }
 
   async #compareJob(row: RealJob, job: Job): Promise<void> {
-    const { id, lane, retryCount, crashes, error } = job
-    expect(row).toMatchObject({ id, lane, retryCount, crashes, error })
+    const { id, tenant, lane, retryCount, crashes, error } = job
+    expect(row).toMatchObject({ id, tenant, lane, retryCount, crashes, error })
     expect(row.claimedBy).toBe(job.claim ? this.real.claimers[job.claim.process]!.processId : null)
     expect(row.shard).toBeLessThan(this.shards)
     this.shardOf.set(id, row.shard)

@@ -62,4 +62,31 @@ export const LIMITED: readonly Mutant[] = [
     ],
     tests: ['worker/limits'],
   },
+  {
+    name: 'a start that is older for whoever has waited',
+    promise: 'R9',
+    breaks: 'Where claims wait for each other, more rounds begin in a short window than may.',
+    edits: [sql('take_within_limits', '_at := clock_timestamp();', '_at := _now;')],
+    tests: ['store/limits'],
+  },
+  {
+    name: 'a locked row that takes up a place',
+    promise: 'R9',
+    breaks: 'Beside a producer’s open transaction, fewer jobs begin than may.',
+    edits: [
+      sql(
+        'take_within_limits',
+        '_passed := coalesce(_passed, _due.perform_in);',
+        '_passed := coalesce(_passed, _due.perform_in); _free[_queue] := _free[_queue] - 1;',
+      ),
+    ],
+    tests: ['model/model'],
+  },
+  {
+    name: 'starts that are forgotten before their window has passed',
+    promise: 'R9',
+    breaks: 'Whenever a worker trims, a rate begins anew.',
+    edits: [sql('trim_limits', "o.at <= _now - interval '1 s' * (", "o.at <= _now - interval '0 s' * (")],
+    tests: ['store/limits'],
+  },
 ]

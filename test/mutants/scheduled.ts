@@ -7,7 +7,7 @@ export const SCHEDULED: readonly Mutant[] = [
     promise: 'P8',
     breaks:
       'A job starts milliseconds late if the clocks of the server and the worker differ by a fraction of one.',
-    edits: [source('worker/schedule/lane', 'head <= this.#claimedAt - BARELY_DUE', 'head <= now')],
+    edits: [source('worker/schedule/lane', 'head <= this.claimedAt - BARELY_DUE', 'head <= now')],
     tests: ['worker/timetable'],
   },
   {

@@ -6,7 +6,7 @@ export const TENANTS: readonly Mutant[] = [
     name: 'a rule that matches at its threshold',
     promise: 'tenants',
     breaks: 'A tenant is sent to the slow lane one push too early.',
-    edits: [sql('lanes_of', 'c.pushed + i.nth >', 'c.pushed + i.nth >=')],
+    edits: [sql('lanes_of', 'c.pushed[e.n] + p.nth >', 'c.pushed[e.n] + p.nth >=')],
     tests: ['enqueue/tenants'],
   },
   {
@@ -53,7 +53,7 @@ export const TENANTS: readonly Mutant[] = [
     name: 'a lane that is taken is given again',
     promise: 'tenants',
     breaks: 'Tenants share lanes while others are empty, and a small one waits behind a large one.',
-    edits: [sql('tenant_lane', 'WHERE NOT EXISTS', 'WHERE EXISTS')],
+    edits: [sql('tenant_lane', 'LIMIT 1) IS NULL', 'LIMIT 1) IS NOT NULL')],
     tests: ['enqueue/tenants'],
   },
   {
@@ -71,10 +71,45 @@ export const TENANTS: readonly Mutant[] = [
     tests: ['enqueue/tenants'],
   },
   {
+    name: 'a job that waits gets the tenant of what comes back',
+    promise: 'tenants',
+    breaks: 'A job becomes someone else’s, and counts for their limits.',
+    edits: [
+      sql(
+        'requeue',
+        'tenant = CASE WHEN j.id = ANY (_made) THEN r.tenant ELSE j.tenant END',
+        'tenant = coalesce(j.tenant, r.tenant)',
+      ),
+    ],
+    tests: ['enqueue/tenants', 'model/model'],
+  },
+  {
+    name: 'jobs of one call that count as one',
+    promise: 'tenants',
+    breaks: 'Whoever pushes a thousand jobs at once stays in the quick lane.',
+    edits: [sql('lanes_of', 'c.pushed[e.n] + p.nth >', 'c.pushed[e.n] + 1 >')],
+    tests: ['enqueue/tenants', 'model/model'],
+  },
+  {
     name: 'a producer that replaces the rules of a worker',
     promise: 'tenants',
     breaks: 'A producer of the release before undoes the rules of the one that is rolled out.',
-    edits: [source('store/tenants', 'rulesOf(fairness), false]', 'rulesOf(fairness), true]')],
+    edits: [sql('add_fairness', ' AND q.fairness IS NULL', '')],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'a newcomer that shares with anyone',
+    promise: 'tenants',
+    breaks:
+      'Where all lanes are taken, a small tenant waits behind a large one, though others have nothing to do.',
+    edits: [sql('tenant_lane', '    ORDER BY coalesce(', '    ORDER BY 0 * coalesce(')],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'a tenant that begins anywhere',
+    promise: 'tenants',
+    breaks: 'One that imports in many transactions at once takes all lanes, and everybody waits behind it.',
+    edits: [sql('tenant_lane', 'hashtext(_tenant COLLATE "C") & 31', '(random() * 31)::pg_catalog.int4')],
     tests: ['enqueue/tenants'],
   },
 ]

@@ -311,6 +311,35 @@ describe('a rate', () => {
     for (let n = 5; n < at.length; n += 1) expect(at[n]! - at[n - 5]!).toBeGreaterThan(0.2)
   })
 
+  test('a claim that has waited for another one doesn’t take its start for older than it is', async () => {
+    const testQueue = await limited({ rate: { jobs: 2, per: 1 } }, numbered('a', 4))
+    const patience = (time: string) =>
+      env.query(`ALTER FUNCTION lockstep.lock_limits SET lock_timeout = '${time}'`)
+    await patience('10s')
+    const counting = await env.transaction()
+    await counting.query(`SELECT pg_advisory_xact_lock('lockstep.holds'::regclass::oid::integer, $1)`, [
+      testQueue.queueId,
+    ])
+    const claims: Promise<Claim>[] = []
+    for (const claimer of [await testQueue.claimer(), await testQueue.claimer()]) {
+      const session = await env.session()
+      const pid = await pidOf(session)
+      claims.push(claimer.on(session).claim())
+      await untilBlocked(env, pid)
+    }
+    // More than a fiftieth of the window, after which a start would lie in the second one's future.
+    await sleep(50)
+    await counting.query('COMMIT')
+    expect((await Promise.all(claims)).map(idsOf)).toEqual([['a0', 'a1'], []])
+    await patience('100ms')
+    const [row] = await env.query<{ since: number }>(
+      `SELECT extract(epoch FROM min(s.at) - max(j.claimed_at))::float8 AS since
+       FROM lockstep.starts s JOIN lockstep.jobs j USING (queue_id) WHERE s.queue_id = $1`,
+      [testQueue.queueId],
+    )
+    expect(row!.since).toBeGreaterThanOrEqual(0)
+  })
+
   test('starts in the future, after the clock was set back, count from now on', async () => {
     const testQueue = await limited({ rate: { jobs: 2, per: 0.3 } }, numbered('a', 4))
     const one = await testQueue.claimer()
@@ -335,6 +364,18 @@ describe('limits of a queue', () => {
     expect(idsOf(await one.claim())).toEqual(['a2'])
     expect(await setLimits(testQueue, undefined)).toBe(true)
     expect(idsOf(await one.claim())).toEqual(['a3'])
+  })
+
+  test('keep the starts that still count, each for its own window', async () => {
+    const limits = { rate: { jobs: 1, per: 60 }, tenant: { rate: { jobs: 9, per: 10 } } }
+    const testQueue = await limited(limits, ['a0', 'a1'])
+    const one = await testQueue.claimer()
+    await one.take()
+    await env.query(`UPDATE lockstep.starts SET at = at - interval '30 s'`)
+    expect(await notes(testQueue)).toMatchObject({ starts: 2 })
+    await trimLimits(env.database)
+    expect(await notes(testQueue)).toMatchObject({ starts: 1 })
+    expect(idsOf(await one.claim())).toEqual([])
   })
 
   test('leave nothing behind', async () => {

@@ -253,7 +253,8 @@ function endOf({ begin, end, process }: Run, { deaths }: Fates): bigint {
   return death !== undefined && death >= begin ? death : FOREVER
 }
 
-function lastsUntil(run: Run, fates: Fates): bigint {
+/** In ns; for ever if nothing is known of its end. */
+export function lastsUntil(run: Run, fates: Fates): bigint {
   return fatalFreeze(run, fates)?.[0] ?? endOf(run, fates)
 }
 

@@ -26,6 +26,26 @@ test('drain keeps to limits that are in the database, and advance lets the windo
   expect(sizes).toEqual([2, 2, 1, 2, 1])
 })
 
+test('advance lets time pass for starts that are as far apart, in whatever order they are stored', async () => {
+  const limits = { rate: { jobs: 5, per: 3_600 } }
+  const queue = env.queue({ shards: 1, limits })
+  const queueId = await ensureQueue(new Database(env.pool, 'lockstep'), queue.name, 1)
+  await env.sql(
+    `INSERT INTO lockstep.starts (queue_id, tenant, at, rounds)
+     SELECT $1, '', date_trunc('hour', clock_timestamp()) - n * interval '1 hour', n FROM generate_series(0, 9) n`,
+    [queueId],
+  )
+  const hours = () =>
+    env.sql<{ hours: number; rounds: number }>(
+      `SELECT (extract(epoch FROM date_trunc('hour', clock_timestamp()) - at) / 3600)::int AS hours, rounds
+       FROM lockstep.starts WHERE queue_id = $1 ORDER BY 1`,
+      [queueId],
+    )
+  const before = await hours()
+  await advance(env.lockstep, queue, 3_600_000)
+  expect(await hours()).toEqual(before.map((one) => ({ ...one, hours: one.hours + 1 })))
+})
+
 test('drain finds what may go behind hundreds of jobs over a limit', async () => {
   const ran: string[] = []
   const limits = { tenant: { rate: { jobs: 1, per: 3_600 } } }

@@ -40,7 +40,7 @@ async function looker(queue: Queue, shards: readonly number[]) {
     unthrottle: vi.fn(({ tenant, lane }) => void told.push(`${tenant} no more to ${lane}`)),
   }
   const instruments = new Instruments([instrument], env.logger)
-  const throttled = new Throttled({ logger: env.logger, instruments, timetable })
+  const throttled = new Throttled({ logger: env.logger, instruments, ledQueues: () => timetable.ledQueues })
   const look = async () => {
     await throttled.run(database)
     return told.splice(0).sort()

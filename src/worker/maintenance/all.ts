@@ -13,7 +13,7 @@ export function allMaintenance(options: SweepingOptions & ThrottledOptions): rea
     new Sweeping(options),
     new Zombies(logger, rebalanceInterval),
     new Strays(rebalanceInterval),
-    new TenantLanes(options.timetable),
+    new TenantLanes(options),
     new Throttled(options),
     new Trimming(),
   ]

@@ -1,4 +1,5 @@
 import type { Database } from '../../postgres/database.ts'
+import type { Queue } from '../../queue.ts'
 import type { Comparison } from '../../store/comparison.ts'
 
 /**
@@ -25,4 +26,17 @@ export interface Maintenance {
   isDue?(): boolean
   /** ms until it needs another comparison; Infinity if it needs none. */
   nextSight?(): number
+}
+
+/** A queue whose first shard this process holds. So of several processes, only one does something for a queue. */
+export interface LedQueue {
+  readonly queueId: number
+  readonly queue: Queue
+  /** Those that are known to have had jobs. */
+  readonly lanes: ReadonlySet<number>
+}
+
+export interface Led {
+  /** Those that this process has now. */
+  ledQueues(): readonly LedQueue[]
 }

@@ -1,7 +1,6 @@
 import type { Database } from '../../postgres/database.ts'
 import { trimTenantLanes } from '../../store/tenants.ts'
-import type { Timetable } from '../schedule/timetable.ts'
-import type { Maintenance } from './maintenance.ts'
+import type { Led, Maintenance } from './maintenance.ts'
 
 /**
  * Gives back lanes of tenants: there are few. Of several workers, the one does it that holds the first shard of a queue whose
@@ -10,14 +9,14 @@ import type { Maintenance } from './maintenance.ts'
 export class TenantLanes implements Maintenance {
   readonly name = 'tenant lanes'
   readonly every = 30_000
-  readonly #timetable: Timetable
+  readonly #options: Led
 
-  constructor(timetable: Timetable) {
-    this.#timetable = timetable
+  constructor(options: Led) {
+    this.#options = options
   }
 
   isDue(): boolean {
-    return this.#timetable.ledQueues.some(({ lanes }) => [...lanes].some((lane) => lane < 0))
+    return this.#options.ledQueues().some(({ lanes }) => [...lanes].some((lane) => lane < 0))
   }
 
   async run(database: Database): Promise<undefined> {

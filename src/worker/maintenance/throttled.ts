@@ -2,17 +2,14 @@ import type { Instruments } from '../../instruments.ts'
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import { type ThrottledTenant, throttledTenants } from '../../store/tenants.ts'
-import type { ServedQueue } from '../schedule/served-queue.ts'
-import type { Timetable } from '../schedule/timetable.ts'
-import type { Maintenance } from './maintenance.ts'
+import type { Led, LedQueue, Maintenance } from './maintenance.ts'
 
 /** ms that a transaction may stay open after its pushes, and be seen nonetheless by the next look. */
 const LATE = 20_000
 
-export interface ThrottledOptions {
+export interface ThrottledOptions extends Led {
   readonly logger: Logger
   readonly instruments: Instruments
-  readonly timetable: Timetable
 }
 
 /** What is known of a queue. */
@@ -56,12 +53,12 @@ export class Throttled implements Maintenance {
     }
   }
 
-  #queues(): ServedQueue[] {
-    return this.#options.timetable.ledQueues.filter(({ queue }) => queue.fairness !== undefined)
+  #queues(): LedQueue[] {
+    return this.#options.ledQueues().filter(({ queue }) => queue.fairness !== undefined)
   }
 
   /** ms for which pushes have to be looked at, to see all that are new: since the last look, or all. */
-  #span(queues: readonly ServedQueue[]): number {
+  #span(queues: readonly LedQueue[]): number {
     const spans = queues.map(({ queue, queueId }) => {
       const known = this.#known.get(queueId)
       return known ? performance.now() - known.lookedAt + LATE : queue.fairness!.window * 1_000
