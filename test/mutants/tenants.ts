@@ -1,4 +1,4 @@
-import { type Mutant, source, sql } from './mutant.ts'
+import { type Mutant, sql } from './mutant.ts'
 
 /** Mistakes in what decides on the lane of a tenant's jobs. */
 export const TENANTS: readonly Mutant[] = [
