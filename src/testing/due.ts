@@ -54,13 +54,12 @@ export async function passTime(database: Database, queueIds: readonly number[], 
 
 /** Makes what tenants have pushed, and what began within the window of a rate, so many ms older. */
 export async function growOlder(database: Database, queueIds: readonly number[], ms: number): Promise<void> {
-  // All are gone before the first is back: it may come to where another was.
-  await database.query(
-    `WITH gone AS (DELETE FROM ${database.prefix}.starts WHERE queue_id = ANY ($1) RETURNING queue_id, tenant, at, rounds)
-     INSERT INTO ${database.prefix}.starts (queue_id, tenant, at, rounds)
-     SELECT queue_id, tenant, at - $2 * interval '1 ms', rounds FROM gone ORDER BY at`,
-    [queueIds, ms],
-  )
+  // Far away first: on its way, none may come to where another still is.
+  for (const by of [`interval '-9000000 hours'`, `interval '9000000 hours' - $2 * interval '1 ms'`])
+    await database.query(
+      `UPDATE ${database.prefix}.starts SET at = at + ${by} WHERE queue_id = ANY ($1) AND $2::float8 IS NOT NULL`,
+      [queueIds, ms],
+    )
   await database.query(
     `UPDATE ${database.prefix}.tenant_pushes SET pushed_at = pushed_at - $2 * interval '1 ms' WHERE queue_id = ANY ($1)`,
     [queueIds, ms],

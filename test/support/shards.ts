@@ -11,8 +11,8 @@ export async function shardsHeld(
     `SELECT l.objid::bigint::int % 16384 AS shard FROM pg_locks l
      JOIN lockstep.queues q ON l.objid::bigint / 16384 = q.queue_id
      WHERE q.name = $2 AND l.locktype = 'advisory' AND l.classid = 'lockstep.jobs'::regclass AND l.pid = (
-       SELECT p.pid FROM pg_locks p WHERE p.locktype = 'advisory'
-         AND p.classid = 'lockstep.processes'::regclass AND p.objid = $1::int::oid)
+       SELECT p.pid FROM pg_locks p JOIN pg_database d ON d.oid = p.database AND d.datname = current_database()
+       WHERE p.locktype = 'advisory' AND p.classid = 'lockstep.processes'::regclass AND p.objid = $1::int::oid)
      ORDER BY shard`,
     [processId, name],
   )
