@@ -2,25 +2,30 @@
 -- never failed, otherwise `retrying`. `due` is the part of it that could start now, if its id is not in progress. `lag`
 -- is how long the oldest of that has been due. `dead` counts payloads, `working` jobs; `processed` and `failed` count
 -- rounds since the queue was made. Every table is read once, whatever the number of queues: by several processes of the
--- server if it is large, which a join with `now` would prevent.
+-- server if it is large, which a join with `now` would prevent. Jobs are counted by who has them first: so a million rows need
+-- no lookup of a process each.
 CREATE OR REPLACE VIEW @schema@.queue_stats AS
 WITH now AS MATERIALIZED (
   SELECT clock_timestamp() AS at
+), held AS (
+  SELECT j.queue_id, j.claimed_by,
+    count(*) AS jobs, count(j.next_perform_in) AS next_jobs,
+    count(*) FILTER (WHERE j.perform_in <= (SELECT n.at FROM now n)) AS due,
+    count(*) FILTER (WHERE j.next_perform_in <= (SELECT n.at FROM now n)) AS next_due,
+    count(*) FILTER (WHERE j.retry_count < 0) AS fresh,
+    min(j.perform_in) AS oldest, min(j.next_perform_in) AS next_oldest
+  FROM @schema@.jobs j
+  GROUP BY j.queue_id, j.claimed_by
 ), counted AS (
-  SELECT e.queue_id,
-    count(e.perform_in) AS waiting,
-    count(*) FILTER (WHERE e.perform_in <= (SELECT n.at FROM now n)) AS due,
-    count(e.perform_in) FILTER (WHERE e.working OR e.retry_count < 0) AS fresh,
-    count(*) FILTER (WHERE NOT e.working AND e.retry_count >= 0) AS retrying,
-    count(*) FILTER (WHERE e.working) AS working,
-    min(e.perform_in) AS oldest
-  FROM (
-    SELECT j.queue_id, p.process_id IS NOT NULL AS working, j.retry_count,
-      CASE WHEN p.process_id IS NULL THEN j.perform_in ELSE j.next_perform_in END AS perform_in
-    FROM @schema@.jobs j
-    LEFT JOIN @schema@.processes p ON p.process_id = j.claimed_by
-  ) e
-  GROUP BY e.queue_id
+  SELECT h.queue_id,
+    sum(CASE WHEN p.process_id IS NULL THEN h.jobs ELSE h.next_jobs END)::bigint AS waiting,
+    sum(CASE WHEN p.process_id IS NULL THEN h.due ELSE h.next_due END)::bigint AS due,
+    sum(CASE WHEN p.process_id IS NULL THEN h.fresh ELSE h.next_jobs END)::bigint AS fresh,
+    sum(CASE WHEN p.process_id IS NULL THEN h.jobs - h.fresh END)::bigint AS retrying,
+    sum(CASE WHEN p.process_id IS NOT NULL THEN h.jobs END)::bigint AS working,
+    min(CASE WHEN p.process_id IS NULL THEN h.oldest ELSE h.next_oldest END) AS oldest
+  FROM held h LEFT JOIN @schema@.processes p ON p.process_id = h.claimed_by
+  GROUP BY h.queue_id
 ), buried AS (
   SELECT m.queue_id, count(*) AS dead FROM @schema@.morgue m GROUP BY m.queue_id
 ), ended AS (
