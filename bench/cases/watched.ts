@@ -117,16 +117,23 @@ const WATCHES: Readonly<Record<string, [title: string, watch: () => Watch]>> = {
   traces: ['the page open, metrics and traces', metricsAndTraces],
 }
 
+/** How busy the worker is: with handlers that do nothing, or of 5 ms, its processor is. */
+const LOADS = [
+  { handler: 0, slots: 10, full: 100_000, quick: 20_000 },
+  { handler: 5, slots: 64, full: 20_000, quick: 5_000 },
+  { handler: 20, slots: 64, full: 15_000, quick: 5_000 },
+]
+
 export const watchedCases: readonly Case[] = Object.entries(WATCHES).flatMap(([name, [title, watch]]) =>
-  [0, 5].map((handler) => ({
+  LOADS.map(({ handler, slots, full, quick }) => ({
     name: handler === 0 ? `watched-${name}` : `watched-${name}-${handler}`,
     title: `${title}: its share of the rate without, handlers of ${handler} ms`,
     unit: '×',
     entrants: standard([LOCKSTEP]),
     inQuick: false,
-    concurrency: handler === 0 ? 10 : 64,
-    full: { jobs: handler === 0 ? 100_000 : 20_000, patience: 60, repeats: 1 },
-    quick: { jobs: handler === 0 ? 20_000 : 5_000, patience: 60 },
+    concurrency: slots,
+    full: { jobs: full, patience: 60, repeats: 1 },
+    quick: { jobs: quick, patience: 60 },
     run: (bench) => watched(bench, watch(), handler),
   })),
 )
