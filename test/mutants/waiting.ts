@@ -44,7 +44,7 @@ export const WAITING: readonly Mutant[] = [
     name: 'what waits behind a round is not counted',
     promise: 'P3',
     breaks: 'Behind a handler that hangs nothing seems to wait, and lag stays 0.',
-    edits: [sql('queue_stats', 'ELSE j.next_perform_in END AS perform_in', 'END AS perform_in')],
+    edits: [sql('queue_stats', 'THEN h.oldest ELSE h.next_oldest END', 'THEN h.oldest END')],
     tests: ['admin/next-round'],
   },
   {

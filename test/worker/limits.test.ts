@@ -241,11 +241,11 @@ describe('what waits because of limits', () => {
     const lockstep = new Lockstep({ pool: env.pool, logger: env.logger, instrumentation: [instrument] })
     const worker = env.create({ queues: [queue], slots: 10 }, lockstep)
     await worker.start()
-    await sleep(4_000)
+    await sleep(2_500)
     claims = 0
-    await sleep(3_000)
+    await sleep(1_500)
     // A few times a second, whether there is a place.
-    expect(claims).toBeLessThan(300)
+    expect(claims).toBeLessThan(150)
     gate.open()
   })
 })
