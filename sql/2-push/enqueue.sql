@@ -73,6 +73,7 @@ BEGIN
   SELECT q.queue_id, @schema@.shard_of(_id, q.shards),
     CASE
       WHEN _tenant IS NULL OR _lane IS NOT NULL THEN coalesce(_lane, 0)
+      WHEN q.fairness IS NULL THEN @schema@.tenant_lane(q.queue_id, _tenant)
       ELSE (@schema@.lanes_of(q.queue_id, q.fairness, ARRAY[_tenant], NULL))[1]
     END,
     coalesce(_perform_in, clock_timestamp()), _id, _new,
