@@ -1,4 +1,3 @@
-import type { Limits } from '../limits.ts'
 import type { Database } from '../postgres/database.ts'
 
 /**
@@ -26,24 +25,6 @@ export interface Waits {
   readonly passed: number | null
   /** Empty if the limits could not be counted, since another session was counting them. */
   readonly limits: readonly Limiting[]
-}
-
-/** Gives queues the limits of their definitions, in one call. Returns the numbers of those that had others. */
-export async function replaceLimits(
-  database: Database,
-  definitions: readonly { readonly queueId: number; readonly limits: Limits | undefined }[],
-): Promise<number[]> {
-  const rows = await database.query<{ queueId: number }>(
-    // In one order, so that two workers that start at once can't deadlock.
-    `SELECT d.queue_id AS "queueId"
-     FROM (SELECT * FROM unnest($1::integer[], $2::jsonb[]) AS d(queue_id, limits) ORDER BY 1 OFFSET 0) d
-     WHERE ${database.prefix}.set_limits(d.queue_id, d.limits)`,
-    [
-      definitions.map(({ queueId }) => queueId),
-      definitions.map(({ limits }) => (limits ? JSON.stringify(limits) : null)),
-    ],
-  )
-  return rows.map(({ queueId }) => queueId)
 }
 
 /** Deletes a bounded part of what no longer counts for limits, and returns how many rows that were. */

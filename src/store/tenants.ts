@@ -7,26 +7,7 @@ export async function addFairness(
   queueId: number,
   fairness: CheckedFairness,
 ): Promise<void> {
-  await database.call('add_fairness', [queueId, rulesOf(fairness)])
-}
-
-/** Gives queues the rules of their definitions, in one call. Returns the numbers of those that had others. */
-export async function replaceFairness(
-  database: Database,
-  definitions: readonly { readonly queueId: number; readonly fairness: CheckedFairness | undefined }[],
-): Promise<number[]> {
-  const rows = await database.query<{ queueId: number }>(
-    // In one order, so that two workers that start at once can't deadlock.
-    `SELECT d.queue_id AS "queueId"
-     FROM (SELECT * FROM unnest($1::integer[], $2::jsonb[]) AS d(queue_id, fairness) ORDER BY 1 OFFSET 0) d
-     WHERE ${database.prefix}.set_fairness(d.queue_id, d.fairness)`,
-    [definitions.map(({ queueId }) => queueId), definitions.map(({ fairness }) => rulesOf(fairness))],
-  )
-  return rows.map(({ queueId }) => queueId)
-}
-
-function rulesOf(fairness: CheckedFairness | undefined): string | null {
-  return fairness ? JSON.stringify(fairness) : null
+  await database.call('add_fairness', [queueId, JSON.stringify(fairness)])
 }
 
 /** A tenant whose next job a rule of its queue would send to another lane. */

@@ -132,8 +132,8 @@ class Drain {
   readonly #options: DrainOptions
   readonly #records: Records
   readonly #runs = new Map<string, number>()
-  /** When rates let jobs go that claims have passed over since the last look; in microseconds since 1970. */
-  readonly #allowedAt: number[] = []
+  /** When a rate lets a job go that claims have passed over since the last look; in microseconds since 1970. */
+  #allowedAt = Number.POSITIVE_INFINITY
 
   constructor(
     site: Site,
@@ -155,7 +155,7 @@ class Drain {
     const queueIds = [...this.#served.keys()]
     for (;;) {
       let began = false
-      this.#allowedAt.length = 0
+      this.#allowedAt = Number.POSITIVE_INFINITY
       for (const lane of await dueLanes(database, queueIds)) began = (await this.#performNext(lane)) || began
       if (began) continue
       const ms = this.#options.future ? await this.#untilNext(queueIds) : undefined
@@ -168,7 +168,7 @@ class Drain {
   /** ms until something may begin: when the next job is due, or a rate lets one go. */
   async #untilNext(queueIds: readonly number[]): Promise<number | undefined> {
     const due = await untilNext(this.#site.database, queueIds)
-    const allowed = Math.min(...this.#allowedAt) / 1_000 - Date.now()
+    const allowed = this.#allowedAt / 1_000 - Date.now()
     return due !== undefined && due <= 0 && Number.isFinite(allowed) ? Math.max(allowed, 1) : due
   }
 
@@ -203,7 +203,8 @@ class Drain {
     const wish = { key, cursor, count, maxPayloads, maxBytes }
     const { claims } = await exchange(this.#site.database, this.#processId, [], [wish])
     const { rounds, waits, head } = claims[0]!
-    for (const { until } of waits?.limits ?? []) if (until !== null) this.#allowedAt.push(until)
+    for (const { until } of waits?.limits ?? [])
+      this.#allowedAt = Math.min(this.#allowedAt, until ?? Number.POSITIVE_INFINITY)
     if (rounds.length > 0 || !waits || waits.full || head === null) return rounds
     return this.#claim(served, key, { after: waits.to, afterId: waits.toId })
   }

@@ -6,10 +6,9 @@ import { requireMigrated } from '../postgres/release.ts'
 import { requireWorkerRights } from '../postgres/rights.ts'
 import { requireSequences } from '../postgres/sequences.ts'
 import type { Queue } from '../queue.ts'
-import { replaceLimits } from '../store/limits.ts'
 import { readLockTimeout } from '../store/patience.ts'
 import { ensureQueue } from '../store/queue.ts'
-import { replaceFairness } from '../store/tenants.ts'
+import { type QueueSetting, replaceSetting } from '../store/queue-setting.ts'
 import { VERSION } from '../version.ts'
 import { growQueues } from './assignment/growth.ts'
 import { ServedQueues } from './assignment/served-queues.ts'
@@ -52,36 +51,27 @@ async function serveQueues(
     served.push(new ServedQueue(queue, await ensureQueue(database, queue.name, queue.shards), place))
   }
   await growQueues(database, served, logger)
-  await publishFairness(database, served, logger)
-  await publishLimits(database, served, logger)
+  await publish(database, served, 'fairness', logger)
+  await publish(database, served, 'limits', logger)
   return new ServedQueues(database, logger, served)
 }
 
-async function publishFairness(
-  database: Database,
-  served: readonly ServedQueue[],
-  logger: Logger,
-): Promise<void> {
-  const definitions = served.map(({ queueId, queue }) => ({ queueId, fairness: queue.fairness }))
-  const changed = await replaceFairness(database, definitions)
-  for (const { queue, queueId } of served)
-    if (changed.includes(queueId))
-      logger.info(
-        { queue: queue.name, fairness: queue.fairness },
-        'the queue has other rules for its tenants than before',
-      )
+const CHANGED = {
+  fairness: 'the queue has other rules for its tenants than before',
+  limits: 'the queue has other limits than before',
 }
 
-async function publishLimits(
+async function publish(
   database: Database,
   served: readonly ServedQueue[],
+  setting: QueueSetting,
   logger: Logger,
 ): Promise<void> {
-  const definitions = served.map(({ queueId, queue }) => ({ queueId, limits: queue.limits }))
-  const changed = await replaceLimits(database, definitions)
+  const definitions = served.map(({ queueId, queue }) => ({ queueId, value: queue[setting] }))
+  const changed = await replaceSetting(database, setting, definitions)
   for (const { queue, queueId } of served)
     if (changed.includes(queueId))
-      logger.info({ queue: queue.name, limits: queue.limits }, 'the queue has other limits than before')
+      logger.info({ queue: queue.name, [setting]: queue[setting] }, CHANGED[setting])
 }
 
 /** A wrong name would only make its queue wait longer than meant. But several workers may share a scheduler's settings. */

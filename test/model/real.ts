@@ -3,9 +3,10 @@ import { checkFairness } from '../../src/fairness.ts'
 import { checkLimits, type Limit as RealLimit } from '../../src/limits.ts'
 import type { Claim, Round } from '../../src/store/claim.ts'
 import { type FoundJob, findJobs } from '../../src/store/jobs.ts'
-import { replaceLimits, trimLimits } from '../../src/store/limits.ts'
+import { trimLimits } from '../../src/store/limits.ts'
+import { replaceSetting } from '../../src/store/queue-setting.ts'
 import type { Leftover } from '../../src/store/settle.ts'
-import { replaceFairness, trimTenants } from '../../src/store/tenants.ts'
+import { trimTenants } from '../../src/store/tenants.ts'
 import { growOlder } from '../../src/testing/due.ts'
 import type { Claimer, TestQueue } from '../support/store-environment.ts'
 import { storedPayloads } from '../support/stored-payloads.ts'
@@ -53,14 +54,14 @@ export class Real {
   async rule(rules: readonly Rule[]): Promise<void> {
     const { env, queueId } = this.testQueue
     const fairness = rules.length === 0 ? undefined : { window: DAY, rules: rules.map(ruleOf) }
-    await replaceFairness(env.database, [{ queueId, fairness: checkFairness(fairness, 'rules') }])
+    await replaceSetting(env.database, 'fairness', [{ queueId, value: checkFairness(fairness, 'rules') }])
   }
 
   /** As a worker does when it starts. */
   async limit({ tenant, ...own }: Limits): Promise<void> {
     const { env, queueId } = this.testQueue
     const limits = checkLimits({ ...limitOf(own), ...(tenant && { tenant: limitOf(tenant) }) }, 'limits')
-    await replaceLimits(env.database, [{ queueId, limits }])
+    await replaceSetting(env.database, 'limits', [{ queueId, value: limits }])
   }
 
   /** The lane that each of these tenants gets: two transactions that push its first jobs at once might give it two. */

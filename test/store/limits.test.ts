@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Limits } from '../../src/limits.ts'
 import type { Claim } from '../../src/store/claim.ts'
-import { replaceLimits, trimLimits } from '../../src/store/limits.ts'
+import { trimLimits } from '../../src/store/limits.ts'
+import { replaceSetting } from '../../src/store/queue-setting.ts'
 import {
   type Claimer,
   openStore,
@@ -24,7 +25,7 @@ afterEach(() => env.endSessions())
 
 /** Returns whether it had others. */
 async function setLimits({ queueId }: TestQueue, limits: Limits | undefined): Promise<boolean> {
-  return (await replaceLimits(env.database, [{ queueId, limits }])).includes(queueId)
+  return (await replaceSetting(env.database, 'limits', [{ queueId, value: limits }])).includes(queueId)
 }
 
 /** A queue whose limits are in force, with so many jobs due in this order. */

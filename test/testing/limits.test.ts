@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { Batch } from '../../src/index.ts'
 import { Database } from '../../src/postgres/database.ts'
-import { replaceLimits } from '../../src/store/limits.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
+import { replaceSetting } from '../../src/store/queue-setting.ts'
 import { advance, drain } from '../../src/testing/index.ts'
 import { useWorkers } from '../support/worker-environment.ts'
 
@@ -14,7 +14,9 @@ test('drain keeps to limits that are in the database, and advance lets the windo
   const perform = (batch: Batch<unknown>) => void sizes.push(batch.size)
   const queue = env.queue({ shards: 1, batchSize: 10, limits, perform })
   const database = new Database(env.pool, 'lockstep')
-  await replaceLimits(database, [{ queueId: await ensureQueue(database, queue.name, 1), limits }])
+  await replaceSetting(database, 'limits', [
+    { queueId: await ensureQueue(database, queue.name, 1), value: limits },
+  ])
   await env.lockstep.enqueue(
     queue,
     Array.from({ length: 8 }, (_, n) => ({ id: `id-${n}` })),
@@ -52,7 +54,9 @@ test('drain finds what may go behind hundreds of jobs over a limit', async () =>
   const perform = (batch: Batch<unknown>) => void ran.push(...batch.keys())
   const queue = env.queue({ shards: 1, limits, perform })
   const database = new Database(env.pool, 'lockstep')
-  await replaceLimits(database, [{ queueId: await ensureQueue(database, queue.name, 1), limits }])
+  await replaceSetting(database, 'limits', [
+    { queueId: await ensureQueue(database, queue.name, 1), value: limits },
+  ])
   const jobs = Array.from({ length: 600 }, (_, n) => ({ id: `a${n}`, tenant: 'a', lane: 0, performIn: n }))
   await env.lockstep.enqueue(queue, [...jobs, { id: 'b', tenant: 'b', lane: 0, performIn: 600 }])
   await drain(env.lockstep, queue)
@@ -65,7 +69,9 @@ test('drain with `future` lets the time of rates pass, too', async () => {
   const perform = (batch: Batch<unknown>) => void ran.push(...batch.keys())
   const queue = env.queue({ shards: 4, limits, perform })
   const database = new Database(env.pool, 'lockstep')
-  await replaceLimits(database, [{ queueId: await ensureQueue(database, queue.name, 4), limits }])
+  await replaceSetting(database, 'limits', [
+    { queueId: await ensureQueue(database, queue.name, 4), value: limits },
+  ])
   await env.lockstep.enqueue(
     queue,
     Array.from({ length: 7 }, (_, n) => ({ id: `id-${n}` })),

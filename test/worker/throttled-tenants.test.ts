@@ -3,7 +3,7 @@ import { Instruments } from '../../src/instruments.ts'
 import { Database } from '../../src/postgres/database.ts'
 import type { Queue } from '../../src/queue.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
-import { replaceFairness } from '../../src/store/tenants.ts'
+import { replaceSetting } from '../../src/store/queue-setting.ts'
 import { advance } from '../../src/testing/index.ts'
 import { Throttled } from '../../src/worker/maintenance/throttled.ts'
 import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
@@ -30,7 +30,7 @@ async function push(queue: Queue, tenant: string, count: number): Promise<void> 
 async function looker(queue: Queue, shards: readonly number[]) {
   const database = new Database(env.pool, 'lockstep')
   const queueId = await ensureQueue(database, queue.name, queue.shards)
-  await replaceFairness(database, [{ queueId, fairness: queue.fairness }])
+  await replaceSetting(database, 'fairness', [{ queueId, value: queue.fairness }])
   const timetable = new Timetable(new ServerClock())
   const served = new ServedQueue(queue, queueId)
   for (const shard of shards) timetable.add(new Shard(served, shard))

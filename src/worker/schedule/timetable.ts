@@ -84,7 +84,7 @@ export class Timetable {
 
   /** The queues whose first shard is held: of several processes, one has that of a queue. */
   get ledQueues(): ServedQueue[] {
-    return [...this.queues].filter(({ queueId }) => this.get(queueId, 0) !== undefined)
+    return [...this.#shards.values()].flatMap(({ served, shard }) => (shard === 0 ? [served] : []))
   }
 
   /** A lane of one of our shards. From now on, a new lane is known in all shards of its queue, unless there are too many. */

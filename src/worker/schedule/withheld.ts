@@ -15,6 +15,10 @@ const WALK_AGAIN = 10_000
 /** Tenants that are kept in mind for one lane. What further ones have waiting is found when all is looked through. */
 const MOST_TENANTS = 1_000
 
+function pauseAfter(tries: number, longest: number): number {
+  return Math.min(SHORTEST_PAUSE * 2 ** tries, longest)
+}
+
 const NEVER = Number.POSITIVE_INFINITY
 
 /** What one limit keeps waiting in a lane. Times are in microseconds since 1970. */
@@ -139,9 +143,7 @@ export class Withholding {
   ): Place {
     if (took) this.#tries = 0
     const longest = Math.max(LONGEST_PAUSE, PAUSE_PER_LANE * withheldLanes.size)
-    const pause = withheldLanes.hasFreed(this.#begunAt)
-      ? 0
-      : Math.min(SHORTEST_PAUSE * 2 ** this.#tries, longest)
+    const pause = withheldLanes.hasFreed(this.#begunAt) ? 0 : pauseAfter(this.#tries, longest)
     const at = now + pause * 1_000
     if (waits) this.#note(waits, at)
     if (waits?.full) {
@@ -226,7 +228,7 @@ export class WithheldLanes {
       return false
     }
     this.#tries += 1
-    this.#fullUntil = own.until ?? now + Math.min(SHORTEST_PAUSE * 2 ** this.#tries, LONGEST_PAUSE) * 1_000
+    this.#fullUntil = own.until ?? now + pauseAfter(this.#tries, LONGEST_PAUSE) * 1_000
     return true
   }
 
