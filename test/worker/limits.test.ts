@@ -237,7 +237,11 @@ describe('what waits because of limits', () => {
     const pushes = Array.from({ length: 600 }, (_, n) => ({ id: `id-${n}`, tenant: `t${n % 40}` }))
     await env.lockstep.enqueue(queue, pushes)
     let claims = 0
-    const instrument = { claim: () => void (claims += 1) }
+    const instrument = {
+      claim() {
+        claims += 1
+      },
+    }
     const lockstep = new Lockstep({ pool: env.pool, logger: env.logger, instrumentation: [instrument] })
     const worker = env.create({ queues: [queue], slots: 10 }, lockstep)
     await worker.start()
