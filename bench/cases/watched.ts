@@ -1,7 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { context, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
-import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base'
+import {
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+} from '@opentelemetry/sdk-trace-base'
 import { defineQueue, type Instrumentation, Lockstep } from 'pg-lockstep'
 import { otel } from 'pg-lockstep/otel'
 import { prometheus } from 'pg-lockstep/prometheus'
@@ -37,10 +43,12 @@ const discard: SpanExporter = {
   shutdown: async () => {},
 }
 
-function metricsAndTraces(): Watch {
+/** `share`: of the traces that are kept. */
+function metricsAndTraces(share: number): Watch {
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+  const sampler = new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(share) })
   trace.setGlobalTracerProvider(
-    new BasicTracerProvider({ spanProcessors: [new BatchSpanProcessor(discard)] }),
+    new BasicTracerProvider({ sampler, spanProcessors: [new BatchSpanProcessor(discard)] }),
   )
   const { instrumentation, scrape } = metrics()
   return { instrumentation: [...instrumentation, otel({ databaseGauges: false })], scrape }
@@ -114,7 +122,8 @@ async function watched(bench: Bench, watch: Watch, handler: number): Promise<Fig
 const WATCHES: Readonly<Record<string, [title: string, watch: () => Watch]>> = {
   page: ['the page open', () => ({ instrumentation: [] })],
   metrics: ['the page open and metrics', metrics],
-  traces: ['the page open, metrics and traces', metricsAndTraces],
+  sampled: ['the page open, metrics, and one trace in ten', () => metricsAndTraces(0.1)],
+  traces: ['the page open, metrics, and traces of all jobs', () => metricsAndTraces(1)],
 }
 
 /** How busy the worker is: with handlers that do nothing, or of 5 ms, its processor is. */

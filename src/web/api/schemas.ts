@@ -12,7 +12,7 @@ const TRUTH = { type: 'boolean' } as const
 const HEADERS = { type: ['object', 'null'] } as const
 const AT = {
   ...TIME,
-  description: 'When it was counted: counts are shared, and kept for as long as they took a hundred times.',
+  description: 'When it was counted: counts are shared, and kept for two hundred times as long as that took.',
 } as const
 
 const nullable = (schema: Schema) => ({ ...schema, type: [schema.type, 'null'].flat() as string[] })

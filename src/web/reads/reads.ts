@@ -86,7 +86,7 @@ export class Reads {
     this.#processes = new Shared(() => lockstep.processes())
   }
 
-  /** Shared: up to a hundred times as old as it took to read, at least 1 s. So are the four below. */
+  /** Shared: up to two hundred times as old as it took to read, at least 1 s. So are the four below. */
   overview(): Promise<Aged<Overview>> {
     return this.#overview.get()
   }

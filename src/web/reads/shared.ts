@@ -4,14 +4,17 @@ export interface Aged<T> {
   readonly value: T
 }
 
-/** So that reading costs the database at most one per cent of a core. */
-const FACTOR = 100
+/**
+ * So that reading costs the database at most one per cent of a core: while it counts a large table, the server takes about two
+ * processes' time.
+ */
+const FACTOR = 200
 /** ms */
 const LEAST = 1_000
 /** A wait for a connection or a lock must not count as a cost for hours. */
 const MOST = 600_000
 
-/** Something that is expensive to read, shared by all who ask: kept for a hundred times as long as it took. */
+/** Something that is expensive to read, shared by all who ask: kept for two hundred times as long as it took. */
 export class Shared<T> {
   readonly #read: () => Promise<T>
   #last: { readonly aged: Aged<T>; readonly until: number } | undefined
