@@ -51,7 +51,7 @@ function metricsAndTraces(share: number): Watch {
     new BasicTracerProvider({ sampler, spanProcessors: [new BatchSpanProcessor(discard)] }),
   )
   const { instrumentation, scrape } = metrics()
-  return { instrumentation: [...instrumentation, otel({ databaseGauges: false })], scrape }
+  return { instrumentation: [...instrumentation, otel({ metrics: false })], scrape }
 }
 
 /** Jobs a second. The page is looked at only if something watches. */

@@ -30,7 +30,10 @@ const GETTER: TextMapGetter<PayloadHeaders> = {
   },
 }
 
+const NONE: Origins = { links: [], origin: undefined }
+
 export function originsOf(rounds: readonly PerformedRound[], jobIds: boolean): Origins {
+  if (rounds.every(({ headers }) => headers === undefined)) return NONE
   const links = new Map<string, Link>()
   const traces = new Set<string>()
   let origin: Context | undefined

@@ -31,10 +31,8 @@ export function tracing(settings: TraceSettings): Instrumentation {
   const tracer = trace.getTracer(SYSTEM, VERSION)
   return {
     enqueue({ queue, jobs }) {
-      const attributes = {
-        ...(jobs === 1 ? {} : { [ATTRIBUTE.messageCount]: jobs }),
-        ...attributesOf(queue, 'enqueue', 'send'),
-      }
+      const attributes = attributesOf(queue, 'enqueue', 'send')
+      if (jobs !== 1) attributes[ATTRIBUTE.messageCount] = jobs
       const span = tracer.startSpan(`enqueue ${queue}`, { kind: SpanKind.PRODUCER, attributes })
       return inside<{ stored: number }>(context.active(), span, ({ stored, error }) => {
         if (stored === undefined) fail(span, [error], settings)
@@ -109,16 +107,16 @@ function formatted(error: unknown, format: (error: unknown) => string): string |
 }
 
 function performAttributes({ queue, rounds, processId, shard }: PerformedBatch, jobIds: boolean): Attributes {
-  const [round] = rounds
+  const attributes = attributesOf(queue, 'perform', 'process')
+  attributes[ATTRIBUTE.client] = String(processId)
+  attributes[ATTRIBUTE.partition] = String(shard)
   const payloads = payloadsOf(rounds)
-  return {
-    [ATTRIBUTE.client]: String(processId),
-    [ATTRIBUTE.partition]: String(shard),
-    ...(payloads === 1 ? {} : { [ATTRIBUTE.messageCount]: payloads }),
-    ...(rounds.length > 1 ? {} : { [OWN_ATTRIBUTE.retryCount]: round!.retryCount }),
-    ...(rounds.length > 1 || !jobIds ? {} : { [OWN_ATTRIBUTE.jobId]: round!.id }),
-    ...attributesOf(queue, 'perform', 'process'),
-  }
+  if (payloads !== 1) attributes[ATTRIBUTE.messageCount] = payloads
+  if (rounds.length > 1) return attributes
+  const [round] = rounds
+  attributes[OWN_ATTRIBUTE.retryCount] = round!.retryCount
+  if (jobIds) attributes[OWN_ATTRIBUTE.jobId] = round!.id
+  return attributes
 }
 
 function attributesOf(queue: string, operation: string, type: string): Attributes {

@@ -18,6 +18,8 @@ export interface OtelOptions {
    * returns no text, that is the error's class. Default: the message and the stack of what was thrown.
    */
   formatError?(error: unknown): string
+  /** Whether there are metrics beside traces. An application that has `prometheus()` for them saves their cost. Default true. */
+  readonly metrics?: boolean
   /**
    * Whether gauges show the state of the queues, read from the database when metrics are collected: once in 5 s at most, and
    * less often if it takes long, since all jobs are counted. All processes show the same, so some may leave it out. Default
@@ -26,7 +28,7 @@ export interface OtelOptions {
   readonly databaseGauges?: boolean
 }
 
-const OPTIONS = ['continueTraces', 'jobIds', 'formatError', 'databaseGauges']
+const OPTIONS = ['continueTraces', 'jobIds', 'formatError', 'metrics', 'databaseGauges']
 
 /**
  * Traces and metrics for OpenTelemetry: `new Lockstep({ …, instrumentation: [otel()] })`, by the conventions for messaging. It
@@ -38,11 +40,18 @@ const OPTIONS = ['continueTraces', 'jobIds', 'formatError', 'databaseGauges']
  */
 export function otel(options: OtelOptions = {}): Instrumentation {
   rejectUnknownOptions(options, OPTIONS, 'otel')
-  const { continueTraces = false, jobIds = true, databaseGauges = true, formatError } = options
+  const {
+    continueTraces = false,
+    jobIds = true,
+    metrics = true,
+    databaseGauges = true,
+    formatError,
+  } = options
   const tracer = tracing({
     continueTraces: trueOrFalse(continueTraces, 'otel: continueTraces'),
     jobIds: trueOrFalse(jobIds, 'otel: jobIds'),
     formatError: optionalFunction(formatError, 'otel: formatError'),
   })
-  return composed(tracer, metering(trueOrFalse(databaseGauges, 'otel: databaseGauges')))
+  const hasGauges = trueOrFalse(databaseGauges, 'otel: databaseGauges')
+  return trueOrFalse(metrics, 'otel: metrics') ? composed(tracer, metering(hasGauges)) : tracer
 }

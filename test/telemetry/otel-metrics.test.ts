@@ -109,3 +109,19 @@ test('names that begin like those of the conventions are theirs', () => {
   const types = all.flatMap(({ otel }) => (otel?.type === undefined ? [] : [otel.type]))
   expect([...names, ...types, ...Object.values(ATTRIBUTE)].filter((name) => !known.has(name))).toEqual([])
 })
+
+test('without metrics, nothing is measured beside the traces', async () => {
+  const made: string[] = []
+  const counting = new MeterProvider()
+  const { getMeter } = counting
+  counting.getMeter = (name, ...rest) => {
+    made.push(name)
+    return getMeter.call(counting, name, ...rest)
+  }
+  metrics.disable()
+  metrics.setGlobalMeterProvider(counting)
+  otel({ metrics: false })
+  expect(made).toEqual([])
+  otel()
+  expect(made.length).toBeGreaterThan(0)
+})

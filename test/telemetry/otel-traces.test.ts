@@ -194,6 +194,7 @@ test.each([
   [{ jobIds: 1 }, /otel: jobIds must be true or false/],
   [{ continueTraces: 'yes' }, /otel: continueTraces must be true or false/],
   [{ databaseGauges: 0 }, /otel: databaseGauges must be true or false/],
+  [{ metrics: null }, /otel: metrics must be true or false/],
   [{ formatError: 'x' }, /otel: formatError must be a function/],
 ])('bad options are refused: %o', (options, message) => {
   expect(() => otel(options as never)).toThrow(message)
