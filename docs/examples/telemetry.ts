@@ -29,7 +29,7 @@ export const configure: Configure = ({ rank }) => {
     response.end(await telemetry.metrics())
   })
   server.listen(9464 + rank)
-  return { instrumentation: [telemetry, otel({ databaseGauges: false })], stop: () => server.close() }
+  return { instrumentation: [telemetry, otel({ metrics: false })], stop: () => server.close() }
 }
 
 declare const statsd: { timing(name: string, ms: number): void; increment(name: string): void }

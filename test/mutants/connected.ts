@@ -127,7 +127,7 @@ export const CONNECTED: readonly Mutant[] = [
     promise: 'P8',
     breaks: 'A worker fills the server’s table of locks, and the application’s statements fail with it.',
     edits: [source('worker/assignment/growth', 'await requireLockRoom(', 'void (')],
-    tests: ['worker/lock-room'],
+    tests: ['worker/lock-room.slow'],
   },
   {
     name: 'a session to be ended named as an extension’s function may take it',
@@ -156,7 +156,7 @@ export const CONNECTED: readonly Mutant[] = [
     edits: [
       source('worker/assignment/shard-locks', 'performance.now() < this.#full.until', '(false as boolean)'),
     ],
-    tests: ['worker/lock-room'],
+    tests: ['worker/lock-room.slow'],
   },
   {
     name: 'a comparison that nobody makes once more',
@@ -178,14 +178,14 @@ export const CONNECTED: readonly Mutant[] = [
         'if (this.#owed) {',
       ),
     ],
-    tests: ['worker/turns'],
+    tests: ['worker/turns.slow'],
   },
   {
     name: 'shards that are let go of in silence',
     promise: 'P8',
     breaks: 'A process that misses shards finds those of a batch that has ended at its next comparison.',
     edits: [source('worker/assignment/holdings', '    await onFreed()\n', '    void onFreed\n')],
-    tests: ['worker/turns'],
+    tests: ['worker/turns.slow'],
   },
   {
     name: 'a turn that never comes',
@@ -380,7 +380,7 @@ export const CONNECTED: readonly Mutant[] = [
         'password: () => (Object.assign(main, { first: Reflect.get(main, "first") ?? main.password(limits.limit) }) as any).first',
       ),
     ],
-    tests: ['worker/clients/kinds'],
+    tests: ['worker/clients/kinds.slow'],
   },
   {
     name: 'an async client that counts for nothing until it is there',

@@ -122,7 +122,7 @@ export const LEASED: readonly Mutant[] = [
         'if (expected.length === 0 && identities.length > 0) return renewIn(0)',
       ),
     ],
-    tests: ['worker/lease-thread'],
+    tests: ['worker/lease-thread.slow'],
   },
   {
     name: 'a new lease beside handlers of the old one',
@@ -135,7 +135,7 @@ export const LEASED: readonly Mutant[] = [
         'if (joins && identities.length < 0)',
       ),
     ],
-    tests: ['worker/lease-thread'],
+    tests: ['worker/lease-thread.slow'],
   },
   {
     name: 'a claim of a lease before',
@@ -143,7 +143,7 @@ export const LEASED: readonly Mutant[] = [
     breaks:
       'An outcome that was refused after a lease counts as stored, once the process has registered anew.',
     edits: [source('worker/membership/lease', 'processId >= this.#first && this.valid', 'this.valid')],
-    tests: ['worker/lease-thread'],
+    tests: ['worker/lease-thread.slow'],
   },
   {
     name: 'a completion taken for stored after the lease',

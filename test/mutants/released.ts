@@ -140,6 +140,6 @@ export const RELEASED: readonly Mutant[] = [
     promise: 'R8',
     breaks: 'A start that is refused leaves a queue that no worker can serve any more.',
     edits: [source('worker/assignment/growth', 'sum + Math.max(shards, defined)', 'sum + shards')],
-    tests: ['worker/lock-room'],
+    tests: ['worker/lock-room.slow'],
   },
 ]

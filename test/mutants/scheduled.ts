@@ -72,21 +72,21 @@ export const SCHEDULED: readonly Mutant[] = [
         'joined = undefined as Promise<void> | undefined',
       ),
     ],
-    tests: ['worker/side-by-side'],
+    tests: ['worker/side-by-side.slow'],
   },
   {
     name: 'a claim while something goes back',
     promise: 'P8',
     breaks: 'It passes over what goes back, and brings what is due later.',
     edits: [source('worker/performing/executor', '      while (lane.returned) await lane.returned\n', '')],
-    tests: ['worker/side-by-side'],
+    tests: ['worker/side-by-side.slow'],
   },
   {
     name: 'what a claim brings while something goes back begins',
     promise: 'P8',
     breaks: 'It is due later than what went back.',
     edits: [source('worker/performing/executor', 'lane.isAhead || ', '')],
-    tests: ['worker/executor', 'worker/side-by-side'],
+    tests: ['worker/executor', 'worker/side-by-side.slow'],
   },
   {
     name: 'a portion goes back alone',
@@ -95,7 +95,7 @@ export const SCHEDULED: readonly Mutant[] = [
     edits: [
       source('worker/schedule/lane', 'this.#portions.slice(this.#portions.indexOf(portion))', '[portion]'),
     ],
-    tests: ['worker/timetable', 'worker/side-by-side'],
+    tests: ['worker/timetable', 'worker/side-by-side.slow'],
   },
   {
     name: 'a lane that wakes nobody',
@@ -141,7 +141,7 @@ export const SCHEDULED: readonly Mutant[] = [
         '  return shard.served.room > -1_000\n',
       ),
     ],
-    tests: ['worker/side-by-side', 'worker/timetable'],
+    tests: ['worker/side-by-side.slow', 'worker/timetable'],
   },
   {
     name: 'shards served after the lock connection broke',
@@ -175,7 +175,7 @@ export const SCHEDULED: readonly Mutant[] = [
     promise: 'P8',
     breaks: 'Nobody serves the shards of a process that was stopped.',
     edits: [source('worker/maintenance/all', '    new Zombies(logger, rebalanceInterval),\n', '')],
-    tests: ['worker/backends', 'processes/pause'],
+    tests: ['worker/backends.slow', 'processes/pause.slow'],
   },
   {
     name: 'prefetched jobs kept',

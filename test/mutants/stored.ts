@@ -35,7 +35,7 @@ export const STORED: readonly Mutant[] = [
     promise: 'P7',
     breaks: 'A transaction of the application’s left open holds up a slot.',
     edits: [sql('claim', '    FOR UPDATE SKIP LOCKED\n', '    FOR UPDATE\n')],
-    tests: ['store/held-up'],
+    tests: ['store/held-up.slow'],
   },
   {
     name: 'a claim that does not tell what it passed over',

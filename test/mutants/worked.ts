@@ -7,7 +7,7 @@ export const WORKED: readonly Mutant[] = [
     promise: 'P1',
     breaks: 'A process that stood still for longer than its lease begins a batch that others have by now.',
     edits: [source('worker/performing/perform', 'if (holdsLease()) return', 'if (true as boolean) return')],
-    tests: ['worker/p1-last-look'],
+    tests: ['worker/p1-last-look.slow'],
   },
   {
     name: 'quiet before the start has ended',
@@ -101,7 +101,7 @@ export const WORKED: readonly Mutant[] = [
     breaks:
       'A process that was stopped for longer than its lease goes on, and begins what others have taken over: all that it asks about its lease says yes.',
     edits: [source('worker/membership/lease-thread', '    if (expected.length === 0) return\n', '')],
-    tests: ['worker/lease-thread'],
+    tests: ['worker/lease-thread.slow'],
   },
   {
     name: 'a batch that ends before its handler',
