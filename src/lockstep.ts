@@ -6,6 +6,8 @@ import type { Progression } from './admin/progression.ts'
 import type { Stats } from './admin/stats.ts'
 import type { TenantsOptions } from './admin/tenants.ts'
 import type { ProgressionOptions } from './admin/walk.ts'
+import { Consumer } from './consumer/consumer.ts'
+import type { ConsumerOptions } from './consumer/options.ts'
 import { type EnqueueOptions, Enqueuer } from './enqueue/enqueue.ts'
 import type { Entered, Purpose } from './enqueue/entered.ts'
 import type { ClientMiddleware } from './enqueue/middleware.ts'
@@ -116,6 +118,14 @@ export class Lockstep {
    */
   createWorker(options: WorkerOptions): Worker {
     return new Worker(options, homeOf(this))
+  }
+
+  /**
+   * Creates a consumer, which claims jobs without a handler. It connects on first use, like a worker, with the rights of one.
+   * @throws OptionError, or LockstepError `LOCKSTEP_BAD_QUEUE`
+   */
+  createConsumer(options: ConsumerOptions = {}): Consumer {
+    return new Consumer(options, homeOf(this))
   }
 
   static {

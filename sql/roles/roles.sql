@@ -8,7 +8,7 @@
 -- Grant these roles to the roles that log in, one or several each: an application that pushes and works has two.
 -- All worker processes should log in as the same role: then they can end the session of one that froze.
 -- The owner should not be a superuser: enqueue, enqueue_many, create_queue, add_fairness, set_fairness, grow_queue, note_timeline,
--- tenant_lanes_of, trim_audit, trim_tenants, trim_tenant_lanes, set_limits, take_within_limits, note_taken, trim_limits and
+-- tenant_lanes_of, trim_audit, trim_tenants, trim_tenant_lanes, set_limits, take_within_limits, note_taken, trim_limits, end_leases and
 -- throttled_tenants run with its rights.
 -- On Postgres 14 and databases that come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: objects in it can
 -- shadow built-in operators for everyone who has it on the search_path.
@@ -30,14 +30,15 @@ $roles$;
 REVOKE ALL ON SCHEMA @schema@ FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.counters,
-  @schema@.process_reports, @schema@.minute_counters, @schema@.tenant_pushes, @schema@.tenant_lanes, @schema@.holds, @schema@.starts, @schema@.turns, @schema@.limited, @schema@.audit, @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes,
+  @schema@.process_reports, @schema@.minute_counters, @schema@.tenant_pushes, @schema@.tenant_lanes, @schema@.holds, @schema@.starts, @schema@.turns, @schema@.limited, @schema@.leases, @schema@.audit, @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes,
   @schema@.process_list
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON SEQUENCE
   @schema@.fences, @schema@.pushes, @schema@.tenants, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON FUNCTION
-  @schema@.brief_error, @schema@.bury_failed, @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.checked_text, @schema@.claim,
+  @schema@.brief_error, @schema@.bury_failed, @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.checked_text, @schema@.claim, @schema@.claim_leased,
+  @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut, @schema@.settle_leased,
   @schema@.complete, @schema@.create_queue, @schema@.delete_jobs, @schema@.digest_of, @schema@.discard,
   @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb, text),
   @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb, text),
@@ -97,7 +98,9 @@ GRANT EXECUTE ON FUNCTION
   @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of, @schema@.shown_payload,
   @schema@.note_taken, @schema@.set_fairness, @schema@.set_limits, @schema@.survey, @schema@.take_within_limits, @schema@.tenant_lanes_of,
   @schema@.throttled_tenants, @schema@.trim_audit, @schema@.trim_limits, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.unsettled, @schema@.wait_for,
-  @schema@.wake, @schema@.wake_token, @schema@.with_attempt
+  @schema@.wake, @schema@.wake_token, @schema@.with_attempt,
+  @schema@.claim_leased, @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut,
+  @schema@.settle_leased
 TO @worker@;
 GRANT EXECUTE ON PROCEDURE @schema@.require_transaction TO @worker@;
 GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;
@@ -115,6 +118,8 @@ GRANT SELECT, DELETE, INSERT (host, pid, version, slots, queues, lease, expires_
 ON TABLE @schema@.processes TO @worker@;
 GRANT SELECT, INSERT, DELETE, UPDATE (reported_at, event_loop_delay, memory, shards, doing)
 ON TABLE @schema@.process_reports TO @worker@;
+-- A consumer has the role of a worker.
+GRANT SELECT, INSERT, DELETE, UPDATE (ends_at, cuts) ON TABLE @schema@.leases TO @worker@;
 GRANT SELECT, INSERT, UPDATE (processed, failed) ON TABLE @schema@.counters TO @worker@;
 GRANT SELECT, INSERT, UPDATE (processed, failed), DELETE ON TABLE @schema@.minute_counters TO @worker@;
 
@@ -128,5 +133,6 @@ TO @viewer@;
 GRANT SELECT ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.process_reports,
   @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes, @schema@.process_list,
-  @schema@.audit, @schema@.tenant_pushes, @schema@.tenant_lanes, @schema@.limited
+  @schema@.audit, @schema@.tenant_pushes, @schema@.tenant_lanes, @schema@.limited,
+  @schema@.leases
 TO @viewer@;

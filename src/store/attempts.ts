@@ -6,9 +6,10 @@ export interface FailedAttempt {
   readonly at: Date
   /**
    * `timeout`: the handler outlived its queue's `timeout`. `crash`: the process died, or its connection was lost, so that
-   * nothing else is known. After too many of them the job fails, which is a `failure` of its own (`maxCrashes`).
+   * nothing else is known. After too many of them the job fails, which is a `failure` of its own (`maxCrashes`). `lease`: the
+   * lease of a consumer ended before the job was settled.
    */
-  readonly kind: 'failure' | 'timeout' | 'crash'
+  readonly kind: 'failure' | 'timeout' | 'crash' | 'lease'
   /** The job's, after this attempt: 0 after its first failure. A crash leaves it as it was. */
   readonly retryCount: number
   /**

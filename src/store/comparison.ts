@@ -23,6 +23,8 @@ export interface Comparison {
   readonly processes: readonly ProcessSight[]
   /** Sessions that hold the lock of a removed process, but not of an existing one. */
   readonly outlived: readonly ProcessSession[]
+  /** Whether consumers have leases, or may have had some that nobody has ended. */
+  readonly leases: boolean
   /** The results of the full look. */
   readonly heads: readonly Head[]
   /** Equal for all processes that see the same release, processes and served queues; tells others of a change. */
@@ -60,6 +62,7 @@ function comparisonText({ prefix, schema }: Database): string {
       (SELECT coalesce(json_agg(q ORDER BY q."queueId"), '[]') FROM (${queuesText(prefix)}) q) AS queues,
       (SELECT coalesce(json_agg(s ORDER BY s."processId"), '[]') FROM sights s) AS processes,
       (SELECT coalesce(json_agg(o), '[]') FROM (${outlivedText(prefix)}) o) AS outlived,
+      EXISTS (SELECT FROM ${prefix}.leases) AS leases,
       (SELECT coalesce(json_agg(h), '[]') FROM (${surveyText(prefix)}) h) AS heads,
       ${stateText(prefix, schema)} AS state,
       ${prefix}.micros(clock_timestamp()) AS ended`

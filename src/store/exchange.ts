@@ -51,7 +51,7 @@ export interface Exchanged {
  * An exception as JSON; or a payload of a claimed job. Only the first row of a job has its id, and describes it. A row with a
  * place and no id is the next job to come; its payload says which limits kept jobs waiting.
  */
-type AnswerRow = readonly [
+export type AnswerRow = readonly [
   exception: string | null,
   /** Of a wish, from 1. */
   place: number | null,
@@ -98,7 +98,8 @@ export async function exchange(
     if (alike.length === 0) continue
     parts.push(settling(database.prefix, kind, placed(await columnsOfEnded(database, kind, alike))))
   }
-  if (wishes.length > 0) parts.push(claiming(database.prefix, placed(columnsOf(wishes))))
+  if (wishes.length > 0)
+    parts.push(claiming(database.prefix, 'claim', ['$1', ...placed(columnsOfWishes(wishes))]))
   const text = parts.join(' UNION ALL ')
   const rows = tx
     ? await database.query<AnswerRow>(text, values, tx, { lists: true })
@@ -114,12 +115,13 @@ function settling(prefix: string, kind: Ended['kind'], [queueIds, ...columns]: r
     FROM ${prefix}.${FUNCTIONS[kind]}(${queueIds}, $1, ${columns.join(', ')}, false) c`
 }
 
-function claiming(prefix: string, columns: readonly string[]): string {
+/** `columns`: all arguments of the function, as they are written in the statement. */
+export function claiming(prefix: string, name: 'claim' | 'claim_leased', columns: readonly string[]): string {
   // By name: a later release may add columns, and rows are read by position. What further payloads of a job repeat is left
   // out, which saves a round of many a twentieth.
   return `SELECT NULL AS exception, CASE WHEN c.id IS NOT NULL OR c.fence IS NULL THEN c.place END AS place, c.id,
       CASE WHEN c.id IS NOT NULL THEN c.fence END AS fence, c.perform_in, c.retry_count, c.crashes, c.rescued, c.error, c.payload, c.headers, c.score, c.seq, c.cut, c.passed, c.tenant
-    FROM ${prefix}.claim($1, ${columns.join(', ')}) c`
+    FROM ${prefix}.${name}(${columns.join(', ')}) c`
 }
 
 async function columnsOfEnded(
@@ -139,7 +141,8 @@ async function columnsOfEnded(
   return [...columns, ...(await reasonsOf(database, failures))]
 }
 
-function columnsOf(wishes: readonly Wish[]): unknown[] {
+/** The arguments of a claim, after who claims. */
+export function columnsOfWishes(wishes: readonly Wish[]): unknown[] {
   return [
     wishes.map(({ key }) => key.queueId),
     wishes.map(({ key }) => key.shard),
@@ -169,7 +172,7 @@ function endOf(head: number | null, passed: boolean, json: string | null): LaneE
 }
 
 /** Relies on the rows of a job being adjacent. */
-function claimsOf(rows: readonly AnswerRow[], wishes: readonly Wish[]): Claim[] {
+export function claimsOf(rows: readonly AnswerRow[], wishes: readonly Wish[]): Claim[] {
   const claims = wishes.map(() => ({ rounds: [] as Round[], ...NOTHING }))
   for (let from = 0, to = 1; from < rows.length; from = to) {
     to = from + 1

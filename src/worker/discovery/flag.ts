@@ -9,7 +9,7 @@ const CROWD_PERIOD = 100
 /** While it is raised, producers of the served queues send wake-ups. */
 export class Flag {
   readonly #locks: ShardLocks
-  readonly #queues: ServedQueues
+  readonly #queues: Pick<ServedQueues, 'ids'>
   #isRaised = false
   /** The queues it was raised for. */
   #raisedFor: readonly number[] = []
@@ -17,7 +17,7 @@ export class Flag {
   #wakeUps = 0
   #countingSince = 0
 
-  constructor(locks: ShardLocks, queues: ServedQueues) {
+  constructor(locks: ShardLocks, queues: Pick<ServedQueues, 'ids'>) {
     this.#locks = locks
     this.#queues = queues
   }

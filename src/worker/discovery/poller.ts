@@ -44,7 +44,7 @@ export interface PollerOptions {
   readonly timetable: Timetable
   readonly locks: ShardLocks
   readonly logger: Logger
-  readonly queues: ServedQueues
+  readonly queues: Pick<ServedQueues, 'ids'>
   /** ms between full looks, and between cheap ones while waiting for wake-ups. At rest, looks come more rarely. */
   readonly poll: number
   /** Whether wake-ups are heard. */

@@ -1,3 +1,4 @@
+import { Leases } from './leases.ts'
 import type { Maintenance } from './maintenance.ts'
 import { Strays } from './strays.ts'
 import { Sweeping, type SweepingOptions } from './sweeping.ts'
@@ -13,6 +14,7 @@ export function allMaintenance(options: SweepingOptions & ThrottledOptions): rea
     new Sweeping(options),
     new Zombies(logger, rebalanceInterval),
     new Strays(rebalanceInterval),
+    new Leases(),
     new TenantLanes(options),
     new Throttled(options),
     new Trimming(),

@@ -1,0 +1,61 @@
+import type { Queue } from '../queue.ts'
+import { ServedQueue } from '../worker/schedule/served-queue.ts'
+import { Shard } from '../worker/schedule/shard.ts'
+
+/** A queue from which claims take jobs, from all of its shards: a consumer owns none. */
+export class ConsumedQueue extends ServedQueue {
+  readonly shards: Shard[] = []
+  #waiting = 0
+  /** ms of the monotonic clock. */
+  #lastWaited = performance.now()
+
+  constructor(queue: Queue, queueId: number, shards: number) {
+    super(queue, queueId)
+    this.grow(shards)
+  }
+
+  /** Returns the shards that are new. */
+  grow(shards: number): Shard[] {
+    const added: Shard[] = []
+    while (this.shards.length < shards) {
+      const shard = new Shard(this, this.shards.length)
+      this.shards.push(shard)
+      added.push(shard)
+    }
+    return added
+  }
+
+  /** Returns the shards that the queue no longer has. */
+  shrink(shards: number): Shard[] {
+    return this.shards.splice(shards)
+  }
+
+  /** How many requests wait for its jobs. */
+  get waiting(): number {
+    return this.#waiting
+  }
+
+  begins(): void {
+    this.#waiting += 1
+  }
+
+  ends(): void {
+    this.#waiting -= 1
+    this.#lastWaited = performance.now()
+  }
+
+  /** Whether nobody has waited for its jobs for so many ms. */
+  isForgotten(linger: number): boolean {
+    return this.#waiting === 0 && !this.isAsked && performance.now() - this.#lastWaited >= linger
+  }
+
+  /** Whether a claim of it is under way. */
+  get isAsked(): boolean {
+    return this.shards.some(({ lanes }) => [...lanes.values()].some(({ claim }) => claim !== undefined))
+  }
+
+  /** Nobody looks for jobs that nobody waits for. */
+  override get room(): number {
+    return this.waiting > 0 ? Number.POSITIVE_INFINITY : 0
+  }
+}

@@ -1,0 +1,163 @@
+import type { Database } from '../postgres/database.ts'
+import { UnderWay } from '../promises.ts'
+import type { Queue } from '../queue.ts'
+import { type Comparison, compare } from '../store/comparison.ts'
+import { survey } from '../store/head.ts'
+import { LEASED } from '../store/leases.ts'
+import { ensureQueue, listQueues, type QueueRow } from '../store/queue.ts'
+import { Loop, type Service } from '../worker/lifecycle/service.ts'
+import type { Pauses } from '../worker/schedule/admission.ts'
+import type { ServerClock } from '../worker/schedule/server-clock.ts'
+import type { Shard } from '../worker/schedule/shard.ts'
+import type { Timetable } from '../worker/schedule/timetable.ts'
+import { ConsumedQueue } from './consumed-queue.ts'
+
+/** ms between two comparisons with the rows of the queues, unless others say that something has changed. */
+const COMPARE_EVERY = 10_000
+/** ms after which a queue is forgotten that nobody waits for: its shards are looked at until then. */
+const LINGER = 10_000
+/** Most names of queues whose numbers are kept. */
+const MOST_IDS = 10_000
+/** ms between tries if the database can't be asked. */
+const RETRY_EVERY = 1_000
+
+export interface ConsumedQueuesOptions {
+  readonly database: Database
+  readonly timetable: Timetable
+  readonly clock: ServerClock
+  readonly pauses: Pauses
+}
+
+/**
+ * The queues from which claims have taken jobs, or tried to, as their rows were at the last comparison: it learns of pauses,
+ * other numbers of shards, and queues that were made anew.
+ */
+export class ConsumedQueues implements Service {
+  readonly #options: ConsumedQueuesOptions
+  readonly #byName = new Map<string, ConsumedQueue>()
+  readonly #opening = new Map<string, Promise<ConsumedQueue>>()
+  /** Also of queues that nobody takes from here: claims of others are settled by these. The last used come last. */
+  readonly #ids = new Map<string, number>()
+  readonly #calls = new UnderWay()
+  readonly #loop = new Loop(() => this.#pass())
+  #comparedAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: ConsumedQueuesOptions) {
+    this.#options = options
+  }
+
+  /** Those that somebody waits for. */
+  get ids(): number[] {
+    return [...this.#byName.values()].flatMap(({ waiting, queueId }) => (waiting > 0 ? [queueId] : []))
+  }
+
+  async start(): Promise<void> {
+    await this.#compare()
+    await this.#loop.start()
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop.stop()
+    await this.#calls.ended()
+  }
+
+  /** A queue, with what is due in it. Creates it if it doesn't exist. */
+  async open(queue: Queue): Promise<ConsumedQueue> {
+    const known = this.#byName.get(queue.name)
+    if (known) return known
+    let opening = this.#opening.get(queue.name)
+    if (!opening) {
+      opening = this.#calls.watch(this.#open(queue)).finally(() => this.#opening.delete(queue.name))
+      this.#opening.set(queue.name, opening)
+    }
+    return opening
+  }
+
+  /** The number of a queue; undefined if there is none. If it was deleted meanwhile, and its claims with it, an old one. */
+  async idOf(name: string): Promise<number | undefined> {
+    const known = this.#ids.get(name)
+    if (known !== undefined) return known
+    const [row] = await listQueues(this.#options.database, [name])
+    if (row) this.#note(row)
+    return row?.queueId
+  }
+
+  rebalanceSoon(): void {
+    this.#comparedAt = Number.NEGATIVE_INFINITY
+    this.#loop.alarm.ring()
+  }
+
+  changed(): void {
+    this.rebalanceSoon()
+  }
+
+  /** Shards that workers have let go are no business of a consumer. */
+  freed(): void {}
+
+  async #open(queue: Queue): Promise<ConsumedQueue> {
+    const { database } = this.#options
+    await ensureQueue(database, queue.name, queue.shards)
+    const [row] = await listQueues(database, [queue.name])
+    if (!row) return this.#open(queue)
+    this.#note(row)
+    const consumed = new ConsumedQueue(queue, row.queueId, row.shards)
+    this.#byName.set(queue.name, consumed)
+    await this.#add(consumed, consumed.shards)
+    return consumed
+  }
+
+  #note({ name, queueId }: QueueRow): void {
+    this.#ids.delete(name)
+    this.#ids.set(name, queueId)
+    if (this.#ids.size > MOST_IDS) this.#ids.delete(this.#ids.keys().next().value!)
+  }
+
+  /** Finds what is due in shards that are new here. */
+  async #add({ queueId }: ConsumedQueue, shards: readonly Shard[]): Promise<void> {
+    const { database, timetable } = this.#options
+    for (const shard of shards) timetable.add(shard)
+    const heads = await survey(
+      database,
+      LEASED,
+      shards.map(({ shard }) => ({ queueId, shard })),
+    )
+    for (const head of heads) timetable.find(head, head.performIn)
+  }
+
+  async #pass(): Promise<void> {
+    const left = this.#comparedAt + COMPARE_EVERY - performance.now()
+    if (left > 0) return this.#loop.alarm.wait(left)
+    await this.#compare().catch(() => {
+      this.#comparedAt = performance.now() - COMPARE_EVERY + RETRY_EVERY
+    })
+  }
+
+  async #compare(): Promise<void> {
+    const { database, clock, pauses, timetable } = this.#options
+    const askedAt = performance.now()
+    const names = [...this.#byName.keys()]
+    const seen: Comparison = await compare(database, { names, processId: LEASED, shards: [] })
+    const answeredAt = performance.now()
+    this.#comparedAt = askedAt
+    clock.compare(seen, askedAt, answeredAt)
+    const rows = new Map(seen.queues.map((row) => [row.name, row]))
+    for (const name of names) await this.#see(name, rows.get(name))
+    if (pauses.see(seen.queues)) timetable.admissionChanged()
+  }
+
+  /** A queue that was deleted is opened anew by the next claim: who waits for it is not told of one made anew meanwhile. */
+  async #see(name: string, row: QueueRow | undefined): Promise<void> {
+    const { timetable } = this.#options
+    const known = this.#byName.get(name)!
+    if (row) this.#note(row)
+    else this.#ids.delete(name)
+    if (row?.queueId === known.queueId && !known.isForgotten(LINGER)) {
+      for (const shard of known.shrink(row.shards)) timetable.remove(shard)
+      const added = known.grow(row.shards)
+      if (added.length > 0) await this.#add(known, added)
+      return
+    }
+    this.#byName.delete(name)
+    for (const shard of known.shards) timetable.remove(shard)
+  }
+}

@@ -1,0 +1,159 @@
+import type { Database } from '../postgres/database.ts'
+import { refuseDistributed } from '../postgres/distribution.ts'
+import { openDatabase } from '../postgres/open-database.ts'
+import { requireMigrated } from '../postgres/release.ts'
+import { requireSequences } from '../postgres/sequences.ts'
+import type { Round } from '../store/claim.ts'
+import { look } from '../store/head.ts'
+import { LEASED } from '../store/leases.ts'
+import { readLockTimeout } from '../store/patience.ts'
+import { ShardLocks } from '../worker/assignment/shard-locks.ts'
+import { passOn } from '../worker/discovery/hearing.ts'
+import { Listener } from '../worker/discovery/listener.ts'
+import { Poller } from '../worker/discovery/poller.ts'
+import { stopAll, together } from '../worker/lifecycle/service.ts'
+import type { WorkerHome } from '../worker/options.ts'
+import { describer } from '../worker/performing/description.ts'
+import { Pauses } from '../worker/schedule/admission.ts'
+import { ServerClock } from '../worker/schedule/server-clock.ts'
+import { Timetable } from '../worker/schedule/timetable.ts'
+import { Tally } from '../worker/settling/tally.ts'
+import type { ConsumedQueue } from './consumed-queue.ts'
+import { ConsumedQueues } from './consumed-queues.ts'
+import { Gathered } from './gathered.ts'
+import { LeaseEnds } from './lease-ends.ts'
+import type { ConsumerSettings } from './options.ts'
+import { Requests } from './requests.ts'
+import { Settler } from './settler.ts'
+import { Taker } from './taker.ts'
+
+/** Claims under way at once. */
+const TAKERS = 4
+/** Most looks for requests that go together. */
+const MOST_LOOKS = 1_000
+/** Connections: for claims, for what settles (two of each kind, and some that wait), and for looks, leases and counts. */
+const CONNECTIONS = TAKERS + 12
+/** ms that a call to the database may take before its connection counts as broken. */
+const CALL_TIMEOUT = 10_000
+
+/** Creates the parts of a consumer and connects them, starts and stops them. */
+export class ConsumerEngine {
+  readonly queues: ConsumedQueues
+  readonly requests: Requests
+  readonly settler: Settler
+  readonly #home: WorkerHome
+  readonly #database: Database
+  readonly #timetable: Timetable
+  readonly #locks: ShardLocks
+  readonly #listener: Listener
+  readonly #poller: Poller
+  readonly #leaseEnds: LeaseEnds
+  readonly #tally: Tally
+  readonly #takers: readonly Taker[]
+  readonly #looks = new Gathered<ConsumedQueue, void>((queues) => this.#lookInto(queues), MOST_LOOKS)
+  #lockTimeout = 1
+
+  constructor(settings: ConsumerSettings, home: WorkerHome) {
+    const { config, directConfig, schema, logger } = home
+    const { poll, formatError } = settings
+    const clock = new ServerClock()
+    const pauses = new Pauses()
+    const database = openDatabase(
+      { ...config, max: CONNECTIONS },
+      { schema, logger, callTimeout: CALL_TIMEOUT, use: 'own' },
+    )
+    const timetable = new Timetable(clock, pauses)
+    this.#home = home
+    this.#database = database
+    this.#timetable = timetable
+    this.queues = new ConsumedQueues({ database, timetable, clock, pauses })
+    this.requests = new Requests(timetable)
+    this.#locks = new ShardLocks(directConfig, schema, logger, () => this.#poller.flagLost())
+    this.#listener = new Listener(directConfig, schema, logger, (message) =>
+      passOn(message, { assigner: this.queues, poller: this.#poller }),
+    )
+    this.#poller = new Poller({
+      database,
+      timetable,
+      locks: this.#locks,
+      logger,
+      queues: this.queues,
+      poll,
+      hears: () => this.#listener.hears,
+      processId: () => LEASED,
+      onFailure: () => {},
+    })
+    this.#leaseEnds = new LeaseEnds(database, logger)
+    this.#tally = new Tally(database)
+    this.settler = new Settler({
+      database,
+      describe: describer(formatError, logger),
+      lockTimeout: () => this.#lockTimeout,
+      onAgain: (leftovers) => {
+        for (const { queueId, shard, lane, performIn } of leftovers)
+          timetable.notice({ queueId, shard: shard!, lane: lane! }, performIn!)
+      },
+      onEnded: (queueId, failed) => this.#tally.add(queueId, 1, Number(failed)),
+    })
+    const taking = { database, timetable, requests: this.requests, clock, logger, poll }
+    this.#takers = Array.from(
+      { length: TAKERS },
+      (_, index) =>
+        new Taker({
+          ...taking,
+          index,
+          onIdle: () => this.#poller.slotIdle(),
+          onLeased: (lease) => this.#leaseEnds.begun(lease),
+          release: (queue, rounds) => this.release(queue, rounds),
+        }),
+    )
+  }
+
+  /** If this fails, `stop` ends whatever has started. */
+  async start(): Promise<void> {
+    const database = this.#database
+    await requireMigrated(database, this.#home.logger)
+    await refuseDistributed((text, values) => database.query(text, values), database.schema)
+    await requireSequences(database)
+    this.#lockTimeout = await readLockTimeout(database)
+    await together([this.queues.start(), this.#locks.start(), this.#listener.start()])
+    await this.#locks.requireDatabase(database)
+    for (const service of [this.#tally, this.#leaseEnds, this.#poller, ...this.#takers]) await service.start()
+  }
+
+  /** Nobody may wait any more. */
+  async stop(): Promise<void> {
+    const { logger } = this.#home
+    this.#timetable.wakeAll()
+    await stopAll([...this.#takers], logger)
+    await stopAll([this.queues, this.#poller, this.#leaseEnds, this.#tally], logger)
+    await stopAll([this.#listener, this.#locks], logger)
+    this.#timetable.clear()
+    await this.#database.pool.end()
+  }
+
+  /** Looks for due jobs of a queue, from its cursors on. */
+  readonly look = (queue: ConsumedQueue): Promise<void> => this.#looks.add(queue)
+
+  /** Nobody has been handed these rounds. If they can't be released, their leases end. */
+  release({ queueId, queue }: ConsumedQueue, rounds: readonly Pick<Round, 'id' | 'fence'>[]): void {
+    for (const { id, fence } of rounds)
+      this.settler
+        .release({ queueId, id, fence })
+        .catch((error: Error) =>
+          this.#home.logger.warn({ error: error.message, queue: queue.name, id }, 'releasing a job failed'),
+        )
+  }
+
+  async #lookInto(queues: readonly ConsumedQueue[]): Promise<void[]> {
+    const lanes = [...new Set(queues)].flatMap(({ shards }) =>
+      shards.flatMap((shard) => [...shard.lanes.values()].filter((lane) => !lane.isListed && !lane.claim)),
+    )
+    const { heads } = await look(
+      this.#database,
+      lanes.map((lane) => ({ key: lane.key, cursor: lane.before(0) })),
+    )
+    for (const head of heads) this.#timetable.sight(head, head.performIn)
+    return queues.map(() => undefined)
+  }
+}

@@ -1,0 +1,54 @@
+/** Most calls under way at once. */
+const CALLS = 2
+
+interface Waiting<Item, Result> {
+  readonly item: Item
+  resolve(result: Result): void
+  reject(error: unknown): void
+}
+
+/** Sends what is handed in while calls are under way with the next one: in one round trip and one commit. */
+export class Gathered<Item, Result> {
+  readonly #send: (items: readonly Item[]) => Promise<readonly Result[]>
+  readonly #most: number
+  readonly #waiting: Waiting<Item, Result>[] = []
+  #calls = 0
+  #isSending = false
+
+  /** `send` resolves to a result for each item. `most`: items for one call. */
+  constructor(send: (items: readonly Item[]) => Promise<readonly Result[]>, most: number) {
+    this.#send = send
+    this.#most = most
+  }
+
+  /** Rejects if the call fails that it went with. */
+  add(item: Item): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject })
+      this.#sendSoon()
+    })
+  }
+
+  /** With everything else that is handed in during this turn of the event loop. */
+  #sendSoon(): void {
+    if (this.#isSending || this.#calls >= CALLS || this.#waiting.length === 0) return
+    this.#isSending = true
+    setImmediate(() => {
+      this.#isSending = false
+      void this.#call(this.#waiting.splice(0, this.#most))
+      this.#sendSoon()
+    })
+  }
+
+  async #call(sent: readonly Waiting<Item, Result>[]): Promise<void> {
+    this.#calls += 1
+    try {
+      const results = await this.#send(sent.map(({ item }) => item))
+      for (const [index, { resolve }] of sent.entries()) resolve(results[index]!)
+    } catch (error) {
+      for (const { reject } of sent) reject(error)
+    }
+    this.#calls -= 1
+    this.#sendSoon()
+  }
+}

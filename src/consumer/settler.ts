@@ -1,0 +1,175 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { DatabaseError } from '../errors.ts'
+import type { Database } from '../postgres/database.ts'
+import type { Queue } from '../queue.ts'
+import type { Round } from '../store/claim.ts'
+import {
+  type ClaimKey,
+  extendLeases,
+  type HeldRound,
+  heldRounds,
+  type LeasedEnd,
+  settleLeased,
+} from '../store/leases.ts'
+import { patiently } from '../store/patience.ts'
+import type { Failure, Leftover } from '../store/settle.ts'
+import { tellHeads } from '../store/wake.ts'
+import type { Describe } from '../worker/performing/description.ts'
+import { failure } from '../worker/performing/ending.ts'
+import { Gathered } from './gathered.ts'
+
+/** Most claims to settle in one call. */
+const MOST_SETTLED = 400
+/** ms that a call waits for a row that a producer's open transaction has locked, before it gives up. */
+const LONGEST_WAIT = 5_000
+/** ms between two tries. */
+const PAUSE = 20
+
+/** How a claim ends, and why if it didn't succeed. */
+interface Ending {
+  readonly claim: ClaimKey
+  readonly failure?: Failure | undefined
+}
+
+export interface SettlerOptions {
+  readonly database: Database
+  readonly describe: Describe
+  /** A row of a producer's open transaction is waited for so many ms at most. */
+  lockTimeout(): number
+  /** Jobs wait again. */
+  onAgain(leftovers: readonly Leftover[]): void
+  onEnded(queueId: number, failed: boolean): void
+}
+
+/** Settles claims, also those of other processes. Each method resolves to false if the claim was lost: nothing has changed. */
+export class Settler {
+  readonly #options: SettlerOptions
+  readonly #ends: Readonly<Record<LeasedEnd, Gathered<Ending, Leftover['outcome'] | undefined>>>
+  readonly #extensions = new Map<number, Gathered<ClaimKey, boolean>>()
+
+  constructor(options: SettlerOptions) {
+    this.#options = options
+    const gathered = (end: LeasedEnd) =>
+      new Gathered<Ending, Leftover['outcome'] | undefined>((all) => this.#send(end, all), MOST_SETTLED)
+    this.#ends = {
+      complete: gathered('complete'),
+      fail: gathered('fail'),
+      discard: gathered('discard'),
+      release: gathered('release'),
+    }
+  }
+
+  complete(claim: ClaimKey): Promise<boolean> {
+    return this.#settle('complete', { claim })
+  }
+
+  release(claim: ClaimKey): Promise<boolean> {
+    return this.#settle('release', { claim })
+  }
+
+  /** What its definition makes of the error: see `failure`. `retryIn`: seconds, if another try follows. */
+  async fail(queue: Queue, claim: ClaimKey, thrown: unknown, retryIn?: number): Promise<boolean> {
+    const [held] = await heldRounds(this.#options.database, [claim])
+    if (!held) return false
+    const decided = failure(queue, roundOf(held), thrown, this.#options.describe)
+    const failed = decided.end === 'fail' && retryIn !== undefined ? { ...decided, retryIn } : decided
+    if (failed.end === 'drop') return this.#settle('complete', { claim })
+    return this.#settle(failed.end === 'discard' ? 'discard' : 'fail', { claim, failure: failed })
+  }
+
+  /** `lease`: ms. */
+  extend(claim: ClaimKey, lease: number): Promise<boolean> {
+    let gathered = this.#extensions.get(lease)
+    if (!gathered) {
+      gathered = new Gathered<ClaimKey, boolean>((claims) => this.#extend(claims, lease), MOST_SETTLED)
+      this.#extensions.set(lease, gathered)
+    }
+    return gathered.add(claim)
+  }
+
+  async #settle(end: LeasedEnd, ending: Ending): Promise<boolean> {
+    const until = performance.now() + LONGEST_WAIT
+    let outcome = buries(ending) ? 'held' : await this.#ends[end].add(ending)
+    while (outcome === 'held' && performance.now() < until) outcome = await this.#wait(end, ending)
+    if (outcome === 'held') throw held(ending.claim)
+    if (outcome !== 'lost') this.#options.onEnded(ending.claim.queueId, end === 'fail' || end === 'discard')
+    return outcome !== 'lost'
+  }
+
+  async #send(end: LeasedEnd, all: readonly Ending[]): Promise<(Leftover['outcome'] | undefined)[]> {
+    const { database } = this.#options
+    const failures = all.flatMap((one) => one.failure ?? [])
+    const leftovers = await settleLeased(
+      database,
+      end,
+      all.map(({ claim }) => claim),
+      failures,
+    )
+    return this.#outcomes(all, leftovers)
+  }
+
+  /** Alone, in a transaction that waits for its row: the others skip it. */
+  async #wait(end: LeasedEnd, ending: Ending): Promise<Leftover['outcome'] | undefined> {
+    const { database, lockTimeout } = this.#options
+    const failures = ending.failure ? [ending.failure] : []
+    const leftovers = await patiently(database, lockTimeout(), (tx) =>
+      settleLeased(database, end, [ending.claim], failures, tx),
+    )
+    if (leftovers) return this.#outcomes([ending], leftovers)[0]
+    await sleep(PAUSE)
+    return 'held'
+  }
+
+  #outcomes(all: readonly Ending[], leftovers: readonly Leftover[]): (Leftover['outcome'] | undefined)[] {
+    this.#tell(leftovers.filter(({ outcome }) => outcome === 'again'))
+    const outcomes = new Map(leftovers.map(({ queueId, id, outcome }) => [`${queueId} ${id}`, outcome]))
+    return all.map(({ claim }) => outcomes.get(`${claim.queueId} ${claim.id}`))
+  }
+
+  /** Jobs that wait again may be anybody's now, and who waits for them may be elsewhere. */
+  #tell(again: readonly Leftover[]): void {
+    if (again.length === 0) return
+    this.#options.onAgain(again)
+    const heads = again.map(({ queueId, shard, lane, performIn }) => ({
+      queueId,
+      shard: shard!,
+      lane: lane!,
+      performIn: performIn!,
+    }))
+    // Without it, they are found by the next look.
+    tellHeads(this.#options.database, heads).catch(() => {})
+  }
+
+  async #extend(claims: readonly ClaimKey[], lease: number): Promise<boolean[]> {
+    this.#extensions.delete(lease)
+    const lost = await extendLeases(this.#options.database, claims, lease)
+    const keys = new Set(lost.map(({ queueId, id }) => `${queueId} ${id}`))
+    return claims.map(({ queueId, id }) => !keys.has(`${queueId} ${id}`))
+  }
+}
+
+/** Deaths may wait for a row of the morgue: so each goes alone. */
+function buries({ failure }: Ending): boolean {
+  return failure?.end === 'die' || failure?.end === 'discard'
+}
+
+function roundOf(held: HeldRound): Round {
+  return {
+    ...held,
+    rescued: false,
+    toLoad: false,
+    payloads: [],
+    scores: [],
+    seqs: undefined,
+    headers: undefined,
+    size: 0,
+    cut: undefined,
+  }
+}
+
+function held({ id }: ClaimKey): DatabaseError {
+  return new DatabaseError(
+    'LOCKSTEP_LOCKED',
+    `job "${id}" can’t be settled: a transaction that has pushed it is still open after ${LONGEST_WAIT} ms; the claim stands, try again`,
+  )
+}

@@ -1,0 +1,95 @@
+import type { Database, Queryable } from '../postgres/database.ts'
+import type { Claim, Round } from './claim.ts'
+import { type AnswerRow, claiming, claimsOf, columnsOfWishes, type Wish } from './exchange.ts'
+import { type ExceptionRow, type Failure, type Leftover, leftoverOf, reasonsOf } from './settle.ts'
+
+/** The process of all claims with a lease of their own. It has a row and never ends. */
+export const LEASED = 0
+
+/** A claim as its holder tells it, wherever it was made. */
+export interface ClaimKey {
+  readonly queueId: number
+  readonly id: string
+  readonly fence: number
+}
+
+/** A request for jobs of a lane. */
+export interface LeasedWish extends Wish {
+  /** Retries before the lowest payload dies, where the lease ends. */
+  readonly maxRetryCount: number
+}
+
+/** Claims jobs under a lease of `lease` ms. One claim for each wish. */
+export async function claimLeased(
+  database: Database,
+  lease: number,
+  wishes: readonly LeasedWish[],
+): Promise<Claim[]> {
+  const values = [lease / 1000, wishes.map(({ maxRetryCount }) => maxRetryCount), ...columnsOfWishes(wishes)]
+  const columns = values.map((_, index) => `$${index + 1}`)
+  const text = claiming(database.prefix, 'claim_leased', columns)
+  const rows = await database.alone<AnswerRow>(text, values, { lists: true })
+  return claimsOf(rows, wishes)
+}
+
+/** Notes where a round has left payloads behind. */
+export async function noteCut(database: Database, queueId: number, { id, fence, cut }: Round): Promise<void> {
+  await database.run('note_cut', [queueId, id, fence, cut!.score, cut!.seq])
+}
+
+/** How rounds of consumers end. */
+export type LeasedEnd = 'complete' | 'fail' | 'discard' | 'release'
+
+/** One for each claim that has failed, and none for others. Only with `tx` are locked rows waited for. */
+export async function settleLeased(
+  database: Database,
+  end: LeasedEnd,
+  claims: readonly ClaimKey[],
+  failures: readonly Failure[],
+  tx?: Queryable,
+): Promise<Leftover[]> {
+  const [errors, retryIns] = failures.length > 0 ? await reasonsOf(database, failures, tx) : [null, null]
+  const values = [end, ...columnsOfClaims(claims), errors, retryIns, tx !== undefined]
+  return (await database.call<ExceptionRow>('settle_leased', values, tx)).map(leftoverOf)
+}
+
+/** Lets the leases end no earlier than `lease` ms from now. Returns the claims that are lost. */
+export async function extendLeases(
+  database: Database,
+  claims: readonly ClaimKey[],
+  lease: number,
+): Promise<Leftover[]> {
+  const values = [...columnsOfClaims(claims), lease / 1000]
+  return (await database.call<ExceptionRow>('extend_leases', values)).map(leftoverOf)
+}
+
+function columnsOfClaims(claims: readonly ClaimKey[]): unknown[] {
+  return [claims.map(({ queueId }) => queueId), claims.map(({ id }) => id), claims.map(({ fence }) => fence)]
+}
+
+/** The state of rounds that are still held, for a decision on what follows their failure. */
+export async function heldRounds(database: Database, claims: readonly ClaimKey[]): Promise<HeldRound[]> {
+  return database.query<HeldRound>(
+    `SELECT j.queue_id AS "queueId", j.id, j.fence, j.retry_count AS "retryCount", j.crashes, j.error, j.tenant,
+       ${database.prefix}.micros(j.perform_in) AS "performIn"
+     FROM unnest($1::integer[], $2::text[], $3::bigint[]) AS c(queue_id, id, fence)
+     JOIN ${database.prefix}.jobs j ON j.queue_id = c.queue_id AND j.id = c.id COLLATE "C" AND j.fence = c.fence AND j.claimed_by = ${LEASED}`,
+    columnsOfClaims(claims),
+  )
+}
+
+export type HeldRound = ClaimKey & Pick<Round, 'retryCount' | 'crashes' | 'error' | 'tenant' | 'performIn'>
+
+/** What a call has done about leases that are over. */
+export interface EndedLeases {
+  readonly leases: number
+  readonly rounds: number
+  /** ms until the next lease is over; null if there is none. */
+  readonly next: number | null
+}
+
+/** Ends leases that are over, `most` at once. */
+export async function endLeases(database: Database, most: number): Promise<EndedLeases> {
+  const [row] = await database.call<EndedLeases>('end_leases', [most])
+  return row!
+}

@@ -1,0 +1,202 @@
+import { expect, test } from 'vitest'
+import { eventually } from '../support/worker-environment.ts'
+import { claimed, useConsumers } from './claims.ts'
+
+const { env, consumer } = useConsumers()
+
+test('a claim brings a job with all that has piled up for its id', async () => {
+  const queue = env.queue({})
+  await env.lockstep.enqueue(queue, [
+    { id: 'a', payload: 'second', score: 2 },
+    { id: 'a', payload: 'first', score: 1 },
+  ])
+  const [job] = await consumer().claim({ queues: queue })
+  expect(job).toMatchObject({
+    queue: queue.name,
+    id: 'a',
+    payloads: ['first', 'second'],
+    scores: [1, 2],
+    retryCount: -1,
+    crashes: 0,
+    error: null,
+  })
+  expect(job!.fence).toBeGreaterThan(0)
+})
+
+test('without a job, it brings nothing at once, or when its time is up', async () => {
+  const one = consumer()
+  const queue = env.queue({})
+  expect(await one.claim({ queues: queue.name })).toEqual([])
+  const startedAt = performance.now()
+  expect(await one.claim({ queues: queue.name, wait: 300 })).toEqual([])
+  expect(performance.now() - startedAt).toBeGreaterThanOrEqual(299)
+})
+
+test('it waits for a job that is pushed meanwhile, and for one that becomes due', async () => {
+  const one = consumer()
+  const queue = env.queue({})
+  const waiting = claimed(one, { queues: queue, wait: 10_000 })
+  await env.idle(queue)
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 1 })
+  expect(await waiting).toEqual(['a: 1'])
+  const later = claimed(one, { queues: queue, wait: 10_000 })
+  await env.lockstep.enqueue(queue, { id: 'b', payload: 2, performIn: Date.now() + 200 })
+  expect(await later).toEqual(['b: 2'])
+})
+
+test('it brings what is due, up to its count, from all shards, in the order in which it was due', async () => {
+  const one = consumer()
+  const queue = env.queue({ shards: 4 })
+  const now = Date.now()
+  const jobs = Array.from({ length: 30 }, (_, n) => ({
+    id: `job ${n}`,
+    payload: n,
+    performIn: now - 1000 + n,
+  }))
+  await env.lockstep.enqueue(queue, jobs)
+  const first = await one.claim({ queues: queue, count: 20, wait: 1_000 })
+  expect(first).toHaveLength(20)
+  const rest = await one.claim({ queues: queue, count: 20, wait: 1_000 })
+  expect([...first, ...rest].map(({ id }) => id).sort()).toEqual(jobs.map(({ id }) => id).sort())
+})
+
+test('in one shard, jobs come in the order in which they were due', async () => {
+  const one = consumer()
+  const queue = env.queue({ shards: 1 })
+  const now = Date.now()
+  await env.lockstep.enqueue(
+    queue,
+    [3, 1, 2].map((n) => ({ id: `${n}`, payload: n, performIn: now - 1000 + n })),
+  )
+  expect(await claimed(one, { queues: queue, count: 2 })).toEqual(['1: 1', '2: 2'])
+  expect(await claimed(one, { queues: queue, count: 2 })).toEqual(['3: 3'])
+})
+
+test('of several queues, the first that has something gives all', async () => {
+  const one = consumer()
+  const [high, low] = [env.queue({ shards: 1 }), env.queue({ shards: 1 })]
+  await env.lockstep.enqueue(low, { id: 'low', payload: 1 })
+  await env.lockstep.enqueue(high, { id: 'high', payload: 1 })
+  const order = { queues: [high, low.name] }
+  expect(await claimed(one, order)).toEqual(['high: 1'])
+  expect(await claimed(one, order)).toEqual(['low: 1'])
+  const waiting = claimed(one, { ...order, wait: 10_000 })
+  await env.lockstep.enqueue(low, { id: 'later', payload: 1 })
+  expect(await waiting).toEqual(['later: 1'])
+})
+
+test('with weights, each queue comes first by its own', async () => {
+  const one = consumer()
+  const [often, rarely] = [env.queue({ shards: 1 }), env.queue({ shards: 1 })]
+  const jobs = Array.from({ length: 60 }, (_, n) => ({ id: n, payload: n }))
+  await env.lockstep.enqueue(often, jobs)
+  await env.lockstep.enqueue(rarely, jobs)
+  let first = 0
+  for (let n = 0; n < 60; n += 1) {
+    const [job] = await one.claim({ queues: { [often.name]: 5, [rarely.name]: 1 } })
+    if (job!.queue === often.name) first += 1
+  }
+  // 50 are expected; 30 or less happen once in 10⁹ runs.
+  expect(first).toBeGreaterThan(30)
+})
+
+test('an id is held by one at a time, and what is pushed meanwhile comes after it', async () => {
+  const [one, other] = [consumer(), consumer()]
+  const queue = env.queue({})
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 1 })
+  const [job] = await one.claim({ queues: queue })
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 2 })
+  expect(await other.claim({ queues: queue, wait: 200 })).toEqual([])
+  expect(await one.complete(job!)).toBe(true)
+  expect(await claimed(other, { queues: queue, wait: 5_000 })).toEqual(['a: 2'])
+})
+
+test('many that wait are each given their own', async () => {
+  const one = consumer()
+  const queue = env.queue({ shards: 3 })
+  const waiting = Array.from({ length: 50 }, () => claimed(one, { queues: queue, wait: 10_000 }))
+  await env.idle(queue)
+  await env.lockstep.enqueue(
+    queue,
+    Array.from({ length: 50 }, (_, n) => ({ id: `${n}`, payload: n })),
+  )
+  const jobs = (await Promise.all(waiting)).flat()
+  expect(new Set(jobs).size).toBe(50)
+})
+
+test('a worker and a consumer share a queue', async () => {
+  const one = consumer()
+  const performed: string[] = []
+  const queue = env.queue({
+    perform(batch) {
+      performed.push(...batch.keys())
+    },
+  })
+  const jobs = Array.from({ length: 200 }, (_, n) => ({ id: `${n}`, payload: n }))
+  await env.lockstep.enqueue(queue, jobs)
+  await env.work({ queues: [queue] })
+  const taken: string[] = []
+  for (;;) {
+    const some = await one.claim({ queues: queue, count: 5 })
+    if (some.length === 0) break
+    taken.push(...some.map(({ id }) => id))
+    await Promise.all(some.map((job) => one.complete(job)))
+  }
+  await eventually(async () => expect(await env.jobs(queue)).toBe(0))
+  expect([...performed, ...taken].sort()).toEqual(jobs.map(({ id }) => id).sort())
+})
+
+test('one that is aborted gets nothing, and uses nothing up', async () => {
+  const one = consumer()
+  const queue = env.queue({})
+  const abort = new AbortController()
+  const waiting = one.claim({ queues: queue, wait: 10_000, signal: abort.signal })
+  await env.idle(queue)
+  abort.abort(new Error('gone'))
+  await expect(waiting).rejects.toThrow('gone')
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 1 })
+  const [job] = await one.claim({ queues: queue, wait: 5_000 })
+  expect(job).toMatchObject({ id: 'a', retryCount: -1, crashes: 0 })
+  await expect(one.claim({ queues: queue, signal: AbortSignal.abort(new Error('before')) })).rejects.toThrow(
+    'before',
+  )
+})
+
+test('nothing comes from a paused queue, and what waits comes when it goes on', async () => {
+  const one = consumer()
+  const queue = env.queue({})
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 1 })
+  await env.lockstep.pause(queue)
+  expect(await one.claim({ queues: queue, wait: 100 })).toEqual([])
+  const waiting = claimed(one, { queues: queue, wait: 10_000 })
+  await env.lockstep.resume(queue)
+  expect(await waiting).toEqual(['a: 1'])
+})
+
+test('stop answers those that wait, and keeps what was claimed', async () => {
+  const one = consumer()
+  const queue = env.queue({})
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 1 })
+  const [job] = await one.claim({ queues: queue })
+  const waiting = one.claim({ queues: queue, wait: 60_000 })
+  await env.idle(queue)
+  await one.stop()
+  expect(await waiting).toEqual([])
+  await expect(one.claim({ queues: queue })).rejects.toMatchObject({ code: 'LOCKSTEP_CLOSED' })
+  expect(await consumer().complete(job!)).toBe(true)
+})
+
+test('rounds longer than maxPayloads follow one another, whoever completes them', async () => {
+  const queue = env.queue({ maxPayloads: 2 })
+  const [one, other] = [consumer({ queues: [queue] }), consumer()]
+  await env.lockstep.enqueue(
+    queue,
+    [1, 2, 3].map((n) => ({ id: 'a', payload: n, score: n })),
+  )
+  const [job] = await one.claim({ queues: queue })
+  expect(job!.payloads).toEqual([1, 2])
+  const { queue: name, id, fence } = job!
+  expect(await other.extend({ queue: name, id, fence }, 60_000)).toBe(true)
+  expect(await other.complete({ queue: name, id, fence })).toBe(true)
+  expect(await claimed(one, { queues: queue, wait: 5_000 })).toEqual(['a: 3'])
+})
