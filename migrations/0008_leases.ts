@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Claims of consumers, each with a lease of its own. The jobs of such a claim are claimed by process 0, which never ends: so
- * everything that asks whether the process of a claim is gone finds that it isn't.
+ * Claims of consumers, each with a lease of its own. The jobs of such a claim are claimed by process 0, which has no row and is
+ * never gone.
  *
  * `leases`: what one claim took of a queue, by its fence, and when its lease ends. A job may be in several rows: the one that
  * ends last counts. Jobs that were settled meanwhile stay in `ids`, so a completion has nothing to write here unless it
@@ -22,13 +22,10 @@ export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
   const leases = sql.id(schema, 'leases')
   await sql`create index leases_end on ${leases} (ends_at)`.execute(db)
   await sql`create index leases_fence on ${leases} (queue_id, fence)`.execute(db)
-  // Its lease, in ms, is as long as it can be: should a worker of the release before watch it, it won't live to see the end.
-  await sql`insert into ${sql.id(schema, 'processes')} (process_id, host, pid, version, slots, queues, expires_at, quiet, lease)
-    overriding system value values (0, '', 0, '', 0, '{}', 'infinity', true, 2147483647)`.execute(db)
   await extendGrants(db, schema)
 }
 
-/** Workers go on under the roles that they have, until `lockstep roles` is run again: they look whether there are leases. */
+/** Workers of the release before go on under the roles that they have, until `lockstep roles` is run again. */
 async function extendGrants(db: Kysely<unknown>, schema: string): Promise<void> {
   const table = (name: string) => sql.lit(`"${schema.replaceAll('"', '""')}".${name}`)
   await sql`do $do$
@@ -39,7 +36,7 @@ begin
     select a.grantee from pg_catalog.pg_attribute t, pg_catalog.aclexplode(t.attacl) a
     where t.attrelid = ${table('processes')}::regclass and t.attname = 'renewal' and a.privilege_type = 'UPDATE' and a.grantee <> 0
   loop
-    execute pg_catalog.format('grant select on %s to %s', ${table('leases')}::regclass, _grantee::regrole);
+    execute pg_catalog.format('grant select, insert, delete, update (ends_at, cuts) on %s to %s', ${table('leases')}::regclass, _grantee::regrole);
   end loop;
 end $do$`.execute(db)
 }

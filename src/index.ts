@@ -7,6 +7,15 @@ export type { Stats } from './admin/stats.ts'
 export type { TenantsOptions } from './admin/tenants.ts'
 export type { ProgressionOptions } from './admin/walk.ts'
 export { type EnqueueCall, isFor, type PerformCall } from './call.ts'
+export type { Consumer } from './consumer/consumer.ts'
+export type {
+  ClaimedJob,
+  ClaimedJobs,
+  ClaimOptions,
+  ClaimReference,
+  ConsumerOptions,
+  FailOptions,
+} from './consumer/options.ts'
 export { Discard, type DiscardOptions, RetryIn, Snooze } from './ending.ts'
 export type { EnqueueOptions } from './enqueue/enqueue.ts'
 export type { ClientMiddleware } from './enqueue/middleware.ts'

@@ -9,6 +9,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['store'],
   ['adapters'],
   ['enqueue', 'admin', 'worker'],
+  ['consumer'],
   ['lockstep'],
   ['index', 'testing', 'telemetry'],
   ['web'],
@@ -182,7 +183,7 @@ test('packages that are optional are loaded only by what needs them, which nobod
 })
 
 test('faces call the public face; what goes past it is listed, with its reason', () => {
-  const below = new Set(['enqueue', 'admin', 'worker', 'store', 'postgres', 'lockstep'])
+  const below = new Set(['enqueue', 'admin', 'worker', 'consumer', 'store', 'postgres', 'lockstep'])
   const past = imports.filter(({ from, to }) => FACES.has(wingOf(from)) && below.has(wingOf(to)))
   expect([...new Set(past.map(shown))].sort()).toEqual([...PAST_THE_FACE].sort())
 })

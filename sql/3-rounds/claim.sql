@@ -12,7 +12,7 @@
 -- there. If limits keep jobs of a lane waiting, the payload of its row without a fence says which, as JSON (`waits`), and the
 -- next job to come is one behind those that were passed over. Queues without limits cost one column of their row to know it.
 --
--- A paused queue gives nothing. A process that others have removed gets nothing: any other process could take its claim
+-- A paused queue gives nothing. A process (but 0, see claim_leased) that others have removed gets nothing: any other process could take its claim
 -- at once. That is checked here because a process that was frozen is the last to know of its removal. If it is removed
 -- at this very moment, the claim comes to nothing: the remover knows that the lease is over by the removed process's
 -- own clock. So that process begins nothing, and others may have the rows at once.
@@ -127,7 +127,8 @@ BEGIN
   SELECT ARRAY(
     SELECT q.queue_id FROM @schema@.queues q
     WHERE q.queue_id = ANY (_queue_ids) AND q.limits IS NOT NULL AND q.paused_at IS NULL ORDER BY q.queue_id
-  ) INTO _limited FROM @schema@.processes p WHERE p.process_id = _process_id;
+  ) INTO _limited
+  WHERE _process_id = 0 OR (SELECT true FROM @schema@.processes p WHERE p.process_id = _process_id);
   IF NOT FOUND THEN
     RETURN;
   END IF;

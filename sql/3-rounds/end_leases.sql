@@ -21,6 +21,7 @@ DECLARE
   _ids text[];
   _retry_ins double precision[];
   _left text[];
+  _lost integer;
   _heads text[];
 BEGIN
   PERFORM @schema@.require_read_committed();
@@ -50,9 +51,9 @@ BEGIN
       CONTINUE;
     END IF;
     BEGIN
-      SELECT array_agg(f.id) FILTER (WHERE f.outcome = 'held'),
+      SELECT array_agg(f.id) FILTER (WHERE f.outcome = 'held'), count(*) FILTER (WHERE f.outcome = 'lost'),
         array_agg(f.shard || ':' || f.lane || ':' || f.perform_in) FILTER (WHERE f.outcome = 'again')
-      INTO _left, _heads
+      INTO _left, _lost, _heads
       FROM @schema@.fail_claims(
         array_fill(_lease.queue_id, ARRAY[cardinality(_ids)]), 0, _ids, array_fill(_lease.fence, ARRAY[cardinality(_ids)]),
         array_fill('the lease ended before the job was settled'::text, ARRAY[cardinality(_ids)]), _retry_ins,
@@ -60,9 +61,10 @@ BEGIN
       ) f;
     EXCEPTION WHEN lock_not_available THEN
       _left := _ids;
+      _lost := 0;
       _heads := NULL;
     END;
-    rounds := rounds + cardinality(_ids) - coalesce(cardinality(_left), 0);
+    rounds := rounds + cardinality(_ids) - _lost - coalesce(cardinality(_left), 0);
     IF _heads IS NOT NULL AND @schema@.has_listener(_lease.queue_id) THEN
       PERFORM @schema@.wake(_lease.queue_id, _heads);
     END IF;

@@ -1,6 +1,6 @@
 -- Removes processes that have been silent for as long as their leases: their claims are free from then on. The caller
 -- has seen each with this renewal, has counted its whole lease since then on a clock that no one sets, and finds the
--- same renewal here. Returns those it has removed. Process 0 stands for the leases of consumers, and is never silent.
+-- same renewal here. Returns those it has removed.
 --
 -- Their own time is over by then. A process counts its lease from before it asks for a renewal. The renewal was seen
 -- after it was stored, and the caller counts from when it saw it. So the caller's end is the later one, whatever the
@@ -18,7 +18,7 @@ BEGIN
   WITH silent AS MATERIALIZED (
     SELECT p.process_id FROM @schema@.processes p
     JOIN unnest(_process_ids, _renewals) AS seen(process_id, renewal)
-      ON p.process_id = seen.process_id AND p.renewal = seen.renewal AND p.process_id > 0
+      ON p.process_id = seen.process_id AND p.renewal = seen.renewal
     FOR UPDATE OF p SKIP LOCKED
   )
   DELETE FROM @schema@.processes p USING silent s WHERE p.process_id = s.process_id RETURNING p.process_id;

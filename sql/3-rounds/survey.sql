@@ -31,7 +31,7 @@ BEGIN
     WHERE j.queue_id = e.queue_id AND j.shard = e.shard AND j.lane = l.lane
       AND CASE
         WHEN j.claimed_by IS NULL THEN true
-        WHEN j.claimed_by = _process_id THEN false
+        WHEN j.claimed_by = _process_id OR j.claimed_by = 0 THEN false
         ELSE NOT EXISTS (
           SELECT FROM @schema@.processes p WHERE p.process_id = j.claimed_by
         )

@@ -64,7 +64,7 @@ BEGIN
       DELETE FROM @schema@.holds h WHERE h.queue_id = _limited[_queue] AND (
         SELECT true FROM @schema@.jobs j
         WHERE j.queue_id = h.queue_id AND j.id >= h.job_id AND j.id <= h.job_id AND j.fence = h.fence AND j.claimed_by = h.process_id
-          AND (SELECT true FROM @schema@.processes p WHERE p.process_id = h.process_id)
+          AND (h.process_id = 0 OR (SELECT true FROM @schema@.processes p WHERE p.process_id = h.process_id))
         ORDER BY j.id LIMIT 1
       ) IS NULL;
       _room := @schema@.room_for(_process_id, _limited[_queue], '', _limits[_queue], _at);

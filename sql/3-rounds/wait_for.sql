@@ -33,7 +33,7 @@ BEGIN
     AND j.perform_in <= _now AND (j.perform_in, j.id) > (@schema@.from_micros(_after), _after_id)
     AND CASE
       WHEN j.claimed_by IS NULL THEN true
-      WHEN j.claimed_by = _process_id THEN false
+      WHEN j.claimed_by = _process_id OR j.claimed_by = 0 THEN false
       ELSE NOT EXISTS (
         SELECT FROM @schema@.processes p WHERE p.process_id = j.claimed_by
       )

@@ -24,7 +24,7 @@ BEGIN
   CROSS JOIN LATERAL (
     SELECT j.id, j.fence, j.claimed_by, j.next_perform_in FROM @schema@.jobs j
     WHERE j.queue_id = _queue_id AND j.id >= r.id AND j.id <= r.id
-      AND (j.next_perform_in IS NOT NULL OR NOT EXISTS (
+      AND (j.next_perform_in IS NOT NULL OR j.claimed_by IS DISTINCT FROM 0 AND NOT EXISTS (
         SELECT FROM @schema@.processes p WHERE p.process_id = j.claimed_by
       ))
     ORDER BY j.id FOR UPDATE

@@ -8,7 +8,7 @@ CROSS JOIN LATERAL (
   SELECT 'concurrency' AS what, c.tenant, c.most, count(*)::integer AS used, NULL::timestamptz AS until
   FROM @schema@.holds h
   JOIN @schema@.jobs j ON j.queue_id = h.queue_id AND j.id = h.job_id AND j.fence = h.fence AND j.claimed_by = h.process_id
-  JOIN @schema@.processes p ON p.process_id = h.process_id
+  JOIN (SELECT o.process_id FROM @schema@.processes o UNION ALL SELECT 0) p ON p.process_id = h.process_id
   CROSS JOIN LATERAL (
     SELECT NULL AS tenant, (q.limits->>'concurrency')::integer AS most
     UNION ALL SELECT h.tenant, (q.limits->'tenant'->>'concurrency')::integer WHERE h.tenant <> ''

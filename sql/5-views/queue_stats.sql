@@ -24,7 +24,7 @@ WITH now AS MATERIALIZED (
     sum(CASE WHEN p.process_id IS NULL THEN h.jobs - h.fresh END)::bigint AS retrying,
     sum(CASE WHEN p.process_id IS NOT NULL THEN h.jobs END)::bigint AS working,
     min(CASE WHEN p.process_id IS NULL THEN h.oldest ELSE h.next_oldest END) AS oldest
-  FROM held h LEFT JOIN @schema@.processes p ON p.process_id = h.claimed_by
+  FROM held h LEFT JOIN (SELECT o.process_id FROM @schema@.processes o UNION ALL SELECT 0) p ON p.process_id = h.claimed_by
   GROUP BY h.queue_id
 ), buried AS (
   SELECT m.queue_id, count(*) AS dead FROM @schema@.morgue m GROUP BY m.queue_id

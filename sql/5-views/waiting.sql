@@ -15,5 +15,5 @@ SELECT q.name AS queue, j.id, j.shard, greatest(j.lane, 0::smallint) AS lane,
   j.tenant
 FROM @schema@.jobs j
 JOIN @schema@.queues q USING (queue_id)
-LEFT JOIN @schema@.processes p ON p.process_id = j.claimed_by
+LEFT JOIN (SELECT o.process_id FROM @schema@.processes o UNION ALL SELECT 0) p ON p.process_id = j.claimed_by
 WHERE p.process_id IS NULL OR j.next_perform_in IS NOT NULL;

@@ -2,6 +2,7 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
 import type { FoundJob, JobFilter } from './jobs.ts'
 import { sourceOf } from './jobs-in-order.ts'
+import { holdersText } from './process.ts'
 import { inRange, inTime, isOneOf, isTenant } from './range.ts'
 import { type JobsTable, tables } from './tables.ts'
 
@@ -36,7 +37,11 @@ function entriesOf(
 ) {
   const jobs = tables(database)
     .selectFrom(source.as<'j'>(sql`j`))
-    .leftJoin('processes as p', 'p.process_id', 'j.claimed_by')
+    .leftJoin(
+      sql<{ process_id: number }>`${sql.raw(holdersText(database.prefix))}`.as<'p'>(sql`p`),
+      'p.process_id',
+      'j.claimed_by',
+    )
     .where('j.queue_id', '=', queueId)
   if (state === 'working') return jobs.where(WORKING).select(entryOf(sql`false`, sql`'working'`))
   const waits = sql<SqlBool>`case when ${WORKING} then ${NEXT} else true end`

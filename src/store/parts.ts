@@ -1,6 +1,6 @@
 import type { Database } from '../postgres/database.ts'
 import { MAX_SHARDS } from '../queue.ts'
-import { lockedText } from './process.ts'
+import { holdersText, lockedText } from './process.ts'
 
 /** Counts like those of QueueStats. */
 interface PartStats {
@@ -55,7 +55,7 @@ export async function readParts(database: Database, queueId: number): Promise<Qu
        FROM (
          SELECT j.shard, greatest(j.lane, 0) AS lane, p.process_id IS NOT NULL AS working,
            CASE WHEN p.process_id IS NULL THEN j.perform_in ELSE j.next_perform_in END AS perform_in
-         FROM ${prefix}.jobs j LEFT JOIN ${prefix}.processes p ON p.process_id = j.claimed_by
+         FROM ${prefix}.jobs j LEFT JOIN ${holdersText(prefix)} p ON p.process_id = j.claimed_by
          WHERE j.queue_id = $1
        ) e GROUP BY e.shard, e.lane
      ), locked AS MATERIALIZED (${lockedText(prefix)}), served AS (

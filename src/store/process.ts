@@ -130,12 +130,17 @@ export function lockedText(prefix: string): string {
       AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())`
 }
 
-/** All processes with a row, as ProcessSight; not process 0, which stands for the leases of consumers. */
+/** Who may hold claims: the processes with a row, and 0 for the leases of consumers. */
+export function holdersText(prefix: string): string {
+  return `(SELECT o.process_id FROM ${prefix}.processes o UNION ALL SELECT 0)`
+}
+
+/** All processes with a row, as ProcessSight. */
 export function sightsText(prefix: string): string {
   return `SELECT p.process_id AS "processId", p.queues, p.quiet, p.renewal, p.lease,
       EXISTS (SELECT FROM locked l WHERE l.objid = p.process_id::oid) AS connected,
       p.expires_at <= clock_timestamp() AS overdue, p.request
-    FROM ${prefix}.processes p WHERE p.process_id > 0`
+    FROM ${prefix}.processes p`
 }
 
 /** Sessions that hold the lock of a removed process, but not of an existing one, as ProcessSession. */

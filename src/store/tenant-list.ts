@@ -1,6 +1,7 @@
 import type { FairnessRule } from '../fairness.ts'
 import type { Database } from '../postgres/database.ts'
 import { decodeCursor, encodeCursor, type SortColumn } from './page.ts'
+import { holdersText } from './process.ts'
 
 /** The state of a tenant in a queue. */
 export interface TenantStats {
@@ -84,7 +85,7 @@ function textOf(prefix: string): string {
        FROM (
          SELECT j.tenant, p.process_id IS NOT NULL AS working,
            CASE WHEN p.process_id IS NULL THEN j.perform_in ELSE j.next_perform_in END AS perform_in
-         FROM ${prefix}.jobs j LEFT JOIN ${prefix}.processes p ON p.process_id = j.claimed_by
+         FROM ${prefix}.jobs j LEFT JOIN ${holdersText(prefix)} p ON p.process_id = j.claimed_by
          WHERE j.queue_id = $1 AND j.tenant IS NOT NULL
        ) e GROUP BY e.tenant
      ), pushed AS (

@@ -124,6 +124,26 @@ test('many that wait are each given their own', async () => {
   expect(new Set(jobs).size).toBe(50)
 })
 
+test('nobody is told that there is nothing while there is', async () => {
+  const one = consumer()
+  const queue = env.queue({ shards: 2 })
+  await env.lockstep.enqueue(
+    queue,
+    Array.from({ length: 3_000 }, (_, n) => ({ id: `${n}`, payload: n })),
+  )
+  const taken: string[] = []
+  const takeAll = async () => {
+    for (;;) {
+      const jobs = await one.claim({ queues: queue, count: 100 })
+      if (jobs.length === 0) return taken.length
+      taken.push(...jobs.map(({ id }) => id))
+      await Promise.all(jobs.map((job) => one.complete(job)))
+    }
+  }
+  await Promise.all([takeAll(), takeAll(), takeAll(), takeAll()])
+  expect(new Set(taken).size).toBe(3_000)
+})
+
 test('a worker and a consumer share a queue', async () => {
   const one = consumer()
   const performed: string[] = []

@@ -22,7 +22,7 @@ export const LIMITED: readonly Mutant[] = [
     edits: [
       sql(
         'take_within_limits',
-        '\n          AND (SELECT true FROM @schema@.processes p WHERE p.process_id = h.process_id)',
+        '\n          AND (h.process_id = 0 OR (SELECT true FROM @schema@.processes p WHERE p.process_id = h.process_id))',
         '',
       ),
     ],

@@ -7,7 +7,11 @@ export const WAITING: readonly Mutant[] = [
     promise: 'P1',
     breaks: 'A job is taken from under its handler, and another handler may start beside it.',
     edits: [
-      sql('lock_waiting', 'AND (j.next_perform_in IS NOT NULL OR NOT EXISTS (', 'AND (true OR NOT EXISTS ('),
+      sql(
+        'lock_waiting',
+        'AND (j.next_perform_in IS NOT NULL OR j.claimed_by IS DISTINCT FROM 0 AND NOT EXISTS (',
+        'AND (true OR NOT EXISTS (',
+      ),
       sql('lock_waiting', 'ELSE @schema@.is_gone(h.claimed_by) END', 'ELSE true END'),
     ],
     tests: ['admin/p1-in-work'],

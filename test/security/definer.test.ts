@@ -16,6 +16,7 @@ describe('what runs with the owner’s rights', () => {
     expect(rows).toEqual([
       { proname: 'add_fairness', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'create_queue', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'end_leases', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue_many', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue_many_without_tenants', path: 'search_path=pg_catalog, pg_temp' },

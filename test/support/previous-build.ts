@@ -18,6 +18,7 @@ export const MIGRATIONS_SINCE = [
   '0005_process_reports',
   '0006_failed_jobs',
   '0007_tenants',
+  '0008_leases',
 ]
 
 /** The SQL that creates the schema as it was when each job took two rows. */
@@ -84,6 +85,7 @@ const EDITS: readonly Edit[] = [
        unreported AS (DELETE FROM \${prefix}.process_reports r USING removed p WHERE r.process_id = p.process_id)`,
     '',
   ),
+  source('store/comparison', '      EXISTS (SELECT FROM ${prefix}.leases) AS leases,\n', ''),
   source(
     'store/comparison',
     `,
