@@ -25,18 +25,25 @@ export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
   await extendGrants(db, schema)
 }
 
-/** Workers of the release before go on under the roles that they have, until `lockstep roles` is run again. */
+/**
+ * Roles of the release before go on with the rights that they have, until `lockstep roles` is run again: whoever looks at jobs
+ * sees their leases, and a worker may be a consumer.
+ */
 async function extendGrants(db: Kysely<unknown>, schema: string): Promise<void> {
   const table = (name: string) => sql.lit(`"${schema.replaceAll('"', '""')}".${name}`)
   await sql`do $do$
 declare
+  _rights text;
   _grantee oid;
 begin
-  for _grantee in
-    select a.grantee from pg_catalog.pg_attribute t, pg_catalog.aclexplode(t.attacl) a
+  for _rights, _grantee in
+    select 'select', a.grantee from pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a
+    where c.oid = ${table('jobs')}::regclass and a.privilege_type = 'SELECT' and a.grantee <> 0 and a.grantee <> c.relowner
+    union all
+    select 'insert, delete, update (ends_at, cuts)', a.grantee from pg_catalog.pg_attribute t, pg_catalog.aclexplode(t.attacl) a
     where t.attrelid = ${table('processes')}::regclass and t.attname = 'renewal' and a.privilege_type = 'UPDATE' and a.grantee <> 0
   loop
-    execute pg_catalog.format('grant select, insert, delete, update (ends_at, cuts) on %s to %s', ${table('leases')}::regclass, _grantee::regrole);
+    execute pg_catalog.format('grant %s on %s to %s', _rights, ${table('leases')}::regclass, _grantee::regrole);
   end loop;
 end $do$`.execute(db)
 }

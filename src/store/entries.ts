@@ -2,7 +2,6 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
 import type { FoundJob, JobFilter } from './jobs.ts'
 import { sourceOf } from './jobs-in-order.ts'
-import { holdersText } from './process.ts'
 import { inRange, inTime, isOneOf, isTenant } from './range.ts'
 import { type JobsTable, tables } from './tables.ts'
 
@@ -25,7 +24,8 @@ export function matchingJobs(
     .where(({ and }) => and(conditionsOf(filter)))
 }
 
-const WORKING = sql<SqlBool>`p.process_id is not null`
+/** Also of a consumer, whose claims have process 0. */
+const WORKING = sql<SqlBool>`(p.process_id is not null or j.claimed_by = 0)`
 const NEXT = sql<SqlBool>`j.next_perform_in is not null`
 
 /** With one state, a job has at most one entry. Avoiding the join then lets the planner know that there are many rows. */
@@ -37,11 +37,7 @@ function entriesOf(
 ) {
   const jobs = tables(database)
     .selectFrom(source.as<'j'>(sql`j`))
-    .leftJoin(
-      sql<{ process_id: number }>`${sql.raw(holdersText(database.prefix))}`.as<'p'>(sql`p`),
-      'p.process_id',
-      'j.claimed_by',
-    )
+    .leftJoin('processes as p', 'p.process_id', 'j.claimed_by')
     .where('j.queue_id', '=', queueId)
   if (state === 'working') return jobs.where(WORKING).select(entryOf(sql`false`, sql`'working'`))
   const waits = sql<SqlBool>`case when ${WORKING} then ${NEXT} else true end`

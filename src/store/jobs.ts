@@ -62,8 +62,10 @@ export interface FoundJob<Payload = unknown> {
   readonly state: 'waiting' | 'working'
   /** When it was claimed; null while it waits. */
   readonly claimedAt: Date | null
-  /** The process that has it in work; null while it waits. */
+  /** The process that has it in work, 0 if a consumer has claimed it; null while it waits. */
   readonly processId: number | null
+  /** When the lease of a consumer's claim ends; null if none has claimed it. */
+  readonly leaseEndsAt: Date | null
   /** The fence of the round in work, which its handler has in its context; null while it waits. */
   readonly fence: number | null
   /** Sorted by score. For a job in work, the payloads of this round. */
@@ -130,13 +132,16 @@ export async function findJobsAs<Shown>(
     .orderBy(order)
   const rows = await run(database, query)
   const last = rows.length > limit ? rows[limit - 1] : undefined
-  const items = rows.slice(0, limit).map(({ place, performIn, claimedAt, payloads, attempts, ...job }) => ({
-    ...job,
-    ...attemptsIn(attempts),
-    payloads: payloads as Shown,
-    performIn: new Date(performIn),
-    claimedAt: dateOrNull(claimedAt),
-  }))
+  const items = rows
+    .slice(0, limit)
+    .map(({ place, performIn, claimedAt, leaseEndsAt, payloads, attempts, ...job }) => ({
+      ...job,
+      ...attemptsIn(attempts),
+      payloads: payloads as Shown,
+      performIn: new Date(performIn),
+      claimedAt: dateOrNull(claimedAt),
+      leaseEndsAt: dateOrNull(leaseEndsAt),
+    }))
   return { items, next: last && encodeCursor(by, last.place) }
 }
 

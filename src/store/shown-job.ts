@@ -26,6 +26,9 @@ export function shown<Shown>({ schema }: Database, show: PayloadsShown<Shown>) {
     sql<number | null>`case when ${working} then ${sql.raw(msText('e.claimed_at'))} end`.as('claimedAt'),
     sql<number | null>`case when ${working} then e.claimed_by end`.as('processId'),
     sql<number | null>`case when ${working} then e.fence end`.as('fence'),
+    sql<number | null>`case when ${working} and e.claimed_by = 0 then (
+      select ${sql.raw(msText('max(l.ends_at)'))} from ${sql.id(schema, 'leases')} l
+      where l.queue_id = e.queue_id and l.fence = e.fence and e.id = any (l.ids)) end`.as('leaseEndsAt'),
     show(payloads).as('payloads'),
   ] as const
 }

@@ -244,6 +244,7 @@ describe('R11 a found job', () => {
         error: null,
         state: 'waiting',
         claimedAt: null,
+        leaseEndsAt: null,
         processId: null,
         fence: null,
         payloads: [

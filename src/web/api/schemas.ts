@@ -127,7 +127,8 @@ export const SCHEMAS = {
     error: nullable(TEXT),
     state: { enum: ['waiting', 'working'] },
     claimedAt: nullable(TIME),
-    processId: nullable(COUNT),
+    processId: { ...nullable(COUNT), description: '0 if a consumer has claimed it.' },
+    leaseEndsAt: nullable(TIME),
     fence: nullable(COUNT),
     payloads: object({
       count: COUNT,

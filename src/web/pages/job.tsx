@@ -104,7 +104,19 @@ interface EntryProps {
 /** The job with the payloads of its round in work, or with those that wait. */
 function Entry({ frame, queue, entry, next }: EntryProps) {
   const state: TickState = next ? 'next' : stateOf(entry)
-  const { payloads, performIn, claimedAt, processId, fence, retryCount, crashes, shard, lane, error } = entry
+  const {
+    payloads,
+    performIn,
+    claimedAt,
+    leaseEndsAt,
+    processId,
+    fence,
+    retryCount,
+    crashes,
+    shard,
+    lane,
+    error,
+  } = entry
   return (
     <section class="card">
       <div class="above">
@@ -118,7 +130,12 @@ function Entry({ frame, queue, entry, next }: EntryProps) {
         {claimedAt && (
           <Fact name="claimed">
             <Exactly at={claimedAt} now={frame.now} />, by{' '}
-            <a href={`${frame.base}/processes`}>process {processId}</a>
+            {processId === 0 ? 'a consumer' : <a href={`${frame.base}/processes`}>process {processId}</a>}
+          </Fact>
+        )}
+        {leaseEndsAt && (
+          <Fact name="lease ends">
+            <Exactly at={leaseEndsAt} now={frame.now} />
           </Fact>
         )}
         {fence !== null && <Fact name="fence">{fence}</Fact>}
