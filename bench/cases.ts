@@ -1,4 +1,5 @@
 import type { Case } from './case.ts'
+import { consumeCases } from './cases/consume.ts'
 import { enqueueCases } from './cases/enqueue.ts'
 import { fairnessCases } from './cases/fairness.ts'
 import { floorCases } from './cases/floor.ts'
@@ -26,6 +27,7 @@ export const cases: readonly Case[] = [
   ...neighbourCases,
   ...fairnessCases,
   ...tenantCases,
+  ...consumeCases,
   ...idleCases,
   ...footprintCases,
   ...sizeCases,

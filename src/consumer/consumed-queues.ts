@@ -26,6 +26,9 @@ export interface ConsumedQueuesOptions {
   readonly timetable: Timetable
   readonly clock: ServerClock
   readonly pauses: Pauses
+  /** ms until maintenance needs another comparison. */
+  nextSight(): number
+  onCompared(seen: Comparison, answeredAt: number): void
 }
 
 /**
@@ -40,10 +43,16 @@ export class ConsumedQueues implements Service {
   readonly #ids = new Map<string, number>()
   readonly #calls = new UnderWay()
   readonly #loop = new Loop(() => this.#pass())
-  #comparedAt = Number.NEGATIVE_INFINITY
+  /** When it compares again, in ms of the monotonic clock. */
+  #notBefore = 0
 
   constructor(options: ConsumedQueuesOptions) {
     this.#options = options
+  }
+
+  /** Those from which somebody has taken lately. */
+  get all(): ConsumedQueue[] {
+    return [...this.#byName.values()]
   }
 
   /** Those that somebody waits for. */
@@ -83,7 +92,7 @@ export class ConsumedQueues implements Service {
   }
 
   rebalanceSoon(): void {
-    this.#comparedAt = Number.NEGATIVE_INFINITY
+    this.#notBefore = 0
     this.#loop.alarm.ring()
   }
 
@@ -125,21 +134,22 @@ export class ConsumedQueues implements Service {
   }
 
   async #pass(): Promise<void> {
-    const left = this.#comparedAt + COMPARE_EVERY - performance.now()
+    const left = this.#notBefore - performance.now()
     if (left > 0) return this.#loop.alarm.wait(left)
     await this.#compare().catch(() => {
-      this.#comparedAt = performance.now() - COMPARE_EVERY + RETRY_EVERY
+      this.#notBefore = performance.now() + RETRY_EVERY
     })
   }
 
   async #compare(): Promise<void> {
-    const { database, clock, pauses, timetable } = this.#options
+    const { database, clock, pauses, timetable, nextSight, onCompared } = this.#options
     const askedAt = performance.now()
     const names = [...this.#byName.keys()]
     const seen: Comparison = await compare(database, { names, processId: LEASED, shards: [] })
     const answeredAt = performance.now()
-    this.#comparedAt = askedAt
     clock.compare(seen, askedAt, answeredAt)
+    onCompared(seen, answeredAt)
+    this.#notBefore = answeredAt + Math.min(COMPARE_EVERY, nextSight())
     const rows = new Map(seen.queues.map((row) => [row.name, row]))
     for (const name of names) await this.#see(name, rows.get(name))
     if (pauses.see(seen.queues)) timetable.admissionChanged()

@@ -1,3 +1,4 @@
+import { Instruments } from '../instruments.ts'
 import type { Database } from '../postgres/database.ts'
 import { refuseDistributed } from '../postgres/distribution.ts'
 import { openDatabase } from '../postgres/open-database.ts'
@@ -12,6 +13,8 @@ import { passOn } from '../worker/discovery/hearing.ts'
 import { Listener } from '../worker/discovery/listener.ts'
 import { Poller } from '../worker/discovery/poller.ts'
 import { stopAll, together } from '../worker/lifecycle/service.ts'
+import { consumersMaintenance } from '../worker/maintenance/all.ts'
+import { Maintainer } from '../worker/maintenance/maintainer.ts'
 import type { WorkerHome } from '../worker/options.ts'
 import { describer } from '../worker/performing/description.ts'
 import { Pauses } from '../worker/schedule/admission.ts'
@@ -33,6 +36,8 @@ const TAKERS = 4
 const MOST_LOOKS = 1_000
 /** Connections: for claims, for what settles (two of each kind, and some that wait), and for looks, leases and counts. */
 const CONNECTIONS = TAKERS + 12
+/** ms between comparisons while something is to be seen. */
+const REBALANCE_INTERVAL = 500
 /** ms that a call to the database may take before its connection counts as broken. */
 const CALL_TIMEOUT = 10_000
 
@@ -48,6 +53,7 @@ export class ConsumerEngine {
   readonly #listener: Listener
   readonly #poller: Poller
   readonly #leaseEnds: LeaseEnds
+  readonly #maintainer: Maintainer
   readonly #tally: Tally
   readonly #takers: readonly Taker[]
   readonly #looks = new Gathered<ConsumedQueue, void>((queues) => this.#lookInto(queues), MOST_LOOKS)
@@ -66,7 +72,23 @@ export class ConsumerEngine {
     this.#home = home
     this.#database = database
     this.#timetable = timetable
-    this.queues = new ConsumedQueues({ database, timetable, clock, pauses })
+    const all = consumersMaintenance({
+      logger,
+      rebalanceInterval: REBALANCE_INTERVAL,
+      ledQueues: () => this.queues.all,
+      onGone: () => this.#poller.fullScanSoon(),
+      onRemoved: () => this.queues.rebalanceSoon(),
+    })
+    const instruments = new Instruments(home.instrumentation, logger)
+    this.#maintainer = new Maintainer({ database, logger, instruments, all, onFailure: () => {} })
+    this.queues = new ConsumedQueues({
+      database,
+      timetable,
+      clock,
+      pauses,
+      nextSight: () => this.#maintainer.nextSight,
+      onCompared: (seen, at) => this.#maintainer.see(seen, at),
+    })
     this.requests = new Requests(timetable)
     this.#locks = new ShardLocks(directConfig, schema, logger, () => this.#poller.flagLost())
     this.#listener = new Listener(directConfig, schema, logger, (message) =>
@@ -118,7 +140,8 @@ export class ConsumerEngine {
     this.#lockTimeout = await readLockTimeout(database)
     await together([this.queues.start(), this.#locks.start(), this.#listener.start()])
     await this.#locks.requireDatabase(database)
-    for (const service of [this.#tally, this.#leaseEnds, this.#poller, ...this.#takers]) await service.start()
+    for (const service of [this.#tally, this.#leaseEnds, this.#maintainer, this.#poller, ...this.#takers])
+      await service.start()
   }
 
   /** Nobody may wait any more. */
@@ -126,7 +149,7 @@ export class ConsumerEngine {
     const { logger } = this.#home
     this.#timetable.wakeAll()
     await stopAll([...this.#takers], logger)
-    await stopAll([this.queues, this.#poller, this.#leaseEnds, this.#tally], logger)
+    await stopAll([this.queues, this.#poller, this.#leaseEnds, this.#maintainer, this.#tally], logger)
     await stopAll([this.#listener, this.#locks], logger)
     this.#timetable.clear()
     await this.#database.pool.end()

@@ -220,3 +220,21 @@ test('rounds longer than maxPayloads follow one another, whoever completes them'
   expect(await other.complete({ queue: name, id, fence })).toBe(true)
   expect(await claimed(one, { queues: queue, wait: 5_000 })).toEqual(['a: 3'])
 })
+
+test('R10: without a worker, what a dead worker had in work comes once its lease is over', async () => {
+  const queue = env.queue({ shards: 1 })
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 1 })
+  const [dead] = await env.sql<{ process_id: number }>(
+    `INSERT INTO lockstep.processes (host, pid, version, slots, queues, lease, expires_at)
+     VALUES ('gone', 1, '0', 1, ARRAY[$1], 700, clock_timestamp()) RETURNING process_id`,
+    [queue.name],
+  )
+  await env.sql(
+    `UPDATE lockstep.jobs SET claimed_by = $1, claimed_at = clock_timestamp(), fence = nextval('lockstep.fences')
+     WHERE id = 'a' AND queue_id = (SELECT queue_id FROM lockstep.queues WHERE name = $2)`,
+    [dead!.process_id, queue.name],
+  )
+  expect(await consumer().claim({ queues: queue, wait: 10_000 })).toMatchObject([
+    { id: 'a', crashes: 1, retryCount: -1 },
+  ])
+})
