@@ -47,7 +47,7 @@ BEGIN
       WHERE o.queue_id = _lease.queue_id AND o.fence = _lease.fence AND o.ends_at > clock_timestamp() AND i.id = ANY (o.ids) LIMIT 1
     ) IS NULL;
     IF _ids IS NULL THEN
-      DELETE FROM @schema@.leases l WHERE l.ctid = _lease.tid;
+      DELETE FROM @schema@.leases l WHERE l.queue_id + 0 = _lease.queue_id AND l.ctid = _lease.tid;
       CONTINUE;
     END IF;
     BEGIN
@@ -69,9 +69,9 @@ BEGIN
       PERFORM @schema@.wake(_lease.queue_id, _heads);
     END IF;
     IF _left IS NULL THEN
-      DELETE FROM @schema@.leases l WHERE l.ctid = _lease.tid;
+      DELETE FROM @schema@.leases l WHERE l.queue_id + 0 = _lease.queue_id AND l.ctid = _lease.tid;
     ELSE
-      UPDATE @schema@.leases l SET ids = _left, ends_at = clock_timestamp() + interval '500 ms' WHERE l.ctid = _lease.tid;
+      UPDATE @schema@.leases l SET ids = _left, ends_at = clock_timestamp() + interval '500 ms' WHERE l.queue_id + 0 = _lease.queue_id AND l.ctid = _lease.tid;
     END IF;
   END LOOP;
   next := (

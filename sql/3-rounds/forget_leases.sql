@@ -6,10 +6,10 @@ LANGUAGE plpgsql
 @lookups@
 AS $$
 BEGIN
-  DELETE FROM @schema@.leases l WHERE l.ctid = ANY (ARRAY(
-    SELECT g.tid FROM unnest(_queue_ids, _ids, _fences) AS r(queue_id, id, fence)
+  WITH settled AS MATERIALIZED (
+    SELECT g.queue_id, g.tid FROM unnest(_queue_ids, _ids, _fences) AS r(queue_id, id, fence)
     CROSS JOIN LATERAL (
-      SELECT t.ctid AS tid FROM @schema@.leases t
+      SELECT t.queue_id, t.ctid AS tid FROM @schema@.leases t
       WHERE t.queue_id = r.queue_id AND t.fence = r.fence AND t.ids = ARRAY[r.id COLLATE "C"]
       FOR UPDATE SKIP LOCKED
     ) g
@@ -19,6 +19,7 @@ BEGIN
         AND j.fence = r.fence AND j.claimed_by = 0
       ORDER BY j.id LIMIT 1
     ) IS NULL
-  ));
+  )
+  DELETE FROM @schema@.leases l USING settled s WHERE l.queue_id + 0 = s.queue_id AND l.ctid = s.tid;
 END
 $$;
