@@ -56,7 +56,7 @@ export class ConsumerEngine {
   readonly #maintainer: Maintainer
   readonly #tally: Tally
   readonly #takers: readonly Taker[]
-  readonly #looks = new Gathered<ConsumedQueue, void>((queues) => this.#lookInto(queues), MOST_LOOKS)
+  readonly #looks = new Gathered<ConsumedQueue, undefined>((queues) => this.#lookInto(queues), MOST_LOOKS)
   #lockTimeout = 1
 
   constructor(settings: ConsumerSettings, home: WorkerHome) {
@@ -156,7 +156,7 @@ export class ConsumerEngine {
   }
 
   /** Looks for due jobs of a queue, from its cursors on. */
-  readonly look = (queue: ConsumedQueue): Promise<void> => this.#looks.add(queue)
+  readonly look = (queue: ConsumedQueue): Promise<unknown> => this.#looks.add(queue)
 
   /** Nobody has been handed these rounds. If they can't be released, their leases end. */
   release({ queueId, queue }: ConsumedQueue, rounds: readonly Pick<Round, 'id' | 'fence'>[]): void {
@@ -168,7 +168,7 @@ export class ConsumerEngine {
         )
   }
 
-  async #lookInto(queues: readonly ConsumedQueue[]): Promise<void[]> {
+  async #lookInto(queues: readonly ConsumedQueue[]): Promise<undefined[]> {
     const lanes = [...new Set(queues)].flatMap(({ shards }) =>
       shards.flatMap((shard) => [...shard.lanes.values()].filter((lane) => !lane.isListed && !lane.claim)),
     )

@@ -50,9 +50,8 @@ export class Request {
 
   /** If it has been given something, answers with that all the same. */
   fail(reason: unknown): void {
-    if (this.hasTaken) return this.end()
-    this.#isOpen = false
-    this.#reject(reason)
+    if (!this.hasTaken) this.#reject(reason)
+    this.end()
   }
 
   /** Nobody waits for the answer. Returns what it has been given. */

@@ -85,7 +85,7 @@ const EDITS: readonly Edit[] = [
        unreported AS (DELETE FROM \${prefix}.process_reports r USING removed p WHERE r.process_id = p.process_id)`,
     '',
   ),
-  source('store/comparison', '      EXISTS (SELECT FROM ${prefix}.leases) AS leases,\n', ''),
+  source('store/comparison', `      EXISTS (SELECT FROM \${prefix}.leases) AS leases,\n`, ''),
   source(
     'store/comparison',
     `,
