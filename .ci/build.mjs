@@ -3,8 +3,8 @@
 // Node takes some 0.5 ms and 100 kB for each file that it loads, and the library has hundreds. So they are joined: what a
 // producer loads into one file, and what is loaded on use into a few others.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, readFileSync, rmSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 
@@ -45,7 +45,10 @@ await (await bundle([...faces, ...STARTED])).write({
     ],
   },
 })
-if (!args.includes('--no-types')) compile('tsconfig.build.json', folder)
+if (!args.includes('--no-types')) {
+  compile('tsconfig.build.json', folder)
+  declareForCommonJs()
+}
 compile('src/web/client', join(folder, 'src/web/assets'))
 cpSync(join(ROOT, 'src/web/assets'), join(folder, 'src/web/assets'), { recursive: true })
 cpSync(join(ROOT, 'sql'), join(folder, 'sql'), { recursive: true })
@@ -74,6 +77,26 @@ async function loadedBy(files) {
   }
   for (const chunk of output.filter(({ isEntry }) => isEntry)) visit(chunk)
   return modules
+}
+
+/**
+ * The declarations for those who `require`: the same text, in a folder whose files are CommonJS. A module's own declarations
+ * would not do, since to a compiler those of ESM can't be required. And a default import, as sources have it of pg, takes
+ * esModuleInterop.
+ */
+function declareForCommonJs() {
+  const into = join(folder, 'require')
+  for (const file of declarations()) {
+    const text = readFileSync(join(folder, file), 'utf8').replace(/^import (type )?pg from 'pg'/m, "import $1* as pg from 'pg'")
+    writeFileSync(join(folder, file), text)
+    mkdirSync(dirname(join(into, file)), { recursive: true })
+    writeFileSync(join(into, file), text)
+  }
+  writeFileSync(join(into, 'package.json'), '{ "type": "commonjs" }\n')
+}
+
+function declarations() {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.d.ts'))
 }
 
 function compile(project, into) {

@@ -18,8 +18,25 @@ const MODULES = [
   '--module node16 --moduleResolution node16',
   '--module esnext --moduleResolution bundler',
 ]
+/** Those under which a file can be CommonJS. */
+const COMMON_JS = MODULES.slice(0, 2)
 /** Knows no `exports`. */
-const NODE10 = '--module commonjs --moduleResolution node10 --esModuleInterop'
+const NODE10 = '--module commonjs --moduleResolution node10'
+/** The oldest types of pg, where an application has pinned its own. */
+const OLDEST_TYPES_OF_PG = '8.11.0'
+const POOLED = `import { defineQueue, Lockstep } from 'pg-lockstep'
+import { type ClientBase, Pool } from 'pg'
+
+export const lockstep = new Lockstep({ pool: new Pool() })
+export const queue = defineQueue<number>('updates', {
+  transactional: true,
+  async perform(batch, { tx }) {
+    const client: ClientBase = tx
+    await client.query('SELECT $1', [batch.size])
+  },
+})
+export const push = (tx: ClientBase) => lockstep.enqueue(queue, { id: 1, payload: 1 }, { tx })
+`
 const CLASSIC = `import { Lockstep } from 'pg-lockstep'
 import { otel } from 'pg-lockstep/otel'
 import { transactionsOf } from 'pg-lockstep/prisma'
@@ -86,8 +103,8 @@ function checkTypes() {
   const strict =
     '--noEmit --strict --exactOptionalPropertyTypes --skipLibCheck false --target es2023 --types node'
   copyFileSync(join(root, '.ci/consumer.mts'), join(folder, 'consumer.mts'))
-  const old = join(folder, 'old.ts')
-  writeFileSync(old, CLASSIC)
+  for (const file of ['old.ts', 'old.cts']) writeFileSync(join(folder, file), CLASSIC)
+  for (const file of ['pooled.mts', 'pooled.cts']) writeFileSync(join(folder, file), POOLED)
   for (const version of TYPESCRIPTS) {
     const compiler = join(folder, 'typescript', version)
     install('--no-save', '--prefix', compiler, `typescript@${version}`)
@@ -96,9 +113,17 @@ function checkTypes() {
       const tsc = join(compiler, 'node_modules/typescript/bin/tsc')
       run(folder, process.execPath, tsc, ...strict.split(' '), ...settings.split(' '), ...files)
     }
-    for (const settings of MODULES) compile(settings, 'consumer.mts', 'quick-start.ts')
-    if (version.startsWith('5')) compile(NODE10, 'old.ts')
+    for (const settings of MODULES) compile(settings, 'consumer.mts', 'quick-start.ts', 'pooled.mts')
+    for (const settings of COMMON_JS) compile(settings, 'old.cts', 'pooled.cts')
+    if (!version.startsWith('5')) continue
+    compile(NODE10, 'old.ts')
+    compile(`${NODE10} --esModuleInterop`, 'old.ts')
   }
+  install('--no-save', `@types/pg@${OLDEST_TYPES_OF_PG}`)
+  const [oldest] = TYPESCRIPTS
+  const tsc = join(folder, 'typescript', oldest, 'node_modules/typescript/bin/tsc')
+  for (const settings of COMMON_JS)
+    run(folder, process.execPath, tsc, ...strict.split(' '), ...settings.split(' '), 'pooled.mts', 'pooled.cts')
 }
 
 /** CommonJS, which Node can do since 20.19. */
