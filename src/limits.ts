@@ -13,8 +13,9 @@ export interface Limit {
   readonly concurrency?: number
   /**
    * Most rounds that begin within any `per` seconds, wherever those are laid: the window slides. A round begins when its job
-   * is claimed; a retry is another one, and so is one that was released and claimed anew. A start counts for up to a
-   * hundredth longer than `per`.
+   * is claimed; a retry is another one, and so is one that was released and claimed anew. A start counts for a
+   * little longer than `per`, since its handler begins a moment later: a tenth of that, and of a second, at most; above ten
+   * seconds, up to a hundredth of `per`.
    */
   readonly rate?: Rate
 }

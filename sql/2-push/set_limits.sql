@@ -1,6 +1,6 @@
 -- Gives a queue limits (see room_for); NULL: none. Returns whether it had others. Claims that begin from now on go by them. If
 -- it had none on how many ids are held at once, what is held already is noted here: all jobs of the queue are read for that.
--- (A claim that is under way at this very moment is not counted.)
+-- (A claim that is under way meanwhile is counted by note_held, once this is committed.)
 -- It runs with its owner's rights, for the workers' role.
 CREATE OR REPLACE FUNCTION @schema@.set_limits(_queue_id integer, _limits jsonb) RETURNS boolean
 LANGUAGE plpgsql
@@ -9,6 +9,7 @@ AS $$
 DECLARE
   _former jsonb;
 BEGIN
+  PERFORM @schema@.check_limits(_limits);
   SELECT q.limits INTO _former FROM @schema@.queues q
   WHERE q.queue_id = _queue_id AND q.limits IS DISTINCT FROM _limits FOR UPDATE;
   IF NOT FOUND THEN
@@ -20,9 +21,7 @@ BEGIN
   THEN
     PERFORM pg_advisory_xact_lock('@schema@.holds'::regclass::oid::integer, _queue_id);
     DELETE FROM @schema@.holds h WHERE h.queue_id = _queue_id;
-    INSERT INTO @schema@.holds (queue_id, process_id, fence, tenant, job_id)
-    SELECT _queue_id, j.claimed_by, j.fence, coalesce(j.tenant, ''), j.id FROM @schema@.jobs j
-    WHERE j.queue_id = _queue_id AND j.claimed_by IS NOT NULL;
+    PERFORM @schema@.note_held(_queue_id);
   END IF;
   RETURN true;
 END

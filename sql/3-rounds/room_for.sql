@@ -5,7 +5,7 @@
 --
 -- The window slides: of the starts that are younger than `per` seconds, there are never more than `jobs`. They are noted by
 -- hundredths of the window, as of the end of theirs, so that there are few to be read: a start counts for up to a hundredth
--- longer. If the server's clock was set back, starts lie in its future: they count from now on.
+-- longer, or a tenth of a second (see rate_window). If the server's clock was set back, starts lie in its future: they count from now on.
 --
 -- A process that claims in the same call in which it completes would always get the place that it gave back. So one that was
 -- turned away is noted in turns: who comes later leaves a place for each that has waited for a tenth of a second, and has
@@ -21,6 +21,7 @@ DECLARE
   _most constant integer := _limits->>'concurrency';
   _jobs constant integer := _limits->'rate'->>'jobs';
   _per constant interval := (_limits->'rate'->>'per')::float8 * interval '1 s';
+  _window constant interval := @schema@.rate_window((_limits->'rate'->>'per')::float8);
   _held integer;
   _mine timestamptz;
   _before integer;
@@ -58,7 +59,7 @@ BEGIN
       INTO _started, _oldest, _newest, _enough
       FROM (
         SELECT s.at, s.rounds, sum(s.rounds) OVER (ORDER BY s.at DESC) AS newer FROM @schema@.starts s
-        WHERE s.queue_id = _queue_id AND s.tenant = _tenant COLLATE "C" AND s.at > _now - _per
+        WHERE s.queue_id = _queue_id AND s.tenant = _tenant COLLATE "C" AND s.at > _now - _window
       ) s;
       EXIT WHEN _newest IS NULL OR _newest <= _now + _per / 50;
       WITH future AS (
@@ -70,7 +71,7 @@ BEGIN
     END LOOP;
     IF free IS NULL OR _jobs - coalesce(_started, 0) <= free THEN
       free := greatest(_jobs - coalesce(_started, 0), 0);
-      until := coalesce(_enough, _oldest, _now) + _per;
+      until := coalesce(_enough, _oldest, _now) + _window;
     END IF;
   END IF;
 END

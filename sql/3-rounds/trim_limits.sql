@@ -21,9 +21,9 @@ BEGIN
     _limits := (SELECT q.limits FROM @schema@.queues q WHERE q.queue_id = _queue_id);
     DELETE FROM @schema@.starts s WHERE s.queue_id + 0 = _queue_id AND s.ctid = ANY (ARRAY(
       SELECT o.ctid FROM @schema@.starts o
-      WHERE o.queue_id = _queue_id AND coalesce(o.at <= _now - interval '1 s' * (
+      WHERE o.queue_id = _queue_id AND coalesce(o.at <= _now - @schema@.rate_window((
         CASE WHEN o.tenant = '' THEN _limits->'rate'->>'per' ELSE _limits->'tenant'->'rate'->>'per' END
-      )::float8, true) LIMIT _most
+      )::float8), true) LIMIT _most
     ));
     GET DIAGNOSTICS _count = ROW_COUNT;
     _all := _all + _count;

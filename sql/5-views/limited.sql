@@ -21,7 +21,12 @@ CROSS JOIN LATERAL (
     SELECT s.tenant, s.at, r.jobs, r.per, sum(s.rounds) OVER (PARTITION BY s.tenant ORDER BY s.at DESC) AS started
     FROM @schema@.starts s
     CROSS JOIN LATERAL (SELECT CASE WHEN s.tenant = '' THEN q.limits->'rate' ELSE q.limits->'tenant'->'rate' END AS rate) t
-    CROSS JOIN LATERAL (SELECT (t.rate->>'jobs')::integer AS jobs, (t.rate->>'per')::float8 * interval '1 s' AS per) r
+    CROSS JOIN LATERAL (
+      SELECT (t.rate->>'jobs')::integer AS jobs,
+        -- As rate_window, which a viewer need not have the right to call.
+        greatest(t.per, 0.99 * t.per + least(0.1, t.per / 10)) * interval '1 second' AS per
+      FROM (SELECT t.rate, (t.rate->>'per')::float8 AS per) t
+    ) r
     WHERE s.queue_id = q.queue_id AND s.at > clock_timestamp() - r.per
   ) s
   GROUP BY s.tenant, s.jobs, s.per HAVING max(s.started) >= s.jobs

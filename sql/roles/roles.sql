@@ -8,7 +8,7 @@
 -- Grant these roles to the roles that log in, one or several each: an application that pushes and works has two.
 -- All worker processes should log in as the same role: then they can end the session of one that froze.
 -- The owner should not be a superuser: enqueue, enqueue_many, create_queue, add_fairness, set_fairness, grow_queue, note_timeline,
--- tenant_lanes_of, trim_audit, trim_tenants, trim_tenant_lanes, set_limits, take_within_limits, note_taken, trim_limits, end_leases and
+-- tenant_lanes_of, trim_audit, trim_tenants, trim_tenant_lanes, set_limits, take_within_limits, note_held, note_taken, trim_limits, end_leases and
 -- throttled_tenants run with its rights.
 -- On Postgres 14 and databases that come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: objects in it can
 -- shadow built-in operators for everyone who has it on the search_path.
@@ -51,7 +51,7 @@ REVOKE ALL ON FUNCTION
   @schema@.lock_limits, @schema@.lock_rounds, @schema@.lock_waiting, @schema@.look, @schema@.merges, @schema@.micros,
   @schema@.note_timeline, @schema@.payloads_below, @schema@.payloads_from, @schema@.payloads_of,
   @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of, @schema@.problem_of_tenant, @schema@.check_tenants, @schema@.lanes_of,
-  @schema@.note_taken, @schema@.room_for, @schema@.set_limits, @schema@.take_within_limits, @schema@.throttled_tenants, @schema@.trim_limits,
+  @schema@.check_limits, @schema@.note_held, @schema@.note_taken, @schema@.rate_window, @schema@.room_for, @schema@.set_limits, @schema@.take_within_limits, @schema@.throttled_tenants, @schema@.trim_limits,
   @schema@.push_many, @schema@.push_jobs, @schema@.add_fairness, @schema@.check_fairness, @schema@.set_fairness, @schema@.tenant_lane, @schema@.tenant_lanes_of, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.pushed_digest,
   @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.requeue, @schema@.require_read_committed,
   @schema@.shard_of, @schema@.shown_attempts, @schema@.shown_payload, @schema@.survey, @schema@.trim_audit,
@@ -96,7 +96,7 @@ GRANT EXECUTE ON FUNCTION
   @schema@.lock_claims, @schema@.lock_rounds, @schema@.look, @schema@.micros, @schema@.note_timeline, @schema@.payloads_below,
   @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.rehome, @schema@.release,
   @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of, @schema@.shown_payload,
-  @schema@.note_taken, @schema@.set_fairness, @schema@.set_limits, @schema@.survey, @schema@.take_within_limits, @schema@.tenant_lanes_of,
+  @schema@.note_held, @schema@.note_taken, @schema@.set_fairness, @schema@.set_limits, @schema@.survey, @schema@.take_within_limits, @schema@.tenant_lanes_of,
   @schema@.throttled_tenants, @schema@.trim_audit, @schema@.trim_limits, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.unsettled, @schema@.wait_for,
   @schema@.wake, @schema@.wake_token, @schema@.with_attempt,
   @schema@.claim_leased, @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut,

@@ -9,7 +9,10 @@ export interface SettingOfQueue {
   readonly value: object | undefined
 }
 
-/** Gives queues what their definitions say, in one call. Returns the numbers of those that had something else. */
+/**
+ * Gives queues what their definitions say, in one call. Returns the numbers of those that had something else. What is held of
+ * queues with other limits than before is noted once more, now that those are committed.
+ */
 export async function replaceSetting(
   database: Database,
   setting: QueueSetting,
@@ -25,5 +28,9 @@ export async function replaceSetting(
       definitions.map(({ value }) => (value ? JSON.stringify(value) : null)),
     ],
   )
-  return rows.map(({ queueId }) => queueId)
+  const changed = rows.map(({ queueId }) => queueId)
+  if (setting === 'limits')
+    for (const { queueId, value } of definitions)
+      if (value && changed.includes(queueId)) await database.run('note_held', [queueId])
+  return changed
 }

@@ -23,6 +23,7 @@ describe('what runs with the owner’s rights', () => {
       { proname: 'enqueue_returning_void', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue_without_tenant', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'grow_queue', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'note_held', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'note_taken', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'note_timeline', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'set_fairness', path: 'search_path=pg_catalog, pg_temp' },

@@ -38,7 +38,7 @@ describe('each role can do nothing else', () => {
         'brief_error',
         'bury_failed',
         'fail_claims',
-        ...['note_taken', 'set_fairness', 'set_limits', 'take_within_limits'],
+        ...['note_held', 'note_taken', 'set_fairness', 'set_limits', 'take_within_limits'],
         ...['throttled_tenants', 'trim_audit', 'trim_limits', 'trim_tenant_lanes', 'trim_tenants'],
         ...[
           'claim_leased',

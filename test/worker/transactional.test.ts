@@ -51,6 +51,23 @@ test('P3: a handler that throws leaves no writes', async () => {
   expect(await written('poor')).toBe(0)
 })
 
+test('R6: retryIn is asked once for each failure', async () => {
+  const asked: number[] = []
+  const queue = env.transactional({
+    maxRetryCount: 2,
+    retryIn(retryCount) {
+      asked.push(retryCount)
+      return 0
+    },
+    perform: () => Promise.reject(new Error('no')),
+  })
+  const worker = await env.work({ queues: [queue] })
+  const died = next(worker, 'died')
+  await env.lockstep.enqueue(queue, { id: 'a' })
+  await died
+  expect(asked).toEqual([0, 1])
+})
+
 test('P3: context.fail of one id: the others’ writes and completions are stored with its failure', async () => {
   const queue = env.transactional({
     shards: 1,

@@ -90,8 +90,9 @@ async function performIn(
     if (abort.signal.aborted) throw new Rollback(AGAIN)
     course.step = 'handler'
     const failed = await perform(performance, claimant, settings, lent.tx).finally(() => lent.end())
+    const hasFailed = performance.rounds.every(({ id }) => failed.has(id))
+    if (hasFailed) throw await reasonFor(lent, failed, performance)
     const outcome = ended(performance, failed)
-    if (outcome.completed.length === 0) throw await reasonFor(lent, failed, performance)
     if (outcome.released.length > 0) throw new Rollback(AGAIN)
     const ready = await prepareToStore(settings, lent, performance)
     lent.number = ready.transaction
