@@ -87,7 +87,10 @@ async function loadedBy(files) {
 function declareForCommonJs() {
   const into = join(folder, 'require')
   for (const file of declarations()) {
-    const text = readFileSync(join(folder, file), 'utf8').replace(/^import (type )?pg from 'pg'/m, "import $1* as pg from 'pg'")
+    const text = readFileSync(join(folder, file), 'utf8').replace(
+      /^import (type )?pg from 'pg'/m,
+      "import $1* as pg from 'pg'",
+    )
     writeFileSync(join(folder, file), text)
     mkdirSync(dirname(join(into, file)), { recursive: true })
     writeFileSync(join(into, file), text)

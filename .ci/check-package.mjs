@@ -123,7 +123,15 @@ function checkTypes() {
   const [oldest] = TYPESCRIPTS
   const tsc = join(folder, 'typescript', oldest, 'node_modules/typescript/bin/tsc')
   for (const settings of COMMON_JS)
-    run(folder, process.execPath, tsc, ...strict.split(' '), ...settings.split(' '), 'pooled.mts', 'pooled.cts')
+    run(
+      folder,
+      process.execPath,
+      tsc,
+      ...strict.split(' '),
+      ...settings.split(' '),
+      'pooled.mts',
+      'pooled.cts',
+    )
 }
 
 /** CommonJS, which Node can do since 20.19. */
