@@ -8,6 +8,8 @@ export interface OpenTransaction extends Through {
   readonly place?: string | undefined
   /** Its `pg` client, if the library has one and shows it. */
   readonly client?: object | undefined
+  /** The same, if it takes a moment. */
+  connection?(): Promise<object>
 }
 
 /**

@@ -33,6 +33,7 @@ export const recognizeKnex: Adapter = (tx) => {
   return {
     given: GIVEN,
     casts: 'none',
+    connection: () => trx.client.acquireConnection(),
     run: async (text, values) => onClient(await trx.client.acquireConnection(), text, values),
   }
 }

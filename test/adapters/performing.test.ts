@@ -55,6 +55,9 @@ async function endSessionsOf(table: string): Promise<void> {
 type Tx = EnqueueTransaction
 type Perform = (batch: Batch<unknown>, context: TransactionalContext<Tx>) => unknown
 
+/** Those whose `pg` client the worker can keep from ending the transaction. */
+const SHOW_THEIR_CLIENT = ['Drizzle on node-postgres', 'Knex', 'TypeORM', 'Sequelize']
+
 describe.each(LIBRARIES_HERE.map((library) => [titleOf(library, 'in handlers'), library] as const))(
   '%s',
   (_, library) => {
@@ -191,9 +194,25 @@ describe.each(LIBRARIES_HERE.map((library) => [titleOf(library, 'in handlers'), 
           if (thrown) throw thrown
         })
         const { error } = await failureOf(queue)
-        expect(String(error)).toMatch(/ended its transaction itself.*leave COMMIT/)
+        expect(String(error)).toMatch(/leave (its BEGIN, )?COMMIT/)
         if (thrown) expect(String(error)).toMatch(/no; and/)
         expect(await env.job(queue, 'poor')).toMatchObject({ retry_count: 0, claimed_by: null })
+      }
+    })
+
+    test('P4: what it sends to begin or end a transaction is refused, and nothing is committed early', async ({
+      skip,
+    }) => {
+      if (!SHOW_THEIR_CLIENT.includes(library.name)) return skip('its client is its own')
+      for (const text of ['BEGIN', 'COMMIT', '/* now */ end', 'ROLLBACK']) {
+        const queue = define(async (batch, { tx }) => {
+          await write(batch, tx)
+          await application.execute(tx, text)
+        })
+        const { error } = await failureOf(queue)
+        // Drizzle puts the statement in front.
+        expect(`${error} ${(error as Error).cause}`).toMatch(/leave its BEGIN, COMMIT and ROLLBACK/)
+        expect(await written()).toEqual([])
       }
     })
 

@@ -39,7 +39,7 @@ export const LIMITED: readonly Mutant[] = [
     name: 'a window that jumps',
     promise: 'R9',
     breaks: 'Twice as many rounds begin around the border of two windows.',
-    edits: [sql('room_for', 's.at > _now - _per', 's.at > _now - _per / 2')],
+    edits: [sql('room_for', 's.at > _now - _window', 's.at > _now - _window / 2')],
     tests: ['store/limits'],
   },
   {
@@ -86,7 +86,13 @@ export const LIMITED: readonly Mutant[] = [
     name: 'starts that are forgotten before their window has passed',
     promise: 'R9',
     breaks: 'Whenever a worker trims, a rate begins anew.',
-    edits: [sql('trim_limits', "o.at <= _now - interval '1 s' * (", "o.at <= _now - interval '0 s' * (")],
+    edits: [
+      sql(
+        'trim_limits',
+        'o.at <= _now - @schema@.rate_window((',
+        'o.at <= _now - 0 * @schema@.rate_window((',
+      ),
+    ],
     tests: ['store/limits'],
   },
 ]

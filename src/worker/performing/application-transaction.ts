@@ -19,6 +19,7 @@ import { findHome } from '../../store/home.ts'
 import type { Through } from '../../store/through.ts'
 import type { LentTransaction } from './lent-transaction.ts'
 import type { Abort } from './perform.ts'
+import { keepTransaction } from './transaction-control.ts'
 
 /** ms between attempts to cancel what an aborted handler has sent. */
 const CANCEL_PAUSE = 1_000
@@ -95,7 +96,8 @@ export class ApplicationTransactions {
     const name = newName()
     const begun = await nameRound(open, name)
     requireFitting(begun)
-    return new Lent(this.#database, { tx, open, name }, begun)
+    const client = open.client ?? (await open.connection?.())
+    return new Lent(this.#database, { tx, open, name, client }, begun)
   }
 
   /** Whether the library answers, until the transaction has ended. */
@@ -210,6 +212,8 @@ interface Named {
   readonly tx: unknown
   readonly open: OpenTransaction
   readonly name: string
+  /** Its `pg` client, if the library shows it. */
+  readonly client: object | undefined
 }
 
 class Lent implements LentTransaction {
@@ -222,17 +226,19 @@ class Lent implements LentTransaction {
   readonly #database: Database
   readonly #begun: Begun
   readonly #client: EventEmitter | undefined
+  readonly #giveBack: (() => void) | undefined
   #canceling: NodeJS.Timeout | undefined
 
-  constructor(database: Database, { tx, open, name }: Named, begun: Begun) {
+  constructor(database: Database, { tx, open, name, client }: Named, begun: Begun) {
     this.#database = database
     this.tx = tx
     this.on = open
     this.name = name
     this.pid = begun.pid
     this.#begun = begun
-    this.#client = open.client instanceof EventEmitter ? open.client : undefined
+    this.#client = client instanceof EventEmitter ? client : undefined
     this.#client?.on('error', this.#lose)
+    this.#giveBack = this.#client && keepTransaction(this.#client)
   }
 
   /**
@@ -259,9 +265,11 @@ class Lent implements LentTransaction {
 
   end(): void {
     clearInterval(this.#canceling)
+    this.#giveBack?.()
   }
 
   close(): void {
+    this.#giveBack?.()
     this.#client?.off('error', this.#lose)
   }
 }

@@ -5,6 +5,7 @@ import { disconnect } from '../../postgres/connection.ts'
 import type { Database } from '../../postgres/database.ts'
 import { beginRound, newName } from '../../store/handler-transaction.ts'
 import type { LentTransaction } from './lent-transaction.ts'
+import { endsTransaction, kept, refuse } from './transaction-control.ts'
 
 type Query = (...values: unknown[]) => unknown
 
@@ -13,10 +14,6 @@ type Query = (...values: unknown[]) => unknown
  * rather than messages, since messages are in the server's language.
  */
 const LAST_WORDS = /^(08|25P0[34]|57P0)/
-
-/** What begins or ends a transaction, unlike what handles its savepoints. */
-const ENDS_TRANSACTION =
-  /^(?:\s|--[^\n]*\n|\/\*.*?\*\/)*(?:begin|start\s+transaction|commit|end|abort|rollback(?!\s+(?:work\s+|transaction\s+)?to\b)|prepare\s+transaction)\b/is
 
 /** Runs `work` in a transaction of the worker's own, and commits. */
 export async function inOwnTransaction<T>(
@@ -114,30 +111,9 @@ class OwnTransaction implements LentTransaction {
   }
 }
 
-/** Of a text, or of an object that has one, as `pg` takes them. */
-function endsTransaction(query: unknown): boolean {
-  const text = typeof query === 'string' ? query : (query as { text?: unknown } | null | undefined)?.text
-  return typeof text === 'string' && ENDS_TRANSACTION.test(text)
-}
-
-function kept(): LockstepError {
-  return new LockstepError(
-    'LOCKSTEP_TRANSACTION_LENT',
-    '`context.tx` is lent to the handler: leave its BEGIN, COMMIT and ROLLBACK, release() and end() to the worker, and use a savepoint for a part that may be rolled back',
-  )
-}
-
 function over(): LockstepError {
   return new LockstepError(
     'LOCKSTEP_TRANSACTION_OVER',
     'the handler has ended, and its transaction with it: await everything that is sent through `context.tx`',
   )
-}
-
-/** Reports the error as the driver would: to the callback, if there is one. */
-function refuse(values: readonly unknown[], error: LockstepError): Promise<never> | undefined {
-  const callback = values.at(-1)
-  if (typeof callback !== 'function') return Promise.reject(error)
-  process.nextTick(callback as (error: Error) => void, error)
-  return undefined
 }
