@@ -1,5 +1,5 @@
 import type { Database } from '../postgres/database.ts'
-import { findHome, type Home } from '../store/home.ts'
+import { findFailed, findHome, type Home } from '../store/home.ts'
 import { overSpareConnection } from './spare-connection.ts'
 
 /** Where the schema of this process's own pool is. Asked once, to refuse transactions of other databases. */
@@ -26,6 +26,11 @@ export class KnownHome {
   async again(): Promise<Home | undefined> {
     const now = await overSpareConnection(this.#database.pool, () => this.#ask())
     return now ?? this.#home
+  }
+
+  /** The database of a transaction that has just failed for want of our schema, if that can be told. */
+  async findFailed(): Promise<string | undefined> {
+    return overSpareConnection(this.#database.pool, () => findFailed(this.#database))
   }
 
   #ask(): Promise<Home> {

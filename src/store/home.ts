@@ -29,3 +29,17 @@ export function isSameHome(one: Home, other: Home): boolean {
 export async function requireOpen({ prefix }: Database, on: Through): Promise<void> {
   await runThrough(on, `LOCK TABLE ${prefix}.queues IN ACCESS SHARE MODE`)
 }
+
+/**
+ * The database of this server in which a statement of ours has just failed, in a transaction that is still open: undefined if
+ * there is none, several, or no right to see it. Such a transaction itself answers nothing any more.
+ */
+export async function findFailed(database: Database): Promise<string | undefined> {
+  const failed = await database.query<{ name: string }>(
+    `SELECT DISTINCT datname::text AS name FROM pg_catalog.pg_stat_activity
+     WHERE datname <> current_database() AND state = 'idle in transaction (aborted)'
+       AND pg_catalog.strpos(query, $1) > 0`,
+    [`${database.prefix}.`],
+  )
+  return failed.length === 1 ? failed[0]!.name : undefined
+}
