@@ -1,5 +1,6 @@
 import type { Database } from '../postgres/database.ts'
-import { findFailed, findHome, type Home } from '../store/home.ts'
+import { findBeside, findHome, type Home } from '../store/home.ts'
+import type { Through } from '../store/through.ts'
 import { overSpareConnection } from './spare-connection.ts'
 
 /** Where the schema of this process's own pool is. Asked once, to refuse transactions of other databases. */
@@ -28,9 +29,9 @@ export class KnownHome {
     return now ?? this.#home
   }
 
-  /** The database of a transaction that has just failed for want of our schema, if that can be told. */
-  async findFailed(): Promise<string | undefined> {
-    return overSpareConnection(this.#database.pool, () => findFailed(this.#database))
+  /** The name of the database of a transaction that has failed for want of our schema, if that can be told. */
+  async findBeside(on: Through): Promise<string | undefined> {
+    return overSpareConnection(this.#database.pool, () => findBeside(this.#database, on))
   }
 
   #ask(): Promise<Home> {

@@ -42,7 +42,7 @@ async function toForeign(error: Error, on: Joined, known: KnownHome): Promise<un
 
 async function placeOf(on: Joined, home: Home | undefined, known: KnownHome): Promise<string> {
   if (on.place) return `database ${on.place}`
-  const name = await known.findFailed().catch(() => undefined)
+  const name = await known.findBeside(on).catch(() => undefined)
   return name === undefined || home === undefined ? 'a database' : `database "${name}" on ${home.address}`
 }
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Database } from '../postgres/database.ts'
 import { runThrough, type Through } from './through.ts'
 
@@ -31,15 +32,15 @@ export async function requireOpen({ prefix }: Database, on: Through): Promise<vo
 }
 
 /**
- * The database of this server in which a statement of ours has just failed, in a transaction that is still open: undefined if
- * there is none, several, or no right to see it. Such a transaction itself answers nothing any more.
+ * The database that `on` is in, if that is one of this server and its session may be seen. A failed transaction answers
+ * nothing any more, but its session shows what it was asked.
  */
-export async function findFailed(database: Database): Promise<string | undefined> {
-  const failed = await database.query<{ name: string }>(
-    `SELECT DISTINCT datname::text AS name FROM pg_catalog.pg_stat_activity
-     WHERE datname <> current_database() AND state = 'idle in transaction (aborted)'
-       AND pg_catalog.strpos(query, $1) > 0`,
-    [`${database.prefix}.`],
+export async function findBeside(database: Database, on: Through): Promise<string | undefined> {
+  const mark = randomUUID()
+  await runThrough(on, `SELECT '${mark}' AS where_is_this`).catch(() => {})
+  const [found] = await database.query<{ name: string }>(
+    'SELECT datname::text AS name FROM pg_catalog.pg_stat_activity WHERE pg_catalog.strpos(query, $1) > 0',
+    [mark],
   )
-  return failed.length === 1 ? failed[0]!.name : undefined
+  return found?.name
 }
