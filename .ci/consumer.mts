@@ -3,6 +3,7 @@
 import {
   type Batch,
   type ClientMiddleware,
+  clientMiddlewareFor,
   Discard,
   defineQueue,
   isFor,
@@ -131,6 +132,35 @@ await lockstep.enqueue(shipped, { id: 'a', payload: { at: new Date() } })
 const named: ClientMiddleware = (call, next) =>
   next(isFor(shipped, call) ? call.jobs.filter(({ payload }) => payload.at !== '') : call.jobs)
 lockstep.createWorker({ queues: [shipped] })
+
+// What a middleware passes on
+const forAll: ClientMiddleware = (call, next) => next([...call.jobs, { id: 'b', payload: 7 }, { id: 'c' }])
+const forShipped = clientMiddlewareFor(shipped, (call, next) => {
+  for (const { payload } of call.jobs) same<typeof payload, { at: string }>()
+  return next([...call.jobs, { id: 'b', payload: { at: '2026-01-01' }, lane: 1 }])
+})
+const forOrders: ClientMiddleware<Placed> = (call, next) =>
+  next(call.jobs.map((job) => ({ ...job, payload: { ...job.payload, note: 'x' } })))
+// @ts-expect-error: what the schema makes is not what it takes
+clientMiddlewareFor(shipped, (_call, next) => next([{ id: 'b', payload: { at: new Date() } }]))
+clientMiddlewareFor(orders, (call, next) =>
+  // @ts-expect-error: another status
+  next(call.jobs.map((job) => ({ ...job, payload: { ...job.payload, status: 'sent' } }))),
+)
+clientMiddlewareFor(orders, async (call, next) => {
+  // @ts-expect-error: a field is missing
+  await next([...call.jobs, { id: 'b', payload: { status: 'paid' } }])
+  // @ts-expect-error: the payload is required
+  await next([{ id: 'b' }])
+})
+// @ts-expect-error: of another queue
+clientMiddlewareFor(shipped, forOrders)
+// @ts-expect-error: it would get the payloads of all queues
+new Lockstep({ connectionString: '', middleware: [forOrders] })
+new Lockstep({
+  connectionString: '',
+  middleware: [named, forAll, forShipped, clientMiddlewareFor(orders, forOrders)],
+})
 
 export { named }
 

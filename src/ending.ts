@@ -1,4 +1,4 @@
-import { OptionError } from './errors.ts'
+import { messageOf, OptionError } from './errors.ts'
 import { show } from './options.ts'
 
 /** Marks what tells how a round shall end, also for another copy of this package in the same process. */
@@ -31,11 +31,11 @@ abstract class Ending extends Error {
 
 /**
  * Throw it, or pass it to `context.fail`, if no retry can help: all payloads of the round go to the morgue at once. What
- * was pushed meanwhile waits for its own round.
+ * was pushed meanwhile waits for its own round. Without a `reason`, the message of the `cause` is the reason.
  */
 export class Discard extends Ending {
   constructor(reason: string, { morgue = true, ...options }: DiscardOptions = {}) {
-    super(reason, { end: 'discard', morgue }, options)
+    super(reason || reasonIn(options), { end: 'discard', morgue }, options)
   }
 }
 
@@ -44,7 +44,7 @@ export class Discard extends Ending {
  * meanwhile. That is no failure: it uses up no retry, and the worker emits `snoozed`.
  */
 export class Snooze extends Ending {
-  /** @throws OptionError unless `seconds` is a number from 0 on */
+  /** @throws OptionError unless `seconds` is a finite number from 0 on */
   constructor(seconds: number, options?: ErrorOptions) {
     super(`later, in ${seconds} s`, { end: 'snooze', seconds: checked(seconds, 'Snooze') }, options)
   }
@@ -52,9 +52,11 @@ export class Snooze extends Ending {
 
 /** Throw it, or pass it to `context.fail`, to choose the time of the next try. It's a failure, with the `cause` as its error. */
 export class RetryIn extends Ending {
-  /** @throws OptionError unless `seconds` is a number from 0 on */
+  /** @throws OptionError unless `seconds` is a finite number from 0 on */
   constructor(seconds: number, options?: ErrorOptions) {
-    super(`again in ${seconds} s`, { end: 'retry', seconds: checked(seconds, 'RetryIn') }, options)
+    const { cause } = options ?? {}
+    const why = cause === undefined ? '' : `: ${messageOf(cause)}`
+    super(`again in ${seconds} s${why}`, { end: 'retry', seconds: checked(seconds, 'RetryIn') }, options)
   }
 }
 
@@ -67,7 +69,12 @@ export function wantedOf(thrown: unknown): Wanted | undefined {
   }
 }
 
+/** JavaScript does not check that there is a reason, and an empty one would tell nobody anything. */
+function reasonIn({ cause }: ErrorOptions): string {
+  return cause === undefined ? 'no reason was given' : messageOf(cause)
+}
+
 function checked(seconds: unknown, what: string): number {
-  if (typeof seconds === 'number' && seconds >= 0) return seconds
-  throw new OptionError(`${what}: seconds must be a number from 0 on, not ${show(seconds)}`)
+  if (typeof seconds === 'number' && Number.isFinite(seconds) && seconds >= 0) return seconds
+  throw new OptionError(`${what}: seconds must be a finite number from 0 on, not ${show(seconds)}`)
 }

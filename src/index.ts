@@ -18,7 +18,7 @@ export type {
 } from './consumer/options.ts'
 export { Discard, type DiscardOptions, RetryIn, Snooze } from './ending.ts'
 export type { EnqueueOptions } from './enqueue/enqueue.ts'
-export type { ClientMiddleware } from './enqueue/middleware.ts'
+export { type ClientMiddleware, clientMiddlewareFor } from './enqueue/middleware.ts'
 export {
   CrashLimitError,
   DatabaseError,

@@ -28,9 +28,9 @@ function pagesOf(folder) {
   const read = (file) => readFileSync(join(folder, file), 'utf8')
   const index = read('index.md')
   const telemetry = ['prometheus', 'otel'].map((name) => telemetryOf(name, read(`telemetry/${name}.md`)))
-  const adapters = readdirSync(join(folder, 'adapters'))
+  const adapters = readdirSync(join(folder, 'adapters/faces'))
     .sort()
-    .map((file) => adapterOf(file, read(`adapters/${file}`)))
+    .map((file) => adapterOf(file, read(`adapters/faces/${file}`)))
   return {
     'index.md': index.replace(/^# .*/, '# pg-lockstep'),
     'testing.md': read('testing.md').replace(/^# .*/, '# pg-lockstep/testing'),
@@ -52,7 +52,7 @@ function adapterOf(file, page) {
   const name = file.replace(/\.md$/, '')
   const rest = page
     .slice(page.indexOf('### transactionsOf()'))
-    .replaceAll('](../', '](')
+    .replaceAll('](../../', '](')
     .replaceAll(/id="type-parameter-/g, `id="${name}-`)
   return `## pg-lockstep/${name}\n\n${rest}`
 }

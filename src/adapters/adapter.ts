@@ -1,9 +1,17 @@
 import type { Through } from '../store/through.ts'
 
-/** A transaction that the application has begun, through whichever library it uses. */
-export interface OpenTransaction extends Through {
-  /** Names it in messages, such as `a Knex transaction`. */
+/** How messages speak of a library's transactions. */
+export interface Wording {
+  /** Names one, such as `a Knex transaction`. */
   readonly given: string
+  /** What `tx` is if it has ended, and what to pass instead. Undefined for what is not of a library. */
+  readonly ended?: string | undefined
+  /** How to begin one that may write. */
+  readonly writable: string
+}
+
+/** A transaction that the application has begun, through whichever library it uses. */
+export interface OpenTransaction extends Through, Wording {
   /** The database it is connected to, if known. */
   readonly place?: string | undefined
   /** Its `pg` client, if the library has one and shows it. */
@@ -18,20 +26,36 @@ export interface OpenTransaction extends Through {
  */
 export type Adapter = (tx: object) => OpenTransaction | string | undefined
 
+/** For what sends its BEGIN itself. */
+export const BEGIN_READ_WRITE = 'begin its transaction with BEGIN READ WRITE'
+
+/** For a library without an option for that. */
+export const SET_FIRST =
+  'where default_transaction_read_only is on, let its first statement be SET TRANSACTION READ WRITE'
+
+/** Of a library that hands its transactions to callbacks. `advice`: what to pass. */
+export function wordingOf(
+  given: string,
+  advice: string,
+  writable: string,
+): Wording & { readonly ended: string } {
+  const ended = `is ${given} that has ended: ${advice}, and await the call inside the callback`
+  return { given, ended, writable }
+}
+
 /**
- * A transaction that has another inside: that of the first adapter which recognizes it, under the name `given`. `part` says
- * what the other is to it.
+ * A transaction that has another inside: that of the first adapter which recognizes it, in the words of the outer. Users can
+ * reach only the outer, so what is wrong with the inner means that the outer has ended.
  */
 export function openInside(
-  given: string,
-  part: 'client' | 'transaction',
+  wording: Wording,
   inside: object,
   adapters: readonly Adapter[],
 ): ReturnType<Adapter> {
   for (const adapter of adapters) {
     const found = adapter(inside)
-    if (typeof found === 'string') return `is ${given} whose ${part} ${found}`
-    if (found) return { ...found, given }
+    if (typeof found === 'string') return wording.ended
+    if (found) return { ...found, ...wording }
   }
   return undefined
 }

@@ -1,5 +1,5 @@
 import type { Transactions } from '../handler.ts'
-import { type Adapter, isFunction, type Members } from './adapter.ts'
+import { type Adapter, isFunction, type Members, SET_FIRST, wordingOf } from './adapter.ts'
 import { onClient } from './pg-client.ts'
 
 interface KnexTransaction {
@@ -11,14 +11,16 @@ interface Instance<Tx> {
   transaction<T>(work: (tx: Tx) => Promise<T>, config: { isolationLevel: 'read committed' }): Promise<T>
 }
 
-const GIVEN = 'a Knex transaction'
+const ADVICE = 'pass the trx that knex.transaction() hands to its callback'
+const WORDING = wordingOf('a Knex transaction', ADVICE, `begin it without { readOnly: true }; ${SET_FIRST}`)
 
 /** Transactions of a Knex instance. */
 export function transactionsOf<Tx>(knex: Instance<Tx>): Transactions<Tx> {
-  return { given: GIVEN, transaction: (work) => knex.transaction(work, { isolationLevel: 'read committed' }) }
+  return {
+    given: WORDING.given,
+    transaction: (work) => knex.transaction(work, { isolationLevel: 'read committed' }),
+  }
 }
-
-const ADVICE = 'pass the trx that knex.transaction() hands to its callback'
 
 /**
  * The connection of its transaction is a `pg` client, which says what the server said; Knex would put the statement and its
@@ -29,9 +31,9 @@ export const recognizeKnex: Adapter = (tx) => {
   if (!isFunction(tx) || !isFunction(raw) || typeof client !== 'object' || client === null) return undefined
   if (isTransaction !== true) return `is a Knex instance: ${ADVICE}`
   const trx = tx as unknown as KnexTransaction
-  if (trx.isCompleted()) return `is a Knex transaction that has ended: ${ADVICE}, and await the call in it`
+  if (trx.isCompleted()) return WORDING.ended
   return {
-    given: GIVEN,
+    ...WORDING,
     casts: 'none',
     connection: () => trx.client.acquireConnection(),
     run: async (text, values) => onClient(await trx.client.acquireConnection(), text, values),

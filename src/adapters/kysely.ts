@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Transactions } from '../handler.ts'
 import type { Text } from '../store/through.ts'
-import { type Adapter, endedTransaction, isFunction, type Members, rowsOf } from './adapter.ts'
+import { type Adapter, endedTransaction, isFunction, type Members, rowsOf, wordingOf } from './adapter.ts'
 
 interface KyselyTransaction {
   executeQuery(query: object): Promise<unknown>
@@ -16,25 +16,30 @@ interface Database<Tx> {
   transaction(): TransactionBuilder<Tx>
 }
 
-const GIVEN = 'a Kysely transaction'
+const ADVICE = 'pass the trx that db.transaction().execute() hands to its callback'
+const WORDING = wordingOf(
+  'a Kysely transaction',
+  ADVICE,
+  "begin it with db.transaction().setAccessMode('read write')",
+)
 
 /** Transactions of a Kysely instance. */
 export function transactionsOf<Tx>(db: Database<Tx>): Transactions<Tx> {
   return {
-    given: GIVEN,
+    given: WORDING.given,
     transaction: (work) => db.transaction().setIsolationLevel('read committed').execute(work),
   }
 }
 
-const ADVICE = 'pass the trx that db.transaction().execute() hands to its callback'
-
 /** Kysely's transactions know when they have ended, and send nothing afterwards. */
 export const recognizeKysely: Adapter = (tx) => {
-  const { executeQuery, isTransaction } = tx as Members
+  const { executeQuery, isTransaction, execute, setAccessMode } = tx as Members
+  if (isFunction(execute) && isFunction(setAccessMode))
+    return `is a builder of Kysely transactions: ${ADVICE}`
   if (!isFunction(executeQuery) || isTransaction === undefined) return undefined
   if (isTransaction !== true) return `is a Kysely instance: ${ADVICE}`
   return {
-    given: GIVEN,
+    ...WORDING,
     // Its dialect may run on postgres.js.
     casts: 'json',
     async run(text, values) {

@@ -1,5 +1,5 @@
 import type { Transactions } from '../handler.ts'
-import { type Adapter, isFunction, type Members, openInside } from './adapter.ts'
+import { type Adapter, isFunction, type Members, openInside, SET_FIRST, wordingOf } from './adapter.ts'
 import { recognizeKnex } from './knex.ts'
 import { recognizeKysely } from './kysely.ts'
 
@@ -9,17 +9,21 @@ interface EntityManager {
   transactional(work: (em: any) => Promise<void>, options?: any): Promise<void>
 }
 
-const GIVEN = 'a MikroORM EntityManager'
+const ADVICE = 'pass the em that em.transactional() hands to its callback'
+const WORDING = wordingOf(
+  'a MikroORM EntityManager',
+  ADVICE,
+  `begin it without { readOnly: true }; ${SET_FIRST}`,
+)
 
 /** Transactions of a MikroORM instance. Handlers get an EntityManager of their own, which is flushed when they have ended. */
 export function transactionsOf<Em extends EntityManager>(orm: { readonly em: Em }): Transactions<Em> {
   return {
-    given: GIVEN,
+    given: WORDING.given,
     transaction: (work) => orm.em.fork().transactional(work, { isolationLevel: 'read committed' }),
   }
 }
 
-const ADVICE = 'pass the em that em.transactional() hands to its callback'
 /** What its transactions are inside: Kysely's since version 7, Knex' before. */
 const INSIDES = [recognizeKysely, recognizeKnex]
 
@@ -32,7 +36,7 @@ export const recognizeMikroOrm: Adapter = (tx) => {
   if (context === undefined || context === null)
     return `is a MikroORM EntityManager outside a transaction: ${ADVICE}`
   return (
-    openInside(GIVEN, 'transaction', context as object, INSIDES) ??
+    openInside(WORDING, context as object, INSIDES) ??
     'is a MikroORM EntityManager over a database that is not Postgres'
   )
 }

@@ -1,6 +1,6 @@
 import { nameOf } from '../options.ts'
 import type { Text } from '../store/through.ts'
-import { type Adapter, isFunction, type Members, rowsOf } from './adapter.ts'
+import { type Adapter, BEGIN_READ_WRITE, isFunction, type Members, rowsOf } from './adapter.ts'
 
 /**
  * Private state of a `pg` client of any 8.x. If a field is missing or different, the server's check has to do.
@@ -32,6 +32,7 @@ export const recognizeClient: Adapter = (tx) => {
   if (problem) return `is a pg client that ${problem}`
   return {
     given: nameOf(tx),
+    writable: BEGIN_READ_WRITE,
     place: placeOf(tx),
     client: tx,
     casts: 'none',
@@ -48,7 +49,7 @@ export async function onClient(
   return rowsOf(await (client as Client).query(text, [...values]))
 }
 
-function isPool(tx: object): boolean {
+export function isPool(tx: object): boolean {
   return 'totalCount' in tx && 'connect' in tx
 }
 

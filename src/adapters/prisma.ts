@@ -1,6 +1,6 @@
 import type { Transactions } from '../handler.ts'
 import type { Text } from '../store/through.ts'
-import { type Adapter, endedTransaction, isFunction, type Members, rowsOf } from './adapter.ts'
+import { type Adapter, endedTransaction, isFunction, type Members, rowsOf, wordingOf } from './adapter.ts'
 
 interface PrismaTransaction {
   $queryRawUnsafe(text: string, ...values: Text[]): Promise<unknown>
@@ -13,7 +13,12 @@ interface Client<Tx, Options> {
 /** ms; the most that a timer can wait. Prisma's default of 5 s would roll back what a handler has no `timeout` for. */
 const NO_TIMEOUT = 2 ** 31 - 1
 
-const GIVEN = 'a Prisma transaction'
+const ADVICE = 'pass the tx that prisma.$transaction() hands to its callback'
+const WORDING = wordingOf(
+  'a Prisma transaction',
+  ADVICE,
+  'let its first statement be tx.$executeRawUnsafe("SET TRANSACTION READ WRITE")',
+)
 
 /** Transactions of a Prisma client. `options`: as for `prisma.$transaction`, but that `timeout` is none by default. */
 export function transactionsOf<Tx, Options extends { timeout?: number }>(
@@ -21,10 +26,8 @@ export function transactionsOf<Tx, Options extends { timeout?: number }>(
   options?: Options,
 ): Transactions<Tx> {
   const settings = { timeout: NO_TIMEOUT, ...options } as Options
-  return { given: GIVEN, transaction: (work) => client.$transaction(work, settings) }
+  return { given: WORDING.given, transaction: (work) => client.$transaction(work, settings) }
 }
-
-const ADVICE = 'pass the tx that prisma.$transaction() hands to its callback'
 
 /** In a transaction, Prisma's client has no `$connect`. */
 export const recognizePrisma: Adapter = (tx) => {
@@ -32,7 +35,7 @@ export const recognizePrisma: Adapter = (tx) => {
   if (!isFunction($queryRawUnsafe)) return undefined
   if ($connect !== undefined) return `is a Prisma client: ${ADVICE}`
   return {
-    given: GIVEN,
+    ...WORDING,
     casts: 'all',
     async run(text, values) {
       try {

@@ -1,6 +1,6 @@
 import { nameOf } from '../options.ts'
 import type { Text } from '../store/through.ts'
-import { type Adapter, isFunction, type Members, rowsOf } from './adapter.ts'
+import { type Adapter, BEGIN_READ_WRITE, isFunction, type Members, rowsOf } from './adapter.ts'
 
 interface TransactionQueryable {
   query(text: string, values: readonly Text[]): Promise<unknown>
@@ -11,6 +11,7 @@ export const recognizeQueryable: Adapter = (tx) => {
   if (!isFunction((tx as Members).query)) return undefined
   return {
     given: nameOf(tx),
+    writable: BEGIN_READ_WRITE,
     casts: 'all',
     run: async (text, values) => rowsOf(await (tx as TransactionQueryable).query(text, [...values])),
   }

@@ -1,5 +1,5 @@
 import type { Transactions } from '../handler.ts'
-import { type Adapter, isFunction, type Members, openInside } from './adapter.ts'
+import { type Adapter, isFunction, type Members, openInside, wordingOf } from './adapter.ts'
 import { recognizeClient } from './pg-client.ts'
 
 interface Instance<Tx, Options> {
@@ -7,18 +7,23 @@ interface Instance<Tx, Options> {
   transaction(options?: Options): Promise<Tx>
 }
 
-const GIVEN = 'a Sequelize transaction'
+const ADVICE = 'pass the transaction that sequelize.transaction() hands to its callback'
+const WORDING = wordingOf(
+  'a Sequelize transaction',
+  ADVICE,
+  'let its first statement be sequelize.query("SET TRANSACTION READ WRITE", { transaction })',
+)
 
 /** Transactions of a Sequelize instance. `options`: as for `sequelize.transaction`. */
 export function transactionsOf<Tx, Options extends object>(
   sequelize: Instance<Tx, Options>,
   options?: Options,
 ): Transactions<Tx> {
-  return { given: GIVEN, transaction: (work) => sequelize.transaction(options ?? ({} as Options), work) }
+  return {
+    given: WORDING.given,
+    transaction: (work) => sequelize.transaction(options ?? ({} as Options), work),
+  }
 }
-
-const ADVICE =
-  'pass the transaction that sequelize.transaction() hands to its callback, and await the call in it'
 
 /** Sequelize has no statement without interpolation but on its models' connection, which is a `pg` client. */
 export const recognizeSequelize: Adapter = (tx) => {
@@ -26,11 +31,11 @@ export const recognizeSequelize: Adapter = (tx) => {
   if (isFunction(transaction) && isFunction((tx as Members).define) && QueryTypes !== undefined)
     return `is a Sequelize instance: ${ADVICE}`
   if (typeof owner !== 'object' || !isFunction(commit) || !isFunction(rollback)) return undefined
-  if (finished) return `is a Sequelize transaction that has ended (${finished}): ${ADVICE}`
+  if (finished) return WORDING.ended
   if (typeof connection !== 'object' || connection === null)
     return `is a Sequelize transaction that has not begun, or has ended: ${ADVICE}`
   return (
-    openInside(GIVEN, 'client', connection, [recognizeClient]) ??
+    openInside(WORDING, connection, [recognizeClient]) ??
     'is a Sequelize transaction over a database that is not Postgres'
   )
 }

@@ -1,6 +1,6 @@
 import type { Transactions } from '../handler.ts'
 import type { Text } from '../store/through.ts'
-import { type Adapter, endedTransaction, isFunction, type Members } from './adapter.ts'
+import { type Adapter, endedTransaction, isFunction, type Members, wordingOf } from './adapter.ts'
 
 interface QueryRunner {
   readonly isReleased: boolean
@@ -13,14 +13,17 @@ interface Source<Manager> {
   transaction(work: (manager: Manager) => Promise<void>): Promise<void>
 }
 
-const GIVEN = 'a TypeORM transaction'
+const ADVICE = 'pass the manager that dataSource.transaction() hands to its callback'
+const WORDING = wordingOf(
+  'a TypeORM transaction',
+  ADVICE,
+  'let its first statement be manager.query("SET TRANSACTION READ WRITE")',
+)
 
 /** Transactions of a TypeORM DataSource. Handlers get their EntityManager. */
 export function transactionsOf<Manager>(source: Source<Manager>): Transactions<Manager> {
-  return { given: GIVEN, transaction: (work) => source.transaction(work) }
+  return { given: WORDING.given, transaction: (work) => source.transaction(work) }
 }
-
-const ADVICE = 'pass the manager that dataSource.transaction() hands to its callback'
 
 /** A DataSource, one of its managers or their repositories, or a QueryRunner. */
 export const recognizeTypeOrm: Adapter = (tx) => {
@@ -34,12 +37,11 @@ export const recognizeTypeOrm: Adapter = (tx) => {
 }
 
 function joined(runner: QueryRunner): ReturnType<Adapter> {
-  if (runner.isReleased)
-    return `is of a TypeORM transaction that has ended: ${ADVICE}, and await the call in it`
+  if (runner.isReleased) return WORDING.ended
   if (!runner.isTransactionActive)
     return `is a TypeORM QueryRunner outside a transaction: call its startTransaction() first, or ${ADVICE}`
   return {
-    given: GIVEN,
+    ...WORDING,
     casts: 'none',
     client: clientOf(runner),
     async run(text, values) {

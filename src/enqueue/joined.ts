@@ -6,6 +6,8 @@ import { refuseTransaction, transactionOf } from '../store/same-transaction.ts'
 export class Joined implements OpenTransaction {
   /** Describes what the caller passed, for messages. */
   readonly given: string
+  readonly ended: string | undefined
+  readonly writable: string
   /** The database it is connected to, if known. */
   readonly place: string | undefined
   readonly client: object | undefined
@@ -13,8 +15,10 @@ export class Joined implements OpenTransaction {
   readonly run: OpenTransaction['run']
   #transaction: Promise<string | undefined> | undefined
 
-  constructor({ given, place, client, casts, run }: OpenTransaction) {
+  constructor({ given, ended, writable, place, client, casts, run }: OpenTransaction) {
     this.given = given
+    this.ended = ended
+    this.writable = writable
     this.place = place
     this.client = client
     this.casts = casts

@@ -56,7 +56,7 @@ export class Joining {
     const pushOne = async (chunk: readonly PushedJob[]) => {
       if (!transaction) return pushInTransaction(this.#database, queue.name, chunk, on, home)
       const into = { queue: queue.name, shards, transaction, home }
-      if (!(await pushInSameTransaction(this.#database, into, chunk, on))) throw notInTransaction(on.given)
+      if (!(await pushInSameTransaction(this.#database, into, chunk, on))) throw notInTransaction(on)
     }
     const pushAll = async () => {
       if (shards && !transaction) await ensureQueueIn(this.#database, queue.name, shards, on)

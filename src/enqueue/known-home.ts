@@ -1,5 +1,6 @@
 import type { Database } from '../postgres/database.ts'
-import { findHome, type Home } from '../store/home.ts'
+import { findBeside, findHome, type Home } from '../store/home.ts'
+import type { Through } from '../store/through.ts'
 import { overSpareConnection } from './spare-connection.ts'
 
 /** Where the schema of this process's own pool is. Asked once, to refuse transactions of other databases. */
@@ -26,6 +27,11 @@ export class KnownHome {
   async again(): Promise<Home | undefined> {
     const now = await overSpareConnection(this.#database.pool, () => this.#ask())
     return now ?? this.#home
+  }
+
+  /** The name of the database of a transaction that has failed for want of our schema, if that can be told. */
+  async findBeside(on: Through): Promise<string | undefined> {
+    return overSpareConnection(this.#database.pool, () => findBeside(this.#database, on))
   }
 
   #ask(): Promise<Home> {

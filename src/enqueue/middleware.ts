@@ -1,4 +1,4 @@
-import type { EnqueueCall } from '../call.ts'
+import { type EnqueueCall, isFor } from '../call.ts'
 import { LockstepError, OptionError } from '../errors.ts'
 import type { NewJob } from '../job.ts'
 import { show } from '../options.ts'
@@ -9,11 +9,25 @@ import type { Queue } from '../queue.ts'
  * Runs around `enqueue`. It passes the jobs to store to `next`, changed or fewer, or does not call it. Without a `tx`, each
  * call of `next` is stored separately: its jobs stay even if another call, or the middleware, throws afterwards. `enqueue`
  * ends when all calls have ended, awaited or not, and fails if an unawaited call failed. Later calls are refused.
+ *
+ * `Payload` is unknown for all queues; one for a single queue goes through `clientMiddlewareFor`.
  */
-export type ClientMiddleware = (
-  call: EnqueueCall,
-  next: (jobs: readonly NewJob[]) => Promise<void>,
+export type ClientMiddleware<Payload = unknown> = (
+  call: EnqueueCall<Payload>,
+  next: (jobs: readonly NewJob<Payload>[]) => Promise<void>,
 ) => unknown
+
+/**
+ * A middleware for the calls of one queue. TypeScript knows the payloads that it gets, and checks those that it passes to
+ * `next`. Calls of other queues go past it.
+ */
+export function clientMiddlewareFor<Payload, Handed>(
+  queue: Queue<Payload, Handed>,
+  middleware: ClientMiddleware<NoInfer<Payload>>,
+): ClientMiddleware {
+  return (call, next) =>
+    isFor(queue, call) ? middleware(call, next as Parameters<ClientMiddleware<Payload>>[1]) : next(call.jobs)
+}
 
 const LATE = 'a middleware called next() after its enqueue had ended: return or await the promise of next()'
 

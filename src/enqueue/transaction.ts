@@ -1,4 +1,5 @@
 import type { ClientBase } from 'pg'
+import type { Wording } from '../adapters/adapter.ts'
 import { openTransactionOf } from '../adapters/all.ts'
 import type { EnqueueTransaction } from '../adapters/enqueue-transaction.ts'
 import { LockstepError } from '../errors.ts'
@@ -25,11 +26,16 @@ export function clientIn(transaction: Joined): ClientBase {
 }
 
 /** BEGIN was never sent, or COMMIT or ROLLBACK was sent before the call had done all that it does. */
-export function notInTransaction(given: string, cause?: unknown): LockstepError {
+export function notInTransaction({ given, ended }: Wording, cause?: unknown): LockstepError {
+  if (ended !== undefined) return bad(`\`tx\` ${ended}`, cause)
   return bad(
     `\`tx\`, ${given}, is in no transaction, or no longer in the one it was in when the call began: pass an open transaction and await the call before it commits or rolls back, or omit \`tx\` to do without one`,
     cause,
   )
+}
+
+export function readOnly({ given, writable }: Wording, cause: unknown): LockstepError {
+  return bad(`\`tx\`, ${given}, is READ ONLY: ${writable}`, cause)
 }
 
 function bad(message: string, cause?: unknown): LockstepError {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Database } from '../postgres/database.ts'
 import { runThrough, type Through } from './through.ts'
 
@@ -28,4 +29,18 @@ export function isSameHome(one: Home, other: Home): boolean {
  */
 export async function requireOpen({ prefix }: Database, on: Through): Promise<void> {
   await runThrough(on, `LOCK TABLE ${prefix}.queues IN ACCESS SHARE MODE`)
+}
+
+/**
+ * The database that `on` is in, if that is one of this server and its session may be seen. A failed transaction answers
+ * nothing any more, but its session shows what it was asked.
+ */
+export async function findBeside(database: Database, on: Through): Promise<string | undefined> {
+  const mark = randomUUID()
+  await runThrough(on, `SELECT '${mark}' AS where_is_this`).catch(() => {})
+  const [found] = await database.query<{ name: string }>(
+    'SELECT datname::text AS name FROM pg_catalog.pg_stat_activity WHERE pg_catalog.strpos(query, $1) > 0',
+    [mark],
+  )
+  return found?.name
 }

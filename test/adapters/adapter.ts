@@ -5,9 +5,20 @@ export interface Library<Tx extends EnqueueTransaction> {
   /** As people name it, with what it runs on. */
   readonly name: string
   readonly packages: readonly string[]
+  /** What messages say. */
+  readonly wording: Wording
   /** The lowest major version of Node it runs on. Default: ours. */
   readonly node?: number
   open(connectionString: string): Promise<Application<Tx>>
+}
+
+interface Wording {
+  /** Of a transaction. */
+  readonly given: string
+  /** What is passed in a callback of whose. Undefined for what has no callbacks. */
+  readonly callback?: string
+  /** How to begin one that may write. */
+  readonly writable: string
 }
 
 /** An application that uses the library. */

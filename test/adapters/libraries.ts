@@ -31,6 +31,10 @@ function poolOf(connectionString: string): pg.Pool {
 
 const onPg = library<pg.PoolClient>({
   name: 'pg',
+  wording: {
+    given: 'a Client',
+    writable: 'begin its transaction with BEGIN READ WRITE',
+  },
   packages: ['pg'],
   async open(connectionString) {
     const pool = poolOf(connectionString)
@@ -58,6 +62,11 @@ const onPg = library<pg.PoolClient>({
 
 const onKysely = library<kysely.Transaction<unknown>>({
   name: 'Kysely 0.28',
+  wording: {
+    given: 'a Kysely transaction',
+    callback: 'the trx that db.transaction().execute()',
+    writable: "begin it with db.transaction().setAccessMode('read write')",
+  },
   packages: ['kysely'],
   async open(connectionString) {
     const pool = poolOf(connectionString)
@@ -74,6 +83,11 @@ const onKysely = library<kysely.Transaction<unknown>>({
 
 const onKysely29 = library<kysely29.Transaction<unknown>>({
   name: 'Kysely 0.29',
+  wording: {
+    given: 'a Kysely transaction',
+    callback: 'the trx that db.transaction().execute()',
+    writable: "begin it with db.transaction().setAccessMode('read write')",
+  },
   packages: ['kysely-0.29'],
   async open(connectionString) {
     const pool = poolOf(connectionString)
@@ -92,6 +106,11 @@ type DrizzleOnPg = Parameters<Parameters<ReturnType<typeof drizzleOnPg>['transac
 
 const drizzle = library<DrizzleOnPg>({
   name: 'Drizzle on node-postgres',
+  wording: {
+    given: 'a Drizzle transaction',
+    callback: 'the tx that db.transaction()',
+    writable: "begin it with db.transaction(…, { accessMode: 'read write' })",
+  },
   packages: ['drizzle-orm', 'pg'],
   async open(connectionString) {
     const pool = new pg.Pool({ connectionString })
@@ -113,6 +132,11 @@ type DrizzleOnPostgresJs = Parameters<Parameters<ReturnType<typeof drizzleOnPost
 
 const drizzlePostgresJs = library<DrizzleOnPostgresJs>({
   name: 'Drizzle on postgres.js',
+  wording: {
+    given: 'a Drizzle transaction',
+    callback: 'the tx that db.transaction()',
+    writable: "begin it with db.transaction(…, { accessMode: 'read write' })",
+  },
   packages: ['drizzle-orm', 'postgres'],
   async open(connectionString) {
     const client = postgres(connectionString, { onnotice: () => {} })
@@ -130,6 +154,11 @@ const drizzlePostgresJs = library<DrizzleOnPostgresJs>({
 
 const postgresJs = library<postgres.TransactionSql>({
   name: 'postgres.js',
+  wording: {
+    given: 'a postgres.js transaction',
+    callback: 'the sql that sql.begin()',
+    writable: "begin it with sql.begin('read write', …)",
+  },
   packages: ['postgres'],
   async open(connectionString) {
     const client = postgres(connectionString, { onnotice: () => {} })
@@ -146,6 +175,11 @@ const postgresJs = library<postgres.TransactionSql>({
 
 const prisma = library<Prisma.TransactionClient>({
   name: 'Prisma',
+  wording: {
+    given: 'a Prisma transaction',
+    callback: 'the tx that prisma.$transaction()',
+    writable: 'let its first statement be tx.$executeRawUnsafe("SET TRANSACTION READ WRITE")',
+  },
   packages: ['@prisma/client', '@prisma/adapter-pg'],
   async open(connectionString) {
     const client = new PrismaClient({ adapter: new PrismaPg({ connectionString }) })
@@ -161,6 +195,12 @@ const prisma = library<Prisma.TransactionClient>({
 
 const knex = library<createKnex.Knex.Transaction>({
   name: 'Knex',
+  wording: {
+    given: 'a Knex transaction',
+    callback: 'the trx that knex.transaction()',
+    writable:
+      'begin it without { readOnly: true }; where default_transaction_read_only is on, let its first statement be SET TRANSACTION READ WRITE',
+  },
   packages: ['knex', 'pg'],
   async open(connectionString) {
     const db = createKnex({ client: 'pg', connection: connectionString })
@@ -177,6 +217,11 @@ const knex = library<createKnex.Knex.Transaction>({
 
 const typeOrm = library<EntityManager>({
   name: 'TypeORM',
+  wording: {
+    given: 'a TypeORM transaction',
+    callback: 'the manager that dataSource.transaction()',
+    writable: 'let its first statement be manager.query("SET TRANSACTION READ WRITE")',
+  },
   packages: ['typeorm', 'pg'],
   async open(connectionString) {
     const source = await new DataSource({ type: 'postgres', url: connectionString }).initialize()
@@ -193,6 +238,11 @@ const typeOrm = library<EntityManager>({
 
 const sequelize = library<SequelizeTransaction>({
   name: 'Sequelize',
+  wording: {
+    given: 'a Sequelize transaction',
+    callback: 'the transaction that sequelize.transaction()',
+    writable: 'let its first statement be sequelize.query("SET TRANSACTION READ WRITE", { transaction })',
+  },
   packages: ['sequelize', 'pg'],
   async open(connectionString) {
     const db = new Sequelize(connectionString, { logging: false })

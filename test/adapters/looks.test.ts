@@ -1,3 +1,5 @@
+import { drizzle } from 'drizzle-orm/node-postgres'
+import type pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { defineQueue, type EnqueueTransaction, type Queue } from '../../src/index.ts'
@@ -115,7 +117,10 @@ describe('what is in no transaction, and does not know it, is refused:', () => {
     const sql = postgres(env.connectionString, { onnotice: () => {} })
     try {
       const reserved = await sql.reserve()
-      await areRefused(reserved, 'is in no transaction')
+      await areRefused(
+        reserved,
+        'is a connection of sql.reserve() of postgres.js that is in no transaction: send BEGIN',
+      )
       const query = (text: string, values: unknown[] = []) => reserved.unsafe(text, values as never[])
       await areRefused({ query }, 'is in no transaction')
       await reserved.unsafe('BEGIN')
@@ -126,6 +131,19 @@ describe('what is in no transaction, and does not know it, is refused:', () => {
       await sql.end()
     }
     performed = []
+    await isUntouched()
+  })
+
+  test('a Drizzle transaction over a pool that Drizzle takes for a client', async () => {
+    const { pool } = env.database
+    class Wrapped {
+      readonly totalCount = 0
+      readonly connect = () => pool.connect()
+      readonly query = (text: pg.QueryConfig, values?: unknown[]) => pool.query(text, values)
+    }
+    await drizzle(new Wrapped() as unknown as pg.Pool).transaction((tx) =>
+      areRefused(tx, 'is a Drizzle transaction over a pool that Drizzle takes for a client'),
+    )
     await isUntouched()
   })
 

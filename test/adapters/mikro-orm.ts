@@ -5,6 +5,12 @@ import { library } from './adapter.ts'
 
 export const mikroOrm = library<EntityManager>({
   name: 'MikroORM',
+  wording: {
+    given: 'a MikroORM EntityManager',
+    callback: 'the em that em.transactional()',
+    writable:
+      'begin it without { readOnly: true }; where default_transaction_read_only is on, let its first statement be SET TRANSACTION READ WRITE',
+  },
   packages: ['@mikro-orm/postgresql'],
   node: 22,
   async open(connectionString) {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { EnqueueTransaction, NewJob } from '../../src/index.ts'
-import { createMigrated } from '../support/database.ts'
+import { createDatabase, createMigrated } from '../support/database.ts'
 import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 import type { Application } from './adapter.ts'
 import { LIBRARIES_HERE } from './libraries.ts'
@@ -169,8 +169,15 @@ describe.each(LIBRARIES_HERE.map((library) => [titleOf(library, 'as `tx`'), libr
       await application.transaction(async (tx) => {
         ended = tx
       })
-      for (const given of [jobs(1), jobs(3), jobs(2_500)]) {
-        await expect(enqueue(ended, given)).rejects.toMatchObject({ code: 'LOCKSTEP_BAD_TRANSACTION' })
+      const { given, callback } = library.wording
+      const message = callback
+        ? `\`tx\` is ${given} that has ended: pass ${callback} hands to its callback, and await the call inside the callback`
+        : expect.stringContaining('`tx` is a pg client that was released to its pool')
+      for (const some of [jobs(1), jobs(3), jobs(2_500)]) {
+        await expect(enqueue(ended, some)).rejects.toMatchObject({
+          code: 'LOCKSTEP_BAD_TRANSACTION',
+          message,
+        })
       }
       await isStored(0)
     })
@@ -180,9 +187,10 @@ describe.each(LIBRARIES_HERE.map((library) => [titleOf(library, 'as `tx`'), libr
         await application.execute(tx, 'SET TRANSACTION READ ONLY')
         await enqueue(tx, jobs(count))
       })
+      const { given, writable } = library.wording
       await expect(pushed).rejects.toMatchObject({
         code: 'LOCKSTEP_BAD_TRANSACTION',
-        message: expect.stringContaining('READ ONLY'),
+        message: `\`tx\`, ${given}, is READ ONLY: ${writable}`,
       })
     })
 
@@ -203,6 +211,29 @@ describe.each(LIBRARIES_HERE.map((library) => [titleOf(library, 'as `tx`'), libr
       }
       await isStored(0)
     })
+
+    test.each([1, 2_500])(
+      '%i jobs in one of a database without the schema are refused, and it is named',
+      async (count) => {
+        const { connectionString, drop } = await createDatabase()
+        const elsewhere = await library.open(connectionString)
+        try {
+          for (const lockstep of [env.lockstepAnew(), env.lockstep]) {
+            const pushed = elsewhere.transaction((tx) => enqueue(tx, jobs(count), lockstep))
+            await expect(pushed).rejects.toMatchObject({
+              code: 'LOCKSTEP_BAD_TRANSACTION',
+              message: expect.stringMatching(
+                `^the transaction is in database "${new URL(connectionString).pathname.slice(1)}" on [^ ]+ without this release's schema, not in that of its Lockstep`,
+              ),
+            })
+          }
+        } finally {
+          await elsewhere.close()
+          await drop()
+        }
+        await isStored(0)
+      },
+    )
 
     test('what people pass by mistake is refused, and told what to pass', async () => {
       for (const [name, mistake] of Object.entries(application.mistakes)) {

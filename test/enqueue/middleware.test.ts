@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { isFor } from '../../src/call.ts'
-import type { ClientMiddleware } from '../../src/enqueue/middleware.ts'
+import { type ClientMiddleware, clientMiddlewareFor } from '../../src/enqueue/middleware.ts'
 import { JobError, OptionError } from '../../src/errors.ts'
 import type { NewJob } from '../../src/job.ts'
 import { Lockstep } from '../../src/lockstep.ts'
@@ -51,6 +51,13 @@ describe('R14 a client middleware', () => {
     const lockstep = env.lockstepAnew((call, next) => (isFor(testQueue.queue, call) ? next([A]) : next([])))
     expect(await lockstep.enqueue(testQueue.queue, [A, B])).toBe(1)
     expect(await lockstep.enqueue(other.queue, [A, B])).toBe(0)
+  })
+
+  test('of one queue lets the calls of others pass', async () => {
+    const other = await env.queue()
+    const lockstep = env.lockstepAnew(clientMiddlewareFor(testQueue.queue, (_call, next) => next([A])))
+    expect(await lockstep.enqueue(testQueue.queue, [A, B])).toBe(1)
+    expect(await lockstep.enqueue(other.queue, [A, B])).toBe(2)
   })
 
   test('changes them in place too', async () => {

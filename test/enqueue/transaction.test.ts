@@ -128,13 +128,33 @@ describe.each(COUNTS)('P4 %i jobs are not pushed as a part of what is in no tran
     await db.transaction().execute(async (tx) => {
       ended = tx
     })
-    await isRefused(enqueue(count, ended), /^`tx`, a Kysely transaction, is in no transaction/)
+    await isRefused(enqueue(count, ended), /^`tx` is a Kysely transaction that has ended: pass the trx/)
     for (const end of ['commit', 'rollback'] as const) {
       const tx = await db.startTransaction().execute()
       await tx[end]().execute()
-      await isRefused(enqueue(count, tx), /^`tx`, a Kysely transaction, is in no transaction/)
+      await isRefused(enqueue(count, tx), /^`tx` is a Kysely transaction that has ended: pass the trx/)
     }
     await isRefused(enqueue(count, db), /^`tx` is a Kysely instance: pass the trx that/)
+    await isRefused(
+      enqueue(count, db.transaction()),
+      /^`tx` is a builder of Kysely transactions: pass the trx that/,
+    )
+  })
+
+  test('an object with a transaction in it, such as the options of Sequelize', async () => {
+    const transaction = await env.transaction()
+    await isRefused(
+      enqueue(count, { logging: false, transaction }),
+      /^`tx` is an object with a Client in it: pass that, its `transaction`$/,
+    )
+  })
+
+  test('Knex’ transactionProvider(), a function', async () => {
+    const message = /^`tx` is a function: .* transactionProvider\(\), pass what the function returns/
+    await isRefused(
+      enqueue(count, async () => env.transaction()),
+      message,
+    )
   })
 
   test.each([
@@ -157,13 +177,19 @@ describe.each(COUNTS)('P4 %i jobs are not pushed as a part of what is in no tran
   test('a transaction that is READ ONLY', async () => {
     for (const begin of ['BEGIN READ ONLY', 'BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE']) {
       const tx = await env.transaction(begin)
-      await isRefused(enqueue(count, tx), /the transaction is READ ONLY; begin it with: BEGIN READ WRITE/)
+      await isRefused(
+        enqueue(count, tx),
+        /^`tx`, a Client, is READ ONLY: begin its transaction with BEGIN READ WRITE$/,
+      )
     }
     const pushed = db
       .transaction()
       .setAccessMode('read only')
       .execute((tx) => enqueue(count, tx))
-    await isRefused(pushed, /the transaction is READ ONLY/)
+    await isRefused(
+      pushed,
+      /^`tx`, a Kysely transaction, is READ ONLY: begin it with .*setAccessMode\('read write'\)$/,
+    )
   })
 })
 

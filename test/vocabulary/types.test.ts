@@ -4,6 +4,7 @@ import { z } from 'zod'
 import {
   type Batch,
   type ClientMiddleware,
+  clientMiddlewareFor,
   defineQueue,
   type EnqueueTransaction,
   isFor,
@@ -130,4 +131,41 @@ test('a middleware knows the payloads of a queue once it has asked whether the c
     if (isFor(queue, call)) expectTypeOf(call.batch).toEqualTypeOf<Batch<Made>>()
   }
   for (const middleware of [client, server]) expectTypeOf(middleware).toBeFunction()
+})
+
+test('a middleware for one queue passes on no other payloads than the queue’s', () => {
+  const declared = defineQueue<OrderEvent>('orders')
+  const added: NewJob<OrderEvent> = { id: 'order-2', payload: { status: 'paid' } }
+  const right = clientMiddlewareFor(declared, (call, next) => {
+    expectTypeOf(call.jobs).toEqualTypeOf<readonly NewJob<OrderEvent>[]>()
+    return next([...call.jobs, added])
+  })
+  expectTypeOf(right).toEqualTypeOf<ClientMiddleware>()
+  clientMiddlewareFor(declared, (call, next) =>
+    // @ts-expect-error: not the payload of this queue
+    next(call.jobs.map((job) => ({ ...job, payload: { status: 1, wrong: true } }))),
+  )
+  // @ts-expect-error: the queue requires a payload
+  clientMiddlewareFor(declared, (_call, next) => next([{ id: 'order-2' }]))
+  const shipped = defineQueue('shipped', { schema: Shipped })
+  // @ts-expect-error: what the handler gets is not what is pushed
+  clientMiddlewareFor(shipped, (_call, next) => next([{ id: 1, payload: { at: new Date(), parcels: 1 } }]))
+  const named: ClientMiddleware<OrderEvent> = (call, next) => next(call.jobs)
+  expectTypeOf(clientMiddlewareFor<OrderEvent, OrderEvent>).toBeCallableWith(declared, named)
+  // @ts-expect-error: it is for another queue
+  clientMiddlewareFor(shipped, named)
+  // One for a single queue would get the payloads of all.
+  expectTypeOf(named).not.toExtend<ClientMiddleware>()
+})
+
+test('a middleware for all queues passes on what it likes', () => {
+  const declared = defineQueue<OrderEvent>('orders')
+  const all: ClientMiddleware = (call, next) => next([...call.jobs, { id: 'a' }, { id: 'b', payload: 7 }])
+  const some: ClientMiddleware = async (call, next) => {
+    if (isFor(declared, call)) await next(call.jobs.filter(({ payload }) => payload.status !== ''))
+    else await next(call.jobs)
+  }
+  for (const middleware of [all, some]) expectTypeOf(middleware).toBeFunction()
+  // @ts-expect-error: so it doesn't fit a queue, whose payloads it may not know
+  clientMiddlewareFor(declared, all)
 })

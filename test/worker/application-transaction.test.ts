@@ -89,7 +89,11 @@ const REFUSED: readonly (readonly [what: string, begin: string, told: RegExp])[]
     'BEGIN ISOLATION LEVEL REPEATABLE READ',
     /must be READ COMMITTED, not REPEATABLE READ/,
   ],
-  ['that are READ ONLY', 'BEGIN READ ONLY', /READ ONLY/],
+  [
+    'that are READ ONLY',
+    'BEGIN READ ONLY',
+    /gives its work, a Client, is READ ONLY: begin its transaction with BEGIN READ WRITE$/,
+  ],
   ['that are none', 'SELECT', /is a pg client that is in no transaction: .* send BEGIN on it/],
 ]
 

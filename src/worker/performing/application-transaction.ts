@@ -5,6 +5,7 @@ import { DatabaseError, LockstepError, summaryOf } from '../../errors.ts'
 import type { Transactions } from '../../handler.ts'
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
+import { hasCode } from '../../postgres/failure.ts'
 import { IDLE_TIMEOUT } from '../../postgres/session.ts'
 import { ignoreRejection, settlesWithin } from '../../promises.ts'
 import {
@@ -90,7 +91,9 @@ export class ApplicationTransactions {
     const open = openTransactionOf(tx)
     if (typeof open === 'string') throw bad(`what \`transactional\` gives its work ${open}`)
     if (!this.#checked.has(transactions)) {
-      await requireTransaction(this.#database, open, await findHome(this.#database))
+      await requireTransaction(this.#database, open, await findHome(this.#database)).catch((error) => {
+        throw toTold(error, open)
+      })
       this.#checked.add(transactions)
     }
     const name = newName()
@@ -190,6 +193,12 @@ function errorOf(ended: Promise<unknown>): Promise<Error | undefined> {
 
 function bad(message: string): LockstepError {
   return new LockstepError('LOCKSTEP_BAD_TRANSACTION', message)
+}
+
+/** Without the server's error as its cause: the log would say the same three times. */
+function toTold(error: unknown, { given, writable }: OpenTransaction): unknown {
+  if (!hasCode(error, 'LK024')) return error
+  return bad(`what \`transactional\` gives its work, ${given}, is READ ONLY: ${writable}`)
 }
 
 /**

@@ -1,0 +1,1 @@
+export { transactionsOf } from '../prisma.ts'
