@@ -348,3 +348,55 @@ describe('what is committed late behind what limits keep waiting', () => {
     expect(claims.length).toBeLessThan(10)
   })
 })
+
+describe('limits that someone else changes', () => {
+  const change = (queue: Queue, limits: object | null) =>
+    env.sql('SELECT lockstep.set_limits(queue_id, $2) FROM lockstep.queues WHERE name = $1', [
+      queue.name,
+      limits && JSON.stringify(limits),
+    ])
+  const onceAnHour = { rate: { jobs: 1, per: 3_600 } }
+  const plenty = { rate: { jobs: 1_000, per: 1 } }
+
+  async function throttled(limits: object, shards: number) {
+    const queue = env.queue({ shards, limits, perform() {} })
+    await env.lockstep.enqueue(queue, jobs('a', 20))
+    const worker = env.create({ queues: [queue], slots: 4 })
+    const begun = next(worker, 'throttled')
+    await worker.start()
+    await begun
+    return { queue, worker }
+  }
+
+  test.each([
+    ['the queue', (limits: object) => limits],
+    ['a tenant', (limits: object) => ({ tenant: limits })],
+  ])('are in force within some seconds, in all shards: those of %s', async (_, of) => {
+    const { queue } = await throttled(of(onceAnHour), 4)
+    await change(queue, of(plenty))
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0), 9_000)
+  })
+
+  test('are in force soon if the job that waited first is gone', async () => {
+    const { queue } = await throttled(onceAnHour, 1)
+    await env.sql(
+      `DELETE FROM lockstep.jobs WHERE (queue_id, id) IN (
+         SELECT queue_id, id FROM lockstep.jobs JOIN lockstep.queues USING (queue_id)
+         WHERE name = $1 AND claimed_by IS NULL ORDER BY perform_in LIMIT 1)`,
+      [queue.name],
+    )
+    await change(queue, null)
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0), 4_000)
+  })
+
+  test('no longer count as reached when all jobs are gone', async () => {
+    const { queue, worker } = await throttled(onceAnHour, 1)
+    const ended = next(worker, 'unthrottled')
+    await change(queue, plenty)
+    await env.sql(
+      'DELETE FROM lockstep.jobs WHERE queue_id = (SELECT queue_id FROM lockstep.queues WHERE name = $1)',
+      [queue.name],
+    )
+    expect(await ended).toMatchObject({ queue: queue.name, tenant: null })
+  })
+})
