@@ -1,5 +1,6 @@
 -- The tenants whose next job a rule would send to another lane, as lanes_of decides it: of those that have pushed within the last
--- `_seconds`, and of those that are known already. No more than a thousand of each queue.
+-- `_seconds`, and of those that are known already. No more than a thousand of each queue, and those that are known are never cut off
+-- by others: it would look as if they were throttled no more.
 -- It runs with its owner's rights, for the workers' role.
 CREATE OR REPLACE FUNCTION @schema@.throttled_tenants(
   _queue_ids integer[], _seconds double precision, _known_queue_ids integer[], _known_tenants text[]
@@ -11,10 +12,13 @@ AS $$
   FROM @schema@.queues q CROSS JOIN LATERAL (
     SELECT c.tenant, r.lane
     FROM (
-      SELECT p.tenant FROM @schema@.tenant_pushes p
-      WHERE p.queue_id = q.queue_id AND p.pushed_at >= clock_timestamp() - _seconds * interval '1 s'
-      UNION
-      SELECT k.tenant FROM unnest(_known_queue_ids, _known_tenants) AS k(queue_id, tenant) WHERE k.queue_id = q.queue_id
+      SELECT a.tenant, bool_or(a.is_known) AS is_known FROM (
+        SELECT p.tenant, false AS is_known FROM @schema@.tenant_pushes p
+        WHERE p.queue_id = q.queue_id AND p.pushed_at >= clock_timestamp() - _seconds * interval '1 s'
+        UNION ALL
+        SELECT k.tenant, true FROM unnest(_known_queue_ids, _known_tenants) AS k(queue_id, tenant) WHERE k.queue_id = q.queue_id
+      ) a
+      GROUP BY a.tenant
     ) c
     CROSS JOIN LATERAL (
       SELECT (e.rule->>'lane')::integer AS lane
@@ -29,7 +33,7 @@ AS $$
       )
       ORDER BY e.n DESC LIMIT 1
     ) r
-    ORDER BY c.tenant COLLATE "C" LIMIT 1000
+    ORDER BY NOT c.is_known, c.tenant COLLATE "C" LIMIT 1000
   ) d
   WHERE q.queue_id = ANY (_queue_ids)
 $$;

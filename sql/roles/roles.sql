@@ -54,7 +54,7 @@ REVOKE ALL ON FUNCTION
   @schema@.check_limits, @schema@.note_held, @schema@.note_taken, @schema@.rate_window, @schema@.room_for, @schema@.set_limits, @schema@.take_within_limits, @schema@.throttled_tenants, @schema@.trim_limits,
   @schema@.push_many, @schema@.push_jobs, @schema@.add_fairness, @schema@.check_fairness, @schema@.set_fairness, @schema@.tenant_lane, @schema@.tenant_lanes_of, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.pushed_digest,
   @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.requeue, @schema@.require_read_committed,
-  @schema@.shard_of, @schema@.shown_attempts, @schema@.shown_payload, @schema@.survey, @schema@.trim_audit,
+  @schema@.shard_of, @schema@.shown_attempts, @schema@.shown_payload, @schema@.sift, @schema@.survey, @schema@.trim_audit,
   @schema@.unsettled, @schema@.wait_for, @schema@.wake, @schema@.wake_token, @schema@.with_attempt
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 REVOKE ALL ON PROCEDURE
@@ -96,7 +96,7 @@ GRANT EXECUTE ON FUNCTION
   @schema@.lock_claims, @schema@.lock_rounds, @schema@.look, @schema@.micros, @schema@.note_timeline, @schema@.payloads_below,
   @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.rehome, @schema@.release,
   @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of, @schema@.shown_payload,
-  @schema@.note_held, @schema@.note_taken, @schema@.set_fairness, @schema@.set_limits, @schema@.survey, @schema@.take_within_limits, @schema@.tenant_lanes_of,
+  @schema@.note_held, @schema@.note_taken, @schema@.set_fairness, @schema@.set_limits, @schema@.sift, @schema@.survey, @schema@.take_within_limits, @schema@.tenant_lanes_of,
   @schema@.throttled_tenants, @schema@.trim_audit, @schema@.trim_limits, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.unsettled, @schema@.wait_for,
   @schema@.wake, @schema@.wake_token, @schema@.with_attempt,
   @schema@.claim_leased, @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut,

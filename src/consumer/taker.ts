@@ -155,9 +155,8 @@ export class Taker implements Service {
 
   #claimed(lane: Lane, claim: Claim): void {
     const { clock, timetable } = this.#options
-    const { served } = lane.shard
     lane.claimEnded(claim, clock.now())
-    if (served.withheldLanes.met(claim, lane.claimedAt, clock.now())) timetable.fileDue(served)
+    timetable.heed(lane, claim)
   }
 
   /** Jobs may have been claimed though the answer was lost: their leases end. */

@@ -63,6 +63,28 @@ export const LIMITED: readonly Mutant[] = [
     tests: ['worker/limits'],
   },
   {
+    name: 'nothing is sifted',
+    promise: 'P8',
+    breaks: 'What commits late behind a tenant at its limit waits until that has none left.',
+    edits: [
+      source('worker/discovery/poller', 'await this.#sifter.run(this.#options.poll / FULL_SCAN_RATIO)', ''),
+    ],
+    tests: ['worker/limits'],
+  },
+  {
+    name: 'what lies before a tenant’s first known job is taken for known',
+    promise: 'P8',
+    breaks: 'What a tenant at its limit commits late waits until that has none left.',
+    edits: [
+      sql(
+        'sift',
+        `ELSE (w.perform_in, w.id) <= (@schema@.from_micros((e.held->w.tenant->>0)::bigint), (e.held->w.tenant->>1) COLLATE "C")`,
+        'ELSE false',
+      ),
+    ],
+    tests: ['worker/limits'],
+  },
+  {
     name: 'a start that is older for whoever has waited',
     promise: 'R9',
     breaks: 'Where claims wait for each other, more rounds begin in a short window than may.',

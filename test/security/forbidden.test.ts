@@ -69,7 +69,7 @@ describe('each role can do nothing else', () => {
         'require_read_committed',
         'require_transaction',
       ],
-      ...['shard_of', 'shown_payload', 'survey', 'unsettled', 'wait_for', 'wake'],
+      ...['shard_of', 'shown_payload', 'sift', 'survey', 'unsettled', 'wait_for', 'wake'],
     ]
       .map((name) => `EXECUTE ${name}`)
       .concat([

@@ -253,3 +253,150 @@ describe('what waits because of limits', () => {
     gate.open()
   })
 })
+
+describe('what is committed late behind what limits keep waiting', () => {
+  /** A worker whose slots one tenant’s jobs leave free: one is in work, and so many wait in lane 0. */
+  async function blocked(waiting: number) {
+    const [gate, ran] = [new Gate(), [] as string[]]
+    const perform = async (batch: Batch<unknown>) => {
+      ran.push(...batch.keys())
+      if (batch.has('a0')) await gate.opened
+    }
+    const queue = limited({ shards: 1, limits: { tenant: { concurrency: 1 } }, perform })
+    await env.lockstep.enqueue(queue, jobs('a', waiting + 1))
+    const claims: string[] = []
+    const instrument = { claim: () => void claims.push('') }
+    const lockstep = new Lockstep({ pool: env.pool, logger: env.logger, instrumentation: [instrument] })
+    const worker = env.create({ queues: [queue], slots: 4 }, lockstep)
+    await worker.start()
+    // The cursor has passed all that waits.
+    await env.lockstep.enqueue(queue, { id: 'b', tenant: 'b', lane: 0, performIn: PAST + 1_000_000 })
+    await eventually(() => expect(ran).toContain('b'))
+    return { queue, gate, ran, claims }
+  }
+
+  /** Jobs that no wake-up announces, among those that wait. */
+  async function pushLate(queue: Queue, late: readonly { id: string; tenant?: string; after: number }[]) {
+    const tx = await env.session()
+    await tx.query('BEGIN')
+    const pushes = late.map(({ id, tenant, after }) => ({
+      id,
+      tenant,
+      lane: 0,
+      performIn: PAST + after + 0.5,
+    }))
+    await env.lockstep.enqueue(queue, pushes, { tx, wake: false })
+    await tx.query('COMMIT')
+  }
+
+  test('P8: is found by the next full looks, whoever’s it is and however much waits', async () => {
+    const { queue, gate, ran, claims } = await blocked(8_000)
+    claims.length = 0
+    await pushLate(queue, [
+      { id: 'c', tenant: 'c', after: 7_900 },
+      { id: 'd', after: 20 },
+      { id: 'f', tenant: 'f', after: 4_000 },
+      { id: 'g', tenant: 'f', after: 4_001 },
+    ])
+    const late = ['c', 'd', 'f', 'g']
+    await eventually(() => expect(ran.filter((id) => late.includes(id)).toSorted()).toEqual(late), 7_000)
+    // Before all that waits.
+    await pushLate(queue, [{ id: 'e', tenant: 'e', after: 0 }])
+    await eventually(() => expect(ran).toContain('e'), 7_000)
+    // Nothing of what waits is claimed or read by claims again and again.
+    expect(claims.length).toBeLessThan(80)
+    await env.sql(`DELETE FROM lockstep.jobs WHERE id LIKE 'a%' AND claimed_by IS NULL`)
+    gate.open()
+    await none(queue)
+  })
+
+  test('P8: is found if it’s of a tenant that waits further on, and goes first', async () => {
+    const gates = { a0: new Gate(), b0: new Gate() }
+    const ran: string[] = []
+    const perform = async (batch: Batch<unknown>) => {
+      for (const id of batch.keys()) ran.push(id)
+      await Promise.all(Array.from(batch.keys(), (id) => gates[id as 'a0' | 'b0']?.opened))
+    }
+    const queue = limited({ shards: 1, limits: { tenant: { concurrency: 1 } }, perform })
+    await env.lockstep.enqueue(queue, [...jobs('a', 400), ...jobs('b', 1, 0), ...jobs('b', 2, 1_000)])
+    const worker = await env.work({ queues: [queue], slots: 4 })
+    await env.lockstep.enqueue(queue, { id: 'c', tenant: 'c', lane: 0, performIn: PAST + 9_000 })
+    await eventually(() => expect(ran.toSorted()).toEqual(['a0', 'b0', 'c']))
+    const looked = next(worker, 'completed', ({ ids }) => ids.includes('e'), 5_000)
+    await pushLate(queue, [{ id: 'd', tenant: 'b', after: 300 }])
+    await pushLate(queue, [{ id: 'e', tenant: 'e', after: 301 }])
+    await looked
+    gates.b0.open()
+    await eventually(() => expect(ran.slice(-3)).toEqual(['d', 'b1000', 'b1001']))
+    gates.a0.open()
+    await none(queue)
+  })
+
+  test('and announced is taken at once, without going through all that waits', async () => {
+    const { queue, gate, ran, claims } = await blocked(8_000)
+    claims.length = 0
+    await env.lockstep.enqueue(queue, { id: 'c', tenant: 'c', lane: 0, performIn: PAST + 300.5 })
+    await eventually(() => expect(ran).toContain('c'))
+    expect(claims.length).toBeLessThan(20)
+    await env.sql(`DELETE FROM lockstep.jobs WHERE id LIKE 'a%' AND claimed_by IS NULL`)
+    gate.open()
+    await none(queue)
+    // When nothing is left, no more claims are made: a full look a second may lead to one.
+    await sleep(500)
+    claims.length = 0
+    await sleep(1_000)
+    expect(claims.length).toBeLessThan(10)
+  })
+})
+
+describe('limits that someone else changes', () => {
+  const change = (queue: Queue, limits: object | null) =>
+    env.sql('SELECT lockstep.set_limits(queue_id, $2) FROM lockstep.queues WHERE name = $1', [
+      queue.name,
+      limits && JSON.stringify(limits),
+    ])
+  const onceAnHour = { rate: { jobs: 1, per: 3_600 } }
+  const plenty = { rate: { jobs: 1_000, per: 1 } }
+
+  async function throttled(limits: object, shards: number) {
+    const queue = env.queue({ shards, limits, perform() {} })
+    await env.lockstep.enqueue(queue, jobs('a', 20))
+    const worker = env.create({ queues: [queue], slots: 4 })
+    const begun = next(worker, 'throttled')
+    await worker.start()
+    await begun
+    return { queue, worker }
+  }
+
+  test.each([
+    ['the queue', (limits: object) => limits],
+    ['a tenant', (limits: object) => ({ tenant: limits })],
+  ])('are in force within some seconds, in all shards: those of %s', async (_, of) => {
+    const { queue } = await throttled(of(onceAnHour), 4)
+    await change(queue, of(plenty))
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0), 9_000)
+  })
+
+  test('are in force soon if the job that waited first is gone', async () => {
+    const { queue } = await throttled(onceAnHour, 1)
+    await env.sql(
+      `DELETE FROM lockstep.jobs WHERE (queue_id, id) IN (
+         SELECT queue_id, id FROM lockstep.jobs JOIN lockstep.queues USING (queue_id)
+         WHERE name = $1 AND claimed_by IS NULL ORDER BY perform_in LIMIT 1)`,
+      [queue.name],
+    )
+    await change(queue, null)
+    await eventually(async () => expect(await env.jobs(queue)).toBe(0), 4_000)
+  })
+
+  test('no longer count as reached when all jobs are gone', async () => {
+    const { queue, worker } = await throttled(onceAnHour, 1)
+    const ended = next(worker, 'unthrottled')
+    await change(queue, plenty)
+    await env.sql(
+      'DELETE FROM lockstep.jobs WHERE queue_id = (SELECT queue_id FROM lockstep.queues WHERE name = $1)',
+      [queue.name],
+    )
+    expect(await ended).toMatchObject({ queue: queue.name, tenant: null })
+  })
+})

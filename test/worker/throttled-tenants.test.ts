@@ -67,6 +67,20 @@ describe('which tenants rules throttle', () => {
     expect(await look()).toEqual([])
   })
 
+  test('is not told of more than a thousand, and none of those it was told of is cut off by others', async () => {
+    const queue = env.queue({ shards: 1, fairness, perform() {} })
+    await push(queue, 'z', 2)
+    const { look } = await looker(queue, [0])
+    expect(await look()).toEqual(['z to 1'])
+    const tenants = Array.from({ length: 1_001 }, (_, n) => `a${n}`)
+    const pushes = tenants.flatMap((tenant) => [1, 2].map((n) => ({ id: `${tenant} ${n}`, tenant })))
+    await env.lockstep.enqueue(queue, pushes)
+    const told = await look()
+    expect(told).toHaveLength(999)
+    expect(told.filter((one) => one.includes('z'))).toEqual([])
+    expect(await look()).toEqual([])
+  })
+
   test('is the business of the worker that holds the first shard', async () => {
     const queue = env.queue({ shards: 2, fairness, perform() {} })
     const holder = await looker(queue, [0, 1])

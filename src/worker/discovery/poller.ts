@@ -11,6 +11,7 @@ import type { ServedQueue } from '../schedule/served-queue.ts'
 import type { Timetable } from '../schedule/timetable.ts'
 import { Flag } from './flag.ts'
 import { Lateness } from './lateness.ts'
+import { Sifter } from './sifter.ts'
 
 /** ms between cheap looks while there is traffic; doubled each time a look finds nothing. */
 const SHORTEST_PAUSE = 2
@@ -60,7 +61,8 @@ export interface PollerOptions {
  * what they announce, it lowers the flag and polls every few milliseconds instead, until it stays quiet or a while has
  * passed.
  *
- * The full look, which finds what cursors have passed, comes at every poll interval, or more rarely if it is slow. A worker
+ * The full look, which finds what cursors have passed, also behind what limits keep waiting, comes at every poll interval, or
+ * more rarely if it is slow. A worker
  * at rest makes no cheap looks, and its comparisons include the full ones (see Assigner). So an idle worker costs next to
  * nothing.
  */
@@ -69,6 +71,7 @@ export class Poller implements Service, FullScans {
   readonly #loop = new Loop(() => this.#pass())
   readonly #flag: Flag
   readonly #lateness = new Lateness()
+  readonly #sifter: Sifter
   #pause = SHORTEST_PAUSE
   #nextFullScan = 0
   #notBefore = 0
@@ -76,6 +79,8 @@ export class Poller implements Service, FullScans {
   #lookCost = 0
   /** Whether comparisons may include full looks: not if these take long or fail, since comparisons must not. */
   #goesAlong = false
+  /** Whether a comparison has included a full look, but for what is to be sifted. */
+  #toSift = false
   /** Poll intervals until the next separate full look, at rest. */
   #restPolls = 1
   #soon: NodeJS.Timeout | undefined
@@ -84,6 +89,7 @@ export class Poller implements Service, FullScans {
   constructor(options: PollerOptions) {
     this.#options = options
     this.#flag = new Flag(options.locks, options.queues)
+    this.#sifter = new Sifter(options)
   }
 
   start(): Promise<void> {
@@ -125,6 +131,8 @@ export class Poller implements Service, FullScans {
   /** It was answered. `took`: ms that it took together with the comparison. */
   fullScanAnswered(heads: readonly Head[], took: number): void {
     this.#goesAlong = took * FULL_SCAN_RATIO <= this.#options.poll
+    this.#toSift = [...this.#options.timetable.queues].some(({ withheldLanes }) => withheldLanes.size > 0)
+    if (this.#toSift) this.#loop.alarm.ring()
     this.#find(heads)
   }
 
@@ -192,6 +200,7 @@ export class Poller implements Service, FullScans {
   async #search(): Promise<boolean> {
     const { timetable } = this.#options
     if (this.#isTimeForFullScan()) await this.#fullScan()
+    else if (this.#toSift) await this.#sift()
     else if (timetable.couldTake ? !this.#rests : timetable.hasDue) await this.#pollDue()
     return timetable.hasDue
   }
@@ -225,9 +234,16 @@ export class Poller implements Service, FullScans {
     this.#restLonger()
     const shards = this.#refs
     if (shards.length > 0) this.#find(await survey(database, processId(), shards))
+    await this.#sift()
     const spaced = Math.min((performance.now() - startedAt) * FULL_SCAN_RATIO, poll * LONGEST_FULL_SCAN_PAUSE)
     this.#goesAlong = spaced <= poll
     if (this.#nextFullScan > 0) this.#nextFullScan = Math.max(this.#nextFullScan, startedAt + spaced)
+  }
+
+  /** Takes no more of the time than a full look may. */
+  async #sift(): Promise<void> {
+    this.#toSift = false
+    await this.#sifter.run(this.#options.poll / FULL_SCAN_RATIO)
   }
 
   async #pollDue(): Promise<void> {

@@ -167,12 +167,12 @@ export class Executor {
     }
   }
 
-  /** Limits may keep other lanes of the queue waiting, too. */
-  #heed({ shard: { served }, claimedAt }: Lane, taken: Claim): void {
-    const { timetable, clock } = this.#options
-    if (served.withheldLanes.met(taken, claimedAt, clock.now())) timetable.fileDue(served)
-    const { waits } = taken
-    if (waits) this.#throttling.meet(served.queue.name, waits.limits)
+  /** Limits may keep other lanes of the queue waiting, too, or no longer. */
+  #heed(lane: Lane, taken: Claim): void {
+    const { queue, withheldLanes } = lane.shard.served
+    this.#options.timetable.heed(lane, taken)
+    this.#throttling.doubt(queue.name, lane.withholding.unmet, withheldLanes.trust)
+    if (taken.waits) this.#throttling.meet(queue.name, taken.waits.limits)
   }
 
   /**

@@ -4,7 +4,7 @@ import type { Peers } from './joinable.ts'
 import type { Portion } from './portion.ts'
 import { LONGEST_PREFETCHED } from './prefetch.ts'
 import type { Shard } from './shard.ts'
-import { Withholding } from './withheld.ts'
+import { type Region, Withholding } from './withheld.ts'
 
 /**
  * ms from a portion's end to the next one's turn, above which nothing is claimed ahead: the turn after may come even later,
@@ -148,10 +148,11 @@ export class Lane {
       this.shard.served.withheldLanes.open()
       return true
     }
+    this.#heard = Math.min(this.#heard, performIn)
+    if (!this.withholding.isEmpty && this.#hasPassed(performIn)) return this.#rewind(performIn)
     const earlier = performIn < this.#next
     this.#next = Math.min(this.#next, performIn)
-    this.#heard = Math.min(this.#heard, performIn)
-    if (this.cursor.after !== null && performIn <= this.cursor.after) this.#rewind(performIn)
+    if (this.#hasPassed(performIn)) this.#rewind(performIn)
     return earlier
   }
 
@@ -161,12 +162,28 @@ export class Lane {
    */
   sight(performIn: number, now: number): boolean {
     if (performIn === this.#passed && now < this.#passedUntil) return false
-    return this.find(performIn)
+    return !this.withholding.knows(performIn) && this.notice(performIn)
   }
 
   /** Takes the time of the first job that a full look has found. Returns whether it is news: not if limits keep it waiting. */
   find(performIn: number): boolean {
-    return !this.withholding.knows(performIn) && this.notice(performIn)
+    if (this.withholding.knows(performIn)) return false
+    if (performIn < this.withholding.from) return this.notice(performIn)
+    // The first that waited is gone, and what was known of its limit may be old.
+    this.withholding.free()
+    this.shard.served.withheldLanes.open()
+    return true
+  }
+
+  /** What a look has to sift for jobs that were committed late, since a full look finds only the first that waits. */
+  get region(): Region | undefined {
+    return this.withholding.region(this.cursor)
+  }
+
+  /** A look has sifted the region up to `to`, or to its end, and found jobs right behind these places. */
+  sifted(found: readonly Cursor[], to: Cursor | undefined): void {
+    this.withholding.sifted(to)
+    for (const cursor of found) this.withholding.visit(cursor)
   }
 
   /** Where a look starts: `span` µs before the cursor, since a transaction may commit its pushes later. */
@@ -205,11 +222,16 @@ export class Lane {
     const place = { cursor: this.cursor, next: this.#next }
     const { cursor, next } = this.withholding.end(waits, place, this.shard.served, last !== undefined, now)
     this.cursor = cursor
-    this.#next = Math.min(next, this.#heard, passed ? head! : NEVER)
+    const isLate = this.#hasPassed(this.#heard)
+    this.#next = Math.min(
+      next,
+      isLate && !this.withholding.isEmpty ? NEVER : this.#heard,
+      passed ? head! : NEVER,
+    )
     this.shard.served.withheldLanes.see(this)
     // A claim takes a dead process's job alone, and `head` covers only jobs that are not claimed: there may be more.
     if (last?.rescued) this.#next = Math.min(this.#next, last.performIn)
-    if (this.#heard <= (this.cursor.after ?? Number.NEGATIVE_INFINITY)) this.#rewind(this.#heard)
+    if (isLate) this.#rewind(this.#heard)
     const blocked = !last && (!waits || passed) && head !== null && head <= this.claimedAt - BARELY_DUE
     this.#countPasses(passed || blocked ? head! : undefined, now)
     // Due for certain, but a producer's open transaction holds the row. Try again, ever more rarely.
@@ -303,7 +325,15 @@ export class Lane {
     return Math.min(2 ** this.#passes, MAX_BLOCKED_PAUSE) * 1000
   }
 
-  #rewind(performIn: number): void {
-    this.cursor = { after: performIn - 1, afterId: '' }
+  #hasPassed(performIn: number): boolean {
+    return this.cursor.after !== null && performIn <= this.cursor.after
+  }
+
+  /** The cursor goes back for a job, but not through what limits keep waiting. Returns whether that is news. */
+  #rewind(performIn: number): boolean {
+    const cursor = { after: performIn - 1, afterId: '' }
+    if (!this.withholding.isEmpty) return this.withholding.visit(cursor)
+    this.cursor = cursor
+    return true
   }
 }

@@ -38,10 +38,18 @@ export class Throttling {
     for (const { tenant, until } of limits) {
       const wait = until === null ? 0 : Math.max(0, (until - this.#options.clock.now()) / 1_000)
       const lasts = performance.now() + wait + GRACE
-      const key = JSON.stringify([queue, tenant])
+      const key = keyOf(queue, tenant)
       const known = this.#throttles.get(key)
       if (known) known.lasts = Math.max(known.lasts, lasts)
       else if (this.#throttles.size < MOST) this.#begin(key, { queue, tenant, lasts }, until)
+    }
+  }
+
+  /** A claim has not met these, though they should have lasted. Other lanes meet them again within `trust` ms, if they do. */
+  doubt(queue: string, tenants: readonly (string | null)[], trust: number): void {
+    for (const tenant of tenants) {
+      const known = this.#throttles.get(keyOf(queue, tenant))
+      if (known) known.lasts = Math.min(known.lasts, performance.now() + trust + GRACE)
     }
   }
 
@@ -69,4 +77,8 @@ export class Throttling {
     clearInterval(this.#timer)
     this.#timer = undefined
   }
+}
+
+function keyOf(queue: string, tenant: string | null): string {
+  return JSON.stringify([queue, tenant])
 }

@@ -1,4 +1,4 @@
-import type { LaneKey } from '../../store/claim.ts'
+import type { Claim, LaneKey } from '../../store/claim.ts'
 import { type Bell, LONGEST_WAIT } from '../lifecycle/bell.ts'
 import { type Admission, OPEN } from './admission.ts'
 import { Appointments } from './appointments.ts'
@@ -170,8 +170,16 @@ export class Timetable {
     for (const { lanes } of this.#shards.values()) for (const lane of lanes.values()) this.file(lane)
   }
 
+  /** A claim of a lane has ended: what it says of limits may concern others of the queue. */
+  heed({ shard: { served }, claimedAt, withholding }: Lane, claim: Claim): void {
+    if (served.withheldLanes.met(claim, claimedAt, this.#clock.now())) this.#fileDue(served)
+    // If something could be claimed against what they were, they have changed.
+    if (withholding.unmet.length > 0 && claim.rounds.length > 0)
+      for (const lane of served.withheldLanes.reopen()) this.file(lane)
+  }
+
   /** The lanes of a queue that were due may not be so any more. */
-  fileDue(served: ServedQueue): void {
+  #fileDue(served: ServedQueue): void {
     for (const { of: lane } of [...this.#due]) if (lane.shard.served === served) this.file(lane)
   }
 
