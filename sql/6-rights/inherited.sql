@@ -18,7 +18,7 @@ BEGIN
       ('enqueue_many_if_same_transaction', 'push_many_if_same_transaction'),
       ('bury_lowest', 'digest_of'), ('bury_lowest', 'payloads_below'),
       ('payloads_of', 'digest_of'), ('payloads_of', 'payloads_below'), ('payloads_of', 'shown_attempts'),
-      ('kill', 'digest_of'), ('look', 'tenant_lanes_of'),
+      ('kill', 'digest_of'), ('look', 'tenant_lanes_of'), ('survey', 'sift'),
       ('perform_now', 'with_attempt'), ('perform_now', 'brief_error'), ('requeue', 'with_attempt'), ('requeue', 'brief_error')
     ) AS c(caller, called)
     JOIN pg_proc p ON p.proname = c.caller AND p.pronamespace = '@schema@'::regnamespace
