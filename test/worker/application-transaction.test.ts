@@ -214,7 +214,8 @@ test('a transaction that runs its work twice fails, and nothing of the second ru
 test('R6: a COMMIT of the handler’s own is told beside what it throws', async () => {
   const queue = define(between('BEGIN', 'COMMIT'), async (batch, context) => {
     await write(batch, context)
-    await context.tx.query('COMMIT')
+    // A COMMIT alone would be refused.
+    await context.tx.query('SELECT 1; COMMIT')
     throw new Error('no')
   })
   const { error } = await failureOf(queue)
@@ -279,31 +280,49 @@ test('what a library says after its COMMIT changes nothing: the jobs are done', 
   })
 })
 
-test('a connection that its library has given to two rounds is refused to the second one', async () => {
-  const client = await pool.connect()
-  const both = {
-    transaction: async (work: Work) => {
-      await client.query('BEGIN')
-      await work(client).finally(() => client.query('COMMIT'))
-    },
-  }
-  const began = new Gate()
-  const gate = new Gate()
-  const queue = define(both, async () => {
-    began.open()
-    await gate.opened
+test('P4: a COMMIT that the handler sends is refused, and commits nothing', async () => {
+  const queue = define(between('BEGIN', 'COMMIT'), async (batch, context) => {
+    await write(batch, context)
+    await context.tx.query('COMMIT')
   })
-  const worker = await env.work({ queues: [queue], slots: 2 })
-  await env.lockstep.enqueue(queue, { id: 'first' })
-  await began.opened
-  await env.lockstep.enqueue(queue, { id: 'second' })
-  await eventually(() =>
-    expect(JSON.stringify(env.warnings)).toContain('in the transaction of another round'),
-  )
-  gate.open()
-  await worker.stop()
-  client.release()
+  const { error } = await failureOf(queue)
+  expect(String(error)).toMatch(/leave its BEGIN, COMMIT and ROLLBACK/)
+  expect(await written()).toEqual([])
 })
+
+test.each([
+  ['shows it', (client: Client) => client, 'is lent to the handler: leave its BEGIN'],
+  [
+    'hides it',
+    (client: Client) => ({ query: client.query.bind(client) }) as Client,
+    'in the transaction of another round',
+  ],
+])(
+  'a connection that its library has given to two rounds is refused to the second one, if it %s',
+  async (_, shown, told) => {
+    const client = await pool.connect()
+    const both = {
+      transaction: async (work: Work) => {
+        await client.query('BEGIN')
+        await work(shown(client)).finally(() => client.query('COMMIT'))
+      },
+    }
+    const began = new Gate()
+    const gate = new Gate()
+    const queue = define(both, async () => {
+      began.open()
+      await gate.opened
+    })
+    const worker = await env.work({ queues: [queue], slots: 2 })
+    await env.lockstep.enqueue(queue, { id: 'first' })
+    await began.opened
+    await env.lockstep.enqueue(queue, { id: 'second' })
+    await eventually(() => expect(JSON.stringify(env.warnings)).toContain(told))
+    gate.open()
+    await worker.stop()
+    client.release()
+  },
+)
 
 describe('a library that hangs', () => {
   const patience = { begin: 1_000, look: 100, commit: 400, rollback: 100 }

@@ -170,10 +170,12 @@ class Lending<T> {
     if (this.#isLate) throw new Error('the transaction began too late: its jobs are performed in another one')
     if (this.worked) throw new Error('a transaction of `transactional` ran its work twice')
     this.lent = lent
+    lent.keep()
     this.worked = this.#work(lent)
     ignoreRejection(this.worked)
     this.#noteBegun()
-    await this.worked
+    // From here on, the library ends it.
+    await this.worked.finally(() => lent.end())
   }
 }
 
@@ -235,7 +237,7 @@ class Lent implements LentTransaction {
   readonly #database: Database
   readonly #begun: Begun
   readonly #client: EventEmitter | undefined
-  readonly #giveBack: (() => void) | undefined
+  #giveBack: (() => void) | undefined
   #canceling: NodeJS.Timeout | undefined
 
   constructor(database: Database, { tx, open, name, client }: Named, begun: Begun) {
@@ -247,6 +249,10 @@ class Lent implements LentTransaction {
     this.#begun = begun
     this.#client = client instanceof EventEmitter ? client : undefined
     this.#client?.on('error', this.#lose)
+  }
+
+  /** Until it ends, its client begins and ends no transaction. */
+  keep(): void {
     this.#giveBack = this.#client && keepTransaction(this.#client)
   }
 
@@ -278,7 +284,6 @@ class Lent implements LentTransaction {
   }
 
   close(): void {
-    this.#giveBack?.()
     this.#client?.off('error', this.#lose)
   }
 }
