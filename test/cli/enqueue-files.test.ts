@@ -87,7 +87,8 @@ describe('--shuffle', () => {
       const blocker = await workers.session()
       await blocker.query('BEGIN; LOCK TABLE lockstep.jobs IN SHARE MODE')
       const command = new Command(args, { env })
-      const waits = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'lockstep.jobs'::regclass"
+      const waits = `SELECT FROM pg_locks WHERE NOT granted AND relation = 'lockstep.jobs'::regclass
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
       await eventually(async () => expect(await workers.sql(waits)).toHaveLength(1), 60_000)
       command.child.kill(signal)
       await blocker.query('ROLLBACK')

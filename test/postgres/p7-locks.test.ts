@@ -64,7 +64,8 @@ test('P7: a migration that has to change a view waits for who has read it, and h
   const slowest = readAgainAndAgain()
   let tries = 0
   const waits = `SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock' AND relation IN
-    (SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'lockstep'::regnamespace)`
+    (SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'lockstep'::regnamespace)
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
   const migrated = lockstep.migrate()
   // Two tries that had to wait, with other reads in between.
   for (let waiting = false; tries < 2; ) {

@@ -79,7 +79,8 @@ test('a worker without one does not start, and keeps no shard from others', asyn
   env.later(() => asOwner(statement('GRANT', claim)))
   await expect(create().start()).rejects.toMatchObject({ code: 'LOCKSTEP_PERMISSION' })
   const held = await env.logins.asAdmin(
-    `SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = '${prefix}.jobs'::regclass`,
+    `SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = '${prefix}.jobs'::regclass
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
   )
   expect(held).toEqual([])
   expect(await env.logins.asAdmin(`SELECT FROM ${prefix}.processes`)).toEqual([])

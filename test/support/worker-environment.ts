@@ -98,7 +98,8 @@ export class WorkerEnvironment {
   async flagged(queue: Queue): Promise<boolean> {
     const rows = await this.sql(
       `SELECT FROM pg_locks l JOIN lockstep.queues q ON l.objid = q.queue_id::oid
-       WHERE l.locktype = 'advisory' AND l.classid = 'lockstep.queues'::regclass AND l.mode = 'ShareLock' AND q.name = $1`,
+       WHERE l.locktype = 'advisory' AND l.classid = 'lockstep.queues'::regclass AND l.mode = 'ShareLock' AND q.name = $1
+         AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
       [queue.name],
     )
     return rows.length > 0

@@ -119,7 +119,8 @@ describe.skipIf(!hasPgBouncer())('where a pooler’s sessions are SERIALIZABLE b
     return async () => {
       const rows = await env.sql<{ name: string }>(
         `SELECT DISTINCT l.relation::regclass::text AS name FROM pg_locks l
-         WHERE l.mode = 'SIReadLock' AND l.relation IN ('lockstep.processes'::regclass, 'lockstep.counters'::regclass)`,
+         WHERE l.mode = 'SIReadLock' AND l.relation IN ('lockstep.processes'::regclass, 'lockstep.counters'::regclass)
+           AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
       )
       await witness.query('COMMIT')
       return rows.map(({ name }) => name)

@@ -49,7 +49,8 @@ test('P8: a queue whose row was deleted and made again is served under its new n
   expect(env.warnings).toMatchObject([{ fields: { queue: queue.name, was }, message: /made again/ }])
   await env.idle(queue)
   const flags = await env.sql(
-    `SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = 'lockstep.queues'::regclass AND objid::bigint = $1`,
+    `SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = 'lockstep.queues'::regclass AND objid::bigint = $1
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
     [was],
   )
   expect(flags).toEqual([])
