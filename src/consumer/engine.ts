@@ -18,6 +18,7 @@ import { Maintainer } from '../worker/maintenance/maintainer.ts'
 import type { WorkerHome } from '../worker/options.ts'
 import { describer } from '../worker/performing/description.ts'
 import { Pauses } from '../worker/schedule/admission.ts'
+import type { ServedQueue } from '../worker/schedule/served-queue.ts'
 import { ServerClock } from '../worker/schedule/server-clock.ts'
 import { Timetable } from '../worker/schedule/timetable.ts'
 import { Tally } from '../worker/settling/tally.ts'
@@ -169,9 +170,8 @@ export class ConsumerEngine {
   }
 
   async #lookInto(queues: readonly ConsumedQueue[]): Promise<undefined[]> {
-    const lanes = [...new Set(queues)].flatMap(({ shards }) =>
-      shards.flatMap((shard) => [...shard.lanes.values()].filter((lane) => !lane.isListed && !lane.claim)),
-    )
+    const wanted = new Set<ServedQueue>(queues)
+    const lanes = this.#timetable.quietLanes.filter(({ shard }) => wanted.has(shard.served))
     const { heads } = await look(
       this.#database,
       lanes.map((lane) => ({ key: lane.key, cursor: lane.before(0) })),
