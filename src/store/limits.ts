@@ -32,3 +32,8 @@ export async function trimLimits(database: Database): Promise<number> {
   const [row] = await database.call<{ trim_limits: number }>('trim_limits', [])
   return row!.trim_limits
 }
+
+/** Notes what is held of a queue that has got its first limit of concurrency, once that is committed. Reads all its jobs. */
+export async function noteHeld(database: Database, queueId: number): Promise<void> {
+  await database.run('note_held', [queueId])
+}

@@ -9,10 +9,7 @@ export interface SettingOfQueue {
   readonly value: object | undefined
 }
 
-/**
- * Gives queues what their definitions say, in one call. Returns the numbers of those that had something else. What is held of
- * queues with other limits than before is noted once more, now that those are committed.
- */
+/** Gives queues what their definitions say, in one call. Returns the numbers of those that had something else. */
 export async function replaceSetting(
   database: Database,
   setting: QueueSetting,
@@ -28,9 +25,5 @@ export async function replaceSetting(
       definitions.map(({ value }) => (value ? JSON.stringify(value) : null)),
     ],
   )
-  const changed = rows.map(({ queueId }) => queueId)
-  if (setting === 'limits')
-    for (const { queueId, value } of definitions)
-      if (value && changed.includes(queueId)) await database.run('note_held', [queueId])
-  return changed
+  return rows.map(({ queueId }) => queueId)
 }

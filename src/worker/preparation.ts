@@ -6,6 +6,7 @@ import { requireMigrated } from '../postgres/release.ts'
 import { requireWorkerRights } from '../postgres/rights.ts'
 import { requireSequences } from '../postgres/sequences.ts'
 import type { Queue } from '../queue.ts'
+import { noteHeld } from '../store/limits.ts'
 import { readLockTimeout } from '../store/patience.ts'
 import { ensureQueue } from '../store/queue.ts'
 import { type QueueSetting, replaceSetting } from '../store/queue-setting.ts'
@@ -52,7 +53,9 @@ async function serveQueues(
   }
   await growQueues(database, served, logger)
   await publish(database, served, 'fairness', logger)
-  await publish(database, served, 'limits', logger)
+  // Those that are new are committed: claims that began before have been, or count from now on.
+  for (const { queueId, queue } of await publish(database, served, 'limits', logger))
+    if (queue.limits?.concurrency ?? queue.limits?.tenant?.concurrency) await noteHeld(database, queueId)
   return new ServedQueues(database, logger, served)
 }
 
@@ -61,17 +64,19 @@ const CHANGED = {
   limits: 'the queue has other limits than before',
 }
 
+/** Returns the queues that had something else. */
 async function publish(
   database: Database,
   served: readonly ServedQueue[],
   setting: QueueSetting,
   logger: Logger,
-): Promise<void> {
+): Promise<ServedQueue[]> {
   const definitions = served.map(({ queueId, queue }) => ({ queueId, value: queue[setting] }))
-  const changed = await replaceSetting(database, setting, definitions)
-  for (const { queue, queueId } of served)
-    if (changed.includes(queueId))
-      logger.info({ queue: queue.name, [setting]: queue[setting] }, CHANGED[setting])
+  const numbers = await replaceSetting(database, setting, definitions)
+  const changed = served.filter(({ queueId }) => numbers.includes(queueId))
+  for (const { queue } of changed)
+    logger.info({ queue: queue.name, [setting]: queue[setting] }, CHANGED[setting])
+  return changed
 }
 
 /** A wrong name would only make its queue wait longer than meant. But several workers may share a scheduler's settings. */

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Limits } from '../../src/limits.ts'
+import { noteHeld } from '../../src/store/limits.ts'
 import { replaceSetting } from '../../src/store/queue-setting.ts'
 import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 
@@ -60,7 +61,7 @@ test('what a claim takes that began before the first limit, and is committed aft
   expect(rounds).toHaveLength(2)
   await env.query('SELECT lockstep.set_limits($1, $2)', [testQueue.queueId, { concurrency: 2 }])
   await session.query('COMMIT')
-  await env.database.run('note_held', [testQueue.queueId])
+  await noteHeld(env.database, testQueue.queueId)
   await testQueue.push({ id: 'c', payload: 1 })
   expect((await claimer.claim()).rounds).toEqual([])
   const used = await env.query('SELECT used FROM lockstep.limited WHERE queue = $1', [testQueue.queue.name])

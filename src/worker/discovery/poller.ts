@@ -62,9 +62,8 @@ export interface PollerOptions {
  * passed.
  *
  * The full look, which finds what cursors have passed, also behind what limits keep waiting, comes at every poll interval, or
- * more rarely if it is slow. A worker
- * at rest makes no cheap looks, and its comparisons include the full ones (see Assigner). So an idle worker costs next to
- * nothing.
+ * more rarely if it is slow. A worker at rest makes no cheap looks, and its comparisons include the full ones (see Assigner). So
+ * an idle worker costs next to nothing.
  */
 export class Poller implements Service, FullScans {
   readonly #options: PollerOptions
