@@ -119,6 +119,12 @@ const imports = sources.flatMap(({ from, text }) => {
     .filter(({ to }) => !to.startsWith('..'))
 })
 
+/** What a file imports for its values, and not later. */
+function importedAtOnce(from: string, text: string): string[] {
+  const found = text.matchAll(/^(?:import|export)(?! type\b)(?: [^;'"=]* from)? '(\.[^']+)\.tsx?'/gm)
+  return [...found].map((match) => normalize(join(dirname(from), match[1]!)))
+}
+
 function wingOf(file: string): string {
   if (file === 'lockstep' || file === 'index') return file
   return file.includes('/') ? file.split('/')[0]! : 'vocabulary'
@@ -180,6 +186,24 @@ test('packages that are optional are loaded only by what needs them, which nobod
   for (const name of Object.keys(OPTIONAL_PACKAGES)) expect(needs.map(({ to }) => to)).toContain(name)
   const outside = imports.filter(({ from, to }) => wingOf(to) === 'telemetry' && wingOf(from) !== 'telemetry')
   expect(outside.map(shown)).toEqual([])
+})
+
+test('a producer loads neither the worker’s parts nor the consumer’s: they come when one starts', () => {
+  const atOnce = new Map(sources.map(({ from, text }) => [from, importedAtOnce(from, text)]))
+  const reached = new Set<string>()
+  const visit = (file: string) => {
+    if (reached.has(file)) return
+    reached.add(file)
+    for (const to of atOnce.get(file) ?? []) visit(to)
+  }
+  visit('index')
+  expect([...reached]).toContain('consumer/consumer')
+  const parts = [...reached].filter((file) =>
+    /\/engine$|^worker\/(discovery|membership|performing|settling)\/|^store\/(claim|leases|settle)$/.test(
+      file,
+    ),
+  )
+  expect(parts).toEqual([])
 })
 
 test('faces call the public face; what goes past it is listed, with its reason', () => {

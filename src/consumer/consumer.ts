@@ -2,7 +2,7 @@ import { LockstepError } from '../errors.ts'
 import { UnderWay } from '../promises.ts'
 import { defineQueue, type Queue } from '../queue.ts'
 import type { WorkerHome } from '../worker/options.ts'
-import { ConsumerEngine } from './engine.ts'
+import type { ConsumerEngine } from './engine.ts'
 import {
   type ClaimedJob,
   type ClaimedJobs,
@@ -111,6 +111,8 @@ export class Consumer {
   }
 
   async #start(): Promise<ConsumerEngine> {
+    // A producer loads none of it.
+    const { ConsumerEngine } = await import('./engine.ts')
     const engine = new ConsumerEngine(this.#settings, this.#home)
     try {
       await engine.start()
