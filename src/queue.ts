@@ -63,7 +63,8 @@ const MAX_BATCH_SIZE = 10_000
 const MAX_INTEGER = 2 ** 31 - 1
 /** ms; the most that a timer can wait. */
 export const MAX_TIMEOUT = MAX_INTEGER
-const MAX_NAME_BYTES = 255
+/** So much that a namespace and a name of 255 bytes each fit. */
+const MAX_NAME_BYTES = 511
 
 const OPTIONS = [
   'shards',
@@ -176,7 +177,7 @@ function transactionsOf(
   )
 }
 
-/** @throws LockstepError `LOCKSTEP_BAD_QUEUE` unless `name` is text of 1 to 255 bytes that Postgres can hold. */
+/** @throws LockstepError `LOCKSTEP_BAD_QUEUE` unless `name` is text of 1 to 511 bytes that Postgres can hold. */
 function checkQueueName(name: unknown): asserts name is string {
   const problem =
     typeof name !== 'string'

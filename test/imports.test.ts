@@ -12,7 +12,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['consumer'],
   ['lockstep'],
   ['index', 'testing', 'telemetry'],
-  ['web'],
+  ['web', 'http'],
   ['cli'],
 ]
 
@@ -67,13 +67,29 @@ const PAST_THE_FACE: readonly string[] = [
   'web/reads/reads > store/minutes',
   'web/reads/reads > store/parts',
   'web/reads/redaction > store/excerpt',
+  // Tokens and limits of lmstfy's API are no business of the library.
+  'http/lmstfy/access > postgres/database',
+  'http/lmstfy/access > store/lmstfy-access',
+  'http/lmstfy/admin > postgres/database',
+  'http/lmstfy/admin-tokens > store/lmstfy-access',
+  'http/lmstfy/gateway > store/lmstfy-access',
+  'http/lmstfy/routes > store/lmstfy-access',
+  // Nor are its sizes, and how it lets dead jobs wait again.
+  'http/lmstfy/jobs > store/sizes',
+  'http/lmstfy/lmstfy > lockstep',
+  'http/lmstfy/migrating > store/sizes',
+  'http/lmstfy/pool > lockstep',
+  'http/lmstfy/pool > postgres/database',
+  'http/lmstfy/pool > store/respawn',
+  'http/lmstfy/pool > store/sizes',
+  'http/lmstfy/sizes > store/sizes',
   // The demo has its own server, and a naive queue for comparison.
   'cli/demo/naive > postgres/failure',
   'cli/demo/database > postgres/embedded',
   'cli/demo/database > postgres/failure',
 ]
 
-const FACES = new Set(['cli', 'telemetry', 'web'])
+const FACES = new Set(['cli', 'http', 'telemetry', 'web'])
 
 /** Packages that reach the server, and who may load them. Types are for everybody. */
 const SERVER_PACKAGES: Readonly<Record<string, RegExp>> = {
@@ -84,7 +100,7 @@ const SERVER_PACKAGES: Readonly<Record<string, RegExp>> = {
 
 /** Packages that an application need not have, and the only ones who load them. */
 const OPTIONAL_PACKAGES: Readonly<Record<string, RegExp>> = {
-  'prom-client': /^telemetry\/prometheus$/,
+  'prom-client': /^telemetry\/prometheus$|^http\/lmstfy\/metrics$/,
   '@opentelemetry/api': /^telemetry\/(otel|origins)/,
 }
 

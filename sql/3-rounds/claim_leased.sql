@@ -1,9 +1,13 @@
 -- claim, for a consumer: what it takes is claimed by process 0, under a lease of `_lease` seconds that any process may extend,
 -- and that ends by itself (see end_leases). `_max_retry_counts`: how often a job of each lane is tried again before its lowest
--- payload dies, where a lease ends.
+-- payload dies, where a lease ends. If a job's payload has a header `_tries_header`, with a number from 1, the job is handed over
+-- so often instead.
 --
 -- The lease begins after the rows are locked, so it's no shorter than asked for. If the server's clock is set, leases end
 -- earlier or later by as much: unlike a worker's, they are nobody's who could watch them by a clock of their own.
+DROP FUNCTION IF EXISTS @schema@.claim_leased(
+  double precision, integer[], integer[], integer[], smallint[], integer[], integer[], integer[], bigint[], text[], bigint
+);
 CREATE OR REPLACE FUNCTION @schema@.claim_leased(
   _lease double precision,
   _max_retry_counts integer[],
@@ -15,12 +19,15 @@ CREATE OR REPLACE FUNCTION @schema@.claim_leased(
   _max_bytes integer[],
   _after bigint[],
   _after_ids text[],
-  _budget bigint
+  _budget bigint,
+  _tries_header text DEFAULT NULL
 ) RETURNS TABLE (
   place integer, id text, fence bigint, perform_in bigint, retry_count integer, crashes smallint, rescued boolean,
   error text, payload text, headers text, score text, seq bigint, cut boolean, passed boolean, tenant text
 )
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+@lookups@ SET enable_sort = off
+AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
@@ -30,8 +37,12 @@ BEGIN
     ) WITH ORDINALITY c
   ), leased AS (
     INSERT INTO @schema@.leases (ends_at, fence, queue_id, max_retry_count, ids)
-    SELECT clock_timestamp() + make_interval(secs => _lease), c.fence, _queue_ids[c.place], _max_retry_counts[c.place], array_agg(c.id)
-    FROM claimed c WHERE c.id IS NOT NULL GROUP BY c.fence, _queue_ids[c.place], _max_retry_counts[c.place]
+    SELECT clock_timestamp() + make_interval(secs => _lease), c.fence, _queue_ids[c.place], coalesce(t.tries - 1, _max_retry_counts[c.place]),
+      array_agg(c.id)
+    FROM claimed c LEFT JOIN LATERAL (
+      SELECT @schema@.tries_of(_queue_ids[c.place], c.id, _tries_header) AS tries WHERE _tries_header IS NOT NULL
+    ) t ON true
+    WHERE c.id IS NOT NULL GROUP BY 2, 3, 4
   )
   SELECT c.place, c.id, c.fence, c.perform_in, c.retry_count, c.crashes, c.rescued, c.error, c.payload, c.headers, c.score, c.seq,
     c.cut, c.passed, c.tenant

@@ -27,14 +27,14 @@ BEGIN
     ORDER BY j.id LIMIT 1
   ) j;
   INSERT INTO @schema@.leases (ends_at, fence, queue_id, max_retry_count, ids, cuts)
-  SELECT clock_timestamp() + make_interval(secs => _lease), h.fence, h.queue_id, l.max_retry_count, h.ids, l.cuts
-  FROM (
-    SELECT _queue_ids[p.place] AS queue_id, _fences[p.place] AS fence, array_agg(_ids[p.place]) AS ids
-    FROM unnest(_held) AS p(place) GROUP BY 1, 2
-  ) h
+  SELECT clock_timestamp() + make_interval(secs => _lease), _fences[p.place], _queue_ids[p.place], l.max_retry_count,
+    array_agg(_ids[p.place]), l.cuts
+  FROM unnest(_held) AS p(place)
   CROSS JOIN LATERAL (
-    SELECT o.max_retry_count, o.cuts FROM @schema@.leases o WHERE o.queue_id = h.queue_id AND o.fence = h.fence LIMIT 1
-  ) l;
+    SELECT o.max_retry_count, o.cuts FROM @schema@.leases o
+    WHERE o.queue_id = _queue_ids[p.place] AND o.fence = _fences[p.place] AND _ids[p.place] COLLATE "C" = ANY (o.ids) LIMIT 1
+  ) l
+  GROUP BY 2, 3, 4, 6;
   RETURN QUERY SELECT u.* FROM @schema@.unsettled(_queue_ids, 0, _ids, _fences, _held) u;
 END
 $$;

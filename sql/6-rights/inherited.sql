@@ -12,7 +12,7 @@ BEGIN
       ('fail', 'discard'), ('fail', 'fail_claims'), ('fail', 'bury_failed'), ('fail', 'with_attempt'), ('fail', 'brief_error'),
       ('complete', 'trim_audit'), ('complete', 'trim_tenants'), ('complete', 'trim_tenant_lanes'), ('complete', 'throttled_tenants'), ('create_queue', 'add_fairness'), ('complete', 'set_fairness'),
       ('claim', 'take_within_limits'), ('claim', 'note_taken'), ('complete', 'set_limits'), ('complete', 'note_held'), ('complete', 'trim_limits'),
-      ('claim', 'claim_leased'), ('claim', 'note_cut'), ('claim', 'extend_leases'), ('claim', 'lock_of_fence'),
+      ('claim', 'claim_leased'), ('claim', 'note_cut'), ('claim', 'tries_of'), ('claim', 'extend_leases'), ('claim', 'lock_of_fence'),
       ('complete', 'settle_leased'), ('complete', 'forget_leases'), ('complete', 'end_leases'),
       ('enqueue_in_transaction', 'push_in_transaction'), ('enqueue_many_in_transaction', 'push_many_in_transaction'),
       ('enqueue_many_if_same_transaction', 'push_many_if_same_transaction'),

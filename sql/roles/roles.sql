@@ -30,7 +30,7 @@ $roles$;
 REVOKE ALL ON SCHEMA @schema@ FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.counters,
-  @schema@.process_reports, @schema@.minute_counters, @schema@.tenant_pushes, @schema@.tenant_lanes, @schema@.holds, @schema@.starts, @schema@.turns, @schema@.limited, @schema@.leases, @schema@.audit, @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes,
+  @schema@.process_reports, @schema@.minute_counters, @schema@.tenant_pushes, @schema@.tenant_lanes, @schema@.holds, @schema@.starts, @schema@.turns, @schema@.limited, @schema@.leases, @schema@.lmstfy_tokens, @schema@.lmstfy_limits, @schema@.lmstfy_windows, @schema@.audit, @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes,
   @schema@.process_list
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON SEQUENCE
@@ -38,7 +38,7 @@ REVOKE ALL ON SEQUENCE
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON FUNCTION
   @schema@.brief_error, @schema@.bury_failed, @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.checked_text, @schema@.claim, @schema@.claim_leased,
-  @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut, @schema@.settle_leased,
+  @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut, @schema@.settle_leased, @schema@.tries_of, @schema@.respawn, @schema@.take_quota,
   @schema@.complete, @schema@.create_queue, @schema@.delete_jobs, @schema@.digest_of, @schema@.discard,
   @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb, text),
   @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb, text),
@@ -100,7 +100,7 @@ GRANT EXECUTE ON FUNCTION
   @schema@.throttled_tenants, @schema@.trim_audit, @schema@.trim_limits, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.unsettled, @schema@.wait_for,
   @schema@.wake, @schema@.wake_token, @schema@.with_attempt,
   @schema@.claim_leased, @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut,
-  @schema@.settle_leased
+  @schema@.settle_leased, @schema@.tries_of
 TO @worker@;
 GRANT EXECUTE ON PROCEDURE @schema@.require_transaction TO @worker@;
 GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;

@@ -33,7 +33,7 @@ export interface Deed {
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1_000
 const MAX_ACTOR = 200
-const MAX_QUEUE = 255
+const MAX_QUEUE = 511
 const MAX_ERROR = 2_000
 /** Of the details. An action may name thousands of ids. */
 const [MOST_VALUES, LONGEST_TEXT] = [20, 1_024]

@@ -1,3 +1,4 @@
+import { Gathered } from '../gathered.ts'
 import { Instruments } from '../instruments.ts'
 import type { Database } from '../postgres/database.ts'
 import { refuseDistributed } from '../postgres/distribution.ts'
@@ -24,7 +25,6 @@ import { Timetable } from '../worker/schedule/timetable.ts'
 import { Tally } from '../worker/settling/tally.ts'
 import type { ConsumedQueue } from './consumed-queue.ts'
 import { ConsumedQueues } from './consumed-queues.ts'
-import { Gathered } from './gathered.ts'
 import { LeaseEnds } from './lease-ends.ts'
 import type { ConsumerSettings } from './options.ts'
 import { Requests } from './requests.ts'
@@ -62,7 +62,7 @@ export class ConsumerEngine {
 
   constructor(settings: ConsumerSettings, home: WorkerHome) {
     const { config, directConfig, schema, logger } = home
-    const { poll, formatError } = settings
+    const { poll, formatError, triesHeader } = settings
     const clock = new ServerClock()
     const pauses = new Pauses()
     const database = openDatabase(
@@ -111,6 +111,7 @@ export class ConsumerEngine {
     this.settler = new Settler({
       database,
       describe: describer(formatError, logger),
+      triesHeader,
       lockTimeout: () => this.#lockTimeout,
       onAgain: (leftovers) => {
         for (const { queueId, shard, lane, performIn } of leftovers)
@@ -118,7 +119,7 @@ export class ConsumerEngine {
       },
       onEnded: (queueId, failed) => this.#tally.add(queueId, 1, Number(failed)),
     })
-    const taking = { database, timetable, requests: this.requests, clock, logger, poll }
+    const taking = { database, timetable, requests: this.requests, clock, logger, poll, triesHeader }
     this.#takers = Array.from(
       { length: TAKERS },
       (_, index) =>

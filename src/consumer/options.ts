@@ -11,6 +11,11 @@ export interface ConsumerOptions {
    * named has the defaults. `maxRetryCount` must be a number.
    */
   readonly queues?: readonly Queue[]
+  /**
+   * The name of a header in which a job says how often it may be handed over, from 1: that is one more than its
+   * `maxRetryCount`, and counts instead of the queue's. Default: none.
+   */
+  readonly triesHeader?: string
   /** ms between regular full looks while claims wait; up to five times as long if they are slow. Default 1,000. */
   readonly poll?: number
   /** Returns the text to store for an error given to `fail`. Default: its stack and causes, or what was given as text. */
@@ -60,6 +65,7 @@ export interface FailOptions {
 /** The options with every default filled in. */
 export interface ConsumerSettings {
   readonly queues: ReadonlyMap<string, Queue>
+  readonly triesHeader: string | undefined
   readonly poll: number
   readonly formatError: ((error: unknown) => string) | undefined
 }
@@ -82,20 +88,20 @@ const MAX_SECONDS = 100 * 365 * 24 * 3600
 
 /** @throws OptionError, or LockstepError `LOCKSTEP_BAD_QUEUE` */
 export function consumerSettings(options: ConsumerOptions): ConsumerSettings {
-  rejectUnknownOptions(options, ['queues', 'poll', 'formatError'], 'consumer')
-  const { queues = [], poll = DEFAULT_POLL, formatError } = options
+  rejectUnknownOptions(options, ['queues', 'triesHeader', 'poll', 'formatError'], 'consumer')
+  const { queues = [], triesHeader, poll = DEFAULT_POLL, formatError } = options
+  if (triesHeader !== undefined && (typeof triesHeader !== 'string' || triesHeader === ''))
+    throw new OptionError(`consumer: triesHeader must be the name of a header, not ${show(triesHeader)}`)
   if (!Array.isArray(queues)) throw badQueue('`queues` must be a list of what defineQueue() returns')
   const byName = new Map<string, Queue>()
   for (const queue of queues) {
     if (!isQueue(queue)) throw badQueue(`\`queues\` takes what defineQueue() returns, not ${show(queue)}`)
-    if (typeof queue.maxRetryCount !== 'number')
-      throw badQueue(
-        `queue "${queue.name}" has a function as \`maxRetryCount\`, which can’t be asked where a lease ends: give a number`,
-      )
+    requireNumber(queue)
     byName.set(queue.name, queue)
   }
   return {
     queues: byName,
+    triesHeader,
     poll: wholeNumber(poll, 10, A_DAY, 'consumer: poll'),
     formatError: optionalFunction(formatError, 'consumer: formatError'),
   }
@@ -108,7 +114,10 @@ export function claimSettings(options: ClaimOptions, { queues }: ConsumerSetting
   if (signal !== undefined && !(signal instanceof AbortSignal))
     throw new OptionError(`claim: signal must be an AbortSignal, not ${show(signal)}`)
   return {
-    queues: orderOf(options.queues).map((name) => queues.get(name) ?? defineQueue(name)),
+    queues: orderOf(options.queues).map((queue) => {
+      if (typeof queue !== 'string') return queues.get(queue.name) ?? queue
+      return queues.get(queue) ?? defineQueue(queue)
+    }),
     count: wholeNumber(count, 1, MOST_JOBS, 'claim: count'),
     lease: checkLease(lease, 'claim'),
     wait: wholeNumber(wait, 0, A_DAY, 'claim: wait'),
@@ -146,12 +155,12 @@ export function checkFailOptions(options: FailOptions): number | undefined {
   )
 }
 
-/** The names of queues, in the order in which this claim looks at them. */
-function orderOf(queues: ClaimOptions['queues']): string[] {
-  if (typeof queues === 'string' || isQueue(queues)) return [nameOf(queues)]
+/** The queues, or their names, in the order in which this claim looks at them. */
+function orderOf(queues: ClaimOptions['queues']): (Queue | string)[] {
+  if (typeof queues === 'string' || isQueue(queues)) return [checkedQueue(queues)]
   if (Array.isArray(queues)) {
     if (queues.length === 0) throw badQueue('a claim needs at least one queue in `queues`')
-    return [...new Set(queues.map(nameOf))]
+    return [...new Map(queues.map((queue) => [nameOf(checkedQueue(queue)), queue])).values()]
   }
   if (!isPlain(queues) || Object.keys(queues).length === 0)
     throw badQueue(`\`queues\` takes queues or their names, or an object of weights, not ${show(queues)}`)
@@ -169,10 +178,23 @@ function drawn(weights: readonly (readonly [string, number])[]): string[] {
   return waits.sort(([, a], [, b]) => a - b).map(([name]) => name)
 }
 
-function nameOf(queue: Queue | string): string {
+function checkedQueue(queue: Queue | string): Queue | string {
   if (typeof queue === 'string') return queue
-  if (isQueue(queue)) return queue.name
-  throw badQueue(`\`queues\` takes queues or their names, not ${show(queue)}`)
+  if (!isQueue(queue)) throw badQueue(`\`queues\` takes queues or their names, not ${show(queue)}`)
+  requireNumber(queue)
+  return queue
+}
+
+function nameOf(queue: Queue | string): string {
+  return typeof queue === 'string' ? queue : queue.name
+}
+
+/** @throws LockstepError `LOCKSTEP_BAD_QUEUE` */
+function requireNumber({ name, maxRetryCount }: Queue): void {
+  if (typeof maxRetryCount !== 'number')
+    throw badQueue(
+      `queue "${name}" has a function as \`maxRetryCount\`, which can’t be asked where a lease ends: give a number`,
+    )
 }
 
 function badQueue(message: string): LockstepError {

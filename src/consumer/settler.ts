@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseError } from '../errors.ts'
+import { Gathered } from '../gathered.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Queue } from '../queue.ts'
 import type { Round } from '../store/claim.ts'
@@ -16,7 +17,6 @@ import type { Failure, Leftover } from '../store/settle.ts'
 import { tellHeads } from '../store/wake.ts'
 import type { Describe } from '../worker/performing/description.ts'
 import { failure } from '../worker/performing/ending.ts'
-import { Gathered } from './gathered.ts'
 
 /** Most claims to settle in one call. */
 const MOST_SETTLED = 400
@@ -34,6 +34,7 @@ interface Ending {
 export interface SettlerOptions {
   readonly database: Database
   readonly describe: Describe
+  readonly triesHeader: string | undefined
   /** A row of a producer's open transaction is waited for so many ms at most. */
   lockTimeout(): number
   /** Jobs wait again. */
@@ -69,9 +70,11 @@ export class Settler {
 
   /** What its definition makes of the error: see `failure`. `retryIn`: seconds, if another try follows. */
   async fail(queue: Queue, claim: ClaimKey, thrown: unknown, retryIn?: number): Promise<boolean> {
-    const [held] = await heldRounds(this.#options.database, [claim])
+    const { database, triesHeader } = this.#options
+    const [held] = await heldRounds(database, [claim], triesHeader)
     if (!held) return false
-    const decided = failure(queue, roundOf(held), thrown, this.#options.describe)
+    const policy = held.tries === null ? queue : { ...queue, maxRetryCount: held.tries - 1 }
+    const decided = failure(policy, roundOf(held), thrown, this.#options.describe)
     const failed = decided.end === 'fail' && retryIn !== undefined ? { ...decided, retryIn } : decided
     if (failed.end === 'drop') return this.#settle('complete', { claim })
     return this.#settle(failed.end === 'discard' ? 'discard' : 'fail', { claim, failure: failed })

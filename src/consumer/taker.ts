@@ -24,6 +24,7 @@ export interface TakerOptions {
   readonly requests: Requests
   readonly clock: ServerClock
   readonly logger: Logger
+  readonly triesHeader: string | undefined
   /** ms until a lane whose claim failed is tried again. */
   readonly poll: number
   /** Nothing is due that anyone waits for. */
@@ -128,7 +129,7 @@ export class Taker implements Service {
   }
 
   async #claim({ queue, lease, lanes, requests }: Errand): Promise<Round[]> {
-    const { database, clock } = this.#options
+    const { database, clock, triesHeader } = this.#options
     const { maxPayloads, maxBytes, maxRetryCount } = queue.queue
     for (const { lane } of lanes) lane.claimBegins(clock.now())
     try {
@@ -136,7 +137,7 @@ export class Taker implements Service {
         const { key, cursor } = lane
         return { key, cursor, count, maxPayloads, maxBytes, maxRetryCount: maxRetryCount as number }
       })
-      const claims = await claimLeased(database, lease, wishes)
+      const claims = await claimLeased(database, lease, wishes, triesHeader)
       for (const [index, { lane }] of lanes.entries()) this.#claimed(lane, claims[index]!)
       return claims.flatMap(({ rounds }) => rounds)
     } catch (error) {

@@ -19,13 +19,15 @@ export interface LeasedWish extends Wish {
   readonly maxRetryCount: number
 }
 
-/** Claims jobs under a lease of `lease` ms. One claim for each wish. */
+/** Claims jobs under a lease of `lease` ms. One claim for each wish. `triesHeader`: see ConsumerOptions. */
 export async function claimLeased(
   database: Database,
   lease: number,
   wishes: readonly LeasedWish[],
+  triesHeader: string | undefined,
 ): Promise<Claim[]> {
-  const values = [lease / 1000, wishes.map(({ maxRetryCount }) => maxRetryCount), ...columnsOfWishes(wishes)]
+  const retries = wishes.map(({ maxRetryCount }) => maxRetryCount)
+  const values = [lease / 1000, retries, ...columnsOfWishes(wishes), triesHeader ?? null]
   const columns = values.map((_, index) => `$${index + 1}`)
   const text = claiming(database.prefix, 'claim_leased', columns)
   const rows = await database.alone<AnswerRow>(text, values, { lists: true })
@@ -68,17 +70,27 @@ function columnsOfClaims(claims: readonly ClaimKey[]): unknown[] {
 }
 
 /** The state of rounds that are still held, for a decision on what follows their failure. */
-export async function heldRounds(database: Database, claims: readonly ClaimKey[]): Promise<HeldRound[]> {
+export async function heldRounds(
+  database: Database,
+  claims: readonly ClaimKey[],
+  triesHeader: string | undefined,
+): Promise<HeldRound[]> {
   return database.query<HeldRound>(
     `SELECT j.queue_id AS "queueId", j.id, j.fence, j.retry_count AS "retryCount", j.crashes, j.error, j.tenant,
-       ${database.prefix}.micros(j.perform_in) AS "performIn"
+       ${database.prefix}.micros(j.perform_in) AS "performIn",
+       CASE WHEN $4::text IS NOT NULL THEN ${database.prefix}.tries_of(j.queue_id, j.id, $4) END AS tries
      FROM unnest($1::integer[], $2::text[], $3::bigint[]) AS c(queue_id, id, fence)
      JOIN ${database.prefix}.jobs j ON j.queue_id = c.queue_id AND j.id = c.id COLLATE "C" AND j.fence = c.fence AND j.claimed_by = ${LEASED}`,
-    columnsOfClaims(claims),
+    [...columnsOfClaims(claims), triesHeader ?? null],
   )
 }
 
-export type HeldRound = ClaimKey & Pick<Round, 'retryCount' | 'crashes' | 'error' | 'tenant' | 'performIn'>
+export interface HeldRound
+  extends ClaimKey,
+    Pick<Round, 'retryCount' | 'crashes' | 'error' | 'tenant' | 'performIn'> {
+  /** How often the job may be handed over, if it says so. */
+  readonly tries: number | null
+}
 
 /** What a call has done about leases that are over. */
 export interface EndedLeases {

@@ -171,3 +171,34 @@ test('its jobs are seen in work, and its process is none', async () => {
   for await (const _ of env.lockstep.kill(queue, {}));
   expect(await env.job(queue, 'a')).toMatchObject({ claimed_by: 0 })
 })
+
+test('a job that says how often it may be handed over dies after that, in a claim with others that say something else', async () => {
+  const one = consumer({ triesHeader: 'tries' })
+  const queue = env.queue({ shards: 1, maxRetryCount: 5 })
+  await env.lockstep.enqueue(queue, [
+    { id: 'once', headers: { tries: 1 } },
+    { id: 'twice', headers: { tries: 2 } },
+    { id: 'silent' },
+  ])
+  const jobs = await one.claim({ queues: queue, count: 3, lease: 60_000 })
+  // An extension keeps to what each job says.
+  await Promise.all(jobs.map((job) => one.extend(job, 100)))
+  await Promise.all(jobs.map((job) => one.fail(job, new Error('no'), { retryIn: 60 })))
+  const { items } = await env.lockstep.find(queue, {})
+  expect(items.map(({ id }) => id).sort()).toEqual(['silent', 'twice'])
+  expect((await env.lockstep.findDead(queue, {})).items).toMatchObject([{ id: 'once' }])
+})
+
+test('its lease ends in the same way', async () => {
+  const one = consumer({ triesHeader: 'tries' })
+  const queue = env.queue({ shards: 1, maxRetryCount: 5 })
+  await env.lockstep.enqueue(queue, [
+    { id: 'once', headers: { tries: 1 } },
+    { id: 'silent', headers: { tries: 'many' } },
+  ])
+  const jobs = await one.claim({ queues: queue, count: 2, lease: 60_000 })
+  await env.pool.query("UPDATE lockstep.leases SET ends_at = clock_timestamp() - interval '1 s'")
+  await eventually(async () => expect((await env.lockstep.findDead(queue, {})).items).toHaveLength(1))
+  expect(await one.complete(jobs[0]!)).toBe(false)
+  expect((await env.lockstep.find(queue, {})).items).toMatchObject([{ id: 'silent', retryCount: 0 }])
+})

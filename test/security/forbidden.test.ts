@@ -48,6 +48,7 @@ describe('each role can do nothing else', () => {
           'lock_of_fence',
           'note_cut',
           'settle_leased',
+          'tries_of',
         ],
         'tenant_lanes_of',
         'with_attempt',

@@ -35,7 +35,7 @@ async function take(count: number, lease = 0, maxRetryCount = 25): Promise<Round
   const key = { queueId, shard: 0, lane: 0 }
   const { maxPayloads, maxBytes } = queue
   const wish = { key, cursor: { after: null, afterId: '' }, count, maxPayloads, maxBytes, maxRetryCount }
-  const [claim] = await claimLeased(env.database, lease, [wish])
+  const [claim] = await claimLeased(env.database, lease, [wish], undefined)
   expect(claim!.rounds).toHaveLength(count)
   return claim!.rounds
 }

@@ -66,7 +66,7 @@ describe('the name of a queue', () => {
 
   test.each<[string, unknown, string]>([
     ['empty', '', 'must not be empty'],
-    ['very long', 'é'.repeat(128), 'must be at most 255 bytes, not 256'],
+    ['very long', 'é'.repeat(256), 'must be at most 511 bytes, not 512'],
     ['no text', 7, 'must be text, not 7'],
     ['missing', undefined, 'must be text, not undefined'],
     ['with \\u0000', 'a\u0000', 'must be well-formed text without \\u0000'],

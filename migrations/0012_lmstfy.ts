@@ -1,0 +1,43 @@
+import { type Kysely, sql } from 'kysely'
+
+/**
+ * What clients of lmstfy's API may do. Tokens are kept as they are, since its administration lists them; `digest` is that of
+ * the token, by which it is looked up.
+ *
+ * `lmstfy_limits`: how many requests a token may make in `per` seconds, 0 for any number. `lmstfy_windows`: how many it has made
+ * since a window began, one row for each window: the current one is the latest.
+ */
+export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
+  await db.schema
+    .createTable('lmstfy_tokens')
+    .addColumn('created_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`clock_timestamp()`))
+    .addColumn('pool', sql`text collate "C"`, (column) => column.notNull())
+    .addColumn('namespace', sql`text collate "C"`, (column) => column.notNull())
+    .addColumn('digest', 'bytea', (column) => column.notNull())
+    .addColumn('token', 'text', (column) => column.notNull())
+    .addColumn('description', 'text', (column) => column.notNull())
+    .addPrimaryKeyConstraint('lmstfy_tokens_pkey', ['pool', 'namespace', 'digest'])
+    .execute()
+  await db.schema
+    .createTable('lmstfy_limits')
+    .addColumn('reads', 'bigint', (column) => column.notNull())
+    .addColumn('writes', 'bigint', (column) => column.notNull())
+    .addColumn('per', 'bigint', (column) => column.notNull())
+    .addColumn('pool', sql`text collate "C"`, (column) => column.notNull())
+    .addColumn('namespace', sql`text collate "C"`, (column) => column.notNull())
+    .addColumn('digest', 'bytea', (column) => column.notNull())
+    .addColumn('token', 'text', (column) => column.notNull())
+    .addPrimaryKeyConstraint('lmstfy_limits_pkey', ['pool', 'namespace', 'digest'])
+    .execute()
+  await db.schema
+    .createTable('lmstfy_windows')
+    .addColumn('begins_at', 'timestamptz', (column) => column.notNull())
+    .addColumn('used', 'bigint', (column) => column.notNull())
+    .addColumn('subject', 'bytea', (column) => column.notNull())
+    .addPrimaryKeyConstraint('lmstfy_windows_pkey', ['subject', 'begins_at'])
+    .execute()
+  const queues = sql.id(schema, 'queues')
+  // A namespace and a queue, of 255 bytes each.
+  await sql`alter table ${queues} drop constraint queues_name,
+    add constraint queues_name check (octet_length(name) between 1 and 511)`.execute(db)
+}

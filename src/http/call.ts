@@ -1,0 +1,33 @@
+/** A request, whichever server took it. */
+export interface Call {
+  readonly method: string
+  /** Percent-encoded, without the query. */
+  readonly path: string
+  readonly query: URLSearchParams
+  /** By lower-case name; several of one name are joined by commas. */
+  header(name: string): string | undefined
+  headers(): Iterable<readonly [name: string, value: string]>
+  /** Reads the body, once. Undefined: it has more than `most` bytes, and the rest is not read. */
+  body(most: number): Promise<Buffer | undefined>
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal
+  /** A number for the client's connection, if that is known. */
+  readonly connection?: number | undefined
+  readonly address?: string | undefined
+}
+
+export interface Reply {
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+export type Answer = (call: Call) => Promise<Reply>
+
+export function json(status: number, value: unknown, headers?: Readonly<Record<string, string>>): Reply {
+  return {
+    status,
+    headers: { ...headers, 'content-type': 'application/json; charset=utf-8' },
+    body: JSON.stringify(value),
+  }
+}

@@ -1,0 +1,113 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Answer, Call, Reply } from './call.ts'
+
+/** ms that a client has to read the end of an answer to a request whose body was too long. */
+const LINGER = 1_000
+
+/** Serves Node's requests. `answer` never rejects. */
+export function nodeListener(answer: Answer): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
+  return (incoming, outgoing) => {
+    const call = new NodeCall(incoming, outgoing)
+    void answer(call).then((reply) => send(reply, call, outgoing))
+  }
+}
+
+const numbers = new WeakMap<Socket, number>()
+let connections = 0
+
+function numberOf(socket: Socket): number {
+  let number = numbers.get(socket)
+  if (number === undefined) {
+    connections += 1
+    number = connections
+    numbers.set(socket, number)
+  }
+  return number
+}
+
+class NodeCall implements Call {
+  readonly method: string
+  readonly path: string
+  readonly query: URLSearchParams
+  /** The rest of a body that was too long is not read. */
+  isCutOff = false
+  readonly #incoming: IncomingMessage
+  readonly #outgoing: ServerResponse
+  #leaving: AbortController | undefined
+
+  constructor(incoming: IncomingMessage, outgoing: ServerResponse) {
+    const { method = 'GET', url = '/' } = incoming
+    const [path, query] = parted(url)
+    this.method = method
+    this.path = path
+    this.query = new URLSearchParams(query)
+    this.#incoming = incoming
+    this.#outgoing = outgoing
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#incoming.headers[name]
+    return Array.isArray(value) ? value.join(', ') : value
+  }
+
+  *headers(): Iterable<readonly [string, string]> {
+    const { rawHeaders } = this.#incoming
+    for (let at = 0; at < rawHeaders.length; at += 2)
+      yield [rawHeaders[at]!.toLowerCase(), rawHeaders[at + 1]!]
+  }
+
+  async body(most: number): Promise<Buffer | undefined> {
+    const announced = Number(this.#incoming.headers['content-length'] ?? 0)
+    if (announced > most) return this.#cutOff()
+    const chunks: Buffer[] = []
+    let bytes = 0
+    for await (const chunk of this.#incoming.iterator({ destroyOnReturn: false })) {
+      bytes += chunk.length
+      if (bytes > most) return this.#cutOff()
+      chunks.push(chunk)
+    }
+    return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+  }
+
+  /** Made when somebody asks for it: most requests need none. */
+  get signal(): AbortSignal {
+    if (!this.#leaving) {
+      const leaving = new AbortController()
+      const leave = () => leaving.abort(new Error('the client went away'))
+      if (this.#outgoing.destroyed) leave()
+      else this.#outgoing.once('close', () => this.#outgoing.writableFinished || leave())
+      this.#leaving = leaving
+    }
+    return this.#leaving.signal
+  }
+
+  get connection(): number {
+    return numberOf(this.#incoming.socket)
+  }
+
+  get address(): string | undefined {
+    return this.#incoming.socket.remoteAddress
+  }
+
+  #cutOff(): undefined {
+    this.isCutOff = true
+  }
+}
+
+/** Proxies may send whole URLs. */
+function parted(url: string): [path: string, query: string] {
+  const local = url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '')
+  const at = local.search(/[?#]/)
+  if (at < 0) return [local || '/', '']
+  return [local.slice(0, at) || '/', local.slice(at + 1).replace(/#.*$/s, '')]
+}
+
+/** A connection on which more of a body may come than anyone reads is ended. */
+function send({ status, headers, body = '' }: Reply, call: NodeCall, outgoing: ServerResponse): void {
+  if (outgoing.destroyed) return
+  const length = status === 204 ? {} : { 'content-length': Buffer.byteLength(body) }
+  outgoing.writeHead(status, { ...headers, ...length, ...(call.isCutOff && { connection: 'close' }) })
+  outgoing.end(body)
+  if (call.isCutOff) setTimeout(() => outgoing.socket?.destroy(), LINGER).unref()
+}

@@ -1,0 +1,37 @@
+import type { Logger } from '../../logger.ts'
+import type { Answer } from '../call.ts'
+
+/** A line for each answered request, at the level info, while it is switched on. Tokens aren't in it. */
+export class AccessLog {
+  readonly #logger: Logger
+  #isOn: boolean
+
+  constructor(logger: Logger, isOn: boolean) {
+    this.#logger = logger
+    this.#isOn = isOn
+  }
+
+  get status(): 'enabled' | 'disabled' {
+    return this.#isOn ? 'enabled' : 'disabled'
+  }
+
+  switch(isOn: boolean): void {
+    this.#isOn = isOn
+  }
+
+  around(answer: Answer): Answer {
+    return async (call) => {
+      if (!this.#isOn) return answer(call)
+      const begun = performance.now()
+      const reply = await answer(call)
+      const { method, path, address } = call
+      const requestId = reply.headers?.['X-Request-ID']
+      const ms = Math.round(performance.now() - begun)
+      this.#logger.info(
+        { event: 'http-access', requestId, method, path, status: reply.status, ms, address },
+        `${method} ${path} ${reply.status}`,
+      )
+      return reply
+    }
+  }
+}

@@ -1,0 +1,42 @@
+import type { ClaimedJob, FoundJob } from '../../index.ts'
+import type { NewJob } from '../../job.ts'
+import type { DeadSize } from '../../store/sizes.ts'
+import type { Call } from '../call.ts'
+
+/** What a consume asks for. Times in ms. */
+export interface Wanted {
+  /** Full names, the one to look at first in front. */
+  readonly queues: readonly string[]
+  readonly count: number
+  readonly lease: number
+  readonly wait: number
+  readonly signal: AbortSignal
+}
+
+/** Where jobs are. Queues are told by their full names. */
+export interface Jobs {
+  /** All or none. */
+  publish(queue: string, jobs: readonly NewJob<string>[]): Promise<void>
+  /** Jobs of the first queue that has some, and then of the next ones, up to the count. Waits only for the first job. */
+  consume(wanted: Wanted): Promise<ClaimedJob<string>[]>
+  /** Notes to whom a job is handed. */
+  handed(job: ClaimedJob, call: Call): void
+  /** Nobody gets these jobs: they wait as before. */
+  release(jobs: readonly ClaimedJob[]): Promise<void>
+  /**
+   * Ends a job, whatever its state, for a client that tells it by its id alone; but not one that somebody else has in work by
+   * now. Resolves to whether a claim of it ended.
+   */
+  end(queue: string, id: string, call: Call): Promise<boolean>
+  find(queue: string, id: string): Promise<FoundJob<string>[]>
+  /** The job that would be handed over next. */
+  head(queue: string): Promise<FoundJob<string> | undefined>
+  countReady(queue: string): Promise<number>
+  sizeOfMorgue(queue: string): Promise<DeadSize>
+  /** Lets the oldest dead jobs wait again, each with one try, and returns how many. `ttl`: seconds; 0: for ever. */
+  respawn(queue: string, most: number, ttl: number): Promise<number>
+  /** The oldest first. Resolves to how many. */
+  deleteDead(queue: string, most: number): Promise<number>
+  /** Deletes all jobs that wait, also those that aren't due yet. */
+  destroy(queue: string): Promise<void>
+}

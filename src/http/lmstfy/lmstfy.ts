@@ -1,0 +1,50 @@
+import { insideOf } from '../../lockstep.ts'
+import type { Answer } from '../call.ts'
+import { TokenAccess } from './access.ts'
+import { AccessLog } from './access-log.ts'
+import { admin } from './admin.ts'
+import { BasicAuth } from './basic-auth.ts'
+import { gateway } from './gateway.ts'
+import type { Jobs } from './jobs.ts'
+import { Metrics } from './metrics.ts'
+import { Migrating } from './migrating.ts'
+import { checkLmstfyOptions, type LmstfyOptions, type LmstfySettings } from './options.ts'
+import { Pool } from './pool.ts'
+import { Sizes } from './sizes.ts'
+import { DEFAULT_POOL } from './token.ts'
+
+/** lmstfy's API on the queues of ours, and its administration. */
+export interface LmstfyParts {
+  readonly api: Answer
+  readonly admin: Answer
+  /** Answers consumes that wait, and ends connections of its own. Not the Locksteps that it was given. */
+  stop(): Promise<void>
+}
+
+/** @throws OptionError */
+export function createLmstfy(options: LmstfyOptions): LmstfyParts {
+  const settings = checkLmstfyOptions(options)
+  const pools = new Map([...settings.pools].map(([name, { lockstep }]) => [name, new Pool(name, lockstep)]))
+  const { database, logger } = insideOf(settings.pools.get(DEFAULT_POOL)!.lockstep)
+  const access = new TokenAccess(database)
+  const sizes = new Sizes([...pools.values()])
+  const metrics = new Metrics(() => sizes.read())
+  const accessLog = new AccessLog(logger, settings.accessLog)
+  const { defaults } = settings
+  const auth = settings.admin && new BasicAuth(settings.admin)
+  return {
+    api: accessLog.around(gateway({ pools: routed(pools, settings), access, metrics, defaults, logger })),
+    admin: admin({ pools, database, access, metrics, accessLog, auth, logger }),
+    stop: async () => {
+      await Promise.all([...pools.values()].map((pool) => pool.stop()))
+    },
+  }
+}
+
+function routed(pools: ReadonlyMap<string, Pool>, settings: LmstfySettings): ReadonlyMap<string, Jobs> {
+  const entries = [...pools].map(([name, pool]): [string, Jobs] => {
+    const { migrateTo } = settings.pools.get(name)!
+    return [name, migrateTo === undefined ? pool : new Migrating(pool, pools.get(migrateTo)!)]
+  })
+  return new Map(entries)
+}

@@ -1,0 +1,109 @@
+import type { ClaimedJob, FoundJob } from '../../index.ts'
+import type { NewJob } from '../../job.ts'
+import type { DeadSize } from '../../store/sizes.ts'
+import type { Call } from '../call.ts'
+import type { Jobs, Wanted } from './jobs.ts'
+
+/** Jobs that move from one pool to another: new ones go to the new pool, and those of the old one are handed over first. */
+export class Migrating implements Jobs {
+  readonly #old: Jobs
+  readonly #new: Jobs
+  /** Of jobs that are in work: where they came from. */
+  readonly #origins = new WeakMap<ClaimedJob, Jobs>()
+
+  constructor(old: Jobs, to: Jobs) {
+    this.#old = old
+    this.#new = to
+  }
+
+  publish(queue: string, jobs: readonly NewJob<string>[]): Promise<void> {
+    return this.#new.publish(queue, jobs)
+  }
+
+  async consume(wanted: Wanted): Promise<ClaimedJob<string>[]> {
+    const atOnce = await this.#from(this.#old, { ...wanted, wait: 0 })
+    if (atOnce.length === 0) return this.#first(wanted)
+    const left = wanted.count - atOnce.length
+    return left === 0
+      ? atOnce
+      : [...atOnce, ...(await this.#from(this.#new, { ...wanted, count: left, wait: 0 }))]
+  }
+
+  handed(job: ClaimedJob, call: Call): void {
+    this.#originOf(job).handed(job, call)
+  }
+
+  async release(jobs: readonly ClaimedJob[]): Promise<void> {
+    await Promise.all(jobs.map((job) => this.#originOf(job).release([job])))
+  }
+
+  async end(queue: string, id: string, call: Call): Promise<boolean> {
+    const ended = await Promise.all([this.#old.end(queue, id, call), this.#new.end(queue, id, call)])
+    return ended.includes(true)
+  }
+
+  async find(queue: string, id: string): Promise<FoundJob<string>[]> {
+    return (await Promise.all([this.#old.find(queue, id), this.#new.find(queue, id)])).flat()
+  }
+
+  async head(queue: string): Promise<FoundJob<string> | undefined> {
+    return (await this.#old.head(queue)) ?? this.#new.head(queue)
+  }
+
+  async countReady(queue: string): Promise<number> {
+    const [old, recent] = await Promise.all([this.#old.countReady(queue), this.#new.countReady(queue)])
+    return old + recent
+  }
+
+  async sizeOfMorgue(queue: string): Promise<DeadSize> {
+    const [old, recent] = await Promise.all([this.#old.sizeOfMorgue(queue), this.#new.sizeOfMorgue(queue)])
+    return { count: old.count + recent.count, oldest: old.oldest ?? recent.oldest }
+  }
+
+  async respawn(queue: string, most: number, ttl: number): Promise<number> {
+    const old = await this.#old.respawn(queue, most, ttl)
+    return old < most ? old + (await this.#new.respawn(queue, most - old, ttl)) : old
+  }
+
+  async deleteDead(queue: string, most: number): Promise<number> {
+    const old = await this.#old.deleteDead(queue, most)
+    return old < most ? old + (await this.#new.deleteDead(queue, most - old)) : old
+  }
+
+  async destroy(queue: string): Promise<void> {
+    await Promise.all([this.#old.destroy(queue), this.#new.destroy(queue)])
+  }
+
+  /** Waits in both. What comes in both at once is given back to the one that was second. */
+  async #first(wanted: Wanted): Promise<ClaimedJob<string>[]> {
+    const either = new AbortController()
+    const signal = AbortSignal.any([wanted.signal, either.signal])
+    const pools = [this.#old, this.#new]
+    let winner: Jobs | undefined
+    const claims = pools.map(async (pool) => {
+      const jobs = await this.#from(pool, { ...wanted, signal }).catch((error: unknown) => {
+        if (winner) return []
+        throw error
+      })
+      if (jobs.length === 0) return []
+      if (winner) {
+        await pool.release(jobs)
+        return []
+      }
+      winner = pool
+      either.abort()
+      return jobs
+    })
+    return (await Promise.all(claims)).flat()
+  }
+
+  async #from(pool: Jobs, wanted: Wanted): Promise<ClaimedJob<string>[]> {
+    const jobs = await pool.consume(wanted)
+    for (const job of jobs) this.#origins.set(job, pool)
+    return jobs
+  }
+
+  #originOf(job: ClaimedJob): Jobs {
+    return this.#origins.get(job) ?? this.#new
+  }
+}

@@ -1,0 +1,179 @@
+import type { ClaimedJob, Consumer, FoundJob, Lockstep, Queue } from '../../index.ts'
+import { defineQueue, LockstepError } from '../../index.ts'
+import type { NewJob } from '../../job.ts'
+import { insideOf } from '../../lockstep.ts'
+import type { Database } from '../../postgres/database.ts'
+import { respawn } from '../../store/respawn.ts'
+import { countReady, type DeadSize, namesOfQueues, sizeOfMorgue } from '../../store/sizes.ts'
+import type { Call } from '../call.ts'
+import { Deliveries } from './deliveries.ts'
+import { TRIES_HEADER } from './job.ts'
+import type { Jobs, Wanted } from './jobs.ts'
+import { partsOf } from './names.ts'
+
+const MOST_DEFINITIONS = 10_000
+/** Jobs that a batch of administration takes at once. */
+const MOST_AT_ONCE = 1_000
+/** ms; what a claim may ask for. */
+const LONGEST_LEASE = 7 * 24 * 3600 * 1000
+const LONGEST_WAIT = 24 * 3600 * 1000
+
+/** A database in which jobs are. */
+export class Pool implements Jobs {
+  readonly name: string
+  readonly lockstep: Lockstep
+  readonly database: Database
+  readonly #consumer: Consumer
+  readonly #definitions = new Map<string, Queue<string>>()
+  readonly #deliveries = new Deliveries()
+
+  constructor(name: string, lockstep: Lockstep) {
+    this.name = name
+    this.lockstep = lockstep
+    this.#consumer = lockstep.createConsumer({ triesHeader: TRIES_HEADER })
+    this.database = insideOf(lockstep).database
+  }
+
+  async publish(queue: string, jobs: readonly NewJob<string>[]): Promise<void> {
+    await this.lockstep.enqueue(this.#definitionOf(queue), jobs.length === 1 ? jobs[0]! : jobs)
+  }
+
+  async consume({ queues, count, lease, wait, signal }: Wanted): Promise<ClaimedJob<string>[]> {
+    const claim = (from: readonly string[], most: number, longest: number) =>
+      this.#consumer.claim({
+        queues: from.map((name) => this.#definitionOf(name)),
+        count: most,
+        lease: Math.min(lease, LONGEST_LEASE),
+        wait: Math.min(longest, LONGEST_WAIT),
+        signal,
+      }) as Promise<ClaimedJob<string>[]>
+    const jobs = await claim(queues, count, wait)
+    for (let more = jobs; more.length > 0 && jobs.length < count; ) {
+      const rest = queues.slice(queues.indexOf(more[0]!.queue) + 1)
+      if (rest.length === 0) break
+      more = await claim(rest, count - jobs.length, 0)
+      jobs.push(...more)
+    }
+    return jobs
+  }
+
+  handed(job: ClaimedJob, call: Call): void {
+    this.#deliveries.add(job.queue, job.id, job.fence, call)
+  }
+
+  async release(jobs: readonly ClaimedJob[]): Promise<void> {
+    await Promise.all(jobs.map((job) => this.#consumer.release(job)))
+  }
+
+  async end(queue: string, id: string, call: Call): Promise<boolean> {
+    const delivery = this.#deliveries.of(queue, id, call)
+    if (delivery) {
+      if (await this.#complete(queue, id, delivery.fence)) return true
+      await this.#deleteWaiting(queue, id)
+      return false
+    }
+    const claim = (await this.find(queue, id)).find(({ state }) => state === 'working')
+    if (claim) return this.#complete(queue, id, claim.fence!)
+    await this.#deleteWaiting(queue, id)
+    return false
+  }
+
+  async find(queue: string, id: string): Promise<FoundJob<string>[]> {
+    return orNothing(async () => (await this.lockstep.find<string>(queue, { ids: [id] })).items, [])
+  }
+
+  async head(queue: string): Promise<FoundJob<string> | undefined> {
+    const due = { state: 'waiting', performIn: { to: new Date() }, by: 'performIn', limit: 1 } as const
+    return orNothing(async () => (await this.lockstep.find<string>(queue, due)).items[0], undefined)
+  }
+
+  countReady(queue: string): Promise<number> {
+    return countReady(this.database, queue)
+  }
+
+  sizeOfMorgue(queue: string): Promise<DeadSize> {
+    return sizeOfMorgue(this.database, queue)
+  }
+
+  async respawn(queue: string, most: number, ttl: number): Promise<number> {
+    const expires = ttl > 0 ? Date.now() + ttl * 1000 : 0
+    let count = 0
+    while (count < most) {
+      const once = Math.min(most - count, MOST_AT_ONCE)
+      const back = await respawn(this.database, queue, once, { tries: 1, expires })
+      count += back
+      if (back < once) break
+    }
+    return count
+  }
+
+  async deleteDead(queue: string, most: number): Promise<number> {
+    let count = 0
+    await orNothing(async () => {
+      while (count < most) {
+        const limit = Math.min(most - count, MOST_AT_ONCE)
+        const { items } = await this.lockstep.findDead(queue, { limit })
+        if (items.length > 0) await this.lockstep.deleteDead(queue, { ids: items.map(({ id }) => id) })
+        count += items.length
+        if (items.length < limit) return
+      }
+    }, undefined)
+    return count
+  }
+
+  async destroy(queue: string): Promise<void> {
+    await orNothing(async () => void (await this.lockstep.delete(queue, {})), undefined)
+  }
+
+  /** By namespace. */
+  async listQueues(): Promise<ReadonlyMap<string, readonly string[]>> {
+    const queues = new Map<string, string[]>()
+    for (const name of await namesOfQueues(this.database)) {
+      const parts = partsOf(name)
+      if (!parts) continue
+      const { namespace, queue } = parts
+      queues.set(namespace, [...(queues.get(namespace) ?? []), queue])
+    }
+    return queues
+  }
+
+  async stop(): Promise<void> {
+    await this.#consumer.stop()
+  }
+
+  async #complete(queue: string, id: string, fence: number): Promise<boolean> {
+    const isEnded = await orNothing(() => this.#consumer.complete({ queue, id, fence }), false)
+    if (isEnded) this.#deliveries.forget(queue, id)
+    return isEnded
+  }
+
+  /** Also from the morgue: who acknowledges a dead job was done with it, only too late. */
+  async #deleteWaiting(queue: string, id: string): Promise<void> {
+    await orNothing(async () => {
+      const progress = await this.lockstep.delete(queue, { ids: [id] })
+      if (progress.done === 0) await this.lockstep.deleteDead(queue, { ids: [id] })
+    }, undefined)
+  }
+
+  #definitionOf(name: string): Queue<string> {
+    let queue = this.#definitions.get(name)
+    if (!queue) {
+      // One shard: so the order in which jobs are due is that of the whole queue.
+      queue = defineQueue<string>(name, { shards: 1, maxRetryCount: 0 })
+      this.#definitions.set(name, queue)
+      if (this.#definitions.size > MOST_DEFINITIONS)
+        this.#definitions.delete(this.#definitions.keys().next().value!)
+    }
+    return queue
+  }
+}
+
+/** A queue that nobody has used yet is empty. */
+async function orNothing<Result>(look: () => Promise<Result>, nothing: Result): Promise<Result> {
+  try {
+    return await look()
+  } catch (error) {
+    if (error instanceof LockstepError && error.code === 'LOCKSTEP_UNKNOWN_QUEUE') return nothing
+    throw error
+  }
+}

@@ -1,0 +1,52 @@
+import type { NewJob } from '../../job.ts'
+import { json, type Reply } from '../call.ts'
+import { attributesOf } from './attributes.ts'
+import { elementsOf } from './elements.ts'
+import { newJobs } from './job.ts'
+import { publishingOf } from './parameters.ts'
+import { queueOf, type Request } from './request.ts'
+
+/** Bytes. */
+const LARGEST_BODY = 1024 * 1024
+const MOST_IN_BULK = 64
+/** With as much again between the jobs as JSON could want. */
+const LARGEST_BULK = MOST_IN_BULK * (LARGEST_BODY + 1024)
+
+export async function publish(request: Request): Promise<Reply> {
+  const { call, defaults } = request
+  const publishing = publishingOf(call.query, defaults)
+  const attributes = attributesOf(call)
+  const body = await call.body(LARGEST_BODY)
+  if (!body) return json(413, { error: 'body too large' })
+  const jobs = newJobs([body], publishing, attributes)
+  await store(request, jobs)
+  return json(201, { msg: 'published', job_id: jobs[0]!.id })
+}
+
+export async function publishBulk(request: Request): Promise<Reply> {
+  const { call, defaults } = request
+  const publishing = publishingOf(call.query, defaults)
+  const attributes = attributesOf(call)
+  const body = await call.body(LARGEST_BULK)
+  if (!body) return json(413, { error: 'body too large' })
+  const bodies = elementsOf(body)
+  if (!bodies) return json(400, { error: 'request body should be an array of objects' })
+  if (bodies.length === 0) return json(400, { error: 'no jobs' })
+  if (bodies.length > MOST_IN_BULK) return json(400, { error: 'too many jobs' })
+  if (bodies.some(({ length }) => length > LARGEST_BODY)) return json(413, { error: 'job too large' })
+  const jobs = newJobs(bodies, publishing, attributes)
+  await store(request, jobs)
+  return json(201, { msg: 'published', job_ids: jobs.map(({ id }) => id) })
+}
+
+/** The old job goes once the new one is stored: if something fails in between there are both, never none. */
+export async function republish(request: Request): Promise<Reply> {
+  const reply = await publish(request)
+  if (reply.status === 201) await request.jobs.end(queueOf(request), request.id, request.call)
+  return reply
+}
+
+async function store(request: Request, jobs: readonly NewJob<string>[]): Promise<void> {
+  await request.jobs.publish(queueOf(request), jobs)
+  request.metrics.published(request, jobs.length)
+}

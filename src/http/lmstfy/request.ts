@@ -1,0 +1,25 @@
+import type { Logger } from '../../logger.ts'
+import type { Call } from '../call.ts'
+import type { Jobs } from './jobs.ts'
+import type { Metrics } from './metrics.ts'
+import { fullNameOf } from './names.ts'
+import type { Defaults } from './parameters.ts'
+
+/** A request to which names, pool and token are known. */
+export interface Request {
+  readonly call: Call
+  readonly pool: string
+  readonly namespace: string
+  /** Of a consume, several with commas. */
+  readonly queue: string
+  /** Of the path, where it has one. */
+  readonly id: string
+  readonly jobs: Jobs
+  readonly defaults: Defaults
+  readonly metrics: Metrics
+  readonly logger: Logger
+}
+
+export function queueOf({ namespace, queue }: Request): string {
+  return fullNameOf(namespace, queue)
+}

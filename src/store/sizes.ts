@@ -1,0 +1,60 @@
+import type { Database } from '../postgres/database.ts'
+
+/** How many jobs of a queue are due and unclaimed; 0 if there is no such queue. Counts them one by one. */
+export async function countReady(database: Database, queue: string): Promise<number> {
+  const [row] = await database.query<{ count: number }>(
+    `SELECT count(*)::integer AS count FROM ${database.prefix}.jobs j
+     WHERE j.queue_id = (SELECT q.queue_id FROM ${database.prefix}.queues q WHERE q.name = $1)
+       AND j.perform_in <= clock_timestamp() AND j.claimed_by IS NULL`,
+    [queue],
+  )
+  return row!.count
+}
+
+export interface DeadSize {
+  readonly count: number
+  /** The job whose payload died first; null if there is none. */
+  readonly oldest: string | null
+}
+
+/** The payloads of a queue in the morgue. */
+export async function sizeOfMorgue(database: Database, queue: string): Promise<DeadSize> {
+  const [row] = await database.query<DeadSize>(
+    `SELECT count(*)::integer AS count, (array_agg(m.job_id ORDER BY m.died_at, m.job_id))[1] AS oldest
+     FROM ${database.prefix}.morgue m
+     WHERE m.queue_id = (SELECT q.queue_id FROM ${database.prefix}.queues q WHERE q.name = $1)`,
+    [queue],
+  )
+  return row!
+}
+
+export async function namesOfQueues(database: Database): Promise<string[]> {
+  const rows = await database.query<{ name: string }>(
+    `SELECT name FROM ${database.prefix}.queues ORDER BY name`,
+  )
+  return rows.map(({ name }) => name)
+}
+
+export interface SizesOfQueue {
+  readonly name: string
+  /** Due and unclaimed. */
+  readonly ready: number
+  /** Not due yet. */
+  readonly delayed: number
+  readonly dead: number
+}
+
+/** Of all queues. Counts every job. */
+export async function sizesOfQueues(database: Database): Promise<SizesOfQueue[]> {
+  return database.query<SizesOfQueue>(
+    `SELECT q.name, coalesce(j.ready, 0) AS ready, coalesce(j.delayed, 0) AS delayed, coalesce(m.dead, 0) AS dead
+     FROM ${database.prefix}.queues q
+     LEFT JOIN (
+       SELECT queue_id, count(*) FILTER (WHERE perform_in <= clock_timestamp() AND claimed_by IS NULL) AS ready,
+         count(*) FILTER (WHERE perform_in > clock_timestamp() AND claimed_by IS NULL) AS delayed
+       FROM ${database.prefix}.jobs GROUP BY queue_id
+     ) j USING (queue_id)
+     LEFT JOIN (SELECT queue_id, count(*) AS dead FROM ${database.prefix}.morgue GROUP BY queue_id) m USING (queue_id)
+     ORDER BY q.name`,
+  )
+}

@@ -1,0 +1,207 @@
+import http from 'node:http'
+import { expect, test } from 'vitest'
+import { eventually } from '../../support/worker-environment.ts'
+import { decoded, send, useGateway } from './wire.ts'
+
+const { env, gateway } = useGateway()
+
+interface Job {
+  readonly job_id: string
+  readonly queue: string
+  readonly data: string
+}
+
+const bodies = (jobs: readonly Job[]) => jobs.map(({ data }) => decoded(data))
+
+test('without a job, a consume says 404 at once', async () => {
+  const { api } = await gateway()
+  const { status, json } = await api('GET', 'nothing')
+  expect([status, json]).toEqual([404, { msg: 'no job available' }])
+})
+
+test.each([
+  ['?ttr=-1', 'invalid ttr'],
+  ['?ttr=', 'invalid ttr'],
+  ['?timeout=1.5', 'invalid timeout'],
+  ['?timeout=4294967296', 'invalid timeout'],
+  ['?count=0', 'invalid count'],
+  ['?count=101', 'invalid count'],
+  ['?count=x', 'invalid count'],
+])('a consume with %s says %s', async (query, error) => {
+  const { api } = await gateway()
+  const { status, json } = await api('GET', `q${query}`)
+  expect([status, json]).toEqual([400, { error }])
+})
+
+test('a list of nothing but commas is no list', async () => {
+  const { api } = await gateway()
+  const { status, json } = await api('GET', ',,')
+  expect([status, json]).toEqual([400, { error: 'invalid queue name(s)' }])
+})
+
+test('B1: a delayed job comes when its time has come, and not before', async () => {
+  const { publish, consume } = await gateway()
+  await publish('delayed', 'later', '?delay=1')
+  expect(await consume('delayed')).toBeNull()
+  const job = await consume('delayed', '?timeout=5')
+  expect(decoded(job.data)).toBe('later')
+  expect(job.elapsed_ms).toBeGreaterThanOrEqual(990)
+  expect(job.elapsed_ms).toBeLessThan(2_500)
+})
+
+test('B2: a job that is not acknowledged within its ttr comes again, as often as it has tries, and then is dead', async () => {
+  const { api, publish, consume } = await gateway()
+  const id = await publish('tried', 'x', '?tries=2')
+  expect(await consume('tried', '?ttr=1')).toMatchObject({ job_id: id, remain_tries: 1 })
+  expect(await consume('tried')).toBeNull()
+  expect(await consume('tried', '?ttr=1&timeout=5')).toMatchObject({ job_id: id, remain_tries: 0 })
+  await eventually(async () => {
+    const { json } = await api('GET', 'tried/deadletter')
+    expect(json).toEqual({ namespace: 'ns', queue: 'tried', deadletter_size: 1, deadletter_head: id })
+  })
+  expect(await consume('tried')).toBeNull()
+})
+
+test('B2: jobs with other tries, consumed together, each have their own', async () => {
+  const { api, publish, consume } = await gateway()
+  const once = await publish('mixed', 'once', '?tries=1')
+  const twice = await publish('mixed', 'twice', '?tries=2')
+  const jobs: (Job & { remain_tries: number })[] = await consume('mixed', '?count=2&ttr=1')
+  expect(jobs.map(({ job_id, remain_tries }) => [job_id, remain_tries])).toEqual([
+    [once, 0],
+    [twice, 1],
+  ])
+  expect(await consume('mixed', '?timeout=5')).toMatchObject({ job_id: twice, remain_tries: 0 })
+  await eventually(async () =>
+    expect((await api('GET', 'mixed/deadletter')).json).toMatchObject({
+      deadletter_size: 1,
+      deadletter_head: once,
+    }),
+  )
+})
+
+test('B2: with a ttr of 0, a job comes again at once', async () => {
+  const { publish, consume } = await gateway()
+  const id = await publish('zero', 'x', '?tries=2')
+  expect(await consume('zero', '?ttr=0')).toMatchObject({ job_id: id })
+  expect(await consume('zero', '?timeout=5')).toMatchObject({ job_id: id, remain_tries: 0 })
+})
+
+test('B3: jobs of the first queue come first, waiting or not, and those of one queue in their order', async () => {
+  const { publish, consume } = await gateway()
+  for (const [queue, body] of [
+    ['low', 'l1'],
+    ['high', 'h1'],
+    ['low', 'l2'],
+    ['high', 'h2'],
+  ] as const)
+    await publish(queue, body)
+  const order: Job[] = []
+  for (let n = 0; n < 4; n += 1) order.push(await consume('high,low', n % 2 === 0 ? '?timeout=1' : ''))
+  expect(bodies(order)).toEqual(['h1', 'h2', 'l1', 'l2'])
+})
+
+test('B3: a job that comes again joins behind newer ones', async () => {
+  const { publish, consume } = await gateway()
+  await publish('behind', 'old', '?tries=5')
+  await consume('behind', '?ttr=1')
+  await publish('behind', 'new')
+  await eventually(async () =>
+    expect((await env.lockstep.find('ns/behind', { state: 'waiting' })).items).toHaveLength(2),
+  )
+  expect(bodies(await consume('behind', '?count=5'))).toEqual(['new', 'old'])
+})
+
+test('B4: a batch takes what is there now, also of the next queues, and an array comes even for one', async () => {
+  const { publish, consume } = await gateway()
+  await publish('first', '1')
+  await publish('second', '2')
+  expect(bodies(await consume('first,empty,second', '?count=3&timeout=30'))).toEqual(['1', '2'])
+  await publish('first', '3')
+  expect(bodies(await consume('first', '?count=3&timeout=30'))).toEqual(['3'])
+})
+
+test('B4: a consume that waits is woken by one job', async () => {
+  const { publish, consume } = await gateway()
+  const waiting = consume('woken', '?timeout=30&count=5')
+  await env.idle({ name: 'ns/woken' } as never)
+  await publish('woken', 'x')
+  expect(bodies(await waiting)).toEqual(['x'])
+})
+
+test('B7: a worker answers a task by publishing to the queue that has the name of its id', async () => {
+  const { publish, consume } = await gateway()
+  const id = await publish('tasks', 'question')
+  const answer = consume(id, '?timeout=30')
+  const task = await consume('tasks', '?timeout=5')
+  await publish(task.job_id, 'answer')
+  expect(decoded((await answer).data)).toBe('answer')
+})
+
+test('names of several queues drop what is empty, and what no queue can be called', async () => {
+  const { publish, consume } = await gateway()
+  await publish('listed', 'x')
+  expect(await consume(`,_hidden,${'n'.repeat(300)},,listed,`)).toMatchObject({ queue: 'listed' })
+})
+
+test('an acknowledged job is gone, and acknowledging anything is 204', async () => {
+  const { api, publish, consume } = await gateway()
+  const id = await publish('acked', 'x')
+  await consume('acked', '?ttr=1')
+  expect((await api('DELETE', `acked/job/${id}`)).status).toBe(204)
+  expect((await api('GET', `acked/job/${id}`)).json).toEqual({ error: 'job not found' })
+  for (const path of [`acked/job/${id}`, 'acked/job/unknown', 'nowhere/job/unknown'])
+    expect((await api('DELETE', path)).status).toBe(204)
+})
+
+test('a job that waits can be deleted, and one of another queue stays', async () => {
+  const { api, publish, consume } = await gateway()
+  const id = await publish('waiting', 'x')
+  await api('DELETE', `other/job/${id}`)
+  expect((await api('GET', `waiting/job/${id}`)).status).toBe(200)
+  await api('DELETE', `waiting/job/${id}`)
+  expect(await consume('waiting')).toBeNull()
+})
+
+test('a: a client that goes away while it waits uses nothing up', async () => {
+  const { api, publish, consume } = await gateway()
+  const leaving = new AbortController()
+  const gone = api('GET', 'left?timeout=60', { signal: leaving.signal }).catch(() => 'gone')
+  await env.idle({ name: 'ns/left' } as never)
+  leaving.abort()
+  expect(await gone).toBe('gone')
+  const id = await publish('left', 'x')
+  expect(await consume('left', '?timeout=5')).toMatchObject({ job_id: id, remain_tries: 0 })
+})
+
+test('g: a late acknowledgement on the connection of an earlier delivery does not end that of another', async () => {
+  const { api, publish, consume } = await gateway()
+  const agents = [1, 2].map(() => new http.Agent({ keepAlive: true, maxSockets: 1 })) as [
+    http.Agent,
+    http.Agent,
+  ]
+  env.later(() => agents.forEach((agent) => void agent.destroy()))
+  const id = await publish('late', 'x', '?tries=3')
+  await api('GET', 'late?ttr=1', { agent: agents[0] })
+  const second = await api('GET', 'late?ttr=60&timeout=5', { agent: agents[1] })
+  expect(second.json).toMatchObject({ job_id: id, remain_tries: 1 })
+  expect((await api('DELETE', `late/job/${id}`, { agent: agents[0] })).status).toBe(204)
+  expect((await env.lockstep.find('ns/late', { state: 'working' })).items).toHaveLength(1)
+  await api('DELETE', `late/job/${id}`, { agent: agents[1] })
+  expect((await env.lockstep.find('ns/late', {})).items).toEqual([])
+  expect(await consume('late')).toBeNull()
+})
+
+test('PHP: a GET or DELETE that carries the body of an earlier publish is what it says', async () => {
+  const { port, token, publish, api } = await gateway()
+  const id = await publish('php', 'x')
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
+  env.later(() => agent.destroy())
+  const body = 'the body of before'
+  const form = { 'content-type': 'application/x-www-form-urlencoded', 'content-length': String(body.length) }
+  const old = { agent, headers: { 'x-token': token, ...form }, body }
+  const consumed = await send(port, 'GET', '/api/ns/php', old)
+  expect(consumed.json).toMatchObject({ job_id: id })
+  expect((await send(port, 'DELETE', `/api/ns/php/job/${id}`, old)).status).toBe(204)
+  expect((await api('GET', `php/job/${id}`)).status).toBe(404)
+})
