@@ -14,6 +14,7 @@ import { addPause, addResume } from './pause.ts'
 import { addProcesses } from './processes.ts'
 import { addReshard } from './reshard.ts'
 import { addRoles } from './roles.ts'
+import { addServe } from './serve.ts'
 import { addStats } from './stats.ts'
 import { nearestOf } from './suggest.ts'
 import { addTenants } from './tenants.ts'
@@ -54,6 +55,7 @@ const COMMANDS = [
   addStats,
   addTop,
   addWeb,
+  addServe,
   addProcesses,
   addJobs,
   addMorgue,

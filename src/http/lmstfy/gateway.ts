@@ -1,4 +1,4 @@
-import { DatabaseError } from '../../index.ts'
+import { DatabaseError, LockstepError } from '../../index.ts'
 import type { Logger } from '../../logger.ts'
 import type { Side, TokenKey } from '../../store/lmstfy-access.ts'
 import { type Answer, type Call, json, type Reply } from '../call.ts'
@@ -19,6 +19,8 @@ export interface GatewayParts {
 }
 
 const NO_ROUTE = json(404, { error: 'api not found' })
+/** Characters of a token in metrics. */
+const SHOWN = 4
 const ACTIONS: Readonly<Record<Side, string>> = { read: 'consume', write: 'produce' }
 
 /** Answers lmstfy's API. Never rejects. */
@@ -86,13 +88,18 @@ async function refunded(pass: Pass | undefined, error: unknown): Promise<never> 
 
 function overLimit(metrics: Metrics, { pool, namespace, token }: TokenKey, side: Side): Reply {
   const action = ACTIONS[side]
-  metrics.limited({ pool, namespace, token, action })
+  // Enough to know it by, if one has the list.
+  metrics.limited({ pool, namespace, token: `${token.slice(0, SHOWN)}…`, action })
   return json(429, { msg: `token(${token}) ${action} reach the limit rate, please retry later` })
+}
+
+function isClosed(error: unknown): error is LockstepError {
+  return error instanceof LockstepError && error.code === 'LOCKSTEP_CLOSED'
 }
 
 /** A client that went away gets no answer. Where the database can't be reached, another try may help. */
 function failed(logger: Logger, error: unknown, requestId: string): Reply {
-  if (error instanceof DatabaseError) {
+  if (error instanceof DatabaseError || isClosed(error)) {
     logger.warn({ event: 'http', requestId, error: error.message, code: error.code }, 'a request failed')
     return json(503, { error: 'internal error' }, { 'Retry-After': '1' })
   }

@@ -17,7 +17,9 @@ import { DEFAULT_POOL } from './token.ts'
 export interface LmstfyParts {
   readonly api: Answer
   readonly admin: Answer
-  /** Answers consumes that wait, and ends connections of its own. Not the Locksteps that it was given. */
+  /** Answers consumes that wait; from now on, none waits. */
+  quiet(): void
+  /** Ends connections of its own, not the Locksteps that it was given. Requests fail from now on. */
   stop(): Promise<void>
 }
 
@@ -35,7 +37,11 @@ export function createLmstfy(options: LmstfyOptions): LmstfyParts {
   return {
     api: accessLog.around(gateway({ pools: routed(pools, settings), access, metrics, defaults, logger })),
     admin: admin({ pools, database, access, metrics, accessLog, auth, logger }),
+    quiet: () => {
+      for (const pool of pools.values()) pool.quiet()
+    },
     stop: async () => {
+      for (const pool of pools.values()) pool.quiet()
       await Promise.all([...pools.values()].map((pool) => pool.stop()))
     },
   }

@@ -126,24 +126,21 @@ export class Metrics {
   }
 
   #addSizes(sizes: () => Promise<readonly QueueSizes[]>): void {
-    const gauge = (name: string, collect?: () => Promise<void>) =>
-      new Gauge({
+    const gauges = { queue_sizes: 'ready', timer_sizes: 'delayed', deadletter_sizes: 'dead' } as const
+    for (const [name, size] of Object.entries(gauges)) {
+      const gauge = new Gauge({
         name: `${JOBS}_${name}`,
         help: name,
         labelNames: [...QUEUE],
         registers: [this.registry],
-        collect,
+        collect: async () => {
+          const all = await sizes()
+          gauge.reset()
+          for (const { pool, namespace, queue, [size]: jobs } of all)
+            gauge.set({ pool, namespace, queue }, jobs)
+        },
       })
-    const delayed = gauge('timer_sizes')
-    const dead = gauge('deadletter_sizes')
-    const ready = gauge('queue_sizes', async () => {
-      for (const one of [delayed, dead, ready]) one.reset()
-      for (const { pool, namespace, queue, ...size } of await sizes()) {
-        ready.set({ pool, namespace, queue }, size.ready)
-        delayed.set({ pool, namespace, queue }, size.delayed)
-        dead.set({ pool, namespace, queue }, size.dead)
-      }
-    })
+    }
   }
 }
 

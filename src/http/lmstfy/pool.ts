@@ -10,6 +10,7 @@ import { Deliveries } from './deliveries.ts'
 import { TRIES_HEADER } from './job.ts'
 import type { Jobs, Wanted } from './jobs.ts'
 import { partsOf } from './names.ts'
+import { Waits } from './waits.ts'
 
 const MOST_DEFINITIONS = 10_000
 /** Jobs that a batch of administration takes at once. */
@@ -26,6 +27,7 @@ export class Pool implements Jobs {
   readonly #consumer: Consumer
   readonly #definitions = new Map<string, Queue<string>>()
   readonly #deliveries = new Deliveries()
+  readonly #waits = new Waits()
 
   constructor(name: string, lockstep: Lockstep) {
     this.name = name
@@ -39,19 +41,13 @@ export class Pool implements Jobs {
   }
 
   async consume({ queues, count, lease, wait, signal }: Wanted): Promise<ClaimedJob<string>[]> {
-    const claim = (from: readonly string[], most: number, longest: number) =>
-      this.#consumer.claim({
-        queues: from.map((name) => this.#definitionOf(name)),
-        count: most,
-        lease: Math.min(lease, LONGEST_LEASE),
-        wait: Math.min(longest, LONGEST_WAIT),
-        signal,
-      }) as Promise<ClaimedJob<string>[]>
-    const jobs = await claim(queues, count, wait)
+    const jobs = await this.#waits.during(signal, (ending) =>
+      this.#claim(queues, count, lease, this.#waits.areOver ? 0 : wait, ending),
+    )
     for (let more = jobs; more.length > 0 && jobs.length < count; ) {
       const rest = queues.slice(queues.indexOf(more[0]!.queue) + 1)
       if (rest.length === 0) break
-      more = await claim(rest, count - jobs.length, 0)
+      more = await this.#claim(rest, count - jobs.length, lease, 0)
       jobs.push(...more)
     }
     return jobs
@@ -137,8 +133,30 @@ export class Pool implements Jobs {
     return queues
   }
 
+  /** Answers consumes that wait; from now on, none waits. */
+  quiet(): void {
+    this.#waits.end()
+  }
+
   async stop(): Promise<void> {
     await this.#consumer.stop()
+  }
+
+  async #claim(
+    queues: readonly string[],
+    count: number,
+    lease: number,
+    wait: number,
+    signal?: AbortSignal,
+  ): Promise<ClaimedJob<string>[]> {
+    const claimed = await this.#consumer.claim({
+      queues: queues.map((name) => this.#definitionOf(name)),
+      count,
+      lease: Math.min(lease, LONGEST_LEASE),
+      wait: Math.min(wait, LONGEST_WAIT),
+      signal,
+    })
+    return claimed as ClaimedJob<string>[]
   }
 
   async #complete(queue: string, id: string, fence: number): Promise<boolean> {

@@ -1,0 +1,72 @@
+import type { Command } from 'commander'
+import { type ConnectionOptions, withConnection } from './connection.ts'
+import { UsageError } from './failure.ts'
+import { wholeNumberOption } from './numbers.ts'
+
+/** lmstfy's own. */
+const DEFAULT_PORT = 7777
+const DEFAULT_ADMIN_PORT = 7778
+
+const HELP = `
+It serves lmstfy's API under /api and its administration on a port of its own, on this
+machine only unless --admin-host says otherwise. Several gateways may run side by side.
+
+The file of --config holds JSON; what the command line says goes first:
+
+  {
+    "host": "0.0.0.0", "port": 7777,
+    "adminHost": "127.0.0.1", "adminPort": 7778,
+    "admin": { "username": "ops", "password": "$ADMIN_PASSWORD" },
+    "pools": { "default": "$DATABASE_URL", "eu": { "url": "$EU_URL", "schema": "lockstep" } },
+    "defaults": { "ttl": 86400, "delay": 0, "tries": 1, "ttr": 120, "timeout": 0 },
+    "accessLog": false
+  }
+
+Text that begins with $ is the name of an environment variable. A pool with "migrateTo": "eu"
+hands over the jobs that it has, while new ones go to eu.
+
+SIGTERM and SIGINT stop it: requests that wait are answered, and others have 25 seconds
+to end.
+
+Examples:
+  $ lockstep serve
+  $ lockstep serve --host 0.0.0.0 --config gateway.json
+
+Exit codes: 0 stopped by a signal, 1 failure, such as a port in use, 2 wrong usage.`
+
+export interface ServeFlags extends ConnectionOptions {
+  readonly host?: string
+  readonly port?: number
+  readonly adminHost?: string
+  readonly adminPort?: number
+  readonly config?: string
+}
+
+export function addServe(program: Command): void {
+  const command = program
+    .command('serve')
+    .summary('serve queues over HTTP')
+    .description('serve queues over HTTP, to clients in any language, until told to stop')
+    .option('--host <address>', 'address to listen on (default: "127.0.0.1")')
+    .option(
+      '--port <n>',
+      `port to listen on; 0: any that is free (default: ${DEFAULT_PORT})`,
+      wholeNumberOption(0, 65_535),
+    )
+    .option('--admin-host <address>', 'address of the administration (default: "127.0.0.1")')
+    .option(
+      '--admin-port <n>',
+      `port of the administration (default: ${DEFAULT_ADMIN_PORT})`,
+      wholeNumberOption(0, 65_535),
+    )
+    .option('--config <file>', 'file with pools, defaults, and what else the command line could say')
+  withConnection(command).addHelpText('after', HELP).action(serve)
+}
+
+async function serve(flags: ServeFlags): Promise<void> {
+  const { runGateway } = await import('./serve/run.ts').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND' || !/'prom-client'/.test(error.message)) throw error
+    throw new UsageError('serving needs prom-client, which is not installed: install it')
+  })
+  await runGateway(flags, { port: DEFAULT_PORT, adminPort: DEFAULT_ADMIN_PORT })
+}

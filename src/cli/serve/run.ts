@@ -1,0 +1,80 @@
+import { createLmstfy } from '../../http/lmstfy/lmstfy.ts'
+import { Probes } from '../../http/probes.ts'
+import { byPrefix, GatewayServer } from '../../http/server.ts'
+import { Lockstep } from '../../index.ts'
+import { onInterruption } from '../interruption.ts'
+import { stopWithoutParent } from '../orphan.ts'
+import { note, stderrLogger, write, writeJson } from '../output.ts'
+import type { ServeFlags } from '../serve.ts'
+import { type GatewayConfig, readConfig } from './config.ts'
+
+/** ms that requests have to end: with what else has to, it fits into the 30 s of Kubernetes. */
+const GRACE = 25_000
+
+/** Serves until a signal comes. */
+export async function runGateway(
+  flags: ServeFlags,
+  ports: { readonly port: number; readonly adminPort: number },
+): Promise<void> {
+  const config = await readConfig(flags, ports)
+  const pools = openPools(config)
+  try {
+    // What is wrong with a database is told at once.
+    await Promise.all([...pools.values()].map(({ lockstep }) => lockstep.processes()))
+    const interrupted = new Promise<void>((resolve) => void onInterruption(() => resolve()))
+    stopWithoutParent()
+    const close = await openGateway(flags, config, pools)
+    await interrupted
+    await close()
+  } finally {
+    await Promise.all([...pools.values()].map(({ lockstep }) => lockstep.close()))
+  }
+}
+
+type Pools = ReadonlyMap<string, { readonly lockstep: Lockstep; readonly migrateTo?: string }>
+
+function openPools({ pools }: GatewayConfig): Pools {
+  const entries = [...pools].map(([name, { connectionString, directUrl, schema, migrateTo }]) => {
+    const lockstep = new Lockstep({
+      connectionString,
+      schema,
+      logger: stderrLogger,
+      ...(directUrl && { directUrl }),
+    })
+    return [name, { lockstep, ...(migrateTo !== undefined && { migrateTo }) }] as const
+  })
+  return new Map(entries)
+}
+
+/** Resolves to what stops it: consumes that wait are answered, then everything else ends. */
+async function openGateway(
+  { json }: ServeFlags,
+  config: GatewayConfig,
+  pools: Pools,
+): Promise<() => Promise<void>> {
+  const options = [...pools].map(([name, { lockstep, migrateTo }]) =>
+    migrateTo === undefined ? [name, lockstep] : [name, { lockstep, migrateTo }],
+  )
+  const { api, admin, quiet, stop } = createLmstfy({ pools: Object.fromEntries(options), ...config.lmstfy })
+  const probes = new Probes(() =>
+    Promise.all([...pools.values()].map(({ lockstep }) => lockstep.snapshotAge())),
+  )
+  const health = { '/healthz': probes.live, '/readyz': probes.ready }
+  const servers = [
+    new GatewayServer(byPrefix({ '': api, ...health }), config.api),
+    new GatewayServer(byPrefix({ '': admin, ...health }), config.admin),
+  ]
+  const urls: string[] = []
+  for (const server of servers) urls.push(await server.listen())
+  const [url, adminUrl] = urls
+  if (json) writeJson({ url, adminUrl })
+  else write(`serving ${url}/api\nadministration at ${adminUrl}\nCtrl-C stops the gateway.`)
+  return async () => {
+    note('stopping')
+    probes.stopping()
+    for (const server of servers) server.drain()
+    quiet()
+    await Promise.all(servers.map((server) => server.ended(GRACE)))
+    await stop()
+  }
+}

@@ -1,0 +1,95 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { LockstepError } from '../errors.ts'
+import { type Answer, json } from './call.ts'
+import { nodeListener } from './from-node.ts'
+
+/** ms: how long a client may take for its headers, and for a whole request. Slower ones are cut off. */
+const HEADERS_TIMEOUT = 10_000
+const REQUEST_TIMEOUT = 60_000
+/** ms between looks for slow clients. */
+const CHECK_EVERY = 2_000
+/** ms that a connection may rest: longer than the 60 s after which common load balancers reuse none. */
+const KEEP_ALIVE = 75_000
+const LARGEST_HEADERS = 16 * 1024
+
+export interface Listening {
+  readonly host: string
+  /** 0: any that is free. */
+  readonly port: number
+}
+
+/** A server for one answer, that can be stopped without cutting anything off. */
+export class GatewayServer {
+  readonly #server: Server
+  readonly #place: Listening
+  #draining = false
+
+  constructor(answer: Answer, place: Listening) {
+    this.#place = place
+    const listener = nodeListener(answer)
+    this.#server = createServer(
+      {
+        headersTimeout: HEADERS_TIMEOUT,
+        requestTimeout: REQUEST_TIMEOUT,
+        connectionsCheckingInterval: CHECK_EVERY,
+        keepAliveTimeout: KEEP_ALIVE,
+        maxHeaderSize: LARGEST_HEADERS,
+      },
+      (incoming, outgoing) => {
+        // Whoever is answered from now on doesn't send more on this connection.
+        if (this.#draining) outgoing.shouldKeepAlive = false
+        listener(incoming, outgoing)
+      },
+    )
+  }
+
+  /** @throws LockstepError `LOCKSTEP_LISTEN` */
+  async listen(): Promise<string> {
+    const { host, port } = this.#place
+    try {
+      this.#server.listen(port, host)
+      await once(this.#server, 'listening')
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException
+      const why = code === 'EADDRINUSE' ? `port ${port} of ${host} is in use` : `can't listen: ${message}`
+      throw new LockstepError('LOCKSTEP_LISTEN', `${why}: choose another port, or any free one with 0`)
+    }
+    const address = this.#server.address() as AddressInfo
+    return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`
+  }
+
+  /** Takes no new connections. */
+  drain(): void {
+    this.#draining = true
+    this.#server.close()
+    this.#server.closeIdleConnections()
+  }
+
+  /** After `drain`: waits for requests under way, `grace` ms at most, and cuts off what is left. */
+  async ended(grace: number): Promise<void> {
+    if (!this.#server.listening && (await connectionsOf(this.#server)) === 0) return
+    const closed = once(this.#server, 'close')
+    const idle = setInterval(() => this.#server.closeIdleConnections(), 100)
+    const cut = setTimeout(() => this.#server.closeAllConnections(), grace)
+    await closed
+    clearInterval(idle)
+    clearTimeout(cut)
+  }
+}
+
+function connectionsOf(server: Server): Promise<number> {
+  return new Promise((resolve, reject) =>
+    server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+  )
+}
+
+/** Answers by the longest prefix of the path that has an answer. */
+export function byPrefix(answers: Readonly<Record<string, Answer>>): Answer {
+  const entries = Object.entries(answers).sort(([a], [b]) => b.length - a.length)
+  return async (call) => {
+    const found = entries.find(([prefix]) => call.path === prefix || call.path.startsWith(`${prefix}/`))
+    return found ? found[1](call) : json(404, { error: 'api not found' })
+  }
+}
