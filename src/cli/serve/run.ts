@@ -1,4 +1,5 @@
-import { createLmstfy } from '../../http/lmstfy/lmstfy.ts'
+import { createLmstfy, type LmstfyParts } from '../../http/lmstfy/lmstfy.ts'
+import type { LmstfyOptions } from '../../http/lmstfy/options.ts'
 import { Probes } from '../../http/probes.ts'
 import { byPrefix, GatewayServer } from '../../http/server.ts'
 import { Lockstep } from '../../index.ts'
@@ -19,11 +20,12 @@ export async function runGateway(
   const config = await readConfig(flags, ports)
   const pools = openPools(config)
   try {
+    const lmstfy = createLmstfy({ pools: namedPools(pools), ...config.lmstfy })
     // What is wrong with a database is told at once.
     await Promise.all([...pools.values()].map(({ lockstep }) => lockstep.processes()))
     const interrupted = new Promise<void>((resolve) => void onInterruption(() => resolve()))
     stopWithoutParent()
-    const close = await openGateway(flags, config, pools)
+    const close = await openGateway(flags, config, pools, lmstfy)
     await interrupted
     await close()
   } finally {
@@ -46,16 +48,21 @@ function openPools({ pools }: GatewayConfig): Pools {
   return new Map(entries)
 }
 
+function namedPools(pools: Pools): LmstfyOptions['pools'] {
+  const options = [...pools].map(([name, { lockstep, migrateTo }]) => [
+    name,
+    migrateTo === undefined ? lockstep : { lockstep, migrateTo },
+  ])
+  return Object.fromEntries(options)
+}
+
 /** Resolves to what stops it: consumes that wait are answered, then everything else ends. */
 async function openGateway(
   { json }: ServeFlags,
   config: GatewayConfig,
   pools: Pools,
+  { api, admin, quiet, stop }: LmstfyParts,
 ): Promise<() => Promise<void>> {
-  const options = [...pools].map(([name, { lockstep, migrateTo }]) =>
-    migrateTo === undefined ? [name, lockstep] : [name, { lockstep, migrateTo }],
-  )
-  const { api, admin, quiet, stop } = createLmstfy({ pools: Object.fromEntries(options), ...config.lmstfy })
   const probes = new Probes(() =>
     Promise.all([...pools.values()].map(({ lockstep }) => lockstep.snapshotAge())),
   )

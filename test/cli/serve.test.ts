@@ -1,0 +1,132 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import http from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { send } from '../http/lmstfy/wire.ts'
+import { openStore, type StoreEnvironment } from '../support/store-environment.ts'
+import { Command } from './command.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+let env: StoreEnvironment
+let folder: string
+const commands: Command[] = []
+
+beforeAll(async () => {
+  env = await openStore()
+  folder = await mkdtemp(join(tmpdir(), 'lockstep-serve-'))
+})
+afterAll(async () => {
+  await env.close()
+  await rm(folder, { recursive: true })
+})
+afterEach(async () => {
+  for (const { child, ended } of commands.splice(0)) {
+    child.kill('SIGKILL')
+    await ended
+  }
+})
+
+function run(args: readonly string[], more: NodeJS.ProcessEnv = {}): Command {
+  const command = new Command(['serve', ...args], { env: { DATABASE_URL: env.connectionString, ...more } })
+  commands.push(command)
+  return command
+}
+
+async function start(args: readonly string[] = [], more: NodeJS.ProcessEnv = {}) {
+  const command = run(['--json', '--port', '0', '--admin-port', '0', ...args], more)
+  const line = await command.line((one) => 'url' in one)
+  const [port, adminPort] = [line.url, line.adminUrl].map((url) => Number(new URL(url as string).port)) as [
+    number,
+    number,
+  ]
+  const { json } = await send(adminPort, 'POST', '/token/ns?description=x')
+  const headers = { 'x-token': json.token as string }
+  return { command, port, adminPort, headers }
+}
+
+async function config(content: unknown): Promise<string> {
+  const file = join(folder, `${Math.random()}.json`)
+  await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content))
+  return file
+}
+
+test('it serves the API and the administration, and says how it is', async () => {
+  const { port, adminPort, headers } = await start()
+  expect((await send(port, 'PUT', '/api/ns/q', { headers, body: 'x' })).status).toBe(201)
+  expect((await send(port, 'GET', '/api/ns/q', { headers })).status).toBe(200)
+  expect((await send(port, 'GET', '/token/ns')).json).toEqual({ error: 'api not found' })
+  for (const place of [port, adminPort])
+    for (const path of ['/healthz', '/readyz']) expect((await send(place, 'GET', path)).text).toBe('ok')
+  expect((await send(adminPort, 'GET', '/metrics')).text).toContain('infra_lmstfy_redis_publish_jobs')
+})
+
+test('at SIGTERM, consumes that wait are answered, requests under way end, and the process too', async () => {
+  const { command, port, headers } = await start()
+  const waiting = send(port, 'GET', '/api/ns/quiet?timeout=600', { headers })
+  const slow = http.request({
+    port,
+    method: 'PUT',
+    path: '/api/ns/slow',
+    headers: { ...headers, 'content-length': '4' },
+  })
+  slow.write('ab')
+  const answered = new Promise<number>((resolve) =>
+    slow.once('response', (response) => resolve(response.statusCode!)),
+  )
+  await vi.waitFor(async () => {
+    const rows = await env.database.query("SELECT 1 FROM lockstep.queues WHERE name = 'ns/quiet'")
+    expect(rows).toHaveLength(1)
+  })
+  command.child.kill('SIGTERM')
+  expect((await waiting).json).toEqual({ msg: 'no job available' })
+  slow.end('cd')
+  expect(await answered).toBe(201)
+  expect((await command.ended).code).toBe(0)
+  const rows = await env.database.query(
+    "SELECT 1 FROM lockstep.jobs j JOIN lockstep.queues q USING (queue_id) WHERE name = 'ns/slow'",
+  )
+  expect(rows).toHaveLength(1)
+})
+
+test('a file names pools, defaults and the user of the administration; secrets come from the environment', async () => {
+  const file = await config({
+    pools: { default: '$SOME_URL', eu: { url: '$SOME_URL', schema: 'lockstep' } },
+    defaults: { tries: 3 },
+    admin: { username: 'ops', password: '$SOME_PASSWORD' },
+  })
+  const more = { SOME_URL: env.connectionString, SOME_PASSWORD: 'secret' }
+  const command = run(['--json', '--port', '0', '--admin-port', '0', '--config', file], more)
+  const line = await command.line((one) => 'url' in one)
+  const [port, adminPort] = [line.url, line.adminUrl].map((url) => Number(new URL(url as string).port)) as [
+    number,
+    number,
+  ]
+  expect((await send(adminPort, 'GET', '/token/ns')).status).toBe(401)
+  const authorization = `Basic ${Buffer.from('ops:secret').toString('base64')}`
+  const { json } = await send(adminPort, 'POST', '/token/ns?description=x&pool=eu', {
+    headers: { authorization },
+  })
+  const headers = { 'x-token': json.token }
+  await send(port, 'PUT', '/api/ns/configured', { headers, body: 'x' })
+  expect((await send(port, 'GET', '/api/ns/configured', { headers })).json.remain_tries).toBe(2)
+})
+
+test.each([
+  ['{', /is no JSON/],
+  ['[]', /must hold a JSON object/],
+  [{ prot: 1 }, /unknown field "prot": did you mean "port"/],
+  [{ port: 70_000 }, /port must be a whole number/],
+  [{ pools: { eu: 'postgres://x' } }, /with a pool "default"/],
+  [{ pools: { default: { uri: 'x' } } }, /unknown field "uri"/],
+  [{ pools: { default: '$NOT_THERE' } }, /NOT_THERE is not set/],
+  [{ pools: { default: 'mysql://user:secret@host/x' } }, /must look like postgresql/],
+  [{ pools: { default: { url: 'postgres://h/x', migrateTo: 'eu' } } }, /another pool/],
+  [{ defaults: { tires: 1 } }, /tires/],
+])('a configuration of %j is refused, with what to do', async (content, message) => {
+  const { code, stderr } = await run(['--config', await config(content)]).ended
+  expect(stderr).toMatch(message)
+  expect(stderr).not.toContain('secret')
+  expect(code).not.toBe(0)
+})
