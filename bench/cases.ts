@@ -4,6 +4,7 @@ import { enqueueCases } from './cases/enqueue.ts'
 import { fairnessCases } from './cases/fairness.ts'
 import { floorCases } from './cases/floor.ts'
 import { footprintCases } from './cases/footprint.ts'
+import { httpCases } from './cases/http.ts'
 import { idleCases } from './cases/idle.ts'
 import { latencyCases } from './cases/latency.ts'
 import { lockstepCases } from './cases/lockstep.ts'
@@ -28,6 +29,7 @@ export const cases: readonly Case[] = [
   ...fairnessCases,
   ...tenantCases,
   ...consumeCases,
+  ...httpCases,
   ...idleCases,
   ...footprintCases,
   ...sizeCases,

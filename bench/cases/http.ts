@@ -1,0 +1,221 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import http from 'node:http'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { defineQueue, Lockstep } from 'pg-lockstep'
+import type { Bench, Case, Figures } from '../case.ts'
+import { LOCKSTEP, standard } from '../entrants.ts'
+import { costOf } from '../measure/cost.ts'
+import { type LoadOptions, load } from '../measure/load.ts'
+import { percentilesOf } from '../measure/percentile.ts'
+import { settle } from './work.ts'
+
+const MAIN = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
+const CONNECTIONS = 32
+const BODY = 'x'.repeat(100)
+const BULK = 64
+const BATCH = 100
+const QUEUE = '/api/bench/jobs'
+const STORED = defineQueue<string>('bench/jobs', { shards: 1 })
+
+class Gateway {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly #process: ChildProcess
+
+  private constructor(process: ChildProcess, url: string, token: string) {
+    this.#process = process
+    this.url = url
+    this.headers = { 'x-token': token }
+  }
+
+  static async start(connectionString: string): Promise<Gateway> {
+    const args = [MAIN, 'serve', '--json', '--port', '0', '--admin-port', '0']
+    const child = spawn(process.execPath, args, {
+      env: { ...process.env, DATABASE_URL: connectionString },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const [line] = (await once(createInterface(child.stdout), 'line')) as [string]
+    const { url, adminUrl } = JSON.parse(line) as { url: string; adminUrl: string }
+    const created = await fetch(`${adminUrl}/token/bench?description=bench`, { method: 'POST' })
+    const { token } = (await created.json()) as { token: string }
+    return new Gateway(child, url, token)
+  }
+
+  /** MB that are resident. */
+  async memory(): Promise<number> {
+    const status = await readFile(`/proc/${this.#process.pid}/status`, 'utf8')
+    return (Number(/VmRSS:\s+(\d+)/.exec(status)![1]) * 1024) / 1_000_000
+  }
+
+  async stop(): Promise<void> {
+    this.#process.kill('SIGTERM')
+    await once(this.#process, 'close')
+  }
+}
+
+/** As a publish stores them. */
+async function fill(connectionString: string, jobs: number): Promise<string[]> {
+  const lockstep = new Lockstep({ connectionString })
+  const ids = Array.from({ length: jobs }, (_, n) => `${1e15 + n}`)
+  for (let from = 0; from < jobs; from += 1_000) {
+    const some = ids.slice(from, from + 1_000)
+    await lockstep.enqueue(
+      STORED,
+      some.map((id) => ({
+        id,
+        payload: Buffer.from(BODY).toString('base64'),
+        headers: { tries: 1, expires: 0 },
+      })),
+    )
+  }
+  await lockstep.close()
+  return ids
+}
+
+type Shot = Pick<LoadOptions, 'method' | 'path' | 'body' | 'rate'>
+
+/** Jobs a second: each request is for `each` of them. */
+async function shoot(
+  { size, pool, meters }: Bench,
+  gateway: Gateway,
+  each: number,
+  shot: Shot,
+): Promise<Figures> {
+  await settle(pool)
+  const before = await meters.read()
+  const amount = Math.floor(size.jobs / each)
+  const { seconds, p50, p95, p99 } = await load({ ...gateway, ...shot, connections: CONNECTIONS, amount })
+  const cost = costOf(before, await meters.read(), amount * each)
+  return shot.rate === undefined ? { value: (amount * each) / seconds, cost } : { value: p50, p95, p99, cost }
+}
+
+async function during(bench: Bench, run: (gateway: Gateway) => Promise<Figures>): Promise<Figures> {
+  const gateway = await Gateway.start(bench.setting.connectionString)
+  try {
+    return await run(gateway)
+  } finally {
+    await gateway.stop()
+  }
+}
+
+const publish = (bench: Bench, rate?: number): Promise<Figures> =>
+  during(bench, (gateway) =>
+    shoot(bench, gateway, 1, {
+      method: 'PUT',
+      path: () => QUEUE,
+      body: BODY,
+      ...(rate !== undefined && { rate }),
+    }),
+  )
+
+const publishBulk = (bench: Bench): Promise<Figures> => {
+  const body = JSON.stringify(Array.from({ length: BULK }, () => BODY))
+  return during(bench, (gateway) =>
+    shoot(bench, gateway, BULK, { method: 'PUT', path: () => `${QUEUE}/bulk`, body }),
+  )
+}
+
+const consume = (bench: Bench, count: number): Promise<Figures> =>
+  during(bench, async (gateway) => {
+    await fill(bench.setting.connectionString, bench.size.jobs + CONNECTIONS * count)
+    return shoot(bench, gateway, count, { method: 'GET', path: () => `${QUEUE}?ttr=600&count=${count}` })
+  })
+
+const acknowledge = (bench: Bench): Promise<Figures> =>
+  during(bench, async (gateway) => {
+    const ids = await fill(bench.setting.connectionString, bench.size.jobs)
+    const { url, headers } = gateway
+    let consumed = 200
+    while (consumed === 200) {
+      const answer = await fetch(`${url}${QUEUE}?ttr=600&count=${BATCH}`, { headers })
+      await answer.arrayBuffer()
+      consumed = answer.status
+    }
+    return shoot(bench, gateway, 1, {
+      method: 'DELETE',
+      path: (number) => `${QUEUE}/job/${ids[number % ids.length]}`,
+    })
+  })
+
+const WAITING = 5_000
+const PUSH_EVERY = 50
+
+/** Long polls that wait; each publish wakes one of them. */
+async function waiting(
+  bench: Bench,
+  figures: (times: number[], gateway: Gateway) => Promise<Figures>,
+): Promise<Figures> {
+  return during(bench, async (gateway) => {
+    const agent = new http.Agent({ maxSockets: Number.POSITIVE_INFINITY })
+    const pushed: number[] = []
+    const times: number[] = []
+    for (let n = 0; n < WAITING; n += 1) {
+      const options = { headers: gateway.headers, agent }
+      const request = http.get(`${gateway.url}${QUEUE}?timeout=600`, options, (response) => {
+        if (response.statusCode === 200) times.push(performance.now() - pushed[times.length]!)
+        response.resume()
+      })
+      request.on('error', () => {})
+      if (n % 100 === 0) await sleep(20)
+    }
+    await sleep(3_000)
+    for (let n = 0; n < bench.size.jobs; n += 1) {
+      pushed.push(performance.now())
+      await fetch(`${gateway.url}${QUEUE}`, { method: 'PUT', body: BODY, headers: gateway.headers })
+      await sleep(PUSH_EVERY)
+    }
+    await sleep(1_000)
+    if (times.length < bench.size.jobs) throw new Error(`${times.length} of ${bench.size.jobs} jobs came`)
+    const result = await figures(times, gateway)
+    agent.destroy()
+    return result
+  })
+}
+
+const COMMON = { entrants: standard([LOCKSTEP]), inQuick: false } as const
+const HALF_LOAD = 1_750
+
+function rateCase(name: string, title: string, jobs: number, run: Case['run']): Case {
+  const size = { jobs, patience: 120 }
+  return { ...COMMON, name, title, unit: 'jobs/s', full: size, quick: { ...size, jobs: jobs / 4 }, run }
+}
+
+/** What lmstfy's clients do, through a gateway of its own process: 32 connections, bodies of 100 bytes. */
+export const httpCases: readonly Case[] = [
+  rateCase('http-publish', 'published over HTTP', 40_000, (bench) => publish(bench)),
+  rateCase('http-bulk', 'published over HTTP by 64', 128_000, publishBulk),
+  rateCase('http-consume', 'consumed over HTTP one by one', 40_000, (bench) => consume(bench, 1)),
+  rateCase('http-batch', 'consumed over HTTP by 100', 100_000, (bench) => consume(bench, BATCH)),
+  rateCase('http-ack', 'acknowledged over HTTP', 40_000, acknowledge),
+  {
+    ...COMMON,
+    name: 'http-half-load',
+    title: `${HALF_LOAD} publishes/s over HTTP`,
+    unit: 'ms',
+    full: { jobs: 30_000, patience: 60 },
+    quick: { jobs: 10_000, patience: 60 },
+    run: (bench) => publish(bench, HALF_LOAD),
+  },
+  {
+    ...COMMON,
+    name: 'http-waiting',
+    title: 'a publish over HTTP until one of 5,000 long polls has the job',
+    unit: 'ms',
+    full: { jobs: 200, patience: 60 },
+    quick: { jobs: 100, patience: 60 },
+    run: (bench) => waiting(bench, async (times) => percentilesOf(times)),
+  },
+  {
+    ...COMMON,
+    name: 'http-memory',
+    title: 'a gateway with 5,000 long polls',
+    unit: 'MB',
+    full: { jobs: 1, patience: 60 },
+    quick: { jobs: 1, patience: 60 },
+    run: (bench) => waiting(bench, async (_, gateway) => ({ value: await gateway.memory() })),
+  },
+]
