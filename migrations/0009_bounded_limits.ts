@@ -17,11 +17,8 @@ export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
   await sql`alter table ${sql.id(schema, 'turns')} drop constraint turns_pkey, add primary key (queue_id, tenant, seen_at, process_id)`.execute(
     db,
   )
+  await emptyView(db, schema)
   await sumStarts(db, schema)
-  // It has another parameter now: only functions that are replaced here call it.
-  await sql`drop function if exists ${sql.id(schema, 'room_for')}(integer, integer, text, jsonb, timestamptz)`.execute(
-    db,
-  )
 }
 
 async function numberHolds(db: Kysely<unknown>, schema: string): Promise<void> {
@@ -34,6 +31,22 @@ where h.queue_id = n.queue_id and h.ctid = n.tid`.execute(db)
   await sql`alter table ${holds} alter column checkpoint set not null, add primary key (queue_id, number)`.execute(
     db,
   )
+}
+
+/** The view of the release before names a column that goes. It is defined anew after this, and keeps its grants. */
+async function emptyView(db: Kysely<unknown>, schema: string): Promise<void> {
+  const view = sql.lit(`"${schema.replaceAll('"', '""')}".limited`)
+  await sql`do $do$ begin
+  if to_regclass(${view}) is not null then
+    execute (
+      select pg_catalog.format('create or replace view %s as select %s', a.attrelid::regclass, pg_catalog.string_agg(
+        pg_catalog.format('null::%s%s as %I', pg_catalog.format_type(a.atttypid, null), ' collate ' || nullif(a.attcollation, 0)::regcollation, a.attname),
+        ', ' order by a.attnum
+      ))
+      from pg_catalog.pg_attribute a where a.attrelid = ${view}::regclass and a.attnum > 0 group by a.attrelid
+    );
+  end if;
+end $do$`.execute(db)
 }
 
 async function sumStarts(db: Kysely<unknown>, schema: string): Promise<void> {

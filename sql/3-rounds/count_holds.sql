@@ -57,3 +57,4 @@ BEGIN
   END IF;
 END
 $$;
+REVOKE ALL ON FUNCTION @schema@.count_holds FROM PUBLIC;

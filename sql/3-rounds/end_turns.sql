@@ -17,3 +17,4 @@ BEGIN
   END IF;
 END
 $$;
+REVOKE ALL ON FUNCTION @schema@.end_turns FROM PUBLIC;

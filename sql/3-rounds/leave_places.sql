@@ -22,3 +22,4 @@ BEGIN
   RETURN coalesce(cardinality(_heads), 0);
 END
 $$;
+REVOKE ALL ON FUNCTION @schema@.leave_places FROM PUBLIC;

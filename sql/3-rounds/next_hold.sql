@@ -13,3 +13,4 @@ BEGIN
   END IF;
 END
 $$;
+REVOKE ALL ON FUNCTION @schema@.next_hold FROM PUBLIC;

@@ -38,3 +38,4 @@ BEGIN
   RETURN _until + _window;
 END
 $$;
+REVOKE ALL ON FUNCTION @schema@.next_start FROM PUBLIC;

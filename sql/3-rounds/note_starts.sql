@@ -31,3 +31,4 @@ BEGIN
   SELECT _queue_id, n.tenant, n.clock, n.at, n.total + n.rounds, n.gone FROM noted n;
 END
 $$;
+REVOKE ALL ON FUNCTION @schema@.note_starts FROM PUBLIC;

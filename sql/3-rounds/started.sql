@@ -29,3 +29,4 @@ BEGIN
   RETURN _newest.total - _gone;
 END
 $$;
+REVOKE ALL ON FUNCTION @schema@.started FROM PUBLIC;

@@ -9,3 +9,4 @@ BEGIN
   );
 END
 $$;
+REVOKE ALL ON FUNCTION @schema@.starts_until FROM PUBLIC;

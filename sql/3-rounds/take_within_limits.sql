@@ -1,5 +1,5 @@
 -- Locks due jobs of queues with limits, for claim: as many of each lane as it asked for, and as the limits of its queue and of
--- the jobs' tenants allow (see room_for). It decides on one job after the other, in the order in which they are due, the
+-- the jobs' tenants allow (see free_places). It decides on one job after the other, in the order in which they are due, the
 -- lanes in that of the call, and locks only those to be taken. A job over a limit is passed over, unclaimed. `_limited`: the
 -- queues of the call that have limits, in ascending order.
 --
@@ -66,7 +66,7 @@ BEGIN
       _limits[_queue] := (SELECT q.limits FROM @schema@.queues q WHERE q.queue_id = _limited[_queue]);
       _all := @schema@.count_holds(_limited[_queue], _limits[_queue]);
       _held[_queue] := _all.of_tenants;
-      _room := @schema@.room_for(_process_id, _limited[_queue], '', _limits[_queue], _all.held, _at);
+      _room := @schema@.free_places(_process_id, _limited[_queue], '', _limits[_queue], _all.held, _at);
       _free[_queue] := _room.free;
       _rated[_queue] := _room.rated;
     END IF;
@@ -107,7 +107,7 @@ BEGIN
           IF _tenant IS NULL THEN
             _tenant := cardinality(_names) + 1;
             _names[_tenant] := _queue || ' ' || _of;
-            _room := @schema@.room_for(
+            _room := @schema@.free_places(
               _process_id, _limited[_queue], _of, _limits[_queue]->'tenant', (_held[_queue]->>_of)::bigint, _at
             );
             _free[_tenant] := _room.free;

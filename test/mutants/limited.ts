@@ -32,7 +32,7 @@ export const LIMITED: readonly Mutant[] = [
     name: 'a place that is never left to others',
     promise: 'R9',
     breaks: 'The process that gives it back takes it again in the same call, as long as it has work.',
-    edits: [sql('room_for', 'IF free > 0 THEN', 'IF false THEN')],
+    edits: [sql('free_places', 'IF free > 0 THEN', 'IF false THEN')],
     tests: ['store/limits'],
   },
   {

@@ -1,7 +1,13 @@
+import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { noteHeld } from '../../src/store/limits.ts'
 import { replaceSetting } from '../../src/store/queue-setting.ts'
-import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
+import {
+  type Claimer,
+  openStore,
+  type StoreEnvironment,
+  type TestQueue,
+} from '../support/store-environment.ts'
 
 const PAST = 1_536_323_288_000
 const BATCH = 50
@@ -44,6 +50,18 @@ const noted = ({ queueId }: TestQueue) =>
     [queueId],
   )
 
+/** Claims and completes all jobs, each call on the next session, which has forgotten everything, as behind a pooler. */
+async function performOn(sessions: pg.Client[], claimer: Claimer, check: () => Promise<void>): Promise<void> {
+  for (let n = 0; (await claimer.testQueue.countJobs()) > 0; n += 1) {
+    const session = sessions[n % sessions.length]!
+    await session.query('DISCARD ALL')
+    const { rounds } = await claimer.on(session).claim({ batchSize: 5 })
+    await check()
+    await session.query('DISCARD ALL')
+    await claimer.on(session).complete(...rounds)
+  }
+}
+
 describe('R9 what is held', () => {
   test('for long counts after hundreds of other rounds, and a claim reads from a checkpoint near the end on', async () => {
     const testQueue = await limited(ROUNDS + 9)
@@ -64,6 +82,26 @@ describe('R9 what is held', () => {
     for (const { id } of held) expect(ids.filter((one) => one === id)).toEqual([id])
     await one.complete(held[0]!)
     expect((await one.claim({ batchSize: BATCH })).rounds).toHaveLength(7)
+  })
+
+  test('is never more than the limits say, through whichever sessions claims go', async () => {
+    const testQueue = await env.queue({ limits: { concurrency: 7 } })
+    await replaceSetting(env.database, 'limits', [
+      { queueId: testQueue.queueId, value: testQueue.queue.limits },
+    ])
+    await testQueue.push(...Array.from({ length: 300 }, (_, n) => ({ id: `${n}` })))
+    const check = async () => {
+      const [row] = await env.query<{ count: number }>(
+        'SELECT count(*) FROM lockstep.jobs WHERE queue_id = $1 AND claimed_by IS NOT NULL',
+        [testQueue.queueId],
+      )
+      expect(row!.count).toBeLessThanOrEqual(7)
+    }
+    const perform = async () => {
+      const sessions = [await env.session(), await env.session(), await env.session()]
+      await performOn(sessions, await testQueue.claimer(), check)
+    }
+    await Promise.all([perform(), perform(), perform()])
   })
 
   test('is noted again under the next numbers, once', async () => {

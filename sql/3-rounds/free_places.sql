@@ -4,7 +4,7 @@
 --
 -- For take_within_limits, which has the lock of the queue's limits, and whose settings make the lookups probes. So are those of what
 -- is called here.
-CREATE OR REPLACE FUNCTION @schema@.room_for(
+CREATE OR REPLACE FUNCTION @schema@.free_places(
   _process_id integer, _queue_id integer, _tenant text, _limits jsonb, _held bigint, _now timestamptz,
   OUT free bigint, OUT rated boolean
 )
@@ -29,3 +29,4 @@ BEGIN
   END IF;
 END
 $$;
+REVOKE ALL ON FUNCTION @schema@.free_places FROM PUBLIC;
