@@ -1,4 +1,4 @@
--- Refuses limits that a claim could not go by (see room_for); NULL: none.
+-- Refuses limits that a claim could not go by (see free_places); NULL: none.
 CREATE OR REPLACE FUNCTION @schema@.check_limits(_limits jsonb) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -8,8 +8,9 @@ SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock('@schema@.holds'::regclass::oid::integer, _queue_id);
-  INSERT INTO @schema@.holds (queue_id, process_id, fence, tenant, job_id)
-  SELECT _queue_id, j.claimed_by, j.fence, coalesce(j.tenant, ''), j.id FROM @schema@.jobs j
+  INSERT INTO @schema@.holds (queue_id, number, checkpoint, process_id, fence, tenant, job_id)
+  SELECT _queue_id, n.number + row_number() OVER () - 1, n.checkpoint, j.claimed_by, j.fence, coalesce(j.tenant, ''), j.id
+  FROM @schema@.next_hold(_queue_id) n CROSS JOIN @schema@.jobs j
   WHERE j.queue_id = _queue_id AND j.claimed_by IS NOT NULL AND NOT EXISTS (
     SELECT FROM @schema@.holds h WHERE h.queue_id = _queue_id AND h.job_id = j.id AND h.fence = j.fence
   );

@@ -1,4 +1,4 @@
--- Gives a queue limits (see room_for); NULL: none. Returns whether it had others. Claims that begin from now on go by them. If
+-- Gives a queue limits (see free_places); NULL: none. Returns whether it had others. Claims that begin from now on go by them. If
 -- it had none on how many ids are held at once, what is held already is noted here: all jobs of the queue are read for that.
 -- (A claim that is under way meanwhile is counted by note_held, once this is committed.)
 -- It runs with its owner's rights, for the workers' role.

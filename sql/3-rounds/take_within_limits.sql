@@ -1,5 +1,5 @@
 -- Locks due jobs of queues with limits, for claim: as many of each lane as it asked for, and as the limits of its queue and of
--- the jobs' tenants allow (see room_for). It decides on one job after the other, in the order in which they are due, the
+-- the jobs' tenants allow (see free_places). It decides on one job after the other, in the order in which they are due, the
 -- lanes in that of the call, and locks only those to be taken. A job over a limit is passed over, unclaimed. `_limited`: the
 -- queues of the call that have limits, in ascending order.
 --
@@ -14,8 +14,7 @@
 --
 -- The row of a job is locked only after the lock of its queue's limits was had. All that is checked here is checked again on
 -- the newest version of the row, together with its tenant: in between, it may have been completed and pushed anew.
--- A hold counts if the job's row still has its fence and process, and the process lives: so whatever ends a round gives its
--- place back by that alone, a process that dies included.
+-- What is held is counted once for a queue and all its tenants (see count_holds).
 --
 -- (For how it looks up rows, see claim.) It runs with its owner's rights: nobody else needs to write to those tables.
 CREATE OR REPLACE FUNCTION @schema@.take_within_limits(
@@ -35,9 +34,13 @@ DECLARE
   _at timestamptz;
   -- By the place of a queue in _limited; those of tenants follow.
   _names text[] := '{}';
-  _free integer[];
+  _free bigint[];
+  _rated boolean[];
   _until timestamptz[];
   _limits jsonb[];
+  -- By tenant.
+  _held jsonb[];
+  _all record;
   _ready boolean[];
   _due record;
   _row record;
@@ -61,15 +64,11 @@ BEGIN
     IF _ready[_queue] THEN
       _at := clock_timestamp();
       _limits[_queue] := (SELECT q.limits FROM @schema@.queues q WHERE q.queue_id = _limited[_queue]);
-      DELETE FROM @schema@.holds h WHERE h.queue_id = _limited[_queue] AND (
-        SELECT true FROM @schema@.jobs j
-        WHERE j.queue_id = h.queue_id AND j.id >= h.job_id AND j.id <= h.job_id AND j.fence = h.fence AND j.claimed_by = h.process_id
-          AND (h.process_id = 0 OR (SELECT true FROM @schema@.processes p WHERE p.process_id = h.process_id))
-        ORDER BY j.id LIMIT 1
-      ) IS NULL;
-      _room := @schema@.room_for(_process_id, _limited[_queue], '', _limits[_queue], _at);
+      _all := @schema@.count_holds(_limited[_queue], _limits[_queue]);
+      _held[_queue] := _all.of_tenants;
+      _room := @schema@.free_places(_process_id, _limited[_queue], '', _limits[_queue], _all.held, _at);
       _free[_queue] := _room.free;
-      _until[_queue] := _room.until;
+      _rated[_queue] := _room.rated;
     END IF;
   END LOOP;
 
@@ -108,27 +107,31 @@ BEGIN
           IF _tenant IS NULL THEN
             _tenant := cardinality(_names) + 1;
             _names[_tenant] := _queue || ' ' || _of;
-            _room := @schema@.room_for(_process_id, _limited[_queue], _of, _limits[_queue]->'tenant', _at);
+            _room := @schema@.free_places(
+              _process_id, _limited[_queue], _of, _limits[_queue]->'tenant', (_held[_queue]->>_of)::bigint, _at
+            );
             _free[_tenant] := _room.free;
-            _until[_tenant] := _room.until;
+            _rated[_tenant] := _room.rated;
           END IF;
         END IF;
       END IF;
       _over := CASE WHEN _full THEN _queue WHEN _free[_tenant] <= 0 THEN _tenant END;
       IF _over IS NOT NULL AND NOT _over = ANY (_blocked) THEN
         _blocked := _blocked || _over;
+        IF _rated[_over] THEN
+          _until[_over] := coalesce(_until[_over], @schema@.next_start(
+            _limited[_queue], CASE WHEN _full THEN '' ELSE _of END,
+            CASE WHEN _full THEN _limits[_queue]->'rate' ELSE _limits[_queue]->'tenant'->'rate' END, _at
+          ));
+        ELSE
+          PERFORM @schema@.note_turn(
+            _limited[_queue], CASE WHEN _full THEN '' ELSE _of END, _process_id, _shards[_place], _lanes[_place], _due.perform_in, _at
+          );
+        END IF;
         _waiting := _waiting || jsonb_build_object(
           'tenant', CASE WHEN NOT _full THEN _of END, 'until', @schema@.micros(_until[_over]),
           'from', @schema@.micros(_due.perform_in), 'after', _to, 'afterId', _to_id
         );
-        INSERT INTO @schema@.turns AS t (queue_id, tenant, process_id, shard, lane, perform_in, since, seen_at)
-        SELECT _queue_ids[_place], CASE WHEN _full THEN '' ELSE _of END, _process_id, _shards[_place], _lanes[_place],
-          _due.perform_in, _now, _now
-        WHERE _until[_over] IS NULL
-        ON CONFLICT ON CONSTRAINT turns_pkey DO UPDATE SET
-          since = CASE WHEN t.seen_at > _now - interval '1 s' THEN t.since ELSE _now END, seen_at = _now,
-          shard = excluded.shard, lane = excluded.lane, perform_in = excluded.perform_in
-        WHERE t.seen_at < _now - interval '50 ms';
       END IF;
       EXIT WHEN _full;
       _to := @schema@.micros(_due.perform_in);

@@ -16,9 +16,11 @@ CROSS JOIN LATERAL (
   WHERE h.queue_id = q.queue_id AND c.most IS NOT NULL
   GROUP BY c.tenant, c.most HAVING count(*) >= c.most
   UNION ALL
-  SELECT 'rate', nullif(s.tenant, ''), s.jobs, max(s.started)::integer, max(s.at) FILTER (WHERE s.started >= s.jobs) + s.per
+  SELECT 'rate', nullif(s.tenant, ''), s.jobs, (s.all - s.gone)::integer, min(s.at) FILTER (WHERE s.total > s.all - s.jobs) + s.per
   FROM (
-    SELECT s.tenant, s.at, r.jobs, r.per, sum(s.rounds) OVER (PARTITION BY s.tenant ORDER BY s.at DESC) AS started
+    -- As started and next_start.
+    SELECT s.tenant, s.at, s.total, r.jobs, r.per, max(s.total) OVER tenants AS all,
+      greatest(max(s.gone) OVER tenants, max(s.total) FILTER (WHERE s.at <= clock_timestamp() - r.per) OVER tenants) AS gone
     FROM @schema@.starts s
     CROSS JOIN LATERAL (SELECT CASE WHEN s.tenant = '' THEN q.limits->'rate' ELSE q.limits->'tenant'->'rate' END AS rate) t
     CROSS JOIN LATERAL (
@@ -27,8 +29,11 @@ CROSS JOIN LATERAL (
         greatest(t.per, 0.99 * t.per + least(0.1, t.per / 10)) * interval '1 second' AS per
       FROM (SELECT t.rate, (t.rate->>'per')::float8 AS per) t
     ) r
-    WHERE s.queue_id = q.queue_id AND s.at > clock_timestamp() - r.per
+    WHERE s.queue_id = q.queue_id AND s.clock = (
+      SELECT max(n.clock) FROM @schema@.starts n WHERE n.queue_id = s.queue_id AND n.tenant = s.tenant
+    )
+    WINDOW tenants AS (PARTITION BY s.tenant)
   ) s
-  GROUP BY s.tenant, s.jobs, s.per HAVING max(s.started) >= s.jobs
+  GROUP BY s.tenant, s.jobs, s.per, s.all, s.gone HAVING s.all - s.gone >= s.jobs
 ) l
 WHERE q.limits IS NOT NULL;

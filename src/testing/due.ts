@@ -52,20 +52,12 @@ export async function passTime(database: Database, queueIds: readonly number[], 
   await growOlder(database, queueIds, ms)
 }
 
-/** Hours: a thousand years, a number of microseconds that a double holds exactly. */
-const FAR = 9_000_000
-
 /** Makes what tenants have pushed, and what began within the window of a rate, so many ms older. */
 export async function growOlder(database: Database, queueIds: readonly number[], ms: number): Promise<void> {
-  // Far away first: on its way, none may come to where another still is.
-  for (const [hours, older] of [
-    [-FAR, 0],
-    [FAR, ms],
-  ])
-    await database.query(
-      `UPDATE ${database.prefix}.starts SET at = at + $2 * interval '1 hour' - $3 * interval '1 ms' WHERE queue_id = ANY ($1)`,
-      [queueIds, hours, older],
-    )
+  await database.query(
+    `UPDATE ${database.prefix}.starts SET at = at - $2 * interval '1 ms' WHERE queue_id = ANY ($1)`,
+    [queueIds, ms],
+  )
   await database.query(
     `UPDATE ${database.prefix}.tenant_pushes SET pushed_at = pushed_at - $2 * interval '1 ms' WHERE queue_id = ANY ($1)`,
     [queueIds, ms],

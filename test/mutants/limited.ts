@@ -21,9 +21,9 @@ export const LIMITED: readonly Mutant[] = [
     breaks: 'After some deaths, the queue stands still.',
     edits: [
       sql(
-        'take_within_limits',
-        '\n          AND (h.process_id = 0 OR (SELECT true FROM @schema@.processes p WHERE p.process_id = h.process_id))',
-        '',
+        'count_holds',
+        'WHERE (SELECT true FROM @schema@.processes l WHERE l.process_id = p.process_id) IS NULL',
+        'WHERE false',
       ),
     ],
     tests: ['store/limits'],
@@ -32,14 +32,14 @@ export const LIMITED: readonly Mutant[] = [
     name: 'a place that is never left to others',
     promise: 'R9',
     breaks: 'The process that gives it back takes it again in the same call, as long as it has work.',
-    edits: [sql('room_for', 'IF _before > 0 THEN', 'IF false THEN')],
+    edits: [sql('free_places', 'IF free > 0 THEN', 'IF false THEN')],
     tests: ['store/limits'],
   },
   {
     name: 'a window that jumps',
     promise: 'R9',
     breaks: 'Twice as many rounds begin around the border of two windows.',
-    edits: [sql('room_for', 's.at > _now - _window', 's.at > _now - _window / 2')],
+    edits: [sql('started', '_now - @schema@.rate_window(_per))', '_now - @schema@.rate_window(_per) / 2)')],
     tests: ['store/limits'],
   },
   {
@@ -109,12 +109,45 @@ export const LIMITED: readonly Mutant[] = [
     promise: 'R9',
     breaks: 'Whenever a worker trims, a rate begins anew.',
     edits: [
-      sql(
-        'trim_limits',
-        'o.at <= _now - @schema@.rate_window((',
-        'o.at <= _now - 0 * @schema@.rate_window((',
-      ),
+      sql('trim_limits', "o.next_at IS NULL AND o.at <= o.left_at - interval '1 hour'", 'o.next_at IS NULL'),
     ],
     tests: ['store/limits'],
+  },
+  {
+    name: 'starts whose total is needed yet are forgotten',
+    promise: 'R9',
+    breaks: 'After a worker has trimmed, what has left the window counts again: less begins than may.',
+    edits: [sql('trim_limits', 'OR o.next_at <= o.left_at', 'OR o.next_at IS NOT NULL')],
+    tests: ['store/starts'],
+  },
+  {
+    name: 'a checkpoint that forgets what is held for long',
+    promise: 'R9',
+    breaks: 'After some hundred rounds, its place is given to another.',
+    edits: [sql('count_holds', 'm.job_id FROM moved m;', 'm.job_id FROM moved m WHERE m.number = _newest;')],
+    tests: ['store/holds'],
+  },
+  {
+    name: 'a checkpoint that stays where it is',
+    promise: 'P7',
+    breaks: 'While an old snapshot is held, each claim reads all holds since then.',
+    edits: [
+      sql('count_holds', 'IF _newest - _checkpoint + 1 - _kept > greatest(500, _kept) THEN', 'IF false THEN'),
+    ],
+    tests: ['store/holds'],
+  },
+  {
+    name: 'a newest hold that goes',
+    promise: 'P7',
+    breaks: 'While an old snapshot is held, a claim reads all holds since then to find the newest.',
+    edits: [sql('count_holds', ' AND s.number < _newest), (', '), (')],
+    tests: ['store/limits-under-snapshot.slow'],
+  },
+  {
+    name: 'a turn that begins anew with each question',
+    promise: 'R9',
+    breaks: 'A process that asks often enough never gets a place that others give back.',
+    edits: [sql('note_turn', 'coalesce(_former.since, _now)', '_now')],
+    tests: ['store/turns'],
   },
 ]

@@ -19,6 +19,7 @@ export const MIGRATIONS_SINCE = [
   '0006_failed_jobs',
   '0007_tenants',
   '0008_leases',
+  '0009_bounded_limits',
   '0012_lmstfy',
 ]
 

@@ -33,13 +33,13 @@ test('advance lets time pass for starts that are as far apart, in whatever order
   const queue = env.queue({ shards: 1, limits })
   const queueId = await ensureQueue(new Database(env.pool, 'lockstep'), queue.name, 1)
   await env.sql(
-    `INSERT INTO lockstep.starts (queue_id, tenant, at, rounds)
-     SELECT $1, '', date_trunc('hour', clock_timestamp()) - n * interval '1 hour', n FROM generate_series(0, 9) n`,
+    `INSERT INTO lockstep.starts (queue_id, tenant, clock, at, total, gone)
+     SELECT $1, '', 0, date_trunc('hour', clock_timestamp()) - n * interval '1 hour', n, 0 FROM generate_series(0, 9) n`,
     [queueId],
   )
   const hours = () =>
-    env.sql<{ hours: number; rounds: number }>(
-      `SELECT (extract(epoch FROM date_trunc('hour', clock_timestamp()) - at) / 3600)::int AS hours, rounds
+    env.sql<{ hours: number; total: number }>(
+      `SELECT (extract(epoch FROM date_trunc('hour', clock_timestamp()) - at) / 3600)::int AS hours, total
        FROM lockstep.starts WHERE queue_id = $1 ORDER BY 1`,
       [queueId],
     )
