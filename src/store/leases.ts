@@ -1,5 +1,5 @@
 import type { Database, Queryable } from '../postgres/database.ts'
-import type { Claim, Round } from './claim.ts'
+import type { Claim, ReadPayload, Round } from './claim.ts'
 import { type AnswerRow, claiming, claimsOf, columnsOfWishes, type Wish } from './exchange.ts'
 import { type ExceptionRow, type Failure, type Leftover, leftoverOf, reasonsOf } from './settle.ts'
 
@@ -24,12 +24,13 @@ export async function claimLeased(
   database: Database,
   lease: number,
   wishes: readonly LeasedWish[],
+  read?: ReadPayload,
 ): Promise<Claim[]> {
   const values = [lease / 1000, wishes.map(({ maxRetryCount }) => maxRetryCount), ...columnsOfWishes(wishes)]
   const columns = values.map((_, index) => `$${index + 1}`)
   const text = claiming(database.prefix, 'claim_leased', columns)
   const rows = await database.alone<AnswerRow>(text, values, { lists: true })
-  return claimsOf(rows, wishes)
+  return claimsOf(rows, wishes, read)
 }
 
 /** Notes where a round has left payloads behind. */
