@@ -66,6 +66,12 @@ const PAST_THE_FACE: readonly string[] = [
   'web/reads/reads > store/minutes',
   'web/reads/reads > store/parts',
   'web/reads/redaction > store/excerpt',
+  // What it shows of payloads, how it pushes once and claims with all digits, and its logger; and the types of that.
+  'http/api/api > admin/insight',
+  'http/api/api > lockstep',
+  'http/api/route > admin/insight',
+  'http/api/route > lockstep',
+  'http/api/shown > admin/insight',
   // The demo has its own server, and a naive queue for comparison.
   'cli/demo/naive > postgres/failure',
   'cli/demo/database > postgres/embedded',
@@ -84,6 +90,8 @@ const SERVER_PACKAGES: Readonly<Record<string, RegExp>> = {
 /** Packages that an application need not have, and the only ones who load them. */
 const OPTIONAL_PACKAGES: Readonly<Record<string, RegExp>> = {
   'prom-client': /^telemetry\/prometheus$/,
+  hono: /^(http|web)\//,
+  zod: /^http\//,
   '@opentelemetry/api': /^telemetry\/(otel|origins)/,
 }
 

@@ -19,6 +19,7 @@ export const MIGRATIONS_SINCE = [
   '0006_failed_jobs',
   '0007_tenants',
   '0008_leases',
+  '0011_http',
 ]
 
 /** The SQL that creates the schema as it was when each job took two rows. */
@@ -65,6 +66,7 @@ const EDITS: readonly Edit[] = [
   source('worker/preparation', 'await replaceSetting(database, setting, definitions)', '[] as number[]'),
   source('worker/maintenance/trimming', 'await trimTenants(database)', '0'),
   source('worker/maintenance/trimming', 'await trimLimits(database)', '0'),
+  source('worker/maintenance/trimming', 'await trimKeys(database)', '0'),
   source('store/settle', "'lock_claims'", "'lock_rounds'"),
   source('store/settle', "name: 'fail_claims'", "name: 'fail'"),
   source('store/settle', "'float8[]', 'text[]', 'bool']", "'float8[]', 'bool']"),
