@@ -13,11 +13,11 @@ import {
   type StandardSchema,
 } from 'pg-lockstep'
 import { transactionsOf } from 'pg-lockstep/drizzle'
+import { lockstepApi } from 'pg-lockstep/http'
 import { otel } from 'pg-lockstep/otel'
 import { prometheus } from 'pg-lockstep/prometheus'
 import { assertEnqueued, createContext, drain, enqueued } from 'pg-lockstep/testing'
 import { lockstepWeb } from 'pg-lockstep/web'
-import { lockstepApi } from 'pg-lockstep/http'
 
 interface Placed {
   readonly status: 'created' | 'paid'

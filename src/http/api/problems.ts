@@ -15,7 +15,7 @@ export function apiProblemOf(error: unknown, logger: Logger): Problem {
     const field = `jobs[${error.index}].${asInJson(error.field)}`
     return refused(field, error.problem, error.code)
   }
-  if (!(error instanceof LockstepError)) return problemOf(error, logger)
+  if (error instanceof Problem || !(error instanceof LockstepError)) return problemOf(error, logger)
   const { code, message } = error
   if (code === 'LOCKSTEP_BAD_JOB' || code === 'LOCKSTEP_KEY_REUSED') return new Problem(422, code, message)
   if (code === 'LOCKSTEP_KEY_IN_USE') return new Problem(409, code, message, SOON)

@@ -3,6 +3,7 @@ import { type ApiOptions, type LockstepApi, lockstepApi } from '../../../src/htt
 import type { Lockstep } from '../../../src/index.ts'
 import { useWorkers, type WorkerEnvironment } from '../../support/worker-environment.ts'
 import { type Answer, type Asking, type Site, serve } from '../../web/site.ts'
+import { conforms } from './described.ts'
 
 export interface Gateway {
   readonly api: LockstepApi
@@ -35,7 +36,11 @@ export function useGateways(): GatewayEnvironment {
       const api = lockstepApi(lockstep, options)
       opened.push(api)
       const site = await serve(api.node)
-      const ask = (path: string, asking: Asking) => site.ask(`/v1${path}`, asking)
+      const ask = async (path: string, asking: Asking) => {
+        const answer = await site.ask(`/v1${path}`, asking)
+        conforms(asking.body === undefined ? 'get' : 'post', path, answer)
+        return answer
+      }
       return {
         api,
         site,

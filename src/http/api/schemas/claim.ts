@@ -25,7 +25,7 @@ export const claimRequest = strict(
       )
       .meta({
         description:
-          'A queue; several, of which the first that has something gives all; or weights, by which the order is drawn.',
+          'A queue; several in order, whose jobs come before those of the next; or weights, by which the order is drawn.',
       }),
     count: z.int().min(1).max(MOST_JOBS).default(1).meta({ description: 'Most jobs to claim.' }),
     lease,
