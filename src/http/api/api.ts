@@ -48,15 +48,26 @@ export function lockstepApi(lockstep: Lockstep, options: ApiOptions): LockstepAp
     await tools.consumer.stop()
     await calls.ended()
   }
+  const { path } = checked
   return {
-    fetch: (request, arrival = arrivalAt(new URL(request.url).pathname, checked.path)) =>
+    fetch: (request, arrival = arrivalAt(new URL(request.url).pathname, path ?? DEFAULT_PATH)) =>
       answer(request, arrival),
-    node: nodeHandler(answer, checked.path),
+    node: nodeHandler(
+      (request, arrival) => answer(request, path === undefined ? placed(arrival) : arrival),
+      path,
+    ),
     stop: () => {
       stopping ??= stop()
       return stopping
     },
   }
+}
+
+const DEFAULT_PATH = '/v1'
+
+/** Where nothing says where it is mounted. */
+function placed(arrival: Arrival): Arrival {
+  return arrival.base === '' ? { ...arrival, ...arrivalAt(arrival.path, DEFAULT_PATH) } : arrival
 }
 
 function openedOf(lockstep: Lockstep): ReturnType<typeof insideOf> {

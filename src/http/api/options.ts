@@ -26,7 +26,7 @@ export interface ApiOptions {
    * how much a round takes, for what is claimed. A queue that is only named has the defaults. `maxRetryCount` must be a number.
    */
   readonly queues?: readonly Queue[]
-  /** Where the API is mounted, unless Express says so. Default `/v1`. */
+  /** Where the API is mounted. Default: where Express has mounted it, otherwise `/v1`. */
   readonly path?: string
   /** Most bytes of a body, up to 64 MiB. Default 4 MiB. */
   readonly maxBody?: number
@@ -43,8 +43,8 @@ const MIB = 1024 * 1024
 export interface CheckedOptions {
   readonly access: 'tokens' | 'open' | NonNullable<ApiOptions['authorize']>
   readonly queues: readonly Queue[]
-  /** Without a slash at its end. */
-  readonly path: string
+  /** Undefined: is found out. Without a slash at its end. */
+  readonly path: string | undefined
   readonly maxBody: number
   readonly maxJobs: number
   readonly bodyTimeout: number
@@ -53,13 +53,13 @@ export interface CheckedOptions {
 /** @throws OptionError */
 export function checkApiOptions(options: ApiOptions): CheckedOptions {
   rejectUnknownOptions(options, OPTIONS, 'lockstepApi')
-  const { queues = [], path = '/v1', maxBody = 4 * MIB, maxJobs = 10_000, bodyTimeout = 30_000 } = options
+  const { queues = [], path, maxBody = 4 * MIB, maxJobs = 10_000, bodyTimeout = 30_000 } = options
   if (!Array.isArray(queues) || !queues.every(isQueue))
     throw new OptionError('lockstepApi: queues must be a list of what defineQueue() returns')
   return {
     access: accessOf(options),
     queues,
-    path: checkPath(path),
+    path: path === undefined ? undefined : checkPath(path),
     maxBody: wholeNumber(maxBody, 1, 64 * MIB, 'lockstepApi: maxBody'),
     maxJobs: wholeNumber(maxJobs, 1, 100_000, 'lockstepApi: maxJobs'),
     bodyTimeout: wholeNumber(bodyTimeout, 1, 3_600_000, 'lockstepApi: bodyTimeout'),
