@@ -22,26 +22,28 @@ export interface Body {
 /** @throws Problem */
 export async function readBody(request: Request, limits: BodyLimits): Promise<Body> {
   refuseType(request.headers)
-  const length = request.headers.get('content-length')
-  if (length !== null && Number(length) > limits.maxBody) throw tooLarge(limits)
+  return bodyIn(await readBytes(request, limits))
+}
+
+/** For routes that may do without one: an empty object then. */
+export async function readOptionalBody(request: Request, limits: BodyLimits): Promise<Body> {
+  if (request.headers.has('content-type')) refuseType(request.headers)
   const bytes = await readBytes(request, limits)
+  if (bytes.length === 0) return bodyIn(Buffer.from('{}'))
+  refuseType(request.headers)
+  return bodyIn(bytes)
+}
+
+/** @throws Problem */
+function bodyIn(bytes: Buffer): Body {
   const text = textOf(bytes)
   refuseDepth(text)
   try {
     return { text, value: JSON.parse(text), bytes }
   } catch {
-    throw new Problem(
-      400,
-      'LOCKSTEP_BAD_JSON',
-      bytes.length === 0 ? 'the body is empty' : 'the body is not JSON',
-    )
+    const problem = bytes.length === 0 ? 'the body is empty' : 'the body is not JSON'
+    throw new Problem(400, 'LOCKSTEP_BAD_JSON', problem)
   }
-}
-
-/** For routes that take no body, or may do without: an empty object if there is none. */
-export async function readOptionalBody(request: Request, limits: BodyLimits): Promise<Body> {
-  const isEmpty = request.body === null || request.headers.get('content-length') === '0'
-  return isEmpty ? { text: '{}', value: {}, bytes: Buffer.from('{}') } : readBody(request, limits)
 }
 
 /** A compressed body could unfold to any size. */
@@ -60,7 +62,8 @@ function refuseType(headers: Headers): void {
 }
 
 /** Stops at the limit, whatever the headers say, and when its time is over. */
-async function readBytes({ body }: Request, limits: BodyLimits): Promise<Buffer> {
+async function readBytes({ body, headers }: Request, limits: BodyLimits): Promise<Buffer> {
+  if (Number(headers.get('content-length')) > limits.maxBody) throw tooLarge(limits)
   if (body === null) return Buffer.alloc(0)
   const reader = body.getReader() as ReadableStreamDefaultReader<Uint8Array>
   let isLate = false
