@@ -219,6 +219,14 @@ describe('other access', () => {
     ])
   })
 
+  test('counts are told of the queues that authorize allows', async () => {
+    const [own, other] = [name(), name()]
+    for (const queue of [own, other]) await env.sql('SELECT lockstep.create_queue($1)', [queue])
+    const { get } = await open({ authorize: (_, { queue }) => queue === undefined || queue === own })
+    const { queues } = (await get('/stats')).json
+    expect(queues.map(({ queue }: { queue: string }) => queue)).toEqual([own])
+  })
+
   test.each([undefined, null, 'yes', 1, { actor: 7 }, { actor: ' ' }, {}])(
     '%j of authorize is a no',
     async (answer) => {

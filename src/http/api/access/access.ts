@@ -38,14 +38,15 @@ export const OPEN: Access = {
 
 /** @throws Problem for a queue that the request may not use */
 export async function requireQueues(
-  { queues, may }: Grant,
+  grant: Grant,
   wanted: readonly string[],
   scope: TokenScope,
 ): Promise<void> {
-  for (const queue of new Set(wanted)) {
-    const isAllowed = (queues === null || queues.includes(queue)) && (await may(queue))
-    if (!isAllowed) throw forbidden(scope, queue)
-  }
+  for (const queue of new Set(wanted)) if (!(await mayUse(grant, queue))) throw forbidden(scope, queue)
+}
+
+export async function mayUse({ queues, may }: Grant, queue: string): Promise<boolean> {
+  return (queues === null || queues.includes(queue)) && may(queue)
 }
 
 export function forbidden(scope: TokenScope, queue?: string): Problem {

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { LockstepError } from '../../../index.ts'
 import { Problem } from '../../../serving/problem.ts'
+import { mayUse } from '../access/access.ts'
 import { deadFilterOf, jobFilterOf } from '../filters.ts'
 import { json, type Route, route, type Tools } from '../route.ts'
 import {
@@ -90,13 +91,13 @@ const stats = route({
   path: '/stats',
   scope: 'admin',
   name: 'getStats',
-  summary: 'The state of all queues that the token is good for',
+  summary: 'The state of all queues that the request may use',
   query: noQuery,
   answers: [allStats],
   async answer({ grant }, tools) {
     const { at, value } = await tools.stats.get()
-    const { queues } = grant
-    const seen = value.queues.filter(({ queue }) => queues === null || queues.includes(queue))
+    const allowed = await Promise.all(value.queues.map(({ queue }) => mayUse(grant, queue)))
+    const seen = value.queues.filter((_, index) => allowed[index])
     return json(JSON.stringify({ at, queues: seen.map(statsOf) }))
   },
 })
