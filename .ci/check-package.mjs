@@ -38,13 +38,14 @@ export const queue = defineQueue<number>('updates', {
 export const push = (tx: ClientBase) => lockstep.enqueue(queue, { id: 1, payload: 1 }, { tx })
 `
 const CLASSIC = `import { Lockstep } from 'pg-lockstep'
+import { lockstepApi } from 'pg-lockstep/http'
 import { otel } from 'pg-lockstep/otel'
 import { transactionsOf } from 'pg-lockstep/prisma'
 import { prometheus } from 'pg-lockstep/prometheus'
 import { drain } from 'pg-lockstep/testing'
 import { lockstepWeb } from 'pg-lockstep/web'
 
-export const used = [Lockstep, otel, transactionsOf, prometheus, drain, lockstepWeb]
+export const used = [Lockstep, otel, transactionsOf, prometheus, drain, lockstepApi, lockstepWeb]
 `
 
 mkdirSync(folder, { recursive: true })

@@ -13,6 +13,7 @@ import {
   type StandardSchema,
 } from 'pg-lockstep'
 import { transactionsOf } from 'pg-lockstep/drizzle'
+import { lockstepApi } from 'pg-lockstep/http'
 import { otel } from 'pg-lockstep/otel'
 import { prometheus } from 'pg-lockstep/prometheus'
 import { assertEnqueued, createContext, drain, enqueued } from 'pg-lockstep/testing'
@@ -197,6 +198,10 @@ const web = lockstepWeb(lockstep, {
   redact: (payload, { queue }) => (queue === 'orders' ? undefined : payload),
 })
 same<Awaited<ReturnType<typeof web.fetch>>, Response>()
+
+// The HTTP API
+const api = lockstepApi(lockstep, { access: 'tokens' })
+same<Awaited<ReturnType<typeof api.fetch>>, Response>()
 const { fetch: fetchPage, node } = lockstepWeb(lockstep, {
   basicAuth: [{ username: 'me', password: 'secret', role: 'view' }],
 })

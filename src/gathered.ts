@@ -11,14 +11,23 @@ interface Waiting<Item, Result> {
 export class Gathered<Item, Result> {
   readonly #send: (items: readonly Item[]) => Promise<readonly Result[]>
   readonly #most: number
-  readonly #waiting: Waiting<Item, Result>[] = []
+  readonly #keyOf: ((item: Item) => string) | undefined
+  #waiting: Waiting<Item, Result>[] = []
   #calls = 0
   #isSending = false
 
-  /** `send` resolves to a result for each item. `most`: items for one call. */
-  constructor(send: (items: readonly Item[]) => Promise<readonly Result[]>, most: number) {
+  /**
+   * `send` resolves to a result for each item. `most`: items for one call. `keyOf`: of two items with one key, the second goes with
+   * a later call.
+   */
+  constructor(
+    send: (items: readonly Item[]) => Promise<readonly Result[]>,
+    most: number,
+    keyOf?: (item: Item) => string,
+  ) {
     this.#send = send
     this.#most = most
+    this.#keyOf = keyOf
   }
 
   /** Rejects if the call fails that it went with. */
@@ -35,9 +44,24 @@ export class Gathered<Item, Result> {
     this.#isSending = true
     setImmediate(() => {
       this.#isSending = false
-      void this.#call(this.#waiting.splice(0, this.#most))
+      void this.#call(this.#take())
       this.#sendSoon()
     })
+  }
+
+  #take(): Waiting<Item, Result>[] {
+    const next = this.#waiting.splice(0, this.#most)
+    if (!this.#keyOf) return next
+    const keys = new Set<string>()
+    const again: Waiting<Item, Result>[] = []
+    const taken = next.filter((one) => {
+      const key = this.#keyOf!(one.item)
+      if (keys.has(key)) again.push(one)
+      else keys.add(key)
+      return again.at(-1) !== one
+    })
+    this.#waiting = [...again, ...this.#waiting]
+    return taken
   }
 
   async #call(sent: readonly Waiting<Item, Result>[]): Promise<void> {

@@ -5,6 +5,7 @@ export type { FindOptions, LookOptions } from './admin/looks.ts'
 export type { Progress, Progression } from './admin/progression.ts'
 export type { Stats } from './admin/stats.ts'
 export type { TenantsOptions } from './admin/tenants.ts'
+export type { CreatedToken, NewToken } from './admin/tokens.ts'
 export type { ProgressionOptions } from './admin/walk.ts'
 export { type EnqueueCall, isFor, type PerformCall } from './call.ts'
 export type { Consumer } from './consumer/consumer.ts'
@@ -70,6 +71,7 @@ export type { ProcessRow } from './store/process-list.ts'
 export type { OwnedShards, ReportedPolicy, SlotInWork } from './store/process-report.ts'
 export type { QueueStats } from './store/stats.ts'
 export type { TenantList, TenantStats } from './store/tenant-list.ts'
+export type { ApiToken, TokenScope } from './token.ts'
 export {
   allShards,
   byNode,

@@ -5,16 +5,19 @@ import { type FindOptions, type LookOptions, Looks } from './admin/looks.ts'
 import type { Progression } from './admin/progression.ts'
 import type { Stats } from './admin/stats.ts'
 import type { TenantsOptions } from './admin/tenants.ts'
+import type { CreatedToken, NewToken } from './admin/tokens.ts'
 import type { ProgressionOptions } from './admin/walk.ts'
 import { Consumer } from './consumer/consumer.ts'
 import type { ConsumerOptions } from './consumer/options.ts'
 import { type EnqueueOptions, Enqueuer } from './enqueue/enqueue.ts'
 import type { Entered, Purpose } from './enqueue/entered.ts'
 import type { ClientMiddleware } from './enqueue/middleware.ts'
+import type { PushedOnce } from './enqueue/once.ts'
 import { checkInstrumentation, type Instrumentation } from './instrumentation.ts'
 import { Instruments } from './instruments.ts'
 import type { NewJob } from './job.ts'
 import type { Json } from './json.ts'
+import { JsonText } from './json-text.ts'
 import { checkLogger, consoleLogger, type Logger, unfailing } from './logger.ts'
 import { optionalFunctions, rejectUnknownOptions } from './options.ts'
 import { ACCESS_OPTIONS, Access, type AccessOptions } from './postgres/access.ts'
@@ -24,10 +27,12 @@ import { UnderWay } from './promises.ts'
 import type { Queue } from './queue.ts'
 import type { AuditEntry } from './store/audit.ts'
 import type { FoundJob, JobFilter, JobSort } from './store/jobs.ts'
+import type { IdempotencyKey } from './store/keys.ts'
 import type { DeadFilter, DeadPayload, DeadSort } from './store/morgue.ts'
 import type { Found, Page } from './store/page.ts'
 import type { ProcessRow } from './store/process-list.ts'
 import type { TenantList } from './store/tenant-list.ts'
+import type { ApiToken, TokenGrant } from './token.ts'
 import type { WorkerHome, WorkerOptions } from './worker/options.ts'
 import { Worker } from './worker/worker.ts'
 
@@ -53,6 +58,14 @@ export let insideOf: (lockstep: Lockstep) => {
   readonly database: Database
   readonly logger: Logger
   readonly watch: <T>(call: Promise<T>) => Promise<T>
+}
+
+/** What its HTTP API needs beyond that: payloads as JsonText, and pushes that name an idempotency key. */
+export let servedBy: (lockstep: Lockstep) => {
+  createConsumer(options: ConsumerOptions): Consumer
+  enqueueOnce(queue: Queue, jobs: readonly NewJob[], key: IdempotencyKey): Promise<PushedOnce>
+  /** What tokens allow, by their digests in hexadecimal; without those that do not exist. */
+  findTokens(digests: readonly Buffer[]): Promise<ReadonlyMap<string, TokenGrant>>
 }
 
 /** The queues of one schema in one database: the starting point to produce, work and administer. */
@@ -139,6 +152,14 @@ export class Lockstep {
       database: lockstep.#database,
       logger: lockstep.#logger,
       watch: (call) => lockstep.#underWay.watch(call),
+    })
+    servedBy = (lockstep) => ({
+      createConsumer: (options) => new Consumer(options, homeOf(lockstep), (json) => new JsonText(json)),
+      enqueueOnce: (queue, jobs, key) => lockstep.#enqueuer.enqueueOnce(queue, jobs, key),
+      findTokens: (digests) =>
+        lockstep.#underWay.watch(
+          import('./store/tokens.ts').then((store) => store.findTokens(lockstep.#database, digests)),
+        ),
     })
     enterIn = (lockstep, tx, purpose) => lockstep.#enqueuer.enter(tx, purpose)
   }
@@ -294,6 +315,27 @@ export class Lockstep {
    */
   deleteQueue(queue: AnyQueue, options: DeleteQueueOptions = {}): Progression {
     return this.#administration.deleteQueue(queue, options)
+  }
+
+  /**
+   * Creates a token for the HTTP API. Takes the rights of the schema's owner, as `deleteToken` does.
+   * @throws OptionError; LockstepError `LOCKSTEP_TOKEN_EXISTS`, `LOCKSTEP_BAD_QUEUE`
+   */
+  createToken(options: NewToken): Promise<CreatedToken> {
+    return this.#underWay.watch(this.#administration.createToken(options))
+  }
+
+  /** The tokens of the HTTP API, by name. */
+  tokens(): Promise<ApiToken[]> {
+    return this.#underWay.watch(import('./admin/tokens.ts').then((admin) => admin.listTokens(this.#database)))
+  }
+
+  /**
+   * Deletes a token of the HTTP API by its name. Every process that serves the API refuses it within a second.
+   * @throws OptionError; LockstepError `LOCKSTEP_UNKNOWN_TOKEN`
+   */
+  deleteToken(name: string, options: ActorOptions = {}): Promise<void> {
+    return this.#underWay.watch(this.#administration.deleteToken(name, options))
   }
 
   /**

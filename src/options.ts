@@ -11,7 +11,8 @@ export function rejectUnknownOptions(options: object, known: readonly string[], 
   }
 }
 
-function hintFor(key: string, known: readonly string[]): string {
+/** The nearest known name, or all of them. */
+export function hintFor(key: string, known: readonly string[]): string {
   if (known.length === 0) return 'there are none'
   const nearest = closest(key, known)
   return distance(key, nearest) <= 3

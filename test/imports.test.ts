@@ -12,6 +12,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['consumer'],
   ['lockstep'],
   ['index', 'testing', 'telemetry'],
+  ['serving'],
   ['web', 'http'],
   ['cli'],
 ]
@@ -32,8 +33,6 @@ const ROOMS: readonly (readonly string[])[] = [
 /** Imports of a command-line module from below the public API, which does not offer these to anyone else. */
 const PAST_THE_FACE: readonly string[] = [
   // A file larger than memory is pushed in transactions of many calls, and counted.
-  'cli/enqueue/payload > enqueue/validation',
-  'cli/enqueue/payload > store/push',
   'cli/enqueue/row > enqueue/validation',
   'cli/enqueue/row > store/push',
   'cli/enqueue/run > store/push',
@@ -67,6 +66,12 @@ const PAST_THE_FACE: readonly string[] = [
   'web/reads/reads > store/minutes',
   'web/reads/reads > store/parts',
   'web/reads/redaction > store/excerpt',
+  // What the HTTP API shows of payloads, how it pushes once and claims with all digits, and its logger; and the types of that.
+  'http/api/api > admin/insight',
+  'http/api/api > lockstep',
+  'http/api/route > admin/insight',
+  'http/api/route > lockstep',
+  'http/api/shown > admin/insight',
   // Tokens and limits of lmstfy's API are no business of the library.
   'http/lmstfy/access > postgres/database',
   'http/lmstfy/access > store/lmstfy-access',
@@ -89,7 +94,7 @@ const PAST_THE_FACE: readonly string[] = [
   'cli/demo/database > postgres/failure',
 ]
 
-const FACES = new Set(['cli', 'http', 'telemetry', 'web'])
+const FACES = new Set(['cli', 'http', 'serving', 'telemetry', 'web'])
 
 /** Packages that reach the server, and who may load them. Types are for everybody. */
 const SERVER_PACKAGES: Readonly<Record<string, RegExp>> = {
@@ -101,6 +106,8 @@ const SERVER_PACKAGES: Readonly<Record<string, RegExp>> = {
 /** Packages that an application need not have, and the only ones who load them. */
 const OPTIONAL_PACKAGES: Readonly<Record<string, RegExp>> = {
   'prom-client': /^telemetry\/prometheus$|^http\/lmstfy\/metrics$/,
+  hono: /^(http|web)\//,
+  zod: /^http\//,
   '@opentelemetry/api': /^telemetry\/(otel|origins)/,
 }
 

@@ -35,6 +35,7 @@ function pagesOf(folder) {
     'index.md': index.replace(/^# .*/, '# pg-lockstep'),
     'testing.md': read('testing.md').replace(/^# .*/, '# pg-lockstep/testing'),
     'telemetry.md': `# Telemetry\n\n${telemetry.join('\n')}`,
+    'http.md': read('http.md').replace(/^# .*/, '# pg-lockstep/http'),
     'web.md': read('web.md').replace(/^# .*/, '# pg-lockstep/web'),
     'adapters.md': `# The adapters\n\n${adapters.join('\n')}`,
   }

@@ -18,6 +18,7 @@ BEGIN
       ('enqueue_many_if_same_transaction', 'push_many_if_same_transaction'),
       ('bury_lowest', 'digest_of'), ('bury_lowest', 'payloads_below'),
       ('payloads_of', 'digest_of'), ('payloads_of', 'payloads_below'), ('payloads_of', 'shown_attempts'),
+      ('complete', 'trim_keys'), ('enqueue_many', 'note_key'), ('enqueue_many', 'recount_key'), ('installation', 'find_tokens'),
       ('kill', 'digest_of'), ('look', 'tenant_lanes_of'), ('survey', 'sift'),
       ('perform_now', 'with_attempt'), ('perform_now', 'brief_error'), ('requeue', 'with_attempt'), ('requeue', 'brief_error')
     ) AS c(caller, called)

@@ -12,6 +12,7 @@ import { act, NAMES } from './jobs.ts'
 import { deleteFromMorgue, requeueFromMorgue } from './morgue.ts'
 import type { Progression } from './progression.ts'
 import { pause, reshard, resume } from './queues.ts'
+import type { CreatedToken, NewToken } from './tokens.ts'
 import type { ProgressionOptions } from './walk.ts'
 
 type AnyQueue = Queue | string
@@ -68,6 +69,19 @@ export class Administration {
       const { ask } = await import('./processes.ts')
       return ask(this.#database, processId, request)
     })
+  }
+
+  async createToken(options: NewToken): Promise<CreatedToken> {
+    const { checkNewToken, createToken } = await import('./tokens.ts')
+    const grant = checkNewToken(options)
+    const deed = { action: 'createToken', queue: null, details: grant } as const
+    return this.#do(deed, { by: options.by }, () => createToken(this.#database, grant))
+  }
+
+  async deleteToken(name: string, options: ActorOptions): Promise<void> {
+    const { checkTokenName, deleteToken } = await import('./tokens.ts')
+    const deed = { action: 'deleteToken', queue: null, details: { name: checkTokenName(name) } } as const
+    return this.#do(deed, options, () => deleteToken(this.#database, name))
   }
 
   /** What was recorded, the newest first. */

@@ -18,6 +18,7 @@ import { addServe } from './serve.ts'
 import { addStats } from './stats.ts'
 import { nearestOf } from './suggest.ts'
 import { addTenants } from './tenants.ts'
+import { addToken } from './token.ts'
 import { addTop } from './top.ts'
 import { addWeb } from './web.ts'
 import { addWork } from './work.ts'
@@ -65,6 +66,7 @@ const COMMANDS = [
   addReshard,
   addDeleteQueue,
   addAudit,
+  addToken,
 ]
 
 /** The whole command line. Parsing the arguments runs the command. */

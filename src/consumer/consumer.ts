@@ -1,6 +1,7 @@
 import { LockstepError } from '../errors.ts'
 import { UnderWay } from '../promises.ts'
 import { defineQueue, type Queue } from '../queue.ts'
+import type { ReadPayload } from '../store/claim.ts'
 import type { WorkerHome } from '../worker/options.ts'
 import type { ConsumerEngine } from './engine.ts'
 import {
@@ -27,13 +28,15 @@ import { Request } from './request.ts'
 export class Consumer {
   readonly #settings: ConsumerSettings
   readonly #home: WorkerHome
+  readonly #read: ReadPayload | undefined
   readonly #calls = new UnderWay()
   #starting: Promise<ConsumerEngine> | undefined
   #stopping: Promise<void> | undefined
 
-  constructor(options: ConsumerOptions, home: WorkerHome) {
+  constructor(options: ConsumerOptions, home: WorkerHome, read?: ReadPayload) {
     this.#settings = consumerSettings(options)
     this.#home = home
+    this.#read = read
   }
 
   /**
@@ -113,7 +116,7 @@ export class Consumer {
   async #start(): Promise<ConsumerEngine> {
     // A producer loads none of it.
     const { ConsumerEngine } = await import('./engine.ts')
-    const engine = new ConsumerEngine(this.#settings, this.#home)
+    const engine = new ConsumerEngine(this.#settings, this.#home, this.#read)
     try {
       await engine.start()
       return engine

@@ -5,7 +5,7 @@ import { refuseDistributed } from '../postgres/distribution.ts'
 import { openDatabase } from '../postgres/open-database.ts'
 import { requireMigrated } from '../postgres/release.ts'
 import { requireSequences } from '../postgres/sequences.ts'
-import type { Round } from '../store/claim.ts'
+import type { ReadPayload, Round } from '../store/claim.ts'
 import { look } from '../store/head.ts'
 import { LEASED } from '../store/leases.ts'
 import { readLockTimeout } from '../store/patience.ts'
@@ -60,7 +60,7 @@ export class ConsumerEngine {
   readonly #looks = new Gathered<ConsumedQueue, undefined>((queues) => this.#lookInto(queues), MOST_LOOKS)
   #lockTimeout = 1
 
-  constructor(settings: ConsumerSettings, home: WorkerHome) {
+  constructor(settings: ConsumerSettings, home: WorkerHome, read?: ReadPayload) {
     const { config, directConfig, schema, logger } = home
     const { poll, formatError, triesHeader } = settings
     const clock = new ServerClock()
@@ -119,7 +119,7 @@ export class ConsumerEngine {
       },
       onEnded: (queueId, failed) => this.#tally.add(queueId, 1, Number(failed)),
     })
-    const taking = { database, timetable, requests: this.requests, clock, logger, poll, triesHeader }
+    const taking = { database, timetable, requests: this.requests, clock, logger, poll, triesHeader, read }
     this.#takers = Array.from(
       { length: TAKERS },
       (_, index) =>

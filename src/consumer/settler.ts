@@ -51,7 +51,11 @@ export class Settler {
   constructor(options: SettlerOptions) {
     this.#options = options
     const gathered = (end: LeasedEnd) =>
-      new Gathered<Ending, Leftover['outcome'] | undefined>((all) => this.#send(end, all), MOST_SETTLED)
+      new Gathered<Ending, Leftover['outcome'] | undefined>(
+        (all) => this.#send(end, all),
+        MOST_SETTLED,
+        ({ claim }) => nameOf(claim),
+      )
     this.#ends = {
       complete: gathered('complete'),
       fail: gathered('fail'),
@@ -84,7 +88,11 @@ export class Settler {
   extend(claim: ClaimKey, lease: number): Promise<boolean> {
     let gathered = this.#extensions.get(lease)
     if (!gathered) {
-      gathered = new Gathered<ClaimKey, boolean>((claims) => this.#extend(claims, lease), MOST_SETTLED)
+      gathered = new Gathered<ClaimKey, boolean>(
+        (claims) => this.#extend(claims, lease),
+        MOST_SETTLED,
+        nameOf,
+      )
       this.#extensions.set(lease, gathered)
     }
     return gathered.add(claim)
@@ -125,8 +133,8 @@ export class Settler {
 
   #outcomes(all: readonly Ending[], leftovers: readonly Leftover[]): (Leftover['outcome'] | undefined)[] {
     this.#tell(leftovers.filter(({ outcome }) => outcome === 'again'))
-    const outcomes = new Map(leftovers.map(({ queueId, id, outcome }) => [`${queueId} ${id}`, outcome]))
-    return all.map(({ claim }) => outcomes.get(`${claim.queueId} ${claim.id}`))
+    const outcomes = new Map(leftovers.map((leftover) => [nameOf(leftover), leftover.outcome]))
+    return all.map(({ claim }) => outcomes.get(nameOf(claim)))
   }
 
   /** Jobs that wait again may be anybody's now, and who waits for them may be elsewhere. */
@@ -146,9 +154,17 @@ export class Settler {
   async #extend(claims: readonly ClaimKey[], lease: number): Promise<boolean[]> {
     this.#extensions.delete(lease)
     const lost = await extendLeases(this.#options.database, claims, lease)
-    const keys = new Set(lost.map(({ queueId, id }) => `${queueId} ${id}`))
-    return claims.map(({ queueId, id }) => !keys.has(`${queueId} ${id}`))
+    const keys = new Set(lost.map(nameOf))
+    return claims.map((claim) => !keys.has(nameOf(claim)))
   }
+}
+
+/**
+ * What the answer to a call tells a claim by. Two claims of one id, of which at most one is held, go with different calls: what is
+ * said of one would otherwise count for both.
+ */
+function nameOf({ queueId, id }: Pick<ClaimKey, 'queueId' | 'id'>): string {
+  return `${queueId} ${id}`
 }
 
 /** Deaths may wait for a row of the morgue: so each goes alone. */

@@ -1,6 +1,6 @@
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
-import type { Claim, Round } from '../store/claim.ts'
+import type { Claim, ReadPayload, Round } from '../store/claim.ts'
 import { claimLeased, LEASED, noteCut } from '../store/leases.ts'
 import { loadPayloads } from '../store/load.ts'
 import { Bell } from '../worker/lifecycle/bell.ts'
@@ -27,6 +27,8 @@ export interface TakerOptions {
   readonly triesHeader: string | undefined
   /** ms until a lane whose claim failed is tried again. */
   readonly poll: number
+  /** Default: JavaScript's values. */
+  readonly read: ReadPayload | undefined
   /** Nothing is due that anyone waits for. */
   onIdle(): void
   /** Rounds were claimed that nobody waits for any more. */
@@ -129,7 +131,7 @@ export class Taker implements Service {
   }
 
   async #claim({ queue, lease, lanes, requests }: Errand): Promise<Round[]> {
-    const { database, clock, triesHeader } = this.#options
+    const { database, clock, triesHeader, read } = this.#options
     const { maxPayloads, maxBytes, maxRetryCount } = queue.queue
     for (const { lane } of lanes) lane.claimBegins(clock.now())
     try {
@@ -137,7 +139,7 @@ export class Taker implements Service {
         const { key, cursor } = lane
         return { key, cursor, count, maxPayloads, maxBytes, maxRetryCount: maxRetryCount as number }
       })
-      const claims = await claimLeased(database, lease, wishes, triesHeader)
+      const claims = await claimLeased(database, lease, wishes, triesHeader, read)
       for (const [index, { lane }] of lanes.entries()) this.#claimed(lane, claims[index]!)
       return claims.flatMap(({ rounds }) => rounds)
     } catch (error) {
@@ -191,11 +193,11 @@ export class Taker implements Service {
 
   /** With all that its claim could not bring. If that fails, or the claim is lost, its lease ends. */
   async #complete(queue: ConsumedQueue, round: Round): Promise<Round | undefined> {
-    const { database, logger } = this.#options
+    const { database, logger, read } = this.#options
     if (!round.toLoad && !round.cut) return round
     try {
       const whole = round.toLoad
-        ? await loadPayloads(database, LEASED, queue.queueId, round, queue.queue)
+        ? await loadPayloads(database, LEASED, queue.queueId, round, queue.queue, read)
         : round
       if (whole?.cut) await noteCut(database, queue.queueId, whole)
       return whole

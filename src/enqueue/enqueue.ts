@@ -8,6 +8,7 @@ import type { Database, Queryable } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
 import { UnderWay } from '../promises.ts'
 import { isQueue, type Queue } from '../queue.ts'
+import type { IdempotencyKey } from '../store/keys.ts'
 import { type PushedJob, push } from '../store/push.ts'
 import { type CheckedCall, checkBySchema, checkCall } from './call.ts'
 import { inChunks, inLockOrder } from './chunks.ts'
@@ -17,6 +18,7 @@ import { Joining } from './joining.ts'
 import { KnownHome } from './known-home.ts'
 import { KnownQueues, type QueueToEnsure } from './known-queues.ts'
 import { type ClientMiddleware, runMiddleware } from './middleware.ts'
+import { type PushedOnce, PushesOnce } from './once.ts'
 import { PushBatcher } from './push-batcher.ts'
 import { toCallersError } from './refusal.ts'
 import { stamped } from './stamp.ts'
@@ -47,6 +49,7 @@ export class Enqueuer {
   readonly #instruments: Instruments
   readonly #queues: KnownQueues
   readonly #pushBatcher: PushBatcher
+  readonly #once: PushesOnce
   readonly #joining: Joining
   readonly #untoldTenants: UntoldTenants
   readonly #underWay = new UnderWay()
@@ -64,6 +67,7 @@ export class Enqueuer {
     this.#instruments = instruments
     this.#queues = new KnownQueues(database)
     this.#pushBatcher = new PushBatcher(database)
+    this.#once = new PushesOnce(database)
     this.#joining = new Joining(database, this.#queues, this.#home)
     this.#untoldTenants = new UntoldTenants(logger)
   }
@@ -78,6 +82,13 @@ export class Enqueuer {
     const call = this.#enqueue(queue, jobs, options)
     // The caller must wait for a push in his own transaction, which uses his connection.
     return options?.tx ? call : this.#underWay.watch(call)
+  }
+
+  /** As `enqueue`, once for a key, however often it is called. */
+  enqueueOnce(queue: Queue, jobs: readonly NewJob[], key: IdempotencyKey): Promise<PushedOnce> {
+    if (this.#closed) return Promise.reject(new LockstepError('LOCKSTEP_CLOSED', CLOSED))
+    const push = (tx: Queryable) => this.#enqueue(queue, jobs, { tx: tx as EnqueueTransaction })
+    return this.#underWay.watch(this.#once.push(key, jobs.length, push))
   }
 
   /** A transaction of the caller's, once it is known to be one of this database. */

@@ -15,6 +15,8 @@ export type AuditedAction =
   | 'deleteQueue'
   | 'quiet'
   | 'stop'
+  | 'createToken'
+  | 'deleteToken'
 
 /** An action of a person. */
 export interface AuditEntry {
@@ -25,10 +27,10 @@ export interface AuditEntry {
   /** The role that was logged in at the database. */
   readonly role: string
   readonly action: AuditedAction
-  /** By name. It may be gone. Null for what is asked of a process. */
+  /** By name. It may be gone. Null for what is asked of a process, and for tokens. */
   readonly queue: string | null
   /**
-   * The filter, the number of `shards`, `withJobs`, or a `processId`. Of lists, the first 20 values; `leftOut` says how many more there were.
+   * The filter, the number of `shards`, `withJobs`, a `processId`, or a token without its text. Of lists, the first 20 values; `leftOut` says how many more there were.
    * Times are text.
    */
   readonly details: Readonly<Record<string, unknown>>

@@ -76,8 +76,11 @@ export const NO_PAYLOADS: PayloadSet = {
   cut: undefined,
 }
 
+/** What a payload's JSON text becomes: a value, or what keeps all digits of its numbers. */
+export type ReadPayload = (json: string) => unknown
+
 /** The payloads that a round takes of its job. Sorts `stored`. `isCut`: maxPayloads or maxBytes left some behind. */
-export function setOf(stored: StoredPayload[], isCut: boolean): PayloadSet {
+export function setOf(stored: StoredPayload[], isCut: boolean, read: ReadPayload = JSON.parse): PayloadSet {
   const [payloads, scores, seqs]: [unknown[], number[], number[]] = [[], [], []]
   const seen = new Set<string>()
   let size = 0
@@ -85,7 +88,7 @@ export function setOf(stored: StoredPayload[], isCut: boolean): PayloadSet {
     // Several rounds may leave equal payloads: keep the lowest. Equal ones have the same text, since jsonb sorts their keys.
     if (seen.has(payload)) continue
     seen.add(payload)
-    payloads.push(JSON.parse(payload))
+    payloads.push(read(payload))
     scores.push(score)
     seqs.push(seq)
     size += payload.length + (headers?.length ?? 0)
@@ -120,9 +123,14 @@ function headersOf(stored: readonly StoredPayload[], payloads: Iterable<string>)
 }
 
 /** As `setOf`, for the usual case of one payload. */
-export function onlyOne(payload: string, headers: string | null, score: number): PayloadSet {
+export function onlyOne(
+  payload: string,
+  headers: string | null,
+  score: number,
+  read: ReadPayload = JSON.parse,
+): PayloadSet {
   return {
-    payloads: [JSON.parse(payload)],
+    payloads: [read(payload)],
     scores: [score],
     seqs: undefined,
     headers: headers === null ? undefined : [JSON.parse(headers)],

@@ -6,6 +6,7 @@ import {
   NO_PAYLOADS,
   onlyOne,
   type PayloadSet,
+  type ReadPayload,
   type Round,
   type RoundLimits,
   type StoredPayload,
@@ -172,7 +173,7 @@ function endOf(head: number | null, passed: boolean, json: string | null): LaneE
 }
 
 /** Relies on the rows of a job being adjacent. */
-export function claimsOf(rows: readonly AnswerRow[], wishes: readonly Wish[]): Claim[] {
+export function claimsOf(rows: readonly AnswerRow[], wishes: readonly Wish[], read?: ReadPayload): Claim[] {
   const claims = wishes.map(() => ({ rounds: [] as Round[], ...NOTHING }))
   for (let from = 0, to = 1; from < rows.length; from = to) {
     to = from + 1
@@ -185,15 +186,17 @@ export function claimsOf(rows: readonly AnswerRow[], wishes: readonly Wish[]): C
     }
     // Further payloads of the job.
     while (to < rows.length && rows[to]![PLACE] === null) to += 1
-    claim.rounds.push(roundOf(rows, from, to))
+    claim.rounds.push(roundOf(rows, from, to, read))
   }
   return claims
 }
 
-function roundOf(rows: readonly AnswerRow[], from: number, to: number): Round {
+function roundOf(rows: readonly AnswerRow[], from: number, to: number, read: ReadPayload | undefined): Round {
   const [, , id, fence, performIn, retryCount, crashes, rescued, error] = rows[from]!
   const toLoad = rows[to - 1]![PASSED] === true
-  const { payloads, scores, seqs, headers, size, cut } = toLoad ? NO_PAYLOADS : payloadsOf(rows, from, to)
+  const { payloads, scores, seqs, headers, size, cut } = toLoad
+    ? NO_PAYLOADS
+    : payloadsOf(rows, from, to, read)
   return {
     id: id!,
     fence: fence!,
@@ -213,10 +216,15 @@ function roundOf(rows: readonly AnswerRow[], from: number, to: number): Round {
   }
 }
 
-function payloadsOf(rows: readonly AnswerRow[], from: number, to: number): PayloadSet {
+function payloadsOf(
+  rows: readonly AnswerRow[],
+  from: number,
+  to: number,
+  read: ReadPayload | undefined,
+): PayloadSet {
   const first = rows[from]!
   if (to - from === 1 && first[SEQ] !== null)
-    return onlyOne(first[PAYLOAD]!, first[HEADERS], Number(first[SCORE]))
+    return onlyOne(first[PAYLOAD]!, first[HEADERS], Number(first[SCORE]), read)
   const stored: StoredPayload[] = []
   for (let at = from; at < to; at += 1) {
     const row = rows[at]!
@@ -224,5 +232,5 @@ function payloadsOf(rows: readonly AnswerRow[], from: number, to: number): Paylo
     if (payload === null || seq === null) continue
     stored.push({ payload, headers: row[HEADERS], score: Number(row[SCORE]), seq })
   }
-  return setOf(stored, rows[to - 1]![CUT] === true)
+  return setOf(stored, rows[to - 1]![CUT] === true, read)
 }

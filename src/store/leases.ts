@@ -1,5 +1,5 @@
 import type { Database, Queryable } from '../postgres/database.ts'
-import type { Claim, Round } from './claim.ts'
+import type { Claim, ReadPayload, Round } from './claim.ts'
 import { type AnswerRow, claiming, claimsOf, columnsOfWishes, type Wish } from './exchange.ts'
 import { type ExceptionRow, type Failure, type Leftover, leftoverOf, reasonsOf } from './settle.ts'
 
@@ -25,13 +25,14 @@ export async function claimLeased(
   lease: number,
   wishes: readonly LeasedWish[],
   triesHeader: string | undefined,
+  read?: ReadPayload,
 ): Promise<Claim[]> {
   const retries = wishes.map(({ maxRetryCount }) => maxRetryCount)
   const values = [lease / 1000, retries, ...columnsOfWishes(wishes), triesHeader ?? null]
   const columns = values.map((_, index) => `$${index + 1}`)
   const text = claiming(database.prefix, 'claim_leased', columns)
   const rows = await database.alone<AnswerRow>(text, values, { lists: true })
-  return claimsOf(rows, wishes)
+  return claimsOf(rows, wishes, read)
 }
 
 /** Notes where a round has left payloads behind. */

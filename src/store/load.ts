@@ -1,5 +1,5 @@
 import type { Database } from '../postgres/database.ts'
-import { type Round, type RoundLimits, setOf } from './claim.ts'
+import { type ReadPayload, type Round, type RoundLimits, setOf } from './claim.ts'
 
 /** Bytes of JSON text. A round takes at least one payload, whatever its limit. */
 const LARGEST_PAYLOAD = 8 * 1024 * 1024
@@ -29,6 +29,7 @@ export async function loadPayloads(
   queueId: number,
   round: Round,
   { maxPayloads, maxBytes }: RoundLimits,
+  read?: ReadPayload,
 ): Promise<Round | undefined> {
   const values = [queueId, processId, round.id, round.fence, maxPayloads ?? null, maxBytes]
   const longer = Math.max(maxBytes, LARGEST_PAYLOAD) / BYTES_PER_MS
@@ -37,5 +38,5 @@ export async function loadPayloads(
   const stored = rows.flatMap(({ payload, headers, score, seq }) =>
     payload === null || seq === null ? [] : { payload, headers, score: Number(score), seq },
   )
-  return { ...round, toLoad: false, ...setOf(stored, rows.at(-1)?.cut === true) }
+  return { ...round, toLoad: false, ...setOf(stored, rows.at(-1)?.cut === true, read) }
 }

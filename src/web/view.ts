@@ -1,6 +1,6 @@
 import type { Context, Hono } from 'hono'
+import type { Arrival } from '../serving/place.ts'
 import type { WebAction } from './access/users.ts'
-import type { Arrival } from './place.ts'
 import type { Reads } from './reads/reads.ts'
 
 /** What pages are made of, for all requests. */

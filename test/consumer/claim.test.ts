@@ -238,3 +238,19 @@ test('R10: without a worker, what a dead worker had in work comes once its lease
     { id: 'a', crashes: 1, retryCount: -1 },
   ])
 })
+
+test('P6: of two acknowledgements of an id that come at once, the one that holds it is told so, and the late one not', async () => {
+  const one = consumer()
+  const queue = env.queue({})
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 1 })
+  const [late] = await one.claim({ queues: queue })
+  await one.release(late!)
+  const [held] = await one.claim({ queues: queue })
+  expect(await Promise.all([one.extend(late!), one.extend(held!), one.extend(late!)])).toEqual([
+    false,
+    true,
+    false,
+  ])
+  const ends = [one.complete(late!), one.complete(held!), one.complete(held!)]
+  expect(await Promise.all(ends)).toEqual([false, true, false])
+})

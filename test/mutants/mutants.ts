@@ -9,6 +9,7 @@ import { PUSHED } from './pushed.ts'
 import { RECORDED } from './recorded.ts'
 import { RELEASED } from './released.ts'
 import { SCHEDULED } from './scheduled.ts'
+import { SERVED } from './served.ts'
 import { SETTLED } from './settled.ts'
 import { SHARED } from './shared.ts'
 import { SIZED } from './sized.ts'
@@ -37,4 +38,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...RECORDED,
   ...TENANTS,
   ...LIMITED,
+  ...SERVED,
 ]

@@ -31,6 +31,7 @@ describe('each role can do nothing else', () => {
         ],
       ],
       ...['enqueue_many_in_transaction', 'installation', 'refuse_transaction', 'require_transaction'],
+      ...['find_tokens', 'note_key', 'recount_key'],
     ].map((name) => `EXECUTE ${name}`),
     worker: [
       ...['bury_lowest', 'claim', 'complete', 'create_queue', 'discard', 'fail', 'from_micros', 'grow_queue'],
@@ -50,6 +51,7 @@ describe('each role can do nothing else', () => {
           'settle_leased',
           'tries_of',
         ],
+        ...['find_tokens', 'trim_keys'],
         'tenant_lanes_of',
         'with_attempt',
       ],
@@ -123,6 +125,7 @@ describe('each role can do nothing else', () => {
     viewer: [
       ...[
         'digest_of',
+        'find_tokens',
         'installation',
         'payloads_below',
         'payloads_from',

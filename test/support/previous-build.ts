@@ -20,6 +20,7 @@ export const MIGRATIONS_SINCE = [
   '0007_tenants',
   '0008_leases',
   '0009_bounded_limits',
+  '0011_http',
   '0012_lmstfy',
 ]
 
@@ -67,6 +68,7 @@ const EDITS: readonly Edit[] = [
   source('worker/preparation', 'await replaceSetting(database, setting, definitions)', '[] as number[]'),
   source('worker/maintenance/trimming', 'await trimTenants(database)', '0'),
   source('worker/maintenance/trimming', 'await trimLimits(database)', '0'),
+  source('worker/maintenance/trimming', 'await trimKeys(database)', '0'),
   source('store/settle', "'lock_claims'", "'lock_rounds'"),
   source('store/settle', "name: 'fail_claims'", "name: 'fail'"),
   source('store/settle', "'float8[]', 'text[]', 'bool']", "'float8[]', 'bool']"),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { nameIn, segmentOf } from '../../src/serving/names.ts'
 import { lockstepWeb } from '../../src/web/index.ts'
-import { nameIn, segmentOf } from '../../src/web/names.ts'
 import { openStore, type StoreEnvironment } from '../support/store-environment.ts'
 import { serve } from './site.ts'
 

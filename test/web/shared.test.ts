@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Shared } from '../../src/serving/shared.ts'
 import { lockstepWeb } from '../../src/web/index.ts'
-import { Shared } from '../../src/web/reads/shared.ts'
 import { openStore } from '../support/store-environment.ts'
 import { serve } from './site.ts'
 

@@ -1,54 +1,29 @@
-import { requireSize } from '../../enqueue/validation.ts'
-import { JobError, type PayloadHeaders } from '../../index.ts'
-import type { PushedJob } from '../../store/push.ts'
-import { excerpt } from '../output.ts'
-import { compact, hasNumbersToKeep, memberOf, numberBeyondJsonb } from './json-text.ts'
+import type { PayloadHeaders } from '../../index.ts'
+import { compact, hasNumbersToKeep, JsonText, memberOf } from '../../json-text.ts'
 import type { Row } from './row.ts'
 
-export interface Payload {
-  readonly value: unknown
-  /** Its JSON text, if that has digits which the value lacks. */
-  readonly written?: string
-}
-
-/** The value in the column, or the whole row. */
-export function payloadOf({ values, json }: Row, column: string | undefined): Payload {
+/** The value in the column, or the whole row; as written, if JavaScript would change its digits. */
+export function payloadOf({ values, json }: Row, column: string | undefined): unknown {
   if (column !== undefined && json === undefined) return ofText(values[column] as string)
   const value = column === undefined ? values : values[column]
-  if (json === undefined || !hasNumbersToKeep(json)) return { value }
-  return { value, written: column === undefined ? compact(json) : memberOf(json, column) }
+  if (json === undefined || value === undefined || !hasNumbersToKeep(json)) return value
+  return new JsonText(column === undefined ? compact(json) : memberOf(json, column))
 }
 
 /** The value in the column; an empty field means none. The job's check refuses what is no object. */
 export function headersOf({ values, json }: Row, column: string | undefined): PayloadHeaders | undefined {
   const value = column === undefined ? undefined : values[column]
   if (value === '' || value === undefined) return undefined
-  return (json === undefined ? ofText(value as string).value : value) as PayloadHeaders
+  return (json === undefined ? ofText(value as string) : value) as PayloadHeaders
 }
 
 /** CSV holds only text: what looks like a JSON object or array becomes one, anything else stays text. */
-function ofText(text: string): Payload {
-  if (!/^\s*[[{]/.test(text)) return { value: text }
+function ofText(text: string): unknown {
+  if (!/^\s*[[{]/.test(text)) return text
   try {
     const value: unknown = JSON.parse(text)
-    return hasNumbersToKeep(text) ? { value, written: compact(text) } : { value }
+    return hasNumbersToKeep(text) ? new JsonText(compact(text)) : value
   } catch {
-    return { value: text }
+    return text
   }
-}
-
-/**
- * Gives the job its payload as written: JavaScript would change digits, and drop one of two payloads that differ (R2).
- * @throws JobError for a payload that the server would refuse without naming the job
- */
-export function withDigits(job: PushedJob, index: number, written: string | undefined): PushedJob {
-  if (written === undefined) return job
-  requireSize(written, index)
-  const number = numberBeyondJsonb(written)
-  if (number === undefined) return { ...job, payload: written }
-  throw new JobError(
-    index,
-    'payload',
-    `has the number ${excerpt(number, 40)}, which Postgres’ jsonb can’t hold: quote it, to make it text`,
-  )
 }

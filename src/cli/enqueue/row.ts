@@ -4,7 +4,7 @@ import type { PushedJob } from '../../store/push.ts'
 import { DataError } from '../failure.ts'
 import { quote } from '../suggest.ts'
 import { numberOrMoment } from './moment.ts'
-import { headersOf, payloadOf, withDigits } from './payload.ts'
+import { headersOf, payloadOf } from './payload.ts'
 
 /** A row of the file, the line it begins on, and its bytes, counted from the end of the row before. */
 export interface Row {
@@ -36,17 +36,16 @@ export function missingColumn(columns: Columns, present: readonly string[]): str
  * @throws DataError naming line, column and value, or JobError naming the index
  */
 export function jobOf(row: Row, columns: Columns, index: number): PushedJob {
-  const { value, written } = payloadOf(row, columns.payload)
   const job = {
     id: row.values[columns.id] as string,
-    payload: value,
+    payload: payloadOf(row, columns.payload),
     score: columns.score === undefined ? undefined : requireNumber(row, columns.score),
     performIn: optionalNumber(row, columns.performIn),
     lane: optionalNumber(row, columns.lane),
     tenant: tenantOf(row, columns.tenant),
     headers: headersOf(row, columns.headers),
   }
-  return withDigits(toPushedJob(job, index), index, written)
+  return toPushedJob(job, index)
 }
 
 /** A number of a customer, as JSON may have it, is text. The job's check refuses what is neither. */

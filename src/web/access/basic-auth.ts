@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import type { Arrival } from '../place.ts'
-import { Problem } from '../problem.ts'
+import type { Arrival } from '../../serving/place.ts'
+import { Problem } from '../../serving/problem.ts'
 import { Attempts, networkOf } from './attempts.ts'
 import type { Gate, Verdict } from './gate.ts'
 import { ACTIONS, type BasicUser, type WebAction } from './users.ts'

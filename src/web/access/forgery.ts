@@ -1,4 +1,4 @@
-import { Problem } from '../problem.ts'
+import { Problem } from '../../serving/problem.ts'
 import type { Gate } from './gate.ts'
 import { matchesToken, TOKEN_HEADER } from './token.ts'
 

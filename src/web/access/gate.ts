@@ -1,7 +1,7 @@
 import { boundText, OptionError } from '../../errors.ts'
 import type { Logger } from '../../logger.ts'
+import type { Arrival } from '../../serving/place.ts'
 import type { Decision, WebOptions } from '../options.ts'
-import type { Arrival } from '../place.ts'
 import { MAX_NAME, type WebAction } from './users.ts'
 
 export interface Verdict {

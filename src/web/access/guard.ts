@@ -1,5 +1,5 @@
 import type { MiddlewareHandler } from 'hono'
-import { Problem } from '../problem.ts'
+import { Problem } from '../../serving/problem.ts'
 import type { Visit, WebContext, WebEnv } from '../view.ts'
 import { isSafe, refuseForgery } from './forgery.ts'
 import type { Gate } from './gate.ts'

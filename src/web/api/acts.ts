@@ -1,7 +1,7 @@
 import type { DeadFilter, JobFilter, Lockstep, Progression, ProgressionOptions } from '../../index.ts'
+import { streamed } from '../../serving/progress.ts'
 import type { WebContext } from '../view.ts'
 import { bodyOf, deadChoiceOf, jobChoiceOf, requireEmpty, shardsOf, withJobsOf } from './body.ts'
-import { streamed } from './progress.ts'
 import { noQuery } from './query.ts'
 import { processIn, queueIn, type Route } from './routes.ts'
 
@@ -26,9 +26,13 @@ function long(
       noQuery(context.req.url)
       const { details, begin } = start(bodyOf(await context.req.text()))
       const queue = queueIn(context)
-      const deed = { action, queue, actor: context.var.visit.actor, ...details }
-      const steps = (signal: AbortSignal) => begin(lockstep, queue, { signal, by: byOf(context) })
-      return streamed(context.req.raw, deed, logger, steps, () => view.reads.forget())
+      return streamed(context.req.raw, {
+        deed: { event: 'web-action', action, queue, actor: context.var.visit.actor, ...details },
+        from: 'the web page',
+        logger,
+        begin: (signal) => begin(lockstep, queue, { signal, by: byOf(context) }),
+        ended: () => view.reads.forget(),
+      })
     },
   }
 }

@@ -1,6 +1,6 @@
 import { bodyLimit } from 'hono/body-limit'
+import { Problem } from '../../serving/problem.ts'
 import { type Guarding, guard } from '../access/guard.ts'
-import { Problem } from '../problem.ts'
 import type { WebApp } from '../view.ts'
 import { ACTS } from './acts.ts'
 import { LOOKS } from './look.ts'

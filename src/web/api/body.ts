@@ -1,7 +1,7 @@
 import { OptionError } from '../../errors.ts'
 import type { DeadFilter, JobFilter } from '../../index.ts'
 import { isPlain, rejectUnknownOptions, show, trueOrFalse, wholeNumber } from '../../options.ts'
-import { LEAST_RETRY, MOST_RETRY, timeOf } from './values.ts'
+import { LEAST_RETRY, MOST_RETRY, timeOf } from '../../serving/values.ts'
 
 /** @throws OptionError */
 export function bodyOf(text: string): Record<string, unknown> {

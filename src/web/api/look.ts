@@ -1,6 +1,6 @@
+import { Problem } from '../../serving/problem.ts'
 import { VERSION } from '../../version.ts'
 import { ACTIONS } from '../access/users.ts'
-import { Problem } from '../problem.ts'
 import type { WebContext } from '../view.ts'
 import { lengthsOf } from './lengths.ts'
 import { OPENAPI } from './openapi.ts'

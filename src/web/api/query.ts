@@ -1,8 +1,8 @@
 import { OptionError } from '../../errors.ts'
 import type { DeadFilter, DeadSort, JobFilter, JobSort, Page, Range } from '../../index.ts'
 import { rejectUnknownOptions, show, wholeNumber } from '../../options.ts'
+import { given, LEAST_RETRY, MOST_RETRY, numberOf, timeOf } from '../../serving/values.ts'
 import type { Extent } from '../reads/reads.ts'
-import { given, LEAST_RETRY, MOST_RETRY, numberOf, timeOf } from './values.ts'
 
 const MAX_LENGTH = 12 * 1024 * 1024
 const MAX_PAYLOADS = 1_000

@@ -1,8 +1,8 @@
 import type { Lockstep } from '../../index.ts'
 import type { Logger } from '../../logger.ts'
 import { wholeNumber } from '../../options.ts'
+import { nameIn } from '../../serving/names.ts'
 import type { WebAction } from '../access/users.ts'
-import { nameIn } from '../names.ts'
 import type { View, WebContext } from '../view.ts'
 
 /** What answers are made with. */

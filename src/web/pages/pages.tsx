@@ -1,6 +1,6 @@
 import type { Child } from 'hono/jsx'
 import type { QueueStats } from '../../index.ts'
-import { nameIn } from '../names.ts'
+import { nameIn } from '../../serving/names.ts'
 import type { View, WebApp, WebContext } from '../view.ts'
 import { addAssets } from './assets.ts'
 import { AuditPage } from './audit.tsx'

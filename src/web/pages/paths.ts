@@ -1,4 +1,4 @@
-import { segmentOf } from '../names.ts'
+import { segmentOf } from '../../serving/names.ts'
 
 /** Addresses within the page, which start after its base. */
 export function queuePath(queue: string): string {

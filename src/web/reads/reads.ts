@@ -19,10 +19,10 @@ import type {
   TenantList,
 } from '../../index.ts'
 import { LockstepError } from '../../index.ts'
+import { type Aged, Shared, SharedByQueue } from '../../serving/shared.ts'
 import type { QueueMinute } from '../../store/minutes.ts'
 import type { QueueParts } from '../../store/parts.ts'
 import type { Redaction, ShownPayload } from './redaction.ts'
-import { type Aged, Shared, SharedByQueue } from './shared.ts'
 
 /** How much of payloads is shown. */
 export interface Extent {

@@ -1,6 +1,7 @@
 import type { Database } from '../../postgres/database.ts'
 import { trimAudit } from '../../store/audit.ts'
 import { trimMinutes } from '../../store/counter.ts'
+import { trimKeys } from '../../store/keys.ts'
 import { trimLimits } from '../../store/limits.ts'
 import { trimTenants } from '../../store/tenants.ts'
 import type { Maintenance } from './maintenance.ts'
@@ -13,8 +14,8 @@ const LONGEST = 1_000
 const CHUNK = 10_000
 
 /**
- * Deletes data that is kept for a limited time: counts by minute, the audit, what tenants have pushed, and what limits have
- * counted.
+ * Deletes data that is kept for a limited time: counts by minute, the audit, what tenants have pushed, what limits have
+ * counted, and idempotency keys.
  */
 export class Trimming implements Maintenance {
   readonly name = 'trimming'
@@ -26,15 +27,16 @@ export class Trimming implements Maintenance {
 
   async run(database: Database): Promise<object | undefined> {
     const until = performance.now() + LONGEST
-    const all = { minutes: 0, audit: 0, tenants: 0, limits: 0 }
+    const all = { minutes: 0, audit: 0, tenants: 0, limits: 0, keys: 0 }
     do {
       const counts = {
         minutes: await trimMinutes(database),
         audit: await trimAudit(database),
         tenants: await trimTenants(database),
         limits: await trimLimits(database),
+        keys: await trimKeys(database),
       }
-      for (const kind of ['minutes', 'audit', 'tenants', 'limits'] as const) all[kind] += counts[kind]
+      for (const kind of ['minutes', 'audit', 'tenants', 'limits', 'keys'] as const) all[kind] += counts[kind]
       this.#hasLeft = Object.values(counts).some((count) => count >= CHUNK)
     } while (this.#hasLeft && performance.now() < until)
     return Object.values(all).some((count) => count > 0) ? all : undefined

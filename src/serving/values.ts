@@ -1,5 +1,5 @@
-import { OptionError } from '../../errors.ts'
-import { show } from '../../options.ts'
+import { OptionError } from '../errors.ts'
+import { show } from '../options.ts'
 
 const TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
 const DECIMAL = /^-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i

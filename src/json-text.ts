@@ -1,3 +1,19 @@
+/**
+ * A payload as its JSON text, in which every number has all its digits: JavaScript would change some. Where it's looked at as
+ * a value, it is what JavaScript makes of it.
+ */
+export class JsonText {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+
+  toJSON(): unknown {
+    return JSON.parse(this.text)
+  }
+}
+
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 const BETWEEN = /[ \t\r\n]*(?:([[\]{},:])|([^\s"[\]{},:]+))?/y
 
@@ -35,6 +51,22 @@ export function memberOf(json: string, name: string): string {
     if (token === '{' || token === '[') depth += 1
   }
   return found
+}
+
+/** The elements of an array, compacted. */
+export function elementsOf(json: string): string[] {
+  const elements: string[] = []
+  let [found, depth] = ['', 0]
+  for (const token of tokensOf(json)) {
+    if (token === '}' || token === ']') depth -= 1
+    const ends = depth === 0 || (depth === 1 && token === ',')
+    if (ends && found !== '') {
+      elements.push(found)
+      found = ''
+    } else if (!ends) found += token
+    if (token === '{' || token === '[') depth += 1
+  }
+  return elements
 }
 
 /** The first number that jsonb can't hold. */

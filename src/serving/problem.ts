@@ -7,19 +7,30 @@ export interface ProblemDetails {
   readonly title: string
   readonly status: number
   readonly detail: string
-  /** As LockstepError has it, or one of this page's own. */
+  /** As LockstepError has it, or one of the server's own. */
   readonly code: string
+  /** What else the problem says: extension members. */
+  readonly [member: string]: unknown
 }
 
 /** A request that can't be answered. */
 export class Problem extends LockstepError {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
+  /** Extension members. */
+  readonly more: Readonly<Record<string, unknown>>
 
-  constructor(status: number, code: string, detail: string, headers: Readonly<Record<string, string>> = {}) {
+  constructor(
+    status: number,
+    code: string,
+    detail: string,
+    headers: Readonly<Record<string, string>> = {},
+    more: Readonly<Record<string, unknown>> = {},
+  ) {
     super(code, detail)
     this.status = status
     this.headers = headers
+    this.more = more
   }
 }
 
@@ -29,8 +40,11 @@ const TITLES: Readonly<Record<number, string>> = {
   403: 'Forbidden',
   404: 'Not Found',
   405: 'Method Not Allowed',
+  408: 'Request Timeout',
   409: 'Conflict',
   413: 'Content Too Large',
+  415: 'Unsupported Media Type',
+  422: 'Unprocessable Content',
   429: 'Too Many Requests',
   500: 'Internal Server Error',
   503: 'Service Unavailable',
@@ -60,7 +74,7 @@ export function problemOf(error: unknown, logger: Logger): Problem {
   const status = STATUSES[code] ?? 500
   if (status < 500 && error instanceof LockstepError && !(error instanceof DatabaseError))
     return new Problem(status, code, error.message)
-  logger.error({ error }, 'the web page could not answer a request')
+  logger.error({ error }, 'a request could not be answered')
   if (status === 503)
     return new Problem(503, code, 'the database can’t be reached; the server’s log says why', {
       'retry-after': RETRY_AFTER,
@@ -71,12 +85,12 @@ export function problemOf(error: unknown, logger: Logger): Problem {
 /** What failed because its client went away is nobody's mistake, unlike an error of ours; and nobody reads the answer. */
 export function leftBehind(error: unknown, logger: Logger): Problem {
   if (error instanceof LockstepError) return problemOf(error, logger)
-  logger.debug({ error }, 'a client of the web page went away')
+  logger.debug({ error }, 'a client went away')
   return new Problem(400, 'LOCKSTEP_BAD_OPTION', 'the request was cut off')
 }
 
-export function detailsOf({ status, code, message }: Problem): ProblemDetails {
-  return { type: 'about:blank', title: TITLES[status] ?? 'Error', status, detail: message, code }
+export function detailsOf({ status, code, message, more }: Problem): ProblemDetails {
+  return { type: 'about:blank', title: TITLES[status] ?? 'Error', status, detail: message, code, ...more }
 }
 
 export function problemResponse(problem: Problem): Response {

@@ -27,6 +27,8 @@ export function nodeHandler(
     const response = request
       ? await fetch(request, arrivalOf(incoming, path))
       : new Response(null, { status: 400 })
+    // What is left of a refused body would otherwise be read to its end, and it may have none.
+    if (!incoming.complete && incoming.httpVersionMajor === 1) outgoing.setHeader('connection', 'close')
     await send(response, outgoing, incoming.method === 'HEAD')
   }
 }
@@ -86,6 +88,11 @@ async function send(response: Response, outgoing: ServerResponse, isHead: boolea
   if (!response.body || isHead) {
     await response.body?.cancel()
     outgoing.end()
+    return
+  }
+  // It's there already, and needs no stream.
+  if (response.headers.has('content-length')) {
+    outgoing.end(Buffer.from(await response.arrayBuffer()))
     return
   }
   outgoing.flushHeaders()

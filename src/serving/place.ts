@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 
 /** How a request has come. */
 export interface Arrival {
-  /** Where the page is mounted, as browsers see it, without a slash at the end; empty for the root. */
+  /** Where it is mounted, as clients see it, without a slash at the end; empty for the root. */
   readonly base: string
   /** The path below that, percent-encoded as it came. */
   readonly path: string

@@ -1,14 +1,24 @@
-import type { Progress, Progression } from '../../index.ts'
-import type { Logger } from '../../logger.ts'
-import { settlesWithin } from '../../promises.ts'
-import { detailsOf, problemOf } from '../problem.ts'
+import type { Progress, Progression } from '../index.ts'
+import type { Logger } from '../logger.ts'
+import { settlesWithin } from '../promises.ts'
+import { detailsOf, problemOf } from './problem.ts'
 
 /** What is logged of an action. */
 export interface Deed {
+  readonly event: string
   readonly action: string
   readonly queue: string
   readonly actor: string | undefined
   readonly [detail: string]: unknown
+}
+
+export interface Streaming {
+  readonly deed: Deed
+  /** For the log: `the web page`. */
+  readonly from: string
+  readonly logger: Logger
+  begin(signal: AbortSignal): Progression
+  ended?(): void
 }
 
 /** ms in which a refusal still gets a status of its own. Some actions first watch processes that seem dead, up to 30 s. */
@@ -20,10 +30,7 @@ const PATIENCE = 1_000
  */
 export async function streamed(
   request: Request,
-  deed: Deed,
-  logger: Logger,
-  begin: (signal: AbortSignal) => Progression,
-  ended: () => void,
+  { deed, from, logger, begin, ended = () => {} }: Streaming,
 ): Promise<Response> {
   const gone = new AbortController()
   const signal = AbortSignal.any([request.signal, gone.signal])
@@ -36,8 +43,8 @@ export async function streamed(
     if (told) return
     told = true
     ended()
-    const message = `${deed.action} of the queue "${deed.queue}" from the web page ${end}`
-    logger[level]({ event: 'web-action', ...deed, ...last, ...more }, message)
+    const message = `${deed.action} of the queue "${deed.queue}" from ${from} ${end}`
+    logger[level]({ ...deed, ...last, ...more }, message)
   }
   const leave = () => tell('info', 'stopped: its client went away')
   const body = new ReadableStream<Uint8Array>({

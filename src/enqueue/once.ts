@@ -1,0 +1,76 @@
+import { LockstepError } from '../errors.ts'
+import type { Database, Queryable } from '../postgres/database.ts'
+import { hasCode } from '../postgres/failure.ts'
+import { type IdempotencyKey, noteKey, recountKey } from '../store/keys.ts'
+
+/** How a push with a key has ended. */
+export interface PushedOnce {
+  /** How many jobs were stored, by this push or by the one before it. */
+  readonly stored: number
+  /** An earlier push with the key has stored them. */
+  readonly isRepeated: boolean
+}
+
+/**
+ * Pushes that name an idempotency key. Key and jobs are stored in one transaction, so after whatever failure either both are
+ * there or neither; a caller who got no answer sends the same again.
+ */
+export class PushesOnce {
+  readonly #database: Database
+  /** By holder and key. Who waits here for the same key takes no connection from others. */
+  readonly #underWay = new Map<string, Promise<unknown>>()
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  /**
+   * `push` stores the jobs in the transaction that it's given, `count` of them unless a middleware changes that.
+   * @throws LockstepError `LOCKSTEP_KEY_REUSED` if the key was used for something else, `LOCKSTEP_KEY_IN_USE` if a push with it
+   * is under way elsewhere for more than five seconds
+   */
+  async push(
+    key: IdempotencyKey,
+    count: number,
+    push: (tx: Queryable) => Promise<number>,
+  ): Promise<PushedOnce> {
+    const name = JSON.stringify([key.holder, key.key])
+    for (let before = this.#underWay.get(name); before; before = this.#underWay.get(name))
+      await before.catch(() => {})
+    const pushing = this.#push(key, count, push)
+    this.#underWay.set(name, pushing)
+    try {
+      return await pushing
+    } finally {
+      this.#underWay.delete(name)
+    }
+  }
+
+  #push(key: IdempotencyKey, count: number, push: (tx: Queryable) => Promise<number>): Promise<PushedOnce> {
+    return this.#database.transaction(async (tx) => {
+      const noted = await noteKey(this.#database, key, count, tx).catch((error) => {
+        throw hasCode(error, '55P03') ? inUse(error) : error
+      })
+      if (noted && !noted.digest.equals(key.digest)) throw reused()
+      if (noted) return { stored: noted.stored, isRepeated: true }
+      const stored = await push(tx)
+      if (stored !== count) await recountKey(this.#database, key, stored, tx)
+      return { stored, isRepeated: false }
+    })
+  }
+}
+
+function reused(): LockstepError {
+  return new LockstepError(
+    'LOCKSTEP_KEY_REUSED',
+    'the idempotency key was used for other jobs in the last 24 hours: give each request a key of its own',
+  )
+}
+
+function inUse(cause: unknown): LockstepError {
+  return new LockstepError(
+    'LOCKSTEP_KEY_IN_USE',
+    'a request with this idempotency key is still under way: send it again later, to get the answer',
+    { cause },
+  )
+}

@@ -1,0 +1,83 @@
+import { type Context, Hono } from 'hono'
+import type { Logger } from '../../logger.ts'
+import { nameIn } from '../../serving/names.ts'
+import { type Arrival, hasLeft } from '../../serving/place.ts'
+import { leftBehind, Problem, problemResponse } from '../../serving/problem.ts'
+import { type Access, requireQueues } from './access/access.ts'
+import { type BodyLimits, readBody, readOptionalBody } from './body.ts'
+import { describe } from './openapi.ts'
+import { apiProblemOf } from './problems.ts'
+import { queryOf } from './query.ts'
+import { type Call, json, type Route, type Tools } from './route.ts'
+import { ROUTES } from './routes/all.ts'
+import { noQuery } from './schemas/look.ts'
+
+interface Env {
+  Bindings: Arrival
+}
+
+export interface AppOptions {
+  readonly access: Access
+  readonly limits: BodyLimits
+  readonly tools: Tools
+  readonly logger: Logger
+}
+
+/** The path stays percent-encoded until its parameters are read, since names of queues may contain anything. */
+export function appOf(options: AppOptions): Hono<Env> {
+  const { logger, tools } = options
+  const app = new Hono<Env>({ getPath: (_, given) => (given as { env: Arrival }).env.path })
+  app.onError((error, { req, env }) =>
+    problemResponse(hasLeft(req.raw, env) ? leftBehind(error, logger) : apiProblemOf(error, logger)),
+  )
+  for (const route of ROUTES)
+    app.on(route.method.toUpperCase(), pathOf(route), async (context) =>
+      route.answer((await callOf(context, route, options)) as Call<never>, tools),
+    )
+  app.get('/openapi.json', ({ req, env }) => {
+    queryOf(req.url, noQuery)
+    return json(JSON.stringify(describe(ROUTES, env.base)))
+  })
+  for (const path of new Set(['/openapi.json', ...ROUTES.map(pathOf)])) refuseOthers(app, path)
+  app.notFound(() => {
+    throw new Problem(404, 'LOCKSTEP_NOT_FOUND', 'there is no such route; openapi.json lists them')
+  })
+  return app
+}
+
+function pathOf({ path }: Route): string {
+  return path.replaceAll(/\{(\w+)\}/g, ':$1')
+}
+
+/** Other methods. */
+function refuseOthers(app: Hono<Env>, path: string): void {
+  const methods = ROUTES.filter((route) => pathOf(route) === path).map(({ method }) => method)
+  const allow = path === '/openapi.json' || methods.includes('get') ? ['GET', 'HEAD'] : []
+  if (methods.includes('post')) allow.push('POST')
+  app.all(path, ({ req }) => {
+    throw new Problem(405, 'LOCKSTEP_NOT_FOUND', `${req.method} is not allowed here`, {
+      allow: allow.join(', '),
+    })
+  })
+}
+
+/** Nothing is read of a body before it's known that the request may be made. */
+async function callOf(context: Context<Env>, route: Route, options: AppOptions): Promise<Call> {
+  const { access, limits } = options
+  const { raw, url } = context.req
+  const { scope } = route
+  const queue = nameIn(context.req.param('queue') ?? '')
+  const grant = await access.admit(raw, context.env, { scope, queue: queue || undefined })
+  const query = queryOf(url, route.query ?? noQuery)
+  const read = route.mayBeEmpty ? readOptionalBody : readBody
+  const body = route.body ? await read(raw, limits) : undefined
+  return {
+    request: raw,
+    grant,
+    queue,
+    id: nameIn(context.req.param('id') ?? ''),
+    query,
+    body: body!,
+    requireQueues: (queues) => requireQueues(grant, queues, scope),
+  }
+}

@@ -1,0 +1,131 @@
+import { show } from '../../options.ts'
+import { Problem } from '../../serving/problem.ts'
+import { refused } from './problems.ts'
+
+export interface BodyLimits {
+  /** Bytes. */
+  readonly maxBody: number
+  /** ms. */
+  readonly bodyTimeout: number
+}
+
+/** Levels of nesting; Postgres and most languages give up some way above. */
+const MAX_DEPTH = 500
+
+/** A body as text, and what JavaScript makes of it. */
+export interface Body {
+  readonly text: string
+  readonly value: unknown
+  readonly bytes: Buffer
+}
+
+/** @throws Problem */
+export async function readBody(request: Request, limits: BodyLimits): Promise<Body> {
+  refuseType(request.headers)
+  return bodyIn(await readBytes(request, limits))
+}
+
+/** For routes that may do without one: an empty object then. */
+export async function readOptionalBody(request: Request, limits: BodyLimits): Promise<Body> {
+  if (request.headers.has('content-type')) refuseType(request.headers)
+  const bytes = await readBytes(request, limits)
+  if (bytes.length === 0) return bodyIn(Buffer.from('{}'))
+  refuseType(request.headers)
+  return bodyIn(bytes)
+}
+
+/** @throws Problem */
+function bodyIn(bytes: Buffer): Body {
+  const text = textOf(bytes)
+  refuseDepth(text)
+  try {
+    return { text, value: JSON.parse(text), bytes }
+  } catch {
+    const problem = bytes.length === 0 ? 'the body is empty' : 'the body is not JSON'
+    throw new Problem(400, 'LOCKSTEP_BAD_JSON', problem)
+  }
+}
+
+/** A compressed body could unfold to any size. */
+function refuseType(headers: Headers): void {
+  const encoding = headers.get('content-encoding')
+  if (encoding !== null && encoding.toLowerCase() !== 'identity')
+    throw new Problem(415, 'LOCKSTEP_MEDIA_TYPE', `Content-Encoding is not taken: send the body as it is`, {
+      'accept-encoding': 'identity',
+    })
+  const type = headers.get('content-type') ?? ''
+  if (!/^application\/json *(;|$)/i.test(type))
+    throw new Problem(415, 'LOCKSTEP_MEDIA_TYPE', `Content-Type must be application/json, not ${show(type)}`)
+  const [, charset = 'utf-8'] = /;\s*charset="?([^";\s]+)/i.exec(type) ?? []
+  if (charset.toLowerCase() !== 'utf-8')
+    throw new Problem(415, 'LOCKSTEP_MEDIA_TYPE', `the charset must be utf-8, not ${show(charset)}`)
+}
+
+/** Stops at the limit, whatever the headers say, and when its time is over. */
+async function readBytes({ body, headers }: Request, limits: BodyLimits): Promise<Buffer> {
+  if (Number(headers.get('content-length')) > limits.maxBody) throw tooLarge(limits)
+  if (body === null) return Buffer.alloc(0)
+  const reader = body.getReader() as ReadableStreamDefaultReader<Uint8Array>
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    reader.cancel().catch(() => {})
+  }, limits.bodyTimeout)
+  const chunks: Uint8Array[] = []
+  let size = 0
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      chunks.push(next.value)
+      size += next.value.length
+      if (size > limits.maxBody) throw tooLarge(limits)
+    }
+  } finally {
+    clearTimeout(timer)
+    if (size > limits.maxBody) reader.cancel().catch(() => {})
+  }
+  if (isLate)
+    throw new Problem(408, 'LOCKSTEP_SLOW_BODY', `the body did not come within ${limits.bodyTimeout} ms`)
+  return Buffer.concat(chunks)
+}
+
+function tooLarge({ maxBody }: BodyLimits): Problem {
+  return new Problem(
+    413,
+    'LOCKSTEP_TOO_LARGE',
+    `the body has more than ${maxBody} bytes: send fewer jobs at once, or a reference to what is large`,
+  )
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+function textOf(bytes: Buffer): string {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    throw new Problem(400, 'LOCKSTEP_BAD_JSON', 'the body is not UTF-8')
+  }
+}
+
+/** Deeper values could be parsed, but neither be written again nor be read by many. */
+function refuseDepth(json: string): void {
+  if (json.length <= MAX_DEPTH) return
+  let [depth, isText] = [0, false]
+  for (let at = 0; at < json.length; at += 1) {
+    const code = json.charCodeAt(at)
+    if (isText) {
+      if (code === 92) at += 1
+      else if (code === 34) isText = false
+    } else if (code === 34) isText = true
+    else if (code === 91 || code === 123) {
+      depth += 1
+      if (depth > MAX_DEPTH) throw refused('', `must not nest deeper than ${MAX_DEPTH} levels`)
+    } else if (code === 93 || code === 125) depth -= 1
+  }
+}
+
+/** @throws Problem unless it's an object */
+export function objectOf(value: unknown): Readonly<Record<string, unknown>> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Readonly<Record<string, unknown>>
+  throw refused('', `must be an object, not ${show(value)}`)
+}

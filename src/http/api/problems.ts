@@ -1,0 +1,34 @@
+import { JobError, LockstepError } from '../../errors.ts'
+import type { Logger } from '../../logger.ts'
+import { Problem, problemOf } from '../../serving/problem.ts'
+
+const SOON = { 'retry-after': '1' }
+
+/** A value of a body that is refused. `field`: where it is, as in `jobs[3].score`; empty for the whole body. */
+export function refused(field: string, problem: string, code = 'LOCKSTEP_BAD_OPTION'): Problem {
+  return new Problem(422, code, `${field || 'the body'} ${problem}`, {}, field === '' ? {} : { field })
+}
+
+/** What the client is told. */
+export function apiProblemOf(error: unknown, logger: Logger): Problem {
+  if (error instanceof JobError) {
+    const field = `jobs[${error.index}].${asInJson(error.field)}`
+    return refused(field, error.problem, error.code)
+  }
+  if (error instanceof Problem || !(error instanceof LockstepError)) return problemOf(error, logger)
+  const { code, message } = error
+  if (code === 'LOCKSTEP_BAD_JOB' || code === 'LOCKSTEP_KEY_REUSED') return new Problem(422, code, message)
+  if (code === 'LOCKSTEP_KEY_IN_USE') return new Problem(409, code, message, SOON)
+  if (code === 'LOCKSTEP_LOCKED')
+    return new Problem(409, code, 'a transaction that has pushed the id is still open: send it again', SOON)
+  if (code === 'LOCKSTEP_CONFLICT')
+    return new Problem(409, code, 'the call met another one: nothing was done, send it again', SOON)
+  if (code === 'LOCKSTEP_ENCODING')
+    return new Problem(422, code, 'the encoding of the database lacks a character of the request')
+  return problemOf(error, logger)
+}
+
+/** The names of fields in JSON: `perform_in` for `performIn`. */
+export function asInJson(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}

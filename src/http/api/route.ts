@@ -1,0 +1,75 @@
+import type { z } from 'zod'
+import type { Insight } from '../../admin/insight.ts'
+import type { Consumer, Lockstep, Queue, Stats, TokenScope } from '../../index.ts'
+import type { servedBy } from '../../lockstep.ts'
+import type { Logger } from '../../logger.ts'
+import type { Shared } from '../../serving/shared.ts'
+import type { Grant } from './access/access.ts'
+import type { Body } from './body.ts'
+
+/** What answers are made with. */
+export interface Tools extends Pick<ReturnType<typeof servedBy>, 'enqueueOnce'> {
+  readonly lockstep: Lockstep
+  readonly consumer: Consumer
+  readonly insight: Insight
+  readonly logger: Logger
+  /** All queues are counted at most once a second. */
+  readonly stats: Shared<Stats>
+  readonly maxJobs: number
+  /** The definition of a queue. */
+  queue(name: string): Queue
+}
+
+/** A request that may do what it wants. */
+export interface Call<Query = unknown> {
+  readonly request: Request
+  readonly grant: Grant
+  /** Of the path; empty if that has none. */
+  readonly queue: string
+  /** Other parts of the path. */
+  readonly id: string
+  readonly query: Query
+  readonly body: Body
+  /** @throws Problem for a queue that it may not use */
+  requireQueues(queues: readonly string[]): Promise<void>
+}
+
+/** A route of the API, and its description. */
+export interface Route {
+  readonly method: 'get' | 'post'
+  /** As OpenAPI has it: `/queues/{queue}/jobs`. */
+  readonly path: string
+  readonly scope: TokenScope
+  readonly name: string
+  readonly summary: string
+  readonly description?: string
+  readonly query?: z.ZodType
+  /** Any of these. */
+  readonly body?: readonly z.ZodType[]
+  /** The body may be left out. */
+  readonly mayBeEmpty?: boolean
+  readonly headers?: Readonly<Record<string, string>>
+  /** Any of these. */
+  readonly answers: readonly z.ZodType[]
+  /** The answer is a line of JSON for each step. */
+  readonly isStream?: boolean
+  answer(call: Call<never>, tools: Tools): Response | Promise<Response>
+}
+
+/** With the type of its query. */
+export function route<Query = unknown>(
+  given: Omit<Route, 'answer' | 'query'> & {
+    readonly query?: z.ZodType<Query>
+    answer(call: Call<Query>, tools: Tools): Response | Promise<Response>
+  },
+): Route {
+  return given as unknown as Route
+}
+
+/** Its length is told, so that it needs no chunks. */
+export function json(text: string, headers: Readonly<Record<string, string>> = {}): Response {
+  const bytes = Buffer.from(text)
+  return new Response(bytes, {
+    headers: { 'content-type': 'application/json', 'content-length': String(bytes.length), ...headers },
+  })
+}

@@ -1,0 +1,9 @@
+import type { Route } from '../route.ts'
+import { ACTS } from './act.ts'
+import { CLAIM } from './claim.ts'
+import { ENQUEUE } from './enqueue.ts'
+import { LOOKS } from './look.ts'
+import { SETTLE } from './settle.ts'
+
+/** All routes but the one that describes them. */
+export const ROUTES: readonly Route[] = [ENQUEUE, CLAIM, ...SETTLE, ...LOOKS, ...ACTS]

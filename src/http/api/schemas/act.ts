@@ -1,0 +1,48 @@
+import { z } from 'zod'
+import { MAX_SHARDS } from '../../../queue.ts'
+import { problem } from './problem.ts'
+import { strict } from './strict.ts'
+import { count, moment, text } from './values.ts'
+
+const between = <T extends z.ZodType>(value: T) => strict({ from: value.optional(), to: value.optional() })
+const ids = z.array(text)
+
+const filter = strict(
+  {
+    ids: ids.optional(),
+    id: between(text).optional(),
+    died_at: between(moment).optional(),
+    score: between(z.number()).optional(),
+    keys: ids.optional().meta({ description: 'Of these `ids`.' }),
+    tenant: text.nullable().optional().meta({ description: 'Null: of none.' }),
+  },
+  'DeadFilter',
+)
+
+const ONE = 'exactly one of ids, filter and all, since a forgotten filter must not match everything'
+
+export const deadChoice = strict({
+  ids: ids.optional().meta({ description: 'All dead payloads of these ids.' }),
+  filter: filter.optional(),
+  all: z.literal(true).optional().meta({ description: 'Everything in the morgue of the queue.' }),
+})
+  .refine((choice) => Object.keys(choice).length === 1, { error: `must have ${ONE}` })
+  .refine((choice) => choice.filter === undefined || Object.keys(choice.filter).length > 0, {
+    error: 'must not be empty: say all: true for everything',
+    path: ['filter'],
+  })
+  .meta({ id: 'DeadChoice', description: `It has ${ONE}.` })
+
+export const shardsRequest = strict({ shards: z.int().min(1).max(MAX_SHARDS) }, 'ShardsRequest')
+export const nothing = strict({}, 'Nothing')
+export const paused = strict({ queue: text, paused: z.boolean() }, 'Paused')
+
+const progress = strict({ done: count, total: count }, 'Progress')
+
+export const progressLine = z
+  .union([progress, strict({ result: progress }), strict({ error: problem })])
+  .meta({
+    id: 'ProgressLine',
+    description:
+      'A line for each step. The last one has the result or, if the action failed half-way, the error; without either, the answer was cut off.',
+  })

@@ -1,0 +1,5 @@
+export type { NodeHandler } from '../serving/node.ts'
+export type { Arrival } from '../serving/place.ts'
+export type { Admission, ApiRequest } from './api/access/access.ts'
+export { type LockstepApi, lockstepApi } from './api/api.ts'
+export type { ApiOptions } from './api/options.ts'

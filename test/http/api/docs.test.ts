@@ -1,0 +1,129 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { codeIn } from '../../support/docs-code.ts'
+import { useGateways } from './gateway.ts'
+
+const DOCS = 'docs/http.md'
+const TEXT = readFileSync(DOCS, 'utf8')
+const { env, open } = useGateways()
+
+let variables: NodeJS.ProcessEnv
+
+beforeEach(async () => {
+  const { site } = await open({ access: 'tokens' })
+  const name = `docs ${Math.random()}`
+  const { token } = await env.lockstep.createToken({ name, scopes: ['produce', 'consume', 'admin'] })
+  variables = {
+    ...process.env,
+    URL: `${site.origin}/v1`,
+    AUTH: `Authorization: Bearer ${token}`,
+    JSON: 'Content-Type: application/json',
+  }
+})
+
+/** What a program prints, which must succeed. Undefined if it isn't installed. */
+async function printed(program: string, args: readonly string[], input: string): Promise<string | undefined> {
+  const child = spawn(program, args, { env: variables, stdio: ['pipe', 'pipe', 'pipe'] })
+  const ended = once(child, 'close').catch((error) => error)
+  let [out, problems] = ['', '']
+  child.stdout.on('data', (data) => {
+    out += data
+  })
+  child.stderr.on('data', (data) => {
+    problems += data
+  })
+  child.stdin.on('error', () => {})
+  child.stdin.end(input)
+  const end = await ended
+  if (end instanceof Error) return undefined
+  expect({ code: end[0], out, problems }).toEqual({ code: 0, out, problems })
+  return out
+}
+
+const hasCurl = (await printedVersion('curl')) !== undefined
+const hasPython = (await printedVersion('python3')) !== undefined
+
+async function printedVersion(program: string): Promise<string | undefined> {
+  return printed(program, ['--version'], '')
+}
+
+/** Names and kinds of values, of lists those of the first element. */
+function shapeOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.slice(0, 1).map(shapeOf)
+  if (typeof value !== 'object' || value === null) return value === null ? 'null' : typeof value
+  return Object.fromEntries(
+    Object.entries(value)
+      .map(([name, part]) => [name, shapeOf(part)])
+      .sort(),
+  )
+}
+
+/** The requests of the quick start in order, with the answer to the last of each block if one is shown. */
+function examples(): { readonly script: string; readonly answer: string | undefined }[] {
+  const section = TEXT.split('### Push')[1]!.split('\n## ')[0]!
+  const blocks = section.matchAll(/```sh\n(.*?)```(?:\n\n```json\n(.*?)```)?/gs)
+  return [...blocks].map(([, script, answer]) => ({ script: script!, answer }))
+}
+
+describe.skipIf(!hasCurl)('with curl', () => {
+  test('each request of the quick start is answered as it says', { timeout: 120_000 }, async () => {
+    const all = examples()
+    expect(all.length).toBeGreaterThan(14)
+    let fence = ''
+    for (const { script, answer } of all) {
+      const failing = 'curl() { command curl --silent --show-error --fail-with-body "$@"; echo; }; set -e\n'
+      const out = await printed('bash', [], `${failing}${script.replaceAll('4711', fence)}`)
+      const lines = out!.trim().split('\n')
+      const values = lines.filter((line) => line !== '').map((line) => JSON.parse(line))
+      expect(values.length).toBeGreaterThan(0)
+      fence = values[0]?.jobs?.[0]?.fence ?? fence
+      if (!answer) continue
+      const shown = JSON.parse(answer)
+      expect(shapeOf(values.at(-1))).toEqual(shapeOf(shown))
+      if ('held' in shown || 'stored' in shown || 'results' in shown) expect(values.at(-1)).toEqual(shown)
+    }
+    const routes = (script: string) => script.replaceAll(/\$URL|\?[^"]*/g, '')
+    const called = all.map(({ script }) => routes(script)).join('\n')
+    for (const path of [
+      'claim',
+      'extend',
+      'complete',
+      'fail',
+      'release',
+      'peek',
+      'jobs',
+      'dead',
+      'stats',
+      'reshard',
+    ])
+      expect(called).toMatch(new RegExp(`/${path}["/]`))
+  })
+})
+
+describe.skipIf(!hasPython)('with Python’s standard library', () => {
+  test('a script pushes, claims and completes', { timeout: 60_000 }, async () => {
+    const [script] = codeIn(DOCS, 'From Python', 'python')
+    expect(await printed('python3', ['-'], script!)).toBe('anna [1, 2]\n')
+    const rows = await env.sql("SELECT FROM lockstep.waiting WHERE queue = 'mails'")
+    expect(rows).toEqual([])
+  })
+})
+
+test.runIf(!hasCurl || !hasPython)('curl or python3 is not installed: their examples were skipped', () => {
+  expect(hasCurl && hasPython).toBe(false)
+})
+
+test('the code about mounting is a part of an example', () => {
+  const lines = (text: string) =>
+    text
+      .trim()
+      .split('\n')
+      .map((line) => line.trim())
+      .join('\n')
+  const blocks = [...TEXT.matchAll(/```ts\n\/\/ (\w+\.ts)\n(.*?)```/gs)]
+  expect(blocks).toHaveLength(4)
+  for (const [, file, code] of blocks)
+    expect(lines(readFileSync(`docs/examples/http/${file}`, 'utf8'))).toContain(lines(code!))
+})

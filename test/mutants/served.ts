@@ -1,0 +1,85 @@
+import { type Mutant, source, sql } from './mutant.ts'
+
+/** Mistakes of the HTTP API. */
+export const SERVED: readonly Mutant[] = [
+  {
+    name: 'an idempotency key stored without its jobs',
+    promise: 'P3',
+    breaks:
+      'A push whose connection breaks has used up its key: sent again, it is answered as if it were stored, and is lost.',
+    edits: [source('store/keys', '[holder, key, digest, stored], tx)', '[holder, key, digest, stored])')],
+    tests: ['http/api/idempotency'],
+  },
+  {
+    name: 'an idempotency key that is read and not locked',
+    promise: 'P4',
+    breaks: 'It is trimmed between the two, and its request is told that there is no such push.',
+    edits: [
+      sql(
+        'note_key',
+        `DO UPDATE SET digest = excluded.digest, stored = excluded.stored, noted_at = excluded.noted_at
+    WHERE k.noted_at <= clock_timestamp() - interval '24 hours';`,
+        'DO NOTHING;',
+      ),
+    ],
+    tests: ['http/api/idempotency'],
+  },
+  {
+    name: 'an idempotency key that answers for other jobs',
+    promise: 'P3',
+    breaks: 'Whoever uses a key twice by mistake loses the second push.',
+    edits: [source('enqueue/once', '!noted.digest.equals(key.digest)', 'false')],
+    tests: ['http/api/idempotency'],
+  },
+  {
+    name: 'an idempotency key that is everybody’s',
+    promise: 'P3',
+    breaks: 'Two services count from one, and the pushes of the second are lost.',
+    edits: [source('http/api/access/tokens', `\`token \${digest.toString('hex')}\``, "'token'")],
+    tests: ['http/api/idempotency'],
+  },
+  {
+    name: 'keys trimmed while somebody uses them again',
+    promise: 'P7',
+    breaks: 'Maintenance waits for whatever transaction of an application a push waits for.',
+    edits: [sql('trim_keys', ' FOR UPDATE SKIP LOCKED', '')],
+    tests: ['http/api/idempotency'],
+  },
+  {
+    name: 'two acknowledgements of an id in one call',
+    promise: 'P6',
+    breaks: 'The late one is refused, and whoever holds the claim is told that it was lost.',
+    edits: [source('consumer/gathered', 'if (!this.#keyOf) return next\n', 'if (this.#keyOf) return next\n')],
+    tests: ['consumer/claim'],
+  },
+  {
+    name: 'a deleted token that is remembered',
+    promise: 'P6',
+    breaks: 'Who was locked out goes on.',
+    edits: [source('http/api/access/known-tokens', 'const FRESH = 900\n', 'const FRESH = 90_000\n')],
+    tests: ['http/api/tokens'],
+  },
+  {
+    name: 'queues of a body that nobody checks',
+    promise: 'P6',
+    breaks: 'A token for one queue settles the claims of all.',
+    edits: [source('http/api/access/access', 'queues.includes(queue)) && may', 'true) && may')],
+    tests: ['http/api/tokens'],
+  },
+  {
+    name: 'jobs of a client that has gone',
+    promise: 'P8',
+    breaks: 'A client goes away just as its jobs are claimed, and nobody gets them before their leases end.',
+    edits: [source('http/api/routes/claim', '    if (signal.aborted) await giveBack(tools, jobs)\n', '')],
+    tests: ['http/api/claim'],
+  },
+  {
+    name: 'digits that JavaScript drops',
+    promise: 'R2',
+    breaks: 'Of two payloads that differ in the last digits of a number, one is lost.',
+    edits: [
+      source('http/api/routes/enqueue', 'hasNumbersToKeep(text) ? new JsonText(text) : payload', 'payload'),
+    ],
+    tests: ['http/api/enqueue'],
+  },
+]
