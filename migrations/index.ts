@@ -18,4 +18,5 @@ export const migrations: Readonly<Record<string, () => Promise<SchemaMigration>>
   '0006_failed_jobs': () => import('./0006_failed_jobs.ts'),
   '0007_tenants': () => import('./0007_tenants.ts'),
   '0008_leases': () => import('./0008_leases.ts'),
+  '0010_expiry': () => import('./0010_expiry.ts'),
 }

@@ -18,7 +18,8 @@ CREATE OR REPLACE FUNCTION @schema@.claim_leased(
   _budget bigint
 ) RETURNS TABLE (
   place integer, id text, fence bigint, perform_in bigint, retry_count integer, crashes smallint, rescued boolean,
-  error text, payload text, headers text, score text, seq bigint, cut boolean, passed boolean, tenant text
+  error text, payload text, headers text, score text, seq bigint, cut boolean, passed boolean, tenant text,
+  expires_in bigint, expired integer
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -34,7 +35,7 @@ BEGIN
     FROM claimed c WHERE c.id IS NOT NULL GROUP BY c.fence, _queue_ids[c.place], _max_retry_counts[c.place]
   )
   SELECT c.place, c.id, c.fence, c.perform_in, c.retry_count, c.crashes, c.rescued, c.error, c.payload, c.headers, c.score, c.seq,
-    c.cut, c.passed, c.tenant
+    c.cut, c.passed, c.tenant, c.expires_in, c.expired
   FROM claimed c ORDER BY c.ordinality;
 END
 $$;

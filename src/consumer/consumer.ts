@@ -3,6 +3,7 @@ import { UnderWay } from '../promises.ts'
 import { defineQueue, type Queue } from '../queue.ts'
 import type { WorkerHome } from '../worker/options.ts'
 import { ConsumerEngine } from './engine.ts'
+import { leftOutOf } from './left-out.ts'
 import {
   type ClaimedJob,
   type ClaimedJobs,
@@ -59,7 +60,7 @@ export class Consumer {
    * the id stays open for five seconds: the claim stands
    */
   complete(claim: ClaimReference): Promise<boolean> {
-    return this.#settle(claim, 'complete', ({ settler }, key) => settler.complete(key))
+    return this.#settle(claim, 'complete', ({ settler }, key) => settler.complete(key, leftOutOf(claim)))
   }
 
   /**
