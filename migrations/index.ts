@@ -19,6 +19,7 @@ export const migrations: Readonly<Record<string, () => Promise<SchemaMigration>>
   '0007_tenants': () => import('./0007_tenants.ts'),
   '0008_leases': () => import('./0008_leases.ts'),
   '0009_bounded_limits': () => import('./0009_bounded_limits.ts'),
+  '0010_expiry': () => import('./0010_expiry.ts'),
   '0011_http': () => import('./0011_http.ts'),
   '0012_lmstfy': () => import('./0012_lmstfy.ts'),
 }

@@ -129,6 +129,11 @@ export interface Moments {
   snooze: OfOne & { readonly error: unknown; readonly seconds: number }
   /** A handler had its payloads dropped (`Discard` without the morgue). */
   drop: OfOne & { readonly error: unknown }
+  /**
+   * Payloads of a queue had expired and are gone, with the round that left them out, or by themselves. No handler has seen them,
+   * at least since they expired.
+   */
+  expire: { readonly queue: string; readonly payloads: number }
   /** A round was taken over from a process that died. */
   rescue: OfOne
   /**
@@ -206,6 +211,7 @@ const KINDS = Object.keys({
   die: true,
   snooze: true,
   drop: true,
+  expire: true,
   rescue: true,
   refuse: true,
   throttle: true,

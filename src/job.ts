@@ -16,6 +16,12 @@ interface JobFields {
   /** The earliest time to start. A number is ms since 1970. Default: now. */
   readonly performIn?: Date | number
   /**
+   * When the payload expires, not before `performIn`. A number is ms since 1970. What is not handed over by then never is, be it the
+   * first time or after a failure: it goes away unseen, and is counted. Of equal payloads that merge, the latest time holds.
+   * Default: never.
+   */
+  readonly expiresIn?: Date | number | null
+  /**
    * Class of service inside the queue, 0 to 32767; the scheduler decides what it means. Default: 0, or what the rules of the
    * queue say of its tenant.
    */

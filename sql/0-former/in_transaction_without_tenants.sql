@@ -1,4 +1,4 @@
--- What processes of the release before call: push_in_transaction and the like, without tenants.
+-- What processes of the release before call: put_in_transaction and the like, without tenants.
 CREATE OR REPLACE PROCEDURE @schema@.enqueue_in_transaction(
   _queue text,
   _id text,
@@ -12,7 +12,7 @@ CREATE OR REPLACE PROCEDURE @schema@.enqueue_in_transaction(
 )
 LANGUAGE plpgsql AS $$
 BEGIN
-  CALL @schema@.push_in_transaction(_queue, _id, _payload, _score, _perform_in, _lane, _headers, NULL, _installation, _database);
+  CALL @schema@.put_in_transaction(_queue, _id, _payload, _score, _perform_in, _lane, _headers, NULL, NULL, _installation, _database);
 END
 $$;
 CREATE OR REPLACE PROCEDURE @schema@.enqueue_many_in_transaction(
@@ -28,8 +28,8 @@ CREATE OR REPLACE PROCEDURE @schema@.enqueue_many_in_transaction(
 )
 LANGUAGE plpgsql AS $$
 BEGIN
-  CALL @schema@.push_many_in_transaction(
-    _queue, _ids, _payloads, _scores, _perform_ins, _lanes, _headers, NULL, _installation, _database
+  CALL @schema@.put_many_in_transaction(
+    _queue, _ids, _payloads, _scores, _perform_ins, _lanes, _headers, NULL, NULL, _installation, _database
   );
 END
 $$;
@@ -49,8 +49,8 @@ CREATE OR REPLACE FUNCTION @schema@.enqueue_many_if_same_transaction(
 RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN @schema@.push_many_if_same_transaction(
-    _transaction, _queue, _shards, _ids, _payloads, _scores, _perform_ins, _lanes, _headers, NULL, _installation, _database
+  RETURN @schema@.put_many_if_same_transaction(
+    _transaction, _queue, _shards, _ids, _payloads, _scores, _perform_ins, _lanes, _headers, NULL, NULL, _installation, _database
   );
 END
 $$;

@@ -12,12 +12,13 @@ CREATE OR REPLACE FUNCTION @schema@.enqueue(
   perform_in timestamptz DEFAULT NULL,
   lane integer DEFAULT NULL,
   headers jsonb DEFAULT NULL,
-  tenant text DEFAULT NULL
+  tenant text DEFAULT NULL,
+  expires_in timestamptz DEFAULT NULL
 ) RETURNS boolean
 LANGUAGE sql AS $$
-  SELECT @schema@.enqueue(queue, id::pg_catalog.text, payload, score, perform_in, lane, headers, tenant)
+  SELECT @schema@.enqueue(queue, id::pg_catalog.text, payload, score, perform_in, lane, headers, tenant, expires_in)
 $$;
-REVOKE ALL ON FUNCTION @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb, text, timestamptz) FROM PUBLIC;
 -- A third function of this name could make calls ambiguous.
 DO $alone$
 BEGIN

@@ -17,7 +17,8 @@ CREATE OR REPLACE FUNCTION @schema@.enqueue_many(
   _perform_ins timestamptz[] DEFAULT NULL,
   _lanes smallint[] DEFAULT NULL,
   _headers jsonb[] DEFAULT NULL,
-  _tenants text[] DEFAULT NULL
+  _tenants text[] DEFAULT NULL,
+  _expires_ins timestamptz[] DEFAULT NULL
 ) RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -46,7 +47,15 @@ BEGIN
     PERFORM @schema@.check_tenants(_tenants);
     _lanes := @schema@.lanes_of(_queue_id, _fairness, _tenants, _lanes);
   END IF;
-  _fence := @schema@.push_jobs(_queue_id, _shards, _ids, _payloads, _scores, _perform_ins, _lanes, _headers, _tenants);
+  IF _expires_ins IS NOT NULL THEN
+    IF cardinality(_expires_ins) > cardinality(_ids) THEN
+      PERFORM @schema@.check_jobs(_ids || NULL::text, NULL, NULL, NULL, NULL, NULL);
+    END IF;
+    -- An array that comes from SQL may start at another index than 1, or have more dimensions than one.
+    _expires_ins := ARRAY(SELECT unnest(_expires_ins));
+    PERFORM @schema@.check_expiries(_expires_ins, _perform_ins);
+  END IF;
+  _fence := @schema@.put_jobs(_queue_id, _shards, _ids, _payloads, _scores, _perform_ins, _lanes, _headers, _tenants, _expires_ins);
   IF @schema@.has_listener(_queue_id) THEN
     SELECT array_agg(@schema@.wake_token(h.shard, h.lane, h.perform_in)) INTO _heads
     FROM (

@@ -1,12 +1,13 @@
 -- R7, for jobs whose rows the caller has locked. The payload with the lowest score below the fence goes to the morgue,
--- with all equal ones below the fence, whether they lie in the table or in the job's row. What is left of the failed
+-- with all equal ones below the fence, whether they lie in the table or in the job's row; unless it had expired when the round was
+-- claimed, and was not handed over. What is left of the failed
 -- round waits with a clean count, due now, united with what was pushed meanwhile. If nothing is left of it, what was
 -- pushed meanwhile waits alone, until its own time (R3): a payload that was scheduled does not start earlier because
 -- another one died. A job with neither is deleted: no push can come in between, since it would need the row's lock. The
 -- error stays until the next success, and so do the job's failed attempts: they say how rounds of the id ended. The dead
 -- payload takes a copy of them along. (For `_kinds` see fail_claims.)
 -- Rows of the morgue are locked in key order, as everywhere.
--- Both kinds of sorts are off, so that only the primary key can give the ORDER BY t.id of both lookups of jobs: the
+-- Both kinds of sorts are off, so that only the primary key can give the ORDER BY t.id of the lookups of jobs: the
 -- planner can't take jobs_due (see claim). What no index can give, such as the lowest score, is sorted all the same.
 CREATE OR REPLACE FUNCTION @schema@.bury_failed(
   _queue_ids integer[],
@@ -30,12 +31,17 @@ DECLARE
 BEGIN
   WITH lowest AS MATERIALIZED (
     SELECT d.place, l.* FROM unnest(_dying) AS d(place)
+    CROSS JOIN LATERAL (
+      SELECT t.claimed_at FROM @schema@.jobs t
+      WHERE t.queue_id = _queue_ids[d.place] AND t.id >= _ids[d.place] COLLATE "C" AND t.id <= _ids[d.place] COLLATE "C" ORDER BY t.id LIMIT 1
+    ) j
     LEFT JOIN LATERAL (
       SELECT p.digest, p.score, p.payload, (
         SELECT e.headers FROM @schema@.payloads_below(_queue_ids[d.place], _ids[d.place], _fences[d.place]) e
-        WHERE e.digest = p.digest ORDER BY e.fence LIMIT 1
+        WHERE e.digest = p.digest AND (e.expires_in IS NULL OR e.expires_in > j.claimed_at) ORDER BY e.fence LIMIT 1
       ) AS headers
       FROM @schema@.payloads_below(_queue_ids[d.place], _ids[d.place], _fences[d.place]) p
+      WHERE p.expires_in IS NULL OR p.expires_in > j.claimed_at
       ORDER BY p.score, p.seq LIMIT 1
     ) l ON true
   ), gone AS (
@@ -87,7 +93,8 @@ BEGIN
     attempts = @schema@.with_attempt(j.attempts, j.error, coalesce(_kinds[d.place], 'failure'), j.retry_count + 1), error = _errors[d.place],
     next_perform_in = NULL, crashes = 0, claimed_by = NULL, claimed_at = NULL,
     score = CASE WHEN d.is_left THEN j.score END, payload = CASE WHEN d.is_left THEN j.payload END,
-    headers = CASE WHEN d.is_left THEN j.headers END
+    headers = CASE WHEN d.is_left THEN j.headers END,
+    expires_in = CASE WHEN d.is_left THEN j.expires_in END
   FROM unnest(_owners, _tids, _places, _dues, _left) AS d(queue_id, tid, place, due, is_left)
   WHERE j.queue_id + 0 = d.queue_id AND j.ctid = d.tid AND d.due IS NOT NULL
   RETURNING j.queue_id, j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);

@@ -55,6 +55,11 @@
 --    that adds up sizes would put all of them together.) However short, a payload counts as 64 bytes: a row costs a
 --    client more than its text.
 --
+-- `expires_in` comes with each payload: whoever hands it over looks at the clock again. `expired` says how many payloads a row stands
+-- for that had expired when the round was claimed (`claimed_at`): they are as if they were not there, wherever payloads of the
+-- round are united, chosen or buried (see payloads_of_round, taken_of, bury_failed). It is the same time for all of a claim, so
+-- what the client leaves out is what the completion leaves out. Jobs none of which expire cost the claim one more array.
+--
 -- Scores come as text with all their digits, whatever the session's extra_float_digits is, so that they come back as
 -- exactly what was taken.
 --
@@ -80,7 +85,8 @@ CREATE OR REPLACE FUNCTION @schema@.claim(
   _budget bigint
 ) RETURNS TABLE (
   place integer, id text, fence bigint, perform_in bigint, retry_count integer, crashes smallint, rescued boolean,
-  error text, payload text, headers text, score text, seq bigint, cut boolean, passed boolean, tenant text
+  error text, payload text, headers text, score text, seq bigint, cut boolean, passed boolean, tenant text,
+  expires_in bigint, expired integer
 )
 LANGUAGE plpgsql
 SET extra_float_digits = 1
@@ -105,7 +111,10 @@ DECLARE
   _others boolean[];
   _large boolean[];
   _tenants text[];
+  _expires_ins timestamptz[];
   _mixed boolean;
+  _expiring boolean;
+  _claimed_at timestamptz;
   _suspects boolean;
   _have_run boolean;
   _n integer;
@@ -136,17 +145,17 @@ BEGIN
   SELECT array_agg(w.place), array_agg(d.ctid), array_agg(d.id), array_agg(d.perform_in), array_agg(d.retry_count),
     array_agg(d.crashes), array_agg(d.error), array_agg(d.claimed_by IS NOT NULL),
     array_agg(CASE WHEN d.is_small THEN d.payload END), array_agg(CASE WHEN d.is_small THEN d.headers END), array_agg(d.score),
-    array_agg(d.has_payloads), array_agg(NOT d.is_small), array_agg(d.tenant), max(d.fence),
+    array_agg(d.has_payloads), array_agg(NOT d.is_small), array_agg(d.tenant), array_agg(d.expires_in), max(d.fence),
     bool_or(d.claimed_by IS NOT NULL OR d.crashes > 0),
     bool_or(d.retry_count >= 0 OR d.error IS NOT NULL)
   INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _payloads, _headers, _scores,
-    _others, _large, _tenants, _highest, _suspects, _have_run
+    _others, _large, _tenants, _expires_ins, _highest, _suspects, _have_run
   FROM unnest(_queue_ids, _shards, _lanes, _counts, _after, _after_ids)
     WITH ORDINALITY AS w(queue_id, shard, lane, count, after, after_id, place)
   CROSS JOIN LATERAL (SELECT FROM @schema@.queues q WHERE q.queue_id = w.queue_id AND q.paused_at IS NULL OFFSET 0) q
   CROSS JOIN LATERAL (
     SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes::integer, j.error, j.claimed_by, j.fence,
-      j.has_payloads, j.payload, j.headers, j.score, j.tenant,
+      j.has_payloads, j.payload, j.headers, j.score, j.tenant, j.expires_in,
       CASE
         WHEN j.payload IS NULL THEN true
         ELSE pg_column_size(j.payload) <= 2100 AND pg_column_compression(j.payload) IS NULL
@@ -171,21 +180,21 @@ BEGIN
     )
     SELECT array_agg(s.place), array_agg(s.tid), array_agg(s.id), array_agg(s.perform_in), array_agg(s.retry_count),
       array_agg(s.crashes), array_agg(s.error), array_agg(s.rescued), array_agg(s.payload), array_agg(s.headers),
-      array_agg(s.score), array_agg(s.others), array_agg(s.large), array_agg(s.tenant), max(s.fence),
+      array_agg(s.score), array_agg(s.others), array_agg(s.large), array_agg(s.tenant), array_agg(s.expires_in), max(s.fence),
       bool_or(s.rescued OR s.crashes > 0), bool_or(s.retry_count >= 0 OR s.error IS NOT NULL),
       (SELECT jsonb_object_agg(l.place, l.waits) FROM l WHERE l.waits IS NOT NULL)
     INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _payloads, _headers, _scores, _others,
-      _large, _tenants, _highest, _suspects, _have_run, _waits
+      _large, _tenants, _expires_ins, _highest, _suspects, _have_run, _waits
     FROM (
       SELECT t.*, _highest AS fence
       FROM unnest(_places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _payloads, _headers, _scores, _others,
-        _large, _tenants) WITH ORDINALITY
-        AS t(place, tid, id, perform_in, retry_count, crashes, error, rescued, payload, headers, score, others, large, tenant, n)
+        _large, _tenants, _expires_ins) WITH ORDINALITY
+        AS t(place, tid, id, perform_in, retry_count, crashes, error, rescued, payload, headers, score, others, large, tenant, expires_in, n)
       UNION ALL
       SELECT l.place, l.tid, l.id, l.perform_in, l.retry_count, l.crashes, l.error, l.rescued, l.payload, l.headers, l.score, l.others,
-        l.large, l.tenant, l.n, l.fence
+        l.large, l.tenant, l.expires_in, l.n, l.fence
       FROM l WHERE l.tid IS NOT NULL
-      ORDER BY 1, 15
+      ORDER BY 1, 16
     ) s;
     FOR _n, _wait IN SELECT e.key::integer, e.value FROM jsonb_each(_waits) e LOOP
       _after[_n] := _wait->'to';
@@ -195,14 +204,14 @@ BEGIN
   IF _suspects THEN
     SELECT array_agg(s.place), array_agg(s.tid), array_agg(s.id), array_agg(s.perform_in), array_agg(s.retry_count),
       array_agg(s.crashes), array_agg(s.error), array_agg(s.rescued), array_agg(s.payload), array_agg(s.headers),
-      array_agg(s.score), array_agg(s.others), array_agg(s.large), array_agg(s.tenant)
+      array_agg(s.score), array_agg(s.others), array_agg(s.large), array_agg(s.tenant), array_agg(s.expires_in)
     INTO _places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _payloads, _headers, _scores, _others,
-      _large, _tenants
+      _large, _tenants, _expires_ins
     FROM (
       SELECT t.*, row_number() OVER lane AS nth, bool_or(t.rescued OR t.crashes > 0) OVER lane AS suspect
       FROM unnest(_places, _tids, _ids, _perform_ins, _retry_counts, _crashes, _errors, _rescued, _payloads, _headers, _scores, _others,
-        _large, _tenants) WITH ORDINALITY
-        AS t(place, tid, id, perform_in, retry_count, crashes, error, rescued, payload, headers, score, others, large, tenant, n)
+        _large, _tenants, _expires_ins) WITH ORDINALITY
+        AS t(place, tid, id, perform_in, retry_count, crashes, error, rescued, payload, headers, score, others, large, tenant, expires_in, n)
       WINDOW lane AS (PARTITION BY t.place ORDER BY t.n)
     ) s
     WHERE s.nth = 1 OR NOT s.suspect;
@@ -214,14 +223,15 @@ BEGIN
       RAISE EXCEPTION 'the sequence of fences is behind its rows (% after %), as after a restore or a failover', _fence, _highest
         USING ERRCODE = 'LK005', HINT = 'run: SELECT setval(''@schema@.fences'', greatest((SELECT last_value FROM @schema@.fences), (SELECT max(fence) FROM @schema@.jobs)))';
     END IF;
+    _claimed_at := clock_timestamp();
     IF _queue_ids[1] = ALL (_queue_ids) AND NOT _suspects THEN
       UPDATE @schema@.jobs j SET
-        fence = _fence, claimed_by = _process_id, claimed_at = clock_timestamp(),
+        fence = _fence, claimed_by = _process_id, claimed_at = _claimed_at,
         next_perform_in = NULL, crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer
       WHERE j.queue_id + 0 = _queue_ids[1] AND j.ctid = ANY (_tids);
     ELSE
       UPDATE @schema@.jobs j SET
-        fence = _fence, claimed_by = _process_id, claimed_at = clock_timestamp(),
+        fence = _fence, claimed_by = _process_id, claimed_at = _claimed_at,
         next_perform_in = NULL, crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer,
         attempts = CASE
           WHEN j.claimed_by IS NULL THEN j.attempts
@@ -240,6 +250,7 @@ BEGIN
 
     fence := _fence;
     _mixed := true = ANY (_others) OR true = ANY (_large);
+    _expiring := array_remove(_expires_ins, NULL) <> '{}';
     IF NOT _mixed THEN
       FOR _n, place, id, perform_in, payload, headers, score, tenant, seq IN
         SELECT c.n::integer, c.place, c.id, @schema@.micros(c.perform_in), c.payload, c.headers, c.score::text, c.tenant,
@@ -253,6 +264,10 @@ BEGIN
           crashes := _crashes[_n] + _rescued[_n]::integer;
           rescued := _rescued[_n];
           error := _errors[_n];
+        END IF;
+        IF _expiring THEN
+          expires_in := @schema@.micros(_expires_ins[_n]);
+          expired := (_expires_ins[_n] <= _claimed_at)::integer;
         END IF;
         _size := octet_length(payload) + coalesce(octet_length(headers), 0);
         _budget := _budget - greatest(_size, 64);
@@ -268,25 +283,27 @@ BEGIN
         RETURN NEXT;
       END LOOP;
     ELSE
-      FOR _n, payload, headers, score, seq, cut, tenant IN
-        SELECT c.n::integer, p.payload, p.headers, p.score::text, p.seq, NULL::boolean, c.tenant
-        FROM unnest(_places, _ids, _payloads, _headers, _scores, _others, _large, _tenants) WITH ORDINALITY
-          AS c(place, id, payload, headers, score, others, large, tenant, n)
+      FOR _n, payload, headers, score, seq, cut, tenant, expires_in, expired IN
+        SELECT c.n::integer, p.payload, p.headers, p.score::text, p.seq, NULL::boolean, c.tenant,
+          @schema@.micros(p.expires_in), (p.expires_in <= _claimed_at)::integer
+        FROM unnest(_places, _ids, _payloads, _headers, _scores, _others, _large, _tenants, _expires_ins) WITH ORDINALITY
+          AS c(place, id, payload, headers, score, others, large, tenant, expires_in, n)
         LEFT JOIN LATERAL (
-          SELECT c.payload, c.headers, c.score, 0::bigint AS seq WHERE c.payload IS NOT NULL
+          SELECT c.payload, c.headers, c.score, 0::bigint AS seq, c.expires_in WHERE c.payload IS NOT NULL
           UNION ALL
           SELECT l.* FROM (
-            SELECT j.payload, j.headers, j.score, 0::bigint FROM @schema@.jobs j
+            SELECT j.payload, j.headers, j.score, 0::bigint, j.expires_in FROM @schema@.jobs j
             WHERE j.queue_id = _queue_ids[c.place] AND j.id >= c.id AND j.id <= c.id AND c.large AND j.payload IS NOT NULL
             ORDER BY j.id LIMIT 1
           ) l
           UNION ALL
-          SELECT p.payload, p.headers, p.score, p.seq FROM @schema@.payloads p
+          SELECT p.payload, p.headers, p.score, p.seq, p.expires_in FROM @schema@.payloads p
           WHERE c.others AND p.queue_id = _queue_ids[c.place] AND p.job_id = c.id AND p.fence < _fence
         ) p ON true
         WHERE _max_payloads[c.place] IS NULL
         UNION ALL
-        SELECT c.n::integer, p.payload, p.headers, p.score::text, p.seq, p.cut, c.tenant
+        SELECT c.n::integer, p.payload, p.headers, p.score::text, p.seq, p.cut, c.tenant,
+          @schema@.micros(p.expires_in), p.expired
         FROM unnest(_places, _ids, _tenants) WITH ORDINALITY AS c(place, id, tenant, n)
         LEFT JOIN LATERAL @schema@.payloads_of_round(
           _queue_ids[c.place], c.id, _fence, _max_payloads[c.place], _max_bytes[c.place]
@@ -328,7 +345,8 @@ BEGIN
     IF _budget < 0 THEN
       RETURN QUERY
       SELECT c.place, c.id, _fence, @schema@.micros(c.perform_in), c.retry_count,
-        (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, NULL, NULL, NULL, NULL::bigint, false, true, c.tenant
+        (c.crashes + c.rescued::integer)::smallint, c.rescued, c.error, NULL, NULL, NULL, NULL::bigint, false, true, c.tenant,
+        NULL::bigint, NULL::integer
       FROM unnest(_places, _ids, _perform_ins, _retry_counts, _crashes, _rescued, _errors, _tenants) WITH ORDINALITY
         AS c(place, id, perform_in, retry_count, crashes, rescued, error, tenant, n)
       WHERE CASE WHEN _mixed THEN (_max_payloads[c.place] IS NOT NULL, c.n) > (_max_payloads[_places[_last]] IS NOT NULL, _last) ELSE c.n > _last END;
@@ -338,7 +356,7 @@ BEGIN
   RETURN QUERY
   SELECT w.place::integer, NULL, NULL::bigint, @schema@.micros(h.perform_in), NULL::integer, NULL::smallint,
     NULL::boolean, NULL, _waits->>w.place::text, NULL, NULL, NULL::bigint,
-    coalesce((h.perform_in, h.id) < (_perform_ins[t.n], _ids[t.n]), false), NULL::boolean, NULL
+    coalesce((h.perform_in, h.id) < (_perform_ins[t.n], _ids[t.n]), false), NULL::boolean, NULL, NULL::bigint, NULL::integer
   FROM unnest(_queue_ids, _shards, _lanes, _after, _after_ids) WITH ORDINALITY
     AS w(queue_id, shard, lane, after, after_id, place)
   JOIN @schema@.queues q ON q.queue_id = w.queue_id AND q.paused_at IS NULL

@@ -23,7 +23,8 @@ CREATE OR REPLACE FUNCTION @schema@.claim_leased(
   _tries_header text DEFAULT NULL
 ) RETURNS TABLE (
   place integer, id text, fence bigint, perform_in bigint, retry_count integer, crashes smallint, rescued boolean,
-  error text, payload text, headers text, score text, seq bigint, cut boolean, passed boolean, tenant text
+  error text, payload text, headers text, score text, seq bigint, cut boolean, passed boolean, tenant text,
+  expires_in bigint, expired integer
 )
 LANGUAGE plpgsql
 @lookups@ SET enable_sort = off
@@ -45,7 +46,7 @@ BEGIN
     WHERE c.id IS NOT NULL GROUP BY 2, 3, 4
   )
   SELECT c.place, c.id, c.fence, c.perform_in, c.retry_count, c.crashes, c.rescued, c.error, c.payload, c.headers, c.score, c.seq,
-    c.cut, c.passed, c.tenant
+    c.cut, c.passed, c.tenant, c.expires_in, c.expired
   FROM claimed c ORDER BY c.ordinality;
 END
 $$;

@@ -47,8 +47,7 @@ BEGIN
       SELECT t.ctid AS tid FROM @schema@.payloads t
       WHERE t.queue_id = r.queue_id AND t.job_id = r.id AND t.fence < r.fence
         AND CASE WHEN r.cut_seq IS NULL THEN true ELSE t.digest IN (
-          SELECT d.digest FROM @schema@.payloads_below(r.queue_id, r.id, r.fence) d
-          WHERE (d.score, d.seq) <= (r.cut_score, r.cut_seq)
+          SELECT d.digest FROM @schema@.taken_of(r.queue_id, r.id, r.fence, r.cut_score, r.cut_seq) d
         ) END
       OFFSET 0
     ) g
@@ -61,10 +60,7 @@ BEGIN
     CROSS JOIN LATERAL (
       SELECT c.digest FROM @schema@.payloads_below(r.queue_id, r.id, r.fence) c WHERE c.tid IS NULL AND r.cut_seq IS NOT NULL OFFSET 0
     ) c
-    WHERE c.digest NOT IN (
-      SELECT d.digest FROM @schema@.payloads_below(r.queue_id, r.id, r.fence) d
-      WHERE (d.score, d.seq) <= (r.cut_score, r.cut_seq)
-    );
+    WHERE c.digest NOT IN (SELECT d.digest FROM @schema@.taken_of(r.queue_id, r.id, r.fence, r.cut_score, r.cut_seq) d);
   END IF;
   IF _queue_ids[1] = ALL (_queue_ids) THEN
     IF _tids IS NOT NULL THEN
@@ -85,7 +81,8 @@ BEGIN
       next_perform_in = NULL, retry_count = -1, crashes = 0, error = NULL, attempts = NULL, claimed_by = NULL, claimed_at = NULL,
       score = CASE WHEN r.place = ANY (_spared) THEN j.score END,
       payload = CASE WHEN r.place = ANY (_spared) THEN j.payload END,
-      headers = CASE WHEN r.place = ANY (_spared) THEN j.headers END
+      headers = CASE WHEN r.place = ANY (_spared) THEN j.headers END,
+      expires_in = CASE WHEN r.place = ANY (_spared) THEN j.expires_in END
     FROM unnest(_more, _more_tids) AS r(place, tid)
     WHERE j.queue_id + 0 = _queue_ids[r.place] AND j.ctid = r.tid
     RETURNING j.queue_id, j.id, 'again', j.shard, j.lane, @schema@.micros(j.perform_in);

@@ -1,7 +1,7 @@
 -- Ends rounds whose payloads no retry can help: all that a round took go to the morgue with its error, and the job goes on
 -- as after a success (complete). They die in the order in which the handler got them: that is the order in which a requeue
 -- brings back those of one score. If maxPayloads or maxBytes left some to the next round, they are those up to the last
--- one taken (`_cut_*`), with all equal ones.
+-- one taken (`_cut_*`), with all equal ones. What had expired when it was claimed has no part in it, and goes with the completion.
 -- Only rounds that this call holds are completed: what it could not bury, because the claim was lost or is locked, stays.
 -- Rows of the morgue are locked in key order, as everywhere.
 -- (Sorts are off for payloads_below: see there.)
@@ -30,7 +30,7 @@ BEGIN
     _died_at + row_number() OVER (PARTITION BY h.place ORDER BY f.score, f.seq) * interval '1 microsecond', j.tenant
   FROM unnest(_places) AS h(place)
   CROSS JOIN LATERAL (
-    SELECT t.queue_id, t.id, t.shard, t.tenant,
+    SELECT t.queue_id, t.id, t.shard, t.tenant, t.claimed_at,
       @schema@.with_attempt(t.attempts, t.error, 'failure', t.retry_count + 1) AS attempts
     FROM @schema@.jobs t
     WHERE t.queue_id = _queue_ids[h.place] AND t.id >= _ids[h.place] COLLATE "C" AND t.id <= _ids[h.place] COLLATE "C"
@@ -40,6 +40,7 @@ BEGIN
     SELECT DISTINCT ON (p.digest) p.digest, p.score, p.seq, p.payload,
       first_value(p.headers) OVER (PARTITION BY p.digest ORDER BY p.fence) AS headers
     FROM @schema@.payloads_below(_queue_ids[h.place], _ids[h.place], _fences[h.place]) p
+    WHERE p.expires_in IS NULL OR p.expires_in > j.claimed_at
     ORDER BY p.digest, p.score, p.seq
   ) f
   WHERE _cut_seqs[h.place] IS NULL OR (f.score, f.seq) <= (_cut_scores[h.place], _cut_seqs[h.place])

@@ -14,7 +14,7 @@ CREATE OR REPLACE FUNCTION @schema@.load_payloads(
   _fence bigint,
   _max_payloads integer,
   _max_bytes integer
-) RETURNS TABLE (payload text, headers text, score text, seq bigint, cut boolean, lost boolean)
+) RETURNS TABLE (payload text, headers text, score text, seq bigint, cut boolean, lost boolean, expires_in bigint, expired integer)
 LANGUAGE plpgsql
 SET extra_float_digits = 1
 @lookups@ SET enable_sort = off
@@ -22,14 +22,15 @@ AS $$
 BEGIN
   PERFORM @schema@.require_read_committed();
   RETURN QUERY
-  SELECT p.payload::text, p.headers::text, p.score::text, p.seq, p.cut, false
+  SELECT p.payload::text, p.headers::text, p.score::text, p.seq, p.cut, false,
+    @schema@.micros(p.expires_in), p.expired
   FROM @schema@.payloads_of_round(_queue_id, _id, _fence, _max_payloads, _max_bytes) p;
   PERFORM FROM @schema@.jobs j
   WHERE j.queue_id = _queue_id AND j.id >= _id COLLATE "C" AND j.id <= _id COLLATE "C"
     AND j.fence = _fence AND j.claimed_by = _process_id
   ORDER BY j.id;
   IF NOT FOUND THEN
-    RETURN QUERY SELECT NULL, NULL, NULL, NULL::bigint, false, true;
+    RETURN QUERY SELECT NULL, NULL, NULL, NULL::bigint, false, true, NULL::bigint, NULL::integer;
   END IF;
 END
 $$;

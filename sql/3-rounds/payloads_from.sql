@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION @schema@.payloads_from(_queue_id integer, _id text, _
 LANGUAGE sql STABLE
 SET extra_float_digits = 1
 AS $$
-  SELECT jsonb_agg(@schema@.shown_payload(p.score, p.payload, p.headers) ORDER BY p.score, p.seq)
+  SELECT jsonb_agg(@schema@.shown_payload(p.score, p.payload, p.headers) || @schema@.shown_expiry(p.expires_in) ORDER BY p.score, p.seq)
   FROM @schema@.payloads p
   WHERE p.queue_id = _queue_id AND p.job_id = _id COLLATE "C" AND p.fence >= _fence
 $$;

@@ -6,6 +6,11 @@
 -- Of equal ones, the headers of the one that was pushed first stay. That is the one with the lowest fence: while a job
 -- has one fence, everything that is pushed goes under it, and no two equal ones.
 --
+-- What had expired when the round was claimed is as if it were not there: whether that is so must not depend on when this is
+-- asked, or a completion that spares what a limit left behind would decide otherwise (see taken_of). It comes last, and is only
+-- counted, in a row without a payload: `expired`. Only if there is nothing else, the lowest comes with its payload, for
+-- processes of the release before, which know of no expiry.
+--
 -- The payload that the job's row carries was pushed before all others: it counts as number 0 of fence -1, since a job
 -- that a requeue has made begins with fence 0.
 --
@@ -19,7 +24,7 @@ CREATE OR REPLACE FUNCTION @schema@.payloads_of_round(
   _fence bigint,
   _max_payloads integer,
   _max_bytes integer
-) RETURNS TABLE (payload jsonb, headers jsonb, score double precision, seq bigint, cut boolean)
+) RETURNS TABLE (payload jsonb, headers jsonb, score double precision, seq bigint, cut boolean, expires_in timestamptz, expired integer)
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -29,27 +34,36 @@ DECLARE
   _carried jsonb;
   _carried_headers jsonb;
   _carried_score double precision;
+  _carried_expires_in timestamptz;
+  _claimed_at timestamptz;
+  _has_expired boolean;
+  _expired integer := 0;
 BEGIN
-  SELECT j.payload, j.headers, j.score INTO _carried, _carried_headers, _carried_score FROM @schema@.jobs j
-  WHERE j.queue_id = _queue_id AND j.id >= _id COLLATE "C" AND j.id <= _id COLLATE "C" AND j.payload IS NOT NULL
+  SELECT j.payload, j.headers, j.score, j.expires_in, j.claimed_at
+  INTO _carried, _carried_headers, _carried_score, _carried_expires_in, _claimed_at FROM @schema@.jobs j
+  WHERE j.queue_id = _queue_id AND j.id >= _id COLLATE "C" AND j.id <= _id COLLATE "C"
   ORDER BY j.id;
   cut := false;
-  FOR payload, headers, score, seq IN
+  FOR payload, headers, score, seq, expires_in, _has_expired IN
     SELECT coalesce(t.payload, _carried),
-      CASE f.earliest WHEN -1 THEN _carried_headers WHEN f.fence THEN t.headers ELSE e.headers END, f.score, f.seq
+      CASE f.earliest WHEN -1 THEN _carried_headers WHEN f.fence THEN t.headers ELSE e.headers END, f.score, f.seq,
+      nullif(f.latest, 'infinity'), f.has_expired
     FROM (
       SELECT d.* FROM (
-        SELECT DISTINCT ON (p.digest) p.tid, p.digest, p.fence, min(p.fence) OVER equal AS earliest, p.score, p.seq
+        SELECT DISTINCT ON (p.has_expired, p.digest) p.tid, p.digest, p.fence, min(p.fence) OVER equal AS earliest, p.score, p.seq,
+          max(coalesce(p.expires_in, 'infinity')) OVER equal AS latest, p.has_expired
         FROM (
-          SELECT p.ctid AS tid, p.digest, p.fence, p.score, p.seq FROM @schema@.payloads p
+          SELECT p.ctid AS tid, p.digest, p.fence, p.score, p.seq, p.expires_in, (p.expires_in <= _claimed_at) IS TRUE AS has_expired
+          FROM @schema@.payloads p
           WHERE p.queue_id = _queue_id AND p.job_id = _id AND p.fence < _fence
           UNION ALL
-          SELECT NULL, @schema@.digest_of(_carried), -1, _carried_score, 0 WHERE _carried IS NOT NULL
+          SELECT NULL, @schema@.digest_of(_carried), -1, _carried_score, 0, _carried_expires_in, (_carried_expires_in <= _claimed_at) IS TRUE
+          WHERE _carried IS NOT NULL
         ) p
-        WINDOW equal AS (PARTITION BY p.digest ORDER BY p.score, p.seq ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
-        ORDER BY p.digest, p.score, p.seq
+        WINDOW equal AS (PARTITION BY p.has_expired, p.digest ORDER BY p.score, p.seq ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
+        ORDER BY p.has_expired, p.digest, p.score, p.seq
       ) d
-      ORDER BY d.score, d.seq OFFSET 0
+      ORDER BY d.has_expired, d.score, d.seq OFFSET 0
     ) f
     LEFT JOIN LATERAL (
       SELECT p.payload, p.headers FROM @schema@.payloads p WHERE p.queue_id + 0 = _queue_id AND p.ctid = f.tid OFFSET 0
@@ -60,6 +74,13 @@ BEGIN
       OFFSET 0
     ) e ON true
   LOOP
+    IF _has_expired THEN
+      IF _count > 0 THEN
+        _expired := _expired + 1;
+        CONTINUE;
+      END IF;
+      expired := 1;
+    END IF;
     _count := _count + 1;
     _bytes := _bytes + octet_length(payload::text) + coalesce(octet_length(headers::text), 0);
     IF _count > 1 AND (_count > _most OR _bytes > _max_bytes) THEN
@@ -67,11 +88,21 @@ BEGIN
       headers := NULL;
       score := NULL;
       seq := NULL;
+      expires_in := NULL;
       cut := true;
       RETURN NEXT;
       RETURN;
     END IF;
     RETURN NEXT;
   END LOOP;
+  IF _expired > 0 THEN
+    payload := NULL;
+    headers := NULL;
+    score := NULL;
+    seq := NULL;
+    expires_in := NULL;
+    expired := _expired;
+    RETURN NEXT;
+  END IF;
 END
 $$;

@@ -22,7 +22,7 @@ CREATE OR REPLACE FUNCTION @schema@.take_within_limits(
   _queue_ids integer[], _shards integer[], _lanes smallint[], _counts integer[], _after bigint[], _after_ids text[]
 ) RETURNS TABLE (
   place integer, tid tid, id text, perform_in timestamptz, retry_count integer, crashes integer, error text, rescued boolean,
-  payload jsonb, headers jsonb, score double precision, others boolean, large boolean, tenant text, fence bigint, waits jsonb
+  payload jsonb, headers jsonb, score double precision, others boolean, large boolean, tenant text, fence bigint, waits jsonb, expires_in timestamptz
 )
 LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -138,7 +138,7 @@ BEGIN
       _to_id := _due.id;
       CONTINUE WHEN _over IS NOT NULL;
       SELECT j.ctid, j.id, j.perform_in, j.retry_count, j.crashes, j.error, j.claimed_by, j.fence, j.has_payloads, j.payload,
-        j.headers, j.score, j.tenant,
+        j.headers, j.score, j.tenant, j.expires_in,
         j.payload IS NULL OR pg_column_size(j.payload) <= 2100 AND pg_column_compression(j.payload) IS NULL
           AND (j.headers IS NULL OR pg_column_size(j.headers) <= 2100 AND pg_column_compression(j.headers) IS NULL) AS is_small
       INTO _row
@@ -169,6 +169,7 @@ BEGIN
       large := NOT _row.is_small;
       tenant := _row.tenant;
       fence := _row.fence;
+      expires_in := _row.expires_in;
       RETURN NEXT;
       _taken := _taken + 1;
       _free[_queue] := _free[_queue] - 1;

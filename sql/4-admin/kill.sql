@@ -3,6 +3,7 @@
 -- earliest headers. They die one after the other, in the order a handler would have got them: that is the order in
 -- which a requeue brings back those of one score. The error is the job's last one, with its failed
 -- attempts; a next round has had none.
+-- What has expired goes away instead.
 -- The payload that a job's row carries goes with the whole job: it was pushed before all others, so it has the number 0.
 -- (Otherwise as delete_jobs.)
 CREATE OR REPLACE FUNCTION @schema@.kill(_queue_id integer, _ids text[], _next boolean[] DEFAULT NULL) RETURNS integer
@@ -29,7 +30,7 @@ BEGIN
       OFFSET 0
     ) e
     WHERE p.queue_id + 0 = _queue_id AND p.ctid = e.tid
-    RETURNING p.queue_id, p.job_id, p.digest, p.score, p.seq, p.payload, p.headers, h.fence IS NULL AS has_run
+    RETURNING p.queue_id, p.job_id, p.digest, p.score, p.seq, p.payload, p.headers, h.fence IS NULL AS has_run, p.expires_in
   )
   INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, headers, error, attempts, died_at, tenant)
   SELECT DISTINCT ON (g.job_id, g.digest)
@@ -40,13 +41,14 @@ BEGIN
   FROM (
     SELECT * FROM gone
     UNION ALL
-    SELECT c.queue_id, c.id, @schema@.digest_of(c.payload), c.score, 0, c.payload, c.headers, true
+    SELECT c.queue_id, c.id, @schema@.digest_of(c.payload), c.score, 0, c.payload, c.headers, true, c.expires_in
     FROM unnest(_jobs) AS w(id) CROSS JOIN LATERAL (
       SELECT t.* FROM @schema@.jobs t
       WHERE t.queue_id = _queue_id AND t.id >= w.id COLLATE "C" AND t.id <= w.id COLLATE "C" AND t.payload IS NOT NULL
       ORDER BY t.id LIMIT 1
     ) c
   ) g JOIN @schema@.jobs j ON j.queue_id = g.queue_id AND j.id = g.job_id
+  WHERE g.expires_in IS NULL OR g.expires_in > _died_at
   ORDER BY g.job_id, g.digest, g.score, g.seq
   ON CONFLICT (queue_id, job_id, digest) DO UPDATE SET
     score = least(m.score, excluded.score), error = excluded.error, attempts = excluded.attempts, died_at = excluded.died_at,

@@ -7,7 +7,8 @@
 -- 1. Jobs are locked before rows of the morgue, in id order, as a death does it: the other way round, the two could
 --    deadlock. ON CONFLICT locks an existing row even though its WHERE never holds, and returns only rows that are new.
 -- 2. The payloads move under the fence of their job: below the next claim's fence, or, for a job in progress, where the
---    completion spares them. They merge as a push does: an equal payload that waits keeps its headers.
+--    completion spares them. They merge as a push does that never expires: an equal payload that waits keeps its
+--    headers.
 -- 3. The jobs that got something change: their rows say that they have payloads elsewhere. One that a dead process left
 --    waits, with its crash counted.
 -- 4. Jobs that step 1 made for nothing are deleted again.
@@ -47,8 +48,12 @@ BEGIN
     SELECT _queue_id, j.fence, r.score, r.job_id, r.digest, r.payload, r.headers
     FROM risen r JOIN @schema@.jobs j ON j.queue_id = r.queue_id AND j.id = r.job_id
     ORDER BY r.died_at
-    ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET score = excluded.score, seq = excluded.seq
-      WHERE excluded.score < p.score
+    ON CONFLICT (queue_id, job_id, fence, digest) DO UPDATE SET
+      score = CASE WHEN p.expires_in <= statement_timestamp() THEN excluded.score ELSE least(p.score, excluded.score) END,
+      seq = CASE WHEN p.expires_in <= statement_timestamp() OR excluded.score < p.score THEN excluded.seq ELSE p.seq END,
+      headers = CASE WHEN p.expires_in <= statement_timestamp() THEN excluded.headers ELSE p.headers END,
+      expires_in = NULL
+    WHERE p.expires_in IS NOT NULL OR excluded.score < p.score
   )
   SELECT coalesce(sum(r.payloads), 0), array_agg(r.job_id), array_agg(r.error), array_agg(r.attempts), array_agg(r.tenant)
   INTO _moved, _risen, _errors, _attempts, _tenants

@@ -27,7 +27,7 @@ BEGIN
   END IF;
   _count := @schema@.requeue(_queue_id, _ids, _digests);
   _now := clock_timestamp();
-  UPDATE @schema@.payloads p SET headers = coalesce(p.headers, '{}') || _headers
+  UPDATE @schema@.payloads p SET headers = coalesce(p.headers, '{}') || _headers, expires_in = _expires_in
   FROM unnest(_ids, _digests) AS d(id, digest)
   WHERE p.queue_id = _queue_id AND p.job_id = d.id COLLATE "C" AND p.digest = d.digest;
   UPDATE @schema@.jobs j SET perform_in = _now - (cardinality(_ids) - d.place) * interval '1 microsecond'

@@ -9,7 +9,7 @@
 -- All worker processes should log in as the same role: then they can end the session of one that froze.
 -- The owner should not be a superuser: enqueue, enqueue_many, create_queue, add_fairness, set_fairness, grow_queue, note_timeline,
 -- tenant_lanes_of, trim_audit, trim_tenants, trim_tenant_lanes, set_limits, take_within_limits, note_held, note_taken, trim_limits, end_leases,
--- throttled_tenants, note_key, recount_key, trim_keys and find_tokens run with its rights.
+-- remove_expired, throttled_tenants, note_key, recount_key, trim_keys and find_tokens run with its rights.
 -- On Postgres 14 and databases that come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: objects in it can
 -- shadow built-in operators for everyone who has it on the search_path.
 
@@ -37,33 +37,34 @@ REVOKE ALL ON SEQUENCE
   @schema@.fences, @schema@.pushes, @schema@.tenants, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON FUNCTION
-  @schema@.brief_error, @schema@.bury_failed, @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.checked_text, @schema@.claim, @schema@.claim_leased,
+  @schema@.brief_error, @schema@.bury_failed, @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.check_expiries, @schema@.checked_text, @schema@.claim, @schema@.claim_leased, @schema@.covers,
   @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut, @schema@.settle_leased, @schema@.tries_of, @schema@.respawn, @schema@.take_quota,
   @schema@.find_tokens, @schema@.note_key, @schema@.recount_key, @schema@.trim_keys,
   @schema@.complete, @schema@.create_queue, @schema@.delete_jobs, @schema@.digest_of, @schema@.discard,
-  @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb, text),
-  @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb, text),
+  @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb, text, timestamptz),
+  @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb, text, timestamptz),
   @schema@.enqueue_returning_void, @schema@.enqueue_without_tenant, @schema@.enqueue_any_without_tenant,
-  @schema@.enqueue_many_without_tenants, @schema@.enqueue_many,
+  @schema@.enqueue_many_without_tenants, @schema@.enqueue_without_expiry, @schema@.enqueue_any_without_expiry,
+  @schema@.enqueue_many_without_expiries, @schema@.enqueue_many,
   @schema@.enqueue_many_if_same_transaction,
-  @schema@.push_many_if_same_transaction, @schema@.fail, @schema@.fail_claims,
+  @schema@.push_many_if_same_transaction, @schema@.put_many_if_same_transaction, @schema@.fail, @schema@.fail_claims,
   @schema@.from_micros, @schema@.grow_queue, @schema@.has_listener,
   @schema@.installation, @schema@.is_gone, @schema@.kill, @schema@.load_payloads, @schema@.lock_claims,
   @schema@.lock_limits, @schema@.lock_rounds, @schema@.lock_waiting, @schema@.look, @schema@.merges, @schema@.micros,
   @schema@.note_timeline, @schema@.payloads_below, @schema@.payloads_from, @schema@.payloads_of,
-  @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of, @schema@.problem_of_tenant, @schema@.check_tenants, @schema@.lanes_of,
+  @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of, @schema@.problem_of_expiry, @schema@.problem_of_tenant, @schema@.check_tenants, @schema@.lanes_of,
   @schema@.check_limits, @schema@.note_held, @schema@.note_taken, @schema@.rate_window, @schema@.room_for, @schema@.free_places, @schema@.set_limits, @schema@.take_within_limits, @schema@.throttled_tenants, @schema@.trim_limits,
   @schema@.count_holds, @schema@.next_hold, @schema@.started, @schema@.starts_until, @schema@.next_start, @schema@.note_starts, @schema@.note_turn, @schema@.end_turns, @schema@.leave_places,
-  @schema@.push_many, @schema@.push_jobs, @schema@.add_fairness, @schema@.check_fairness, @schema@.set_fairness, @schema@.tenant_lane, @schema@.tenant_lanes_of, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.pushed_digest,
-  @schema@.rehome, @schema@.release, @schema@.remove_silent, @schema@.requeue, @schema@.require_read_committed,
-  @schema@.shard_of, @schema@.shown_attempts, @schema@.shown_payload, @schema@.sift, @schema@.survey, @schema@.trim_audit,
+  @schema@.push_many, @schema@.push_jobs, @schema@.put_jobs, @schema@.add_fairness, @schema@.check_fairness, @schema@.set_fairness, @schema@.tenant_lane, @schema@.tenant_lanes_of, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.pushed_digest,
+  @schema@.rehome, @schema@.release, @schema@.remove_expired, @schema@.remove_silent, @schema@.requeue, @schema@.require_read_committed,
+  @schema@.shard_of, @schema@.shown_attempts, @schema@.shown_expiry, @schema@.shown_payload, @schema@.sift, @schema@.survey, @schema@.taken_of, @schema@.trim_audit,
   @schema@.unsettled, @schema@.wait_for, @schema@.wake, @schema@.wake_token, @schema@.with_attempt
 FROM PUBLIC, @producer@, @worker@, @viewer@;
 REVOKE ALL ON PROCEDURE
   @schema@.enqueue_in_transaction,
-  @schema@.push_in_transaction,
+  @schema@.push_in_transaction, @schema@.put_in_transaction,
   @schema@.enqueue_many_in_transaction,
-  @schema@.push_many_in_transaction,
+  @schema@.push_many_in_transaction, @schema@.put_many_in_transaction,
   @schema@.enqueue_many_in_same_transaction,
   @schema@.require_transaction, @schema@.refuse_transaction
 FROM PUBLIC, @producer@, @worker@, @viewer@;
@@ -71,20 +72,21 @@ GRANT USAGE ON SCHEMA @schema@ TO @producer@, @worker@, @viewer@;
 
 -- A producer pushes, and creates the queues it pushes into. It can't read or change any row by itself.
 GRANT EXECUTE ON FUNCTION
-  @schema@.carries, @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb, text),
-  @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb, text),
+  @schema@.carries, @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb, text, timestamptz),
+  @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb, text, timestamptz),
   @schema@.enqueue_returning_void, @schema@.enqueue_without_tenant, @schema@.enqueue_any_without_tenant,
-  @schema@.enqueue_many_without_tenants, @schema@.enqueue_many,
+  @schema@.enqueue_many_without_tenants, @schema@.enqueue_without_expiry, @schema@.enqueue_any_without_expiry,
+  @schema@.enqueue_many_without_expiries, @schema@.enqueue_many,
   @schema@.enqueue_many_if_same_transaction,
-  @schema@.push_many_if_same_transaction,
+  @schema@.push_many_if_same_transaction, @schema@.put_many_if_same_transaction,
   @schema@.add_fairness, @schema@.create_queue, @schema@.installation,
   @schema@.note_key, @schema@.recount_key, @schema@.find_tokens
 TO @producer@;
 GRANT EXECUTE ON PROCEDURE
   @schema@.enqueue_in_transaction,
-  @schema@.push_in_transaction,
+  @schema@.push_in_transaction, @schema@.put_in_transaction,
   @schema@.enqueue_many_in_transaction,
-  @schema@.push_many_in_transaction,
+  @schema@.push_many_in_transaction, @schema@.put_many_in_transaction,
   @schema@.enqueue_many_in_same_transaction,
   @schema@.require_transaction, @schema@.refuse_transaction
 TO @producer@;
@@ -98,8 +100,8 @@ GRANT EXECUTE ON FUNCTION
   @schema@.from_micros, @schema@.grow_queue, @schema@.installation, @schema@.is_gone, @schema@.load_payloads,
   @schema@.lock_claims, @schema@.lock_rounds, @schema@.look, @schema@.micros, @schema@.note_timeline, @schema@.payloads_below,
   @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.rehome, @schema@.release,
-  @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of, @schema@.shown_payload,
-  @schema@.note_held, @schema@.note_taken, @schema@.set_fairness, @schema@.set_limits, @schema@.sift, @schema@.survey, @schema@.take_within_limits, @schema@.tenant_lanes_of,
+  @schema@.remove_expired, @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of, @schema@.shown_expiry, @schema@.shown_payload,
+  @schema@.note_held, @schema@.note_taken, @schema@.set_fairness, @schema@.set_limits, @schema@.sift, @schema@.survey, @schema@.take_within_limits, @schema@.taken_of, @schema@.tenant_lanes_of,
   @schema@.throttled_tenants, @schema@.trim_audit, @schema@.trim_limits, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.unsettled, @schema@.wait_for,
   @schema@.wake, @schema@.wake_token, @schema@.with_attempt,
   @schema@.claim_leased, @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut,
@@ -112,7 +114,7 @@ GRANT SELECT ON SEQUENCE @schema@.pushes, @schema@.queues_queue_id_seq, @schema@
 GRANT SELECT ON TABLE @schema@.queues, @schema@.migrations, @schema@.release, @schema@.queue_stats TO @worker@;
 GRANT SELECT, DELETE,
   UPDATE (shard, perform_in, next_perform_in, retry_count, fence, claimed_by, claimed_at, crashes, error, has_payloads,
-    score, payload, headers, attempts)
+    score, payload, headers, attempts, expires_in)
 ON TABLE @schema@.jobs TO @worker@;
 GRANT SELECT, DELETE ON TABLE @schema@.payloads TO @worker@;
 GRANT INSERT, SELECT (queue_id, job_id, digest, score, error, attempts, died_at, tenant), UPDATE (score, error, attempts, died_at, tenant)
@@ -123,14 +125,14 @@ GRANT SELECT, INSERT, DELETE, UPDATE (reported_at, event_loop_delay, memory, sha
 ON TABLE @schema@.process_reports TO @worker@;
 -- A consumer has the role of a worker.
 GRANT SELECT, INSERT, DELETE, UPDATE (ends_at, cuts) ON TABLE @schema@.leases TO @worker@;
-GRANT SELECT, INSERT, UPDATE (processed, failed) ON TABLE @schema@.counters TO @worker@;
-GRANT SELECT, INSERT, UPDATE (processed, failed), DELETE ON TABLE @schema@.minute_counters TO @worker@;
+GRANT SELECT, INSERT, UPDATE (processed, failed, expired) ON TABLE @schema@.counters TO @worker@;
+GRANT SELECT, INSERT, UPDATE (processed, failed, expired), DELETE ON TABLE @schema@.minute_counters TO @worker@;
 
 -- A viewer sees everything about queues and jobs, including payloads: `lockstep stats`, `top`, `jobs find`,
 -- `morgue list`, `audit`, and the views. With `tx`, a look asks which database that is in.
 GRANT EXECUTE ON FUNCTION
   @schema@.digest_of, @schema@.installation, @schema@.payloads_from, @schema@.payloads_of, @schema@.shown_attempts,
-  @schema@.shown_payload,
+  @schema@.shown_expiry, @schema@.shown_payload,
   @schema@.payloads_below, @schema@.find_tokens
 TO @viewer@;
 GRANT SELECT ON TABLE

@@ -24,6 +24,7 @@ export async function stats(database: Database): Promise<Stats> {
       lag: Math.max(0, ...queues.map(({ lag }) => lag)),
       processed: sum('processed'),
       failed: sum('failed'),
+      expired: sum('expired'),
     },
   }
 }

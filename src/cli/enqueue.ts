@@ -25,6 +25,7 @@ export function addEnqueue(program: Command): void {
     .requiredOption('--id <column>', 'column with the id; rows with the same id are processed in order')
     .option('--score <column>', 'column that orders the rows of an id (default: now)')
     .option('--perform-in <column>', 'column with the earliest time to start the job')
+    .option('--expires-in <column>', 'column with the time after which the payload is never handed over')
     .option('--lane <column>', 'column with the lane, 0 to 32767')
     .option('--tenant <column>', 'column with the tenant that the job is for')
     .option('--payload <column>', 'column with the payload (default: the whole row)')

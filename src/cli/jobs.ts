@@ -92,6 +92,7 @@ async function findJobs(queue: string, flags: FindFlags): Promise<void> {
 
 function tableOf(jobs: readonly FoundJob[]): string {
   const some = jobs.some(({ tenant }) => tenant !== null)
+  const expire = jobs.some((job) => firstExpiry(job) !== '')
   const columns = [
     { head: 'id' },
     { head: 'state' },
@@ -103,6 +104,7 @@ function tableOf(jobs: readonly FoundJob[]): string {
     { head: 'payloads', right: true },
     { head: 'first payload' },
     ...(some ? [{ head: 'tenant' }] : []),
+    ...(expire ? [{ head: 'expires' }] : []),
     { head: 'error' },
   ]
   return table(
@@ -118,7 +120,14 @@ function tableOf(jobs: readonly FoundJob[]): string {
       count(job.payloads.length),
       excerptOfPayload(job.payloads[0]?.payload ?? '', 40),
       ...(some ? [excerpt(job.tenant ?? '', 40)] : []),
+      ...(expire ? [firstExpiry(job)] : []),
       excerpt(job.error?.split('\n')[0] ?? '', 60),
     ]),
   )
+}
+
+/** When the first of its payloads expires; empty if none does. */
+function firstExpiry({ payloads }: FoundJob): string {
+  const times = payloads.flatMap(({ expiresIn }) => expiresIn ?? [])
+  return times.length > 0 ? new Date(Math.min(...times)).toISOString() : ''
 }

@@ -12,6 +12,7 @@ const HELP = `
   lag        time since the oldest due job became due
   processed  rounds that succeeded since the queue was created
   failed     rounds that failed since the queue was created
+  expired    payloads that expired before they were handed over, or again
 
 The command counts every job, which takes about 0.3 s per million.
 
@@ -32,7 +33,18 @@ export function addStats(program: Command): void {
     })
 }
 
-const COLUMNS = ['shards', 'waiting', 'due', 'retrying', 'working', 'dead', 'lag', 'processed', 'failed']
+const COLUMNS = [
+  'shards',
+  'waiting',
+  'due',
+  'retrying',
+  'working',
+  'dead',
+  'lag',
+  'processed',
+  'failed',
+  'expired',
+]
 
 /** `rates`: rounds per second by queue, if known. */
 export function statsTable({ queues, total }: Stats, rates?: ReadonlyMap<string, number>): string {
@@ -70,11 +82,12 @@ function numbersOf({
   lag,
   processed,
   failed,
+  expired,
 }: Stats['total']): string[] {
   return [
     ...[waiting, due, retrying, working, dead].map(count),
     duration(lag),
-    ...[processed, failed].map(count),
+    ...[processed, failed, expired].map(count),
   ]
 }
 

@@ -4,6 +4,7 @@ import { defineQueue, type Queue } from '../queue.ts'
 import type { ReadPayload } from '../store/claim.ts'
 import type { WorkerHome } from '../worker/options.ts'
 import type { ConsumerEngine } from './engine.ts'
+import { leftOutOf } from './left-out.ts'
 import {
   type ClaimedJob,
   type ClaimedJobs,
@@ -62,7 +63,7 @@ export class Consumer {
    * the id stays open for five seconds: the claim stands
    */
   complete(claim: ClaimReference): Promise<boolean> {
-    return this.#settle(claim, 'complete', ({ settler }, key) => settler.complete(key))
+    return this.#settle(claim, 'complete', ({ settler }, key) => settler.complete(key, leftOutOf(claim)))
   }
 
   /**

@@ -73,14 +73,16 @@ export class ConsumerEngine {
     this.#home = home
     this.#database = database
     this.#timetable = timetable
+    const instruments = new Instruments(home.instrumentation, logger)
     const all = consumersMaintenance({
       logger,
       rebalanceInterval: REBALANCE_INTERVAL,
       ledQueues: () => this.queues.all,
       onGone: () => this.#poller.fullScanSoon(),
       onRemoved: () => this.queues.rebalanceSoon(),
+      instruments,
+      onExpired: (queueId, payloads) => this.#tally.add(queueId, 0, 0, payloads),
     })
-    const instruments = new Instruments(home.instrumentation, logger)
     this.#maintainer = new Maintainer({ database, logger, instruments, all, onFailure: () => {} })
     this.queues = new ConsumedQueues({
       database,
@@ -118,6 +120,11 @@ export class ConsumerEngine {
           timetable.notice({ queueId, shard: shard!, lane: lane! }, performIn!)
       },
       onEnded: (queueId, failed) => this.#tally.add(queueId, 1, Number(failed)),
+      onExpired: (queueId, payloads) => {
+        this.#tally.add(queueId, 0, 0, payloads)
+        const queue = this.queues.all.find((one) => one.queueId === queueId)?.queue.name
+        if (queue !== undefined) instruments.tell('expire', { queue, payloads })
+      },
     })
     const taking = { database, timetable, requests: this.requests, clock, logger, poll, triesHeader, read }
     this.#takers = Array.from(
@@ -129,6 +136,7 @@ export class ConsumerEngine {
           onIdle: () => this.#poller.slotIdle(),
           onLeased: (lease) => this.#leaseEnds.begun(lease),
           release: (queue, rounds) => this.release(queue, rounds),
+          expire: (queue, rounds) => this.#expire(queue, rounds),
         }),
     )
   }
@@ -167,6 +175,19 @@ export class ConsumerEngine {
         .release({ queueId, id, fence })
         .catch((error: Error) =>
           this.#home.logger.warn({ error: error.message, queue: queue.name, id }, 'releasing a job failed'),
+        )
+  }
+
+  /** If they can't be settled, their leases end. */
+  #expire({ queueId, queue }: ConsumedQueue, rounds: readonly Round[]): void {
+    for (const { id, fence, expired } of rounds)
+      this.settler
+        .expire({ queueId, id, fence }, expired)
+        .catch((error: Error) =>
+          this.#home.logger.warn(
+            { error: error.message, queue: queue.name, id },
+            'ending an expired job failed',
+          ),
         )
   }
 

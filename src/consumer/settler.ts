@@ -29,6 +29,10 @@ const PAUSE = 20
 interface Ending {
   readonly claim: ClaimKey
   readonly failure?: Failure | undefined
+  /** Nobody was handed it, since nothing was left of it. */
+  readonly isExpired?: boolean
+  /** Payloads that were left out of it. */
+  readonly expired?: number
 }
 
 export interface SettlerOptions {
@@ -40,6 +44,8 @@ export interface SettlerOptions {
   /** Jobs wait again. */
   onAgain(leftovers: readonly Leftover[]): void
   onEnded(queueId: number, failed: boolean): void
+  /** So many payloads had been left out of a round, and are gone with it. */
+  onExpired(queueId: number, payloads: number): void
 }
 
 /** Settles claims, also those of other processes. Each method resolves to false if the claim was lost: nothing has changed. */
@@ -64,8 +70,14 @@ export class Settler {
     }
   }
 
-  complete(claim: ClaimKey): Promise<boolean> {
-    return this.#settle('complete', { claim })
+  /** `expired`: payloads that had expired, and were left out. */
+  complete(claim: ClaimKey, expired = 0): Promise<boolean> {
+    return this.#settle('complete', { claim, expired })
+  }
+
+  /** Ends a claim of which nothing was left. */
+  expire(claim: ClaimKey, expired: number): Promise<boolean> {
+    return this.#settle('complete', { claim, expired, isExpired: true })
   }
 
   release(claim: ClaimKey): Promise<boolean> {
@@ -103,8 +115,11 @@ export class Settler {
     let outcome = buries(ending) ? 'held' : await this.#ends[end].add(ending)
     while (outcome === 'held' && performance.now() < until) outcome = await this.#wait(end, ending)
     if (outcome === 'held') throw held(ending.claim)
-    if (outcome !== 'lost') this.#options.onEnded(ending.claim.queueId, end === 'fail' || end === 'discard')
-    return outcome !== 'lost'
+    if (outcome === 'lost') return false
+    const { claim, isExpired, expired } = ending
+    if (!isExpired) this.#options.onEnded(claim.queueId, end === 'fail' || end === 'discard')
+    if (expired) this.#options.onExpired(claim.queueId, expired)
+    return true
   }
 
   async #send(end: LeasedEnd, all: readonly Ending[]): Promise<(Leftover['outcome'] | undefined)[]> {
@@ -181,6 +196,8 @@ function roundOf(held: HeldRound): Round {
     scores: [],
     seqs: undefined,
     headers: undefined,
+    expiries: undefined,
+    expired: 0,
     size: 0,
     cut: undefined,
   }

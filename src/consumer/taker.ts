@@ -2,6 +2,7 @@ import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Claim, ReadPayload, Round } from '../store/claim.ts'
 import { claimLeased, LEASED, noteCut } from '../store/leases.ts'
+import { sortByExpiry } from '../store/left-out.ts'
 import { loadPayloads } from '../store/load.ts'
 import { Bell } from '../worker/lifecycle/bell.ts'
 import { Loop, type Service } from '../worker/lifecycle/service.ts'
@@ -10,6 +11,7 @@ import type { Lane } from '../worker/schedule/lane.ts'
 import type { ServerClock } from '../worker/schedule/server-clock.ts'
 import type { Timetable } from '../worker/schedule/timetable.ts'
 import type { ConsumedQueue } from './consumed-queue.ts'
+import { noteLeftOut } from './left-out.ts'
 import type { ClaimedJob } from './options.ts'
 import type { Request } from './request.ts'
 import type { Requests } from './requests.ts'
@@ -33,6 +35,8 @@ export interface TakerOptions {
   onIdle(): void
   /** Rounds were claimed that nobody waits for any more. */
   release(queue: ConsumedQueue, rounds: readonly Round[]): void
+  /** Nothing is left of rounds that were claimed. */
+  expire(queue: ConsumedQueue, rounds: readonly Round[]): void
   /** Leases of so many ms have begun. */
   onLeased(lease: number): void
 }
@@ -169,16 +173,17 @@ export class Taker implements Service {
     for (const lane of lanes) lane.claimFailed(clock.now() + poll * 1000)
   }
 
-  /** In the order in which they were due. What comes for requests that are gone goes to others, or is released. */
+  /** In the order in which they were due, without what has expired. What comes for requests that are gone goes to others, or is released. */
   async #handOut({ queue, lease, requests }: Errand, rounds: readonly Round[]): Promise<void> {
     const ready: Round[] = []
     for (const round of rounds) {
       const complete = await this.#complete(queue, round)
       if (complete) ready.push(complete)
     }
-    ready.sort((a, b) => a.performIn - b.performIn)
+    const { fresh, expired } = sortByExpiry(ready, this.#options.clock.now())
+    if (expired.length > 0) this.#options.expire(queue, expired)
     const surplus: Round[] = []
-    for (const round of ready) {
+    for (const round of fresh.toSorted((a, b) => a.performIn - b.performIn)) {
       const taker = requests.find(({ left }) => left > 0) ?? this.#other(queue, lease)
       if (taker) taker.give(jobFrom(queue, round))
       else surplus.push(round)
@@ -221,5 +226,7 @@ function shares(lanes: readonly Lane[], wanted: number): Errand['lanes'] {
 }
 
 function jobFrom({ queue }: ConsumedQueue, round: Round): ClaimedJob {
-  return { queue: queue.name, ...jobOf(round) }
+  const job = { queue: queue.name, ...jobOf(round) }
+  if (round.expired > 0) noteLeftOut(job, round.expired)
+  return job
 }

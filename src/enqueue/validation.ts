@@ -11,7 +11,7 @@ const MAX_PAYLOAD_BYTES = 8 * 1_024 * 1_024
 const EARLIEST = Date.parse('0001-01-01T00:00:00.000Z')
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z')
 export const MAX_HEADERS_BYTES = 16 * 1_024
-const FIELDS = ['id', 'payload', 'score', 'performIn', 'lane', 'headers', 'tenant']
+const FIELDS = ['id', 'payload', 'score', 'performIn', 'lane', 'headers', 'tenant', 'expiresIn']
 
 /** A `\u0000` or an unpaired surrogate as JSON.stringify writes it; jsonb can't hold either. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(0000|d[89a-f][0-9a-f]{2})/
@@ -29,14 +29,16 @@ export function toPushedJob(job: NewJob, index: number): PushedJob {
     if (!FIELDS.includes(field))
       throw new JobError(index, field, `is unknown: the fields of a job are ${FIELDS.join(', ')}`)
   }
+  const performIn = checkTime(job.performIn, index, 'performIn')
   return {
     id: checkId(job.id, index),
     payload: checkPayload(job.payload ?? (job.payload === null ? null : ''), index),
     score: checkScore(job.score, index),
-    performIn: checkPerformIn(job.performIn, index),
+    performIn,
     lane: checkLane(job.lane, index),
     headers: checkHeaders(job.headers, index),
     tenant: checkTenant(job.tenant, index),
+    expiresIn: checkExpiresIn(job.expiresIn, performIn, index),
   }
 }
 
@@ -139,12 +141,24 @@ function checkScore(score: unknown, index: number): number | null {
   throw new JobError(index, 'score', `must be a finite number or a valid Date, not ${show(value)}`)
 }
 
-function checkPerformIn(performIn: unknown, index: number): Date | null {
-  if (performIn === undefined || performIn === null) return null
-  const bad = (problem: string) => new JobError(index, 'performIn', problem)
-  const date = typeof performIn === 'number' ? new Date(performIn) : performIn
+/** One that has passed already is accepted: the payload expires at once. */
+function checkExpiresIn(expiresIn: unknown, performIn: Date | null, index: number): Date | null {
+  const date = checkTime(expiresIn, index, 'expiresIn')
+  if (date && performIn && date < performIn)
+    throw new JobError(
+      index,
+      'expiresIn',
+      `must not be before performIn: ${date.toISOString()} is before ${performIn.toISOString()}`,
+    )
+  return date
+}
+
+function checkTime(time: unknown, index: number, field: string): Date | null {
+  if (time === undefined || time === null) return null
+  const bad = (problem: string) => new JobError(index, field, problem)
+  const date = typeof time === 'number' ? new Date(time) : time
   if (!(date instanceof Date) || Number.isNaN(date.getTime()))
-    throw bad(`must be a valid Date or ms since 1970, not ${show(performIn)}`)
+    throw bad(`must be a valid Date or ms since 1970, not ${show(time)}`)
   if (date.getTime() < EARLIEST || date.getTime() > LATEST)
     throw bad(`must be in the years 1 to 9999, not ${date.toISOString()}`)
   return date

@@ -38,6 +38,10 @@ export interface Round {
   readonly seqs: number[] | undefined
   /** Of each payload; undefined if none has any, as is usual. */
   readonly headers: (PayloadHeaders | null)[] | undefined
+  /** When each payload expires, in microseconds since 1970; null: never. Undefined if none expires, as is usual. */
+  readonly expiries: (number | null)[] | undefined
+  /** Payloads of the job that had expired, and are left out. */
+  readonly expired: number
   /** Characters of the payloads and headers. */
   readonly size: number
   /** The last payload taken, if maxPayloads or maxBytes left some behind. */
@@ -62,16 +66,23 @@ export interface StoredPayload {
   readonly headers: string | null
   readonly score: number
   readonly seq: number
+  /** Microseconds since 1970; null: never. */
+  readonly expiry: number | null
 }
 
 /** The payloads of a round, parsed and in order. */
-export type PayloadSet = Pick<Round, 'payloads' | 'scores' | 'seqs' | 'headers' | 'size' | 'cut'>
+export type PayloadSet = Pick<
+  Round,
+  'payloads' | 'scores' | 'seqs' | 'headers' | 'expiries' | 'expired' | 'size' | 'cut'
+>
 
 export const NO_PAYLOADS: PayloadSet = {
   payloads: [],
   scores: [],
   seqs: undefined,
   headers: undefined,
+  expiries: undefined,
+  expired: 0,
   size: 0,
   cut: undefined,
 }
@@ -79,8 +90,16 @@ export const NO_PAYLOADS: PayloadSet = {
 /** What a payload's JSON text becomes: a value, or what keeps all digits of its numbers. */
 export type ReadPayload = (json: string) => unknown
 
-/** The payloads that a round takes of its job. Sorts `stored`. `isCut`: maxPayloads or maxBytes left some behind. */
-export function setOf(stored: StoredPayload[], isCut: boolean, read: ReadPayload = JSON.parse): PayloadSet {
+/**
+ * The payloads that a round takes of its job. Sorts `stored`. `isCut`: maxPayloads or maxBytes left some behind. `expired`: how
+ * many had expired when the round was claimed, and are not among `stored`.
+ */
+export function setOf(
+  stored: StoredPayload[],
+  isCut: boolean,
+  expired = 0,
+  read: ReadPayload = JSON.parse,
+): PayloadSet {
   const [payloads, scores, seqs]: [unknown[], number[], number[]] = [[], [], []]
   const seen = new Set<string>()
   let size = 0
@@ -95,11 +114,12 @@ export function setOf(stored: StoredPayload[], isCut: boolean, read: ReadPayload
   }
   const last = payloads.length - 1
   const cut = isCut && last >= 0 ? { score: scores[last]!, seq: seqs[last]! } : undefined
-  const all = { payloads, scores, headers: headersOf(stored, seen), size, cut }
+  const [headers, expiries] = [headersOf(stored, seen), expiriesOf(stored, seen)]
+  const all = { payloads, scores, headers, expiries, expired, size, cut }
   return { ...all, seqs: last > 0 ? seqs : undefined }
 }
 
-/** The same round with only the first payloads, but not all; the others are left to the next one. */
+/** The same round with only the first payloads, but not all; the others are left to the next one, also what has expired. */
 export function cutAfter(round: Round, count: number): Round {
   return {
     ...round,
@@ -107,6 +127,8 @@ export function cutAfter(round: Round, count: number): Round {
     scores: round.scores.slice(0, count),
     seqs: round.seqs?.slice(0, count),
     headers: round.headers?.slice(0, count),
+    expiries: round.expiries?.slice(0, count),
+    expired: 0,
     cut: { score: round.scores[count - 1]!, seq: round.seqs![count - 1]! },
   }
 }
@@ -122,11 +144,27 @@ function headersOf(stored: readonly StoredPayload[], payloads: Iterable<string>)
   return Array.from(payloads, (payload) => JSON.parse(first.get(payload)!.headers ?? 'null'))
 }
 
+/** One for each payload. Of equal ones, the latest holds (R2). */
+function expiriesOf(stored: readonly StoredPayload[], payloads: Iterable<string>): Round['expiries'] {
+  if (stored.every(({ expiry }) => expiry === null)) return undefined
+  const latest = new Map<string, number>()
+  for (const { payload, expiry } of stored)
+    latest.set(
+      payload,
+      Math.max(latest.get(payload) ?? Number.NEGATIVE_INFINITY, expiry ?? Number.POSITIVE_INFINITY),
+    )
+  return Array.from(payloads, (payload) => {
+    const expiry = latest.get(payload)!
+    return Number.isFinite(expiry) ? expiry : null
+  })
+}
+
 /** As `setOf`, for the usual case of one payload. */
 export function onlyOne(
   payload: string,
   headers: string | null,
   score: number,
+  expiry: number | null,
   read: ReadPayload = JSON.parse,
 ): PayloadSet {
   return {
@@ -134,6 +172,8 @@ export function onlyOne(
     scores: [score],
     seqs: undefined,
     headers: headers === null ? undefined : [JSON.parse(headers)],
+    expiries: expiry === null ? undefined : [expiry],
+    expired: 0,
     size: payload.length + (headers?.length ?? 0),
     cut: undefined,
   }

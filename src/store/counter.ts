@@ -1,10 +1,12 @@
 import type { Database } from '../postgres/database.ts'
 
-/** Rounds of one queue that have ended since the last call. */
+/** Rounds of one queue that have ended since the last call, and what has expired. */
 export interface Count {
   readonly queueId: number
   readonly processed: number
   readonly failed: number
+  /** Payloads that were never handed over. */
+  readonly expired: number
 }
 
 /**
@@ -15,21 +17,25 @@ export async function addCounts(database: Database, counts: readonly Count[]): P
   const { prefix } = database
   await database.query(
     `WITH n AS MATERIALIZED (
-       SELECT n.* FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) AS n(queue_id, processed, failed) ORDER BY n.queue_id
+       SELECT n.* FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[]) AS n(queue_id, processed, failed, expired)
+       ORDER BY n.queue_id
      ), days AS (
-       INSERT INTO ${prefix}.counters AS c (queue_id, day, processed, failed)
-       SELECT n.queue_id, current_date, n.processed, n.failed FROM n
+       INSERT INTO ${prefix}.counters AS c (queue_id, day, processed, failed, expired)
+       SELECT n.queue_id, current_date, n.processed, n.failed, n.expired FROM n
        ON CONFLICT (queue_id, day) DO UPDATE SET
-         processed = c.processed + excluded.processed, failed = c.failed + excluded.failed
+         processed = c.processed + excluded.processed, failed = c.failed + excluded.failed,
+         expired = c.expired + excluded.expired
      )
-     INSERT INTO ${prefix}.minute_counters AS c (queue_id, minute, processed, failed)
-     SELECT n.queue_id, date_trunc('minute', clock_timestamp()), n.processed, n.failed FROM n
+     INSERT INTO ${prefix}.minute_counters AS c (queue_id, minute, processed, failed, expired)
+     SELECT n.queue_id, date_trunc('minute', clock_timestamp()), n.processed, n.failed, n.expired FROM n
      ON CONFLICT (queue_id, minute) DO UPDATE SET
-       processed = c.processed + excluded.processed, failed = c.failed + excluded.failed`,
+       processed = c.processed + excluded.processed, failed = c.failed + excluded.failed,
+       expired = c.expired + excluded.expired`,
     [
       counts.map((count) => count.queueId),
       counts.map((count) => count.processed),
       counts.map((count) => count.failed),
+      counts.map((count) => count.expired),
     ],
   )
 }

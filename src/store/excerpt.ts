@@ -11,6 +11,8 @@ export interface PayloadText {
 export interface JobPayloadText extends PayloadText {
   readonly score: number
   readonly headers: Readonly<Record<string, unknown>> | null
+  /** In ms since 1970; null: never. */
+  readonly expiresIn: number | null
 }
 
 /** The payloads of a job with the lowest scores, and how many it has. */
@@ -33,7 +35,7 @@ export function excerptsOf(
 ): RawBuilder<JobPayloadTexts> {
   return sql`(SELECT jsonb_build_object('count', jsonb_array_length(a.all), 'first', (
       SELECT coalesce(jsonb_agg(jsonb_build_object(${textAndCut(length)},
-        'score', p.value->'score', 'headers', p.value->'headers') ORDER BY p.ordinality), '[]')
+        'score', p.value->'score', 'headers', p.value->'headers', 'expiresIn', p.value->'expiresIn') ORDER BY p.ordinality), '[]')
       FROM jsonb_array_elements(a.all) WITH ORDINALITY p
       CROSS JOIN LATERAL (SELECT (p.value->'payload')::text AS text) t
       WHERE p.ordinality <= ${most}::bigint))

@@ -73,10 +73,16 @@ export type AnswerRow = readonly [
   cut: boolean | null,
   passed: boolean | null,
   tenant: string | null,
+  /** Of a payload, in microseconds since 1970; null: never. */
+  expiry: number | null,
+  /** How many payloads the row stands for that had expired when the round was claimed; 0 and null: none. */
+  expired: number | null,
 ]
 
 /** The columns that are read of each row. By number, since to name them all costs a round of many payloads a tenth. */
-const [PLACE, PAYLOAD, HEADERS, SCORE, SEQ, CUT, PASSED, TENANT] = [1, 9, 10, 11, 12, 13, 14, 15] as const
+const [PLACE, PAYLOAD, HEADERS, SCORE, SEQ, CUT, PASSED, TENANT, EXPIRY, EXPIRED] = [
+  1, 9, 10, 11, 12, 13, 14, 15, 16, 17,
+] as const
 
 /**
  * Stores how rounds ended and claims others, in one statement and one commit. Claims come last, since each function sees
@@ -112,7 +118,8 @@ export async function exchange(
 function settling(prefix: string, kind: Ended['kind'], [queueIds, ...columns]: readonly string[]): string {
   return `SELECT pg_catalog.row_to_json(c)::text AS exception, NULL::integer AS place, NULL AS id, NULL::bigint AS fence,
       NULL::bigint AS perform_in, NULL::integer AS retry_count, NULL::smallint AS crashes, NULL::boolean AS rescued,
-      NULL AS error, NULL AS payload, NULL AS headers, NULL AS score, NULL::bigint AS seq, NULL::boolean AS cut, NULL::boolean AS passed, NULL AS tenant
+      NULL AS error, NULL AS payload, NULL AS headers, NULL AS score, NULL::bigint AS seq, NULL::boolean AS cut, NULL::boolean AS passed, NULL AS tenant,
+      NULL::bigint AS expires_in, NULL::integer AS expired
     FROM ${prefix}.${FUNCTIONS[kind]}(${queueIds}, $1, ${columns.join(', ')}, false) c`
 }
 
@@ -121,7 +128,8 @@ export function claiming(prefix: string, name: 'claim' | 'claim_leased', columns
   // By name: a later release may add columns, and rows are read by position. What further payloads of a job repeat is left
   // out, which saves a round of many a twentieth.
   return `SELECT NULL AS exception, CASE WHEN c.id IS NOT NULL OR c.fence IS NULL THEN c.place END AS place, c.id,
-      CASE WHEN c.id IS NOT NULL THEN c.fence END AS fence, c.perform_in, c.retry_count, c.crashes, c.rescued, c.error, c.payload, c.headers, c.score, c.seq, c.cut, c.passed, c.tenant
+      CASE WHEN c.id IS NOT NULL THEN c.fence END AS fence, c.perform_in, c.retry_count, c.crashes, c.rescued, c.error, c.payload, c.headers, c.score, c.seq, c.cut, c.passed, c.tenant,
+      c.expires_in, c.expired
     FROM ${prefix}.${name}(${columns.join(', ')}) c`
 }
 
@@ -194,7 +202,7 @@ export function claimsOf(rows: readonly AnswerRow[], wishes: readonly Wish[], re
 function roundOf(rows: readonly AnswerRow[], from: number, to: number, read: ReadPayload | undefined): Round {
   const [, , id, fence, performIn, retryCount, crashes, rescued, error] = rows[from]!
   const toLoad = rows[to - 1]![PASSED] === true
-  const { payloads, scores, seqs, headers, size, cut } = toLoad
+  const { payloads, scores, seqs, headers, expiries, expired, size, cut } = toLoad
     ? NO_PAYLOADS
     : payloadsOf(rows, from, to, read)
   return {
@@ -211,6 +219,8 @@ function roundOf(rows: readonly AnswerRow[], from: number, to: number, read: Rea
     scores,
     seqs,
     headers,
+    expiries,
+    expired,
     size,
     cut,
   }
@@ -223,14 +233,16 @@ function payloadsOf(
   read: ReadPayload | undefined,
 ): PayloadSet {
   const first = rows[from]!
-  if (to - from === 1 && first[SEQ] !== null)
-    return onlyOne(first[PAYLOAD]!, first[HEADERS], Number(first[SCORE]), read)
+  if (to - from === 1 && first[SEQ] !== null && !first[EXPIRED])
+    return onlyOne(first[PAYLOAD]!, first[HEADERS], Number(first[SCORE]), first[EXPIRY], read)
   const stored: StoredPayload[] = []
+  let expired = 0
   for (let at = from; at < to; at += 1) {
     const row = rows[at]!
     const [payload, seq] = [row[PAYLOAD], row[SEQ]]
-    if (payload === null || seq === null) continue
-    stored.push({ payload, headers: row[HEADERS], score: Number(row[SCORE]), seq })
+    expired += row[EXPIRED] ?? 0
+    if (payload === null || seq === null || row[EXPIRED]) continue
+    stored.push({ payload, headers: row[HEADERS], score: Number(row[SCORE]), seq, expiry: row[EXPIRY] })
   }
-  return setOf(stored, rows[to - 1]![CUT] === true, read)
+  return setOf(stored, rows[to - 1]![CUT] === true, expired, read)
 }

@@ -69,7 +69,13 @@ export interface FoundJob<Payload = unknown> {
   /** The fence of the round in work, which its handler has in its context; null while it waits. */
   readonly fence: number | null
   /** Sorted by score. For a job in work, the payloads of this round. */
-  readonly payloads: { payload: Payload; score: number; headers?: PayloadHeaders }[]
+  readonly payloads: {
+    payload: Payload
+    score: number
+    headers?: PayloadHeaders
+    /** When it expires, in ms since 1970. Missing if it never does. */
+    expiresIn?: number
+  }[]
   /** Since the last success, the newest first, ten at most. Only if they were asked for. */
   readonly attempts?: readonly FailedAttempt[]
 }

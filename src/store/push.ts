@@ -12,6 +12,8 @@ export interface PushedJob {
   /** JSON text. */
   readonly headers: string | null
   readonly tenant: string | null
+  /** null: never. */
+  readonly expiresIn: Date | null
 }
 
 /** What a job adds to a statement: its texts. */
@@ -54,7 +56,7 @@ export async function pushTogether(
   jobs: readonly PushedJob[],
 ): Promise<void> {
   await database.prepared(
-    `SELECT ${database.prefix}.enqueue_many($1, $2, $3, $4, $5, $6, $7, $8)
+    `SELECT ${database.prefix}.enqueue_many($1, $2, $3, $4, $5, $6, $7, $8, $9)
      FROM pg_catalog.set_config('lock_timeout', '${LONGEST_WAIT}', true)`,
     [queue, ...arraysOf(jobs)],
   )
@@ -63,13 +65,22 @@ export async function pushTogether(
 export const PLACE = ['uuid', 'text']
 const ONE_IN_TRANSACTION: Callable = {
   kind: 'procedure',
-  name: 'push_in_transaction',
-  types: ['text', 'text', 'jsonb', 'float8', 'timestamptz', 'int4', 'jsonb', 'text', ...PLACE],
+  name: 'put_in_transaction',
+  types: ['text', 'text', 'jsonb', 'float8', 'timestamptz', 'int4', 'jsonb', 'text', 'timestamptz', ...PLACE],
 }
-export const JOBS = ['text[]', 'jsonb[]', 'float8[]', 'timestamptz[]', 'int2[]', 'jsonb[]', 'text[]']
+export const JOBS = [
+  'text[]',
+  'jsonb[]',
+  'float8[]',
+  'timestamptz[]',
+  'int2[]',
+  'jsonb[]',
+  'text[]',
+  'timestamptz[]',
+]
 const MANY_IN_TRANSACTION: Callable = {
   kind: 'procedure',
-  name: 'push_many_in_transaction',
+  name: 'put_many_in_transaction',
   types: ['text', ...JOBS, ...PLACE],
 }
 
@@ -86,8 +97,8 @@ function valuesOf(jobs: readonly PushedJob[]): unknown[] {
   return jobs.length === 1 ? fieldsOf(jobs[0]!) : arraysOf(jobs)
 }
 
-function fieldsOf({ id, payload, score, performIn, lane, headers, tenant }: PushedJob): unknown[] {
-  return [id, payload, score, performIn?.toISOString() ?? null, lane, headers, tenant]
+function fieldsOf({ id, payload, score, performIn, lane, headers, tenant, expiresIn }: PushedJob): unknown[] {
+  return [id, payload, score, timeOf(performIn), lane, headers, tenant, timeOf(expiresIn)]
 }
 
 export function arraysOf(jobs: readonly PushedJob[]): unknown[] {
@@ -95,10 +106,15 @@ export function arraysOf(jobs: readonly PushedJob[]): unknown[] {
     jobs.map((job) => job.id),
     jobs.map((job) => job.payload),
     jobs.map((job) => job.score),
-    jobs.map((job) => job.performIn?.toISOString() ?? null),
+    jobs.map((job) => timeOf(job.performIn)),
     jobs.map((job) => job.lane),
     // Null as a whole if no job has any, as is usual.
     jobs.some(({ headers }) => headers !== null) ? jobs.map((job) => job.headers) : null,
     jobs.some(({ tenant }) => tenant !== null) ? jobs.map((job) => job.tenant) : null,
+    jobs.some(({ expiresIn }) => expiresIn !== null) ? jobs.map((job) => timeOf(job.expiresIn)) : null,
   ]
+}
+
+function timeOf(time: Date | null): string | null {
+  return time?.toISOString() ?? null
 }

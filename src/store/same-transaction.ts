@@ -15,7 +15,7 @@ export interface SameTransaction {
 
 const MANY_IF_SAME: Callable = {
   kind: 'value',
-  name: 'push_many_if_same_transaction',
+  name: 'put_many_if_same_transaction',
   types: ['xid8', 'text', 'int4', ...JOBS, ...PLACE],
 }
 const REFUSE: Callable = { kind: 'procedure', name: 'refuse_transaction', types: ['xid8'] }

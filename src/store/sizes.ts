@@ -1,11 +1,14 @@
 import type { Database } from '../postgres/database.ts'
 
-/** How many jobs of a queue are due and unclaimed; 0 if there is no such queue. Counts them one by one. */
+/** A job that has expired waits to be swept. Of one with several payloads, some may not have. */
+const LIVES = '(expires_in IS NULL OR expires_in > clock_timestamp() OR has_payloads)'
+
+/** How many jobs of a queue are due, unclaimed and not expired; 0 if there is no such queue. Counts them one by one. */
 export async function countReady(database: Database, queue: string): Promise<number> {
   const [row] = await database.query<{ count: number }>(
     `SELECT count(*)::integer AS count FROM ${database.prefix}.jobs j
      WHERE j.queue_id = (SELECT q.queue_id FROM ${database.prefix}.queues q WHERE q.name = $1)
-       AND j.perform_in <= clock_timestamp() AND j.claimed_by IS NULL`,
+       AND j.perform_in <= clock_timestamp() AND j.claimed_by IS NULL AND ${LIVES}`,
     [queue],
   )
   return row!.count
@@ -52,7 +55,7 @@ export async function sizesOfQueues(database: Database): Promise<SizesOfQueue[]>
      LEFT JOIN (
        SELECT queue_id, count(*) FILTER (WHERE perform_in <= clock_timestamp() AND claimed_by IS NULL) AS ready,
          count(*) FILTER (WHERE perform_in > clock_timestamp() AND claimed_by IS NULL) AS delayed
-       FROM ${database.prefix}.jobs GROUP BY queue_id
+       FROM ${database.prefix}.jobs WHERE ${LIVES} GROUP BY queue_id
      ) j USING (queue_id)
      LEFT JOIN (SELECT queue_id, count(*) AS dead FROM ${database.prefix}.morgue GROUP BY queue_id) m USING (queue_id)
      ORDER BY q.name`,

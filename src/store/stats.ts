@@ -1,7 +1,7 @@
 import type { Database } from '../postgres/database.ts'
 import { dateOrNull, type InMs, msText } from './time.ts'
 
-/** The state of a queue. `dead` counts payloads; `processed` and `failed` count rounds since the queue was created. */
+/** The state of a queue. `dead` counts payloads; `processed` and `failed` count rounds, `expired` payloads, since the queue was created. */
 export interface QueueStats {
   readonly queue: string
   readonly shards: number
@@ -25,13 +25,15 @@ export interface QueueStats {
   readonly processed: number
   /** Rounds that failed, since the queue was created. Workers add theirs every few seconds. */
   readonly failed: number
+  /** Payloads that expired before they could be handed over, or again, since the queue was created. Counted like rounds. */
+  readonly expired: number
 }
 
 /** A row per queue, by name. */
 export async function readQueueStats(database: Database): Promise<QueueStats[]> {
   const rows = await database.query<InMs<QueueStats, 'pausedAt'>>(
     `SELECT s.queue, s.shards, ${msText('s.paused_at')} AS "pausedAt", s.waiting, s.due, s.fresh, s.retrying, s.working, s.dead,
-       (extract(epoch FROM s.lag) * 1000)::double precision AS lag, s.processed, s.failed
+       (extract(epoch FROM s.lag) * 1000)::double precision AS lag, s.processed, s.failed, s.expired
      FROM ${database.prefix}.queue_stats s ORDER BY s.queue`,
   )
   return rows.map((row) => ({ ...row, pausedAt: dateOrNull(row.pausedAt) }))

@@ -93,6 +93,13 @@ export const METRICS = {
     labels: ['queue'],
     otel: { name: 'pg_lockstep.died', unit: '{message}' },
   },
+  expired: {
+    kind: 'counter',
+    name: 'expired_total',
+    help: 'Payloads that expired before they could be handed over, or again, and that this process removed.',
+    labels: ['queue'],
+    otel: { name: 'pg_lockstep.expired', unit: '{message}' },
+  },
   rescued: {
     kind: 'counter',
     name: 'rescued_total',

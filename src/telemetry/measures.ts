@@ -15,7 +15,7 @@ export interface Sink {
 
 /** All that there are. */
 export const OUTCOMES: readonly Outcome[] = ['completed', 'failed', 'snoozed', 'dropped']
-const OF_WORKERS: readonly CounterKey[] = ['handed', 'merged', 'died', 'rescued', 'refused']
+const OF_WORKERS: readonly CounterKey[] = ['handed', 'merged', 'died', 'expired', 'rescued', 'refused']
 
 /** Measures what happens in this process. */
 export function measures({ count, time }: Sink): Instrumentation {
@@ -51,6 +51,7 @@ export function measures({ count, time }: Sink): Instrumentation {
     snooze: ({ queue }) => ended(queue, 'snoozed'),
     drop: ({ queue }) => ended(queue, 'dropped'),
     die: ({ queue }) => count('died', { queue }, 1),
+    expire: ({ queue, payloads }) => count('expired', { queue }, payloads),
     rescue: ({ queue }) => count('rescued', { queue }, 1),
     refuse: ({ queue }) => count('refused', { queue }, 1),
     renew: ({ duration }) => time('renewal', {}, duration),

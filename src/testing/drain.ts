@@ -21,10 +21,10 @@ import { describer } from '../worker/performing/description.ts'
 import { Abort } from '../worker/performing/perform.ts'
 import type { BatchSettings } from '../worker/performing/transaction.ts'
 import { ServedQueue } from '../worker/schedule/served-queue.ts'
-import { ServerClock } from '../worker/schedule/server-clock.ts'
 import type { Claimant } from '../worker/settling/claimant.ts'
 import { storeIn } from '../worker/settling/piece.ts'
 import { type DueLane, dueLanes, makeDue, passTime, untilNext } from './due.ts'
+import { readClock } from './read-clock.ts'
 import { Records, type Settlement } from './records.ts'
 import { openSite, type Site } from './site.ts'
 
@@ -55,11 +55,13 @@ export interface FailedRun {
   readonly retryIn: number | null
 }
 
-/** What a drain has done; counts are rounds. */
+/** What a drain has done; counts are rounds, unless they say otherwise. */
 export interface Drained {
   readonly completed: number
   readonly snoozed: number
   readonly dropped: number
+  /** Payloads that had expired, and that no handler was given. */
+  readonly expired: number
   readonly failed: readonly FailedRun[]
 }
 
@@ -112,7 +114,7 @@ export async function drain(
         middleware,
         logger,
         instruments: new Instruments([], logger),
-        clock: new ServerClock(),
+        clock: await readClock(database),
       }
       return await new Drain(site, settings, processId, served, options).run()
     } finally {

@@ -41,7 +41,7 @@ export async function untilNext(
   return row!.ms ?? undefined
 }
 
-/** Makes the jobs of these queues, and of rounds to come, due so many ms earlier, and what counts for tenants so much older. */
+/** Makes the jobs of these queues, and of rounds to come, due so many ms earlier, and expire so much earlier; and what counts for tenants so much older. */
 export async function passTime(database: Database, queueIds: readonly number[], ms: number): Promise<void> {
   await database.query(
     `UPDATE ${database.prefix}.jobs SET
@@ -49,6 +49,12 @@ export async function passTime(database: Database, queueIds: readonly number[], 
      WHERE queue_id = ANY ($1)`,
     [queueIds, ms],
   )
+  for (const table of ['jobs', 'payloads'])
+    await database.query(
+      `UPDATE ${database.prefix}.${table} SET expires_in = expires_in - $2 * interval '1 ms'
+       WHERE queue_id = ANY ($1) AND expires_in IS NOT NULL`,
+      [queueIds, ms],
+    )
   await growOlder(database, queueIds, ms)
 }
 

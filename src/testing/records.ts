@@ -1,6 +1,7 @@
 import type { Logger } from '../logger.ts'
 import type { Queue } from '../queue.ts'
 import type { Round } from '../store/claim.ts'
+import { hasExpired } from '../store/left-out.ts'
 import { roundOf } from '../store/settle.ts'
 import type { Claimant } from '../worker/settling/claimant.ts'
 import { deathsOf, tellDeaths } from '../worker/settling/deaths.ts'
@@ -16,7 +17,7 @@ const NONE: readonly FailedRound[] = []
 /** What a drain has done, and what is still to be stored of it. */
 export class Records implements Settler {
   readonly #logger: Logger
-  readonly #counts = { completed: 0, snoozed: 0, dropped: 0 }
+  readonly #counts = { completed: 0, snoozed: 0, dropped: 0, expired: 0 }
   readonly #failed: FailedRun[] = []
   #unstored: Settlement[] = []
   #fresh: FailedRun[] = []
@@ -69,8 +70,10 @@ export class Records implements Settler {
   }
 
   #note({ served }: Claimant, { completed, failed }: Outcome): void {
-    this.#counts.completed += completed.length
+    this.#counts.completed += completed.filter((round) => !hasExpired(round)).length
+    this.#counts.expired += completed.reduce((sum, { expired }) => sum + expired, 0)
     for (const one of failed) {
+      if (one.end === 'drop' || one.end === 'discard') this.#counts.expired += one.round.expired
       if (one.end === 'snooze') this.#counts.snoozed += 1
       else if (one.end === 'drop') this.#counts.dropped += 1
       else {

@@ -257,6 +257,7 @@ export class Engine {
       ledQueues: () => this.#timetable.ledQueues,
       onGone: () => this.#running.poller?.fullScanSoon(),
       onRemoved: () => this.#running.assigner?.rebalanceSoon(),
+      onExpired: (queueId, payloads) => this.#settling.tally.add(queueId, 0, 0, payloads),
     })
     return new Maintainer({ ...this.#common, all })
   }

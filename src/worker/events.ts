@@ -27,6 +27,11 @@ export interface WorkerEvents {
   snoozed: [{ queue: string; id: string; error: unknown; seconds: number }]
   /** A handler threw `Discard` without the morgue: the payloads of its round are gone. `error`: what was thrown. */
   dropped: [{ queue: string; id: string; error: unknown }]
+  /**
+   * So many payloads of a queue had expired and are gone, unseen by handlers since then: with the round that left them out; or, of
+   * jobs that waited, by themselves, which one of all workers tells.
+   */
+  expired: [{ queue: string; payloads: number }]
   /** A job was taken over from a process that died. */
   rescued: [{ queue: string; id: string; crashes: number }]
   /**
@@ -97,6 +102,9 @@ export function eventsOf(worker: WorkerEmitter): Instrumentation {
     },
     drop({ queue, round: { id }, error }) {
       worker.emit('dropped', { queue, id, error })
+    },
+    expire(moment) {
+      worker.emit('expired', moment)
     },
     rescue({ queue, round: { id, crashes } }) {
       worker.emit('rescued', { queue, id, crashes })

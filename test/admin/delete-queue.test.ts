@@ -39,7 +39,7 @@ async function bury(testQueue: TestQueue, count: number): Promise<void> {
 describe('deleting a queue', () => {
   test('that is empty takes its row and its counts', async () => {
     const testQueue = await env.queue()
-    await addCounts(env.database, [{ queueId: testQueue.queueId, processed: 1, failed: 1 }])
+    await addCounts(env.database, [{ queueId: testQueue.queueId, processed: 1, failed: 1, expired: 0 }])
     expect(await env.lockstep.deleteQueue(testQueue.queue)).toEqual({ done: 0, total: 0 })
     expect(await left(testQueue)).toBe(0)
     await expect(env.lockstep.deleteQueue(testQueue.queue)).rejects.toMatchObject({

@@ -27,6 +27,7 @@ test('R11 stats of nothing are nothing', async () => {
     lag: 0,
     processed: 0,
     failed: 0,
+    expired: 0,
   })
 })
 
@@ -60,8 +61,8 @@ test('R11 stats per queue and in total are those of a population made by hand', 
     [mails.queueId],
   )
   await addCounts(env.database, [
-    { queueId: orders.queueId, processed: 5, failed: 1 },
-    { queueId: mails.queueId, processed: 11, failed: 2 },
+    { queueId: orders.queueId, processed: 5, failed: 1, expired: 0 },
+    { queueId: mails.queueId, processed: 11, failed: 2, expired: 0 },
   ])
   await env.lockstep.pause(mails.queue)
 
@@ -80,6 +81,7 @@ test('R11 stats per queue and in total are those of a population made by hand', 
       dead: 2,
       processed: 5,
       failed: 1,
+      expired: 0,
     },
     {
       queue: mails.queue.name,
@@ -92,6 +94,7 @@ test('R11 stats per queue and in total are those of a population made by hand', 
       dead: 0,
       processed: 111,
       failed: 9,
+      expired: 0,
     },
     {
       queue: idle.queue.name,
@@ -104,6 +107,7 @@ test('R11 stats per queue and in total are those of a population made by hand', 
       dead: 0,
       processed: 0,
       failed: 0,
+      expired: 0,
     },
   ])
   expect(queues.map(({ pausedAt }) => pausedAt instanceof Date)).toEqual([false, true, false])
@@ -118,13 +122,14 @@ test('R11 stats per queue and in total are those of a population made by hand', 
     lag: Math.max(...queues.map(({ lag }) => lag)),
     processed: 116,
     failed: 10,
+    expired: 0,
   })
 })
 
 test('counts by minute are there beside those by day, and are trimmed after a day', async () => {
   const testQueue = await env.queue()
   const { name } = testQueue.queue
-  const count = { queueId: testQueue.queueId, processed: 3, failed: 1 }
+  const count = { queueId: testQueue.queueId, processed: 3, failed: 1, expired: 0 }
   await addCounts(env.database, [count])
   await addCounts(env.database, [count])
   const minutes = () =>

@@ -131,7 +131,7 @@ test('R1 so does one of several statements of which the caller’s side gave one
   let pushes = 0
   const query = async (text: string, values?: unknown[]) => {
     const result = await client.query(text, values)
-    if (text.includes('push_many') && ++pushes === 2) throw new Error('Query read timeout')
+    if (text.includes('put_many') && ++pushes === 2) throw new Error('Query read timeout')
     return result
   }
   await expect(enqueue(good(MANY), { query })).rejects.toThrow('Query read timeout')

@@ -87,7 +87,7 @@ describe.each(COUNTS)('P4 %i jobs are not pushed in a transaction of another dat
   test('which has an older schema', async () => {
     const other = await openStore()
     undo.push(() => other.close())
-    for (const name of ['push_in_transaction', 'push_many_in_transaction', 'push_many_if_same_transaction'])
+    for (const name of ['put_in_transaction', 'put_many_in_transaction', 'put_many_if_same_transaction'])
       await other.query(`DROP ROUTINE lockstep.${name}`)
     await areRefused(count, other.connectionString, /without this release's schema, not in that of its/)
   })

@@ -35,6 +35,7 @@ const pushing: Bulk = {
       lane: 0,
       headers: null,
       tenant: null,
+      expiresIn: null,
     }))
     return store(env.database, queue.name, jobs, session)
   },

@@ -45,7 +45,7 @@ describe('the protocol', () => {
     for (const [name, places] of Object.entries({
       enqueue: ['1', '2', '3', '3 locks', '4', '5'],
       enqueue_many: ['1'],
-      push_jobs: ['1', '2', '2 locks', '3', '4'],
+      put_jobs: ['1', '2', '2 locks', '3', '4'],
       claim: ['1', '2', '2 locks', '3', '4', '5', '6'],
       is_gone: ['1'],
       remove_silent: ['1', '1 locks', '2'],

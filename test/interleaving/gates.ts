@@ -5,7 +5,7 @@ import { endOfConditions, type Statement, statementsOf } from './statements.ts'
 const PROTOCOL = [
   'enqueue',
   'enqueue_many',
-  'push_jobs',
+  'put_jobs',
   'claim',
   'wait_for',
   'is_gone',
@@ -22,13 +22,14 @@ const PROTOCOL = [
   'perform_now',
   'requeue',
   'rehome',
+  'remove_expired',
 ]
 
 /**
  * A statement that calls one of these functions stops inside it. Of the others, only those that read or write a table
  * matter.
  */
-const READS_OR_WRITES = /lockstep"?\.(jobs|payloads(_below)?|morgue|processes|queues|unsettled)\b/
+const READS_OR_WRITES = /lockstep"?\.(jobs|payloads(_below)?|taken_of|morgue|processes|queues|unsettled)\b/
 /** Last statements that only say when there will be work: a hint that nothing relies on. */
 const HINTS = ['enqueue_many 2', 'claim 7', 'requeue 6']
 

@@ -18,7 +18,16 @@ let queues = 0
 /** A push of payload w for job a, before the statement that looks for the job. By now the queue exists, and job a in it. */
 async function pushBeforeLookup() {
   const pusher = await Stepper.open(env, 'P', new Keeper(await env.session()))
-  const job = { id: 'a', payload: '"w"', score: 2, performIn: null, lane: 0, headers: null, tenant: null }
+  const job = {
+    id: 'a',
+    payload: '"w"',
+    score: 2,
+    performIn: null,
+    lane: 0,
+    headers: null,
+    tenant: null,
+    expiresIn: null,
+  }
   const name = `to come ${++queues}`
   await pusher.begin(async (session) => {
     await push(through(session, env.database), name, [job], session)

@@ -2,11 +2,13 @@ import { Morgue } from './morgue.ts'
 import { type Choice, Tenants } from './tenants.ts'
 import {
   type Answer,
+  alive,
   byId,
   type Claim,
   type Dead,
   type Entry,
   entriesOf,
+  expiryOf,
   FUTURE,
   fitting,
   fresh,
@@ -58,7 +60,7 @@ export class Model {
       const { id, payload, score, performIn, mark } = push
       if (push.counts) this.tenants.pushed(push)
       this.#seq += 1
-      const entry = { payload, score, seq: this.#seq, mark }
+      const entry = { payload, score, seq: this.#seq, mark, expiry: expiryOf(push) }
       const job = this.jobs.get(id)
       if (!job) {
         this.jobs.set(id, fresh(push, [entry]))
@@ -100,12 +102,13 @@ export class Model {
     job.next = []
     job.nextPerformIn = null
     const { id, retryCount, crashes, error } = job
-    const taken = job.set.slice(0, fitting(job.set, this.policy))
+    const handed = alive(job.set)
+    const taken = handed.slice(0, fitting(handed, this.policy))
     job.claim = {
       id,
       process,
       taken,
-      cut: job.set.length > taken.length,
+      cut: handed.length > taken.length,
       retryCount,
       crashes,
       rescued,
@@ -124,7 +127,7 @@ export class Model {
     const place = ({ payload }: Entry) =>
       payloads.includes(payload) ? payloads.indexOf(payload) : payloads.length
     job.set = job.set.toSorted((a, b) => a.score - b.score || a.seq - b.seq || place(a) - place(b))
-    job.claim = { ...claim, taken: job.set.slice(0, length) }
+    job.claim = { ...claim, taken: alive(job.set).slice(0, length) }
     return job.claim
   }
 
@@ -138,7 +141,7 @@ export class Model {
   complete(claim: Claim): Answer {
     const job = this.#hold(claim)
     if (typeof job === 'string') return job
-    const left = claim.cut ? job.set.slice(claim.taken.length) : []
+    const left = claim.cut ? job.set.filter((one) => !claim.taken.includes(one)) : []
     if (left.length === 0 && job.nextPerformIn === null) {
       this.jobs.delete(job.id)
       return undefined
@@ -163,9 +166,10 @@ export class Model {
 
   /** If nothing else is left, what was pushed meanwhile keeps its own time. */
   #die(job: Job, error: string): Answer {
-    const [lowest, ...rest] = job.set
+    const lowest = alive(job.set)[0]
+    const rest = job.set.filter((one) => one !== lowest)
     const attempts = noted(job, 'failure', error)
-    this.morgue.bury(job, lowest!, error, attempts)
+    if (lowest) this.morgue.bury(job, lowest, error, attempts)
     const performIn = rest.length > 0 ? this.now() : job.nextPerformIn
     if (performIn === null) {
       this.jobs.delete(job.id)
@@ -181,7 +185,7 @@ export class Model {
     const job = this.#hold(claim)
     if (typeof job === 'string') return job
     const attempts = noted(job, 'failure', error)
-    for (const one of job.set.slice(0, claim.taken.length)) this.morgue.bury(job, one, error, attempts)
+    for (const one of claim.taken) this.morgue.bury(job, one, error, attempts)
     return this.complete(claim)
   }
 
@@ -217,7 +221,7 @@ export class Model {
 
   kill(ids: readonly string[], retries: Retries): number {
     return this.#act(ids, retries, (job, entry) => {
-      for (const one of entry.set) this.morgue.bury(job, one, entry.error ?? 'killed', entry.attempts)
+      for (const one of alive(entry.set)) this.morgue.bury(job, one, entry.error ?? 'killed', entry.attempts)
       this.#takeOut(job)
     })
   }
@@ -263,7 +267,7 @@ export class Model {
       const last = dead.reduce((one, other) => (other.died > one.died ? other : one))
       this.#rise(
         id,
-        dead.map((one) => ({ ...one, seq: this.#seq })),
+        dead.map((one) => ({ ...one, seq: this.#seq, expiry: 'never' })),
         last,
       )
     }
@@ -285,6 +289,27 @@ export class Model {
     } else {
       job.next = unite(...job.next, ...risen)
       job.nextPerformIn = Math.min(job.nextPerformIn ?? Number.POSITIVE_INFINITY, this.now())
+    }
+  }
+
+  /** R17: whose payloads can expire without doubt about what is left: of jobs that wait. */
+  expiring(): string[] {
+    const isClear = ({ set, claim }: Job) => claim === null && !set.some(({ isMixed }) => isMixed)
+    return [...this.jobs.values()].filter(isClear).map(({ id }) => id)
+  }
+
+  /** R17: all that expires of a job has expired. */
+  letExpire(id: string): void {
+    const job = this.jobs.get(id)!
+    job.set = job.set.map((one) => (one.expiry === 'later' ? { ...one, expiry: 'past' } : one))
+  }
+
+  /** R17: what has expired of jobs that wait is removed. */
+  sweep(): void {
+    for (const job of this.jobs.values()) {
+      if (job.claim !== null || this.locked(job.id)) continue
+      job.set = alive(job.set)
+      if (job.set.length === 0) this.jobs.delete(job.id)
     }
   }
 

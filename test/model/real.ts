@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { checkFairness } from '../../src/fairness.ts'
 import { checkLimits, type Limit as RealLimit } from '../../src/limits.ts'
 import type { Claim, Round } from '../../src/store/claim.ts'
+import { removeExpired } from '../../src/store/expiry.ts'
 import { type FoundJob, findJobs } from '../../src/store/jobs.ts'
 import { trimLimits } from '../../src/store/limits.ts'
 import { replaceSetting } from '../../src/store/queue-setting.ts'
@@ -11,12 +12,15 @@ import { growOlder } from '../../src/testing/due.ts'
 import type { Claimer, TestQueue } from '../support/store-environment.ts'
 import { storedPayloads } from '../support/stored-payloads.ts'
 import type { Reached } from './tenants.ts'
-import { FUTURE, type Limit, type Limits, type Pushed, type Rule, textOf } from './words.ts'
+import { expiryOf, FUTURE, type Limit, type Limits, type Pushed, type Rule, textOf } from './words.ts'
 
 /** Tick 0, in seconds since 1970; a tick is a second. */
 const BEGINNING = Date.UTC(2001) / 1000
 /** Only the times of "now" are between these. */
 const [NOW_AFTER, NOW_BEFORE] = [Date.UTC(2024) / 1000, Date.UTC(2032) / 1000]
+
+/** When payloads expire that do so later. */
+const LATER = Date.UTC(2200)
 
 const HOUR = 3_600
 const DAY = 24 * HOUR
@@ -84,11 +88,12 @@ export class Real {
   }
 
   async pushIn(pushes: readonly Pushed[], tx?: pg.Client): Promise<void> {
-    const jobs = pushes.map(({ mark, performIn, lane, ...push }) => ({
+    const jobs = pushes.map(({ mark, performIn, lane, expiry, ...push }) => ({
       ...push,
       ...(lane !== undefined && { lane }),
       performIn: momentOf(performIn),
       headers: mark === null ? undefined : { mark },
+      expiresIn: momentOfExpiry({ mark, performIn, lane, expiry, ...push }),
     }))
     await (tx ? this.testQueue.pushIn(tx, ...jobs) : this.testQueue.push(...jobs))
   }
@@ -178,6 +183,15 @@ export class Real {
     )
   }
 
+  /** All that expires of a job that waits has expired. */
+  letExpire(id: string): Promise<void> {
+    return this.testQueue.letExpire(id)
+  }
+
+  async sweep(): Promise<void> {
+    await removeExpired(this.testQueue.env.database, [], 1_000)
+  }
+
   async passTime(): Promise<void> {
     await growOlder(this.testQueue.env.database, [this.testQueue.queueId], HOUR * 1000)
     for (const column of ['perform_in', 'next_perform_in']) {
@@ -204,12 +218,22 @@ function limitOf({ concurrency, rate }: Limit): RealLimit {
 /** One text for each payload of a set, with equal payloads folded. */
 function setOf(condition: string): string {
   return `ARRAY(
-    SELECT f.payload || '[' || f.score || ']' || coalesce(f.mark, '') FROM (
-      SELECT DISTINCT ON (p.digest) p.payload #>> '{}' AS payload, p.score, p.seq,
-        first_value(p.headers ->> 'mark') OVER (PARTITION BY p.digest ORDER BY p.fence) AS mark
-      FROM ${storedPayloads()} p
-      WHERE p.queue_id = j.queue_id AND p.job_id = j.id AND (${condition}) ORDER BY p.digest, p.score, p.seq
+    SELECT CASE WHEN f.has_expired THEN f.payload || '!' ELSE
+      f.payload || '[' || f.score || ']' || coalesce(f.mark, '') || CASE WHEN f.latest < 'infinity' THEN '~' ELSE '' END END
+    FROM (
+      SELECT DISTINCT ON (p.digest) p.payload #>> '{}' AS payload, p.score, p.seq, p.has_expired,
+        first_value(p.headers ->> 'mark') OVER (PARTITION BY p.digest ORDER BY p.has_expired, p.fence) AS mark,
+        max(coalesce(p.expires_in, 'infinity')) OVER (PARTITION BY p.digest) AS latest
+      FROM (SELECT s.*, (s.expires_in <= clock_timestamp()) IS TRUE AS has_expired FROM ${storedPayloads()} s) p
+      WHERE p.queue_id = j.queue_id AND p.job_id = j.id AND (${condition}) ORDER BY p.digest, p.has_expired, p.score, p.seq
     ) f ORDER BY f.score, f.seq)`
+}
+
+/** Far away, or as soon as the payload was due, long ago. */
+function momentOfExpiry(push: Pushed): number | undefined {
+  const expiry = expiryOf(push)
+  if (expiry === 'never') return undefined
+  return expiry === 'later' ? LATER : momentOf(push.performIn)
 }
 
 export function momentOf(tick: number): number {
@@ -228,7 +252,8 @@ export function isNow(tick: number): boolean {
 export function handed(round: Round): string[] {
   return round.payloads.map((payload, place) => {
     const mark = (round.headers?.[place]?.mark ?? null) as string | null
-    return textOf({ payload: payload as string, score: round.scores[place]!, mark })
+    const expiry = (round.expiries?.[place] ?? null) === null ? 'never' : 'later'
+    return textOf({ payload: payload as string, score: round.scores[place]!, mark, expiry })
   })
 }
 

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { complete, completeIn, discard, fail, release, snooze } from './ending.ts'
 import { handed } from './real.ts'
 import { places, small, step } from './step.ts'
-import { FUTURE, type Limits, type Pushed, type Retries } from './words.ts'
+import { type Expiry, FUTURE, type Limits, type Pushed, type Retries } from './words.ts'
 import { expectOrder, type World } from './world.ts'
 
 const IDS = ['a', 'b', 'c', 'd']
@@ -22,6 +22,7 @@ const pushed: fc.Arbitrary<Pushed> = fc.record({
     { weight: 1, arbitrary: small.map((n) => n + 2_000_000_000) },
   ),
   tenant: fc.constantFrom(null, null, ...TENANTS, TENANTS[0]!),
+  expiry: fc.constantFrom<Expiry[]>('never', 'never', 'never', 'later', 'later', 'past'),
   lane: fc.oneof(
     { weight: 6, arbitrary: fc.constant(undefined) },
     { weight: 2, arbitrary: fc.nat({ max: 1 }) },
@@ -184,6 +185,23 @@ const passTime = step('time passes', fc.constant(null), () => ({
   },
 }))
 
+const letExpire = step('a job expires', places, (place) => ({
+  possible: ({ model }) => model.open.size === 0 && model.expiring().length > 0,
+  async act({ model, real }) {
+    const ids = model.expiring()
+    const id = ids[place % ids.length]!
+    model.letExpire(id)
+    await real.letExpire(id)
+  },
+}))
+
+const sweep = step('sweep', fc.constant(null), () => ({
+  async act({ model, real }) {
+    model.sweep()
+    await real.sweep()
+  },
+}))
+
 const concurrency = fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined })
 
 /** Another worker starts, and its definition has other limits. Rates stay. */
@@ -224,6 +242,8 @@ export const sequences = fc.noBias(
       { weight: 1, arbitrary: passTime },
       { weight: 1, arbitrary: limit },
       { weight: 1, arbitrary: trim },
+      { weight: 2, arbitrary: letExpire },
+      { weight: 1, arbitrary: sweep },
     ),
     { minLength: 1, maxLength: 80, size: 'max' },
   ),

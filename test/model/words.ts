@@ -1,6 +1,9 @@
 /** Times are ticks. A job is due if its time is below `FUTURE`. */
 export const FUTURE = 1_000_000_000
 
+/** When a payload expires. `past`: it has. */
+export type Expiry = 'never' | 'later' | 'past'
+
 /** A payload in a set. Of equal scores, the lower `seq` comes first. */
 export interface Entry {
   readonly payload: string
@@ -8,6 +11,9 @@ export interface Entry {
   readonly seq: number
   /** Its headers: `{ mark }`. */
   readonly mark: string | null
+  readonly expiry: Expiry
+  /** Equal payloads have united of which only some expire: which score holds after that depends on how they lie there. */
+  readonly isMixed?: boolean
 }
 
 /** A failed attempt as people see it, without its time. */
@@ -91,6 +97,7 @@ export interface Pushed {
   /** Undefined: that is left to the tenant. */
   readonly lane: number | undefined
   readonly mark: string | null
+  readonly expiry: Expiry
 }
 
 /** A push whose lane is decided on; it `counts` for the rules that decided, once it is committed. */
@@ -147,16 +154,34 @@ function headersLength(mark: string | null): number {
 
 /**
  * Unites sets in push order. Of equal payloads, the smallest score wins, and of equal scores the first. The headers of
- * the first stay in any case.
+ * the first stay in any case. What has expired is as if it were not there (R17).
  */
 export function unite(...entries: readonly Entry[]): Entry[] {
   const best = new Map<string, Entry>()
   for (const entry of entries) {
     const other = best.get(entry.payload)
-    if (!other) best.set(entry.payload, entry)
-    else if (before(entry, other)) best.set(entry.payload, { ...entry, mark: other.mark })
+    if (!other || (other.expiry === 'past' && entry.expiry !== 'past')) best.set(entry.payload, entry)
+    else if (entry.expiry !== 'past' || other.expiry === 'past') best.set(entry.payload, merged(other, entry))
   }
   return [...best.values()].sort((a, b) => (before(a, b) ? -1 : 1))
+}
+
+/** `entry` was pushed after `other`. */
+function merged(other: Entry, entry: Entry): Entry {
+  const lower = before(entry, other) ? entry : other
+  const isMixed = other.isMixed || entry.isMixed || other.expiry !== entry.expiry
+  const expiry = isMixed ? 'never' : entry.expiry
+  return { ...lower, mark: other.mark, expiry, ...(isMixed && { isMixed }) }
+}
+
+/** A push whose time comes later can't have expired: that would be refused. */
+export function expiryOf({ expiry, performIn }: Pushed): Expiry {
+  return expiry === 'past' && performIn >= FUTURE ? 'later' : expiry
+}
+
+/** What may be handed over. */
+export function alive(set: readonly Entry[]): Entry[] {
+  return set.filter(({ expiry }) => expiry !== 'past')
 }
 
 /** R3: a job that is `free` waits. Of one in progress, only what was pushed into it meanwhile waits. */
@@ -181,8 +206,8 @@ export function textOfAttempts(attempts: readonly Attempt[]): string {
 }
 
 /** The form in which payloads are compared. */
-export function textOf({ payload, score, mark }: Pick<Entry, 'payload' | 'score' | 'mark'>): string {
-  return `${payload}[${score}]${mark ?? ''}`
+export function textOf({ payload, score, mark, expiry }: Omit<Entry, 'seq'>): string {
+  return `${payload}[${score}]${mark ?? ''}${expiry === 'later' ? '~' : ''}`
 }
 
 function before(a: Entry, b: Entry): boolean {

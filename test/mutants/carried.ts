@@ -63,14 +63,14 @@ export const CARRIED: readonly Mutant[] = [
     name: 'a carried payload that keeps the larger score',
     promise: 'R2',
     breaks: 'An equal payload with a lower score is dropped.',
-    edits: [sql('merges', '_carried_score > _score', 'false')],
+    edits: [sql('covers', '_carried_score > _score', 'false')],
     tests: ['store/merge'],
   },
   {
     name: 'a push that is swallowed by what is in progress',
     promise: 'P5',
     breaks: 'A push during a round that equals the carried payload never comes.',
-    edits: [sql('merges', '_claimed_by IS NOT NULL OR', '')],
+    edits: [sql('covers', '_claimed_by IS NOT NULL OR', '')],
     tests: ['store/next-round', 'store/carried'],
   },
   {
@@ -79,7 +79,7 @@ export const CARRIED: readonly Mutant[] = [
     breaks: 'The claim does not look for it, and the completion leaves it behind.',
     edits: [
       sql('enqueue', 'excluded.perform_in) END, has_payloads = true', 'excluded.perform_in) END'),
-      sql('push_jobs', 'excluded.perform_in) END, has_payloads = true', 'excluded.perform_in) END'),
+      sql('put_jobs', 'excluded.perform_in) END, has_payloads = true', 'excluded.perform_in) END'),
     ],
     tests: ['store/merge'],
   },
@@ -87,7 +87,7 @@ export const CARRIED: readonly Mutant[] = [
     name: 'a second push of one call that the row does not know of',
     promise: 'P3',
     breaks: 'Of two payloads for a new id in one call, the second one never comes.',
-    edits: [sql('push_jobs', 'IF _repeated IS NOT NULL', 'IF false')],
+    edits: [sql('put_jobs', 'IF _repeated IS NOT NULL', 'IF false')],
     tests: ['store/merge'],
   },
   {
@@ -95,7 +95,7 @@ export const CARRIED: readonly Mutant[] = [
     promise: 'P3',
     breaks:
       'At REPEATABLE READ, a payload is stored twice, or not at all if the finished job carried an equal one.',
-    edits: [sql('push_jobs', 'ORDER BY j.id FOR NO KEY UPDATE', 'ORDER BY j.id')],
+    edits: [sql('put_jobs', 'ORDER BY j.id FOR NO KEY UPDATE', 'ORDER BY j.id')],
     tests: ['store/producers'],
   },
   {
@@ -109,7 +109,7 @@ export const CARRIED: readonly Mutant[] = [
     name: 'a new row that carries nothing, taken for one that does',
     promise: 'P3',
     breaks: 'What is pushed while jobs do not carry yet, or begin to, is stored nowhere.',
-    edits: [sql('push_jobs', 'put.fence = _fence AND NOT put.has_payloads', 'put.fence = _fence')],
+    edits: [sql('put_jobs', 'put.fence = _fence AND NOT put.has_payloads', 'put.fence = _fence')],
     tests: ['processes/two-rows.slow'],
   },
   {

@@ -61,7 +61,7 @@ export const CLASSIC: readonly Mutant[] = [
     promise: 'P2',
     breaks: 'A handler gets an id’s payloads in the order of their digests.',
     edits: [
-      sql('payloads_of_round', '      ORDER BY d.score, d.seq OFFSET 0\n', '      OFFSET 0\n'),
+      sql('payloads_of_round', '      ORDER BY d.has_expired, d.score, d.seq OFFSET 0\n', '      OFFSET 0\n'),
       source('store/claim', 'a.score - b.score || a.seq - b.seq', '0'),
     ],
     tests: ['store/merge'],
@@ -116,7 +116,7 @@ export const CLASSIC: readonly Mutant[] = [
     breaks: 'A push that equals a payload in work is taken for a repetition of it and swallowed.',
     edits: [
       sql(
-        'push_jobs',
+        'put_jobs',
         '\n  ON CONFLICT (queue_id, job_id',
         `
     AND j.payload IS DISTINCT FROM i.payload AND NOT EXISTS (
@@ -145,9 +145,13 @@ export const CLASSIC: readonly Mutant[] = [
     name: 'score by max',
     promise: 'R2',
     breaks: 'An equal payload pushed again moves the waiting one back instead of leaving its place.',
-    edits: ['enqueue', 'push_jobs'].map((name) =>
-      sql(name, 'WHERE excluded.score < p.score;', 'WHERE excluded.score > p.score;'),
-    ),
+    edits: ['enqueue', 'put_jobs']
+      .map((name) => sql(name, 'least(p.score, excluded.score)', 'greatest(p.score, excluded.score)'))
+      .concat(
+        ['enqueue', 'put_jobs'].map((name) =>
+          sql(name, '(excluded.score < p.score AND', '(excluded.score > p.score AND'),
+        ),
+      ),
     tests: ['store/merge'],
   },
   {

@@ -6,15 +6,19 @@ export const HEADERS: readonly Mutant[] = [
     name: 'headers of the lowest score, in one call',
     promise: 'R2',
     breaks: 'Of two equal payloads in one call the later one’s headers stay.',
-    edits: [sql('push_jobs', '  IF _headers IS NOT NULL THEN\n', '  IF false THEN\n')],
+    edits: [sql('put_jobs', '  IF _headers IS NOT NULL THEN\n', '  IF false THEN\n')],
     tests: ['store/headers'],
   },
   {
     name: 'headers of the last push',
     promise: 'R2',
     breaks: 'A later push of an equal payload replaces the headers.',
-    edits: ['enqueue', 'push_jobs'].map((name) =>
-      sql(name, 'seq = excluded.seq\n', 'seq = excluded.seq, headers = excluded.headers\n'),
+    edits: ['enqueue', 'put_jobs'].map((name) =>
+      sql(
+        name,
+        'THEN excluded.headers ELSE p.headers END',
+        'THEN excluded.headers ELSE excluded.headers END',
+      ),
     ),
     tests: ['store/headers'],
   },
@@ -49,7 +53,13 @@ export const HEADERS: readonly Mutant[] = [
     name: 'headers replaced by a requeue',
     promise: 'R5',
     breaks: 'A dead payload comes back to an equal one that waits, and replaces its headers.',
-    edits: [sql('requeue', 'seq = excluded.seq\n', 'seq = excluded.seq, headers = excluded.headers\n')],
+    edits: [
+      sql(
+        'requeue',
+        'THEN excluded.headers ELSE p.headers END',
+        'THEN excluded.headers ELSE excluded.headers END',
+      ),
+    ],
     tests: ['store/headers'],
   },
   {

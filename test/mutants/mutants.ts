@@ -1,6 +1,7 @@
 import { CARRIED } from './carried.ts'
 import { CLASSIC } from './classic.ts'
 import { CONNECTED } from './connected.ts'
+import { EXPIRY } from './expiry.ts'
 import { HEADERS } from './headers.ts'
 import { LEASED } from './leased.ts'
 import { LIMITED } from './limited.ts'
@@ -39,4 +40,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...TENANTS,
   ...LIMITED,
   ...SERVED,
+  ...EXPIRY,
 ]

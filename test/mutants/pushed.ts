@@ -7,7 +7,7 @@ export const PUSHED: readonly Mutant[] = [
     promise: 'P4',
     breaks: 'A client that never began one, or whose COMMIT came first, stores jobs that nothing takes back.',
     edits: [
-      sql('push_in_transaction', `_refusal <> 'invalid transaction termination' OR `, ''),
+      sql('put_in_transaction', `_refusal <> 'invalid transaction termination' OR `, ''),
       sql('require_transaction', '    IF _refusal <> _in_a_block THEN\n', '    IF false THEN\n'),
     ],
     tests: ['enqueue/transaction'],
@@ -17,7 +17,7 @@ export const PUSHED: readonly Mutant[] = [
     promise: 'P4',
     breaks: 'Jobs lie where no worker of theirs looks, because a database has the same name.',
     edits: [
-      sql('push_in_transaction', '_installation <> @schema@.installation()', 'false'),
+      sql('put_in_transaction', '_installation <> @schema@.installation()', 'false'),
       sql('require_transaction', '_installation <> @schema@.installation()', 'false'),
     ],
     tests: ['enqueue/other-database'],
@@ -27,7 +27,7 @@ export const PUSHED: readonly Mutant[] = [
     promise: 'P4',
     breaks: 'Jobs of one tenant lie in the database of another that was made from the same template.',
     edits: [
-      sql('push_in_transaction', '_database <> current_database()', 'false'),
+      sql('put_in_transaction', '_database <> current_database()', 'false'),
       sql('require_transaction', '_database <> current_database()', 'false'),
     ],
     tests: ['enqueue/other-database'],
@@ -80,7 +80,7 @@ export const PUSHED: readonly Mutant[] = [
       'A few KB of numbers unfold to more text than a process can read, which kills one worker after another.',
     edits: [
       sql('enqueue', 'pg_column_size(_payload) > 1300', 'pg_column_size(_payload) > 8388608'),
-      sql('push_jobs', 'pg_column_size(i.payload) > 1300', 'pg_column_size(i.payload) > 8388608'),
+      sql('put_jobs', 'pg_column_size(i.payload) > 1300', 'pg_column_size(i.payload) > 8388608'),
       sql('pushed_digest', 'pg_column_size(_payload) > 1300', 'pg_column_size(_payload) > 8388608'),
     ],
     tests: ['enqueue/sql', 'enqueue/validation'],
@@ -96,21 +96,21 @@ export const PUSHED: readonly Mutant[] = [
     name: 'a former function that is dropped at once',
     promise: 'P3',
     breaks: 'A push that has looked the function up before a migration fails.',
-    edits: [sql('enqueue_without_tenant', "'ALTER FUNCTION %s RENAME TO %I'", "'DROP FUNCTION %s CASCADE'")],
+    edits: [sql('enqueue_renamed', "'ALTER FUNCTION %s RENAME TO %I'", "'DROP FUNCTION %s CASCADE'")],
     tests: ['postgres/former-enqueue'],
   },
   {
     name: 'a new form of a function without the grants of the former one',
     promise: 'R1',
     breaks: 'After a migration, producers may no longer push until someone runs `lockstep roles`.',
-    edits: [sql('enqueue_without_tenant', 'a.grantee <> 0 AND', 'false AND')],
+    edits: [sql('enqueue_renamed', 'a.grantee <> 0 AND', 'false AND')],
     tests: ['security/granted-enqueue'],
   },
   {
     name: 'an array that is taken to start at 1',
     promise: 'P2',
     breaks: 'An array that a function has filled from 0 shifts all payloads by one job, and loses the first.',
-    edits: [sql('push_jobs', 'IF array_lower(_payloads, 1) <> 1 OR array_ndims(_payloads) > 1', 'IF false')],
+    edits: [sql('put_jobs', 'IF array_lower(_payloads, 1) <> 1 OR array_ndims(_payloads) > 1', 'IF false')],
     tests: ['enqueue/sql'],
   },
   {

@@ -103,8 +103,8 @@ export const STORED: readonly Mutant[] = [
     edits: [
       sql(
         'payloads_of_round',
-        'ORDER BY p.digest, p.score, p.seq\n',
-        'ORDER BY p.digest, p.score DESC, p.seq\n',
+        'ORDER BY p.has_expired, p.digest, p.score, p.seq\n',
+        'ORDER BY p.has_expired, p.digest, p.score DESC, p.seq\n',
       ),
       source(
         'store/claim',
@@ -134,12 +134,12 @@ export const STORED: readonly Mutant[] = [
     name: 'a push that hastens what waits',
     promise: 'R2',
     breaks: 'A push undoes the pause after a failure, or a time that was chosen.',
-    edits: ['enqueue', 'push_jobs'].flatMap((name) => [
+    edits: ['enqueue', 'put_jobs'].flatMap((name) => [
       sql(
         name,
-        'DO UPDATE SET\n',
-        `DO UPDATE SET
-        perform_in = CASE WHEN j.claimed_by IS NULL THEN least(j.perform_in, excluded.perform_in) ELSE j.perform_in END,\n`,
+        'next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END,',
+        `perform_in = CASE WHEN j.claimed_by IS NULL THEN least(j.perform_in, excluded.perform_in) ELSE j.perform_in END,
+        next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END,`,
       ),
     ]),
     tests: ['store/merge'],
@@ -150,7 +150,7 @@ export const STORED: readonly Mutant[] = [
     breaks: 'All pushes of one transaction have one score, and lie before what others pushed meanwhile.',
     edits: [
       sql(
-        'push_jobs',
+        'put_jobs',
         'coalesce(i.score, extract(epoch FROM clock_timestamp())',
         'coalesce(i.score, extract(epoch FROM now())',
         2,
@@ -186,7 +186,7 @@ export const STORED: readonly Mutant[] = [
       'A bulk push holds a new job while it waits for one before it: a deadlock with a push in the right order.',
     edits: [
       sql(
-        'push_jobs',
+        'put_jobs',
         '  WITH input AS (',
         `  INSERT INTO @schema@.jobs (queue_id, shard, lane, perform_in, id, fence)
   SELECT _queue_id, @schema@.shard_of(i.id, _shards), coalesce(i.lane, 0::smallint),
@@ -202,7 +202,7 @@ export const STORED: readonly Mutant[] = [
     name: 'bulk pushes in the order given',
     promise: 'P4',
     breaks: 'Two bulk pushes of the same ids lock them in opposite order: a deadlock, and one of them fails.',
-    edits: [sql('push_jobs', '    FROM input i\n', '    FROM input i ORDER BY i.position\n')],
+    edits: [sql('put_jobs', '    FROM input i\n', '    FROM input i ORDER BY i.position\n')],
     tests: ['store/producers'],
   },
   {

@@ -19,8 +19,10 @@ describe('what runs with the owner’s rights', () => {
       { proname: 'end_leases', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue_many', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'enqueue_many_without_expiries', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue_many_without_tenants', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue_returning_void', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'enqueue_without_expiry', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'enqueue_without_tenant', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'find_tokens', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'grow_queue', path: 'search_path=pg_catalog, pg_temp' },
@@ -29,6 +31,7 @@ describe('what runs with the owner’s rights', () => {
       { proname: 'note_taken', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'note_timeline', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'recount_key', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'remove_expired', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'set_fairness', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'set_limits', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'take_within_limits', path: 'search_path=pg_catalog, pg_temp' },
@@ -96,7 +99,7 @@ describe('what runs with the owner’s rights', () => {
 
   test('declares no variable of the caller’s types, however it was compiled', async () => {
     const { client, sprung } = await trapper('both')
-    const names = ['wake', 'check_jobs', 'problem_of', 'push_jobs']
+    const names = ['wake', 'check_jobs', 'problem_of', 'put_jobs']
     const inner = `FUNCTION ${names.map((name) => `${prefix}.${name}`).join(', ')}`
     await env
       .session('owner')
@@ -116,7 +119,7 @@ describe('what runs with the owner’s rights', () => {
     await client.query(`SELECT ${prefix}.wake(1, '{a}')`)
     await client.query(`SELECT ${prefix}.check_jobs('{a}', '{1}', '{1}', '{now}', '{0}', ARRAY['{}'::jsonb])`)
     await expect(
-      client.query(`SELECT ${prefix}.push_jobs(1, 1, '{a}', '{1}', '{1}', '{now}', '{0}', NULL, NULL)`),
+      client.query(`SELECT ${prefix}.put_jobs(1, 1, '{a}', '{1}', '{1}', '{now}', '{0}', NULL, NULL, NULL)`),
     ).rejects.toMatchObject({ code: '42501' })
     await client.query(
       `SELECT ${prefix}.enqueue_many('typed', '{b}', '{1}', '{1}', '{now}', '{0}', ARRAY['{}'::jsonb])`,

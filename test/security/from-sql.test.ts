@@ -28,7 +28,7 @@ test('the right to push is needed for the text of an id as for others', async ()
   const stranger = `"${env.logins.role('stranger')}"`
   await env.session('owner').query(`
     GRANT USAGE ON SCHEMA ${prefix} TO ${stranger};
-    GRANT EXECUTE ON FUNCTION ${prefix}.enqueue(text, anynonarray, jsonb, float8, timestamptz, integer, jsonb, text) TO ${stranger}`)
+    GRANT EXECUTE ON FUNCTION ${prefix}.enqueue(text, anynonarray, jsonb, float8, timestamptz, integer, jsonb, text, timestamptz) TO ${stranger}`)
   env.later(() =>
     env.session('owner').query(`
       REVOKE ALL ON SCHEMA ${prefix} FROM ${stranger}; REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ${prefix} FROM ${stranger}`),

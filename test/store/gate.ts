@@ -5,7 +5,7 @@ const GATE = 4_711
 
 /**
  * Stops certain sessions in the middle of a statement: after it has taken its snapshot, and before it locks a row. What
- * others commit meanwhile is what the protocol must handle. `gateClaims` and `gateSettlements` put the gate into a copy
+ * others commit meanwhile is what the protocol must handle. `gateClaims`, `gateSettlements` and `gateSweeps` put the gate into a copy
  * of the function under test. Sessions that did not ask for it pass through.
  */
 export class Gate {
@@ -37,6 +37,15 @@ export class Gate {
       'lock_claims',
       /ORDER BY j.id FOR UPDATE SKIP LOCKED/,
       'AND lockstep.gate() ORDER BY j.id FOR UPDATE SKIP LOCKED',
+    )
+  }
+
+  /** Stops a sweep at each job, before it locks its row. */
+  gateSweeps(): Promise<void> {
+    return this.#edit(
+      'remove_expired',
+      /j\.claimed_by IS NULL\n/,
+      'j.claimed_by IS NULL AND lockstep.gate()\n',
     )
   }
 

@@ -113,7 +113,15 @@ describe('headers come with each payload, in its place', () => {
   })
 
   test('and count against the text of a statement', () => {
-    const job = { id: 'a', payload: '1', score: null, performIn: null, lane: 0, tenant: null }
+    const job = {
+      id: 'a',
+      payload: '1',
+      score: null,
+      performIn: null,
+      lane: 0,
+      tenant: null,
+      expiresIn: null,
+    }
     const jobs = (headers: string | null) => Array.from({ length: 1_000 }, () => ({ ...job, headers }))
     expect([...inChunks(jobs(null))]).toHaveLength(1)
     expect([...inChunks(jobs('x'.repeat(16_000)))].length).toBeGreaterThan(3)

@@ -23,7 +23,16 @@ export interface ServedOptions {
 function round(performIn: number): Round {
   return {
     ...{ id: `${performIn}`, fence: 1, performIn, retryCount: -1, crashes: 0, rescued: false, error: null },
-    ...{ tenant: null, toLoad: false, payloads: ['v'], scores: [1], seqs: undefined, headers: undefined },
+    ...{
+      tenant: null,
+      toLoad: false,
+      payloads: ['v'],
+      scores: [1],
+      seqs: undefined,
+      headers: undefined,
+      expiries: undefined,
+      expired: 0,
+    },
     ...{ size: 3, cut: undefined },
   }
 }

@@ -20,6 +20,7 @@ export const MIGRATIONS_SINCE = [
   '0007_tenants',
   '0008_leases',
   '0009_bounded_limits',
+  '0010_expiry',
   '0011_http',
   '0012_lmstfy',
 ]
@@ -42,24 +43,33 @@ export function previousRoles(roles: Readonly<Record<'producer' | 'worker' | 'vi
 
 /** Calls of functions, and uses of columns, that were not there. */
 const EDITS: readonly Edit[] = [
-  source('store/push', '$6, $7, $8)', '$6, $7)'),
-  source('store/push', ", 'jsonb', 'text', ...PLACE]", ", 'jsonb', ...PLACE]"),
-  source('store/push', ", 'jsonb[]', 'text[]']", ", 'jsonb[]']"),
-  source('store/push', 'lane, headers, tenant]', 'lane ?? 0, headers]'),
+  source('store/push', '$6, $7, $8, $9)', '$6, $7)'),
+  source('store/push', ", 'jsonb', 'text', 'timestamptz', ...PLACE]", ", 'jsonb', ...PLACE]"),
+  source('store/push', "  'jsonb[]',\n  'text[]',\n  'timestamptz[]',\n]", "  'jsonb[]',\n]"),
+  source('store/push', 'lane, headers, tenant, timeOf(expiresIn)]', 'lane ?? 0, headers]'),
+  source(
+    'store/push',
+    '    jobs.some(({ expiresIn }) => expiresIn !== null) ? jobs.map((job) => timeOf(job.expiresIn)) : null,\n',
+    '',
+  ),
   source(
     'store/push',
     '    jobs.some(({ tenant }) => tenant !== null) ? jobs.map((job) => job.tenant) : null,\n',
     '',
   ),
-  source('store/push', "name: 'push_in_transaction'", "name: 'enqueue_in_transaction'"),
-  source('store/push', "name: 'push_many_in_transaction'", "name: 'enqueue_many_in_transaction'"),
+  source('store/push', "name: 'put_in_transaction'", "name: 'enqueue_in_transaction'"),
+  source('store/push', "name: 'put_many_in_transaction'", "name: 'enqueue_many_in_transaction'"),
   source(
     'store/same-transaction',
-    "name: 'push_many_if_same_transaction'",
+    "name: 'put_many_if_same_transaction'",
     "name: 'enqueue_many_if_same_transaction'",
   ),
-  source('store/exchange', ', c.passed, c.tenant\n', ', c.passed\n'),
-  source('store/exchange', ' AS passed, NULL AS tenant\n', ' AS passed\n'),
+  source('store/exchange', ', c.passed, c.tenant,\n      c.expires_in, c.expired\n', ', c.passed\n'),
+  source(
+    'store/exchange',
+    ' AS passed, NULL AS tenant,\n      NULL::bigint AS expires_in, NULL::integer AS expired\n',
+    ' AS passed\n',
+  ),
   source(
     'store/head',
     `\n     UNION ALL SELECT t.queue_id, NULL, t.lane, NULL FROM \${prefix}.tenant_lanes_of($6) t\``,
@@ -80,6 +90,39 @@ const EDITS: readonly Edit[] = [
   ),
   source('store/exchange', "fail: 'fail_claims'", "fail: 'fail'"),
   source('worker/maintenance/trimming', 'await trimAudit(database)', '0'),
+  source(
+    'worker/maintenance/expiry',
+    'await removeExpired(database, [...this.#cursors.values()], CHUNK)',
+    '[] as ExpiredRemoved[]',
+  ),
+  source(
+    'store/counter',
+    ', $4::bigint[]) AS n(queue_id, processed, failed, expired)',
+    ', $4::bigint[]) AS n(queue_id, processed, failed, unused)',
+  ),
+  source(
+    'store/counter',
+    '(queue_id, day, processed, failed, expired)',
+    '(queue_id, day, processed, failed)',
+  ),
+  source(
+    'store/counter',
+    'current_date, n.processed, n.failed, n.expired',
+    'current_date, n.processed, n.failed',
+  ),
+  source(
+    'store/counter',
+    '(queue_id, minute, processed, failed, expired)',
+    '(queue_id, minute, processed, failed)',
+  ),
+  source(
+    'store/counter',
+    'clock_timestamp()), n.processed, n.failed, n.expired',
+    'clock_timestamp()), n.processed, n.failed',
+  ),
+  source('store/counter', ',\n         expired = c.expired + excluded.expired', ''),
+  source('store/counter', ',\n       expired = c.expired + excluded.expired', ''),
+  source('store/stats', 's.failed, s.expired', 's.failed, 0 AS expired'),
   source('worker/membership/lease-thread', 'const told = report\n', 'const told = undefined\n'),
   source('store/process', ' AS overdue, p.request\n', ' AS overdue\n'),
   source('store/process', 'RETURNING process_id, request)', 'RETURNING process_id, NULL AS request)'),

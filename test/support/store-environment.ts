@@ -199,6 +199,19 @@ export class TestQueue {
     return row!.count
   }
 
+  /** Lets payloads of an id, or all of them, have expired a while ago, if they ever would. */
+  async letExpire(id: string, payload?: unknown): Promise<void> {
+    for (const [table, column] of [
+      ['jobs', 'id'],
+      ['payloads', 'job_id'],
+    ])
+      await this.env.query(
+        `UPDATE ${this.env.database.prefix}.${table} SET expires_in = clock_timestamp() - interval '1 minute'
+         WHERE queue_id = $1 AND ${column} = $2 AND expires_in IS NOT NULL AND ($3::jsonb IS NULL OR payload = $3::jsonb)`,
+        [this.queueId, id, payload === undefined ? null : JSON.stringify(payload)],
+      )
+  }
+
   async countJobs(): Promise<number> {
     const [row] = await this.env.query<{ count: number }>(
       `SELECT count(*) FROM ${this.env.database.prefix}.jobs WHERE queue_id = $1`,

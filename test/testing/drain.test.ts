@@ -68,13 +68,45 @@ describe('drain', () => {
       { id: 'b', payload: 'w', performIn: 1_000 },
       { id: 'a', payload: 'u', score: 1 },
     ])
-    expect(await drain(lockstep, queue)).toEqual({ completed: 2, snoozed: 0, dropped: 0, failed: [] })
+    expect(await drain(lockstep, queue)).toEqual({
+      completed: 2,
+      snoozed: 0,
+      dropped: 0,
+      expired: 0,
+      failed: [],
+    })
     expect(runs).toEqual([
       ['b', 'w'],
       ['a', 'u', 'v'],
     ])
     expect(await enqueued(lockstep, queue)).toMatchObject([{ id: 'later' }])
     expect(await drain(lockstep, queue)).toMatchObject({ completed: 0 })
+  })
+
+  test('R17 leaves out what has expired, and lets it expire as time passes', async () => {
+    for (const future of [false, true]) {
+      const { queue, runs } = noting({ retryIn: () => AN_HOUR })
+      const now = Date.now()
+      await lockstep.enqueue(queue, [
+        { id: 'a', payload: 'gone', expiresIn: now - 1 },
+        { id: 'b', payload: 'v', score: 1, expiresIn: now + AN_HOUR * 1_000 },
+        { id: 'b', payload: 'w', score: 2, expiresIn: now - 1 },
+        { id: 'later', payload: 'v', performIn: now + 60_000, expiresIn: now + 90_000 },
+        { id: 'later still', payload: 'v', performIn: now + 60_000, expiresIn: now + 60_000 },
+      ])
+      const drained = await drain(lockstep, queue, { future })
+      expect(drained).toMatchObject({ completed: future ? 2 : 1, expired: future ? 3 : 2, failed: [] })
+      expect(runs).toEqual(
+        future
+          ? [
+              ['b', 'v'],
+              ['later', 'v'],
+            ]
+          : [['b', 'v']],
+      )
+      await advance(lockstep, queue, 100_000)
+      expect(await drain(lockstep, queue)).toMatchObject({ completed: 0, expired: future ? 0 : 2 })
+    }
   })
 
   test('includes what handlers push meanwhile, into other queues too', async () => {

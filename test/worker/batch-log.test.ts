@@ -30,6 +30,7 @@ const batches = (lines: readonly Line[]) => lines.filter(({ event }) => event ==
 
 const ENDS = {
   completed: 0,
+  expired: 0,
   failed: 0,
   died: 0,
   discarded: 0,

@@ -22,7 +22,17 @@ const round: Round = {
     error: null,
     tenant: null,
   },
-  ...{ toLoad: true, payloads: [], scores: [], seqs: undefined, headers: undefined, size: 0, cut: undefined },
+  ...{
+    toLoad: true,
+    payloads: [],
+    scores: [],
+    seqs: undefined,
+    headers: undefined,
+    expiries: undefined,
+    expired: 0,
+    size: 0,
+    cut: undefined,
+  },
 }
 
 /** Loads a large round over the pool. Resolves to what becomes of it, in order. */

@@ -5,8 +5,8 @@ id are processed in the order of their scores, never side by side.
 Score and time columns hold numbers or timestamps, either ISO 8601 or written like
 "2011-10-11 13:45:40.276000+02:00" (without a zone: UTC). A timestamp becomes ms
 since 1970, with its microseconds as a fraction. An empty --perform-in or --lane field
-means the default, an empty --tenant none; an empty --score is an error. Without a lane,
-the rules of the queue decide by the tenant. If a CSV --payload field looks like a
+means the default, an empty --expires-in never, an empty --tenant none; an empty --score
+is an error. Without a lane, the rules of the queue decide by the tenant. If a CSV --payload field looks like a
 JSON object or array, it is stored as JSON, otherwise as text. Numbers in a payload
 keep all their digits. A --headers field is a JSON object, or empty. CSV must have a
 header and be UTF-8; quoted fields may contain line breaks. Gzip files are unpacked.

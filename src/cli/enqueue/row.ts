@@ -20,6 +20,7 @@ export interface Columns {
   readonly id: string
   readonly score?: string
   readonly performIn?: string
+  readonly expiresIn?: string
   readonly lane?: string
   readonly tenant?: string
   readonly payload?: string
@@ -41,6 +42,7 @@ export function jobOf(row: Row, columns: Columns, index: number): PushedJob {
     payload: payloadOf(row, columns.payload),
     score: columns.score === undefined ? undefined : requireNumber(row, columns.score),
     performIn: optionalNumber(row, columns.performIn),
+    expiresIn: optionalNumber(row, columns.expiresIn),
     lane: optionalNumber(row, columns.lane),
     tenant: tenantOf(row, columns.tenant),
     headers: headersOf(row, columns.headers),

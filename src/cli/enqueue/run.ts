@@ -33,14 +33,14 @@ export class Run {
 
   /** @throws UsageError if --skip would skip other rows than those stored before */
   constructor(flags: RunFlags, store: Store) {
-    const { id, score, performIn, lane, tenant, payload, headers, shuffle, seed, skip } = flags
+    const { id, score, performIn, expiresIn, lane, tenant, payload, headers, shuffle, seed, skip } = flags
     if (shuffle && skip > 0 && !seed) {
       throw new UsageError(
         '--skip after --shuffle needs the --seed that the error named: in another order it would skip other rows',
       )
     }
     this.#flags = flags
-    this.#columns = { id, score, performIn, lane, tenant, payload, headers }
+    this.#columns = { id, score, performIn, expiresIn, lane, tenant, payload, headers }
     this.#shuffle = shuffle ? new Shuffle(seed ?? randomSeed()) : undefined
     this.#store = store
   }

@@ -70,6 +70,9 @@ export function logWorker(worker: Worker, logger: Logger): () => void {
   worker.on('snoozed', ({ error: _, ...event }) =>
     logger.debug({ event: 'snoozed', ...event }, 'a handler asked for its round to come later'),
   )
+  worker.on('expired', (event) =>
+    logger.debug({ event: 'expired', ...event }, 'payloads had expired, and are gone'),
+  )
   worker.on('rescued', (event) =>
     logger.warn({ event: 'rescued', ...event }, 'a job was taken over from a process that died'),
   )

@@ -54,6 +54,7 @@ export function newJobs(
     payload: body.toString('base64'),
     headers: { ...headers },
     ...(delay > 0 && { performIn: now + delay * 1000 }),
+    ...(expires > 0 && { expiresIn: expires }),
   }))
 }
 
@@ -70,12 +71,18 @@ export function shownJob(
     namespace,
     queue,
     job_id: id,
-    data: dataOf(payload, headers),
+    data: hasExpired(headers, now) ? null : dataOf(payload, headers),
     ttl: expires > 0 ? Math.max(Math.round((expires - now) / 1000), 0) : 0,
     elapsed_ms: Math.max(now - (timeOf(id) ?? now), 0),
     remain_tries: Math.max(tries - deliveries, 0),
     attributes: attributes ?? null,
   }
+}
+
+/** Whether a job that is still there will never be handed over. */
+export function hasExpired(headers: StoredJob['headers'], now: number): boolean {
+  const { expires } = headersOf(headers)
+  return expires > 0 && expires <= now
 }
 
 /** How often a claimed job has been handed over, this time included. */

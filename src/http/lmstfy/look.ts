@@ -1,6 +1,6 @@
 import type { FoundJob } from '../../index.ts'
 import { json, type Reply } from '../call.ts'
-import { deliveriesOf, shownJob } from './job.ts'
+import { deliveriesOf, hasExpired, shownJob } from './job.ts'
 import { queueOf, type Request } from './request.ts'
 
 export async function peek(request: Request): Promise<Reply> {
@@ -12,7 +12,8 @@ export async function peek(request: Request): Promise<Reply> {
 /** Its tries aren't told: lmstfy says 0 always, since it doesn't keep them with the job. */
 export async function peekJob(request: Request): Promise<Reply> {
   const [job] = await request.jobs.find(queueOf(request), request.id)
-  if (!job) return json(404, { error: 'job not found' })
+  if (!job || hasExpired(job.payloads.at(-1)?.headers ?? null, Date.now()))
+    return json(404, { error: 'job not found' })
   return json(200, shown(request, job, Number.POSITIVE_INFINITY))
 }
 

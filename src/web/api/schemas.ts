@@ -46,7 +46,11 @@ const TENANT = { ...nullable(TEXT), description: 'Null: what has none.' } as con
 const IDS = { type: 'array', items: TEXT } as const
 
 const counts = { waiting: COUNT, due: COUNT, working: COUNT }
-const rounds = { processed: COUNT, failed: COUNT }
+const rounds = {
+  processed: COUNT,
+  failed: COUNT,
+  expired: { ...COUNT, description: 'Payloads that were never handed over, or not again.' },
+}
 const lag = { ...NUMBER, minimum: 0, description: 'ms since the oldest due job became due.' }
 const totals = { ...counts, fresh: COUNT, retrying: COUNT, dead: COUNT, lag, ...rounds }
 const lengths = object(
@@ -132,7 +136,10 @@ export const SCHEMAS = {
     fence: nullable(COUNT),
     payloads: object({
       count: COUNT,
-      first: { type: 'array', items: object({ ...payload, score: NUMBER, headers: HEADERS }) },
+      first: {
+        type: 'array',
+        items: object({ ...payload, score: NUMBER, headers: HEADERS, expiresIn: nullable(TIME) }),
+      },
     }),
   }),
   Dead: object({ items: list('DeadPayload'), next }),

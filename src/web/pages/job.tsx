@@ -164,7 +164,14 @@ function Entry({ frame, queue, entry, next }: EntryProps) {
       <ol class="payloads">
         {payloads.first.map((one) => (
           <li class={state}>
-            <span class="quiet">score {String(one.score)}</span>
+            <span class="quiet">
+              score {String(one.score)}
+              {one.expiresIn && (
+                <>
+                  , expires <Exactly at={one.expiresIn} now={frame.now} />
+                </>
+              )}
+            </span>
             <Payload payload={one} headers={one.headers} />
           </li>
         ))}

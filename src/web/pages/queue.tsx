@@ -3,7 +3,7 @@ import type { ProcessRow, QueueStats, TenantList } from '../../index.ts'
 import type { LaneStats, ShardStats } from '../../store/parts.ts'
 import { diagnose } from '../diagnosis.ts'
 import { Act } from './act.tsx'
-import { count, duration, rate } from './amounts.tsx'
+import { count, duration, plural, rate } from './amounts.tsx'
 import { type Bar, Chart } from './chart.tsx'
 import { Document, type Frame } from './document.tsx'
 import { Findings } from './findings.tsx'
@@ -75,6 +75,7 @@ export function QueuePage(props: QueuePageProps) {
               <i class="failed" />
               failed: {count(queue.failed)} in all
             </span>
+            {queue.expired > 0 && <span>expired: {plural(queue.expired, 'payload')} in all</span>}
           </p>
         </section>
         <section>

@@ -37,6 +37,8 @@ export interface Extent {
 export interface ShownJobPayload extends ShownPayload {
   readonly score: number
   readonly headers: PayloadHeaders | null
+  /** Null: never. */
+  readonly expiresIn: Date | null
 }
 
 export type ShownJob = Omit<FoundJob, 'payloads'> & {
@@ -163,10 +165,11 @@ export class Reads {
   }
 
   #shownJob(queue: string, { payloads, ...job }: JobTexts, length: number): ShownJob {
-    const first = payloads.first.map(({ score, headers, ...text }) => ({
+    const first = payloads.first.map(({ score, headers, expiresIn, ...text }) => ({
       ...this.#redaction.show(text, { queue, id: job.id }, length),
       score,
       headers,
+      expiresIn: expiresIn === null ? null : new Date(expiresIn),
     }))
     return { ...job, payloads: { count: payloads.count, first } }
   }

@@ -1,3 +1,4 @@
+import { Expiry, type ExpiryOptions } from './expiry.ts'
 import { Leases } from './leases.ts'
 import type { Led, Maintenance } from './maintenance.ts'
 import { Strays } from './strays.ts'
@@ -8,12 +9,14 @@ import { Trimming } from './trimming.ts'
 import { Zombies } from './zombies.ts'
 
 /** All maintenance that a worker does for all processes. Add new kinds to this list, or to that of consumers, too. */
-export function allMaintenance(options: SweepingOptions & ThrottledOptions): readonly Maintenance[] {
+export function allMaintenance(
+  options: SweepingOptions & ThrottledOptions & ExpiryOptions,
+): readonly Maintenance[] {
   return [...consumersMaintenance(options), new Leases(), new Throttled(options)]
 }
 
 /** What a consumer does, too: there may be no worker. It ends leases by itself, at their times. */
-export function consumersMaintenance(options: SweepingOptions & Led): readonly Maintenance[] {
+export function consumersMaintenance(options: SweepingOptions & Led & ExpiryOptions): readonly Maintenance[] {
   const { logger, rebalanceInterval } = options
   return [
     new Sweeping(options),
@@ -21,5 +24,6 @@ export function consumersMaintenance(options: SweepingOptions & Led): readonly M
     new Strays(rebalanceInterval),
     new TenantLanes(options),
     new Trimming(),
+    new Expiry(options),
   ]
 }

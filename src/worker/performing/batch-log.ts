@@ -1,5 +1,6 @@
 import { debugs, type Logger } from '../../logger.ts'
 import type { Round } from '../../store/claim.ts'
+import { hasExpired } from '../../store/left-out.ts'
 import type { Leftover } from '../../store/settle.ts'
 import type { Claimant } from '../settling/claimant.ts'
 import type { Outcome, Settler } from '../settling/outcome.ts'
@@ -14,6 +15,7 @@ const KINDS = {
 
 const NONE = {
   completed: 0,
+  expired: 0,
   failed: 0,
   died: 0,
   discarded: 0,
@@ -57,7 +59,9 @@ export class BatchLog implements Settler {
   }
 
   #count({ completed, failed, released }: Outcome): void {
-    this.#ends.completed += completed.length
+    const expired = completed.filter(hasExpired).length
+    this.#ends.completed += completed.length - expired
+    this.#ends.expired += expired
     this.#ends.released += released.length
     for (const { end } of failed) this.#ends[KINDS[end]] += 1
   }

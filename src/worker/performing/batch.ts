@@ -1,5 +1,6 @@
 import { CrashLimitError, EmptyJobError } from '../../errors.ts'
 import type { Round } from '../../store/claim.ts'
+import { sortByExpiry } from '../../store/left-out.ts'
 import type { Claimant } from '../settling/claimant.ts'
 import type { Outcome, Settler } from '../settling/outcome.ts'
 import { accept } from './acceptance.ts'
@@ -18,14 +19,18 @@ export interface Aftermath {
 /** Nearly always. */
 const DONE: Aftermath = { parts: [], unbegun: undefined }
 
-/** Performs a claimed batch and hands in its outcome to be stored. */
+/**
+ * Performs a claimed batch and hands in its outcome to be stored. What has expired is left out before anything looks at it, and
+ * again after each step that takes its time: a payload must not be handed over after its time, but die as one that its schema
+ * refused neither.
+ */
 export async function performBatch(
   settings: BatchSettings,
   settler: Settler,
   claimant: Claimant,
   performance: Performance,
 ): Promise<Aftermath> {
-  const { queue, rounds } = performance
+  const { queue, rounds } = leaveOutExpired(settings, settler, claimant, performance)
   const isSound = ({ payloads, crashes }: Round) => payloads.length > 0 && crashes < queue.maxCrashes
   const sound = rounds.filter(isSound)
   if (sound.length < rounds.length) {
@@ -35,13 +40,25 @@ export async function performBatch(
   const acceptance = queue.schema && (await accept(queue.schema, performance, sound))
   if (acceptance && acceptance.accepted.length < sound.length)
     settler.settle(claimant, { completed: [], failed: acceptance.failed, released: acceptance.released })
-  const accepted = acceptance?.accepted ?? sound
-  if (accepted.length === 0) return DONE
-  const ours = acceptance || sound.length < rounds.length ? { ...performance, rounds: accepted } : performance
+  const accepted = { ...performance, rounds: acceptance?.accepted ?? sound }
+  const ours = acceptance ? leaveOutExpired(settings, settler, claimant, accepted) : accepted
+  if (ours.rounds.length === 0) return DONE
   if (queue.transactional) return performInTransaction(settings, settler, claimant, ours)
   const failed = await perform(ours, claimant, settings, undefined)
   settler.settle(claimant, ended(ours, failed))
   return DONE
+}
+
+/** Ends rounds of which nothing is left, without the handler. */
+function leaveOutExpired(
+  { clock }: BatchSettings,
+  settler: Settler,
+  claimant: Claimant,
+  performance: Performance,
+): Performance {
+  const { fresh, expired } = sortByExpiry(performance.rounds, clock.now())
+  if (expired.length > 0) settler.settle(claimant, { completed: expired, failed: [], released: [] })
+  return fresh === performance.rounds ? performance : { ...performance, rounds: fresh }
 }
 
 /**
@@ -78,7 +95,10 @@ async function performInTransaction(
   else if (ending.kind === 'failed') settler.settle(claimant, ended(performance, ending.failed))
   else if (ending.kind === 'disowned') settler.settle(claimant, disowned(performance, ending.ids))
   else if (ending.kind === 'again') settler.settle(claimant, released(rounds), ending.uncertain)
-  else if (ending.kind === 'unbegun') {
+  else if (ending.kind === 'expired') {
+    const left = leaveOutExpired(settings, settler, claimant, performance)
+    if (left.rounds.length > 0) return performInTransaction(settings, settler, claimant, left)
+  } else if (ending.kind === 'unbegun') {
     settler.settle(claimant, released(rounds))
     return { parts: [], unbegun: ending }
   } else if (rounds.length > 1) return { parts: halves(rounds), unbegun: undefined }

@@ -3,6 +3,7 @@ import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import { hasBroken, hasCode, isConnectionFailure, isRefusedLock, TIMED_OUT } from '../../postgres/failure.ts'
 import { type Place, placeOfRound, type Ready, readyToComplete } from '../../store/handler-transaction.ts'
+import { anyExpired } from '../../store/left-out.ts'
 import { type Leftover, settleThrough } from '../../store/settle.ts'
 import type { Claimant } from '../settling/claimant.ts'
 import type { Outcome } from '../settling/outcome.ts'
@@ -22,6 +23,7 @@ export interface BatchSettings extends PerformSettings {
  * not answered. `unbegun`: the same, since no connection could be had. `refused`: it could not be committed, and may never be.
  * `lost`: its connection was lost, so it is unknown whether it was committed, and why the connection broke. `disowned`: at
  * the end, the claim did not hold the rows of these ids, because of what others or the handler's own statements did.
+ * `expired`: no handler has begun, since a payload expired while the transaction did.
  */
 export type Ending =
   | { readonly kind: 'stored'; readonly outcome: Outcome; readonly leftovers: readonly Leftover[] }
@@ -31,9 +33,11 @@ export type Ending =
   | { readonly kind: 'again'; readonly uncertain: boolean }
   | { readonly kind: 'unbegun'; readonly error: unknown }
   | { readonly kind: 'disowned'; readonly ids: ReadonlySet<string> }
+  | { readonly kind: 'expired' }
 
 const AGAIN: Ending = { kind: 'again', uncertain: false }
 const UNCERTAIN: Ending = { kind: 'again', uncertain: true }
+const EXPIRED: Ending = { kind: 'expired' }
 
 /** Thrown to roll back. */
 class Rollback extends Error {
@@ -88,6 +92,8 @@ async function performIn(
   try {
     // The lease may have ended while BEGIN was under way: others may have the ids by now.
     if (abort.signal.aborted) throw new Rollback(AGAIN)
+    // A connection may have been waited for. To begin anew is simpler than to end some rounds without their handler here.
+    if (anyExpired(performance.rounds, settings.clock.now())) throw new Rollback(EXPIRED)
     course.step = 'handler'
     const failed = await perform(performance, claimant, settings, lent.tx).finally(() => lent.end())
     const hasFailed = performance.rounds.every(({ id }) => failed.has(id))

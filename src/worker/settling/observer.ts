@@ -3,6 +3,7 @@ import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import type { Round } from '../../store/claim.ts'
 import type { Head } from '../../store/head.ts'
+import { hasExpired } from '../../store/left-out.ts'
 import { tellHeads } from '../../store/wake.ts'
 import type { Membership } from '../membership/membership.ts'
 import type { Timetable } from '../schedule/timetable.ts'
@@ -36,13 +37,26 @@ export class Observer implements CompletionObserver {
 
   completed(claimant: Claimant, rounds: readonly Round[]): void {
     const { served, startedAt } = claimant
-    this.#options.tally.add(served.queueId, rounds.length, 0)
-    if (!this.#options.instruments.hears('complete')) return
+    const { tally, instruments } = this.#options
+    this.#expired(claimant, rounds)
+    const performed = rounds.some(hasExpired) ? rounds.filter((round) => !hasExpired(round)) : rounds
+    if (performed.length === 0) return
+    tally.add(served.queueId, performed.length, 0)
+    if (!instruments.hears('complete')) return
     const duration = performance.now() - startedAt
-    this.#options.instruments.tell('complete', { duration, ...observed(claimant, rounds) })
+    instruments.tell('complete', { duration, ...observed(claimant, performed) })
   }
 
-  failed({ served }: Claimant, { round, thrown, end, retryIn }: FailedRound): Promise<void> | undefined {
+  /** What of rounds had expired is gone with them. Of a round that failed it stays, and counts when it goes. */
+  #expired({ served }: Claimant, rounds: readonly Round[]): void {
+    const payloads = rounds.reduce((sum, { expired }) => sum + expired, 0)
+    if (payloads === 0) return
+    this.#options.tally.add(served.queueId, 0, 0, payloads)
+    this.#options.instruments.tell('expire', { queue: served.queue.name, payloads })
+  }
+
+  failed(claimant: Claimant, { round, thrown, end, retryIn }: FailedRound): Promise<void> | undefined {
+    const { served } = claimant
     const { instruments, tally, logger } = this.#options
     const told = { queue: served.queue.name, round: observedRound(round), error: thrown }
     if (end === 'snooze') {
@@ -50,6 +64,7 @@ export class Observer implements CompletionObserver {
       return undefined
     }
     const dropped = end === 'drop'
+    if (dropped || end === 'discard') this.#expired(claimant, [round])
     tally.add(served.queueId, dropped ? 1 : 0, dropped ? 0 : 1)
     if (dropped) instruments.tell('drop', told)
     else instruments.tell('fail', { ...told, retryIn })

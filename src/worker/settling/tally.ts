@@ -7,7 +7,7 @@ const FLUSH_EVERY = 5_000
 type Sum = { -readonly [Key in keyof Count]: Count[Key] }
 
 /**
- * Counts ended rounds in memory and adds them to the table now and then, so that no row becomes hot. A process that is
+ * Counts ended rounds, and payloads that expired, in memory and adds them to the table now and then, so that no row becomes hot. A process that is
  * killed loses the counts of its last seconds.
  */
 export class Tally implements Service {
@@ -28,12 +28,14 @@ export class Tally implements Service {
     await this.#flush()
   }
 
-  add(queueId: number, processed: number, failed: number): void {
+  /** `expired`: payloads. */
+  add(queueId: number, processed: number, failed: number, expired = 0): void {
     const count = this.#counts.get(queueId)
     if (count) {
       count.processed += processed
       count.failed += failed
-    } else this.#counts.set(queueId, { queueId, processed, failed })
+      count.expired += expired
+    } else this.#counts.set(queueId, { queueId, processed, failed, expired })
   }
 
   async #pass(): Promise<void> {
@@ -48,7 +50,8 @@ export class Tally implements Service {
     try {
       await addCounts(this.#database, [...counts.values()])
     } catch {
-      for (const { queueId, processed, failed } of counts.values()) this.add(queueId, processed, failed)
+      for (const { queueId, processed, failed, expired } of counts.values())
+        this.add(queueId, processed, failed, expired)
     }
   }
 }

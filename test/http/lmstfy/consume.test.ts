@@ -205,3 +205,19 @@ test('PHP: a GET or DELETE that carries the body of an earlier publish is what i
   expect((await send(port, 'DELETE', `/api/ns/php/job/${id}`, old)).status).toBe(204)
   expect((await api('GET', `php/job/${id}`)).status).toBe(404)
 })
+
+test('a job is not handed over after its ttl, the first time or again, and is no dead letter', async () => {
+  const { api, publish, consume } = await gateway()
+  const id = await publish('expiring', 'x', '?ttl=1&tries=5')
+  const tried = await publish('expiring', 'y', '?ttl=1&tries=5')
+  await publish('expiring', 'lives', '?ttl=0')
+  await consume('expiring,none', '?ttr=60')
+  await new Promise((resolve) => setTimeout(resolve, 1_100))
+  // d: live jobs that follow are found at once, and what has expired is not counted.
+  expect((await api('GET', 'expiring/size')).json.size).toBe(1)
+  expect((await api('GET', `expiring/job/${tried}`)).json).toEqual({ error: 'job not found' })
+  expect(decoded((await consume('expiring')).data)).toBe('lives')
+  expect(await consume('expiring')).toBeNull()
+  expect((await api('GET', 'expiring/deadletter/size')).json.size).toBe(0)
+  expect((await api('DELETE', `expiring/job/${id}`)).status).toBe(204)
+})

@@ -2,7 +2,7 @@
 --
 -- Most calls are in order. So the conditions of require_transaction are tried here first, since calling it is most of
 -- what it costs. If one of them fails, require_transaction decides; it also has the reasons.
-CREATE OR REPLACE PROCEDURE @schema@.push_in_transaction(
+CREATE OR REPLACE PROCEDURE @schema@.put_in_transaction(
   _queue text,
   _id text,
   _payload jsonb,
@@ -11,6 +11,7 @@ CREATE OR REPLACE PROCEDURE @schema@.push_in_transaction(
   _lane integer,
   _headers jsonb,
   _tenant text,
+  _expires_in timestamptz,
   _installation uuid,
   _database text
 )
@@ -30,6 +31,6 @@ BEGIN
   THEN
     CALL @schema@.require_transaction(_installation, _database);
   END IF;
-  PERFORM @schema@.enqueue(_queue, _id, _payload, _score, _perform_in, _lane, _headers, _tenant);
+  PERFORM @schema@.enqueue(_queue, _id, _payload, _score, _perform_in, _lane, _headers, _tenant, _expires_in);
 END
 $$;

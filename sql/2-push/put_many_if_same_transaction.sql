@@ -4,7 +4,7 @@
 --
 -- If a number that was given out before is the current one, both statements are of one transaction. With `_shards`, the
 -- queue is created if it is missing.
-CREATE OR REPLACE FUNCTION @schema@.push_many_if_same_transaction(
+CREATE OR REPLACE FUNCTION @schema@.put_many_if_same_transaction(
   _transaction xid8,
   _queue text,
   _shards integer,
@@ -15,6 +15,7 @@ CREATE OR REPLACE FUNCTION @schema@.push_many_if_same_transaction(
   _lanes smallint[],
   _headers jsonb[],
   _tenants text[],
+  _expires_ins timestamptz[],
   _installation uuid,
   _database text
 )
@@ -28,7 +29,7 @@ BEGIN
   IF _shards IS NOT NULL THEN
     PERFORM @schema@.create_queue(_queue, _shards);
   END IF;
-  PERFORM @schema@.enqueue_many(_queue, _ids, _payloads, _scores, _perform_ins, _lanes, _headers, _tenants);
+  PERFORM @schema@.enqueue_many(_queue, _ids, _payloads, _scores, _perform_ins, _lanes, _headers, _tenants, _expires_ins);
   RETURN true;
 END
 $$;
