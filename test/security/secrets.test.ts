@@ -196,6 +196,8 @@ describe('a password is not printed by', () => {
     ['delete-queue', 'orders'],
     ['audit'],
     ['web', '--port', '0'],
+    ['serve', '--port', '0', '--admin-port', '0'],
+    ['token', 'list'],
     ['enqueue', 'orders', ROWS, '--id', 'id'],
   ]
 

@@ -46,7 +46,7 @@ test('B8: a pool that moves hands over what it has first, and writes to the new 
   const eu = await other()
   const before = await gateway()
   const old = await before.publish('moved', 'old')
-  const later = await before.publish('moved', 'later', '?delay=2')
+  const later = await before.publish('moved', 'later', '?delay=60')
   const opened = await gateway({ pools: { default: { lockstep: env.lockstep, migrateTo: 'eu' }, eu } })
   await opened.publish('moved', 'new 1')
   await opened.publish('moved', 'new 2')
@@ -58,7 +58,9 @@ test('B8: a pool that moves hands over what it has first, and writes to the new 
   for (const { job_id } of jobs) await opened.api('DELETE', `moved/job/${job_id}`)
   expect(decoded((await opened.consume('moved')).data)).toBe('new 2')
   // What becomes due in the old pool comes to who waits in the meantime.
-  expect((await opened.consume('moved', '?timeout=10')).job_id).toBe(later)
+  const waiting = opened.consume('moved', '?timeout=30')
+  await env.lockstep.performNow('ns/moved', {})
+  expect((await waiting).job_id).toBe(later)
   expect((await env.lockstep.find('ns/moved', { state: 'waiting' })).items).toEqual([])
 })
 
