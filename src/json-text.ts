@@ -15,7 +15,14 @@ export class JsonText {
 }
 
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
-const BETWEEN = /[ \t\r\n]*(?:([[\]{},:])|([^\s"[\]{},:]+))?/y
+
+const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a] as const
+const [OPENING_BRACKET, CLOSING_BRACKET, OPENING_BRACE, CLOSING_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d] as const
+/** After these, a part begins. */
+const BEGINNINGS: readonly number[] = [OPENING_BRACKET, OPENING_BRACE, COLON, COMMA]
+const ALONE: readonly number[] = [...BEGINNINGS, CLOSING_BRACKET, CLOSING_BRACE, QUOTE]
+/** Digits of a number without an exponent that jsonb holds in any case. */
+const SHORT = 1_000
 
 /** The most digits that jsonb holds before and after the point. */
 const [MAX_WHOLE, MAX_FRACTION] = [131_072, 16_383]
@@ -39,34 +46,47 @@ export function compact(json: string): string {
 
 /** Compacts an object's member. If a name occurs several times, takes the last, as JSON.parse and Postgres do. */
 export function memberOf(json: string, name: string): string {
-  let [found, depth, isValue, matches] = ['', 0, false, false]
-  for (const token of tokensOf(json)) {
-    if (token === '}' || token === ']') depth -= 1
-    if (depth === 0 || (depth === 1 && token === ',')) isValue = false
-    else if (depth === 1 && token === ':') {
-      isValue = true
-      if (matches) found = ''
-    } else if (!isValue) matches = JSON.parse(token) === name
-    else if (matches) found += token
-    if (token === '{' || token === '[') depth += 1
-  }
-  return found
+  return compact(memberIn(json, name))
 }
 
-/** The elements of an array, compacted. */
+/** The same as it's written. */
+export function memberIn(json: string, name: string): string {
+  return partsOf(json).findLast((part) => part.name === name)?.text ?? ''
+}
+
+/** The elements of an array, as they are written. */
 export function elementsOf(json: string): string[] {
-  const elements: string[] = []
-  let [found, depth] = ['', 0]
-  for (const token of tokensOf(json)) {
-    if (token === '}' || token === ']') depth -= 1
-    const ends = depth === 0 || (depth === 1 && token === ',')
-    if (ends && found !== '') {
-      elements.push(found)
-      found = ''
-    } else if (!ends) found += token
-    if (token === '{' || token === '[') depth += 1
+  return partsOf(json).map(({ text }) => text)
+}
+
+interface Part {
+  /** Undefined in an array. */
+  readonly name: string | undefined
+  readonly text: string
+}
+
+/** What an object or an array consists of. Looks at each character once, and copies none, since a text may be large. */
+function partsOf(json: string): Part[] {
+  const parts: Part[] = []
+  let [depth, from, name]: [number, number, string | undefined] = [0, 0, undefined]
+  const end = (at: number) => {
+    const text = json.slice(from, at).trim()
+    if (text !== '') parts.push({ name, text })
+    name = undefined
   }
-  return elements
+  for (let at = 0; at < json.length; at += 1) {
+    const code = json.charCodeAt(at)
+    if (code === QUOTE) at = endOfText(json, at) - 1
+    else if (code === CLOSING_BRACKET || code === CLOSING_BRACE) {
+      depth -= 1
+      if (depth === 0) end(at)
+    } else if (depth === 1 && code === COLON) name = JSON.parse(json.slice(from, at))
+    else if (depth === 1 && code === COMMA) end(at)
+    if (code === OPENING_BRACKET || code === OPENING_BRACE) depth += 1
+    const begins = depth === 1 && BEGINNINGS.includes(code)
+    if (begins) from = at + 1
+  }
+  return parts
 }
 
 /** The first number that jsonb can't hold. */
@@ -76,6 +96,7 @@ export function numberBeyondJsonb(json: string): string | undefined {
 }
 
 function fits(number: string): boolean {
+  if (number.length < SHORT && !/e/i.test(number)) return true
   const [, whole = '', fraction = '', power = '0'] = /^-?(\d+)(?:\.(\d+))?(?:[eE](.+))?$/.exec(number)!
   const exponent = Number(power)
   if (Math.abs(exponent) > MAX_EXPONENT || fraction.length - exponent > MAX_FRACTION) return false
@@ -84,25 +105,31 @@ function fits(number: string): boolean {
   return isZero || whole.length - zeros + exponent <= MAX_WHOLE
 }
 
-/** Yields strings with their quotes, numbers, words and marks. A string may be long, so no pattern matches all of it. */
+/** Yields strings with their quotes, numbers, words and marks. */
 function* tokensOf(json: string): Generator<string> {
   for (let at = 0; at < json.length; ) {
-    BETWEEN.lastIndex = at
-    const [space, mark, word] = BETWEEN.exec(json)!
-    at += space.length
-    const token = mark ?? word
-    if (token !== undefined) yield token
-    else if (at < json.length) {
-      const end = endOfText(json, at)
-      yield json.slice(at, end)
-      at = end
-    }
+    const code = json.charCodeAt(at)
+    const end = code === QUOTE ? endOfText(json, at) : endOfWord(json, at)
+    if (!isSpace(code)) yield json.slice(at, end)
+    at = end
   }
 }
 
 function endOfText(json: string, start: number): number {
   for (let at = start + 1; ; at += 1) {
-    if (json[at] === '\\') at += 1
-    else if (json[at] === '"') return at + 1
+    const code = json.charCodeAt(at)
+    if (code === BACKSLASH) at += 1
+    else if (code === QUOTE) return at + 1
   }
+}
+
+/** Marks and spaces are alone. */
+function endOfWord(json: string, start: number): number {
+  let at = start
+  while (at < json.length && !isSpace(json.charCodeAt(at)) && !ALONE.includes(json.charCodeAt(at))) at += 1
+  return Math.max(at, start + 1)
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { compact, hasNumbersToKeep, memberOf } from '../../src/json-text.ts'
+import { compact, elementsOf, hasNumbersToKeep, memberOf } from '../../src/json-text.ts'
 import { storedPayloads } from '../support/stored-payloads.ts'
 import { useWorkers } from '../support/worker-environment.ts'
 import { runHere } from './in-process.ts'
@@ -118,6 +118,9 @@ test('JSON is taken apart into what it was, however long its text is', () => {
         expect(compact(text)).toBe(JSON.stringify(object))
         for (const [key, value] of Object.entries(object))
           expect(memberOf(text, key)).toBe(JSON.stringify(value))
+        const values = Object.values(object)
+        const list = JSON.stringify(values, null, indent)
+        expect(elementsOf(list).map(compact)).toEqual(values.map((value) => JSON.stringify(value)))
       },
     ),
   )

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { JobError, type NewJob } from '../../../index.ts'
-import { elementsOf, hasNumbersToKeep, JsonText, memberOf } from '../../../json-text.ts'
+import { elementsOf, hasNumbersToKeep, JsonText, memberIn } from '../../../json-text.ts'
 import { Problem } from '../../../serving/problem.ts'
 import { type Body, objectOf } from '../body.ts'
 import { asInJson, refused } from '../problems.ts'
@@ -75,13 +75,13 @@ function jobsIn({ value, text }: Body, { maxJobs }: Tools): NewJob[] {
     throw new Problem(413, 'LOCKSTEP_TOO_LARGE', `jobs has more than ${maxJobs} elements: push them in parts`)
   const { jobs } = parsed(newJobs, given)
   if (!hasNumbersToKeep(text)) return jobs.map((job) => jobOf(job))
-  const texts = elementsOf(memberOf(text, 'jobs'))
+  const texts = elementsOf(memberIn(text, 'jobs'))
   return jobs.map((job, index) => jobOf(job, written(texts[index]!, job.payload)))
 }
 
 /** The payload, with digits that JavaScript would change. */
 function written(job: string, payload: unknown): unknown {
   if (payload === undefined || !hasNumbersToKeep(job)) return payload
-  const text = memberOf(job, 'payload')
+  const text = memberIn(job, 'payload')
   return hasNumbersToKeep(text) ? new JsonText(text) : payload
 }
