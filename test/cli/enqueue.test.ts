@@ -129,6 +129,26 @@ describe('enqueue', () => {
     expect(rows).toEqual([{ lane: 2, perform_in: new Date('2030-01-01T00:00:00Z') }])
   })
 
+  it('R17 takes the expiry from a column; an empty field means never, and what is no time is refused', async () => {
+    const path = await file('expiring.csv', 'order,until\na,2500-01-01T00:00:00Z\nb,\n')
+    const columns = ['--id', 'order', '--expires-in', 'until']
+    expect(await runHere(['enqueue', 'expiring', path, ...columns], env)).toMatchObject({ code: 0 })
+    const { rows } = await client.query(
+      `SELECT id, payloads -> 0 -> 'expiresIn' AS until FROM lockstep.waiting WHERE queue = 'expiring' ORDER BY id`,
+    )
+    expect(rows).toEqual([
+      { id: 'a', until: Date.parse('2500-01-01') },
+      { id: 'b', until: null },
+    ])
+    const found = await runHere(['jobs', 'find', 'expiring', '--by', 'id'], env)
+    expect(found.stdout).toMatch(/expires[\s\S]*2500-01-01T00:00:00.000Z/)
+    const bad = await lockstep(['enqueue', 'expiring', '-', '--ndjson', ...columns], {
+      env,
+      input: '{"order":"c","until":"soon"}',
+    })
+    expect(bad.stderr).toMatch(/line 1, column "until": "soon" is neither/)
+  })
+
   it('takes the tenant from a column; an empty field means none, and what is no text is refused', async () => {
     const path = await file('tenants.csv', 'order,customer\na,acme\nb,\n')
     const columns = ['--id', 'order', '--tenant', 'customer']

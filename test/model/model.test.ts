@@ -51,7 +51,7 @@ const policies: fc.Arbitrary<Policy> = fc.record({
 })
 
 test(
-  'R1 to R11, tenants and limits: whatever is done, in whatever order, jobs, payloads and morgue are those of the model',
+  'R1 to R11, R17, tenants and limits: whatever is done, in whatever order, jobs, payloads and morgue are those of the model',
   async () => {
     await fc.assert(
       fc.asyncProperty(policies, fc.integer({ min: 1, max: 2 }), sequences, async (policy, shards, steps) => {

@@ -22,7 +22,7 @@ import {
 } from './words.ts'
 
 /**
- * The rules R1 to R11 in memory, as plainly as they are written. Shares no code with what it judges.
+ * The rules R1 to R11 and R17 in memory, as plainly as they are written. Shares no code with what it judges.
  *
  * Whatever happens "now" happens at the next tick.
  */

@@ -223,11 +223,19 @@ describe('looking', () => {
     expect(payloads.first[0]).toMatchObject({ score: 0.1, headers: null, cut: false })
     expect(payloads.first[0].json).toContain('12345678901234567890.5')
     expect(payloads.first[0].json).toMatch(/"tiny": 0\.0{399}1\b/)
-    expect(payloads.first[1]).toEqual({ json: '"second"', cut: false, score: 2, headers: { trace: 'x' } })
+    expect(payloads.first[1]).toEqual({
+      json: '"second"',
+      cut: false,
+      score: 2,
+      headers: { trace: 'x' },
+      expiresIn: null,
+    })
     const short = await look('/queues/{queue}/job', '?id=big&payloads=1&length=3')
     expect(short.json.items[0].payloads).toEqual({
       count: 2,
-      first: [{ json: payloads.first[0].json.slice(0, 3), cut: true, score: 0.1, headers: null }],
+      first: [
+        { json: payloads.first[0].json.slice(0, 3), cut: true, score: 0.1, headers: null, expiresIn: null },
+      ],
     })
     const listed = await look('/queues/{queue}/jobs', '?payloads=0')
     expect(listed.json.items[0].payloads).toEqual({ count: 2, first: [] })
@@ -238,6 +246,17 @@ describe('looking', () => {
     expect((await look('/queues/{queue}/dead')).json.items[0].payload.json).toContain(
       '12345678901234567890.5',
     )
+  })
+
+  it('R17 shows when payloads expire, and how many have', async () => {
+    const expiresIn = Date.parse('2500-01-01')
+    await queue.push({ id: 'a', payload: 1, score: 1, expiresIn }, { id: 'a', payload: 2, score: 2 })
+    const { json } = await look('/queues/{queue}/job', '?id=a')
+    expect(json.items[0].payloads.first).toMatchObject([
+      { expiresIn: '2500-01-01T00:00:00.000Z' },
+      { expiresIn: null },
+    ])
+    expect((await look('/queues/{queue}')).json.stats).toMatchObject({ expired: 0 })
   })
 
   it('shows both entries of a job that is in work and was pushed meanwhile', async () => {
