@@ -7,9 +7,12 @@ import { wholeNumberOption } from './numbers.ts'
 const DEFAULT_PORT = 7777
 const DEFAULT_ADMIN_PORT = 7778
 
+const NEEDED = /'(hono|zod|prom-client)'/
+
 const HELP = `
-It serves lmstfy's API under /api and its administration on a port of its own, on this
-machine only unless --admin-host says otherwise. Several gateways may run side by side.
+It serves an HTTP API under /v1, whose tokens "lockstep token" makes, and lmstfy's API
+under /api, whose administration has a port of its own, on this machine only unless
+--admin-host says otherwise. Several gateways may run side by side.
 
 The file of --config holds JSON; what the command line says goes first:
 
@@ -65,8 +68,8 @@ export function addServe(program: Command): void {
 
 async function serve(flags: ServeFlags): Promise<void> {
   const { runGateway } = await import('./serve/run.ts').catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ERR_MODULE_NOT_FOUND' || !/'prom-client'/.test(error.message)) throw error
-    throw new UsageError('serving needs prom-client, which is not installed: install it')
+    if (error.code !== 'ERR_MODULE_NOT_FOUND' || !NEEDED.test(error.message)) throw error
+    throw new UsageError('serving needs hono, zod and prom-client: npm install hono zod prom-client')
   })
   await runGateway(flags, { port: DEFAULT_PORT, adminPort: DEFAULT_ADMIN_PORT })
 }

@@ -1,9 +1,7 @@
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { LockstepError } from '../errors.ts'
-import { type Answer, json } from './call.ts'
-import { nodeListener } from './from-node.ts'
 
 /** ms: how long a client may take for its headers, and for a whole request. Slower ones are cut off. */
 const HEADERS_TIMEOUT = 10_000
@@ -20,15 +18,14 @@ export interface Listening {
   readonly port: number
 }
 
-/** A server for one answer, that can be stopped without cutting anything off. */
+/** A server that can be stopped without cutting anything off. */
 export class GatewayServer {
   readonly #server: Server
   readonly #place: Listening
   #draining = false
 
-  constructor(answer: Answer, place: Listening) {
+  constructor(listener: RequestListener, place: Listening) {
     this.#place = place
-    const listener = nodeListener(answer)
     this.#server = createServer(
       {
         headersTimeout: HEADERS_TIMEOUT,
@@ -85,11 +82,18 @@ function connectionsOf(server: Server): Promise<number> {
   )
 }
 
-/** Answers by the longest prefix of the path that has an answer. */
-export function byPrefix(answers: Readonly<Record<string, Answer>>): Answer {
-  const entries = Object.entries(answers).sort(([a], [b]) => b.length - a.length)
-  return async (call) => {
-    const found = entries.find(([prefix]) => call.path === prefix || call.path.startsWith(`${prefix}/`))
-    return found ? found[1](call) : json(404, { error: 'api not found' })
+/** Answers by the longest prefix of the path that has a listener; the empty one is everything else's. */
+export function byPrefix(listeners: Readonly<Record<string, RequestListener>>): RequestListener {
+  const entries = Object.entries(listeners).sort(([a], [b]) => b.length - a.length)
+  return (incoming, outgoing) => {
+    const path = pathOf(incoming)
+    const found = entries.find(
+      ([prefix]) => path === prefix || path.startsWith(`${prefix}/`) || prefix === '',
+    )
+    found?.[1](incoming, outgoing)
   }
+}
+
+function pathOf({ url = '/' }: IncomingMessage): string {
+  return url.replace(/[?#].*$/s, '')
 }

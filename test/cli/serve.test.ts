@@ -62,6 +62,27 @@ test('it serves the API and the administration, and says how it is', async () =>
   expect((await send(adminPort, 'GET', '/metrics')).text).toContain('infra_lmstfy_redis_publish_jobs')
 })
 
+test('our own API is under /v1, for tokens of the pool that their prefix names', async () => {
+  const file = await config({ pools: { default: '$SOME_URL', eu: '$SOME_URL' } })
+  const { port } = await start(['--config', file], { SOME_URL: env.connectionString })
+  const { token } = await env.lockstep.createToken({ name: 'gateway', scopes: ['produce', 'consume'] })
+  for (const prefix of ['', 'eu:']) {
+    const headers = { authorization: `Bearer ${prefix}${token}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ id: 'a', payload: { from: prefix } })
+    expect((await send(port, 'POST', '/v1/queues/served/jobs', { headers, body })).status).toBeLessThan(300)
+    const claim = JSON.stringify({ queues: 'served', lease: 30 })
+    const claimed = await send(port, 'POST', '/v1/claim', { headers, body: claim })
+    expect(claimed.json.jobs).toMatchObject([{ id: 'a', payloads: [{ payload: { from: prefix } }] }])
+    const settled = JSON.stringify({ queue: 'served', id: 'a', fence: claimed.json.jobs[0].fence })
+    expect((await send(port, 'POST', '/v1/complete', { headers, body: settled })).status).toBe(200)
+  }
+  const wrong = await send(port, 'POST', '/v1/claim', {
+    headers: { authorization: `Bearer nowhere:${token}` },
+    body: '{}',
+  })
+  expect(wrong.status).toBe(401)
+})
+
 test('at SIGTERM, consumes that wait are answered, requests under way end, and the process too', async () => {
   const { command, port, headers } = await start()
   const waiting = send(port, 'GET', '/api/ns/quiet?timeout=600', { headers })

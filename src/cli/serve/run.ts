@@ -1,3 +1,6 @@
+import { lockstepApi } from '../../http/api/api.ts'
+import { byPool } from '../../http/by-pool.ts'
+import { nodeListener } from '../../http/from-node.ts'
 import { createLmstfy, type LmstfyParts } from '../../http/lmstfy/lmstfy.ts'
 import type { LmstfyOptions } from '../../http/lmstfy/options.ts'
 import { Probes } from '../../http/probes.ts'
@@ -63,25 +66,33 @@ async function openGateway(
   pools: Pools,
   { api, admin, quiet, stop }: LmstfyParts,
 ): Promise<() => Promise<void>> {
+  const apis = new Map(
+    [...pools].map(([name, { lockstep }]) => [name, lockstepApi(lockstep, { access: 'tokens' })]),
+  )
   const probes = new Probes(() =>
     Promise.all([...pools.values()].map(({ lockstep }) => lockstep.snapshotAge())),
   )
-  const health = { '/healthz': probes.live, '/readyz': probes.ready }
+  const health = { '/healthz': nodeListener(probes.live), '/readyz': nodeListener(probes.ready) }
+  const v1 = byPool(new Map([...apis].map(([name, { node }]) => [name, node])))
   const servers = [
-    new GatewayServer(byPrefix({ '': api, ...health }), config.api),
-    new GatewayServer(byPrefix({ '': admin, ...health }), config.admin),
+    new GatewayServer(byPrefix({ '': nodeListener(api), '/v1': v1, ...health }), config.api),
+    new GatewayServer(byPrefix({ '': nodeListener(admin), ...health }), config.admin),
   ]
   const urls: string[] = []
   for (const server of servers) urls.push(await server.listen())
   const [url, adminUrl] = urls
   if (json) writeJson({ url, adminUrl })
-  else write(`serving ${url}/api\nadministration at ${adminUrl}\nCtrl-C stops the gateway.`)
+  else
+    write(
+      `serving ${url}/v1, and lmstfy's API under ${url}/api\nadministration at ${adminUrl}\nCtrl-C stops the gateway.`,
+    )
   return async () => {
     note('stopping')
     probes.stopping()
     for (const server of servers) server.drain()
     quiet()
+    const stopping = [...apis.values()].map((one) => one.stop())
     await Promise.all(servers.map((server) => server.ended(GRACE)))
-    await stop()
+    await Promise.all([stop(), ...stopping])
   }
 }

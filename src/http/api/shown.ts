@@ -19,8 +19,8 @@ export function jobText({ payloads, ...job }: JobTexts): string {
     fence: job.fence === null ? null : String(job.fence),
     payload_count: payloads.count,
   })
-  const all = payloads.first.map(({ text, cut, score, headers }) =>
-    withPayload({ score, headers: headers ?? null }, text, cut),
+  const all = payloads.first.map(({ text, cut, score, headers, expiresIn }) =>
+    withPayload({ score, headers: headers ?? null, expires_in: timeOf(expiresIn) }, text, cut),
   )
   return `${head.slice(0, -1)},"payloads":[${all.join(',')}]}`
 }
@@ -28,6 +28,10 @@ export function jobText({ payloads, ...job }: JobTexts): string {
 export function deadText({ payload: { text, cut }, ...dead }: DeadText): string {
   const { id, key, tenant, score, headers, error, diedAt } = dead
   return withPayload({ id, key, tenant, score, headers, error, died_at: diedAt }, text, cut)
+}
+
+function timeOf(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
 }
 
 /** A beginning of JSON is no JSON. */

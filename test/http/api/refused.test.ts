@@ -216,8 +216,8 @@ describe('paths', () => {
   })
 
   test.each([
-    ['256 bytes', 'x'.repeat(256), 'must be at most 255 bytes, not 256'],
-    ['256 bytes of 128 characters', 'ä'.repeat(128), 'must be at most 255 bytes, not 256'],
+    ['512 bytes', 'x'.repeat(512), 'must be at most 511 bytes, not 512'],
+    ['512 bytes of 256 characters', 'ä'.repeat(256), 'must be at most 511 bytes, not 512'],
     ['NUL', '\u0000', 'must be well-formed text without \\u0000'],
   ])('400: a name of %s', async (_, queue, detail) => {
     const { post } = await open()

@@ -15,6 +15,9 @@ export const newJob = strict(
       description: 'Orders the payloads of an id, lowest first. Default: now, in ms since 1970.',
     }),
     perform_in: moment.nullish().meta({ description: 'The earliest time to start. Default: now.' }),
+    expires_in: moment.nullish().meta({
+      description: 'A time after which the payload is not handed over any more. Default: never.',
+    }),
     lane: z.int().min(0).max(MAX_LANE).nullish().meta({ description: 'Class of service. Default 0.' }),
     tenant: z.string().nullish().meta({ description: 'For whom it is: up to 1,024 bytes. Default: nobody.' }),
     headers: z.record(z.string(), z.unknown()).nullish().meta({
@@ -33,8 +36,8 @@ export const stored = strict(
 
 /** `payload`: what is stored, if it isn't what JavaScript makes of it. */
 export function jobOf(
-  { perform_in, ...job }: z.output<typeof newJob>,
+  { perform_in, expires_in, ...job }: z.output<typeof newJob>,
   payload: unknown = job.payload,
 ): NewJob {
-  return { ...job, payload, performIn: perform_in ?? undefined } as NewJob
+  return { ...job, payload, performIn: perform_in ?? undefined, expiresIn: expires_in ?? undefined } as NewJob
 }

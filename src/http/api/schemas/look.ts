@@ -77,7 +77,14 @@ export const jobEntry = strict(
     lease_ends_at: time.nullable(),
     fence: text.nullable(),
     payload_count: count,
-    payloads: z.array(strict({ ...payload, score: z.number(), headers })),
+    payloads: z.array(
+      strict({
+        ...payload,
+        score: z.number(),
+        headers,
+        expires_in: time.nullable().meta({ description: 'Null: never.' }),
+      }),
+    ),
   },
   'JobEntry',
 )
@@ -120,6 +127,7 @@ const counts = {
   lag: z.number().min(0).meta({ description: 'Seconds since the oldest due job became due.' }),
   processed: count,
   failed: count,
+  expired: count.meta({ description: 'Payloads that were not handed over in time.' }),
 }
 
 export const queueStats = strict(

@@ -6,7 +6,7 @@ export const text = z.string()
 export const count = z.int().min(0)
 export const time = z.iso.datetime()
 
-export const queueName = z.string().min(1).meta({ description: 'The name of a queue: 1 to 255 bytes.' })
+export const queueName = z.string().min(1).meta({ description: 'The name of a queue: 1 to 511 bytes.' })
 
 /** A point in time, from text or ms. */
 export const moment = z
