@@ -195,6 +195,9 @@ describe('a password is not printed by', () => {
     ['reshard', 'orders', '3'],
     ['delete-queue', 'orders'],
     ['audit'],
+    ['token', 'create', 'shop', '--scope', 'produce'],
+    ['token', 'list'],
+    ['token', 'delete', 'shop'],
     ['web', '--port', '0'],
     ['enqueue', 'orders', ROWS, '--id', 'id'],
   ]
