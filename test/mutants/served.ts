@@ -49,7 +49,7 @@ export const SERVED: readonly Mutant[] = [
     name: 'two acknowledgements of an id in one call',
     promise: 'P6',
     breaks: 'The late one is refused, and whoever holds the claim is told that it was lost.',
-    edits: [source('gathered', 'if (!this.#keyOf) return next\n', 'if (this.#keyOf) return next\n')],
+    edits: [source('consumer/settler', '        ({ claim }) => nameOf(claim),\n', '')],
     tests: ['consumer/claim'],
   },
   {

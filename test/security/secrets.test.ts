@@ -195,9 +195,11 @@ describe('a password is not printed by', () => {
     ['reshard', 'orders', '3'],
     ['delete-queue', 'orders'],
     ['audit'],
+    ['token', 'create', 'shop', '--scope', 'produce'],
+    ['token', 'list'],
+    ['token', 'delete', 'shop'],
     ['web', '--port', '0'],
     ['serve', '--port', '0', '--admin-port', '0'],
-    ['token', 'list'],
     ['enqueue', 'orders', ROWS, '--id', 'id'],
   ]
 

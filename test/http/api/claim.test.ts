@@ -1,6 +1,8 @@
 import { request } from 'node:http'
 import { expect, test, vi } from 'vitest'
-import { defineQueue } from '../../../src/index.ts'
+import { CLAIM } from '../../../src/http/api/routes/claim.ts'
+import { type ClaimOptions, type ClaimReference, defineQueue } from '../../../src/index.ts'
+import { JsonText } from '../../../src/json-text.ts'
 import { eventually } from '../../support/worker-environment.ts'
 import { below, type Gateway, useGateways } from './gateway.ts'
 
@@ -190,32 +192,29 @@ test('a client that goes away while it waits gets nothing, and uses nothing up',
   expect(job).toMatchObject({ retry_count: -1, crashes: 0 })
 })
 
-test('jobs that were claimed for a client that has gone are given back at once', async () => {
-  const { api } = await open()
-  const queue = await queueWith('a')
-  const body = (lease: number) =>
-    new Request('http://here/v1/claim', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ queues: queue, lease, wait: 10 }),
-      signal: leaving.signal,
-    })
+test('jobs that are claimed just as their client goes away are given back at once', async () => {
+  const gateway = await open()
+  const queue = await queueWith('a', 'b')
+  const consumer = env.lockstep.createConsumer()
+  env.later(() => consumer.stop())
   const leaving = new AbortController()
-  const answering = api.fetch(body(3_600))
-  // At any moment: before, while or after its claim is sent.
-  setTimeout(() => leaving.abort(), Math.random() * 30)
-  await answering
-  const answer = await api.fetch(
-    new Request('http://here/v1/claim', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ queues: queue, wait: 10 }),
-    }),
-  )
-  const { jobs } = (await answer.json()) as { jobs: { id: string; retry_count: number }[] }
-  expect(
-    leaving.signal.aborted && jobs.length === 0 ? [] : jobs.map(({ retry_count }) => retry_count),
-  ).toEqual([-1])
+  const claiming = {
+    async claim({ signal: _, ...options }: ClaimOptions) {
+      const jobs = await consumer.claim(options)
+      leaving.abort()
+      return jobs.map((job) => ({ ...job, payloads: job.payloads.map(() => new JsonText('1')) }))
+    },
+    release: (claim: ClaimReference) => consumer.release(claim),
+  }
+  const request = new Request('http://here/v1/claim', { signal: leaving.signal })
+  const value = { queues: queue, count: 2, lease: 3_600 }
+  const call = { request, body: { value }, requireQueues: async () => {} }
+  await CLAIM.answer(call as never, { consumer: claiming } as never)
+  const { jobs } = (await gateway.post('/claim', { queues: queue, count: 2, wait: 10 })).json
+  expect(jobs).toMatchObject([
+    { id: 'a', retry_count: -1, crashes: 0 },
+    { id: 'b', retry_count: -1, crashes: 0 },
+  ])
 })
 
 test.each([
