@@ -263,7 +263,7 @@ describe('R1 a queue that is unknown', () => {
     await env.query(`SELECT lockstep.enqueue('from SQL', 'a')`)
     for (const [name, shards] of [
       ['', 1],
-      ['é'.repeat(128), 1],
+      ['é'.repeat(256), 1],
       ['none', 0],
       ['many', 16_385],
     ] as const) {

@@ -40,17 +40,17 @@ export class Pool implements Jobs {
     await this.lockstep.enqueue(this.#definitionOf(queue), jobs.length === 1 ? jobs[0]! : jobs)
   }
 
-  async consume({ queues, count, lease, wait, signal }: Wanted): Promise<ClaimedJob<string>[]> {
-    const jobs = await this.#waits.during(signal, (ending) =>
-      this.#claim(queues, count, lease, this.#waits.areOver ? 0 : wait, ending),
-    )
-    for (let more = jobs; more.length > 0 && jobs.length < count; ) {
-      const rest = queues.slice(queues.indexOf(more[0]!.queue) + 1)
-      if (rest.length === 0) break
-      more = await this.#claim(rest, count - jobs.length, lease, 0)
-      jobs.push(...more)
-    }
-    return jobs
+  consume({ queues, count, lease, wait, signal }: Wanted): Promise<ClaimedJob<string>[]> {
+    return this.#waits.during(signal, async (ending) => {
+      const claimed = await this.#consumer.claim({
+        queues: queues.map((name) => this.#definitionOf(name)),
+        count,
+        lease: Math.min(lease, LONGEST_LEASE),
+        wait: this.#waits.areOver ? 0 : Math.min(wait, LONGEST_WAIT),
+        signal: ending,
+      })
+      return claimed as ClaimedJob<string>[]
+    })
   }
 
   handed(job: ClaimedJob, call: Call): void {
@@ -140,23 +140,6 @@ export class Pool implements Jobs {
 
   async stop(): Promise<void> {
     await this.#consumer.stop()
-  }
-
-  async #claim(
-    queues: readonly string[],
-    count: number,
-    lease: number,
-    wait: number,
-    signal?: AbortSignal,
-  ): Promise<ClaimedJob<string>[]> {
-    const claimed = await this.#consumer.claim({
-      queues: queues.map((name) => this.#definitionOf(name)),
-      count,
-      lease: Math.min(lease, LONGEST_LEASE),
-      wait: Math.min(wait, LONGEST_WAIT),
-      signal,
-    })
-    return claimed as ClaimedJob<string>[]
   }
 
   async #complete(queue: string, id: string, fence: number): Promise<boolean> {
