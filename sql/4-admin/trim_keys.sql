@@ -10,11 +10,12 @@ AS $$
 DECLARE
   _trimmed integer;
 BEGIN
-  DELETE FROM @schema@.idempotency_keys k WHERE k.ctid = ANY (ARRAY(
-    SELECT o.ctid FROM @schema@.idempotency_keys o
+  WITH old AS MATERIALIZED (
+    SELECT o.holder, o.key FROM @schema@.idempotency_keys o
     WHERE o.noted_at <= clock_timestamp() - interval '24 hours'
     ORDER BY o.noted_at LIMIT _most FOR UPDATE SKIP LOCKED
-  ));
+  )
+  DELETE FROM @schema@.idempotency_keys k USING old o WHERE k.holder = o.holder AND k.key = o.key;
   GET DIAGNOSTICS _trimmed = ROW_COUNT;
   RETURN _trimmed;
 END

@@ -146,7 +146,13 @@ test('counts by minute are there beside those by day, and are trimmed after a da
     [testQueue.queueId],
   )
   const trimming = new Trimming()
-  expect(await trimming.run(env.database)).toEqual({ minutes: 2, audit: 0, tenants: 0, limits: 0 })
+  expect(await trimming.run(env.database)).toEqual({
+    minutes: 2,
+    audit: 0,
+    tenants: 0,
+    limits: 0,
+    keys: 0,
+  })
   expect(await trimming.run(env.database)).toBeUndefined()
   expect(sum(await minutes())).toEqual([106, 2])
 })
