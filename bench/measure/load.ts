@@ -8,16 +8,10 @@ export interface LoadOptions {
   readonly body?: string
   /** How many requests. */
   readonly amount: number
-  /** Requests a second at most. */
-  readonly rate?: number
 }
 
 export interface Load {
   readonly seconds: number
-  /** ms */
-  readonly p50: number
-  readonly p95: number
-  readonly p99: number
 }
 
 /** Loaded by name, because this package does not include the peers'. */
