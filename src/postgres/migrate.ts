@@ -19,6 +19,7 @@ import {
   servesUs,
   tooNew,
 } from './release.ts'
+import { quoteIdentifier } from './schema-name.ts'
 import { type RaisedSequence, raiseSequences } from './sequences.ts'
 
 /** How `migrate` goes about it. */
@@ -117,6 +118,24 @@ async function migrateAlone(
   return { applied: done, defined: true }
 }
 
+/** In the order in which transactions of ours come to them. Others follow. */
+const FIRST_TABLES = ['queues', 'jobs', 'payloads', 'morgue']
+
+/**
+ * Locks all tables before any is changed. If each migration locked what it changes when it comes to it, whoever waits for a table that
+ * is locked already would hold one that a later migration needs, and under load there would always be somebody. In this order, who
+ * waits for the first holds nothing, and who is past it is done within moments.
+ */
+async function lockTables(client: pg.ClientBase, schema: string): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT c.oid::regclass::text AS name FROM pg_class c
+     WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+     ORDER BY array_position($2::text[], c.relname::text), c.relname`,
+    [quoteIdentifier(schema), FIRST_TABLES],
+  )
+  for (const { name } of rows) await client.query(`LOCK TABLE ${name} IN ACCESS EXCLUSIVE MODE`)
+}
+
 /** @returns the names of the migrations it applied */
 async function bringUpToDate(
   client: pg.ClientBase,
@@ -126,6 +145,7 @@ async function bringUpToDate(
   const pending = await pendingMigrations(schema, applied)
   await client.query(SHORT_LOCKS)
   if (applied.length === 0) for (const text of groundStatements(schema)) await client.query(text)
+  else if (pending.length > 0) await lockTables(client, schema)
   for (const { statements } of pending) for (const text of statements) await client.query(text)
   const carrying = await carryingDefinition(schema, applied.length === 0 || (await carries(client, schema)))
   for (const text of await definitions(schema, carrying)) await client.query(text)
