@@ -71,7 +71,12 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
   const client = await database.connect()
   try {
     const patience = { schema, what: 'migrating', giveUpAfter }
-    const done = await withLocks(client, patience, () => migrateAlone(client, schema))
+    // By turns, since either order of locks may meet sessions that have them the other way round.
+    let tries = 0
+    const done = await withLocks(client, patience, () => {
+      tries += 1
+      return migrateAlone(client, schema, tries % 2 === 0)
+    })
     if (done.newer) return { ...done, raised: [] }
     const raised = await raiseSequences(client, schema, everyRow || done.defined)
     const wait = Math.min(giveUpAfter, done.defined ? LONGEST_WAIT : SHORT_WAIT)
@@ -100,6 +105,7 @@ async function lockMigrations(client: pg.ClientBase, schema: string): Promise<vo
 async function migrateAlone(
   client: pg.ClientBase,
   schema: string,
+  allAtOnce: boolean,
 ): Promise<Pick<MigrationReport, 'applied' | 'defined' | 'newer'>> {
   await lockMigrations(client, schema)
   await refuseReadOnly(client)
@@ -112,7 +118,7 @@ async function migrateAlone(
     return { applied: [], defined: false, newer: { serial: release.serial, version: release.version } }
   }
   if (await isUpToDate(askOn(client), schema, state)) return { applied: [], defined: false }
-  const done = await bringUpToDate(client, schema, applied).catch((error) => {
+  const done = await bringUpToDate(client, schema, applied, allAtOnce).catch((error) => {
     throw hasCode(error, ...NAME_TAKEN) ? foreign(schema, error.message, error) : error
   })
   return { applied: done, defined: true }
@@ -141,11 +147,12 @@ async function bringUpToDate(
   client: pg.ClientBase,
   schema: string,
   applied: readonly string[],
+  allAtOnce: boolean,
 ): Promise<string[]> {
   const pending = await pendingMigrations(schema, applied)
   await client.query(SHORT_LOCKS)
   if (applied.length === 0) for (const text of groundStatements(schema)) await client.query(text)
-  else if (pending.length > 0) await lockTables(client, schema)
+  else if (pending.length > 0 && allAtOnce) await lockTables(client, schema)
   for (const { statements } of pending) for (const text of statements) await client.query(text)
   const carrying = await carryingDefinition(schema, applied.length === 0 || (await carries(client, schema)))
   for (const text of await definitions(schema, carrying)) await client.query(text)
