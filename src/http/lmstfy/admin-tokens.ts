@@ -11,7 +11,7 @@ import {
 } from '../../store/lmstfy-access.ts'
 import { type Call, json, type Reply } from '../call.ts'
 import type { AdminParts } from './admin.ts'
-import { newRequestId } from './job-id.ts'
+import { newUlid } from './job-id.ts'
 import { problemOfNamespace } from './names.ts'
 import { DEFAULT_POOL, parseToken, prefixed } from './token.ts'
 
@@ -36,7 +36,7 @@ export async function createToken(
   if (problem) return json(400, { error: problem })
   const named = wanted.split(':').length === 2 ? parseToken(wanted) : undefined
   const pool = named?.pool ?? poolOf(call)
-  const token = named?.token ?? (wanted === '' ? newRequestId(Date.now()) : wanted)
+  const token = named?.token ?? (wanted === '' ? newUlid(Date.now()) : wanted)
   if (!pools.has(pool)) return NO_POOL
   const isNew = await addToken(database, { pool, namespace, token }, description)
   if (!isNew) return json(400, { error: 'the token has already existed' })

@@ -3,7 +3,7 @@ import type { Logger } from '../../logger.ts'
 import type { Side, TokenKey } from '../../store/lmstfy-access.ts'
 import { type Answer, type Call, json, type Reply } from '../call.ts'
 import type { Pass, TokenAccess } from './access.ts'
-import { newRequestId } from './job-id.ts'
+import { newUlid } from './job-id.ts'
 import type { Jobs } from './jobs.ts'
 import type { Metrics } from './metrics.ts'
 import { BadParameter, type Defaults } from './parameters.ts'
@@ -18,6 +18,8 @@ export interface GatewayParts {
   readonly logger: Logger
 }
 
+/** For the metrics: nobody reads it. */
+const NO_ANSWER = json(404, { msg: 'no job available' })
 const NO_ROUTE = json(404, { error: 'api not found' })
 /** Characters of a token in metrics. */
 const SHOWN = 4
@@ -26,7 +28,7 @@ const ACTIONS: Readonly<Record<Side, string>> = { read: 'consume', write: 'produ
 /** Answers lmstfy's API. Never rejects. */
 export function gateway(parts: GatewayParts): Answer {
   return async (call) => {
-    const id = newRequestId(Date.now())
+    const id = newUlid(Date.now())
     const reply = await answered(parts, call, id)
     return { ...reply, headers: { ...reply.headers, 'X-Request-ID': id } }
   }
@@ -42,7 +44,7 @@ async function answered(parts: GatewayParts, call: Call, requestId: string): Pro
   const onAdmitted = () => Object.assign(labels, { pool, namespace: matched.namespace })
   const key = { pool, namespace: matched.namespace, token }
   const reply = await admitted(parts, call, matched, key, onAdmitted).catch((error: unknown) =>
-    failed(parts.logger, error, requestId),
+    failed(parts.logger, call, error, requestId),
   )
   parts.metrics.answered(labels, reply.status, performance.now() - begun)
   return reply
@@ -50,7 +52,7 @@ async function answered(parts: GatewayParts, call: Call, requestId: string): Pro
 
 /** In lmstfy's order: names, pool, token, limit, parameters, body. */
 async function admitted(
-  { pools, access, metrics, defaults, logger }: GatewayParts,
+  { pools, access, metrics, defaults }: GatewayParts,
   call: Call,
   { route, namespace, queue, id }: Matched,
   key: TokenKey,
@@ -65,7 +67,7 @@ async function admitted(
     if (!(await access.exists(key))) return json(401, { error: 'invalid token' })
     onAdmitted()
   }
-  const request = { call, pool: key.pool, namespace, queue, id, jobs, defaults, metrics, logger }
+  const request = { call, pool: key.pool, namespace, queue, id, jobs, defaults, metrics }
   const pass = route.side && (await access.take(key, route.side))
   if (route.side && !pass) return overLimit(metrics, key, route.side)
   const reply = await route.answer(request).catch((error: unknown) => {
@@ -98,13 +100,12 @@ function isClosed(error: unknown): error is LockstepError {
 }
 
 /** A client that went away gets no answer. Where the database can't be reached, another try may help. */
-function failed(logger: Logger, error: unknown, requestId: string): Reply {
+function failed(logger: Logger, { signal }: Call, error: unknown, requestId: string): Reply {
   if (error instanceof DatabaseError || isClosed(error)) {
     logger.warn({ event: 'http', requestId, error: error.message, code: error.code }, 'a request failed')
     return json(503, { error: 'internal error' }, { 'Retry-After': '1' })
   }
-  const { message } = error as Error
-  if (message === 'the client went away') return json(404, { msg: 'no job available' })
-  logger.error({ event: 'http', requestId, error: message }, 'a request failed')
+  if (signal.aborted) return NO_ANSWER
+  logger.error({ event: 'http', requestId, error: (error as Error).message }, 'a request failed')
   return json(500, { error: 'internal error' })
 }

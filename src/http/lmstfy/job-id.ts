@@ -10,12 +10,13 @@ let used = POOL.length
 /** Before the ULID of a job with attributes. */
 const VERSION = '1'
 
-/** A ULID: ms since 1970 in 10 digits, and 80 random bits in 16. In front of it the version, if the job has attributes. */
+/** A ULID. In front of it the version, if the job has attributes. */
 export function newJobId(now: number, hasAttributes: boolean): string {
-  return (hasAttributes ? VERSION : '') + newRequestId(now)
+  return (hasAttributes ? VERSION : '') + newUlid(now)
 }
 
-export function newRequestId(now: number): string {
+/** ms since 1970 in 10 digits, and 80 random bits in 16. */
+export function newUlid(now: number): string {
   if (used >= POOL.length) {
     randomFillSync(POOL)
     used = 0

@@ -71,7 +71,7 @@ export function shownJob(
     namespace,
     queue,
     job_id: id,
-    data: hasExpired(headers, now) ? null : dataOf(payload, headers),
+    data: isOver(expires, now) ? null : dataOf(payload, headers),
     ttl: expires > 0 ? Math.max(Math.round((expires - now) / 1000), 0) : 0,
     elapsed_ms: Math.max(now - (timeOf(id) ?? now), 0),
     remain_tries: Math.max(tries - deliveries, 0),
@@ -81,7 +81,10 @@ export function shownJob(
 
 /** Whether a job that is still there will never be handed over. */
 export function hasExpired(headers: StoredJob['headers'], now: number): boolean {
-  const { expires } = headersOf(headers)
+  return isOver(headersOf(headers).expires, now)
+}
+
+function isOver(expires: number, now: number): boolean {
   return expires > 0 && expires <= now
 }
 

@@ -10,7 +10,7 @@ import { Metrics } from './metrics.ts'
 import { Migrating } from './migrating.ts'
 import { checkLmstfyOptions, type LmstfyOptions, type LmstfySettings } from './options.ts'
 import { Pool } from './pool.ts'
-import { Sizes } from './sizes.ts'
+import { sizesOf } from './sizes.ts'
 import { DEFAULT_POOL } from './token.ts'
 
 /** lmstfy's API on the queues of ours, and its administration. */
@@ -29,8 +29,7 @@ export function createLmstfy(options: LmstfyOptions): LmstfyParts {
   const pools = new Map([...settings.pools].map(([name, { lockstep }]) => [name, new Pool(name, lockstep)]))
   const { database, logger } = insideOf(settings.pools.get(DEFAULT_POOL)!.lockstep)
   const access = new TokenAccess(database)
-  const sizes = new Sizes([...pools.values()])
-  const metrics = new Metrics(() => sizes.read())
+  const metrics = new Metrics(sizesOf([...pools.values()]))
   const accessLog = new AccessLog(logger, settings.accessLog)
   const { defaults } = settings
   const auth = settings.admin && new BasicAuth(settings.admin)

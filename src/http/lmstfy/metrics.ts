@@ -66,8 +66,7 @@ export class Metrics {
     this.#addSizes(sizes)
   }
 
-  published({ pool, namespace, queue, call }: Request, jobs: number): void {
-    const isDelayed = Number(call.query.get('delay') ?? 0) > 0
+  published({ pool, namespace, queue }: Request, jobs: number, isDelayed: boolean): void {
     this.#published.inc({ pool }, jobs)
     this.#added.inc({ pool }, jobs)
     ;(isDelayed ? this.#scheduled : this.#pushed).inc({ pool }, jobs)

@@ -3,7 +3,7 @@ import { json, type Reply } from '../call.ts'
 import { attributesOf } from './attributes.ts'
 import { elementsOf } from './elements.ts'
 import { newJobs } from './job.ts'
-import { publishingOf } from './parameters.ts'
+import { type Publishing, publishingOf } from './parameters.ts'
 import { queueOf, type Request } from './request.ts'
 
 /** Bytes. */
@@ -19,7 +19,7 @@ export async function publish(request: Request): Promise<Reply> {
   const body = await call.body(LARGEST_BODY)
   if (!body) return json(413, { error: 'body too large' })
   const jobs = newJobs([body], publishing, attributes)
-  await store(request, jobs)
+  await store(request, jobs, publishing)
   return json(201, { msg: 'published', job_id: jobs[0]!.id })
 }
 
@@ -35,7 +35,7 @@ export async function publishBulk(request: Request): Promise<Reply> {
   if (bodies.length > MOST_IN_BULK) return json(400, { error: 'too many jobs' })
   if (bodies.some(({ length }) => length > LARGEST_BODY)) return json(413, { error: 'job too large' })
   const jobs = newJobs(bodies, publishing, attributes)
-  await store(request, jobs)
+  await store(request, jobs, publishing)
   return json(201, { msg: 'published', job_ids: jobs.map(({ id }) => id) })
 }
 
@@ -46,7 +46,11 @@ export async function republish(request: Request): Promise<Reply> {
   return reply
 }
 
-async function store(request: Request, jobs: readonly NewJob<string>[]): Promise<void> {
+async function store(
+  request: Request,
+  jobs: readonly NewJob<string>[],
+  { delay }: Publishing,
+): Promise<void> {
   await request.jobs.publish(queueOf(request), jobs)
-  request.metrics.published(request, jobs.length)
+  request.metrics.published(request, jobs.length, delay > 0)
 }

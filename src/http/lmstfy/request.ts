@@ -1,4 +1,3 @@
-import type { Logger } from '../../logger.ts'
 import type { Call } from '../call.ts'
 import type { Jobs } from './jobs.ts'
 import type { Metrics } from './metrics.ts'
@@ -17,7 +16,6 @@ export interface Request {
   readonly jobs: Jobs
   readonly defaults: Defaults
   readonly metrics: Metrics
-  readonly logger: Logger
 }
 
 export function queueOf({ namespace, queue }: Request): string {
