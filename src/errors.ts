@@ -5,7 +5,9 @@ import { types } from 'node:util'
  * driver throws them, such as 57014 or 55P03 when one of your time-outs ends.
  *
  * - `LOCKSTEP_BAD_OPTION`, `LOCKSTEP_BAD_QUEUE`, `LOCKSTEP_BAD_JOB`, `LOCKSTEP_BAD_TRANSACTION`,
- *   `LOCKSTEP_UNKNOWN_PROCESS`, `LOCKSTEP_UNKNOWN_TOKEN`, `LOCKSTEP_TOKEN_EXISTS`: fix the call.
+ *   `LOCKSTEP_UNKNOWN_PROCESS`, `LOCKSTEP_UNKNOWN_TOKEN`, `LOCKSTEP_TOKEN_EXISTS`, `LOCKSTEP_BAD_RESULT`: fix the call, or what
+ *   the handler returns.
+ * - `LOCKSTEP_DROPPED`: a middleware has dropped the job whose result was to be awaited.
  * - `LOCKSTEP_UNKNOWN_QUEUE`, `LOCKSTEP_SCHEMA_MISSING`, `LOCKSTEP_SCHEMA_OLD`, `LOCKSTEP_SCHEMA_NEW`,
  *   `LOCKSTEP_SCHEMA_FOREIGN`, `LOCKSTEP_SEQUENCE_BEHIND`, `LOCKSTEP_EMPTY_JOB`, `LOCKSTEP_DISTRIBUTED`,
  *   `LOCKSTEP_TOO_MANY_LOCKS`, `LOCKSTEP_ENCODING`: fix the database.

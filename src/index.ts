@@ -14,12 +14,14 @@ export type {
   ClaimedJobs,
   ClaimOptions,
   ClaimReference,
+  CompleteOptions,
   ConsumerOptions,
   FailOptions,
 } from './consumer/options.ts'
 export { Discard, type DiscardOptions, RetryIn, Snooze } from './ending.ts'
-export type { EnqueueOptions } from './enqueue/enqueue.ts'
+export type { EnqueueOptions, PushedForResult } from './enqueue/enqueue.ts'
 export { type ClientMiddleware, clientMiddlewareFor } from './enqueue/middleware.ts'
+export type { JobResult, ResultOptions } from './enqueue/results.ts'
 export {
   CrashLimitError,
   DatabaseError,

@@ -9,10 +9,11 @@ import type { CreatedToken, NewToken } from './admin/tokens.ts'
 import type { ProgressionOptions } from './admin/walk.ts'
 import { Consumer } from './consumer/consumer.ts'
 import type { ConsumerOptions } from './consumer/options.ts'
-import { type EnqueueOptions, Enqueuer } from './enqueue/enqueue.ts'
+import { type EnqueueOptions, Enqueuer, type PushedForResult } from './enqueue/enqueue.ts'
 import type { Entered, Purpose } from './enqueue/entered.ts'
 import type { ClientMiddleware } from './enqueue/middleware.ts'
 import type { PushedOnce } from './enqueue/once.ts'
+import { type JobResult, type ResultOptions, Results, toJobResult } from './enqueue/results.ts'
 import { checkInstrumentation, type Instrumentation } from './instrumentation.ts'
 import { Instruments } from './instruments.ts'
 import type { NewJob } from './job.ts'
@@ -63,6 +64,7 @@ export let insideOf: (lockstep: Lockstep) => {
 /** What its HTTP API needs beyond that: payloads as JsonText, and pushes that name an idempotency key. */
 export let servedBy: (lockstep: Lockstep) => {
   createConsumer(options: ConsumerOptions): Consumer
+  createResults(): Results
   enqueueOnce(queue: Queue, jobs: readonly NewJob[], key: IdempotencyKey): Promise<PushedOnce>
   /** What tokens allow, by their digests in hexadecimal; without those that do not exist. */
   findTokens(digests: readonly Buffer[]): Promise<ReadonlyMap<string, TokenGrant>>
@@ -73,6 +75,7 @@ export class Lockstep {
   readonly #access: Access
   readonly #database: Database
   readonly #enqueuer: Enqueuer
+  readonly #results: Results
   readonly #looks: Looks
   readonly #administration: Administration
   readonly #logger: Logger
@@ -93,6 +96,7 @@ export class Lockstep {
     this.#database = this.#access.database
     const chain = optionalFunctions(middleware, 'Lockstep: middleware')
     this.#enqueuer = new Enqueuer(this.#database, chain, this.#instruments, this.#logger)
+    this.#results = new Results(this.#database)
     this.#looks = new Looks(this.#database, async (tx) => (await this.#enqueuer.enter(tx, 'look')).database)
     this.#administration = new Administration(this.#database, this.#logger)
     this.#instruments.tell('open', { lockstep: this })
@@ -126,6 +130,35 @@ export class Lockstep {
   }
 
   /**
+   * Pushes one job like `enqueue`, and resolves to its id and the round that takes its payload. Ask `result` with both, once the
+   * transaction has committed; the queue's definition says how long results are kept (`keepResult`).
+   * @throws as `enqueue`; LockstepError `LOCKSTEP_DROPPED` if a middleware drops the job
+   */
+  enqueueForResult<P, Handed>(
+    queue: Queue<P, Handed>,
+    job: NewJob<NoInfer<P>>,
+    options: EnqueueOptions = {},
+  ): Promise<PushedForResult> {
+    return this.#enqueuer.enqueueForResult(queue, job, options)
+  }
+
+  /**
+   * What has become of a push of `enqueueForResult`: what its handler returned, or the error that it died of. With `wait`, resolves
+   * when it's over, or with its state when the time is over. Of a round that took only a part of what was there (`maxPayloads`,
+   * `maxBytes`), no result is kept: the one that takes the last of it has it.
+   * @throws OptionError; LockstepError `LOCKSTEP_UNKNOWN_QUEUE`; DatabaseError; the reason of `signal`
+   */
+  async result<Result = unknown>(
+    queue: AnyQueue,
+    id: string,
+    round: string,
+    options: ResultOptions = {},
+  ): Promise<JobResult<Result>> {
+    const row = await this.#underWay.watch(this.#results.find(queue, id, round, options))
+    return toJobResult(row) as JobResult<Result>
+  }
+
+  /**
    * Creates a worker, which takes jobs from its `start()` on.
    * @throws OptionError, or LockstepError `LOCKSTEP_BAD_QUEUE`
    */
@@ -155,6 +188,7 @@ export class Lockstep {
     })
     servedBy = (lockstep) => ({
       createConsumer: (options) => new Consumer(options, homeOf(lockstep), (json) => new JsonText(json)),
+      createResults: () => new Results(lockstep.#database),
       enqueueOnce: (queue, jobs, key) => lockstep.#enqueuer.enqueueOnce(queue, jobs, key),
       findTokens: (digests) =>
         lockstep.#underWay.watch(
@@ -360,6 +394,7 @@ export class Lockstep {
   }
 
   async #close(): Promise<void> {
+    this.#results.close()
     await this.#enqueuer.close()
     await this.#underWay.ended()
     await this.#access.close()

@@ -42,6 +42,11 @@ export interface Policy<Payload> {
    */
   readonly timeout?: number | ((job: JobInWork<Payload>) => number | undefined)
   /**
+   * Seconds for which what a handler returns is kept, for `result`: any JSON. If `batchSize` is above 1, it must return a Map from
+   * ids to their results. A round whose result can't be stored as JSON has failed. Default: results are not kept.
+   */
+  readonly keepResult?: number
+  /**
    * Seconds until the next try; `retryCount` is 0 after the first failure, `error` is what was thrown. If it throws or returns
    * no number, the default applies. Default: `defaultRetryIn`.
    */

@@ -39,6 +39,7 @@ export interface Queue<Payload = unknown, Handed = Json<Payload>>
   readonly tenant: ((job: AnyJob) => string | null | undefined) | undefined
   readonly maxRetryCount: number | PerJob<number>
   readonly timeout: number | PerJob<number | undefined> | undefined
+  readonly keepResult: number | undefined
   retryIn(retryCount: number, error: unknown, job: JobInWork<Handed>): number
   onDeath?(death: Death<Handed>): unknown
   /** @internal */
@@ -76,6 +77,7 @@ const OPTIONS = [
   'concurrency',
   'limits',
   'timeout',
+  'keepResult',
   'tenant',
   'fairness',
   'retryIn',
@@ -152,6 +154,7 @@ export function defineQueue<Payload>(
       options.timeout === undefined || isFunction(options.timeout)
         ? options.timeout
         : whole('timeout', 1, MAX_TIMEOUT, 1),
+    keepResult: checkKeepResult(options.keepResult, `${what}: keepResult`),
     tenant: optionalFunction(options.tenant, `${what}: tenant`) as Queue['tenant'],
     fairness: checkFairness(options.fairness, `${what}: fairness`),
     schema: optionalSchema(options.schema as StandardSchema | undefined, `${what}: schema`),
@@ -160,6 +163,16 @@ export function defineQueue<Payload>(
     onDeath: optionalFunction(options.onDeath, `${what}: onDeath`),
     perform: optionalFunction(options.perform, `${what}: perform`) as Queue<Payload>['perform'],
   })
+}
+
+/** Of one round, in MiB. */
+export const MAX_RESULT = 1
+/** Seconds. */
+export const LONGEST_KEPT = 365 * 24 * 3600
+
+/** @throws OptionError unless `seconds` is undefined or a time that a result may be kept */
+export function checkKeepResult(seconds: number | undefined, what: string): number | undefined {
+  return seconds === undefined ? undefined : wholeNumber(seconds, 1, LONGEST_KEPT, what)
 }
 
 function isFunction(value: unknown): value is (...values: never[]) => unknown {

@@ -66,11 +66,15 @@ const PAST_THE_FACE: readonly string[] = [
   'web/reads/reads > store/minutes',
   'web/reads/reads > store/parts',
   'web/reads/redaction > store/excerpt',
-  // What the HTTP API shows of payloads, how it pushes once and claims with all digits, and its logger; and the types of that.
+  // What the HTTP API shows of payloads and results, how it pushes once and claims with all digits, and its logger; and the
+  // types of that.
   'http/api/api > admin/insight',
   'http/api/api > lockstep',
   'http/api/route > admin/insight',
+  'http/api/route > enqueue/results',
   'http/api/route > lockstep',
+  'http/api/routes/result > enqueue/results',
+  'http/api/routes/result > store/results',
   'http/api/shown > admin/insight',
   // Tokens and limits of lmstfy's API are no business of the library.
   'http/lmstfy/access > postgres/database',

@@ -11,8 +11,10 @@ import {
   type ClaimOptions,
   type ClaimReference,
   type ClaimSettings,
+  type CompleteOptions,
   type ConsumerOptions,
   type ConsumerSettings,
+  checkCompleteOptions,
   checkFailOptions,
   checkLease,
   checkReference,
@@ -59,11 +61,15 @@ export class Consumer {
   /**
    * Ends a claim with success: the job is done, or its next round waits. Resolves to whether the claim was still held. If not,
    * this changes nothing: its lease has ended, or it was settled before, perhaps by a call whose answer was lost.
-   * @throws OptionError; LockstepError `LOCKSTEP_UNKNOWN_QUEUE`; DatabaseError `LOCKSTEP_LOCKED` if a transaction that has pushed
+   * @throws OptionError; LockstepError `LOCKSTEP_UNKNOWN_QUEUE`, `LOCKSTEP_BAD_RESULT`; DatabaseError `LOCKSTEP_LOCKED` if a transaction that has pushed
    * the id stays open for five seconds: the claim stands
    */
-  complete(claim: ClaimReference): Promise<boolean> {
-    return this.#settle(claim, 'complete', ({ settler }, key) => settler.complete(key, leftOutOf(claim)))
+  complete(claim: ClaimReference, options: CompleteOptions = {}): Promise<boolean> {
+    const { queue } = checkReference(claim, 'complete')
+    const kept = checkCompleteOptions(options, this.#settings.queues.get(queue)?.keepResult)
+    return this.#settle(claim, 'complete', ({ settler }, key) =>
+      settler.complete(key, leftOutOf(claim), kept),
+    )
   }
 
   /**

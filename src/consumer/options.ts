@@ -2,7 +2,9 @@ import { LockstepError, OptionError } from '../errors.ts'
 import type { JobInWork } from '../job.ts'
 import type { Json } from '../json.ts'
 import { isPlain, optionalFunction, rejectUnknownOptions, show, wholeNumber } from '../options.ts'
-import { defineQueue, isQueue, type Queue } from '../queue.ts'
+import { checkKeepResult, defineQueue, isQueue, MAX_RESULT, type Queue } from '../queue.ts'
+import { storableJson } from '../storable-json.ts'
+import type { KeptResult } from '../store/results.ts'
 import { isWeight, LEAST_WEIGHT, MOST_WEIGHT } from '../worker/schedule/weight.ts'
 
 export interface ConsumerOptions {
@@ -57,6 +59,13 @@ export interface ClaimedJob<Payload = unknown> extends JobInWork<Payload>, Claim
 
 export type ClaimedJobs<P> = ClaimedJob<Json<P>>[]
 
+export interface CompleteOptions {
+  /** What the job has come to, for whoever waits for it: any JSON. Default: no result is kept. */
+  readonly result?: unknown
+  /** Seconds for which the result is kept. Default: what the queue's definition says, or else 3,600. */
+  readonly keepResult?: number
+}
+
 export interface FailOptions {
   /** Seconds until the next try, if one follows. Default: what the queue's definition says. */
   readonly retryIn?: number
@@ -84,6 +93,8 @@ const DEFAULT_POLL = 1_000
 const DEFAULT_LEASE = 30_000
 const MOST_JOBS = 1_000
 const A_DAY = 24 * 3600 * 1000
+/** Seconds. */
+const DEFAULT_KEPT = 3_600
 const MAX_SECONDS = 100 * 365 * 24 * 3600
 
 /** @throws OptionError, or LockstepError `LOCKSTEP_BAD_QUEUE` */
@@ -142,6 +153,21 @@ export function checkReference(claim: ClaimReference, what: string): ClaimRefere
   if (typeof id !== 'string') throw new OptionError(`${what}: id must be text, not ${show(id)}`)
   wholeNumber(fence, 0, Number.MAX_SAFE_INTEGER, `${what}: fence`)
   return claim
+}
+
+/**
+ * `byDefault`: what the queue's definition says.
+ * @throws OptionError; LockstepError `LOCKSTEP_BAD_RESULT`
+ */
+export function checkCompleteOptions(
+  options: CompleteOptions,
+  byDefault = DEFAULT_KEPT,
+): KeptResult | undefined {
+  rejectUnknownOptions(options, ['result', 'keepResult'], 'complete')
+  const seconds = checkKeepResult(options.keepResult, 'complete: keepResult') ?? byDefault
+  if (options.result === undefined) return undefined
+  const bad = (problem: string) => new LockstepError('LOCKSTEP_BAD_RESULT', `complete: result ${problem}`)
+  return { json: storableJson(options.result, MAX_RESULT, bad), seconds }
 }
 
 /** @throws OptionError */

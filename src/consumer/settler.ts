@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseError } from '../errors.ts'
 import { Gathered } from '../gathered.ts'
-import type { Database } from '../postgres/database.ts'
+import type { Database, Queryable } from '../postgres/database.ts'
 import type { Queue } from '../queue.ts'
 import type { Round } from '../store/claim.ts'
 import {
+  answerLeased,
   type ClaimKey,
   extendLeases,
   type HeldRound,
@@ -13,6 +14,7 @@ import {
   settleLeased,
 } from '../store/leases.ts'
 import { patiently } from '../store/patience.ts'
+import type { KeptResult } from '../store/results.ts'
 import type { Failure, Leftover } from '../store/settle.ts'
 import { tellHeads } from '../store/wake.ts'
 import type { Describe } from '../worker/performing/description.ts'
@@ -20,6 +22,8 @@ import { failure } from '../worker/performing/ending.ts'
 
 /** Most claims to settle in one call. */
 const MOST_SETTLED = 400
+/** The same where each has a result, of up to 1 MiB. */
+const MOST_RESULTS = 50
 /** ms that a call waits for a row that a producer's open transaction has locked, before it gives up. */
 const LONGEST_WAIT = 5_000
 /** ms between two tries. */
@@ -33,6 +37,7 @@ interface Ending {
   readonly isExpired?: boolean
   /** Payloads that were left out of it. */
   readonly expired?: number
+  readonly kept?: KeptResult | undefined
 }
 
 export interface SettlerOptions {
@@ -56,23 +61,24 @@ export class Settler {
 
   constructor(options: SettlerOptions) {
     this.#options = options
-    const gathered = (end: LeasedEnd) =>
+    const gathered = (end: LeasedEnd, most = MOST_SETTLED) =>
       new Gathered<Ending, Leftover['outcome'] | undefined>(
         (all) => this.#send(end, all),
-        MOST_SETTLED,
+        most,
         ({ claim }) => nameOf(claim),
       )
     this.#ends = {
       complete: gathered('complete'),
+      answer: gathered('answer', MOST_RESULTS),
       fail: gathered('fail'),
       discard: gathered('discard'),
       release: gathered('release'),
     }
   }
 
-  /** `expired`: payloads that had expired, and were left out. */
-  complete(claim: ClaimKey, expired = 0): Promise<boolean> {
-    return this.#settle('complete', { claim, expired })
+  /** `expired`: payloads that had expired, and were left out. `kept`: a result to be kept. */
+  complete(claim: ClaimKey, expired = 0, kept?: KeptResult): Promise<boolean> {
+    return this.#settle(kept ? 'answer' : 'complete', { claim, expired, kept })
   }
 
   /** Ends a claim of which nothing was left. */
@@ -123,24 +129,24 @@ export class Settler {
   }
 
   async #send(end: LeasedEnd, all: readonly Ending[]): Promise<(Leftover['outcome'] | undefined)[]> {
+    return this.#outcomes(all, await this.#store(end, all))
+  }
+
+  #store(end: LeasedEnd, all: readonly Ending[], tx?: Queryable): Promise<Leftover[]> {
     const { database } = this.#options
+    const claims = all.map(({ claim }) => claim)
+    if (end === 'answer') {
+      const results = all.map(({ kept }) => kept)
+      return answerLeased(database, claims, results, tx)
+    }
     const failures = all.flatMap((one) => one.failure ?? [])
-    const leftovers = await settleLeased(
-      database,
-      end,
-      all.map(({ claim }) => claim),
-      failures,
-    )
-    return this.#outcomes(all, leftovers)
+    return settleLeased(database, end, claims, failures, tx)
   }
 
   /** Alone, in a transaction that waits for its row: the others skip it. */
   async #wait(end: LeasedEnd, ending: Ending): Promise<Leftover['outcome'] | undefined> {
     const { database, lockTimeout } = this.#options
-    const failures = ending.failure ? [ending.failure] : []
-    const leftovers = await patiently(database, lockTimeout(), (tx) =>
-      settleLeased(database, end, [ending.claim], failures, tx),
-    )
+    const leftovers = await patiently(database, lockTimeout(), (tx) => this.#store(end, [ending], tx))
     if (leftovers) return this.#outcomes([ending], leftovers)[0]
     await sleep(PAUSE)
     return 'held'

@@ -10,6 +10,7 @@ import { UnderWay } from '../promises.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import type { IdempotencyKey } from '../store/keys.ts'
 import { type PushedJob, push } from '../store/push.ts'
+import { roundOf } from '../store/results.ts'
 import { type CheckedCall, checkBySchema, checkCall } from './call.ts'
 import { inChunks, inLockOrder } from './chunks.ts'
 import { type Entered, enter, type Purpose } from './entered.ts'
@@ -40,6 +41,15 @@ export interface EnqueueOptions {
 }
 
 const CLOSED = 'enqueue was called after close(): create another Lockstep, or close it later'
+
+const DROPPED = 'a middleware has dropped the job, so no round will have a result'
+
+/** What names the result of a push. */
+export interface PushedForResult {
+  readonly id: string
+  /** Text for `result`: which round takes the payload. */
+  readonly round: string
+}
 
 /** Pushes jobs: either all jobs of a call or none. */
 export class Enqueuer {
@@ -79,7 +89,7 @@ export class Enqueuer {
     options: EnqueueOptions,
   ): Promise<number> {
     if (this.#closed) return Promise.reject(new LockstepError('LOCKSTEP_CLOSED', CLOSED))
-    const call = this.#enqueue(queue, jobs, options)
+    const call = this.#enqueue(queue, jobs, options).then(({ length }) => length)
     // The caller must wait for a push in his own transaction, which uses his connection.
     return options?.tx ? call : this.#underWay.watch(call)
   }
@@ -87,8 +97,22 @@ export class Enqueuer {
   /** As `enqueue`, once for a key, however often it is called. */
   enqueueOnce(queue: Queue, jobs: readonly NewJob[], key: IdempotencyKey): Promise<PushedOnce> {
     if (this.#closed) return Promise.reject(new LockstepError('LOCKSTEP_CLOSED', CLOSED))
-    const push = (tx: Queryable) => this.#enqueue(queue, jobs, { tx: tx as EnqueueTransaction })
+    const push = async (tx: Queryable) =>
+      (await this.#enqueue(queue, jobs, { tx: tx as EnqueueTransaction })).length
     return this.#underWay.watch(this.#once.push(key, jobs.length, push))
+  }
+
+  /** As `enqueue` for one job. Resolves to its id, and to the round that takes its payload, for `result`. */
+  enqueueForResult<P, Handed>(
+    queue: Queue<P, Handed>,
+    job: NewJob<P>,
+    options: EnqueueOptions,
+  ): Promise<PushedForResult> {
+    if (this.#closed) return Promise.reject(new LockstepError('LOCKSTEP_CLOSED', CLOSED))
+    if (options && 'tx' in options) return this.#pushForResult(queue, job, options)
+    const push = (tx: Queryable) =>
+      this.#pushForResult(queue, job, { ...options, tx: tx as EnqueueTransaction })
+    return this.#underWay.watch(this.#database.transaction(push))
   }
 
   /** A transaction of the caller's, once it is known to be one of this database. */
@@ -102,11 +126,22 @@ export class Enqueuer {
     await this.#underWay.ended()
   }
 
+  async #pushForResult<P, Handed>(
+    queue: Queue<P, Handed>,
+    job: NewJob<P>,
+    options: EnqueueOptions,
+  ): Promise<PushedForResult> {
+    const [pushed] = await this.#enqueue(queue, [job], options)
+    if (!pushed) throw new LockstepError('LOCKSTEP_DROPPED', DROPPED)
+    const { id, payload } = pushed
+    return { id, round: await roundOf(this.#database, queue.name, id, payload, joinTransaction(options.tx)) }
+  }
+
   async #enqueue<P, Handed>(
     queue: Queue<P, Handed>,
     jobs: NewJob<P> | Iterable<NewJob<P>>,
     options: EnqueueOptions,
-  ): Promise<number> {
+  ): Promise<readonly PushedJob[]> {
     if (!isQueue(queue)) throw badQueue(queue)
     const into = target(queue, options)
     const asked = toArray(jobs)
@@ -114,11 +149,12 @@ export class Enqueuer {
     const given = withTenants(queue as Queue, asked)
     const call = { queue: queue.name, jobs: given.length, tx: into.tx !== undefined }
     const store = () => this.#storeAll(queue as Queue, given, into)
-    return this.#instruments.watch('enqueue', call, store, (stored) => ({ stored }))
+    return this.#instruments.watch('enqueue', call, store, ({ length }) => ({ stored: length }))
   }
 
-  async #storeAll(queue: Queue, given: readonly NewJob[], into: Target): Promise<number> {
-    let stored = 0
+  /** Resolves to the jobs as they were stored. */
+  async #storeAll(queue: Queue, given: readonly NewJob[], into: Target): Promise<readonly PushedJob[]> {
+    let stored: readonly PushedJob[] = []
     let begun = false
     // Checks the jobs only after the middleware, which may give them their ids.
     const store = async (current: readonly NewJob[]) => {
@@ -133,7 +169,7 @@ export class Enqueuer {
         await checking
       }
       await this.#store(into, call)
-      stored += call.jobs.length
+      stored = stored.length === 0 ? call.jobs : [...stored, ...call.jobs]
     }
     const storing = runMiddleware(this.#middleware, queue, given, store)
     // A middleware is waiting for something before it calls next().

@@ -1,20 +1,18 @@
 import { JobError } from '../errors.ts'
 import { MAX_LANE, type NewJob } from '../job.ts'
-import { JsonText, numberBeyondJsonb } from '../json-text.ts'
 import { isPlain, nameOf, show } from '../options.ts'
+import { requireStorable, storableJson, toJson } from '../storable-json.ts'
 import type { PushedJob } from '../store/push.ts'
 
 const MAX_ID_BYTES = 1_024
 const MAX_TENANT_BYTES = 1_024
-const MAX_PAYLOAD_BYTES = 8 * 1_024 * 1_024
+/** MiB */
+const MAX_PAYLOAD = 8
 /** Between these, JavaScript and Postgres write dates in the same way. */
 const EARLIEST = Date.parse('0001-01-01T00:00:00.000Z')
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z')
 export const MAX_HEADERS_BYTES = 16 * 1_024
 const FIELDS = ['id', 'payload', 'score', 'performIn', 'lane', 'headers', 'tenant', 'expiresIn']
-
-/** A `\u0000` or an unpaired surrogate as JSON.stringify writes it; jsonb can't hold either. */
-const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(0000|d[89a-f][0-9a-f]{2})/
 
 /** @throws JobError if `job` is not an object */
 export function requireObject(job: NewJob, index: number): void {
@@ -32,7 +30,7 @@ export function toPushedJob(job: NewJob, index: number): PushedJob {
   const performIn = checkTime(job.performIn, index, 'performIn')
   return {
     id: checkId(job.id, index),
-    payload: checkPayload(job.payload ?? (job.payload === null ? null : ''), index),
+    payload: checkPayload(job.payload, index),
     score: checkScore(job.score, index),
     performIn,
     lane: checkLane(job.lane, index),
@@ -60,78 +58,21 @@ function checkId(id: unknown, index: number): string {
 }
 
 function checkPayload(payload: unknown, index: number): string {
-  const json = toJson(payload, index, 'payload')
-  // As it was written: JavaScript would change digits, and drop one of two payloads that differ (R2).
-  const text = payload instanceof JsonText ? payload.text : json
-  requireSize(text, index)
-  if (text !== json) requireNumbers(text, index)
-  requireStorable(json, index, 'payload')
-  return text
-}
-
-/** @throws JobError for a number that the server would refuse without naming the job */
-function requireNumbers(json: string, index: number): void {
-  const number = numberBeyondJsonb(json)
-  if (number === undefined) return
-  const shown = number.length > 40 ? `${number.slice(0, 39)}…` : number
-  throw new JobError(
-    index,
-    'payload',
-    `has the number ${shown}, which Postgres’ jsonb can’t hold: quote it, to make it text`,
-  )
+  const bad = (problem: string) => new JobError(index, 'payload', problem)
+  return storableJson(payload === undefined ? '' : payload, MAX_PAYLOAD, bad)
 }
 
 function checkHeaders(headers: unknown, index: number): string | null {
   if (headers === undefined || headers === null) return null
   const bad = (problem: string) => new JobError(index, 'headers', problem)
-  const json = toJson(headers, index, 'headers')
+  const json = toJson(headers, bad)
   // Not shown: headers may hold secrets. A Map or the like would be stored as {}.
   if (!json.startsWith('{') || (json === '{}' && !isPlain(headers)))
     throw bad(`must be a plain object, not ${typeof headers === 'string' ? 'a string' : nameOf(headers)}`)
   const bytes = Buffer.byteLength(json)
   if (bytes > MAX_HEADERS_BYTES)
     throw bad(`must be at most 16 KiB, not ${bytes} bytes: put large data into the payload`)
-  return requireStorable(json, index, 'headers')
-}
-
-function toJson(value: unknown, index: number, field: string): string {
-  const bad = (problem: string) => new JobError(index, field, problem)
-  let json: string | undefined
-  try {
-    json = JSON.stringify(value)
-  } catch (error) {
-    if (/call stack/.test(reasonOf(error)))
-      throw bad('can’t be written as JSON: it nests too deeply, so flatten it')
-    throw bad(`can’t be written as JSON (${reasonOf(error)}): turn it into plain data first`)
-  }
-  if (json === undefined) throw bad(`can’t be written as JSON: it is ${show(value)}`)
-  return json
-}
-
-/** A toJSON or getter of the job may throw anything. */
-function reasonOf(thrown: unknown): string {
-  return thrown instanceof Error ? `${thrown.message}`.split('\n')[0]! : `it threw ${nameOf(thrown)}`
-}
-
-function requireStorable(json: string, index: number, field: string): string {
-  const [, code] = UNSTORABLE.exec(json) ?? []
-  if (!code) return json
-  throw new JobError(
-    index,
-    field,
-    `contains \\u${code}, which Postgres’ jsonb can’t hold: remove or encode it`,
-  )
-}
-
-/** @throws JobError if the JSON text is too long */
-function requireSize(json: string, index: number): void {
-  const bytes = Buffer.byteLength(json)
-  if (bytes <= MAX_PAYLOAD_BYTES) return
-  throw new JobError(
-    index,
-    'payload',
-    `must be at most 8 MiB, not ${bytes} bytes: store large data elsewhere and push a reference to it`,
-  )
+  return requireStorable(json, bad)
 }
 
 function checkScore(score: unknown, index: number): number | null {

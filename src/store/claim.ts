@@ -1,6 +1,7 @@
 import type { PayloadHeaders } from '../job.ts'
 import type { Queue } from '../queue.ts'
 import type { Waits } from './limits.ts'
+import type { KeptResult } from './results.ts'
 
 /** The limits on what one round takes of an id. */
 export type RoundLimits = Pick<Queue, 'maxPayloads' | 'maxBytes'>
@@ -46,6 +47,8 @@ export interface Round {
   readonly size: number
   /** The last payload taken, if maxPayloads or maxBytes left some behind. */
   readonly cut: { score: number; seq: number } | undefined
+  /** What its handler has returned, to be kept with its completion. */
+  readonly kept?: KeptResult | undefined
 }
 
 export interface Claim {

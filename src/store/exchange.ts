@@ -13,13 +13,18 @@ import {
   setOf,
 } from './claim.ts'
 import type { Waits } from './limits.ts'
-import { cutsOf, type Failure, type Leftover, leftoverOf, reasonsOf } from './settle.ts'
+import { answersOf, cutsOf, type Failure, type Leftover, leftoverOf, reasonsOf } from './settle.ts'
 
 /** The order in which ends are stored. */
-const KINDS = ['complete', 'fail', 'release'] as const
-const FUNCTIONS = { complete: 'complete', fail: 'fail_claims', release: 'release' } as const
+const KINDS = ['complete', 'answer', 'fail', 'release'] as const
+const FUNCTIONS = {
+  complete: 'complete',
+  answer: 'complete_with_results',
+  fail: 'fail_claims',
+  release: 'release',
+} as const
 
-/** Rounds of a queue that ended in the same way. */
+/** Rounds of a queue that ended in the same way. `answer`: they are complete, and their results are kept. */
 export interface Ended {
   readonly queueId: number
   readonly kind: (typeof KINDS)[number]
@@ -146,6 +151,7 @@ async function columnsOfEnded(
   ]
   if (kind === 'release') return columns
   if (kind === 'complete') return [...columns, ...cutsOf(rounds)]
+  if (kind === 'answer') return [...columns, ...answersOf(rounds)]
   const failures = ended.flatMap((one) => one.failures)
   return [...columns, ...(await reasonsOf(database, failures))]
 }

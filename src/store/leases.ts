@@ -1,6 +1,7 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 import type { Claim, ReadPayload, Round } from './claim.ts'
 import { type AnswerRow, claiming, claimsOf, columnsOfWishes, type Wish } from './exchange.ts'
+import { columnsOfResults, type KeptResult } from './results.ts'
 import { type ExceptionRow, type Failure, type Leftover, leftoverOf, reasonsOf } from './settle.ts'
 
 /** The process of all claims with a lease of their own. It has a row and never ends. */
@@ -40,13 +41,13 @@ export async function noteCut(database: Database, queueId: number, { id, fence, 
   await database.run('note_cut', [queueId, id, fence, cut!.score, cut!.seq])
 }
 
-/** How rounds of consumers end. */
-export type LeasedEnd = 'complete' | 'fail' | 'discard' | 'release'
+/** How rounds of consumers end. `answer`: they are complete, and their results are kept. */
+export type LeasedEnd = 'complete' | 'answer' | 'fail' | 'discard' | 'release'
 
 /** One for each claim that has failed, and none for others. Only with `tx` are locked rows waited for. */
 export async function settleLeased(
   database: Database,
-  end: LeasedEnd,
+  end: Exclude<LeasedEnd, 'answer'>,
   claims: readonly ClaimKey[],
   failures: readonly Failure[],
   tx?: Queryable,
@@ -54,6 +55,19 @@ export async function settleLeased(
   const [errors, retryIns] = failures.length > 0 ? await reasonsOf(database, failures, tx) : [null, null]
   const values = [end, ...columnsOfClaims(claims), errors, retryIns, tx !== undefined]
   return (await database.call<ExceptionRow>('settle_leased', values, tx)).map(leftoverOf)
+}
+
+/** Completes claims, and keeps a result for each. Only with `tx` are locked rows waited for. */
+export async function answerLeased(
+  database: Database,
+  claims: readonly ClaimKey[],
+  results: readonly (KeptResult | undefined)[],
+  tx?: Queryable,
+): Promise<Leftover[]> {
+  const [queueIds, ...keys] = columnsOfClaims(claims)
+  // Its leases know where a round has left payloads behind.
+  const values = [queueIds, LEASED, ...keys, null, null, ...columnsOfResults(results), tx !== undefined]
+  return (await database.call<ExceptionRow>('complete_with_results', values, tx)).map(leftoverOf)
 }
 
 /** Lets the leases end no earlier than `lease` ms from now. Returns the claims that are lost. */

@@ -1,6 +1,7 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 import type { Round } from './claim.ts'
 import { storable } from './encoding.ts'
+import { columnsOfResults } from './results.ts'
 import { type Callable, rowsThrough, type Settings, type Through } from './through.ts'
 
 /**
@@ -43,6 +44,16 @@ export function complete(database: Database, holder: Holder, rounds: readonly Ro
   return settle(database, 'complete', holder, rounds, cutsOf(rounds))
 }
 
+/** Completes rounds, and keeps what they have returned. */
+export function answer(database: Database, holder: Holder, rounds: readonly Round[]): Promise<Leftover[]> {
+  return settle(database, ANSWER.name, holder, rounds, answersOf(rounds))
+}
+
+/** Where the rounds left payloads behind, and what to keep of each. */
+export function answersOf(rounds: readonly Round[]): (unknown[] | null)[] {
+  return [...cutsOf(rounds), ...columnsOfResults(rounds.map(({ kept }) => kept))]
+}
+
 /** The scores and places where rounds left payloads behind; two nulls if none did, as in most queues. */
 export function cutsOf(rounds: readonly Round[]): [(number | null)[] | null, (number | null)[] | null] {
   if (rounds.every((round) => round.cut === undefined)) return [null, null]
@@ -75,6 +86,11 @@ const COMPLETE: Callable = {
   name: 'complete',
   types: [...CLAIMS, 'float8[]', 'int8[]', 'bool'],
 }
+const ANSWER: Callable = {
+  kind: 'rows',
+  name: 'complete_with_results',
+  types: [...CLAIMS, 'float8[]', 'int8[]', 'jsonb[]', 'float8[]', 'bool'],
+}
 const FAIL: Callable = {
   kind: 'rows',
   name: 'fail_claims',
@@ -101,8 +117,11 @@ export async function settleThrough(
   const dropped = failures.filter(({ end }) => end === 'drop').map(roundOf)
   const discarded = failures.filter(({ end }) => end === 'discard')
   const failed = failures.filter(({ end }) => end !== 'drop' && end !== 'discard')
-  const done = [...completed, ...dropped]
-  const calls: [Callable, readonly Round[], unknown[]][] = [[COMPLETE, done, cutsOf(done)]]
+  const answered = completed.filter(({ kept }) => kept !== undefined)
+  const done = [...(answered.length > 0 ? [] : completed), ...dropped]
+  const calls: [Callable, readonly Round[], unknown[]][] = []
+  if (answered.length > 0) calls.push([ANSWER, answered, answersOf(answered)])
+  if (done.length > 0) calls.push([COMPLETE, done, cutsOf(done)])
   if (failed.length > 0) calls.push([FAIL, failed.map(roundOf), await reasonsOf(database, failed, on)])
   if (discarded.length > 0) {
     const rounds = discarded.map(roundOf)

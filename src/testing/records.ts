@@ -6,7 +6,7 @@ import { roundOf } from '../store/settle.ts'
 import type { Claimant } from '../worker/settling/claimant.ts'
 import { deathsOf, tellDeaths } from '../worker/settling/deaths.ts'
 import type { FailedRound, Outcome, Settler } from '../worker/settling/outcome.ts'
-import { byKind, type Piece } from '../worker/settling/piece.ts'
+import { byKind, kindOfSuccess, type Piece } from '../worker/settling/piece.ts'
 import type { Drained, FailedRun } from './drain.ts'
 
 /** Rounds of one batch that end in the same way. */
@@ -34,7 +34,7 @@ export class Records implements Settler {
   settle(claimant: Claimant, outcome: Outcome): void {
     this.#note(claimant, outcome)
     const { completed, failed, released } = outcome
-    this.#keep(claimant, 'complete', completed)
+    this.#keep(claimant, kindOfSuccess(completed), completed)
     this.#keep(claimant, 'release', released)
     for (const [kind, failures] of byKind(failed)) this.#keep(claimant, kind, failures.map(roundOf), failures)
   }

@@ -45,6 +45,7 @@ export function lockstepApi(lockstep: Lockstep, options: ApiOptions): LockstepAp
     secured(stopping ? problemResponse(closing()) : await calls.watch(respond(request, arrival)))
   const respond = async (request: Request, arrival: Arrival) => app.fetch(request, arrival)
   const stop = async () => {
+    tools.results.close()
     await tools.consumer.stop()
     await calls.ended()
   }
@@ -85,10 +86,11 @@ function accessOf(lockstep: Lockstep, { access }: CheckedOptions, logger: Logger
 
 function toolsOf(lockstep: Lockstep, { queues, maxJobs }: CheckedOptions): Tools {
   const { database, logger, watch } = insideOf(lockstep)
-  const { createConsumer, enqueueOnce } = servedBy(lockstep)
+  const { createConsumer, createResults, enqueueOnce } = servedBy(lockstep)
   return {
     lockstep,
     consumer: createConsumer({ queues }),
+    results: createResults(),
     insight: new Insight(database, watch),
     logger,
     stats: new Shared<Stats>(() => lockstep.stats()),

@@ -1,3 +1,4 @@
+import { hasNumbersToKeep, JsonText, memberIn } from '../../json-text.ts'
 import { show } from '../../options.ts'
 import { Problem } from '../../serving/problem.ts'
 import { refused } from './problems.ts'
@@ -128,4 +129,11 @@ export function objectOf(value: unknown): Readonly<Record<string, unknown>> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value))
     return value as Readonly<Record<string, unknown>>
   throw refused('', `must be an object, not ${show(value)}`)
+}
+
+/** A member of an object as it is to be stored: with digits that JavaScript would change. `text`: the JSON of the object. */
+export function written(text: string, name: string, value: unknown): unknown {
+  if (value === undefined || !hasNumbersToKeep(text)) return value
+  const member = memberIn(text, name)
+  return hasNumbersToKeep(member) ? new JsonText(member) : value
 }

@@ -56,7 +56,7 @@ export function describe(routes: readonly Route[], base: string): object {
 }
 
 function operationOf(route: Route, schemas: Schemas): object {
-  const { name, summary, description, body, answers, isStream, scope, mayBeEmpty = false } = route
+  const { name, summary, description, body, answers, unfinished, isStream, scope, mayBeEmpty = false } = route
   const media = isStream ? 'application/x-ndjson' : 'application/json'
   return {
     operationId: name,
@@ -71,6 +71,12 @@ function operationOf(route: Route, schemas: Schemas): object {
     }),
     responses: {
       200: { description: summary, content: { [media]: { schema: anyOf(answers, 'output', schemas) } } },
+      ...(unfinished && {
+        202: {
+          description: 'It is not over yet.',
+          content: { [media]: { schema: schemaOf(unfinished, 'output', schemas) } },
+        },
+      }),
       default: { $ref: '#/components/responses/Problem' },
     },
   }

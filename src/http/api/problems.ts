@@ -4,6 +4,9 @@ import { Problem, problemOf } from '../../serving/problem.ts'
 
 const SOON = { 'retry-after': '1' }
 
+/** What is wrong with a body that has the right form. */
+const REFUSED = ['LOCKSTEP_BAD_JOB', 'LOCKSTEP_BAD_RESULT', 'LOCKSTEP_KEY_REUSED']
+
 /** A value of a body that is refused. `field`: where it is, as in `jobs[3].score`; empty for the whole body. */
 export function refused(field: string, problem: string, code = 'LOCKSTEP_BAD_OPTION'): Problem {
   return new Problem(422, code, `${field || 'the body'} ${problem}`, {}, field === '' ? {} : { field })
@@ -17,7 +20,7 @@ export function apiProblemOf(error: unknown, logger: Logger): Problem {
   }
   if (error instanceof Problem || !(error instanceof LockstepError)) return problemOf(error, logger)
   const { code, message } = error
-  if (code === 'LOCKSTEP_BAD_JOB' || code === 'LOCKSTEP_KEY_REUSED') return new Problem(422, code, message)
+  if (REFUSED.includes(code)) return new Problem(422, code, message)
   if (code === 'LOCKSTEP_KEY_IN_USE') return new Problem(409, code, message, SOON)
   if (code === 'LOCKSTEP_LOCKED')
     return new Problem(409, code, 'a transaction that has pushed the id is still open: send it again', SOON)

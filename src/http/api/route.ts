@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Insight } from '../../admin/insight.ts'
+import type { Results } from '../../enqueue/results.ts'
 import type { Consumer, Lockstep, Queue, Stats, TokenScope } from '../../index.ts'
 import type { servedBy } from '../../lockstep.ts'
 import type { Logger } from '../../logger.ts'
@@ -15,6 +16,7 @@ export interface Tools extends Pick<ReturnType<typeof servedBy>, 'enqueueOnce'> 
   readonly logger: Logger
   /** All queues are counted at most once a second. */
   readonly stats: Shared<Stats>
+  readonly results: Results
   readonly maxJobs: number
   /** The definition of a queue. */
   queue(name: string): Queue
@@ -51,6 +53,8 @@ export interface Route {
   readonly headers?: Readonly<Record<string, string>>
   /** Any of these. */
   readonly answers: readonly z.ZodType[]
+  /** An answer with status 202. */
+  readonly unfinished?: z.ZodType
   /** The answer is a line of JSON for each step. */
   readonly isStream?: boolean
   answer(call: Call<never>, tools: Tools): Response | Promise<Response>
@@ -67,9 +71,10 @@ export function route<Query = unknown>(
 }
 
 /** Its length is told, so that it needs no chunks. */
-export function json(text: string, headers: Readonly<Record<string, string>> = {}): Response {
+export function json(text: string, headers: Readonly<Record<string, string>> = {}, status = 200): Response {
   const bytes = Buffer.from(text)
   return new Response(bytes, {
+    status,
     headers: { 'content-type': 'application/json', 'content-length': String(bytes.length), ...headers },
   })
 }

@@ -3,6 +3,7 @@ import { trimAudit } from '../../store/audit.ts'
 import { trimMinutes } from '../../store/counter.ts'
 import { trimKeys } from '../../store/keys.ts'
 import { trimLimits } from '../../store/limits.ts'
+import { trimResults } from '../../store/results.ts'
 import { trimTenants } from '../../store/tenants.ts'
 import type { Maintenance } from './maintenance.ts'
 
@@ -15,7 +16,7 @@ const CHUNK = 10_000
 
 /**
  * Deletes data that is kept for a limited time: counts by minute, the audit, what tenants have pushed, what limits have
- * counted, and idempotency keys.
+ * counted, idempotency keys, and results.
  */
 export class Trimming implements Maintenance {
   readonly name = 'trimming'
@@ -27,7 +28,7 @@ export class Trimming implements Maintenance {
 
   async run(database: Database): Promise<object | undefined> {
     const until = performance.now() + LONGEST
-    const all = { minutes: 0, audit: 0, tenants: 0, limits: 0, keys: 0 }
+    const all = { minutes: 0, audit: 0, tenants: 0, limits: 0, keys: 0, results: 0 }
     do {
       const counts = {
         minutes: await trimMinutes(database),
@@ -35,8 +36,9 @@ export class Trimming implements Maintenance {
         tenants: await trimTenants(database),
         limits: await trimLimits(database),
         keys: await trimKeys(database),
+        results: await trimResults(database),
       }
-      for (const kind of ['minutes', 'audit', 'tenants', 'limits', 'keys'] as const) all[kind] += counts[kind]
+      for (const kind of Object.keys(all) as (keyof typeof all)[]) all[kind] += counts[kind]
       this.#hasLeft = Object.values(counts).some((count) => count >= CHUNK)
     } while (this.#hasLeft && performance.now() < until)
     return Object.values(all).some((count) => count > 0) ? all : undefined

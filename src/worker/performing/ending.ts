@@ -10,10 +10,12 @@ import type { Describe } from './description.ts'
 import { jobOf } from './job-in-work.ts'
 import { type Failed, type Performance, Released } from './perform.ts'
 
-function outcomeOf({ queue, rounds, describe }: Performance, failed: Failed): Outcome {
-  if (failed.size === 0) return { completed: rounds, failed: [], released: [] }
+function outcomeOf({ queue, rounds, describe, results }: Performance, failed: Failed): Outcome {
+  const withResults = (completed: readonly Round[]) =>
+    results ? completed.map((round) => ({ ...round, kept: results.get(round.id) })) : completed
+  if (failed.size === 0) return { completed: withResults(rounds), failed: [], released: [] }
   return {
-    completed: rounds.filter(({ id }) => !failed.has(id)),
+    completed: withResults(rounds.filter(({ id }) => !failed.has(id))),
     failed: rounds
       .filter(({ id }) => failed.has(id))
       .map((round) => failure(queue, round, failed.get(round.id), describe)),

@@ -7,12 +7,14 @@ import { wholeNumber } from '../../options.ts'
 import { ignoreRejection } from '../../promises.ts'
 import { MAX_TIMEOUT, type Queue } from '../../queue.ts'
 import type { Round } from '../../store/claim.ts'
+import type { KeptResult } from '../../store/results.ts'
 import { runMiddleware, type ServerMiddleware } from '../middleware.ts'
 import type { ServerClock } from '../schedule/server-clock.ts'
 import type { Claimant } from '../settling/claimant.ts'
 import { performed } from '../settling/observed.ts'
 import type { Describe } from './description.ts'
 import { infoOf, jobOf } from './job-in-work.ts'
+import { resultsOf } from './results.ts'
 
 /** The reason for an aborted signal if the handler is not at fault: what has not ended is released unchanged. */
 export class Released extends Error {
@@ -35,6 +37,8 @@ export interface Performance {
   readonly rounds: readonly Round[]
   readonly abort: Abort
   readonly describe: Describe
+  /** What the handler has returned, by id, if the queue keeps that. */
+  results?: ReadonlyMap<string, KeptResult>
   /** Whether the lease runs under which the rounds were claimed. Cheap, and accurate at this very moment. */
   holdsLease(): boolean
 }
@@ -110,10 +114,11 @@ const NOT_ONE: Failed = new Map()
  * only a process stopped right there begins too late.
  */
 async function run(
-  { queue, rounds, abort, holdsLease }: Performance,
+  performance: Performance,
   { middleware, logger }: PerformSettings,
   tx: unknown,
 ): Promise<Failed> {
+  const { queue, rounds, abort, holdsLease } = performance
   const batch = new Map<string, unknown[]>()
   for (const { id, payloads } of rounds) batch.set(id, payloads)
   let failed: Map<string, unknown> | undefined
@@ -127,8 +132,12 @@ async function run(
   })
   const timeout = new Timeout()
   let late: Released | undefined
+  let returned: unknown
   const handle = () => {
-    if (holdsLease()) return queue.perform!(batch, context as TransactionalContext)
+    if (holdsLease()) {
+      returned = queue.perform!(batch, context as TransactionalContext)
+      return returned
+    }
     late = new Released('the lease ended before the handler began')
     abort.abort(late)
     throw late
@@ -137,7 +146,8 @@ async function run(
     timeout.start(timeoutOf(queue, rounds), abort)
     if (middleware.length === 0) await handle()
     else await runMiddleware(middleware, { queue, batch, context }, handle)
-    if (!timeout.error && !late) return failed ?? NOT_ONE
+    if (!timeout.error && !late)
+      return queue.keepResult === undefined ? (failed ?? NOT_ONE) : keepResults(performance, returned, failed)
   } catch (thrown) {
     failed ??= new Map()
     const error = timeout.error ?? legible(thrown)
@@ -148,6 +158,17 @@ async function run(
     timeout.stop()
   }
   return new Map(rounds.map(({ id }) => [id, timeout.error ?? late]))
+}
+
+/** What can't be stored is a failure, told in time: whoever waits would wait in vain. */
+async function keepResults(
+  performance: Performance,
+  returned: unknown,
+  failed: Failed = NOT_ONE,
+): Promise<Failed> {
+  const kept = await resultsOf(performance, returned, failed)
+  performance.results = kept.results
+  return kept.failed.size === 0 ? failed : new Map([...failed, ...kept.failed])
 }
 
 /** Like `run`, and reports to instruments. */

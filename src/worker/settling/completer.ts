@@ -11,7 +11,7 @@ import type { Batcher } from './batcher.ts'
 import type { Claimant } from './claimant.ts'
 import { Kept } from './kept.ts'
 import type { FailedRound, Outcome, Settler } from './outcome.ts'
-import { byKind, isTravelling, type Piece, storeIn } from './piece.ts'
+import { byKind, isTravelling, kindOfSuccess, type Piece, storeIn } from './piece.ts'
 
 /** Called when something was stored, or was refused. */
 export interface CompletionObserver {
@@ -99,7 +99,7 @@ export class Completer implements Service, Settler {
   }
 
   settle(claimant: Claimant, { completed, failed, released }: Outcome, uncertain = false): void {
-    this.#handIn('complete', claimant, completed, { uncertain })
+    this.#handIn(kindOfSuccess(completed), claimant, completed, { uncertain })
     this.#handIn('release', claimant, released, { uncertain })
     for (const [kind, failures] of byKind(failed))
       this.#handIn(kind, claimant, failures.map(roundOf), { uncertain, failures })
@@ -209,7 +209,8 @@ export class Completer implements Service, Settler {
   /** These rounds of the piece are stored. */
   #end({ claimant, kind }: Piece, rounds: readonly Round[], failures: readonly FailedRound[]): void {
     if (rounds.length === 0) return
-    this.#announce(claimant, kind === 'complete' && failures.length === 0 ? rounds : [], failures)
+    const isSuccess = (kind === 'complete' || kind === 'answer') && failures.length === 0
+    this.#announce(claimant, isSuccess ? rounds : [], failures)
     this.#observer.ended(claimant, rounds)
   }
 

@@ -1,6 +1,7 @@
 import type { Database, Queryable } from '../../postgres/database.ts'
+import type { Round } from '../../store/claim.ts'
 import type { Ended } from '../../store/exchange.ts'
-import { complete, crash, discard, fail, type Leftover, release } from '../../store/settle.ts'
+import { answer, complete, crash, discard, fail, type Leftover, release } from '../../store/settle.ts'
 import type { Claimant } from './claimant.ts'
 import { type Load, limited, takeLoad } from './load.ts'
 import type { FailedRound } from './outcome.ts'
@@ -44,6 +45,11 @@ export function byKind(failed: readonly FailedRound[]): (readonly [Piece['kind']
   return KINDS.map(([kind, ends]) => [kind, failed.filter(({ end }) => ends.includes(end))])
 }
 
+/** How rounds are stored that succeeded: all of a queue that keeps results have one. */
+export function kindOfSuccess(completed: readonly Round[]): 'complete' | 'answer' {
+  return completed[0]?.kept ? 'answer' : 'complete'
+}
+
 /** Whether payloads go to the morgue. */
 export function buries({ kind }: Piece): boolean {
   return kind === 'die' || kind === 'discard'
@@ -55,17 +61,25 @@ export function isTravelling(piece: Piece): piece is Travelling {
 }
 
 /**
- * Most to store in one call, and the characters of its errors. With so many jobs, the fixed cost of a call is small for
+ * Most to store in one call, and the characters of its errors and results. With so many jobs, the fixed cost of a call is small for
  * each.
  */
 export const MOST_TOLD: Load = { jobs: 400, size: 1_000_000 }
 
 /** Takes as many pieces from the start as one call may carry, of `most` jobs at most; at least one. */
 export function takePieces<P extends Piece>(pieces: P[], most = MOST_TOLD.jobs): P[] {
-  return takeLoad(pieces, limited(MOST_TOLD, most), ({ rounds, failures }) => ({
+  return takeLoad(pieces, limited(MOST_TOLD, most), ({ kind, rounds, failures }) => ({
     jobs: rounds.length,
-    size: failures.reduce((size, { error }) => size + (error?.length ?? 0), 0),
+    size: kind === 'answer' ? sizeOfResults(rounds) : sizeOfErrors(failures),
   }))
+}
+
+function sizeOfErrors(failures: readonly FailedRound[]): number {
+  return failures.reduce((size, { error }) => size + (error?.length ?? 0), 0)
+}
+
+function sizeOfResults(rounds: readonly Round[]): number {
+  return rounds.reduce((size, { kept }) => size + (kept?.json.length ?? 0), 0)
 }
 
 /** How many jobs the pieces have. */
@@ -88,6 +102,7 @@ export function storeIn(
   const holder = { processId: claimant.processId, queueId, tx }
   const rounds = pieces.flatMap((piece) => piece.rounds)
   if (kind === 'complete') return complete(database, holder, rounds)
+  if (kind === 'answer') return answer(database, holder, rounds)
   if (kind === 'release') return release(database, holder, rounds)
   if (kind === 'crash') return crash(database, holder, rounds)
   const failures = pieces.flatMap((piece) => piece.failures)

@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto'
-import { JobError, type NewJob } from '../../../index.ts'
-import { elementsOf, hasNumbersToKeep, JsonText, memberIn } from '../../../json-text.ts'
+import { JobError, type NewJob, type Queue } from '../../../index.ts'
+import { elementsOf, hasNumbersToKeep, memberIn } from '../../../json-text.ts'
 import { Problem } from '../../../serving/problem.ts'
-import { type Body, objectOf } from '../body.ts'
+import { type Body, objectOf, written } from '../body.ts'
 import { asInJson, refused } from '../problems.ts'
 import { type Call, json, route, type Tools } from '../route.ts'
 import { jobOf, newJob, newJobs, stored } from '../schemas/job.ts'
+import { enqueueQuery, storedWithResult } from '../schemas/result.ts'
 import { parsed } from '../schemas/strict.ts'
+import { toMs } from '../schemas/values.ts'
+import { resultJson } from './result.ts'
 
 const KEY = 'idempotency-key'
 const MAX_KEY = 255
@@ -17,18 +20,22 @@ export const ENQUEUE = route({
   scope: 'produce',
   name: 'enqueue',
   summary: 'Pushes a job, or many: all or none',
-  description: 'Payloads keep all digits of their numbers. A queue that does not exist is created.',
+  description:
+    'Payloads keep all digits of their numbers. A queue that does not exist is created. With `wait`, a single job is answered with what it has come to, or with status 202 if it is not over by then.',
   body: [newJob, newJobs],
   headers: {
     'Idempotency-Key':
       'The same key with the same body within 24 hours gives the same answer, and pushes nothing again.',
   },
-  answers: [stored],
+  query: enqueueQuery,
+  answers: [stored, storedWithResult],
+  unfinished: storedWithResult,
   async answer(call, tools) {
-    const { body, queue, grant } = call
+    const { body, queue, grant, query } = call
     const key = keyOf(call)
     const jobs = jobsIn(body, tools)
     const into = tools.queue(queue)
+    if (query.wait !== undefined) return answerWithResult(call, into, jobs, toMs(query.wait), tools)
     if (key === undefined) return answerOf(await tools.lockstep.enqueue(into, jobs).catch(asInBody(body)))
     const digest = createHash('sha256')
       .update(`${JSON.stringify(queue)}\n`)
@@ -39,6 +46,28 @@ export const ENQUEUE = route({
     return answerOf(stored, isRepeated)
   },
 })
+
+/** @throws Problem for several jobs, and with a key: a push that is repeated could not tell its round */
+async function answerWithResult(
+  call: Call,
+  into: Queue,
+  [job, ...others]: readonly NewJob[],
+  wait: number,
+  { lockstep, results }: Tools,
+): Promise<Response> {
+  const { body, queue, request } = call
+  if (!job || others.length > 0 || Object.hasOwn(body.value as object, 'jobs'))
+    throw new Problem(422, 'LOCKSTEP_BAD_OPTION', 'wait takes a single job, without `jobs`')
+  if (keyOf(call) !== undefined)
+    throw new Problem(
+      400,
+      'LOCKSTEP_BAD_OPTION',
+      'wait takes no Idempotency-Key: equal payloads of an id are one while they wait',
+    )
+  const { id, round } = await lockstep.enqueueForResult(into, job).catch(asInBody(body))
+  const row = await results.find(queue, id, round, { wait, signal: request.signal })
+  return resultJson(row, { stored: 1, id, round })
+}
 
 function answerOf(stored: number, isRepeated = false): Response {
   return json(JSON.stringify({ stored }), isRepeated ? { 'idempotency-replayed': 'true' } : {})
@@ -69,19 +98,12 @@ function jobsIn({ value, text }: Body, { maxJobs }: Tools): NewJob[] {
   const given = objectOf(value)
   if (!Object.hasOwn(given, 'jobs')) {
     const job = parsed(newJob, given)
-    return [jobOf(job, written(text, job.payload))]
+    return [jobOf(job, written(text, 'payload', job.payload))]
   }
   if (Array.isArray(given.jobs) && given.jobs.length > maxJobs)
     throw new Problem(413, 'LOCKSTEP_TOO_LARGE', `jobs has more than ${maxJobs} elements: push them in parts`)
   const { jobs } = parsed(newJobs, given)
   if (!hasNumbersToKeep(text)) return jobs.map((job) => jobOf(job))
   const texts = elementsOf(memberIn(text, 'jobs'))
-  return jobs.map((job, index) => jobOf(job, written(texts[index]!, job.payload)))
-}
-
-/** The payload, with digits that JavaScript would change. */
-function written(job: string, payload: unknown): unknown {
-  if (payload === undefined || !hasNumbersToKeep(job)) return payload
-  const text = memberIn(job, 'payload')
-  return hasNumbersToKeep(text) ? new JsonText(text) : payload
+  return jobs.map((job, index) => jobOf(job, written(texts[index]!, 'payload', job.payload)))
 }

@@ -1,19 +1,23 @@
 import type { z } from 'zod'
 import type { ClaimReference, Consumer } from '../../../index.ts'
+import { elementsOf, hasNumbersToKeep, memberIn } from '../../../json-text.ts'
 import { detailsOf } from '../../../serving/problem.ts'
-import { objectOf } from '../body.ts'
+import { objectOf, written } from '../body.ts'
 import { apiProblemOf } from '../problems.ts'
 import { json, type Route, route, type Tools } from '../route.ts'
-import { allSettled, extended, failed, listOf, plain, settled } from '../schemas/settle.ts'
+import { allSettled, completed, extended, failed, listOf, plain, settled } from '../schemas/settle.ts'
 import { parsed } from '../schemas/strict.ts'
 import { toMs } from '../schemas/values.ts'
+
+/** `text`: the JSON of the claim. */
+type Settle<Claim> = (consumer: Consumer, claim: Claim, text: string) => Promise<boolean>
 
 /** One claim, told by its members, or a list of them. */
 function settling<Claim extends ClaimReference>(
   name: string,
   summary: string,
   claim: z.ZodType<Claim>,
-  settle: (consumer: Consumer, claim: Claim) => Promise<boolean>,
+  settle: Settle<Claim>,
 ): Route {
   const list = listOf(claim, `${name[0]!.toUpperCase()}${name.slice(1)}Claims`)
   return route({
@@ -31,11 +35,14 @@ function settling<Claim extends ClaimReference>(
       if (!Object.hasOwn(value, 'claims')) {
         const one = parsed(claim, value)
         await requireQueues([one.queue])
-        return json(JSON.stringify({ held: await settle(tools.consumer, one) }))
+        return json(JSON.stringify({ held: await settle(tools.consumer, one, body.text) }))
       }
       const { claims } = parsed(list, value) as { readonly claims: readonly Claim[] }
       await requireQueues(claims.map(({ queue }) => queue))
-      const results = await settleAll(tools, claims, settle)
+      const texts = hasNumbersToKeep(body.text) ? elementsOf(memberIn(body.text, 'claims')) : []
+      const results = await settleAll(tools, claims, (consumer, claim, index) =>
+        settle(consumer, claim, texts[index] ?? ''),
+      )
       return json(JSON.stringify({ results }))
     },
   })
@@ -45,9 +52,9 @@ function settling<Claim extends ClaimReference>(
 async function settleAll<Claim>(
   { consumer, logger }: Tools,
   claims: readonly Claim[],
-  settle: (consumer: Consumer, claim: Claim) => Promise<boolean>,
+  settle: (consumer: Consumer, claim: Claim, index: number) => Promise<boolean>,
 ): Promise<object[]> {
-  const ended = await Promise.allSettled(claims.map((claim) => settle(consumer, claim)))
+  const ended = await Promise.allSettled(claims.map((claim, index) => settle(consumer, claim, index)))
   if (ended.every(({ status }) => status === 'rejected')) throw (ended[0] as PromiseRejectedResult).reason
   return ended.map((one) =>
     one.status === 'fulfilled'
@@ -57,7 +64,16 @@ async function settleAll<Claim>(
 }
 
 export const SETTLE: readonly Route[] = [
-  settling('complete', 'Ends claims with success', plain, (consumer, claim) => consumer.complete(claim)),
+  settling(
+    'complete',
+    'Ends claims with success',
+    completed,
+    (consumer, { result, keep_result, ...claim }, text) =>
+      consumer.complete(claim, {
+        result: written(text, 'result', result),
+        ...(keep_result && { keepResult: keep_result }),
+      }),
+  ),
   settling('fail', 'Ends claims with a failure', failed, (consumer, { error, retry_in, ...claim }) =>
     consumer.fail(claim, error, retry_in === undefined || retry_in === null ? {} : { retryIn: retry_in }),
   ),

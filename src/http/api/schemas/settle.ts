@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { LONGEST_KEPT } from '../../../queue.ts'
 import { reference } from './claim.ts'
 import { problem } from './problem.ts'
 import { strict } from './strict.ts'
@@ -10,6 +11,21 @@ const MOST_CLAIMS = 1_000
 const CENTURY = 100 * 365 * 24 * 3600
 
 export const plain = strict(reference, 'ClaimReference')
+
+export const completed = strict(
+  {
+    ...reference,
+    result: z.unknown().optional().meta({
+      description:
+        'What the job has come to, for whoever waits for it: any JSON up to 1 MiB. Default: none is kept.',
+    }),
+    keep_result: z.int().min(1).max(LONGEST_KEPT).nullish().meta({
+      description:
+        'Seconds for which the result is kept. Default: what the definition of the queue says, or 3,600.',
+    }),
+  },
+  'CompletedClaim',
+)
 
 export const failed = strict(
   {

@@ -1,0 +1,68 @@
+-- What has become of a payload, told by the `round` that enqueue_for_result has returned:
+--   SELECT * FROM @schema@.result('sums', 'sum-1', '17.1767225600000000.0a1b2c3d4e5f6071');
+-- `completed`: the first round that ended since, and left nothing behind, has returned `result`. `dead`: the payload lies in the
+-- morgue, with `error`. `waiting` and `working`: it isn't over; `error` is that of the last try. `gone`: no result is kept, since
+-- its time is over, the queue keeps none, or the job was deleted or has expired.
+--
+-- One statement looks at all of it, so that a job which ends meanwhile is either there or has ended. An equal payload may have
+-- died before this one was pushed, or while this one waited for the next round, or it was pushed once more and died later: so a
+-- death counts only if it came since, before any result, and the payload does not wait.
+-- It runs with its owner's rights, since a producer may read none of these tables.
+CREATE OR REPLACE FUNCTION @schema@.result(queue text, id text, round text)
+RETURNS TABLE (state text, result jsonb, error text, retry_count integer, ended_at timestamptz)
+LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+@lookups@ SET enable_sort = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  _queue ALIAS FOR queue;
+  _id ALIAS FOR id;
+  _parts constant text[] := regexp_match(round, '^(\d{1,18})\.(\d{1,17})\.([0-9a-f]{16})$');
+  _digest bytea;
+BEGIN
+  IF _parts IS NULL THEN
+    RAISE EXCEPTION 'not a round: %', left(round, 80) USING ERRCODE = '22023', HINT = 'Pass what enqueue_for_result has returned.';
+  END IF;
+  _digest := decode(_parts[3], 'hex');
+  RETURN QUERY
+  SELECT
+    CASE
+      WHEN m.died_at IS NOT NULL AND w.digest IS NULL THEN 'dead'
+      WHEN k.fence IS NOT NULL THEN 'completed'
+      WHEN j.fence IS NULL THEN 'gone'
+      WHEN j.claimed_by IS NOT NULL THEN 'working'
+      ELSE 'waiting'
+    END,
+    CASE WHEN m.died_at IS NULL OR w.digest IS NOT NULL THEN k.result END,
+    CASE WHEN m.died_at IS NOT NULL AND w.digest IS NULL THEN m.error WHEN k.fence IS NULL THEN j.error END,
+    CASE WHEN k.fence IS NULL AND (m.died_at IS NULL OR w.digest IS NOT NULL) THEN j.retry_count END,
+    CASE WHEN m.died_at IS NOT NULL AND w.digest IS NULL THEN m.died_at ELSE k.ended_at END
+  FROM @schema@.queues q
+  LEFT JOIN LATERAL (
+    SELECT t.fence, t.result, t.ended_at FROM @schema@.results t
+    WHERE t.queue_id = q.queue_id AND t.job_id = _id COLLATE "C" AND t.fence > _parts[1]::bigint AND t.keep_until > clock_timestamp()
+    ORDER BY t.queue_id, t.job_id, t.fence LIMIT 1
+  ) k ON true
+  LEFT JOIN LATERAL (
+    SELECT t.error, t.died_at FROM @schema@.morgue t
+    WHERE t.queue_id = q.queue_id AND t.job_id = _id COLLATE "C"
+      AND t.digest BETWEEN _digest AND _digest || decode(repeat('ff', 25), 'hex')
+      AND t.died_at >= @schema@.from_micros(_parts[2]::bigint) AND (k.fence IS NULL OR t.died_at < k.ended_at)
+    ORDER BY t.queue_id, t.job_id, t.digest LIMIT 1
+  ) m ON true
+  LEFT JOIN LATERAL (
+    SELECT t.fence, t.claimed_by, t.error, t.retry_count FROM @schema@.jobs t
+    WHERE t.queue_id = q.queue_id AND t.id >= _id COLLATE "C" AND t.id <= _id COLLATE "C" ORDER BY t.id LIMIT 1
+  ) j ON true
+  LEFT JOIN LATERAL (
+    SELECT p.digest FROM @schema@.payloads_below(q.queue_id, _id, 9223372036854775807) p
+    WHERE substr(p.digest, 1, 8) = _digest AND m.died_at IS NOT NULL LIMIT 1
+  ) w ON true
+  WHERE q.name = _queue;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'queue "%" does not exist', left(_queue, 255) USING ERRCODE = 'LK001';
+  END IF;
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.result FROM PUBLIC;
