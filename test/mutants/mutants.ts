@@ -9,6 +9,7 @@ import type { Mutant } from './mutant.ts'
 import { PUSHED } from './pushed.ts'
 import { RECORDED } from './recorded.ts'
 import { RELEASED } from './released.ts'
+import { RESULTS } from './results.ts'
 import { SCHEDULED } from './scheduled.ts'
 import { SERVED } from './served.ts'
 import { SETTLED } from './settled.ts'
@@ -40,5 +41,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...TENANTS,
   ...LIMITED,
   ...SERVED,
+  ...RESULTS,
   ...EXPIRY,
 ]

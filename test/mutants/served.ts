@@ -77,9 +77,7 @@ export const SERVED: readonly Mutant[] = [
     name: 'digits that JavaScript drops',
     promise: 'R2',
     breaks: 'Of two payloads that differ in the last digits of a number, one is lost.',
-    edits: [
-      source('http/api/routes/enqueue', 'hasNumbersToKeep(text) ? new JsonText(text) : payload', 'payload'),
-    ],
+    edits: [source('http/api/body', 'hasNumbersToKeep(member) ? new JsonText(member) : value', 'value')],
     tests: ['http/api/enqueue'],
   },
 ]

@@ -6,7 +6,7 @@ export const WORKED: readonly Mutant[] = [
     name: 'no look at the lease before the handler',
     promise: 'P1',
     breaks: 'A process that stood still for longer than its lease begins a batch that others have by now.',
-    edits: [source('worker/performing/perform', 'if (holdsLease()) return', 'if (true as boolean) return')],
+    edits: [source('worker/performing/perform', 'if (holdsLease()) {', 'if (true as boolean) {')],
     tests: ['worker/p1-last-look.slow'],
   },
   {
@@ -45,13 +45,11 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source(
         'worker/performing/perform',
-        'if (holdsLease()) return queue.perform!(batch, context as TransactionalContext)',
-        `if (holdsLease()) {
-        const over = new Promise((resolve) => {
+        'returned = queue.perform!(batch, context as TransactionalContext)',
+        `const over = new Promise((resolve) => {
           abort.signal.addEventListener('abort', () => timeout.error && resolve(undefined))
         })
-        return Promise.race([queue.perform!(batch, context as TransactionalContext), over])
-      }`,
+        returned = Promise.race([queue.perform!(batch, context as TransactionalContext), over])`,
       ),
     ],
     tests: ['worker/stop'],

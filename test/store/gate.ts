@@ -5,7 +5,7 @@ const GATE = 4_711
 
 /**
  * Stops certain sessions in the middle of a statement: after it has taken its snapshot, and before it locks a row. What
- * others commit meanwhile is what the protocol must handle. `gateClaims`, `gateSettlements` and `gateSweeps` put the gate into a copy
+ * others commit meanwhile is what the protocol must handle. `gateClaims`, `gateSettlements`, `gateResults` and `gateSweeps` put the gate into a copy
  * of the function under test. Sessions that did not ask for it pass through.
  */
 export class Gate {
@@ -38,6 +38,11 @@ export class Gate {
       /ORDER BY j.id FOR UPDATE SKIP LOCKED/,
       'AND lockstep.gate() ORDER BY j.id FOR UPDATE SKIP LOCKED',
     )
+  }
+
+  /** Stops a completion when it has kept the results, before it completes. */
+  gateResults(): Promise<void> {
+    return this.#edit('complete_with_results', /_our_queue_ids :=/, 'PERFORM lockstep.gate();\n  $&')
   }
 
   /** Stops a sweep at each job, before it locks its row. */

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Round } from '../../src/store/claim.ts'
 import { newName } from '../../src/store/handler-transaction.ts'
 import { settleThrough } from '../../src/store/settle.ts'
 import { openStore, type StoreEnvironment } from '../support/store-environment.ts'
@@ -33,3 +34,43 @@ test('P3: a round ends only in the transaction that has its name', async () => {
   await tx.query('COMMIT')
   expect(await testQueue.findJob('a')).toBeUndefined()
 })
+
+test.each(['none', 'json', 'all'] as const)(
+  'R18 P3: a round ends with its result through drivers that cast: %s',
+  async (casts) => {
+    const testQueue = await env.queue()
+    const claimer = await testQueue.claimer()
+    for (const id of ['a', 'b', 'c']) await testQueue.push({ id })
+    const rounds = [await claimer.take(), await claimer.take(), await claimer.take()]
+    const [a, b, c] = rounds as [Round, Round, Round]
+    const tx = await env.transaction()
+    const round = newName()
+    await tx.query(`SET LOCAL lockstep.round = '${round}'`)
+    const on = {
+      casts,
+      run: async (text: string, values: readonly unknown[]) => (await tx.query(text, [...values])).rows,
+    }
+    const kept = (json: string) => ({ json, seconds: 60 })
+    const completed = [
+      { ...a, kept: kept('{"of": "a\\"}"}') },
+      { ...b, kept: kept('null') },
+    ]
+    const dropped = { round: c, end: 'drop', error: null, retryIn: null } as const
+    const holder = { processId: claimer.processId, queueId: testQueue.queueId }
+    const settled = await settleThrough(env.database, on, holder, completed, [dropped], {
+      round,
+      settings: {},
+    })
+    expect(settled).toEqual([])
+    await tx.query('COMMIT')
+    const { rows } = await env.database.pool.query(
+      `SELECT job_id, result FROM ${env.database.prefix}.results WHERE queue_id = $1 ORDER BY job_id`,
+      [testQueue.queueId],
+    )
+    expect(rows).toEqual([
+      { job_id: 'a', result: { of: 'a"}' } },
+      { job_id: 'b', result: null },
+    ])
+    expect(await testQueue.findJob('c')).toBeUndefined()
+  },
+)

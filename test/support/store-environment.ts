@@ -11,7 +11,7 @@ import { exchange } from '../../src/store/exchange.ts'
 import { loadPayloads } from '../../src/store/load.ts'
 import { lookAtProcesses, registerProcess, removeSilent } from '../../src/store/process.ts'
 import { ensureQueue } from '../../src/store/queue.ts'
-import { complete, crash, discard, fail, type Leftover, release } from '../../src/store/settle.ts'
+import { answer, complete, crash, discard, fail, type Leftover, release } from '../../src/store/settle.ts'
 import { createDatabase, createMigrated } from './database.ts'
 import { migrateTables, type TableLayout } from './partitions.ts'
 import { storedPayloads } from './stored-payloads.ts'
@@ -279,6 +279,12 @@ export class Claimer {
 
   complete(...rounds: Round[]): Promise<Leftover[]> {
     return complete(this.database, this.#holder(), rounds)
+  }
+
+  /** Completes rounds with what they have returned. */
+  answer(results: readonly { readonly round: Round; readonly json: string }[]): Promise<Leftover[]> {
+    const rounds = results.map(({ round, json }) => ({ ...round, kept: { json, seconds: 60 } }))
+    return answer(this.database, this.#holder(), rounds)
   }
 
   /** Completes like a transactional handler, waiting for producers that hold a row. */

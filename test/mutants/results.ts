@@ -1,0 +1,60 @@
+import { type Mutant, source, sql } from './mutant.ts'
+
+/** Mistakes of results. */
+export const RESULTS: readonly Mutant[] = [
+  {
+    name: 'a result of a claim that is lost',
+    promise: 'P6',
+    breaks: 'Who waits is told what a worker returned that others have overtaken, while they still work.',
+    edits: [sql('keep_results', 'r.place = ANY (_places) AND ', '')],
+    tests: ['worker/results'],
+  },
+  {
+    name: 'a completion of a row that came free after its result was left out',
+    promise: 'P3',
+    breaks: 'The job is done, and who waits for its result never gets one.',
+    edits: [
+      sql(
+        'complete_with_results',
+        '  _our_queue_ids := ARRAY(SELECT _queue_ids[p] FROM unnest(_places) p);',
+        '  _places := ARRAY(SELECT p::integer FROM generate_subscripts(_ids, 1) p); _our_queue_ids := _queue_ids;',
+      ),
+    ],
+    tests: ['store/results'],
+  },
+  {
+    name: 'the result of a round that left payloads behind',
+    promise: 'P2',
+    breaks: 'Who pushed the last of many is answered before it was handed over.',
+    edits: [sql('keep_results', ' AND r.cut_seq IS NULL', '')],
+    tests: ['worker/results', 'consumer/results'],
+  },
+  {
+    name: 'a death that a later result hides',
+    promise: 'R7',
+    breaks: 'Whose payload died is told what a later round returned.',
+    edits: [sql('result', "WHEN m.died_at IS NOT NULL AND w.digest IS NULL THEN 'dead'\n", '')],
+    tests: ['worker/results'],
+  },
+  {
+    name: 'an older death',
+    promise: 'R7',
+    breaks: 'Who pushes once more what died before is told at once that it is dead.',
+    edits: [sql('result', 't.died_at >= @schema@.from_micros(_parts[2]::bigint) AND ', '')],
+    tests: ['worker/results'],
+  },
+  {
+    name: 'a push into a job in work that waits for the round in work',
+    promise: 'P5',
+    breaks: 'It is answered with a result that knows nothing of it.',
+    edits: [sql('result', 't.fence > _parts[1]::bigint', 't.fence >= _parts[1]::bigint')],
+    tests: ['worker/results'],
+  },
+  {
+    name: 'results that are not in the completion’s call',
+    promise: 'P3',
+    breaks: 'The handler has returned, and its result is forgotten.',
+    edits: [source('worker/settling/piece', "completed[0]?.kept ? 'answer' : 'complete'", "'complete'")],
+    tests: ['worker/results'],
+  },
+]
