@@ -4,8 +4,7 @@ import { type Kysely, sql } from 'kysely'
  * What clients of lmstfy's API may do. Tokens are kept as they are, since its administration lists them; `digest` is that of
  * the token, by which it is looked up.
  *
- * `lmstfy_limits`: how many requests a token may make in `per` seconds, 0 for any number. `lmstfy_windows`: how many it has made
- * since a window began, one row for each window: the current one is the latest.
+ * `lmstfy_limits`: how many requests a token may make in `per` seconds, 0 for any number.
  */
 export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
   await db.schema
@@ -28,13 +27,6 @@ export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
     .addColumn('digest', 'bytea', (column) => column.notNull())
     .addColumn('token', 'text', (column) => column.notNull())
     .addPrimaryKeyConstraint('lmstfy_limits_pkey', ['pool', 'namespace', 'digest'])
-    .execute()
-  await db.schema
-    .createTable('lmstfy_windows')
-    .addColumn('begins_at', 'timestamptz', (column) => column.notNull())
-    .addColumn('used', 'bigint', (column) => column.notNull())
-    .addColumn('subject', 'bytea', (column) => column.notNull())
-    .addPrimaryKeyConstraint('lmstfy_windows_pkey', ['subject', 'begins_at'])
     .execute()
   const queues = sql.id(schema, 'queues')
   // A namespace and a queue, of 255 bytes each.

@@ -73,7 +73,7 @@ export type { ProcessRow } from './store/process-list.ts'
 export type { OwnedShards, ReportedPolicy, SlotInWork } from './store/process-report.ts'
 export type { QueueStats } from './store/stats.ts'
 export type { TenantList, TenantStats } from './store/tenant-list.ts'
-export type { ApiToken, TokenScope } from './token.ts'
+export type { ApiToken, TokenRate, TokenScope } from './token.ts'
 export {
   allShards,
   byNode,

@@ -32,8 +32,9 @@ import type { IdempotencyKey } from './store/keys.ts'
 import type { DeadFilter, DeadPayload, DeadSort } from './store/morgue.ts'
 import type { Found, Page } from './store/page.ts'
 import type { ProcessRow } from './store/process-list.ts'
+import { type Quota, takeQuota } from './store/quota.ts'
 import type { TenantList } from './store/tenant-list.ts'
-import type { ApiToken, TokenGrant } from './token.ts'
+import type { ApiToken, TokenGrant, TokenRate } from './token.ts'
 import type { WorkerHome, WorkerOptions } from './worker/options.ts'
 import { Worker } from './worker/worker.ts'
 
@@ -68,6 +69,8 @@ export let servedBy: (lockstep: Lockstep) => {
   enqueueOnce(queue: Queue, jobs: readonly NewJob[], key: IdempotencyKey): Promise<PushedOnce>
   /** What tokens allow, by their digests in hexadecimal; without those that do not exist. */
   findTokens(digests: readonly Buffer[]): Promise<ReadonlyMap<string, TokenGrant>>
+  /** Takes up to `wanted` of the requests that a token may make. */
+  takeRequests(digest: Buffer, rate: TokenRate, wanted: number): Promise<Quota>
 }
 
 /** The queues of one schema in one database: the starting point to produce, work and administer. */
@@ -194,6 +197,8 @@ export class Lockstep {
         lockstep.#underWay.watch(
           import('./store/tokens.ts').then((store) => store.findTokens(lockstep.#database, digests)),
         ),
+      takeRequests: (digest, { requests: most, per }, wanted) =>
+        lockstep.#underWay.watch(takeQuota(lockstep.#database, digest, { most, per }, wanted)),
     })
     enterIn = (lockstep, tx, purpose) => lockstep.#enqueuer.enter(tx, purpose)
   }

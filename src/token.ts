@@ -5,12 +5,21 @@ export type TokenScope = 'produce' | 'consume' | 'admin'
 
 export const SCOPES: readonly TokenScope[] = ['produce', 'consume', 'admin']
 
+/** So many requests in `per` seconds, over all servers: a window of time begins with its first request. */
+export interface TokenRate {
+  readonly requests: number
+  /** Seconds. */
+  readonly per: number
+}
+
 /** A token of the HTTP API; without what it is made of, which nobody knows but its holder. */
 export interface ApiToken {
   readonly name: string
   readonly scopes: readonly TokenScope[]
   /** The queues that it's good for; null: all. */
   readonly queues: readonly string[] | null
+  /** How many requests it may make; null: any number. */
+  readonly rate: TokenRate | null
   /** By the server's clock. */
   readonly createdAt: Date
 }

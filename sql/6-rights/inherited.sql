@@ -21,7 +21,7 @@ BEGIN
       ('enqueue_many_if_same_transaction', 'put_many_if_same_transaction'),
       ('bury_lowest', 'digest_of'), ('bury_lowest', 'payloads_below'),
       ('payloads_of', 'digest_of'), ('payloads_of', 'payloads_below'), ('payloads_of', 'shown_attempts'),
-      ('complete', 'trim_keys'), ('enqueue_many', 'note_key'), ('enqueue_many', 'recount_key'), ('installation', 'find_tokens'),
+      ('complete', 'trim_keys'), ('enqueue_many', 'note_key'), ('enqueue_many', 'recount_key'), ('installation', 'find_tokens'), ('installation', 'take_quota'),
       ('complete', 'keep_results'), ('complete', 'complete_with_results'), ('complete', 'trim_results'), ('complete', 'result'),
       ('enqueue_many', 'enqueue_for_result'), ('enqueue_many', 'round_of'), ('enqueue_many', 'result'), ('payloads_of', 'result'),
       ('kill', 'digest_of'), ('look', 'tenant_lanes_of'), ('survey', 'sift'),

@@ -9,7 +9,7 @@
 -- All worker processes should log in as the same role: then they can end the session of one that froze.
 -- The owner should not be a superuser: enqueue, enqueue_many, create_queue, add_fairness, set_fairness, grow_queue, note_timeline,
 -- tenant_lanes_of, trim_audit, trim_tenants, trim_tenant_lanes, set_limits, take_within_limits, note_held, note_taken, trim_limits, end_leases,
--- remove_expired, throttled_tenants, note_key, recount_key, trim_keys, find_tokens,
+-- remove_expired, throttled_tenants, note_key, recount_key, trim_keys, find_tokens, take_quota,
 -- keep_results, round_of, result and trim_results run with its rights.
 -- On Postgres 14 and databases that come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: objects in it can
 -- shadow built-in operators for everyone who has it on the search_path.
@@ -31,7 +31,7 @@ $roles$;
 REVOKE ALL ON SCHEMA @schema@ FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.counters,
-  @schema@.process_reports, @schema@.minute_counters, @schema@.tenant_pushes, @schema@.tenant_lanes, @schema@.holds, @schema@.starts, @schema@.turns, @schema@.limited, @schema@.leases, @schema@.lmstfy_tokens, @schema@.lmstfy_limits, @schema@.lmstfy_windows, @schema@.audit, @schema@.api_tokens, @schema@.idempotency_keys, @schema@.results, @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes,
+  @schema@.process_reports, @schema@.minute_counters, @schema@.tenant_pushes, @schema@.tenant_lanes, @schema@.holds, @schema@.starts, @schema@.turns, @schema@.limited, @schema@.leases, @schema@.lmstfy_tokens, @schema@.lmstfy_limits, @schema@.request_windows, @schema@.audit, @schema@.api_tokens, @schema@.idempotency_keys, @schema@.results, @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes,
   @schema@.process_list
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON SEQUENCE
@@ -82,7 +82,7 @@ GRANT EXECUTE ON FUNCTION
   @schema@.enqueue_many_if_same_transaction,
   @schema@.push_many_if_same_transaction, @schema@.put_many_if_same_transaction,
   @schema@.add_fairness, @schema@.create_queue, @schema@.installation,
-  @schema@.note_key, @schema@.recount_key, @schema@.find_tokens, @schema@.enqueue_for_result, @schema@.round_of, @schema@.result
+  @schema@.note_key, @schema@.recount_key, @schema@.find_tokens, @schema@.take_quota, @schema@.enqueue_for_result, @schema@.round_of, @schema@.result
 TO @producer@;
 GRANT EXECUTE ON PROCEDURE
   @schema@.enqueue_in_transaction,
@@ -107,7 +107,7 @@ GRANT EXECUTE ON FUNCTION
   @schema@.throttled_tenants, @schema@.trim_audit, @schema@.trim_limits, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.unsettled, @schema@.wait_for,
   @schema@.wake, @schema@.wake_token, @schema@.with_attempt,
   @schema@.claim_leased, @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut,
-  @schema@.settle_leased, @schema@.tries_of, @schema@.find_tokens, @schema@.trim_keys,
+  @schema@.settle_leased, @schema@.tries_of, @schema@.find_tokens, @schema@.take_quota, @schema@.trim_keys,
   @schema@.keep_results, @schema@.complete_with_results, @schema@.result, @schema@.trim_results
 TO @worker@;
 GRANT EXECUTE ON PROCEDURE @schema@.require_transaction TO @worker@;
@@ -136,7 +136,7 @@ GRANT SELECT, INSERT, UPDATE (processed, failed, expired), DELETE ON TABLE @sche
 GRANT EXECUTE ON FUNCTION
   @schema@.digest_of, @schema@.installation, @schema@.payloads_from, @schema@.payloads_of, @schema@.shown_attempts,
   @schema@.shown_expiry, @schema@.shown_payload,
-  @schema@.payloads_below, @schema@.find_tokens, @schema@.result
+  @schema@.payloads_below, @schema@.find_tokens, @schema@.take_quota, @schema@.result
 TO @viewer@;
 GRANT SELECT ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.process_reports,
@@ -145,4 +145,4 @@ GRANT SELECT ON TABLE
   @schema@.leases, @schema@.results
 TO @viewer@;
 -- Without the digests of tokens.
-GRANT SELECT (name, scopes, queues, created_at) ON TABLE @schema@.api_tokens TO @viewer@;
+GRANT SELECT (name, scopes, queues, rate_requests, rate_per, created_at) ON TABLE @schema@.api_tokens TO @viewer@;

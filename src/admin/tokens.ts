@@ -1,6 +1,6 @@
 import { closest, distance } from 'fastest-levenshtein'
 import { LockstepError, OptionError } from '../errors.ts'
-import { rejectUnknownOptions, show } from '../options.ts'
+import { rejectUnknownOptions, show, wholeNumber } from '../options.ts'
 import type { Database } from '../postgres/database.ts'
 import { defineQueue } from '../queue.ts'
 import { insertToken, readTokens, removeToken } from '../store/tokens.ts'
@@ -10,6 +10,7 @@ import {
   newTokenText,
   SCOPES,
   type TokenGrant,
+  type TokenRate,
   type TokenScope,
 } from '../token.ts'
 import type { ActorOptions } from './audit.ts'
@@ -21,6 +22,8 @@ export interface NewToken extends ActorOptions {
   readonly scopes: readonly TokenScope[]
   /** The names of the queues that it's good for, which need not exist. Default: all. */
   readonly queues?: readonly string[] | undefined
+  /** How many requests it may make in `per` seconds, over all servers. Default: any number. */
+  readonly rate?: TokenRate | undefined
 }
 
 export interface CreatedToken extends ApiToken {
@@ -29,11 +32,14 @@ export interface CreatedToken extends ApiToken {
 }
 
 const MAX_NAME = 200
+const MAX_REQUESTS = 1_000_000_000
+/** Seconds. */
+const A_DAY = 86_400
 
 /** @throws OptionError; LockstepError `LOCKSTEP_BAD_QUEUE` */
 export function checkNewToken(options: NewToken): TokenGrant {
-  rejectUnknownOptions(options, ['name', 'scopes', 'queues', 'by'], 'createToken')
-  const { name, scopes, queues } = options
+  rejectUnknownOptions(options, ['name', 'scopes', 'queues', 'rate', 'by'], 'createToken')
+  const { name, scopes, queues, rate } = options
   if (!isName(name))
     throw new OptionError(
       `createToken: name must be text of 1 to ${MAX_NAME} characters without control characters, not ${show(name)}`,
@@ -47,7 +53,20 @@ export function checkNewToken(options: NewToken): TokenGrant {
       `createToken: queues must be a list of names, or left out for all queues, not ${show(queues)}`,
     )
   const names = queues?.map((queue) => defineQueue(queue).name)
-  return { name, scopes: [...new Set(scopes)], queues: names ? [...new Set(names)] : null }
+  return {
+    name,
+    scopes: [...new Set(scopes)],
+    queues: names ? [...new Set(names)] : null,
+    rate: rate === undefined ? null : checkRate(rate),
+  }
+}
+
+function checkRate(rate: TokenRate): TokenRate {
+  rejectUnknownOptions(rate, ['requests', 'per'], 'createToken: rate')
+  return {
+    requests: wholeNumber(rate.requests, 1, MAX_REQUESTS, 'createToken: rate: requests'),
+    per: wholeNumber(rate.per, 1, A_DAY, 'createToken: rate: per'),
+  }
 }
 
 /** @throws LockstepError `LOCKSTEP_TOKEN_EXISTS` */

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import type { ApiToken, TokenScope } from '../index.ts'
+import type { ApiToken, TokenRate, TokenScope } from '../index.ts'
 import { SCOPES } from '../token.ts'
 import { type ActorFlags, actorOf, withActor } from './actor.ts'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
@@ -20,7 +20,7 @@ create and delete take the rights of the schema's owner.
 
 Examples:
   $ lockstep token create shop --scope produce --queue orders --queue mails
-  $ lockstep token create worker-1 --scope consume
+  $ lockstep token create worker-1 --scope consume --rate 600/60
   $ lockstep token list
   $ lockstep token delete shop
 
@@ -29,6 +29,7 @@ Exit codes: 0 success, 1 failure, such as a name that is taken, 2 wrong usage.`
 interface CreateFlags extends ConnectionOptions, ActorFlags {
   readonly scope: readonly TokenScope[]
   readonly queue?: readonly string[]
+  readonly rate?: TokenRate
 }
 
 export function addToken(program: Command): void {
@@ -43,6 +44,7 @@ export function addToken(program: Command): void {
     .argument('<name>', 'tells it apart, and is in the audit')
     .requiredOption('--scope <scope>', `${SCOPES.join(', ')}; may be repeated`, scopeOption)
     .option('--queue <name>', 'good for this queue only; may be repeated (default: all)', collect)
+    .option('--rate <requests/seconds>', 'so many requests in so many seconds, such as 100/60', rateOption)
   withConnection(withActor(creating)).action(create)
   withConnection(token.command('list').description('show the tokens, without what they are made of')).action(
     list,
@@ -56,10 +58,16 @@ function scopeOption(value: string, previous: readonly string[] = []): readonly 
   throw new InvalidArgumentError(`It must be ${SCOPES.join(', ')}.`)
 }
 
+function rateOption(value: string): TokenRate {
+  const [, requests, per] = /^(\d+)\/(\d+)$/.exec(value) ?? []
+  if (requests && per) return { requests: Number(requests), per: Number(per) }
+  throw new InvalidArgumentError('It must be requests/seconds, such as 100/60.')
+}
+
 async function create(name: string, flags: CreateFlags): Promise<void> {
-  const { scope: scopes, queue: queues, json } = flags
+  const { scope: scopes, queue: queues, rate, json } = flags
   const created = await connected(flags, ({ lockstep }) =>
-    lockstep.createToken({ name, scopes, queues, by: actorOf(flags) }),
+    lockstep.createToken({ name, scopes, queues, rate, by: actorOf(flags) }),
   )
   if (json) return writeJson(created)
   note('keep the token: it is shown this once')
@@ -79,13 +87,20 @@ async function remove(name: string, flags: ConnectionOptions & ActorFlags): Prom
 }
 
 function tableOf(tokens: readonly ApiToken[]): string {
-  const columns = [{ head: 'name' }, { head: 'scopes' }, { head: 'queues' }, { head: 'created at' }]
+  const columns = [
+    { head: 'name' },
+    { head: 'scopes' },
+    { head: 'queues' },
+    { head: 'rate' },
+    { head: 'created at' },
+  ]
   return table(
     columns,
-    tokens.map(({ name, scopes, queues, createdAt }) => [
+    tokens.map(({ name, scopes, queues, rate, createdAt }) => [
       excerpt(name, 40),
       scopes.join(', '),
       queues === null ? 'all' : printable(queues.join(', ')),
+      rate === null ? 'any' : `${rate.requests}/${rate.per} s`,
       createdAt.toISOString(),
     ]),
   )

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Database } from '../postgres/database.ts'
+import { type Quota, takeQuota } from './quota.ts'
 
 /** A token of lmstfy's API, of a namespace in a pool. */
 export interface TokenKey {
@@ -111,25 +112,14 @@ export async function listLimits(database: Database): Promise<(TokenKey & TokenL
 
 export type Side = 'read' | 'write'
 
-/** What a call has taken of a token's requests. */
-export interface Taken {
-  readonly granted: number
-  /** When the window began, in microseconds since 1970. */
-  readonly window: number
-}
-
-export async function takeQuota(
+/** Takes a request, if there is one left. */
+export function takeRequest(
   database: Database,
   key: TokenKey,
   side: Side,
   limit: { readonly most: number; readonly per: number },
-  wanted: number,
-): Promise<Taken> {
-  const [row] = await database.query<Taken>(
-    `SELECT granted, ${database.prefix}.micros(begins_at) AS "window" FROM ${database.prefix}.take_quota($1, $2, $3, $4)`,
-    [subjectOf(key, side), limit.most, limit.per, wanted],
-  )
-  return row!
+): Promise<Quota> {
+  return takeQuota(database, subjectOf(key, side), limit, 1)
 }
 
 /** Gives a request back to the window that it was taken from. */
@@ -140,7 +130,7 @@ export async function refundQuota(
   window: number,
 ): Promise<void> {
   await database.query(
-    `UPDATE ${database.prefix}.lmstfy_windows SET used = greatest(used - 1, 0) WHERE subject = $1 AND begins_at = ${database.prefix}.from_micros($2)`,
+    `UPDATE ${database.prefix}.request_windows SET used = greatest(used - 1, 0) WHERE subject = $1 AND begins_at = ${database.prefix}.from_micros($2)`,
     [subjectOf(key, side), window],
   )
 }

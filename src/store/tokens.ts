@@ -3,21 +3,26 @@ import { hasCode } from '../postgres/failure.ts'
 import type { ApiToken, TokenGrant } from '../token.ts'
 import { type InMs, msText } from './time.ts'
 
-const COLUMNS = `t.name, t.scopes, t.queues, ${msText('t.created_at')} AS "createdAt"`
+const COLUMNS = `t.name, t.scopes, t.queues, t.rate_requests, t.rate_per, ${msText('t.created_at')} AS "createdAt"`
 
-type Row = InMs<ApiToken, 'createdAt'>
+interface RateColumns {
+  readonly rate_requests: number | null
+  readonly rate_per: number | null
+}
+
+type Row = InMs<Omit<ApiToken, 'rate'>, 'createdAt'> & RateColumns
 
 /** Resolves to undefined if there is one with this name. */
 export async function insertToken(
   database: Database,
-  { name, scopes, queues }: TokenGrant,
+  { name, scopes, queues, rate }: TokenGrant,
   digest: Buffer,
 ): Promise<ApiToken | undefined> {
   try {
     const [row] = await database.query<Row>(
-      `INSERT INTO ${database.prefix}.api_tokens AS t (name, digest, scopes, queues) VALUES ($1, $2, $3, $4)
-       RETURNING ${COLUMNS}`,
-      [name, digest, scopes, queues],
+      `INSERT INTO ${database.prefix}.api_tokens AS t (name, digest, scopes, queues, rate_requests, rate_per)
+       VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${COLUMNS}`,
+      [name, digest, scopes, queues, rate?.requests ?? null, rate?.per ?? null],
     )
     return tokenOf(row!)
   } catch (error) {
@@ -48,10 +53,17 @@ export async function findTokens(
   database: Database,
   digests: readonly Buffer[],
 ): Promise<Map<string, TokenGrant>> {
-  const rows = await database.call<TokenGrant & { digest: Buffer }>('find_tokens', [digests])
-  return new Map(rows.map(({ digest, ...grant }) => [digest.toString('hex'), grant]))
+  const rows = await database.call<Omit<TokenGrant, 'rate'> & RateColumns & { digest: Buffer }>(
+    'find_tokens',
+    [digests],
+  )
+  return new Map(rows.map(({ digest, ...row }) => [digest.toString('hex'), withRate(row)]))
 }
 
-function tokenOf({ createdAt, ...token }: Row): ApiToken {
-  return { ...token, createdAt: new Date(createdAt) }
+function tokenOf({ createdAt, ...row }: Row): ApiToken {
+  return { ...withRate(row), createdAt: new Date(createdAt) }
+}
+
+function withRate<Token extends RateColumns>({ rate_requests, rate_per, ...token }: Token) {
+  return { ...token, rate: rate_requests === null ? null : { requests: rate_requests, per: rate_per! } }
 }

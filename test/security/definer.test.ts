@@ -37,6 +37,7 @@ describe('what runs with the owner’s rights', () => {
       { proname: 'round_of', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'set_fairness', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'set_limits', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'take_quota', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'take_within_limits', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'tenant_lanes_of', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'throttled_tenants', path: 'search_path=pg_catalog, pg_temp' },

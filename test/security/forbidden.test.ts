@@ -33,7 +33,7 @@ describe('each role can do nothing else', () => {
         ],
       ],
       ...['enqueue_many_in_transaction', 'installation', 'refuse_transaction', 'require_transaction'],
-      ...['find_tokens', 'note_key', 'recount_key', 'enqueue_for_result', 'result', 'round_of'],
+      ...['find_tokens', 'take_quota', 'note_key', 'recount_key', 'enqueue_for_result', 'result', 'round_of'],
     ].map((name) => `EXECUTE ${name}`),
     worker: [
       ...['bury_lowest', 'claim', 'complete', 'create_queue', 'discard', 'fail', 'from_micros', 'grow_queue'],
@@ -53,7 +53,15 @@ describe('each role can do nothing else', () => {
           'settle_leased',
           'tries_of',
         ],
-        ...['find_tokens', 'trim_keys', 'complete_with_results', 'keep_results', 'result', 'trim_results'],
+        ...[
+          'find_tokens',
+          'take_quota',
+          'trim_keys',
+          'complete_with_results',
+          'keep_results',
+          'result',
+          'trim_results',
+        ],
         'tenant_lanes_of',
         ...['remove_expired', 'shown_expiry', 'taken_of'],
         'with_attempt',
@@ -146,6 +154,7 @@ describe('each role can do nothing else', () => {
         'shown_attempts',
         'shown_expiry',
         'shown_payload',
+        'take_quota',
       ].map((name) => `EXECUTE ${name}`),
       ...[
         'audit',

@@ -31,6 +31,27 @@ describe('each role does its work', () => {
     return { waiting, working, dead }
   }
 
+  test('a producer waits for the results of a worker and of a consumer, in the library and from SQL', async () => {
+    const queue = defineQueue(name(), { keepResult: 60, perform: (batch) => [...batch.values()].flat() })
+    const producer = env.lockstep('producer')
+    const first = await producer.enqueueForResult(queue, { id: 'a', payload: 1 })
+    const consumer = env.lockstep('worker').createConsumer()
+    env.later(() => consumer.stop())
+    const [job] = await consumer.claim({ queues: queue, wait: 5_000 })
+    await consumer.complete(job!, { result: 'by hand' })
+    expect(await producer.result(queue, 'a', first.round)).toMatchObject({ result: 'by hand' })
+    await work(queue)
+    const [pushed] = (
+      await env
+        .session('producer')
+        .query(`SELECT ${prefix}.enqueue_for_result($1, 'b', '2') AS round`, [queue.name])
+    ).rows
+    const answer = await producer.result(queue, 'b', pushed.round, { wait: 10_000 })
+    expect(answer).toMatchObject({ state: 'completed', result: [2] })
+    expect(await env.lockstep('viewer').result(queue, 'b', pushed.round)).toEqual(answer)
+    await env.session('worker').query(`SELECT ${prefix}.trim_results()`)
+  })
+
   test('a producer pushes, alone, in a transaction and from SQL; a worker completes, retries and buries', async () => {
     const handed: unknown[] = []
     const queue = defineQueue(name(), {

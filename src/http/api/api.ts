@@ -81,7 +81,7 @@ function openedOf(lockstep: Lockstep): ReturnType<typeof insideOf> {
 
 function accessOf(lockstep: Lockstep, { access }: CheckedOptions, logger: Logger): Access {
   if (access === 'open') return OPEN
-  return access === 'tokens' ? new Tokens(servedBy(lockstep).findTokens) : new Hook(access, logger)
+  return access === 'tokens' ? new Tokens(servedBy(lockstep)) : new Hook(access, logger)
 }
 
 function toolsOf(lockstep: Lockstep, { queues, maxJobs }: CheckedOptions): Tools {

@@ -6,7 +6,7 @@ import {
   refundQuota,
   type Side,
   type TokenKey,
-  takeQuota,
+  takeRequest,
 } from '../../store/lmstfy-access.ts'
 
 /** ms for which what is known of a token counts: a deleted one is refused after that. */
@@ -47,7 +47,7 @@ export class TokenAccess {
     const { limit } = await this.#of(key)
     const most = (side === 'read' ? limit?.reads : limit?.writes) ?? 0
     if (!limit || most <= 0) return FREE
-    const { granted, window } = await takeQuota(this.#database, key, side, { most, per: limit.per }, 1)
+    const { granted, window } = await takeRequest(this.#database, key, side, { most, per: limit.per })
     if (granted === 0) return undefined
     return { refund: () => refundQuota(this.#database, key, side, window) }
   }

@@ -122,7 +122,13 @@ describe('tokens', () => {
     const again = env.lockstep.createToken({ name: taken, scopes: ['admin'] })
     await expect(again).rejects.toMatchObject({ code: 'LOCKSTEP_TOKEN_EXISTS' })
     const listed = (await env.lockstep.tokens()).find((one) => one.name === taken)
-    expect(listed).toEqual({ name: taken, scopes: ['admin'], queues: null, createdAt: expect.any(Date) })
+    expect(listed).toEqual({
+      name: taken,
+      scopes: ['admin'],
+      queues: null,
+      rate: null,
+      createdAt: expect.any(Date),
+    })
     await env.lockstep.deleteToken(taken, { by: 'anna' })
     await expect(env.lockstep.deleteToken(taken)).rejects.toMatchObject({ code: 'LOCKSTEP_UNKNOWN_TOKEN' })
     expect(await env.lockstep.audit({ limit: 1 })).toMatchObject([
@@ -154,7 +160,7 @@ describe('tokens', () => {
 
 describe('looking tokens up', () => {
   const [one, other] = ['a', 'b'].map((text) => digestOfToken(text)) as [Buffer, Buffer]
-  const grant: TokenGrant = { name: 'a', scopes: ['admin'], queues: null }
+  const grant: TokenGrant = { name: 'a', scopes: ['admin'], queues: null, rate: null }
 
   test('all requests at once take one query, and those of the second after it none', async () => {
     const find = vi.fn(async (digests: readonly Buffer[]) => new Map([[digests[0]!.toString('hex'), grant]]))
@@ -290,4 +296,66 @@ test('lockstep token creates, lists and deletes', async () => {
   expect((await run('create', 'x')).code).toBe(2)
   expect((await run('delete', 'shp')).stderr).toMatch(/no token with the name "shp": did you mean "shop"\?/)
   expect((await run('delete', 'shop')).stdout).toBe('token "shop" is deleted\n')
+})
+
+describe('rates', () => {
+  async function limitedTo(requests: number, per: number) {
+    const rate = { requests, per }
+    const { token } = await env.lockstep.createToken({ name: name(), scopes: ['produce'], rate })
+    return { authorization: `Bearer ${token}` }
+  }
+
+  /** How many of so many pushes, sent at once to each of these, were stored. */
+  async function stored(gateways: readonly Gateway[], count: number, headers: Record<string, string>) {
+    const queue = name()
+    const answers = await Promise.all(
+      gateways.flatMap(({ post }) =>
+        Array.from({ length: count }, (_, n) => post(below(queue, '/jobs'), { id: n }, headers)),
+      ),
+    )
+    for (const { status } of answers) expect([200, 429]).toContain(status)
+    return answers.filter(({ status }) => status === 200).length
+  }
+
+  test('a token makes so many requests in a window, over all servers', async () => {
+    const gateways = [await open({ access: 'tokens' }), await open({ access: 'tokens' })]
+    const headers = await limitedTo(50, 3600)
+    expect(await stored(gateways, 40, headers)).toBe(50)
+    const refused = await gateways[0]!.post(below(name(), '/jobs'), { id: 'a' }, headers)
+    expect(refused).toMatchObject({ status: 429, json: { code: 'LOCKSTEP_RATE_LIMITED' } })
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(3590)
+    expect(await stored(gateways, 5, await limitedTo(50, 3600))).toBe(10)
+  })
+
+  test('a large limit is used to the last request, though servers take many at once', async () => {
+    const gateways = [await open({ access: 'tokens' }), await open({ access: 'tokens' })]
+    const headers = await limitedTo(130, 3600)
+    expect(await stored(gateways, 100, headers)).toBe(130)
+  })
+
+  test('when its window is over, another one begins', async () => {
+    const gateway = await open({ access: 'tokens' })
+    const headers = await limitedTo(2, 1)
+    expect(await stored([gateway], 3, headers)).toBe(2)
+    await vi.waitUntil(async () => (await stored([gateway], 1, headers)) === 1, { timeout: 5_000 })
+  })
+
+  test('requests that may not be made use nothing up', async () => {
+    const gateway = await open({ access: 'tokens' })
+    const headers = await limitedTo(1, 3600)
+    expect((await gateway.post('/claim', { queues: 'a' }, headers)).status).toBe(403)
+    expect(await stored([gateway], 2, headers)).toBe(1)
+  })
+
+  test('the command line makes such tokens, and shows their rates', async () => {
+    const run = (...args: string[]) => runHere(['token', ...args], { DATABASE_URL: env.connectionString })
+    const token = name()
+    const create = (rate: string, as = name()) => run('create', as, '--scope', 'produce', '--rate', rate)
+    expect((await create('100/60', token)).code).toBe(0)
+    expect(JSON.parse((await run('list', '--json')).stdout)).toContainEqual(
+      expect.objectContaining({ name: token, rate: { requests: 100, per: 60 } }),
+    )
+    expect((await run('list')).stdout).toContain('100/60 s')
+    for (const bad of ['100', '0/60', '100/0', '1/86401', 'x/y']) expect((await create(bad)).code).toBe(2)
+  })
 })

@@ -1,18 +1,24 @@
+import type { servedBy } from '../../../lockstep.ts'
 import { Problem } from '../../../serving/problem.ts'
-import { digestOfToken, looksLikeToken, type TokenGrant } from '../../../token.ts'
+import { digestOfToken, looksLikeToken } from '../../../token.ts'
 import { type Access, type ApiRequest, forbidden, type Grant } from './access.ts'
 import { KnownTokens } from './known-tokens.ts'
+import { Quotas } from './quotas.ts'
 
 const CHALLENGE = 'Bearer realm="lockstep"'
 const anyOfThem = async () => true
 
+/** Where tokens are. */
+export type TokenStore = Pick<ReturnType<typeof servedBy>, 'findTokens' | 'takeRequests'>
+
 /** Lets in who has a token. */
 export class Tokens implements Access {
   readonly #known: KnownTokens
+  readonly #quotas: Quotas
 
-  /** `find`: what tokens allow, by their digests in hexadecimal. */
-  constructor(find: (digests: readonly Buffer[]) => Promise<ReadonlyMap<string, TokenGrant>>) {
-    this.#known = new KnownTokens(find)
+  constructor({ findTokens, takeRequests }: TokenStore) {
+    this.#known = new KnownTokens(findTokens)
+    this.#quotas = new Quotas(takeRequests)
   }
 
   async admit({ headers }: Request, _: unknown, { scope, queue }: ApiRequest): Promise<Grant> {
@@ -32,9 +38,10 @@ export class Tokens implements Access {
       throw new Problem(401, 'LOCKSTEP_LOGIN', 'the token is wrong, or was deleted', {
         'www-authenticate': `${CHALLENGE}, error="invalid_token"`,
       })
-    const { name, scopes, queues } = found
+    const { name, scopes, queues, rate } = found
     if (!scopes.includes(scope)) throw forbidden(scope)
     if (queue !== undefined && queues !== null && !queues.includes(queue)) throw forbidden(scope, queue)
+    if (rate) await this.#quotas.count(digest, rate)
     return { actor: name, holder: `token ${digest.toString('hex')}`, queues, may: anyOfThem }
   }
 }
