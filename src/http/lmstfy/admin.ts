@@ -17,6 +17,7 @@ import {
 } from './admin-tokens.ts'
 import type { BasicAuth } from './basic-auth.ts'
 import type { Metrics } from './metrics.ts'
+import { profile } from './profiles.ts'
 import { DEFAULT_POOL } from './token.ts'
 
 export interface AdminParts {
@@ -48,6 +49,8 @@ const ROUTES: Readonly<Record<string, { readonly answer: Handler; readonly secre
   'GET /version': { answer: () => json(200, { version: VERSION, build_commit: '', build_date: '' }) },
   'GET /metrics': { answer: metrics },
   'GET /info': { answer: info },
+  'GET /debug/pprof': { answer: (_, call) => profile(call, '') },
+  'GET /debug/pprof/:name': { answer: (_, call, name) => profile(call, name) },
   'GET /accesslog': { answer: ({ accessLog }) => json(200, { status: accessLog.status }) },
   'POST /accesslog': { answer: switchAccessLog, secret: true },
 }
@@ -57,15 +60,7 @@ export function admin(parts: AdminParts): Answer {
   return async (call) => {
     const path = call.path.length > 1 ? call.path.replace(/\/$/, '') : call.path
     const parameters: string[] = []
-    const pattern = path.replace(
-      /^\/token\/([^/]+)(?:\/([^/]+))?/,
-      (_, namespace: string, token?: string) => {
-        parameters.push(decoded(namespace))
-        if (token === undefined) return '/token/:namespace'
-        parameters.push(decoded(token))
-        return '/token/:namespace/:token'
-      },
-    )
+    const pattern = patternOf(path, parameters)
     const route = ROUTES[`${call.method} ${pattern}`]
     if (!route) return json(404, { error: 'api not found' })
     if (route.secret && parts.auth && !parts.auth.admits(call.header('authorization')))
@@ -77,6 +72,21 @@ export function admin(parts: AdminParts): Answer {
       return json(error instanceof DatabaseError ? 503 : 500, { error: 'internal error' })
     }
   }
+}
+
+/** The path as the routes have it. Its parameters are added to these. */
+function patternOf(path: string, parameters: string[]): string {
+  const profiled = /^\/debug\/pprof\/([^/]+)$/.exec(path)
+  if (profiled) {
+    parameters.push(decoded(profiled[1]!))
+    return '/debug/pprof/:name'
+  }
+  return path.replace(/^\/token\/([^/]+)(?:\/([^/]+))?/, (_, namespace: string, token?: string) => {
+    parameters.push(decoded(namespace))
+    if (token === undefined) return '/token/:namespace'
+    parameters.push(decoded(token))
+    return '/token/:namespace/:token'
+  })
 }
 
 function decoded(part: string): string {

@@ -198,3 +198,21 @@ test('what isn’t there is 404', async () => {
   ] as const)
     expect((await admin(method, path)).status).toBe(404)
 })
+
+test('/debug/pprof: profiles of the gateway, one at a time', async () => {
+  const { admin } = await gateway()
+  expect(await admin('GET', '/debug/pprof/')).toMatchObject({ status: 200 })
+  const [taken, refused] = await Promise.all([
+    admin('GET', '/debug/pprof/profile?seconds=1'),
+    admin('GET', '/debug/pprof/heap?seconds=1'),
+  ])
+  expect([taken.status, refused.status].sort()).toEqual([200, 409])
+  const heap = await admin('GET', '/debug/pprof/heap?seconds=1')
+  expect(heap.json).toHaveProperty('head.selfSize')
+  const { json } = await admin('GET', '/debug/pprof/profile?seconds=1')
+  expect(json.samples.length).toBeGreaterThan(0)
+  for (const seconds of ['0', '-1', '301', 'x', ''])
+    expect((await admin('GET', `/debug/pprof/profile?seconds=${seconds}`)).status).toBe(400)
+  for (const name of ['cmdline', 'goroutine', '__proto__', 'toString'])
+    expect((await admin('GET', `/debug/pprof/${name}`)).status).toBe(404)
+})
