@@ -1,10 +1,16 @@
 import { Problem } from '../../../serving/problem.ts'
-import type { Quota } from '../../../store/quota.ts'
 import type { TokenRate } from '../../../token.ts'
 
 /** A server takes a fiftieth of a token's requests at once, and so asks the database no more than fifty times in a window. */
 const SHARE = 50
 const MOST_HELD = 10_000
+
+/** What a server has got of a token's requests. */
+export interface Granted {
+  readonly granted: number
+  /** Seconds until the window ends. */
+  readonly endsIn: number
+}
 
 /** Requests that a token may still make here, until its window ends. */
 interface Held {
@@ -17,12 +23,12 @@ interface Held {
 
 /** Counts the requests of tokens, over all servers. */
 export class Quotas {
-  readonly #take: (digest: Buffer, rate: TokenRate, wanted: number) => Promise<Quota>
+  readonly #take: (digest: Buffer, rate: TokenRate, wanted: number) => Promise<Granted>
   readonly #held = new Map<string, Held>()
   readonly #asking = new Map<string, Promise<void>>()
 
   /** `take`: takes up to so many of a token's requests. */
-  constructor(take: (digest: Buffer, rate: TokenRate, wanted: number) => Promise<Quota>) {
+  constructor(take: (digest: Buffer, rate: TokenRate, wanted: number) => Promise<Granted>) {
     this.#take = take
   }
 

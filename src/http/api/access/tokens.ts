@@ -1,15 +1,19 @@
-import type { servedBy } from '../../../lockstep.ts'
 import { Problem } from '../../../serving/problem.ts'
-import { digestOfToken, looksLikeToken } from '../../../token.ts'
+import { digestOfToken, looksLikeToken, type TokenGrant, type TokenRate } from '../../../token.ts'
 import { type Access, type ApiRequest, forbidden, type Grant } from './access.ts'
 import { KnownTokens } from './known-tokens.ts'
-import { Quotas } from './quotas.ts'
+import { type Granted, Quotas } from './quotas.ts'
 
 const CHALLENGE = 'Bearer realm="lockstep"'
 const anyOfThem = async () => true
 
 /** Where tokens are. */
-export type TokenStore = Pick<ReturnType<typeof servedBy>, 'findTokens' | 'takeRequests'>
+export interface TokenStore {
+  /** What tokens allow, by their digests in hexadecimal. */
+  findTokens(digests: readonly Buffer[]): Promise<ReadonlyMap<string, TokenGrant>>
+  /** Takes up to `wanted` of the requests that a token may make. */
+  takeRequests(digest: Buffer, rate: TokenRate, wanted: number): Promise<Granted>
+}
 
 /** Lets in who has a token. */
 export class Tokens implements Access {
