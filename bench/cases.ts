@@ -10,6 +10,7 @@ import { latencyCases } from './cases/latency.ts'
 import { lockstepCases } from './cases/lockstep.ts'
 import { neighbourCases } from './cases/neighbours.ts'
 import { pacedCases } from './cases/paced.ts'
+import { resultCases } from './cases/results.ts'
 import { sizeCases } from './cases/sizes.ts'
 import { slotCases } from './cases/slots.ts'
 import { steadyCases } from './cases/steady.ts'
@@ -30,6 +31,7 @@ export const cases: readonly Case[] = [
   ...tenantCases,
   ...consumeCases,
   ...httpCases,
+  ...resultCases,
   ...idleCases,
   ...footprintCases,
   ...sizeCases,
