@@ -60,9 +60,10 @@ export let insideOf: (lockstep: Lockstep) => {
   readonly watch: <T>(call: Promise<T>) => Promise<T>
 }
 
-/** What its HTTP API needs beyond that: payloads as JsonText, and pushes that name an idempotency key. */
+/** What its HTTP API needs beyond that: payloads as JsonText, and pushes that wait for nobody long, or name an idempotency key. */
 export let servedBy: (lockstep: Lockstep) => {
   createConsumer(options: ConsumerOptions): Consumer
+  enqueueInTime(queue: Queue, jobs: readonly NewJob[]): Promise<number>
   enqueueOnce(queue: Queue, jobs: readonly NewJob[], key: IdempotencyKey): Promise<PushedOnce>
   /** What tokens allow, by their digests in hexadecimal; without those that do not exist. */
   findTokens(digests: readonly Buffer[]): Promise<ReadonlyMap<string, TokenGrant>>
@@ -155,6 +156,7 @@ export class Lockstep {
     })
     servedBy = (lockstep) => ({
       createConsumer: (options) => new Consumer(options, homeOf(lockstep), (json) => new JsonText(json)),
+      enqueueInTime: (queue, jobs) => lockstep.#enqueuer.enqueueInTime(queue, jobs),
       enqueueOnce: (queue, jobs, key) => lockstep.#enqueuer.enqueueOnce(queue, jobs, key),
       findTokens: (digests) =>
         lockstep.#underWay.watch(

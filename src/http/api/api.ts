@@ -85,7 +85,7 @@ function accessOf(lockstep: Lockstep, { access }: CheckedOptions, logger: Logger
 
 function toolsOf(lockstep: Lockstep, { queues, maxJobs }: CheckedOptions): Tools {
   const { database, logger, watch } = insideOf(lockstep)
-  const { createConsumer, enqueueOnce } = servedBy(lockstep)
+  const { createConsumer, enqueueInTime, enqueueOnce } = servedBy(lockstep)
   return {
     lockstep,
     consumer: createConsumer({ queues }),
@@ -94,6 +94,7 @@ function toolsOf(lockstep: Lockstep, { queues, maxJobs }: CheckedOptions): Tools
     stats: new Shared<Stats>(() => lockstep.stats()),
     maxJobs,
     queue: definitions(queues),
+    enqueueInTime,
     enqueueOnce,
   }
 }

@@ -29,7 +29,7 @@ export const ENQUEUE = route({
     const key = keyOf(call)
     const jobs = jobsIn(body, tools)
     const into = tools.queue(queue)
-    if (key === undefined) return answerOf(await tools.lockstep.enqueue(into, jobs).catch(asInBody(body)))
+    if (key === undefined) return answerOf(await tools.enqueueInTime(into, jobs).catch(asInBody(body)))
     const digest = createHash('sha256')
       .update(`${JSON.stringify(queue)}\n`)
       .update(body.bytes)
