@@ -1,0 +1,36 @@
+import type pg from 'pg'
+import { Lockstep } from '../../index.ts'
+import { connectionConfig } from '../../postgres/connection.ts'
+import { createPool } from '../../postgres/pool.ts'
+import { stderrLogger } from '../output.ts'
+import type { PoolConfig } from './config.ts'
+
+/**
+ * ms after which a call fails that the database has not answered: its connection may have gone silent, and would keep every call that
+ * waits for it. Longer than anything that a gateway asks for takes, and shorter than clients have patience.
+ */
+const CALL_TIMEOUT = 20_000
+
+/** A database of the gateway. */
+export interface ServedPool {
+  readonly lockstep: Lockstep
+  readonly migrateTo: string | undefined
+  close(): Promise<void>
+}
+
+export type Pools = ReadonlyMap<string, ServedPool>
+
+export function openPools(configs: ReadonlyMap<string, PoolConfig>): Pools {
+  return new Map([...configs].map(([name, config]) => [name, openPool(config)]))
+}
+
+function openPool({ connectionString, directUrl, schema, migrateTo }: PoolConfig): ServedPool {
+  const config = { ...connectionConfig(connectionString, 'pg-lockstep'), query_timeout: CALL_TIMEOUT }
+  const pool: pg.Pool = createPool(config, stderrLogger)
+  const lockstep = new Lockstep({ pool, schema, logger: stderrLogger, directUrl })
+  const close = async () => {
+    await lockstep.close()
+    await pool.end()
+  }
+  return { lockstep, migrateTo, close }
+}
