@@ -62,6 +62,32 @@ test('it serves the API and the administration, and says how it is', async () =>
   expect((await send(adminPort, 'GET', '/metrics')).text).toContain('infra_lmstfy_redis_publish_jobs')
 })
 
+test('its log has each request if that is switched on, and why one failed, without tokens and passwords', async () => {
+  const { command, port, adminPort, headers } = await start()
+  await send(adminPort, 'POST', '/accesslog?status=enable')
+  expect((await send(port, 'GET', `/api/ns/logged?token=${headers['x-token']}`)).status).toBe(404)
+  await env.database.query('ALTER TABLE lockstep.lmstfy_tokens RENAME TO away')
+  try {
+    const headers = { 'x-token': 'of somebody else' }
+    expect((await send(port, 'GET', '/api/ns/logged', { headers })).status).toBeGreaterThanOrEqual(500)
+    const authorization = `Bearer lockstep_${'x'.repeat(43)}`
+    await env.database.query('ALTER TABLE lockstep.api_tokens RENAME TO gone')
+    expect((await send(port, 'GET', '/v1/stats', { headers: { authorization } })).status).toBe(500)
+  } finally {
+    await env.database.query('ALTER TABLE lockstep.away RENAME TO lmstfy_tokens')
+    await env.database.query('ALTER TABLE IF EXISTS lockstep.gone RENAME TO api_tokens')
+  }
+  command.child.kill('SIGTERM')
+  const { stderr } = await command.ended
+  expect(stderr).toMatch(
+    /^lockstep: GET \/api\/ns\/logged 404 requestId=\w{26} .*status=404 ms=\d+ address=127/m,
+  )
+  expect(stderr).toMatch(/^lockstep: a request failed: .*lmstfy_tokens.* does not exist.* requestId=\w{26}/m)
+  expect(stderr).toMatch(/^lockstep: a request could not be answered: .*tokens.* does not exist/m)
+  for (const secret of [headers['x-token'], new URL(env.connectionString).password])
+    expect(stderr).not.toContain(secret)
+})
+
 test('our own API is under /v1, for tokens of the pool that their prefix names', async () => {
   const file = await config({ pools: { default: '$SOME_URL', eu: '$SOME_URL' } })
   const { port } = await start(['--config', file], { SOME_URL: env.connectionString })

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { Lockstep } from '../../index.ts'
 import { connectionConfig } from '../../postgres/connection.ts'
 import { createPool } from '../../postgres/pool.ts'
-import { stderrLogger } from '../output.ts'
+import { servingLogger } from '../stderr-logger.ts'
 import type { PoolConfig } from './config.ts'
 
 /**
@@ -26,8 +26,8 @@ export function openPools(configs: ReadonlyMap<string, PoolConfig>): Pools {
 
 function openPool({ connectionString, directUrl, schema, migrateTo }: PoolConfig): ServedPool {
   const config = { ...connectionConfig(connectionString, 'pg-lockstep'), query_timeout: CALL_TIMEOUT }
-  const pool: pg.Pool = createPool(config, stderrLogger)
-  const lockstep = new Lockstep({ pool, schema, logger: stderrLogger, directUrl })
+  const pool: pg.Pool = createPool(config, servingLogger)
+  const lockstep = new Lockstep({ pool, schema, logger: servingLogger, directUrl })
   const close = async () => {
     await lockstep.close()
     await pool.end()
