@@ -296,6 +296,16 @@ describe('paths', () => {
     expect((await get(path)).json).toMatchObject({ status: 404, code: 'LOCKSTEP_NOT_FOUND' })
   })
 
+  test.each(['%', '%zz', 'b%FCro', '%ED%A0%80'])('400: %s is no UTF-8 in an address', async (queue) => {
+    const { get, post } = await open()
+    for (const answer of [
+      await get(`/queues/${queue}/peek`),
+      await post(`/queues/${queue}/jobs`, { id: 'a' }),
+    ])
+      expect([answer.status, answer.json.code]).toEqual([400, 'LOCKSTEP_BAD_OPTION'])
+    expect(await env.sql('SELECT FROM lockstep.queues WHERE name = $1', [queue])).toEqual([])
+  })
+
   test('404: a job that does not exist', async () => {
     const { get, post } = await open()
     const queue = name()
