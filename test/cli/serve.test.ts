@@ -109,6 +109,30 @@ test('our own API is under /v1, for tokens of the pool that their prefix names',
   expect(wrong.status).toBe(401)
 })
 
+test('defaults of the database for others’ statements end none of its own', async () => {
+  const url = new URL(env.connectionString)
+  url.searchParams.set('options', '-c statement_timeout=100 -c lock_timeout=100 -c synchronous_commit=off')
+  const { port } = await start([], { DATABASE_URL: url.href })
+  const { token } = await env.lockstep.createToken({ name: 'patient', scopes: ['produce'] })
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const push = (payload: number) =>
+    send(port, 'POST', '/v1/queues/patient/jobs', { headers, body: JSON.stringify({ id: 'a', payload }) })
+  expect((await push(1)).status).toBe(200)
+  const holder = await env.transaction()
+  await holder.query("SELECT lockstep.enqueue('patient', 'a', '2')")
+  const pushing = push(3)
+  await vi.waitFor(async () => {
+    const waiting = await env.query(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+       AND clock_timestamp() - query_start > interval '0.2 s'`,
+    )
+    expect(waiting).toHaveLength(1)
+  }, 4_000)
+  await holder.query('COMMIT')
+  expect((await pushing).status).toBe(200)
+  await env.endSessions()
+})
+
 test('at SIGTERM, consumes that wait are answered, requests under way end, and the process too', async () => {
   const { command, port, headers } = await start()
   const waiting = send(port, 'GET', '/api/ns/quiet?timeout=600', { headers })
