@@ -62,10 +62,12 @@ export let insideOf: (lockstep: Lockstep) => {
   readonly watch: <T>(call: Promise<T>) => Promise<T>
 }
 
-/** What its HTTP API needs beyond that: payloads as JsonText, and pushes that name an idempotency key. */
+/** What its HTTP API needs beyond that: payloads as JsonText, and pushes that wait for nobody long, or name an idempotency key. */
 export let servedBy: (lockstep: Lockstep) => {
   createConsumer(options: ConsumerOptions): Consumer
   createResults(): Results
+  enqueueInTime(queue: Queue, jobs: readonly NewJob[]): Promise<number>
+  enqueueForResultInTime(queue: Queue, job: NewJob): Promise<PushedForResult>
   enqueueOnce(queue: Queue, jobs: readonly NewJob[], key: IdempotencyKey): Promise<PushedOnce>
   /** What tokens allow, by their digests in hexadecimal; without those that do not exist. */
   findTokens(digests: readonly Buffer[]): Promise<ReadonlyMap<string, TokenGrant>>
@@ -192,6 +194,8 @@ export class Lockstep {
     servedBy = (lockstep) => ({
       createConsumer: (options) => new Consumer(options, homeOf(lockstep), (json) => new JsonText(json)),
       createResults: () => new Results(lockstep.#database),
+      enqueueInTime: (queue, jobs) => lockstep.#enqueuer.enqueueInTime(queue, jobs),
+      enqueueForResultInTime: (queue, job) => lockstep.#enqueuer.enqueueForResult(queue, job, {}, true),
       enqueueOnce: (queue, jobs, key) => lockstep.#enqueuer.enqueueOnce(queue, jobs, key),
       findTokens: (digests) =>
         lockstep.#underWay.watch(

@@ -52,6 +52,9 @@ const PAST_THE_FACE: readonly string[] = [
   'cli/migrate > postgres/schema-name',
   'cli/roles > postgres/roles',
   'cli/roles > postgres/schema-name',
+  'cli/serve/pools > postgres/connection',
+  'cli/serve/pools > postgres/pool',
+  'cli/serve/pools > postgres/session',
   'cli/top > admin/rates',
   // A process that only works.
   'cli/work/run > worker/membership/last-words',

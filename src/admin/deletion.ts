@@ -11,6 +11,7 @@ import {
   type QueueContents,
   readContents,
 } from '../store/queue-contents.ts'
+import { notify, REBALANCE } from '../store/wake.ts'
 import { removeDeadProcesses } from './dead-processes.ts'
 import { act } from './jobs.ts'
 import { deleteFromMorgue } from './morgue.ts'
@@ -87,6 +88,8 @@ async function deleteRow(database: Database, target: NamedQueue, most: number): 
         const contents = await readContents(database, target, client)
         refuse(target, contents, most > 0)
         await deleteQueueRow(database, target.queueId, client)
+        // Consumers may wait for its jobs.
+        await notify(database, REBALANCE, client)
         return contents.waiting + contents.dead
       },
     )

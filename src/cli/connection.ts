@@ -3,7 +3,7 @@ import type { Lockstep } from '../index.ts'
 import type { Database } from '../postgres/database.ts'
 import { checkSchemaName, DEFAULT_SCHEMA } from '../postgres/schema-name.ts'
 import { keepSecret, UsageError } from './failure.ts'
-import { stderrLogger } from './output.ts'
+import { stderrLogger } from './stderr-logger.ts'
 
 /** The options of every command that connects to a database. */
 export interface ConnectionOptions {

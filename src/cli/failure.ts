@@ -35,7 +35,7 @@ export function reportFailure(error: unknown): number {
 }
 
 /** An AggregateError, such as for a host name with several addresses, has no message of its own. */
-function messageOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && !error.message) return error.errors.map(messageOf).join(', ')
   return error instanceof Error ? error.message || error.name : String(error)
 }
@@ -64,7 +64,7 @@ export function shown(text: string): string {
 /** Finds passwords in any connection string, even in an unexpected place such as after a misspelt option. */
 const PASSWORDS = [/(postgres(?:ql)?:\/\/[^\s:@]*:)\S*(?=@)/gi, /(\bpassword\s*=\s*)[^\s&'"]+/gi]
 
-function withoutSecrets(text: string): string {
+export function withoutSecrets(text: string): string {
   const longestFirst = [...secrets]
     .filter(({ length }) => length >= SHORTEST)
     .sort((a, b) => b.length - a.length)

@@ -1,6 +1,5 @@
 import Table from 'cli-table3'
 import pc from 'picocolors'
-import type { Logger } from '../index.ts'
 
 const UNSAFE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 
@@ -76,13 +75,6 @@ function withoutDeepPayloads(value: unknown): string {
 export function note(text: string): void {
   // A progress bar may stand on the line.
   process.stderr.write(`${process.stderr.isTTY ? '\r\x1b[K' : ''}lockstep: ${legible(text)}\n`)
-}
-
-export const stderrLogger: Logger = {
-  debug() {},
-  info() {},
-  warn: (_, message) => note(message),
-  error: (_, message) => note(message),
 }
 
 /** Colours if `stream` is a terminal and NO_COLOR is not set. */

@@ -30,6 +30,13 @@ export class ConsumedQueue extends ServedQueue {
     return this.shards.splice(shards)
   }
 
+  /** It was deleted and made again: with other shards, also where their numbers are the same. */
+  renew(queueId: number, shards: number): void {
+    this.shrink(0)
+    this.queueId = queueId
+    this.grow(shards)
+  }
+
   /** How many requests wait for its jobs. */
   get waiting(): number {
     return this.#waiting

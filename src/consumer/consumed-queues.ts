@@ -82,12 +82,21 @@ export class ConsumedQueues implements Service {
     return opening
   }
 
-  /** The number of a queue; undefined if there is none. If it was deleted meanwhile, and its claims with it, an old one. */
+  /** Whether it is still what a claim of that name takes from: one that was deleted, or that nobody waited for, is not. */
+  isOpen(queue: ConsumedQueue): boolean {
+    return this.#byName.get(queue.queue.name) === queue
+  }
+
+  /** The number of a queue; undefined if there is none. If it was deleted meanwhile, and its claims with it, maybe an old one. */
   async idOf(name: string): Promise<number | undefined> {
-    const known = this.#ids.get(name)
-    if (known !== undefined) return known
+    return this.#ids.get(name) ?? this.idNow(name)
+  }
+
+  /** The number that it has by now. */
+  async idNow(name: string): Promise<number | undefined> {
     const [row] = await listQueues(this.#options.database, [name])
     if (row) this.#note(row)
+    else this.#ids.delete(name)
     return row?.queueId
   }
 
@@ -104,15 +113,20 @@ export class ConsumedQueues implements Service {
   freed(): void {}
 
   async #open(queue: Queue): Promise<ConsumedQueue> {
-    const { database } = this.#options
-    await ensureQueue(database, queue.name, queue.shards)
-    const [row] = await listQueues(database, [queue.name])
-    if (!row) return this.#open(queue)
-    this.#note(row)
+    const row = await this.#ensure(queue)
     const consumed = new ConsumedQueue(queue, row.queueId, row.shards)
     this.#byName.set(queue.name, consumed)
     await this.#add(consumed, consumed.shards)
     return consumed
+  }
+
+  async #ensure(queue: Queue): Promise<QueueRow> {
+    const { database } = this.#options
+    await ensureQueue(database, queue.name, queue.shards)
+    const [row] = await listQueues(database, [queue.name])
+    if (!row) return this.#ensure(queue)
+    this.#note(row)
+    return row
   }
 
   #note({ name, queueId }: QueueRow): void {
@@ -155,19 +169,24 @@ export class ConsumedQueues implements Service {
     if (pauses.see(seen.queues)) timetable.admissionChanged()
   }
 
-  /** A queue that was deleted is opened anew by the next claim: who waits for it is not told of one made anew meanwhile. */
+  /** A queue that was deleted is made again for those who wait for its jobs, or else by the next claim. */
   async #see(name: string, row: QueueRow | undefined): Promise<void> {
     const { timetable } = this.#options
     const known = this.#byName.get(name)!
     if (row) this.#note(row)
     else this.#ids.delete(name)
-    if (row?.queueId === known.queueId && !known.isForgotten(LINGER)) {
+    if (known.isForgotten(row ? LINGER : 0)) {
+      this.#byName.delete(name)
+      for (const shard of known.shards) timetable.remove(shard)
+    } else if (row?.queueId === known.queueId) {
       for (const shard of known.shrink(row.shards)) timetable.remove(shard)
       const added = known.grow(row.shards)
       if (added.length > 0) await this.#add(known, added)
-      return
+    } else {
+      const { queueId, shards } = row ?? (await this.#ensure(known.queue))
+      for (const shard of known.shards) timetable.remove(shard)
+      known.renew(queueId, shards)
+      await this.#add(known, known.shards)
     }
-    this.#byName.delete(name)
-    for (const shard of known.shards) timetable.remove(shard)
   }
 }

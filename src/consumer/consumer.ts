@@ -135,7 +135,10 @@ export class Consumer {
 
   async #claim(settings: ClaimSettings): Promise<ClaimedJob[]> {
     const engine = await this.#started()
-    const queues = await Promise.all(settings.queues.map((queue) => engine.queues.open(queue)))
+    const open = () => Promise.all(settings.queues.map((queue) => engine.queues.open(queue)))
+    let queues = await open()
+    // One may have been deleted or forgotten while others were opened: nobody would look for its jobs.
+    while (!queues.every((queue) => engine.queues.isOpen(queue))) queues = await open()
     settings.signal?.throwIfAborted()
     if (this.#stopping) return []
     const request = new Request(queues, settings)
@@ -184,7 +187,10 @@ export class Consumer {
       const queueId = await engine.queues.idOf(queue)
       if (queueId === undefined)
         throw new LockstepError('LOCKSTEP_UNKNOWN_QUEUE', `queue "${queue}" does not exist`)
-      return settle(engine, { queueId, id, fence })
+      if (await settle(engine, { queueId, id, fence })) return true
+      // A queue that was deleted and made again has another number.
+      const now = await engine.queues.idNow(queue)
+      return now !== undefined && now !== queueId && settle(engine, { queueId: now, id, fence })
     }
     return this.#calls.watch(run())
   }

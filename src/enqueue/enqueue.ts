@@ -9,11 +9,12 @@ import { hasCode } from '../postgres/failure.ts'
 import { UnderWay } from '../promises.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import type { IdempotencyKey } from '../store/keys.ts'
-import { type PushedJob, push } from '../store/push.ts'
+import { type PushedJob, push, pushWithin } from '../store/push.ts'
 import { roundOf } from '../store/results.ts'
 import { type CheckedCall, checkBySchema, checkCall } from './call.ts'
 import { inChunks, inLockOrder } from './chunks.ts'
 import { type Entered, enter, type Purpose } from './entered.ts'
+import { Insistence } from './insistence.ts'
 import type { Joined } from './joined.ts'
 import { Joining } from './joining.ts'
 import { KnownHome } from './known-home.ts'
@@ -59,6 +60,7 @@ export class Enqueuer {
   readonly #instruments: Instruments
   readonly #queues: KnownQueues
   readonly #pushBatcher: PushBatcher
+  readonly #insistence = new Insistence()
   readonly #once: PushesOnce
   readonly #joining: Joining
   readonly #untoldTenants: UntoldTenants
@@ -77,7 +79,7 @@ export class Enqueuer {
     this.#instruments = instruments
     this.#queues = new KnownQueues(database)
     this.#pushBatcher = new PushBatcher(database)
-    this.#once = new PushesOnce(database)
+    this.#once = new PushesOnce(database, this.#insistence)
     this.#joining = new Joining(database, this.#queues, this.#home)
     this.#untoldTenants = new UntoldTenants(logger)
   }
@@ -94,25 +96,39 @@ export class Enqueuer {
     return options?.tx ? call : this.#underWay.watch(call)
   }
 
-  /** As `enqueue`, once for a key, however often it is called. */
+  /**
+   * As `enqueue`, for many clients who share the pool: waits at most five seconds for a transaction that has pushed one of the ids.
+   * @throws DatabaseError `LOCKSTEP_LOCKED`
+   */
+  enqueueInTime(queue: Queue, jobs: readonly NewJob[]): Promise<number> {
+    if (this.#closed) return Promise.reject(new LockstepError('LOCKSTEP_CLOSED', CLOSED))
+    return this.#underWay.watch(this.#enqueue(queue, jobs, {}, true).then(({ length }) => length))
+  }
+
+  /** As `enqueueInTime`, once for a key, however often it is called. */
   enqueueOnce(queue: Queue, jobs: readonly NewJob[], key: IdempotencyKey): Promise<PushedOnce> {
     if (this.#closed) return Promise.reject(new LockstepError('LOCKSTEP_CLOSED', CLOSED))
     const push = async (tx: Queryable) =>
       (await this.#enqueue(queue, jobs, { tx: tx as EnqueueTransaction })).length
-    return this.#underWay.watch(this.#once.push(key, jobs.length, push))
+    return this.#underWay.watch(orAnew(() => this.#once.push(key, jobs.length, push)))
   }
 
-  /** As `enqueue` for one job. Resolves to its id, and to the round that takes its payload, for `result`. */
+  /**
+   * As `enqueue` for one job. Resolves to its id, and to the round that takes its payload, for `result`. `inTime`: see
+   * `enqueueInTime`.
+   */
   enqueueForResult<P, Handed>(
     queue: Queue<P, Handed>,
     job: NewJob<P>,
     options: EnqueueOptions,
+    inTime = false,
   ): Promise<PushedForResult> {
     if (this.#closed) return Promise.reject(new LockstepError('LOCKSTEP_CLOSED', CLOSED))
     if (options && 'tx' in options) return this.#pushForResult(queue, job, options)
-    const push = (tx: Queryable) =>
+    const pushIn = (tx: Queryable) =>
       this.#pushForResult(queue, job, { ...options, tx: tx as EnqueueTransaction })
-    return this.#underWay.watch(this.#database.transaction(push))
+    const push = (longestWait?: number) => this.#database.transaction(pushIn, { begin: waiting(longestWait) })
+    return this.#underWay.watch(orAnew(() => (inTime ? this.#insistence.insist(push) : push())))
   }
 
   /** A transaction of the caller's, once it is known to be one of this database. */
@@ -141,9 +157,10 @@ export class Enqueuer {
     queue: Queue<P, Handed>,
     jobs: NewJob<P> | Iterable<NewJob<P>>,
     options: EnqueueOptions,
+    inTime = false,
   ): Promise<readonly PushedJob[]> {
     if (!isQueue(queue)) throw badQueue(queue)
-    const into = target(queue, options)
+    const into = { ...target(queue, options), inTime }
     const asked = toArray(jobs)
     asked.forEach(requireObject)
     const given = withTenants(queue as Queue, asked)
@@ -178,7 +195,7 @@ export class Enqueuer {
     return stored
   }
 
-  async #store({ queue, tx, wake }: Target, call: CheckedCall): Promise<void> {
+  async #store({ queue, tx, wake, inTime }: Target, call: CheckedCall): Promise<void> {
     if (call.jobs.length === 0) return
     const chunks = [...inChunks(inLockOrder(call.jobs))]
     const toError = (error: unknown, chunk: readonly PushedJob[]) => {
@@ -186,27 +203,58 @@ export class Enqueuer {
       return toCallersError(error, queue.name, chunk, call)
     }
     if (tx) return this.#joining.push(tx, { queue, chunks, wake }, toError)
-    await this.#queues.ensure(queue)
-    const pushAll = async (through?: Queryable) => {
+    return orAnew(async () => {
+      await this.#queues.ensure(queue)
+      const store = (longestWait?: number) => this.#storeOwn(queue.name, chunks, longestWait, toError)
+      const alone = inTime ? () => this.#insistence.insist(store) : store
+      if (chunks.length > 1) return alone()
+      return this.#pushBatcher.push({ queue: queue.name, jobs: chunks[0]!, alone })
+    })
+  }
+
+  /** In a transaction of its own. `longestWait`: ms for a row. */
+  async #storeOwn(
+    queue: string,
+    chunks: readonly (readonly PushedJob[])[],
+    longestWait: number | undefined,
+    toError: (error: unknown, chunk: readonly PushedJob[]) => unknown,
+  ): Promise<void> {
+    const pushAll = async (on?: Queryable) => {
       for (const chunk of chunks) {
-        await push(this.#database, queue.name, chunk, through).catch((error) => {
+        const pushing =
+          on || longestWait === undefined
+            ? push(this.#database, queue, chunk, on)
+            : pushWithin(this.#database, longestWait, queue, chunk)
+        await pushing.catch((error) => {
           throw toError(error, chunk)
         })
       }
     }
-    if (chunks.length > 1) return this.#database.transaction(pushAll)
-    const alone = () => this.#storeAlone(pushAll)
-    return this.#pushBatcher.push({ queue: queue.name, jobs: chunks[0]!, alone })
+    const together = () => this.#database.transaction(pushAll, { begin: waiting(longestWait) })
+    return chunks.length > 1 ? together() : alone(pushAll, together)
   }
+}
 
-  /** A single statement is its own transaction. It can meet a conflict only if the database's default level is stricter. */
-  async #storeAlone(pushAll: (through?: Queryable) => Promise<void>): Promise<void> {
-    try {
-      await pushAll()
-    } catch (error) {
-      if (!hasCode(error, 'LOCKSTEP_CONFLICT')) throw error
-      await this.#database.transaction(pushAll)
-    }
+/** What a transaction begins with that waits so many ms for a row. */
+function waiting(longestWait: number | undefined): string {
+  return longestWait === undefined ? '' : `SET LOCAL lock_timeout = ${longestWait}`
+}
+
+/** A queue that was deleted since the last push is made again: nothing has been stored. */
+function orAnew<T>(push: () => Promise<T>): Promise<T> {
+  return push().catch((error) => {
+    if (!hasCode(error, 'LOCKSTEP_UNKNOWN_QUEUE')) throw error
+    return push()
+  })
+}
+
+/** A single statement is its own transaction. It can meet a conflict only if the database's default level is stricter. */
+async function alone(push: () => Promise<void>, together: () => Promise<void>): Promise<void> {
+  try {
+    await push()
+  } catch (error) {
+    if (!hasCode(error, 'LOCKSTEP_CONFLICT')) throw error
+    await together()
   }
 }
 
@@ -218,9 +266,11 @@ interface Target {
   readonly queue: QueueToEnsure
   readonly tx: Joined | undefined
   readonly wake: boolean
+  /** Whether it gives up if a transaction that has pushed one of the ids stays open. */
+  readonly inTime: boolean
 }
 
-function target(queue: Target['queue'], options: EnqueueOptions): Target {
+function target(queue: Target['queue'], options: EnqueueOptions): Omit<Target, 'inTime'> {
   rejectUnknownOptions(options, ['tx', 'wake'], 'enqueue')
   const { wake = true } = options
   // A key without a value is probably a variable that was not set, so it is refused.

@@ -2,6 +2,7 @@ import { LockstepError } from '../errors.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
 import { type IdempotencyKey, noteKey, recountKey } from '../store/keys.ts'
+import type { Insistence } from './insistence.ts'
 
 /** How a push with a key has ended. */
 export interface PushedOnce {
@@ -17,17 +18,20 @@ export interface PushedOnce {
  */
 export class PushesOnce {
   readonly #database: Database
+  readonly #insistence: Insistence
   /** By holder and key. Who waits here for the same key takes no connection from others. */
   readonly #underWay = new Map<string, Promise<unknown>>()
 
-  constructor(database: Database) {
+  constructor(database: Database, insistence: Insistence) {
     this.#database = database
+    this.#insistence = insistence
   }
 
   /**
    * `push` stores the jobs in the transaction that it's given, `count` of them unless a middleware changes that.
    * @throws LockstepError `LOCKSTEP_KEY_REUSED` if the key was used for something else, `LOCKSTEP_KEY_IN_USE` if a push with it
-   * is under way elsewhere for more than five seconds
+   * is under way elsewhere for more than five seconds; DatabaseError `LOCKSTEP_LOCKED` if a transaction that has pushed one of
+   * the ids stays open for so long
    */
   async push(
     key: IdempotencyKey,
@@ -37,7 +41,7 @@ export class PushesOnce {
     const name = JSON.stringify([key.holder, key.key])
     for (let before = this.#underWay.get(name); before; before = this.#underWay.get(name))
       await before.catch(() => {})
-    const pushing = this.#push(key, count, push)
+    const pushing = this.#insistence.insist((longestWait) => this.#push(key, count, push, longestWait))
     this.#underWay.set(name, pushing)
     try {
       return await pushing
@@ -46,8 +50,13 @@ export class PushesOnce {
     }
   }
 
-  #push(key: IdempotencyKey, count: number, push: (tx: Queryable) => Promise<number>): Promise<PushedOnce> {
-    return this.#database.transaction(async (tx) => {
+  #push(
+    key: IdempotencyKey,
+    count: number,
+    push: (tx: Queryable) => Promise<number>,
+    longestWait: number,
+  ): Promise<PushedOnce> {
+    const work = async (tx: Queryable) => {
       const noted = await noteKey(this.#database, key, count, tx).catch((error) => {
         throw hasCode(error, '55P03') ? inUse(error) : error
       })
@@ -56,7 +65,8 @@ export class PushesOnce {
       const stored = await push(tx)
       if (stored !== count) await recountKey(this.#database, key, stored, tx)
       return { stored, isRepeated: false }
-    })
+    }
+    return this.#database.transaction(work, { begin: `SET LOCAL lock_timeout = ${longestWait}` })
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Database } from '../postgres/database.ts'
 import { isConnectionFailure } from '../postgres/failure.ts'
-import { charactersOf, type PushedJob, pushTogether } from '../store/push.ts'
+import { charactersOf, type PushedJob, pushWithin, SHORT_WAIT } from '../store/push.ts'
 
 /** Pushes that may be under way at once; further ones gather. */
 const MAX_PUSHES = 2
@@ -83,8 +83,9 @@ export class PushBatcher {
   async #send(pushes: readonly Waiting[]): Promise<void> {
     if (pushes.length === 1) return settle(pushes[0]!, pushes[0]!.alone())
     try {
-      await pushTogether(
+      await pushWithin(
         this.#database,
+        SHORT_WAIT,
         pushes[0]!.queue,
         pushes.flatMap(({ jobs }) => jobs),
       )

@@ -1,15 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { endLingering } from '../serving/lingering.ts'
 import type { Answer, Call, Reply } from './call.ts'
-
-/** ms that a client has to read the end of an answer to a request whose body was too long. */
-const LINGER = 1_000
 
 /** Serves Node's requests. `answer` never rejects. */
 export function nodeListener(answer: Answer): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
   return (incoming, outgoing) => {
     const call = new NodeCall(incoming, outgoing)
-    void answer(call).then((reply) => send(reply, call, outgoing))
+    void answer(call).then((reply) => send(reply, call, incoming, outgoing))
   }
 }
 
@@ -104,10 +102,14 @@ function parted(url: string): [path: string, query: string] {
 }
 
 /** A connection on which more of a body may come than anyone reads is ended. */
-function send({ status, headers, body = '' }: Reply, call: NodeCall, outgoing: ServerResponse): void {
+function send(
+  { status, headers, body = '' }: Reply,
+  { isCutOff }: NodeCall,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+): void {
   if (outgoing.destroyed) return
   const length = status === 204 ? {} : { 'content-length': Buffer.byteLength(body) }
-  outgoing.writeHead(status, { ...headers, ...length, ...(call.isCutOff && { connection: 'close' }) })
-  outgoing.end(body)
-  if (call.isCutOff) setTimeout(() => outgoing.socket?.destroy(), LINGER).unref()
+  outgoing.writeHead(status, { ...headers, ...length, ...(isCutOff && { connection: 'close' }) })
+  endLingering(incoming, outgoing, body)
 }

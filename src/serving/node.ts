@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { TLSSocket } from 'node:tls'
+import { endLingering, isUnread } from './lingering.ts'
 import { type Arrival, arrivalAt, arrivalBelow } from './place.ts'
 
 /** What Express, and middlewares that parse bodies, leave on a request. */
@@ -27,9 +28,9 @@ export function nodeHandler(
     const response = request
       ? await fetch(request, arrivalOf(incoming, path))
       : new Response(null, { status: 400 })
-    // What is left of a refused body would otherwise be read to its end, and it may have none.
-    if (!incoming.complete && incoming.httpVersionMajor === 1) outgoing.setHeader('connection', 'close')
-    await send(response, outgoing, incoming.method === 'HEAD')
+    await (isUnread(incoming)
+      ? refuse(response, incoming, outgoing)
+      : send(response, outgoing, incoming.method === 'HEAD'))
   }
 }
 
@@ -79,12 +80,28 @@ function bodyOf(incoming: Handled, headers: Headers): string | Uint8Array | Read
   return isForm ? new URLSearchParams(body as Record<string, string>).toString() : JSON.stringify(body)
 }
 
-/** Stops reading the response when the client goes away. */
-async function send(response: Response, outgoing: ServerResponse, isHead: boolean): Promise<void> {
+/** What is left of the request's body may have no end, so the connection is closed. */
+async function refuse(
+  response: Response,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+): Promise<void> {
+  const body = Buffer.from(await response.arrayBuffer())
+  setHead(response, outgoing)
+  outgoing.setHeader('connection', 'close').setHeader('content-length', body.length)
+  endLingering(incoming, outgoing, body)
+}
+
+function setHead(response: Response, outgoing: ServerResponse): void {
   outgoing.statusCode = response.status
   for (const [name, value] of response.headers) if (name !== 'set-cookie') outgoing.setHeader(name, value)
   const cookies = response.headers.getSetCookie()
   if (cookies.length > 0) outgoing.appendHeader('set-cookie', cookies)
+}
+
+/** Stops reading the response when the client goes away. */
+async function send(response: Response, outgoing: ServerResponse, isHead: boolean): Promise<void> {
+  setHead(response, outgoing)
   if (!response.body || isHead) {
     await response.body?.cancel()
     outgoing.end()

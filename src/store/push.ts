@@ -21,8 +21,8 @@ export function charactersOf({ id, payload, headers, tenant }: PushedJob): numbe
   return id.length + payload.length + (headers?.length ?? 0) + (tenant?.length ?? 0)
 }
 
-/** ms that a joint push waits for a row before its pushes are sent separately. */
-const LONGEST_WAIT = 20
+/** ms that a push waits for a row if it is not to wait for open transactions. */
+export const SHORT_WAIT = 20
 
 /** Pushes any number of jobs of a queue in one statement. `on` is our own transaction. */
 export async function push(
@@ -49,16 +49,19 @@ export async function pushInTransaction(
   await callThrough(database, on, jobs.length === 1 ? ONE_IN_TRANSACTION : MANY_IN_TRANSACTION, values)
 }
 
-/** Fails instead of waiting for an open transaction. The setting ends with the statement. */
-export async function pushTogether(
+/** As `push`, but waits only so many ms for each row, and then fails (55P03). The setting ends with the statement. */
+export async function pushWithin(
   database: Database,
+  longestWait: number,
   queue: string,
   jobs: readonly PushedJob[],
 ): Promise<void> {
-  await database.prepared(
-    `SELECT ${database.prefix}.enqueue_many($1, $2, $3, $4, $5, $6, $7, $8, $9)
-     FROM pg_catalog.set_config('lock_timeout', '${LONGEST_WAIT}', true)`,
-    [queue, ...arraysOf(jobs)],
+  const values = [queue, ...valuesOf(jobs)]
+  const places = values.map((_, index) => `$${index + 1}`)
+  await database.alone(
+    `SELECT ${database.prefix}.${functionFor(jobs)}(${places.join(', ')})
+     FROM pg_catalog.set_config('lock_timeout', $${values.length + 1}, true)`,
+    [...values, String(longestWait)],
   )
 }
 

@@ -62,6 +62,32 @@ test('it serves the API and the administration, and says how it is', async () =>
   expect((await send(adminPort, 'GET', '/metrics')).text).toContain('infra_lmstfy_redis_publish_jobs')
 })
 
+test('its log has each request if that is switched on, and why one failed, without tokens and passwords', async () => {
+  const { command, port, adminPort, headers } = await start()
+  await send(adminPort, 'POST', '/accesslog?status=enable')
+  expect((await send(port, 'GET', `/api/ns/logged?token=${headers['x-token']}`)).status).toBe(404)
+  await env.database.query('ALTER TABLE lockstep.lmstfy_tokens RENAME TO away')
+  try {
+    const headers = { 'x-token': 'of somebody else' }
+    expect((await send(port, 'GET', '/api/ns/logged', { headers })).status).toBeGreaterThanOrEqual(500)
+    const authorization = `Bearer lockstep_${'x'.repeat(43)}`
+    await env.database.query('ALTER TABLE lockstep.api_tokens RENAME TO gone')
+    expect((await send(port, 'GET', '/v1/stats', { headers: { authorization } })).status).toBe(500)
+  } finally {
+    await env.database.query('ALTER TABLE lockstep.away RENAME TO lmstfy_tokens')
+    await env.database.query('ALTER TABLE IF EXISTS lockstep.gone RENAME TO api_tokens')
+  }
+  command.child.kill('SIGTERM')
+  const { stderr } = await command.ended
+  expect(stderr).toMatch(
+    /^lockstep: GET \/api\/ns\/logged 404 requestId=\w{26} .*status=404 ms=\d+ address=127/m,
+  )
+  expect(stderr).toMatch(/^lockstep: a request failed: .*lmstfy_tokens.* does not exist.* requestId=\w{26}/m)
+  expect(stderr).toMatch(/^lockstep: a request could not be answered: .*tokens.* does not exist/m)
+  for (const secret of [headers['x-token'], new URL(env.connectionString).password])
+    expect(stderr).not.toContain(secret)
+})
+
 test('our own API is under /v1, for tokens of the pool that their prefix names', async () => {
   const file = await config({ pools: { default: '$SOME_URL', eu: '$SOME_URL' } })
   const { port } = await start(['--config', file], { SOME_URL: env.connectionString })
@@ -81,6 +107,30 @@ test('our own API is under /v1, for tokens of the pool that their prefix names',
     body: '{}',
   })
   expect(wrong.status).toBe(401)
+})
+
+test('defaults of the database for others’ statements end none of its own', async () => {
+  const url = new URL(env.connectionString)
+  url.searchParams.set('options', '-c statement_timeout=100 -c lock_timeout=100 -c synchronous_commit=off')
+  const { port } = await start([], { DATABASE_URL: url.href })
+  const { token } = await env.lockstep.createToken({ name: 'patient', scopes: ['produce'] })
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const push = (payload: number) =>
+    send(port, 'POST', '/v1/queues/patient/jobs', { headers, body: JSON.stringify({ id: 'a', payload }) })
+  expect((await push(1)).status).toBe(200)
+  const holder = await env.transaction()
+  await holder.query("SELECT lockstep.enqueue('patient', 'a', '2')")
+  const pushing = push(3)
+  await vi.waitFor(async () => {
+    const waiting = await env.query(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+       AND clock_timestamp() - query_start > interval '0.2 s'`,
+    )
+    expect(waiting).toHaveLength(1)
+  }, 4_000)
+  await holder.query('COMMIT')
+  expect((await pushing).status).toBe(200)
+  await env.endSessions()
 })
 
 test('at SIGTERM, consumes that wait are answered, requests under way end, and the process too', async () => {

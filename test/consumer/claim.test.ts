@@ -193,6 +193,31 @@ test('nothing comes from a paused queue, and what waits comes when it goes on', 
   expect(await waiting).toEqual(['a: 1'])
 })
 
+test('who waits for jobs of a queue that is deleted has those of the one that is made anew', async () => {
+  const one = consumer()
+  const queue = env.queue({})
+  const waiting = claimed(one, { queues: queue, wait: 5_000 })
+  await env.idle(queue)
+  await env.lockstep.deleteQueue(queue)
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 1 })
+  expect(await waiting).toEqual(['a: 1'])
+})
+
+test('P6: a claim of a queue that was made anew is settled by whoever knew the old one', async () => {
+  const [one, other] = [consumer(), consumer()]
+  const queue = env.queue({})
+  const claim = async () => {
+    await env.lockstep.enqueue(queue, { id: 'a', payload: 1 })
+    return (await one.claim({ queues: queue, wait: 5_000 }))[0]!
+  }
+  expect(await other.complete(await claim())).toBe(true)
+  await env.lockstep.deleteQueue(queue)
+  const job = await claim()
+  expect(await other.extend(job, 60_000)).toBe(true)
+  expect(await other.complete(job)).toBe(true)
+  expect(await other.complete(job)).toBe(false)
+})
+
 test('stop answers those that wait, and keeps what was claimed', async () => {
   const one = consumer()
   const queue = env.queue({})

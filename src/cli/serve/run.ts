@@ -5,12 +5,12 @@ import { createLmstfy, type LmstfyParts } from '../../http/lmstfy/lmstfy.ts'
 import type { LmstfyOptions } from '../../http/lmstfy/options.ts'
 import { Probes } from '../../http/probes.ts'
 import { byPrefix, GatewayServer } from '../../http/server.ts'
-import { Lockstep } from '../../index.ts'
 import { onInterruption } from '../interruption.ts'
 import { stopWithoutParent } from '../orphan.ts'
-import { note, stderrLogger, write, writeJson } from '../output.ts'
+import { note, write, writeJson } from '../output.ts'
 import type { ServeFlags } from '../serve.ts'
 import { type GatewayConfig, readConfig } from './config.ts'
+import { openPools, type Pools } from './pools.ts'
 
 /** ms that requests have to end: with what else has to, it fits into the 30 s of Kubernetes. */
 const GRACE = 25_000
@@ -21,7 +21,7 @@ export async function runGateway(
   ports: { readonly port: number; readonly adminPort: number },
 ): Promise<void> {
   const config = await readConfig(flags, ports)
-  const pools = openPools(config)
+  const pools = openPools(config.pools)
   try {
     const lmstfy = createLmstfy({ pools: namedPools(pools), ...config.lmstfy })
     // What is wrong with a database is told at once.
@@ -32,23 +32,8 @@ export async function runGateway(
     await interrupted
     await close()
   } finally {
-    await Promise.all([...pools.values()].map(({ lockstep }) => lockstep.close()))
+    await Promise.all([...pools.values()].map((pool) => pool.close()))
   }
-}
-
-type Pools = ReadonlyMap<string, { readonly lockstep: Lockstep; readonly migrateTo?: string }>
-
-function openPools({ pools }: GatewayConfig): Pools {
-  const entries = [...pools].map(([name, { connectionString, directUrl, schema, migrateTo }]) => {
-    const lockstep = new Lockstep({
-      connectionString,
-      schema,
-      logger: stderrLogger,
-      ...(directUrl && { directUrl }),
-    })
-    return [name, { lockstep, ...(migrateTo !== undefined && { migrateTo }) }] as const
-  })
-  return new Map(entries)
 }
 
 function namedPools(pools: Pools): LmstfyOptions['pools'] {

@@ -1,14 +1,15 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Lockstep, LockstepError, type Logger } from '../../index.ts'
+import { Lockstep, LockstepError } from '../../index.ts'
 import { SECURITY } from '../../web/headers.ts'
 import { type LockstepWeb, lockstepWeb } from '../../web/index.ts'
 import { actorOf } from '../actor.ts'
 import { connected } from '../connection.ts'
 import { onInterruption } from '../interruption.ts'
 import { stopWithoutParent } from '../orphan.ts'
-import { note, stderrLogger, write, writeJson } from '../output.ts'
+import { note, write, writeJson } from '../output.ts'
+import { servingLogger } from '../stderr-logger.ts'
 import type { WebFlags } from '../web.ts'
 import { type Entrance, entranceOf, isLoopback } from './access.ts'
 import { namesThisMachine } from './hosts.ts'
@@ -20,13 +21,12 @@ const PLAIN = { 'content-type': 'text/plain; charset=utf-8' }
 const ELSEWHERE: Reply = { status: 421, text: 'This page is for this machine, under its own name.' }
 
 /** What people did on the page is told, too. */
-const logger: Logger = { ...stderrLogger, info: (_, message) => note(message) }
 
 /** Serves until a signal comes. */
 export async function serveWeb(flags: WebFlags): Promise<void> {
   const entrance = await entranceOf(flags)
   await connected(flags, async ({ database: { pool, schema } }) => {
-    const lockstep = new Lockstep({ pool, schema, logger })
+    const lockstep = new Lockstep({ pool, schema, logger: servingLogger })
     // What is wrong with the database is told at once.
     await lockstep.stats()
     const interrupted = new Promise<void>((resolve) => void onInterruption(() => resolve()))

@@ -86,17 +86,19 @@ function accessOf(lockstep: Lockstep, { access }: CheckedOptions, logger: Logger
 
 function toolsOf(lockstep: Lockstep, { queues, maxJobs }: CheckedOptions): Tools {
   const { database, logger, watch } = insideOf(lockstep)
-  const { createConsumer, createResults, enqueueOnce } = servedBy(lockstep)
+  const served = servedBy(lockstep)
   return {
     lockstep,
-    consumer: createConsumer({ queues }),
-    results: createResults(),
+    consumer: served.createConsumer({ queues }),
+    results: served.createResults(),
     insight: new Insight(database, watch),
     logger,
     stats: new Shared<Stats>(() => lockstep.stats()),
     maxJobs,
     queue: definitions(queues),
-    enqueueOnce,
+    enqueueInTime: served.enqueueInTime,
+    enqueueOnce: served.enqueueOnce,
+    enqueueForResultInTime: served.enqueueForResultInTime,
   }
 }
 

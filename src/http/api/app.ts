@@ -61,11 +61,21 @@ function refuseOthers(app: Hono<Env>, path: string): void {
   })
 }
 
+/** Hono takes an escape that it can't decode as it stands, as if it were the name: `b%FCro` for `b%25FCro`. */
+function requireDecodable(path: string): void {
+  try {
+    decodeURIComponent(path)
+  } catch {
+    throw new Problem(400, 'LOCKSTEP_BAD_OPTION', 'the path must be percent-encoded UTF-8')
+  }
+}
+
 /** Nothing is read of a body before it's known that the request may be made. */
 async function callOf(context: Context<Env>, route: Route, options: AppOptions): Promise<Call> {
   const { access, limits } = options
   const { raw, url } = context.req
   const { scope } = route
+  requireDecodable(context.env.path)
   const queue = nameIn(context.req.param('queue') ?? '')
   const grant = await access.admit(raw, context.env, { scope, queue: queue || undefined })
   const query = queryOf(url, route.query ?? noQuery)

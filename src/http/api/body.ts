@@ -82,7 +82,8 @@ async function readBytes({ body, headers }: Request, limits: BodyLimits): Promis
     }
   } finally {
     clearTimeout(timer)
-    if (size > limits.maxBody) reader.cancel().catch(() => {})
+    // Whoever sends the answer ends the rest: cancelled, it would be lost with the answer.
+    if (!isLate) reader.releaseLock()
   }
   if (isLate)
     throw new Problem(408, 'LOCKSTEP_SLOW_BODY', `the body did not come within ${limits.bodyTimeout} ms`)

@@ -9,7 +9,8 @@ import type { Grant } from './access/access.ts'
 import type { Body } from './body.ts'
 
 /** What answers are made with. */
-export interface Tools extends Pick<ReturnType<typeof servedBy>, 'enqueueOnce'> {
+export interface Tools
+  extends Pick<ReturnType<typeof servedBy>, 'enqueueInTime' | 'enqueueOnce' | 'enqueueForResultInTime'> {
   readonly lockstep: Lockstep
   readonly consumer: Consumer
   readonly insight: Insight

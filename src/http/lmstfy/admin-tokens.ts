@@ -12,12 +12,13 @@ import {
 import { type Call, json, type Reply } from '../call.ts'
 import type { AdminParts } from './admin.ts'
 import { newUlid } from './job-id.ts'
-import { problemOfNamespace } from './names.ts'
+import { isStorable, problemOfNamespace } from './names.ts'
 import { DEFAULT_POOL, parseToken, prefixed } from './token.ts'
 
 const LARGEST_FORM = 64 * 1024
 const SHORTEST_TOKEN = 20
 const NO_POOL = json(400, { error: 'the pool was not exists' })
+const INVALID_TOKEN = json(400, { error: 'invalid token' })
 
 export type Limiter = Readonly<Record<'read' | 'write' | 'interval', number>>
 
@@ -29,7 +30,8 @@ export async function createToken(
   const form = new URLSearchParams((await call.body(LARGEST_FORM))?.toString() ?? '')
   const field = (name: string) => form.get(name) ?? call.query.get(name) ?? ''
   const [description, wanted] = [field('description'), field('token')]
-  if (description === '') return json(400, { error: 'invalid description' })
+  if (description === '' || !isStorable(description)) return json(400, { error: 'invalid description' })
+  if (!isStorable(wanted)) return INVALID_TOKEN
   if (wanted !== '' && wanted.length < SHORTEST_TOKEN)
     return json(400, { error: 'the user token was too short' })
   const problem = problemOfNamespace(namespace)
@@ -122,6 +124,7 @@ async function storeLimit(
   const limiter = parsed(await call.body(LARGEST_FORM))
   if (typeof limiter === 'string') return json(400, { error: limiter })
   const { read, write, interval } = limiter
+  if (!isStorable(key.token)) return INVALID_TOKEN
   if (read === 0 && write === 0) return json(400, { limiter })
   if (interval === 0) return json(400, { error: 'interval should be > 0' })
   if (Math.min(read, write, interval) < 0)

@@ -9,7 +9,7 @@ import type { Call } from '../call.ts'
 import { Deliveries } from './deliveries.ts'
 import { TRIES_HEADER } from './job.ts'
 import type { Jobs, Wanted } from './jobs.ts'
-import { partsOf } from './names.ts'
+import { isStorable, partsOf } from './names.ts'
 import { Waits } from './waits.ts'
 
 const MOST_DEFINITIONS = 10_000
@@ -62,6 +62,7 @@ export class Pool implements Jobs {
   }
 
   async end(queue: string, id: string, call: Call): Promise<boolean> {
+    if (!isStorable(id)) return false
     const delivery = this.#deliveries.of(queue, id, call)
     if (delivery) {
       if (await this.#complete(queue, id, delivery.fence)) return true
@@ -75,6 +76,7 @@ export class Pool implements Jobs {
   }
 
   async find(queue: string, id: string): Promise<FoundJob<string>[]> {
+    if (!isStorable(id)) return []
     return orNothing(async () => (await this.lockstep.find<string>(queue, { ids: [id] })).items, [])
   }
 

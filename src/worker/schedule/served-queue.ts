@@ -16,7 +16,8 @@ const TENANT_LANES = Array.from({ length: -LAST_TENANT_LANE }, (_, place) => -1 
 /** A queue as this worker serves it: its definition, the number of its row, and what is known about its handler. */
 export class ServedQueue {
   readonly queue: Queue
-  readonly queueId: number
+  /** For a consumer, another one once the queue was deleted and made again. */
+  queueId: number
   /** Its place in the order of definition. */
   readonly place: number
   readonly prefetch: Prefetch

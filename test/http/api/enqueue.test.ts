@@ -1,6 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import pg from 'pg'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { defineQueue } from '../../../src/index.ts'
+import { defineQueue, Lockstep } from '../../../src/index.ts'
 import { storedPayloads } from '../../support/stored-payloads.ts'
 import { below, useGateways } from './gateway.ts'
 
@@ -144,6 +145,53 @@ describe('POST /queues/{queue}/jobs', () => {
     expect(answer.json.code).toMatch(/^LOCKSTEP_BAD_(OPTION|JOB)$/)
     expect(await env.sql('SELECT FROM lockstep.queues WHERE name = $1', [queue])).toEqual([])
   })
+
+  test('409: a transaction that has pushed the id stays open; pushes that wait for it hold up no others', {
+    timeout: 30_000,
+  }, async () => {
+    const pool = new pg.Pool({ connectionString: env.connectionString, max: 5 })
+    onTestFinished(() => pool.end())
+    const { post, get } = await open({ access: 'open' }, new Lockstep({ pool }))
+    const jobs = below(name(), '/jobs')
+    await post(jobs, { id: 'new' })
+    const client = await env.pool.connect()
+    onTestFinished(() => client.release())
+    await client.query('BEGIN')
+    await client.query(
+      "SELECT lockstep.enqueue(name, 'held') FROM lockstep.queues ORDER BY queue_id DESC LIMIT 1",
+    )
+    let answered = 0
+    const bodies = Array.from({ length: 8 }, (_, payload) => ({
+      jobs: [{ id: 'held', payload }, { id: 'other' }],
+    }))
+    const held = [
+      ...bodies.map((body) => post(jobs, body)),
+      ...bodies.map((body, at) => post(jobs, body, { 'idempotency-key': `held-${at}` })),
+      ...bodies.map((_, payload) => post(`${jobs}?wait=1`, { id: 'held', payload })),
+    ]
+    for (const one of held) void one.then(() => answered++)
+    expect((await post(jobs, { id: 'free' })).status).toBe(200)
+    expect((await get('/stats')).status).toBe(200)
+    expect(answered).toBe(0)
+    for (const { status, json, headers } of await Promise.all(held))
+      expect([status, json.code, headers.get('retry-after')]).toEqual([409, 'LOCKSTEP_LOCKED', '1'])
+    const pushing = bodies.map((body) => post(jobs, body))
+    await client.query('COMMIT')
+    for (const { json } of await Promise.all(pushing)) expect(json).toEqual({ stored: 2 })
+  })
+
+  test.each<Record<string, string>>([{}, { 'idempotency-key': 'anew' }])(
+    'a queue that was deleted is made again: %j',
+    async (headers) => {
+      const { post } = await open()
+      const queue = name()
+      await post(below(queue, '/jobs'), { id: 'a' })
+      await env.lockstep.delete(queue, { ids: ['a'] })
+      await env.lockstep.deleteQueue(queue)
+      expect((await post(below(queue, '/jobs'), { id: 'a' }, headers)).json).toEqual({ stored: 1 })
+      expect(await count(queue)).toBe(1)
+    },
+  )
 
   test('413: more jobs than a call may have, and 422: a payload beyond 8 MiB', async () => {
     const { post } = await open({ access: 'open', maxJobs: 2, maxBody: 20 * 1024 * 1024 })

@@ -23,6 +23,20 @@ async function raw(origin: string, ...parts: readonly (string | Buffer)[]): Prom
   return answer
 }
 
+/** What comes back to a client that reads nothing before it has sent everything, as simple ones do. */
+async function sentFirst(origin: string, head: string, body: Buffer): Promise<string> {
+  const socket = connect(Number(new URL(origin).port), '127.0.0.1').pause()
+  const sent = new Promise<void>((resolve, reject) => {
+    socket.once('error', reject)
+    socket.write(head)
+    socket.write(body, () => resolve())
+  })
+  await sent
+  let answer = ''
+  for await (const data of socket) answer += data
+  return answer
+}
+
 const head = (...lines: readonly string[]) =>
   ['POST /v1/claim HTTP/1.1', 'Host: here', 'Content-Type: application/json', ...lines, '', ''].join('\r\n')
 
@@ -64,6 +78,20 @@ describe('bodies', () => {
     const huge = await raw(site.origin, head('Content-Length: 99999999999'), 'x')
     expect(huge).toMatch(/^HTTP\/1.1 413/)
     expect((await get('/stats')).status).toBe(200)
+  })
+
+  test('that are refused early are awaited, so that the answer is not lost', async () => {
+    const body = Buffer.alloc(16 * 1024 * KIB, ' ')
+    const large = head(`Content-Length: ${body.length}`)
+    const { site } = await open({ access: 'open' })
+    expect(await sentFirst(site.origin, large, body)).toMatch(/^HTTP\/1.1 413 .*"LOCKSTEP_TOO_LARGE"}$/s)
+    const chunk = [`${body.length.toString(16)}\r\n`, body, '\r\n0\r\n\r\n'].map((part) => Buffer.from(part))
+    const chunked = head('Transfer-Encoding: chunked')
+    expect(await sentFirst(site.origin, chunked, Buffer.concat(chunk))).toMatch(
+      /^HTTP\/1.1 413 .*"LOCKSTEP_TOO_LARGE"}$/s,
+    )
+    const { site: guarded } = await open({ access: 'tokens' })
+    expect(await sentFirst(guarded.origin, large, body)).toMatch(/^HTTP\/1.1 401 .*"LOCKSTEP_LOGIN"}$/s)
   })
 
   test('408: one that comes too slowly', async () => {
@@ -266,6 +294,16 @@ describe('paths', () => {
   ])('404: %s', async (path) => {
     const { get } = await open()
     expect((await get(path)).json).toMatchObject({ status: 404, code: 'LOCKSTEP_NOT_FOUND' })
+  })
+
+  test.each(['%', '%zz', 'b%FCro', '%ED%A0%80'])('400: %s is no UTF-8 in an address', async (queue) => {
+    const { get, post } = await open()
+    for (const answer of [
+      await get(`/queues/${queue}/peek`),
+      await post(`/queues/${queue}/jobs`, { id: 'a' }),
+    ])
+      expect([answer.status, answer.json.code]).toEqual([400, 'LOCKSTEP_BAD_OPTION'])
+    expect(await env.sql('SELECT FROM lockstep.queues WHERE name = $1', [queue])).toEqual([])
   })
 
   test('404: a job that does not exist', async () => {

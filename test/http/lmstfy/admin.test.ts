@@ -36,6 +36,8 @@ test('what is wrong with a new token is said in lmstfy’s words', async () => {
   await admin('POST', `/token/${ns}?description=x&token=${TOKEN}`)
   const errors = [
     [`/token/${ns}`, 'invalid description'],
+    [`/token/${ns}?description=%00`, 'invalid description'],
+    [`/token/${ns}?description=x&token=%00${TOKEN}`, 'invalid token'],
     [`/token/${ns}?description=x&token=short`, 'the user token was too short'],
     [`/token/${'n'.repeat(256)}?description=x`, 'the namespace name was too long'],
     ['/token/n.s?description=x', 'namespace name contains forbidden characters'],
@@ -49,6 +51,8 @@ test('what is wrong with a new token is said in lmstfy’s words', async () => {
   }
   expect((await admin('GET', `/token/${ns}?pool=nowhere`)).json).toEqual({ error: 'the pool was not exists' })
   expect((await admin('DELETE', `/token/${ns}/nowhere:${TOKEN}`)).status).toBe(400)
+  const body = '{"read": 1, "write": 1, "interval": 1}'
+  expect((await admin('PUT', `/token/${ns}/%00/limit`, { body })).json).toEqual({ error: 'invalid token' })
 })
 
 test('deleting a token takes its limit along, and works twice', async () => {

@@ -154,6 +154,14 @@ test('an acknowledged job is gone, and acknowledging anything is 204', async () 
     expect((await api('DELETE', path)).status).toBe(204)
 })
 
+test('an id that no job can have is one that is not there', async () => {
+  const { api, publish } = await gateway()
+  await publish('impossible', 'x')
+  expect((await api('GET', 'impossible/job/%00')).status).toBe(404)
+  expect((await api('DELETE', 'impossible/job/%00')).status).toBe(204)
+  expect((await api('PUT', 'impossible/job/%00', { body: 'x' })).status).toBe(201)
+})
+
 test('a job that waits can be deleted, and one of another queue stays', async () => {
   const { api, publish, consume } = await gateway()
   const id = await publish('waiting', 'x')

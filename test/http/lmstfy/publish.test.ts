@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { decoded, useGateway } from './wire.ts'
 
@@ -78,6 +79,19 @@ test('a body of one byte too much is 413', async () => {
   const { status, json } = await api('PUT', 'large', { body: Buffer.alloc(MIB + 1) })
   expect([status, json]).toEqual([413, { error: 'body too large' }])
   expect(await consume('large')).toBeNull()
+})
+
+test('a body that is much too large is read on, so that the client hears of it', async () => {
+  const { port, token } = await gateway()
+  const length = 16 * MIB
+  const answer = await new Promise<string>((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1').pause().once('error', reject)
+    socket.write(
+      `PUT /api/ns/large HTTP/1.1\r\nHost: here\r\nX-Token: ${token}\r\nContent-Length: ${length}\r\n\r\n`,
+    )
+    socket.write(Buffer.alloc(length), () => socket.on('data', (data) => resolve(String(data))).resume())
+  })
+  expect(answer).toMatch(/^HTTP\/1.1 413 .*{"error":"body too large"}$/s)
 })
 
 test('attributes come back, with names in lower case, cut to their length', async () => {

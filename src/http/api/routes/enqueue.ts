@@ -36,7 +36,7 @@ export const ENQUEUE = route({
     const jobs = jobsIn(body, tools)
     const into = tools.queue(queue)
     if (query.wait !== undefined) return answerWithResult(call, into, jobs, toMs(query.wait), tools)
-    if (key === undefined) return answerOf(await tools.lockstep.enqueue(into, jobs).catch(asInBody(body)))
+    if (key === undefined) return answerOf(await tools.enqueueInTime(into, jobs).catch(asInBody(body)))
     const digest = createHash('sha256')
       .update(`${JSON.stringify(queue)}\n`)
       .update(body.bytes)
@@ -53,7 +53,7 @@ async function answerWithResult(
   into: Queue,
   [job, ...others]: readonly NewJob[],
   wait: number,
-  { lockstep, results }: Tools,
+  { enqueueForResultInTime, results }: Tools,
 ): Promise<Response> {
   const { body, queue, request } = call
   if (!job || others.length > 0 || Object.hasOwn(body.value as object, 'jobs'))
@@ -64,7 +64,7 @@ async function answerWithResult(
       'LOCKSTEP_BAD_OPTION',
       'wait takes no Idempotency-Key: equal payloads of an id are one while they wait',
     )
-  const { id, round } = await lockstep.enqueueForResult(into, job).catch(asInBody(body))
+  const { id, round } = await enqueueForResultInTime(into, job).catch(asInBody(body))
   const row = await results.find(queue, id, round, { wait, signal: request.signal })
   return resultJson(row, { stored: 1, id, round })
 }
