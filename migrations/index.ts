@@ -22,4 +22,5 @@ export const migrations: Readonly<Record<string, () => Promise<SchemaMigration>>
   '0010_expiry': () => import('./0010_expiry.ts'),
   '0011_http': () => import('./0011_http.ts'),
   '0012_lmstfy': () => import('./0012_lmstfy.ts'),
+  '0014_keys': () => import('./0014_keys.ts'),
 }

@@ -109,7 +109,7 @@ export const LIMITED: readonly Mutant[] = [
     promise: 'R9',
     breaks: 'Whenever a worker trims, a rate begins anew.',
     edits: [
-      sql('trim_limits', "o.next_at IS NULL AND o.at <= o.left_at - interval '1 hour'", 'o.next_at IS NULL'),
+      sql('old_starts', "o.next_at IS NULL AND o.at <= o.left_at - interval '1 hour'", 'o.next_at IS NULL'),
     ],
     tests: ['store/limits'],
   },
@@ -117,8 +117,16 @@ export const LIMITED: readonly Mutant[] = [
     name: 'starts whose total is needed yet are forgotten',
     promise: 'R9',
     breaks: 'After a worker has trimmed, what has left the window counts again: less begins than may.',
-    edits: [sql('trim_limits', 'OR o.next_at <= o.left_at', 'OR o.next_at IS NOT NULL')],
+    edits: [sql('old_starts', 'OR o.next_at <= o.left_at', 'OR o.next_at IS NOT NULL')],
     tests: ['store/starts'],
+  },
+  {
+    name: 'starts that are trimmed by limits of a moment ago',
+    promise: 'R9',
+    breaks:
+      'Where a window grows while a worker trims, starts that it covers are gone, and more begin than may.',
+    edits: [sql('trim_limits', 'IS DISTINCT FROM _limits[_n];', 'IS DISTINCT FROM _limits[_n] AND false;')],
+    tests: ['store/trim-interleaving'],
   },
   {
     name: 'a checkpoint that forgets what is held for long',

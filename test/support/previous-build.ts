@@ -23,6 +23,7 @@ export const MIGRATIONS_SINCE = [
   '0010_expiry',
   '0011_http',
   '0012_lmstfy',
+  '0014_keys',
 ]
 
 /** The SQL that creates the schema as it was when each job took two rows. */
