@@ -12,6 +12,7 @@ BEGIN
       ('fail', 'discard'), ('fail', 'fail_claims'), ('fail', 'bury_failed'), ('fail', 'with_attempt'), ('fail', 'brief_error'),
       ('complete', 'trim_audit'), ('complete', 'trim_tenants'), ('complete', 'trim_tenant_lanes'), ('complete', 'throttled_tenants'), ('create_queue', 'add_fairness'), ('complete', 'set_fairness'),
       ('claim', 'take_within_limits'), ('claim', 'note_taken'), ('complete', 'set_limits'), ('complete', 'note_held'), ('complete', 'trim_limits'),
+      ('complete', 'claim'), ('complete', 'take_within_limits'), ('complete', 'claim_leased'),
       ('claim', 'claim_leased'), ('claim', 'note_cut'), ('claim', 'tries_of'), ('claim', 'extend_leases'), ('claim', 'lock_of_fence'),
       ('complete', 'taken_of'), ('complete', 'remove_expired'), ('payloads_of', 'shown_expiry'),
       ('complete', 'settle_leased'), ('complete', 'forget_leases'), ('complete', 'end_leases'),

@@ -46,7 +46,13 @@ export const LIMITED: readonly Mutant[] = [
     name: 'a tenant over its limit that stops its lane',
     promise: 'R9',
     breaks: 'Others that could go wait behind it.',
-    edits: [sql('take_within_limits', 'CONTINUE WHEN _over IS NOT NULL;', 'EXIT WHEN _over IS NOT NULL;')],
+    edits: [
+      sql(
+        'take_within_limits',
+        '        CONTINUE;\n      END IF;\n      SELECT j.ctid',
+        '        EXIT;\n      END IF;\n      SELECT j.ctid',
+      ),
+    ],
     tests: ['store/limits'],
   },
   {
@@ -98,8 +104,8 @@ export const LIMITED: readonly Mutant[] = [
     edits: [
       sql(
         'take_within_limits',
-        '_passed := coalesce(_passed, _due.perform_in);',
-        '_passed := coalesce(_passed, _due.perform_in); _free[_queue] := _free[_queue] - 1;',
+        '_passed := least(_passed, _due.perform_in);',
+        '_passed := least(_passed, _due.perform_in); _free[_queue] := _free[_queue] - 1;',
       ),
     ],
     tests: ['model/model'],
