@@ -59,13 +59,7 @@ export const LIMITED: readonly Mutant[] = [
     name: 'what waits is forgotten',
     promise: 'R9',
     breaks: 'Jobs over a limit wait for a full look, though there is room.',
-    edits: [
-      source(
-        'worker/schedule/withheld',
-        'if (!isBefore(back, place.cursor)) return place.cursor',
-        'return place.cursor',
-      ),
-    ],
+    edits: [source('worker/schedule/withheld', 'known: toldOf(tried)', 'known: []')],
     tests: ['worker/limits'],
   },
   {
@@ -78,17 +72,67 @@ export const LIMITED: readonly Mutant[] = [
     tests: ['worker/limits'],
   },
   {
-    name: 'what lies before a tenant’s first known job is taken for known',
+    name: 'what is of a tenant at its limit is taken for known',
     promise: 'P8',
-    breaks: 'What a tenant at its limit commits late waits until that has none left.',
+    breaks: 'What such a tenant commits late waits until it has nothing else left.',
     edits: [
       sql(
         'sift',
-        `ELSE (w.perform_in, w.id) <= (@schema@.from_micros((e.held->w.tenant->>0)::bigint), (e.held->w.tenant->>1) COLLATE "C")`,
-        'ELSE false',
+        'jsonb_array_length(e.held->w.tenant) > 2 AND NOT e.held->w.tenant->2 ? w.id',
+        'jsonb_array_length(e.held->w.tenant) > 2 AND false',
       ),
     ],
     tests: ['worker/limits'],
+  },
+  {
+    name: 'a lane that is read anew for a tenant that has waited',
+    promise: 'P7',
+    breaks:
+      'While an old snapshot is held, each claim for it passes all that others have completed since then.',
+    edits: [
+      source(
+        'worker/schedule/withheld',
+        'known.jobs.length === 0 && known.rest ? [known.rest] : []',
+        'known.start ?? []',
+      ),
+    ],
+    tests: ['worker/limits-under-snapshot.slow'],
+  },
+  {
+    name: 'a part of a full look without an end',
+    promise: 'P7',
+    breaks: 'While an old snapshot is held, one call passes all that others have completed since then.',
+    edits: [source('worker/schedule/withheld', 'first(this.#trail.after(rest) ?? to, to)', 'to')],
+    tests: ['worker/limits-under-snapshot.slow'],
+  },
+  {
+    name: 'a job that is told twice and taken twice',
+    promise: 'R9',
+    breaks: 'A claim fails, and the lane stands still for a poll interval.',
+    edits: [sql('take_within_limits', 'CONTINUE WHEN _due.id = ANY (_seen);', '')],
+    tests: ['store/spots'],
+  },
+  {
+    name: 'a known job that has been put off is taken',
+    promise: 'P8',
+    breaks: 'A job runs before its time has come in its lane.',
+    edits: [
+      sql('take_within_limits', '        AND (_due.visit IS NULL OR j.perform_in = _due.perform_in)\n', ''),
+    ],
+    tests: ['store/spots'],
+  },
+  {
+    name: 'a known job whose row is locked is forgotten',
+    promise: 'P8',
+    breaks: 'A push into a waiting job of a tenant at its limit puts the job last.',
+    edits: [
+      sql(
+        'take_within_limits',
+        '          ORDER BY j.id LIMIT 1\n        ) IS NULL THEN',
+        '          ORDER BY j.id LIMIT 1\n        ) IS NOT NULL THEN',
+      ),
+    ],
+    tests: ['store/spots'],
   },
   {
     name: 'a start that is older for whoever has waited',

@@ -1,16 +1,9 @@
-import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Limits } from '../../src/limits.ts'
-import type { Database } from '../../src/postgres/database.ts'
-import type { Claim, Round } from '../../src/store/claim.ts'
-import { exchange } from '../../src/store/exchange.ts'
+import type { Round } from '../../src/store/claim.ts'
 import { replaceSetting } from '../../src/store/queue-setting.ts'
-import { complete } from '../../src/store/settle.ts'
-import { sift } from '../../src/store/sift.ts'
-import type { Lane } from '../../src/worker/schedule/lane.ts'
-import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
-import { Shard } from '../../src/worker/schedule/shard.ts'
-import { openStore, type StoreEnvironment, type TestQueue, through } from '../support/store-environment.ts'
+import { LaneDriver } from '../support/lane-driver.ts'
+import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 
 const PAST = 1_536_323_288_000
 /** Jobs of the lane. */
@@ -28,67 +21,18 @@ beforeAll(async () => {
 afterAll(() => env?.close())
 afterEach(() => env.endSessions())
 
-/** A lane as a worker serves it, one claim after the other through one session. */
-class Driver {
-  readonly lane: Lane
-  readonly #testQueue: TestQueue
-  readonly #processId: number
-  readonly #session: pg.Client
-  readonly #database: Database
-
-  constructor(testQueue: TestQueue, processId: number, session: pg.Client) {
-    this.lane = new Shard(new ServedQueue(testQueue.queue, testQueue.queueId), 0).lane(0)
-    this.#testQueue = testQueue
-    this.#processId = processId
-    this.#session = session
-    this.#database = through(session, env.database)
+/** Others’ jobs are performed until the lane has been gone through, or so many are done. Returns those of the tenant. */
+async function performOthers(driver: LaneDriver, most: number): Promise<Round[]> {
+  const kept: Round[] = []
+  for (let done = 0; done < most; ) {
+    const { rounds } = await driver.claim(Math.min(1_000, most - done))
+    if (rounds.length === 0) return kept
+    kept.push(...rounds.filter(({ tenant }) => tenant !== null))
+    const others = rounds.filter(({ tenant }) => tenant === null)
+    if (others.length > 0) await driver.complete(others)
+    done += rounds.length
   }
-
-  async claim(count: number): Promise<Claim> {
-    const { lane } = this
-    lane.claimBegins(Date.now() * 1_000)
-    const { key, cursor, spots } = lane
-    const { maxPayloads, maxBytes } = this.#testQueue.queue
-    const wish = { key, cursor, spots, count, maxPayloads, maxBytes }
-    const { claims } = await exchange(this.#database, this.#processId, [], [wish])
-    lane.claimEnded(claims[0]!, Date.now() * 1_000)
-    return claims[0]!
-  }
-
-  /** Others’ jobs are performed until the lane has been gone through, or so many are done. Returns those of the tenant. */
-  async performOthers(most: number): Promise<Round[]> {
-    const kept: Round[] = []
-    for (let done = 0; done < most; ) {
-      const { rounds } = await this.claim(Math.min(1_000, most - done))
-      if (rounds.length === 0) return kept
-      kept.push(...rounds.filter(({ tenant }) => tenant !== null))
-      await this.complete(rounds.filter(({ tenant }) => tenant === null))
-      done += rounds.length
-    }
-    return kept
-  }
-
-  async complete(rounds: readonly Round[]): Promise<void> {
-    const holder = { processId: this.#processId, queueId: this.#testQueue.queueId }
-    if (rounds.length > 0) await complete(this.#database, holder, rounds)
-  }
-
-  sift() {
-    const region = this.lane.region!
-    return sift(this.#database, this.#processId, [{ key: this.lane.key, ...region }], 5_000)
-  }
-
-  /** What `act` returns, and the buffers of jobs that it reads. */
-  async reading<T>(act: () => Promise<T>): Promise<{ result: T; buffers: number }> {
-    const text = `SELECT sum(pg_stat_get_xact_blocks_fetched(c.oid))::float8 AS blocks FROM pg_class c
-      WHERE c.relnamespace = 'lockstep'::regnamespace AND c.relname IN ('jobs', 'jobs_pkey', 'jobs_due')`
-    await this.#session.query('BEGIN')
-    const before = await this.#session.query(text)
-    const result = await act()
-    const after = await this.#session.query(text)
-    await this.#session.query('COMMIT')
-    return { result, buffers: after.rows[0].blocks - before.rows[0].blocks }
-  }
+  return kept
 }
 
 /** Of so many jobs, one in so many is the tenant’s. */
@@ -111,12 +55,12 @@ async function begun(limits: Limits, oneIn: number) {
   await env.query('ANALYZE lockstep.jobs')
   const reader = await env.transaction('BEGIN ISOLATION LEVEL REPEATABLE READ')
   await reader.query('SELECT')
-  const driver = new Driver(testQueue, await env.process(), await env.session())
-  return { testQueue, driver, held: await driver.performOthers(12 * oneIn) }
+  const driver = new LaneDriver(testQueue, await env.process(), await env.session())
+  return { testQueue, driver, held: await performOthers(driver, 12 * oneIn) }
 }
 
 /** Lets another job of the tenant begin: its first `count` have. */
-type Freeing = (driver: Driver, testQueue: TestQueue, held: Round[], count: number) => Promise<unknown>
+type Freeing = (driver: LaneDriver, testQueue: TestQueue, held: Round[], count: number) => Promise<unknown>
 
 const CONCURRENCY: Limits = { tenant: { concurrency: 1 } }
 const perHour = (jobs: number): Limits => ({ tenant: { rate: { jobs, per: 3_600 } } })
@@ -149,7 +93,7 @@ describe('P7 while an old snapshot is held, where a blocked tenant’s jobs wait
       }
       // The first may plan statements.
       const before = Math.min(await next(), await next())
-      await driver.performOthers(ALL)
+      await performOthers(driver, ALL)
       const after: number[] = []
       while (count < until) after.push(await next())
       expect(Math.max(...after)).toBeLessThan(before + more)
@@ -175,7 +119,7 @@ describe('P7 while an old snapshot is held, where a blocked tenant’s jobs wait
     }
     const before = await sifted()
     expect(before.found).toEqual([])
-    await driver.performOthers(ALL)
+    await performOthers(driver, ALL)
     const late = (id: string, tenant: string) => ({ id, tenant, lane: 0, performIn: PAST + 40_000.5 })
     await testQueue.push(late('of a', 'a'), late('of b', 'b'))
     const after = await sifted()

@@ -1,8 +1,8 @@
 import type { Cursor } from '../../store/claim.ts'
 import { isBefore } from './places.ts'
 
-/** Jobs between two marks, about; and marks that are kept. */
-const [STEP, MOST_MARKS] = [1_000, 1_000]
+/** Marks that are kept. */
+const MOST_MARKS = 1_000
 
 interface Mark {
   readonly cursor: Cursor
@@ -14,13 +14,19 @@ interface Mark {
  * which no statement can count: so this tells how far one may read.
  */
 export class Trail {
+  readonly #step: number
   #marks: Mark[] = []
+
+  /** `step`: jobs between two marks, about. */
+  constructor(step: number) {
+    this.#step = step
+  }
 
   /** A claim has come to `cursor`, past so many jobs. */
   note(cursor: Cursor, jobs: number): void {
     const last = this.#marks.at(-1)
     if (last && !isBefore(last.cursor, cursor)) return
-    if (last && last.jobs + jobs <= STEP)
+    if (last && last.jobs + jobs <= this.#step)
       this.#marks[this.#marks.length - 1] = { cursor, jobs: last.jobs + jobs }
     else this.#marks.push({ cursor, jobs })
     if (this.#marks.length > MOST_MARKS) this.#marks = this.#marks.filter((_, index) => index % 2 === 1)

@@ -21,6 +21,8 @@ const EARLY = 100_000
 const MOST_TENANTS = 1_000
 /** Jobs that are kept in mind of one lane, and of one tenant: at most, and if there are many tenants. */
 const [MOST_KNOWN, MOST_OF_ONE, LEAST_OF_ONE] = [5_000, 500, 5]
+/** Jobs that a look sifts at once, about. */
+const STEP = 1_000
 /** Jobs that were passed unseen, and wait for a visit. Others are found when all is sifted again. */
 const MOST_VISITS = 100
 /** Tenants that one claim tries, and jobs of theirs that it is told; of each, some at least. */
@@ -88,8 +90,15 @@ export class Withholding {
   #tries = 0
   /** Up to where the region is sifted; undefined: from its beginning on. */
   #sifted: Cursor | undefined
-  readonly #trail = new Trail()
+  readonly #trail: Trail
+  readonly #mostKnown: number
   #unmet: readonly (string | null)[] = []
+
+  /** `mostKnown`: jobs of one tenant to keep in mind. `step`: jobs that a look sifts at once, about. */
+  constructor({ mostKnown = MOST_OF_ONE, step = STEP } = {}) {
+    this.#mostKnown = mostKnown
+    this.#trail = new Trail(step)
+  }
 
   get isEmpty(): boolean {
     return this.#held.size === 0
@@ -330,7 +339,7 @@ export class Withholding {
   }
 
   get #mostOfOne(): number {
-    return Math.min(MOST_OF_ONE, Math.max(LEAST_OF_ONE, Math.floor(MOST_KNOWN / this.#held.size)))
+    return Math.min(this.#mostKnown, Math.max(LEAST_OF_ONE, Math.floor(MOST_KNOWN / this.#held.size)))
   }
 
   #put(tenant: string | null, at: number, until?: null): void {
