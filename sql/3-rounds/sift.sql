@@ -2,10 +2,10 @@
 -- limit is known to keep waiting. They were committed late, or their process has died. And, if the region goes on, the last job
 -- that was looked at (`is_last`).
 --
--- `_held` says what is known, as JSON. By tenant: the place (time and id) before its first job that waits, an object whose keys are
--- the ids of those that are known, and the place behind which others are found once those are through (none: nowhere). A worker of
--- the release before knows only the first of these, and reaches all that lies behind it in order. It visits the place before each job
--- that is found (`after`, `after_id`).
+-- `_held` says what is known, as JSON. By tenant: the place (time and id) before its first job that waits, and the place behind which
+-- others are found once those are through that are known (none: nowhere). Under '', which is nobody's name: an object whose keys are the
+-- ids of what is known. A worker of the release before tells no ids, and reaches all that lies behind the first place in order. It
+-- visits the place before each job that is found (`after`, `after_id`).
 --
 -- Dead rows between these jobs are read too, so the caller asks only for as much as it has passed within some claims.
 -- Sorts are off, so that only jobs_due can give ORDER BY perform_in, id (see claim). The windows keep that order.
@@ -28,7 +28,7 @@ BEGIN
   RETURN QUERY
   SELECT e.place::integer, f.is_news, f.n = _most, f.after, f.after_id, @schema@.micros(f.perform_in), f.id
   FROM (
-    SELECT u.*, u.held_text::jsonb AS held
+    SELECT u.*, u.held_text::jsonb AS held, u.held_text::jsonb->'' AS known
     FROM unnest(_queue_ids, _shards, _lanes, _after, _after_ids, _to, _to_ids, _held)
       WITH ORDINALITY AS u(queue_id, shard, lane, after, after_id, upto, upto_id, held_text, place)
     OFFSET 0
@@ -45,11 +45,11 @@ BEGIN
           ELSE NOT EXISTS (SELECT FROM @schema@.processes p WHERE p.process_id = w.claimed_by)
         END
         AND CASE
-          WHEN w.tenant IS NULL OR NOT e.held ? w.tenant THEN true
+          WHEN coalesce(w.tenant, '') = '' OR NOT e.held ? w.tenant THEN true
           ELSE (w.perform_in, w.id) <= (@schema@.from_micros((e.held->w.tenant->>0)::bigint), (e.held->w.tenant->>1) COLLATE "C")
-            OR jsonb_array_length(e.held->w.tenant) > 2 AND NOT e.held->w.tenant->2 ? w.id AND (
-              e.held->w.tenant->>3 IS NULL
-              OR (w.perform_in, w.id) <= (@schema@.from_micros((e.held->w.tenant->>3)::bigint), (e.held->w.tenant->>4) COLLATE "C")
+            OR e.known IS NOT NULL AND NOT e.known ? w.id AND (
+              e.held->w.tenant->>2 IS NULL
+              OR (w.perform_in, w.id) <= (@schema@.from_micros((e.held->w.tenant->>2)::bigint), (e.held->w.tenant->>3) COLLATE "C")
             )
         END AS is_news
       FROM (

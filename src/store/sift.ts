@@ -48,7 +48,9 @@ export async function sift(
     parts.map(({ from }) => from.afterId),
     parts.map(({ to }) => to.after),
     parts.map(({ to }) => to.afterId),
-    parts.map(({ held }) => JSON.stringify(Object.fromEntries(Array.from(held, placeOf)))),
+    parts.map(({ held }) =>
+      JSON.stringify({ ...Object.fromEntries(Array.from(held, placesOf)), '': idsIn(held) }),
+    ),
     most,
   ])
   return parts.map((_, index) => {
@@ -61,8 +63,12 @@ export async function sift(
   })
 }
 
-/** Times are numbers, and ids text. */
-function placeOf([tenant, { start, jobs, rest }]: readonly [string, Held]): [string, unknown] {
-  const ids = Object.fromEntries(jobs.map(({ id }) => [id, 1]))
-  return [tenant, [start.after, start.afterId, ids, ...(rest ? [rest.after, rest.afterId] : [])]]
+function placesOf([tenant, { start, rest }]: readonly [string, Held]): [string, unknown] {
+  return [tenant, [start.after, start.afterId, ...(rest ? [rest.after, rest.afterId] : [])]]
+}
+
+function idsIn(held: Sifting['held']): object {
+  return Object.fromEntries(
+    Array.from(held.values(), ({ jobs }) => jobs.map(({ id }) => [id, 1] as const)).flat(),
+  )
 }

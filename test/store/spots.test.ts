@@ -130,7 +130,41 @@ describe('a claim that is told which jobs of a lane have waited', () => {
   })
 })
 
-test('one that is told nothing is answered as the release before expects it', async () => {
+describe('what a look sifts', () => {
+  async function sifted(testQueue: TestQueue, held: object) {
+    const rows = await env.query<{ id: string }>(
+      `SELECT id FROM lockstep.sift($1, ARRAY[$2::integer], '{0}', '{0}', '{NULL}', '{""}', ARRAY[$3::bigint], '{""}', ARRAY[$4], 100) WHERE is_news`,
+      [await env.process(), testQueue.queueId, micros('z9'), JSON.stringify(held)],
+    )
+    return rows.map(({ id }) => id)
+  }
+
+  test('are jobs of others, and those of a tenant that are not known, but what is found behind those anyway', async () => {
+    const testQueue = await limited('a1', 'a2', 'b3', 'a4', 'a5', 'a7')
+    await testQueue.push({ id: 'nobody', lane: 0, performIn: PAST + 6 })
+    const place = (id: string) => [micros(id), '']
+    expect(await sifted(testQueue, { a: place('a2'), '': { a2: 1, a5: 1 } })).toEqual([
+      'a1',
+      'b3',
+      'a4',
+      'nobody',
+      'a7',
+    ])
+    expect(await sifted(testQueue, { a: [...place('a2'), ...place('a5')], '': { a2: 1 } })).toEqual([
+      'a1',
+      'b3',
+      'a4',
+      'nobody',
+    ])
+  })
+
+  test('are jobs before the first of a tenant, for a worker of the release before', async () => {
+    const testQueue = await limited('a1', 'a2', 'b3', 'a4')
+    expect(await sifted(testQueue, { a: [micros('a2') - 1, ''] })).toEqual(['a1', 'b3'])
+  })
+})
+
+test('a claim that is told nothing is answered as the release before expects it', async () => {
   const testQueue = await limited('a1', 'a2', 'a3')
   const { waits } = await claim(testQueue, undefined)
   expect(waits).toEqual({
