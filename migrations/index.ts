@@ -23,4 +23,5 @@ export const migrations: Readonly<Record<string, () => Promise<SchemaMigration>>
   '0011_http': () => import('./0011_http.ts'),
   '0012_lmstfy': () => import('./0012_lmstfy.ts'),
   '0013_results': () => import('./0013_results.ts'),
+  '0014_keys': () => import('./0014_keys.ts'),
 }

@@ -9,6 +9,8 @@
 -- each; once both are committed, the lower number counts. Which lane it is depends on the tenant's name and on what is committed:
 -- so of many at once, nearly all choose the same, and no tenant takes all lanes. Two tenants that come at the same moment
 -- meet in one now and then.
+-- Lanes are read from their newest row back, and no further than to the one without a tenant: those before it are gone, but lie
+-- there as long as an old snapshot is held (see trim_tenant_lanes).
 -- For push functions, whose settings make the lookups probes.
 CREATE OR REPLACE FUNCTION @schema@.tenant_lane(_queue_id integer, _tenant text) RETURNS smallint
 LANGUAGE plpgsql AS $$
@@ -24,7 +26,10 @@ BEGIN
   SELECT l.lane INTO _lane
   FROM generate_series(0, 31) AS i CROSS JOIN LATERAL (SELECT (-1 - (_start + i) % 32)::pg_catalog.int2 AS lane) l
   -- As an EXISTS, it would read the lanes of all tenants.
-  WHERE (SELECT true FROM @schema@.tenant_lanes t WHERE t.queue_id = _queue_id AND t.lane = l.lane LIMIT 1) IS NULL
+  WHERE coalesce((
+    SELECT t.tenant FROM @schema@.tenant_lanes t
+    WHERE t.queue_id = _queue_id AND t.lane = l.lane ORDER BY t.number DESC LIMIT 1
+  ), '') = ''
   LIMIT 1;
   IF NOT FOUND THEN
     SELECT l.lane INTO _lane
@@ -38,12 +43,12 @@ BEGIN
         ORDER BY j.perform_in, j.id LIMIT 1
       ) h
       WHERE s.shard < q.shards
-    ))))), 0), (
-      SELECT count(*) FROM (SELECT FROM @schema@.tenant_lanes t WHERE t.queue_id = _queue_id AND t.lane = l.lane LIMIT 20) t
-    ), i LIMIT 1;
+    ))))), 0), @schema@.tenants_in(_queue_id, l.lane), i LIMIT 1;
   END IF;
   INSERT INTO @schema@.tenant_lanes (number, given_at, queue_id, lane, tenant)
-  VALUES (nextval('@schema@.tenants'), clock_timestamp(), _queue_id, _lane, _tenant);
+  VALUES (nextval('@schema@.tenants'), clock_timestamp(), _queue_id, _lane, _tenant)
+  -- Where the sequence was restored without its rows. The next push draws another number.
+  ON CONFLICT DO NOTHING;
   RETURN _lane;
 END
 $$;

@@ -10,7 +10,8 @@
 --
 -- Of a queue with limits, take_within_limits has a say in what is locked, and note_taken notes it; what they are for stands
 -- there. If limits keep jobs of a lane waiting, the payload of its row without a fence says which, as JSON (`waits`), and the
--- next job to come is one behind those that were passed over. Queues without limits cost one column of their row to know it.
+-- next job to come is one behind those that were passed over. `_spots`: what the caller knows of jobs that the lanes have passed;
+-- of no account for queues without limits, which cost one column of their row to know it.
 --
 -- A paused queue gives nothing. A process (but 0, see claim_leased) that others have removed gets nothing: any other process could take its claim
 -- at once. That is checked here because a process that was frozen is the last to know of its removal. If it is removed
@@ -72,6 +73,9 @@
 -- order asked for, which no sort may bring about, leaves only the primary key: id >= x AND id <= x ORDER BY id. (If the
 -- condition were id = x, either index would give that order.) In the same way, ORDER BY perform_in, id leaves this
 -- function only jobs_due, for the due rows and for the next job to come.
+DROP FUNCTION IF EXISTS @schema@.claim(
+  integer, integer[], integer[], smallint[], integer[], integer[], integer[], bigint[], text[], bigint
+);
 CREATE OR REPLACE FUNCTION @schema@.claim(
   _process_id integer,
   _queue_ids integer[],
@@ -82,7 +86,8 @@ CREATE OR REPLACE FUNCTION @schema@.claim(
   _max_bytes integer[],
   _after bigint[],
   _after_ids text[],
-  _budget bigint
+  _budget bigint,
+  _spots jsonb DEFAULT NULL
 ) RETURNS TABLE (
   place integer, id text, fence bigint, perform_in bigint, retry_count integer, crashes smallint, rescued boolean,
   error text, payload text, headers text, score text, seq bigint, cut boolean, passed boolean, tenant text,
@@ -176,7 +181,7 @@ BEGIN
   IF _limited <> '{}' THEN
     WITH l AS MATERIALIZED (
       SELECT t.*, row_number() OVER () AS n
-      FROM @schema@.take_within_limits(_process_id, _now, _limited, _queue_ids, _shards, _lanes, _counts, _after, _after_ids) t
+      FROM @schema@.take_within_limits(_process_id, _now, _limited, _queue_ids, _shards, _lanes, _counts, _after, _after_ids, _spots) t
     )
     SELECT array_agg(s.place), array_agg(s.tid), array_agg(s.id), array_agg(s.perform_in), array_agg(s.retry_count),
       array_agg(s.crashes), array_agg(s.error), array_agg(s.rescued), array_agg(s.payload), array_agg(s.headers),
@@ -197,8 +202,8 @@ BEGIN
       ORDER BY 1, 16
     ) s;
     FOR _n, _wait IN SELECT e.key::integer, e.value FROM jsonb_each(_waits) e LOOP
-      _after[_n] := _wait->'to';
-      _after_ids[_n] := _wait->>'toId';
+      _after[_n] := coalesce(_wait->>'headFrom', _wait->>'to');
+      _after_ids[_n] := CASE WHEN _wait ? 'headFrom' THEN '' ELSE _wait->>'toId' END;
     END LOOP;
   END IF;
   IF _suspects THEN

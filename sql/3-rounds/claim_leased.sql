@@ -8,6 +8,9 @@
 DROP FUNCTION IF EXISTS @schema@.claim_leased(
   double precision, integer[], integer[], integer[], smallint[], integer[], integer[], integer[], bigint[], text[], bigint
 );
+DROP FUNCTION IF EXISTS @schema@.claim_leased(
+  double precision, integer[], integer[], integer[], smallint[], integer[], integer[], integer[], bigint[], text[], bigint, text
+);
 CREATE OR REPLACE FUNCTION @schema@.claim_leased(
   _lease double precision,
   _max_retry_counts integer[],
@@ -20,7 +23,8 @@ CREATE OR REPLACE FUNCTION @schema@.claim_leased(
   _after bigint[],
   _after_ids text[],
   _budget bigint,
-  _tries_header text DEFAULT NULL
+  _tries_header text DEFAULT NULL,
+  _spots jsonb DEFAULT NULL
 ) RETURNS TABLE (
   place integer, id text, fence bigint, perform_in bigint, retry_count integer, crashes smallint, rescued boolean,
   error text, payload text, headers text, score text, seq bigint, cut boolean, passed boolean, tenant text,
@@ -34,7 +38,7 @@ BEGIN
   RETURN QUERY
   WITH claimed AS MATERIALIZED (
     SELECT c.* FROM @schema@.claim(
-      0, _queue_ids, _shards, _lanes, _counts, _max_payloads, _max_bytes, _after, _after_ids, _budget
+      0, _queue_ids, _shards, _lanes, _counts, _max_payloads, _max_bytes, _after, _after_ids, _budget, _spots
     ) WITH ORDINALITY c
   ), leased AS (
     INSERT INTO @schema@.leases (ends_at, fence, queue_id, max_retry_count, ids)

@@ -2,9 +2,11 @@
 -- wait no longer for a place, and whatever is left of a queue without limits. A queue whose lock is not free is left
 -- for the next time. Does no more than `_most` of each.
 --
--- Of the starts of a queue or a tenant that have left the window, the newest stays: its total tells how many they were, and while an
--- old snapshot is held, it's met before all that are deleted here (see started). It goes an hour after the window, when nothing
--- has begun since. Then totals begin anew, with nothing that counts.
+-- 1. Find what may go, without a lock: that reads all there is, and claims must not wait for it.
+-- 2. Delete it under the lock of each queue, by its ctid: no more than that is done while claims wait. What they have noted meanwhile
+--    is newer, and what they have deleted is gone: no other row has its ctid yet, since the statement that calls this keeps a
+--    snapshot from before. A start that something newer follows by now has its total in that row's `gone`. Only if the limits
+--    have changed, what was found may count, and is left for the next time.
 --
 -- It runs with its owner's rights, for the workers' role.
 CREATE OR REPLACE FUNCTION @schema@.trim_limits(_most integer DEFAULT 10000) RETURNS bigint
@@ -13,39 +15,51 @@ SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   _now constant pg_catalog.timestamptz := clock_timestamp();
-  _queue_id integer;
-  _limits jsonb;
+  _queue_ids integer[] := ARRAY(
+    SELECT h.queue_id FROM @schema@.holds h UNION SELECT s.queue_id FROM @schema@.starts s UNION SELECT t.queue_id FROM @schema@.turns t
+    ORDER BY 1
+  );
+  _limits jsonb[] := ARRAY(
+    SELECT q.limits FROM unnest(_queue_ids) WITH ORDINALITY AS e(queue_id, n) LEFT JOIN @schema@.queues q USING (queue_id) ORDER BY e.n
+  );
+  _starts tid[];
+  _turns tid[];
+  _holds tid[];
+  _of_starts integer[];
+  _of_turns integer[];
+  _of_holds integer[];
   _count bigint;
   _all bigint := 0;
 BEGIN
-  FOR _queue_id IN
-    SELECT h.queue_id FROM @schema@.holds h UNION SELECT s.queue_id FROM @schema@.starts s UNION SELECT t.queue_id FROM @schema@.turns t
-  LOOP
-    CONTINUE WHEN NOT pg_try_advisory_xact_lock('@schema@.holds'::regclass::oid::integer, _queue_id);
-    _limits := (SELECT q.limits FROM @schema@.queues q WHERE q.queue_id = _queue_id);
-    DELETE FROM @schema@.starts s WHERE s.queue_id + 0 = _queue_id AND s.ctid = ANY (ARRAY(
-      SELECT o.tid FROM (
-        SELECT s.ctid AS tid, s.at, s.clock, lead(s.at) OVER tenants AS next_at, lead(s.clock) OVER tenants AS next_clock,
-          _now - @schema@.rate_window((
-            CASE WHEN s.tenant = '' THEN _limits->'rate'->>'per' ELSE _limits->'tenant'->'rate'->>'per' END
-          )::float8) AS left_at
-        FROM @schema@.starts s WHERE s.queue_id = _queue_id
-        WINDOW tenants AS (PARTITION BY s.tenant ORDER BY s.clock, s.at, s.total)
-      ) o
-      WHERE o.left_at IS NULL OR o.next_clock > o.clock OR o.next_at <= o.left_at
-        OR o.next_at IS NULL AND o.at <= o.left_at - interval '1 hour'
-      LIMIT _most
+  SELECT array_agg(o.tid), array_agg(e.n) INTO _starts, _of_starts
+  FROM unnest(_queue_ids, _limits) WITH ORDINALITY AS e(queue_id, limits, n)
+  CROSS JOIN LATERAL @schema@.old_starts(e.queue_id, e.limits, _now, _most) AS o(tid);
+  SELECT array_agg(o.ctid), array_agg(e.n) INTO _turns, _of_turns
+  FROM unnest(_queue_ids) WITH ORDINALITY AS e(queue_id, n) CROSS JOIN LATERAL (
+    SELECT t.ctid FROM @schema@.turns t WHERE t.queue_id = e.queue_id AND t.seen_at < _now - interval '1 minute' LIMIT _most
+  ) o;
+  SELECT array_agg(o.ctid), array_agg(e.n) INTO _holds, _of_holds
+  FROM unnest(_queue_ids, _limits) WITH ORDINALITY AS e(queue_id, limits, n) CROSS JOIN LATERAL (
+    SELECT h.ctid FROM @schema@.holds h
+    WHERE h.queue_id = e.queue_id AND (e.limits ? 'concurrency' OR e.limits->'tenant' ? 'concurrency') IS NOT TRUE LIMIT _most
+  ) o;
+
+  FOR _n IN 1..cardinality(_queue_ids) LOOP
+    CONTINUE WHEN (_n = ANY (_of_starts || _of_turns || _of_holds)) IS NOT TRUE;
+    CONTINUE WHEN NOT pg_try_advisory_xact_lock('@schema@.holds'::regclass::oid::integer, _queue_ids[_n]);
+    CONTINUE WHEN (SELECT q.limits FROM @schema@.queues q WHERE q.queue_id = _queue_ids[_n]) IS DISTINCT FROM _limits[_n];
+    DELETE FROM @schema@.starts s WHERE s.queue_id + 0 = _queue_ids[_n] AND s.ctid = ANY (ARRAY(
+      SELECT o.tid FROM unnest(_starts, _of_starts) AS o(tid, n) WHERE o.n = _n
     ));
     GET DIAGNOSTICS _count = ROW_COUNT;
     _all := _all + _count;
-    DELETE FROM @schema@.turns t WHERE t.queue_id + 0 = _queue_id AND t.ctid = ANY (ARRAY(
-      SELECT o.ctid FROM @schema@.turns o WHERE o.queue_id = _queue_id AND o.seen_at < _now - interval '1 minute' LIMIT _most
+    DELETE FROM @schema@.turns t WHERE t.queue_id + 0 = _queue_ids[_n] AND t.ctid = ANY (ARRAY(
+      SELECT o.tid FROM unnest(_turns, _of_turns) AS o(tid, n) WHERE o.n = _n
     ));
     GET DIAGNOSTICS _count = ROW_COUNT;
     _all := _all + _count;
-    CONTINUE WHEN _limits ? 'concurrency' OR _limits->'tenant' ? 'concurrency';
-    DELETE FROM @schema@.holds h WHERE h.queue_id + 0 = _queue_id AND h.ctid = ANY (ARRAY(
-      SELECT o.ctid FROM @schema@.holds o WHERE o.queue_id = _queue_id LIMIT _most
+    DELETE FROM @schema@.holds h WHERE h.queue_id + 0 = _queue_ids[_n] AND h.ctid = ANY (ARRAY(
+      SELECT o.tid FROM unnest(_holds, _of_holds) AS o(tid, n) WHERE o.n = _n
     ));
     GET DIAGNOSTICS _count = ROW_COUNT;
     _all := _all + _count;

@@ -2,6 +2,13 @@
 -- otherwise: then their tenants get others, and those that shared one by chance part. Does no more than `_most`.
 -- A push may be about to use a lane that is deleted here. Then its tenant's jobs wait in two, which harms nothing.
 --
+-- What is deleted stays in the index as long as an old snapshot is held. So of each lane, a row without a tenant takes the place
+-- of the newest that goes, and of the one that did so before: a look from the newest end always meets a live row first, and ends
+-- at this one (see tenant_lanes_of, tenant_lane). If a push has drawn a lower number and is committed only after this, nobody
+-- sees that its lane is taken: another tenant may get it too, and workers find its first job by a full look.
+--
+-- One session does this at a time: two would wait for each other's rows.
+--
 -- It runs with its owner's rights, for the workers' role.
 CREATE OR REPLACE FUNCTION @schema@.trim_tenant_lanes(_most integer DEFAULT 10000) RETURNS bigint
 LANGUAGE plpgsql
@@ -11,6 +18,9 @@ DECLARE
   _now constant pg_catalog.timestamptz := clock_timestamp();
   _lanes bigint;
 BEGIN
+  IF NOT pg_try_advisory_xact_lock('@schema@.tenant_lanes'::regclass::oid::integer, 0) THEN
+    RETURN 0;
+  END IF;
   WITH busy AS MATERIALIZED (
     SELECT l.queue_id, l.lane FROM (SELECT DISTINCT t.queue_id, t.lane FROM @schema@.tenant_lanes t) l
     JOIN @schema@.queues q ON q.queue_id = l.queue_id AND q.fairness IS NULL
@@ -19,15 +29,25 @@ BEGIN
         SELECT FROM @schema@.jobs j WHERE j.queue_id = l.queue_id AND j.shard = s.shard AND j.lane = l.lane LIMIT 1
       ) j
     )
+  ), old AS MATERIALIZED (
+    SELECT o.queue_id, o.lane, o.ctid AS tid FROM @schema@.tenant_lanes o LEFT JOIN busy b USING (queue_id, lane)
+    WHERE o.tenant <> '' AND o.given_at < _now - CASE WHEN b.lane IS NULL THEN interval '1 minute' ELSE interval '1 hour' END
+    ORDER BY o.number LIMIT _most
+  ), gone AS (
+    DELETE FROM @schema@.tenant_lanes t
+    USING (
+      SELECT o.queue_id, o.tid FROM old o
+      UNION ALL
+      SELECT f.queue_id, f.ctid FROM @schema@.tenant_lanes f LEFT JOIN @schema@.queues q USING (queue_id)
+      WHERE f.tenant = '' AND (q.queue_id IS NULL OR (f.queue_id, f.lane) IN (SELECT o.queue_id, o.lane FROM old o))
+    ) e
+    WHERE t.queue_id + 0 = e.queue_id AND t.ctid = e.tid
+    RETURNING t.queue_id, t.lane, t.number, t.tenant
+  ), ends AS (
+    INSERT INTO @schema@.tenant_lanes (number, given_at, queue_id, lane, tenant)
+    SELECT max(g.number), _now, g.queue_id, g.lane, '' FROM gone g JOIN @schema@.queues q USING (queue_id) GROUP BY g.queue_id, g.lane
   )
-  DELETE FROM @schema@.tenant_lanes t
-  USING (
-    SELECT o.queue_id, o.ctid AS tid FROM @schema@.tenant_lanes o LEFT JOIN busy b USING (queue_id, lane)
-    WHERE o.given_at < _now - CASE WHEN b.lane IS NULL THEN interval '1 minute' ELSE interval '1 hour' END
-    LIMIT _most
-  ) e
-  WHERE t.queue_id + 0 = e.queue_id AND t.ctid = e.tid;
-  GET DIAGNOSTICS _lanes = ROW_COUNT;
+  SELECT count(*) INTO _lanes FROM gone g WHERE g.tenant <> '';
   RETURN _lanes;
 END
 $$;

@@ -1,5 +1,6 @@
 -- Who may execute a function may execute what it calls, and what its callers call beside it. If a release's functions call
 -- others than before, processes go on under the roles that they have, until `lockstep roles` is run again.
+-- A function that gets another parameter is made anew, and has lost its rights: who completes claims, so `complete` stands for both.
 DO $rights$
 DECLARE
   _called text;
@@ -11,8 +12,8 @@ BEGIN
       ('complete', 'lock_claims'), ('complete', 'installation'), ('complete', 'require_transaction'),
       ('fail', 'discard'), ('fail', 'fail_claims'), ('fail', 'bury_failed'), ('fail', 'with_attempt'), ('fail', 'brief_error'),
       ('complete', 'trim_audit'), ('complete', 'trim_tenants'), ('complete', 'trim_tenant_lanes'), ('complete', 'throttled_tenants'), ('create_queue', 'add_fairness'), ('complete', 'set_fairness'),
-      ('claim', 'take_within_limits'), ('claim', 'note_taken'), ('complete', 'set_limits'), ('complete', 'note_held'), ('complete', 'trim_limits'),
-      ('claim', 'claim_leased'), ('claim', 'note_cut'), ('claim', 'tries_of'), ('claim', 'extend_leases'), ('claim', 'lock_of_fence'),
+      ('complete', 'take_within_limits'), ('complete', 'note_taken'), ('complete', 'set_limits'), ('complete', 'note_held'), ('complete', 'trim_limits'),
+      ('complete', 'claim'), ('complete', 'claim_leased'), ('complete', 'note_cut'), ('complete', 'tries_of'), ('complete', 'extend_leases'), ('complete', 'lock_of_fence'),
       ('complete', 'taken_of'), ('complete', 'remove_expired'), ('payloads_of', 'shown_expiry'),
       ('complete', 'settle_leased'), ('complete', 'forget_leases'), ('complete', 'end_leases'),
       ('enqueue_in_transaction', 'push_in_transaction'), ('enqueue_many_in_transaction', 'push_many_in_transaction'),

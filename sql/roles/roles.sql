@@ -56,8 +56,8 @@ REVOKE ALL ON FUNCTION
   @schema@.note_timeline, @schema@.payloads_below, @schema@.payloads_from, @schema@.payloads_of,
   @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of, @schema@.problem_of_expiry, @schema@.problem_of_tenant, @schema@.check_tenants, @schema@.lanes_of,
   @schema@.check_limits, @schema@.note_held, @schema@.note_taken, @schema@.rate_window, @schema@.room_for, @schema@.free_places, @schema@.set_limits, @schema@.take_within_limits, @schema@.throttled_tenants, @schema@.trim_limits,
-  @schema@.count_holds, @schema@.next_hold, @schema@.started, @schema@.starts_until, @schema@.next_start, @schema@.note_starts, @schema@.note_turn, @schema@.end_turns, @schema@.leave_places,
-  @schema@.push_many, @schema@.push_jobs, @schema@.put_jobs, @schema@.add_fairness, @schema@.check_fairness, @schema@.set_fairness, @schema@.tenant_lane, @schema@.tenant_lanes_of, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.pushed_digest,
+  @schema@.count_holds, @schema@.next_hold, @schema@.old_starts, @schema@.started, @schema@.starts_until, @schema@.next_start, @schema@.note_starts, @schema@.note_turn, @schema@.end_turns, @schema@.leave_places,
+  @schema@.push_many, @schema@.push_jobs, @schema@.put_jobs, @schema@.add_fairness, @schema@.check_fairness, @schema@.set_fairness, @schema@.tenant_lane, @schema@.tenant_lanes_of, @schema@.tenants_in, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.pushed_digest,
   @schema@.rehome, @schema@.release, @schema@.remove_expired, @schema@.remove_silent, @schema@.requeue, @schema@.require_read_committed,
   @schema@.shard_of, @schema@.shown_attempts, @schema@.shown_expiry, @schema@.shown_payload, @schema@.sift, @schema@.survey, @schema@.taken_of, @schema@.trim_audit,
   @schema@.unsettled, @schema@.wait_for, @schema@.wake, @schema@.wake_token, @schema@.with_attempt

@@ -140,8 +140,8 @@ export class Taker implements Service {
     for (const { lane } of lanes) lane.claimBegins(clock.now())
     try {
       const wishes = lanes.map(({ lane, count }) => {
-        const { key, cursor } = lane
-        return { key, cursor, count, maxPayloads, maxBytes, maxRetryCount: maxRetryCount as number }
+        const { key, cursor, spots } = lane
+        return { key, cursor, count, spots, maxPayloads, maxBytes, maxRetryCount: maxRetryCount as number }
       })
       const claims = await claimLeased(database, lease, wishes, triesHeader, read)
       for (const [index, { lane }] of lanes.entries()) this.#claimed(lane, claims[index]!)

@@ -12,7 +12,7 @@ import {
   type StoredPayload,
   setOf,
 } from './claim.ts'
-import type { Waits } from './limits.ts'
+import { type Spots, spotsJson, type Waits } from './limits.ts'
 import { answersOf, cutsOf, type Failure, type Leftover, leftoverOf, reasonsOf } from './settle.ts'
 
 /** The order in which ends are stored. */
@@ -38,6 +38,8 @@ export interface Wish extends RoundLimits {
   readonly key: LaneKey
   readonly cursor: Cursor
   readonly count: number
+  /** Set if the caller keeps track of what limits keep waiting. */
+  readonly spots?: Spots | undefined
 }
 
 /**
@@ -111,7 +113,9 @@ export async function exchange(
     parts.push(settling(database.prefix, kind, placed(await columnsOfEnded(database, kind, alike))))
   }
   if (wishes.length > 0)
-    parts.push(claiming(database.prefix, 'claim', ['$1', ...placed(columnsOfWishes(wishes))]))
+    parts.push(
+      claiming(database.prefix, 'claim', ['$1', ...placed([...columnsOfWishes(wishes), spotsOf(wishes)])]),
+    )
   const text = parts.join(' UNION ALL ')
   const rows = tx
     ? await database.query<AnswerRow>(text, values, tx, { lists: true })
@@ -169,6 +173,11 @@ export function columnsOfWishes(wishes: readonly Wish[]): unknown[] {
     wishes.map(({ cursor }) => cursor.afterId),
     MOST_BYTES,
   ]
+}
+
+/** The last argument of a claim. */
+export function spotsOf(wishes: readonly Wish[]): string | null {
+  return spotsJson(wishes.map(({ spots }) => spots))
 }
 
 function leftoversIn(rows: readonly AnswerRow[]): Leftover[] {

@@ -1,6 +1,6 @@
 import type { Database, Queryable } from '../postgres/database.ts'
 import type { Claim, ReadPayload, Round } from './claim.ts'
-import { type AnswerRow, claiming, claimsOf, columnsOfWishes, type Wish } from './exchange.ts'
+import { type AnswerRow, claiming, claimsOf, columnsOfWishes, spotsOf, type Wish } from './exchange.ts'
 import { columnsOfResults, type KeptResult } from './results.ts'
 import { type ExceptionRow, type Failure, type Leftover, leftoverOf, reasonsOf } from './settle.ts'
 
@@ -29,7 +29,7 @@ export async function claimLeased(
   read?: ReadPayload,
 ): Promise<Claim[]> {
   const retries = wishes.map(({ maxRetryCount }) => maxRetryCount)
-  const values = [lease / 1000, retries, ...columnsOfWishes(wishes), triesHeader ?? null]
+  const values = [lease / 1000, retries, ...columnsOfWishes(wishes), triesHeader ?? null, spotsOf(wishes)]
   const columns = values.map((_, index) => `$${index + 1}`)
   const text = claiming(database.prefix, 'claim_leased', columns)
   const rows = await database.alone<AnswerRow>(text, values, { lists: true })

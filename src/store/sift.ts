@@ -1,18 +1,25 @@
 import type { Database } from '../postgres/database.ts'
 import type { Cursor, LaneKey } from './claim.ts'
+import type { WaitingJob } from './limits.ts'
 
 /** A part of a lane whose jobs limits keep waiting, as far as is known. */
 export interface Sifting {
   readonly key: LaneKey
   readonly from: Cursor
   readonly to: Cursor
-  /** By tenant, the place before its first job that waits. */
-  readonly held: ReadonlyMap<string, Cursor>
+  /** By tenant: the place before its first job that waits, which are known of these, and behind which place they are not. */
+  readonly held: ReadonlyMap<string, Held>
+}
+
+interface Held {
+  readonly start: Cursor
+  readonly jobs: readonly WaitingJob[]
+  readonly rest: Cursor | undefined
 }
 
 export interface Sifted {
-  /** The places before jobs that no limit is known to keep waiting. */
-  readonly found: readonly Cursor[]
+  /** Jobs that no limit is known to keep waiting. */
+  readonly found: readonly WaitingJob[]
   /** Where to go on; undefined if all was looked at. */
   readonly to: Cursor | undefined
 }
@@ -21,8 +28,6 @@ interface SiftRow {
   readonly place: number
   readonly is_news: boolean
   readonly is_last: boolean
-  readonly after: number | null
-  readonly after_id: string
   readonly perform_in: number
   readonly id: string
 }
@@ -43,19 +48,27 @@ export async function sift(
     parts.map(({ from }) => from.afterId),
     parts.map(({ to }) => to.after),
     parts.map(({ to }) => to.afterId),
-    parts.map(({ held }) => JSON.stringify(Object.fromEntries(Array.from(held, placeOf)))),
+    parts.map(({ held }) =>
+      JSON.stringify({ ...Object.fromEntries(Array.from(held, placesOf)), '': idsIn(held) }),
+    ),
     most,
   ])
   return parts.map((_, index) => {
     const mine = rows.filter(({ place }) => place === index + 1)
     const last = mine.find((row) => row.is_last)
     return {
-      found: mine.filter((row) => row.is_news).map((row) => ({ after: row.after, afterId: row.after_id })),
+      found: mine.filter((row) => row.is_news).map((row) => ({ performIn: row.perform_in, id: row.id })),
       to: last && { after: last.perform_in, afterId: last.id },
     }
   })
 }
 
-function placeOf([tenant, { after, afterId }]: readonly [string, Cursor]): [string, unknown] {
-  return [tenant, [after, afterId]]
+function placesOf([tenant, { start, rest }]: readonly [string, Held]): [string, unknown] {
+  return [tenant, [start.after, start.afterId, ...(rest ? [rest.after, rest.afterId] : [])]]
+}
+
+function idsIn(held: Sifting['held']): object {
+  return Object.fromEntries(
+    Array.from(held.values(), ({ jobs }) => jobs.map(({ id }) => [id, 1] as const)).flat(),
+  )
 }

@@ -107,7 +107,9 @@ export const CLASSIC: readonly Mutant[] = [
     name: 'cursor never reset',
     promise: 'P8',
     breaks: 'What was committed late, or waits again, behind the cursor is passed over for ever.',
-    edits: [source('worker/schedule/lane', 'this.cursor = cursor\n    return true', 'return true')],
+    edits: [
+      source('worker/schedule/lane', 'this.cursor = before(performIn)\n    return true', 'return true'),
+    ],
     tests: ['worker/p3-full-look', 'worker/timetable'],
   },
   {

@@ -46,20 +46,20 @@ export const LIMITED: readonly Mutant[] = [
     name: 'a tenant over its limit that stops its lane',
     promise: 'R9',
     breaks: 'Others that could go wait behind it.',
-    edits: [sql('take_within_limits', 'CONTINUE WHEN _over IS NOT NULL;', 'EXIT WHEN _over IS NOT NULL;')],
+    edits: [
+      sql(
+        'take_within_limits',
+        '        CONTINUE;\n      END IF;\n      SELECT j.ctid',
+        '        EXIT;\n      END IF;\n      SELECT j.ctid',
+      ),
+    ],
     tests: ['store/limits'],
   },
   {
     name: 'what waits is forgotten',
     promise: 'R9',
     breaks: 'Jobs over a limit wait for a full look, though there is room.',
-    edits: [
-      source(
-        'worker/schedule/withheld',
-        'if (!isBefore(back, place.cursor)) return place.cursor',
-        'return place.cursor',
-      ),
-    ],
+    edits: [source('worker/schedule/withheld', 'known: toldOf(tried)', 'known: []')],
     tests: ['worker/limits'],
   },
   {
@@ -72,17 +72,61 @@ export const LIMITED: readonly Mutant[] = [
     tests: ['worker/limits'],
   },
   {
-    name: 'what lies before a tenant’s first known job is taken for known',
+    name: 'what is of a tenant at its limit is taken for known',
     promise: 'P8',
-    breaks: 'What a tenant at its limit commits late waits until that has none left.',
+    breaks: 'What such a tenant commits late waits until it has nothing else left.',
+    edits: [sql('sift', 'e.known IS NOT NULL AND NOT e.known ? w.id', 'e.known IS NOT NULL AND false')],
+    tests: ['worker/limits'],
+  },
+  {
+    name: 'a lane that is read anew for a tenant that has waited',
+    promise: 'P7',
+    breaks:
+      'While an old snapshot is held, each claim for it passes all that others have completed since then.',
     edits: [
-      sql(
-        'sift',
-        `ELSE (w.perform_in, w.id) <= (@schema@.from_micros((e.held->w.tenant->>0)::bigint), (e.held->w.tenant->>1) COLLATE "C")`,
-        'ELSE false',
+      source(
+        'worker/schedule/withheld',
+        'known.jobs.length === 0 && known.rest ? [known.rest] : []',
+        'known.start ?? []',
       ),
     ],
-    tests: ['worker/limits'],
+    tests: ['worker/limits-under-snapshot.slow'],
+  },
+  {
+    name: 'a part of a full look without an end',
+    promise: 'P7',
+    breaks: 'While an old snapshot is held, one call passes all that others have completed since then.',
+    edits: [source('worker/schedule/withheld', 'first(this.#trail.after(rest) ?? to, to)', 'to')],
+    tests: ['worker/limits-under-snapshot.slow'],
+  },
+  {
+    name: 'a job that is told twice and taken twice',
+    promise: 'R9',
+    breaks: 'A claim fails, and the lane stands still for a poll interval.',
+    edits: [sql('take_within_limits', 'CONTINUE WHEN _due.id = ANY (_seen);', '')],
+    tests: ['store/spots'],
+  },
+  {
+    name: 'a known job that has been put off is taken',
+    promise: 'P8',
+    breaks: 'A job runs before its time has come in its lane.',
+    edits: [
+      sql('take_within_limits', '        AND (_due.visit IS NULL OR j.perform_in = _due.perform_in)\n', ''),
+    ],
+    tests: ['store/spots'],
+  },
+  {
+    name: 'a known job whose row is locked is forgotten',
+    promise: 'P8',
+    breaks: 'A push into a waiting job of a tenant at its limit puts the job last.',
+    edits: [
+      sql(
+        'take_within_limits',
+        '          ORDER BY j.id LIMIT 1\n        ) IS NULL THEN',
+        '          ORDER BY j.id LIMIT 1\n        ) IS NOT NULL THEN',
+      ),
+    ],
+    tests: ['store/spots'],
   },
   {
     name: 'a start that is older for whoever has waited',
@@ -98,8 +142,8 @@ export const LIMITED: readonly Mutant[] = [
     edits: [
       sql(
         'take_within_limits',
-        '_passed := coalesce(_passed, _due.perform_in);',
-        '_passed := coalesce(_passed, _due.perform_in); _free[_queue] := _free[_queue] - 1;',
+        '_passed := least(_passed, _due.perform_in);',
+        '_passed := least(_passed, _due.perform_in); _free[_queue] := _free[_queue] - 1;',
       ),
     ],
     tests: ['model/model'],
@@ -109,7 +153,7 @@ export const LIMITED: readonly Mutant[] = [
     promise: 'R9',
     breaks: 'Whenever a worker trims, a rate begins anew.',
     edits: [
-      sql('trim_limits', "o.next_at IS NULL AND o.at <= o.left_at - interval '1 hour'", 'o.next_at IS NULL'),
+      sql('old_starts', "o.next_at IS NULL AND o.at <= o.left_at - interval '1 hour'", 'o.next_at IS NULL'),
     ],
     tests: ['store/limits'],
   },
@@ -117,8 +161,16 @@ export const LIMITED: readonly Mutant[] = [
     name: 'starts whose total is needed yet are forgotten',
     promise: 'R9',
     breaks: 'After a worker has trimmed, what has left the window counts again: less begins than may.',
-    edits: [sql('trim_limits', 'OR o.next_at <= o.left_at', 'OR o.next_at IS NOT NULL')],
+    edits: [sql('old_starts', 'OR o.next_at <= o.left_at', 'OR o.next_at IS NOT NULL')],
     tests: ['store/starts'],
+  },
+  {
+    name: 'starts that are trimmed by limits of a moment ago',
+    promise: 'R9',
+    breaks:
+      'Where a window grows while a worker trims, starts that it covers are gone, and more begin than may.',
+    edits: [sql('trim_limits', 'IS DISTINCT FROM _limits[_n];', 'IS DISTINCT FROM _limits[_n] AND false;')],
+    tests: ['store/trim-interleaving'],
   },
   {
     name: 'a checkpoint that forgets what is held for long',

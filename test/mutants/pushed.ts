@@ -157,7 +157,7 @@ export const PUSHED: readonly Mutant[] = [
     name: 'pushes that go together wait together',
     promise: 'P7',
     breaks: 'A row in somebody’s open transaction holds up pushes of other ids.',
-    edits: [source('store/push', 'const LONGEST_WAIT = 20', 'const LONGEST_WAIT = 0')],
+    edits: [source('store/push', 'export const SHORT_WAIT = 20', 'export const SHORT_WAIT = 0')],
     tests: ['enqueue/push-batcher'],
   },
   {

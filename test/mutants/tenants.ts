@@ -53,8 +53,18 @@ export const TENANTS: readonly Mutant[] = [
     name: 'a lane that is taken is given again',
     promise: 'tenants',
     breaks: 'Tenants share lanes while others are empty, and a small one waits behind a large one.',
-    edits: [sql('tenant_lane', 'LIMIT 1) IS NULL', 'LIMIT 1) IS NOT NULL')],
+    edits: [sql('tenant_lane', "), '') = ''", "), '') <> ''")],
     tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'a lane that ends in dead rows',
+    promise: 'P7',
+    breaks:
+      'While an old snapshot is held, each look reads all lanes that tenants have given back since then.',
+    edits: [
+      sql('trim_tenant_lanes', 'GROUP BY g.queue_id, g.lane\n', 'GROUP BY g.queue_id, g.lane HAVING false\n'),
+    ],
+    tests: ['store/tenant-lanes-under-snapshot'],
   },
   {
     name: 'pushes that are forgotten before their window has passed',

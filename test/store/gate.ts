@@ -5,7 +5,7 @@ const GATE = 4_711
 
 /**
  * Stops certain sessions in the middle of a statement: after it has taken its snapshot, and before it locks a row. What
- * others commit meanwhile is what the protocol must handle. `gateClaims`, `gateSettlements`, `gateResults` and `gateSweeps` put the gate into a copy
+ * others commit meanwhile is what the protocol must handle. `gateClaims` and its like put the gate into a copy
  * of the function under test. Sessions that did not ask for it pass through.
  */
 export class Gate {
@@ -52,6 +52,11 @@ export class Gate {
       /j\.claimed_by IS NULL\n/,
       'j.claimed_by IS NULL AND lockstep.gate()\n',
     )
+  }
+
+  /** Stops what trims limits once it has found the starts that may go. */
+  gateTrims(): Promise<void> {
+    return this.#edit('old_starts', /END\n(?=\$function)/, 'PERFORM lockstep.gate(); END\n')
   }
 
   /** Runs `act` while the statement that `start` sends through a gated session is stopped at the gate. */

@@ -24,6 +24,7 @@ export const MIGRATIONS_SINCE = [
   '0011_http',
   '0012_lmstfy',
   '0013_results',
+  '0014_keys',
 ]
 
 /** The SQL that creates the schema as it was when each job took two rows. */
@@ -81,6 +82,7 @@ const EDITS: readonly Edit[] = [
   source('worker/maintenance/trimming', 'await trimLimits(database)', '0'),
   source('worker/maintenance/trimming', 'await trimKeys(database)', '0'),
   source('worker/maintenance/trimming', 'await trimResults(database)', '0'),
+  source('store/exchange', '[...columnsOfWishes(wishes), spotsOf(wishes)]', 'columnsOfWishes(wishes)'),
   source('store/settle', "'lock_claims'", "'lock_rounds'"),
   source('store/settle', "name: 'fail_claims'", "name: 'fail'"),
   source('store/settle', "'float8[]', 'text[]', 'bool']", "'float8[]', 'bool']"),

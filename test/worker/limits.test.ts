@@ -336,6 +336,18 @@ describe('what is committed late behind what limits keep waiting', () => {
     await none(queue)
   })
 
+  test('P8: is found if it’s of a tenant that waits, and goes in its turn', async () => {
+    const { queue, gate, ran } = await blocked(40)
+    await pushLate(queue, [
+      { id: 'x', tenant: 'a', after: 20 },
+      { id: 'e', tenant: 'e', after: 30 },
+    ])
+    await eventually(() => expect(ran).toContain('e'), 7_000)
+    gate.open()
+    await none(queue)
+    expect(ran.slice(ran.indexOf('a20')).slice(0, 3)).toEqual(['a20', 'x', 'a21'])
+  })
+
   test('and announced is taken at once, without going through all that waits', async () => {
     const { queue, gate, ran, claims } = await blocked(8_000)
     claims.length = 0

@@ -3,10 +3,10 @@ import { sift } from '../../store/sift.ts'
 import type { Lane } from '../schedule/lane.ts'
 import type { Timetable } from '../schedule/timetable.ts'
 
-/** Jobs to look at in one call, and lanes, and what is known of tenants: some ms for the server. */
+/** Jobs to look at in one call, and lanes, and tenants and jobs that are known: some ms for the server. */
 const MOST_JOBS = 5_000
 const MOST_LANES = 50
-const MOST_HELD = 2_000
+const MOST_KNOWN = 5_000
 
 export interface SifterOptions {
   readonly database: Database
@@ -49,22 +49,24 @@ export class Sifter {
     if (parts.length === 0) return []
     const most = Math.ceil(MOST_JOBS / parts.length)
     const results = await sift(database, processId(), parts, most)
-    return parts.flatMap(({ lane }, index) => {
+    return parts.flatMap((part, index) => {
+      const { lane } = part
       const { found, to } = results[index]!
+      const rest = to ?? (part.isLast ? undefined : part.to)
       this.#siftedAt.set(lane, performance.now())
-      lane.sifted(found, to)
+      lane.sifted(found, rest)
       if (found.length > 0) timetable.file(lane)
-      return to ? [lane] : []
+      return rest ? [lane] : []
     })
   }
 }
 
 /** Leaves out lanes that have nothing to sift, and those for which there is too much to tell. */
 function partsOf(lanes: readonly Lane[]) {
-  let tenants = 0
+  let known = 0
   return lanes.flatMap((lane) => {
-    const region = tenants < MOST_HELD ? lane.region : undefined
-    tenants += region?.held.size ?? 0
+    const region = known < MOST_KNOWN ? lane.region : undefined
+    for (const { jobs } of region?.held.values() ?? []) known += jobs.length + 1
     return region ? [{ lane, key: lane.key, ...region }] : []
   })
 }

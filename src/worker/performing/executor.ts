@@ -200,10 +200,10 @@ export class Executor {
 
   #ask(lane: Lane, processId: number, count: number): Promise<Claim> {
     const { batcher, instruments } = this.#options
-    const { key, cursor, likely, shard } = lane
+    const { key, cursor, spots, likely, shard } = lane
     const { queue, prefetch } = shard.served
     const { maxPayloads, maxBytes } = queue
-    const wish = { key, cursor, count, maxPayloads, maxBytes }
+    const wish = { key, cursor, count, spots, maxPayloads, maxBytes }
     const jobs = Math.min(count, likely)
     const claim = () => batcher.claim(processId, wish, { jobs, size: prefetch.likelySize(jobs) })
     return instruments.watch('claim', claimOf(lane, processId, count), claim, observedClaim)

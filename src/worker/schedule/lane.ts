@@ -1,6 +1,8 @@
 import type { Claim, Cursor, LaneKey, Round } from '../../store/claim.ts'
+import type { Spots, WaitingJob } from '../../store/limits.ts'
 import { DueLane } from './due-lane.ts'
 import type { Peers } from './joinable.ts'
+import { before, NEVER, START } from './places.ts'
 import type { Portion } from './portion.ts'
 import { LONGEST_PREFETCHED } from './prefetch.ts'
 import type { Shard } from './shard.ts'
@@ -23,12 +25,8 @@ const MAX_BLOCKED_PAUSE = 200
 /** ms that a slot waits for a claim that another slot has begun: if the server is slow, others would have no slots. */
 export const LONGEST_JOINED = 50
 
-const START: Cursor = { after: null, afterId: '' }
-
 /** How many claims pass over a job before we wait for its row. */
 const PASSES = 2
-
-const NEVER = Number.POSITIVE_INFINITY
 
 /** The moment when slots pick, in µs since 1970. */
 export interface Instant {
@@ -180,10 +178,15 @@ export class Lane {
     return this.withholding.region(this.cursor)
   }
 
-  /** A look has sifted the region up to `to`, or to its end, and found jobs right behind these places. */
-  sifted(found: readonly Cursor[], to: Cursor | undefined): void {
+  /** A look has sifted the region up to `to`, or to its end, and found these jobs. */
+  sifted(found: readonly WaitingJob[], to: Cursor | undefined): void {
     this.withholding.sifted(to)
-    for (const cursor of found) this.withholding.visit(cursor)
+    for (const job of found) this.withholding.visit(job)
+  }
+
+  /** What the claim under way is told of jobs that limits have kept waiting. */
+  get spots(): Spots {
+    return this.withholding.spots
   }
 
   /** Where a look starts: `span` µs before the cursor, since a transaction may commit its pushes later. */
@@ -214,13 +217,14 @@ export class Lane {
     this.cursor = this.withholding.begin({ cursor: this.cursor, next: this.#next }, now)
   }
 
-  claimEnded({ rounds, head, passed, waits }: Claim, now: number): void {
+  claimEnded(claim: Claim, now: number): void {
+    const { rounds, head, passed, waits } = claim
     const last = rounds.at(-1)
     this.#taken = rounds.length
     if (last) this.cursor = { after: last.performIn, afterId: last.id }
     this.#next = Math.min(head ?? NEVER, this.#heard)
     const place = { cursor: this.cursor, next: this.#next }
-    const { cursor, next } = this.withholding.end(waits, place, this.shard.served, last !== undefined, now)
+    const { cursor, next } = this.withholding.end(claim, place, this.shard.served, now)
     this.cursor = cursor
     const isLate = this.#hasPassed(this.#heard)
     this.#next = Math.min(
@@ -331,9 +335,8 @@ export class Lane {
 
   /** The cursor goes back for a job, but not through what limits keep waiting. Returns whether that is news. */
   #rewind(performIn: number): boolean {
-    const cursor = { after: performIn - 1, afterId: '' }
-    if (!this.withholding.isEmpty) return this.withholding.visit(cursor)
-    this.cursor = cursor
+    if (!this.withholding.isEmpty) return this.withholding.visit({ performIn, id: '' })
+    this.cursor = before(performIn)
     return true
   }
 }

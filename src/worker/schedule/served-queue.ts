@@ -3,7 +3,7 @@ import type { Queue } from '../../queue.ts'
 import { Peers } from './joinable.ts'
 import type { Lane } from './lane.ts'
 import { Prefetch } from './prefetch.ts'
-import { WithheldLanes } from './withheld.ts'
+import { WithheldLanes } from './withheld-lanes.ts'
 
 /**
  * Most lanes of a queue that are polled in all of its shards, beside those of tenants. Further lanes are polled only where they

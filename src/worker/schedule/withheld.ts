@@ -1,51 +1,61 @@
-import type { Claim, Cursor, Round } from '../../store/claim.ts'
-import type { Waits } from '../../store/limits.ts'
-import type { Lane } from './lane.ts'
+import type { Claim, Cursor } from '../../store/claim.ts'
+import {
+  isTold,
+  type Limiting,
+  NO_SPOTS,
+  type Spots,
+  type WaitingJob,
+  type Waits,
+} from '../../store/limits.ts'
+import { KnownJobs } from './known-jobs.ts'
+import { LONGEST_PAUSE, pauseAfter } from './pauses.ts'
+import { before, first, inOrder, isBefore, isPast, NEVER, START } from './places.ts'
 import type { ServedQueue } from './served-queue.ts'
+import { Trail } from './trail.ts'
 
-/**
- * ms between tries to claim what a number of ids keeps waiting; doubled each time. A round that ends in this process is told,
- * and so is a place that another one leaves to us. So this is for what others give back while we have not waited long.
- */
-const [SHORTEST_PAUSE, LONGEST_PAUSE] = [16, 200]
-/** ms of that for each further lane that waits in the same queue, so that many shards don't ask all the time. */
+/** ms of a pause for each further lane that waits in the same queue, so that many shards don't ask all the time. */
 const PAUSE_PER_LANE = 2
-/**
- * ms after which a limit is tried again at the latest, and ms of that for each lane that waits in the same queue: someone may have
- * raised or removed it.
- */
-const [LONGEST_TRUST, TRUST_PER_LANE] = [5_000, 50]
 /** µs by which a claim has to be early to prove that a limit has changed: our clock is not quite the server's. */
 const EARLY = 100_000
 /** Tenants that are kept in mind for one lane. What further ones have waiting is found when all is sifted. */
 const MOST_TENANTS = 1_000
-/** Places in one lane that wait for a visit. Others are found when all is sifted again. */
+/** Jobs that are kept in mind of one lane, and of one tenant: at most, and if there are many tenants. */
+const [MOST_KNOWN, MOST_OF_ONE, LEAST_OF_ONE] = [5_000, 500, 5]
+/** Jobs that a look sifts at once, about. */
+const STEP = 1_000
+/** Jobs that were passed unseen, and wait for a visit. Others are found when all is sifted again. */
 const MOST_VISITS = 100
-
-function pauseAfter(tries: number, longest: number): number {
-  return Math.min(SHORTEST_PAUSE * 2 ** tries, longest)
-}
-
-const NEVER = Number.POSITIVE_INFINITY
+/** Tenants that one claim tries, and jobs of theirs that it is told; of each, some at least. */
+const [MOST_TRIED, MOST_TOLD, LEAST_TOLD] = [30, 300, 10]
 
 /** What one limit keeps waiting in a lane. Times are in microseconds since 1970. */
 interface Withheld {
-  /** When the first of it was due. */
-  readonly from: number
-  /** Where a claim starts that takes that first. */
-  readonly cursor: Cursor
+  /** When the first job was due that was seen to wait. */
+  from: number
   /** When it is tried again. */
-  readonly at: number
+  at: number
   /** Until when it waits at least, if its limit stays the same; null: no one knows. */
-  readonly until: number | null
+  until: number | null
+  /** Of a tenant. What the queue's own limits keep waiting lies behind the cursor. */
+  readonly known: KnownJobs
+}
+
+/** What is known of a tenant in a part of a lane that a look sifts. */
+export interface HeldTenant {
+  /** The place before its first job. */
+  readonly start: Cursor
+  readonly jobs: readonly WaitingJob[]
+  /** Where others of its jobs may follow that a claim will find. */
+  readonly rest: Cursor | undefined
 }
 
 /** What a look has to sift for jobs that were committed late, and what it knows there. */
 export interface Region {
   readonly from: Cursor
   readonly to: Cursor
-  /** By tenant, whose limits keep it waiting: where the claim starts that takes its first job. */
-  readonly held: ReadonlyMap<string, Cursor>
+  /** Whether nothing of the lane is left to sift behind that. */
+  readonly isLast: boolean
+  readonly held: ReadonlyMap<string, HeldTenant>
 }
 
 /** Where a lane's next claim starts, and when the next job is due that is known behind that. */
@@ -55,49 +65,48 @@ interface Place {
 }
 
 /**
- * What limits keep waiting in one lane. Claims of it pass over such jobs, and the lane's cursor with them, so that others
- * can go. The lane goes back to the first job of a tenant when there may be room for it, and then on from where it was: what
- * lies between may be a lot.
+ * What limits keep waiting in one lane. Claims of it pass over such jobs, and the lane's cursor with them, so that others can go.
+ * Which jobs these are is remembered. When there may be room for a tenant, a claim is told its first ones, takes those that may
+ * go by their keys, and then goes on behind the cursor. Only where they are too many to remember, it goes back behind those it knew, once
+ * they are through.
+ *
+ * All this is memory: a process that has lost it, or gets a shard, begins with the first job of the lane.
  *
  * Between the first of what waits and the cursor, others may be committed late. No look that stops at the first job finds them,
- * so the full look sifts this region in pieces (see sift), from where it stopped. What it finds is visited: one claim starts
- * there, and the lane goes on from where it was. So nothing is forgotten: what lies before the first that waits is the
- * first job of the full look. What lies behind it is of a tenant that waits further ahead, which reaches it in order, or it
- * is sifted out. And visits and tries take turns.
+ * so the full look sifts this region in pieces (see sift), from where it stopped, for jobs that are not among those remembered. What it
+ * finds is visited, and so is what a wake-up tells of: the next claim looks there. So nothing is forgotten: what lies before the first that
+ * waits is the first job of the full look.
  */
 export class Withholding {
   /** By tenant; null: of the queue's own limits. */
   readonly #held = new Map<string | null, Withheld>()
-  /** Those that the claim under way tries, and where the lane was before it. */
-  #tried: readonly [string | null, Withheld][] = []
-  #begunAt = 0
+  #visits: WaitingJob[] = []
+  /** Of the claim under way: whose limits it tries, where the lane was before it, where it has started, what it was told. */
+  #tried = new Set<string | null>()
   #beyond: Place | undefined
-  #tries = 0
-  /** Where jobs lie that the lane has passed, and that no limit is known to keep waiting. */
-  #visits: Cursor[] = []
-  /** That of the claim under way, and where this claim has started. */
-  #visiting: Cursor | undefined
   #start = START
-  /** Whether the last claim was a visit. */
-  #visited = false
+  #spots = NO_SPOTS
+  #begunAt = 0
+  #tries = 0
   /** Up to where the region is sifted; undefined: from its beginning on. */
   #sifted: Cursor | undefined
+  readonly #trail: Trail
+  readonly #mostKnown: number
   #unmet: readonly (string | null)[] = []
+
+  /** `mostKnown`: jobs of one tenant to keep in mind. `step`: jobs that a look sifts at once, about. */
+  constructor({ mostKnown = MOST_OF_ONE, step = STEP } = {}) {
+    this.#mostKnown = mostKnown
+    this.#trail = new Trail(step)
+  }
 
   get isEmpty(): boolean {
     return this.#held.size === 0
   }
 
-  /** Whether nothing of the lane can go before the limits of its queue allow more. */
-  get isFull(): boolean {
-    return this.#held.has(null)
-  }
-
   /** When the first of it was due; Infinity if there is nothing. */
   get from(): number {
-    let least = NEVER
-    for (const [, { from }] of this.#known()) least = Math.min(least, from)
-    return least
+    return this.#least(fromOf)
   }
 
   /** The limits that the last claim has met no more, though they should have lasted. */
@@ -105,14 +114,24 @@ export class Withholding {
     return this.#unmet
   }
 
+  /** What the claim under way is told. */
+  get spots(): Spots {
+    return this.#spots
+  }
+
   /** What a look sifts next, where the lane's cursor is at `cursor`. */
   region(cursor: Cursor): Region | undefined {
-    const held = new Map<string, Cursor>()
-    for (const [tenant, one] of this.#known()) if (tenant !== null) held.set(tenant, one.cursor)
+    const held = new Map<string, HeldTenant>()
+    for (const [tenant, { known }] of this.#held)
+      if (tenant !== null) held.set(tenant, { start: known.start!, jobs: known.jobs, rest: known.rest })
     const to = this.#beyond?.cursor ?? cursor
-    const from = [...held.values()].reduce(first, to)
+    const from = Array.from(held.values(), ({ start }) => start).reduce(first, to)
+    this.#trail.forgetBefore(from)
     const rest = this.#sifted && isBefore(from, this.#sifted) ? this.#sifted : from
-    if (isBefore(rest, to)) return { from: rest, to, held }
+    if (isBefore(rest, to)) {
+      const piece = first(this.#trail.after(rest) ?? to, to)
+      return { from: rest, to: piece, isLast: !isBefore(piece, to), held }
+    }
     this.#sifted = undefined
     return undefined
   }
@@ -122,11 +141,11 @@ export class Withholding {
     this.#sifted = to
   }
 
-  /** A job lies behind `cursor` that the lane has passed. Returns whether that is news. */
-  visit(cursor: Cursor): boolean {
+  /** There may be a job that the lane has passed, due at that time, with this id or one behind it. Returns whether that is news. */
+  visit(job: WaitingJob): boolean {
     if (this.#visits.length >= MOST_VISITS) return false
-    if (this.#visits.some((one) => one.after === cursor.after && one.afterId === cursor.afterId)) return false
-    this.#visits.push(cursor)
+    if (this.#visits.some((one) => inOrder(one, job) === 0)) return false
+    this.#visits.push(job)
     return true
   }
 
@@ -150,8 +169,7 @@ export class Withholding {
 
   /** What these limits keep waiting, or all, may be tried at once. */
   free(tenants?: ReadonlySet<string | null>): void {
-    for (const [tenant, one] of this.#held)
-      if (tenants?.has(tenant) ?? true) this.#held.set(tenant, { ...one, at: 0 })
+    for (const [tenant, one] of this.#held) if (tenants?.has(tenant) ?? true) one.at = 0
   }
 
   /**
@@ -159,149 +177,183 @@ export class Withholding {
    * then it may be tried at once.
    */
   notice(performIn: number): boolean {
-    const named = this.#named(performIn)
-    this.free(new Set(named))
+    const named = [...this.#held].filter(([, one]) => fromOf(one) === performIn)
+    for (const [, one] of named) one.at = 0
     return named.length > 0
   }
 
   /** Whether a look has found what is known to be kept waiting: the first of a tenant, or of the queue. */
   knows(performIn: number): boolean {
-    for (const [, { from }] of this.#known()) if (from === performIn) return true
+    for (const one of this.#held.values()) if (fromOf(one) === performIn) return true
     return false
   }
 
-  /** A claim begins. Returns where: further back than `place` if it visits something, or tries again what was kept waiting. */
+  /** A claim begins. Returns where: further back than `place` only if it tries what could not be remembered. */
   begin(place: Place, now: number): Cursor {
-    this.#beyond = undefined
+    const due = [...this.#held]
+      .filter(([, { at }]) => at <= now)
+      .sort(([, a], [, b]) => fromOf(a) - fromOf(b))
+    const tried = due.filter(([tenant], index) => tenant === null || index < MOST_TRIED)
     this.#begunAt = now
-    this.#start = place.cursor
-    const due = [...this.#held].filter(([, { at }]) => at <= now)
-    this.#visiting = this.#nextVisit(due)
-    this.#tried = this.#visiting ? due.filter(([tenant]) => tenant === null) : due
-    for (const [tenant] of this.#tried) this.#held.delete(tenant)
-    if (this.#tried.length > 0) this.#tries += 1
-    const back = this.#visiting ?? this.#tried.map(([, { cursor }]) => cursor).reduce(first, place.cursor)
-    if (!isBefore(back, place.cursor)) return place.cursor
+    this.#tried = new Set(tried.map(([tenant]) => tenant))
+    if (tried.length > 0) this.#tries += 1
+    const rests = tried.flatMap(([, { known }]) =>
+      known.jobs.length === 0 && known.rest ? [known.rest] : [],
+    )
+    this.#start = rests.reduce(first, place.cursor)
+    const upto = isBefore(this.#start, place.cursor) ? this.#trail.after(this.#start)?.after : undefined
+    this.#spots = { known: toldOf(tried), visits: this.#visits.toSorted(inOrder), upto: upto ?? undefined }
     this.#beyond = place
-    this.#start = back
-    return back
+    return this.#start
   }
 
   /** The claim has failed. Nothing can be claimed before `until`. */
   failed(until: number): void {
-    for (const [tenant, one] of this.#tried) this.#held.set(tenant, { ...one, at: until })
-    if (this.#visiting) this.visit(this.#visiting)
+    for (const tenant of this.#tried) this.#put(tenant, until)
     this.#forget()
   }
 
-  /**
-   * The claim has ended, and would go on at `place`. Returns where it does, behind what limits keep waiting. `took`: whether it
-   * has claimed something.
-   */
+  /** The claim has ended, and would go on at `place`. Returns where it does, behind what limits keep waiting. */
   end(
-    waits: Waits | undefined,
+    claim: Pick<Claim, 'waits' | 'rounds'>,
     place: Place,
     { withheldLanes }: ServedQueue,
-    took: boolean,
     now: number,
   ): Place {
+    const took = claim.rounds.length > 0
     if (took) this.#tries = 0
     const longest = Math.max(LONGEST_PAUSE, PAUSE_PER_LANE * withheldLanes.size)
     const pause = withheldLanes.hasFreed(this.#begunAt) ? 0 : pauseAfter(this.#tries, longest)
     const at = now + pause * 1_000
-    if (waits) this.#note(waits, at, now + withheldLanes.trust * 1_000)
-    const next = this.#goOn(waits, place, took, at, now)
+    const times = { at, now, latest: now + withheldLanes.trust * 1_000 }
+    const next = this.#isIgnored(claim) ? this.#goBack(place) : this.#goOn(claim, place, times)
     this.#forget()
     return next
   }
 
-  #goOn(waits: Waits | undefined, place: Place, took: boolean, at: number, now: number): Place {
-    const beyond = this.#beyond
-    this.#unmet = []
-    if (waits?.full) {
-      this.#keepTrying(at)
-      if (this.#visiting) this.visit(this.#visiting)
-      return beyond ?? place
+  /** The claim was told what waits, and its queue has no limits any more, or is paused. */
+  #isIgnored({ waits }: Pick<Claim, 'waits'>): boolean {
+    return !waits && isTold(this.#spots)
+  }
+
+  /** All that was passed is read anew, at the latest when a look finds the first of it. */
+  #goBack({ next }: Place): Place {
+    const starts = [...this.#held.values()].flatMap(({ known }) => known.start ?? [])
+    const visits = this.#visits.map(({ performIn }) => before(performIn))
+    const cursor = [...starts, ...visits].reduce(first, this.#start)
+    this.#held.clear()
+    this.#visits = []
+    return { cursor, next: next === NEVER ? NEVER : Math.min(next, cursor.after ?? 0) }
+  }
+
+  #goOn(claim: Pick<Claim, 'waits' | 'rounds'>, place: Place, times: Times): Place {
+    const { waits } = claim
+    const beyond = this.#beyond!
+    const end = waits && !waits.full ? { after: waits.to, afterId: waits.toId } : place.cursor
+    const isAlone = this.#spots.upto === undefined && isPast(place.next, beyond.cursor)
+    const isThrough = !isBefore(end, beyond.cursor) || isAlone
+    const early = this.#early(times.now)
+    if (!waits?.full) for (const { known } of this.#held.values()) known.read(this.#start, end, isThrough)
+    const dropped = this.#drop(claim)
+    this.#note(waits, times)
+    const met = new Set(waits?.limits.map(({ tenant }) => tenant))
+    for (const tenant of this.#tried) if (!met.has(tenant)) this.#settle(tenant, claim, dropped, times)
+    for (const [tenant, { known }] of this.#held)
+      if (tenant !== null && known.isEmpty) this.#held.delete(tenant)
+    if (!this.isEmpty && !waits?.full) this.#trail.note(end, claim.rounds.length + (waits?.jobs?.length ?? 0))
+    const isUnmet = (tenant: string | null) =>
+      !met.has(tenant) && (dropped.has(tenant) || !this.#held.has(tenant))
+    this.#unmet = waits?.full ? [] : early.filter(isUnmet)
+    if (!isBefore(this.#start, beyond.cursor))
+      return waits?.full ? furthest(place, beyond) : { ...place, cursor: end }
+    if (waits?.full || !isThrough) return furthest({ ...place, cursor: end }, beyond)
+    return {
+      cursor: furthest({ ...place, cursor: end }, beyond).cursor,
+      next: Math.min(beyond.next, place.next),
     }
-    const behind = waits ? { cursor: { after: waits.to, afterId: waits.toId }, next: place.next } : place
-    const isThrough = !beyond || !isBefore(behind.cursor, beyond.cursor) || isPast(behind.next, beyond.cursor)
-    this.#unmet = this.#unmetBy(behind.cursor, isThrough, now)
-    this.#visits = this.#visits.filter((one) => isBefore(one, this.#start) || !isBefore(one, behind.cursor))
-    this.#visited = this.#visiting !== undefined
-    if (!beyond || !isBefore(behind.cursor, beyond.cursor)) return behind
-    if (isThrough) return { cursor: beyond.cursor, next: Math.min(beyond.next, behind.next) }
-    if (!this.#visiting) this.#tryFurther(behind, now)
-    else if (took) this.visit(behind.cursor)
-    return beyond
   }
 
-  /** Of those that were tried, the next job may lie further on. */
-  #tryFurther({ cursor, next }: Place, now: number): void {
-    for (const [tenant, one] of this.#tried)
-      if (!this.#held.has(tenant))
-        this.#held.set(tenant, { ...one, from: next, cursor, at: now, until: null })
-  }
-
-  /** Those that were tried early, in a claim that has come by, and that are no longer kept waiting. */
-  #unmetBy(behind: Cursor, isThrough: boolean, now: number): (string | null)[] {
-    return this.#tried.flatMap(([tenant, { cursor, until }]) => {
-      const isEarly = until !== null && until > now + EARLY
-      return isEarly && !this.#held.has(tenant) && (isThrough || isBefore(cursor, behind)) ? [tenant] : []
+  /** Those that were tried though they should have lasted. */
+  #early(now: number): (string | null)[] {
+    return [...this.#tried].filter((tenant) => {
+      const until = this.#held.get(tenant)?.until ?? null
+      return until !== null && until > now + EARLY
     })
   }
 
-  /** The first place to visit; undefined if it's the turn of what is tried again, or if the queue has no room. */
-  #nextVisit(due: readonly [string | null, Withheld][]): Cursor | undefined {
-    if (this.#visits.length === 0) return undefined
-    if (this.isFull && !due.some(([tenant]) => tenant === null)) return undefined
-    if (this.#visited && due.some(([tenant]) => tenant !== null)) {
-      this.#visited = false
-      return undefined
+  /** Forgets what has been taken, what waits no more, and what was visited. Returns the tenants of what was known of it. */
+  #drop({ waits, rounds }: Pick<Claim, 'waits' | 'rounds'>): ReadonlySet<string | null> {
+    const ids = new Set([...rounds.map(({ id }) => id), ...(waits?.gone ?? [])])
+    const dropped = new Set<string | null>()
+    for (const [tenant, { known }] of this.#held) if (known.drop(ids)) dropped.add(tenant)
+    const done = new Set(this.#spots.visits.slice(0, waits?.visited ?? 0))
+    this.#visits = this.#visits.filter((one) => !done.has(one))
+    return dropped
+  }
+
+  /** A limit was tried, and the claim has not met it. What is left of its jobs waits only for the next claim, unless a row is locked. */
+  #settle(
+    tenant: string | null,
+    { waits, rounds }: Pick<Claim, 'waits' | 'rounds'>,
+    dropped: ReadonlySet<string | null>,
+    { at, now }: Times,
+  ): void {
+    if (tenant === null && !waits?.full) this.#held.delete(null)
+    else if (waits?.full) this.#put(tenant, at)
+    else this.#put(tenant, rounds.length > 0 || dropped.has(tenant) || !this.#isTold(tenant) ? now : at, null)
+  }
+
+  #isTold(tenant: string | null): boolean {
+    return this.#spots.known.some((one) => one.tenant === tenant)
+  }
+
+  /** What is to be tried at an unknown time is tried at `at`, and everything at `latest`. */
+  #note(waits: Waits | undefined, times: Times): void {
+    if (!waits) return
+    const { full, limits, jobs } = waits
+    // Another session was counting.
+    if (full && limits.length === 0)
+      this.#held.set(null, { from: NEVER, at: times.at, until: null, known: new KnownJobs() })
+    const passed = limits.map((): WaitingJob[] => [])
+    for (const [limit, performIn, id] of jobs ?? []) passed[limit]!.push({ performIn, id })
+    for (const [index, limit] of limits.entries()) this.#noteLimit(limit, passed[index]!, times)
+  }
+
+  #noteLimit(
+    { tenant, from, after, afterId, until }: Limiting,
+    passed: WaitingJob[],
+    { at, latest }: Times,
+  ): void {
+    const known = this.#held.get(tenant)
+    if (!known && tenant !== null && this.#held.size >= MOST_TENANTS) return
+    const one = known ?? { from, at, until, known: new KnownJobs() }
+    this.#held.set(tenant, one)
+    one.from = Math.min(one.from, from)
+    if (!known || this.#tried.has(tenant)) {
+      one.at = until === null ? at : Math.min(until, latest)
+      one.until = until
     }
-    const next = this.#visits.reduce(first)
-    this.#visits = this.#visits.filter((one) => one !== next)
-    return next
+    if (tenant === null) one.from = from
+    else one.known.learn(passed, this.#mostOfOne)
+    if (tenant !== null && one.known.isEmpty) one.known.miss({ after, afterId })
+  }
+
+  get #mostOfOne(): number {
+    return Math.min(this.#mostKnown, Math.max(LEAST_OF_ONE, Math.floor(MOST_KNOWN / this.#held.size)))
+  }
+
+  #put(tenant: string | null, at: number, until?: null): void {
+    const one = this.#held.get(tenant)
+    if (!one) return
+    one.at = at
+    if (until === null) one.until = null
   }
 
   /** The claim is over. */
   #forget(): void {
     this.#beyond = undefined
-    this.#visiting = undefined
-    this.#tried = []
-  }
-
-  /** Also what the claim under way tries. */
-  *#known(): Iterable<readonly [string | null, Withheld]> {
-    yield* this.#held
-    for (const one of this.#tried) if (!this.#held.has(one[0])) yield one
-  }
-
-  #named(performIn: number): (string | null)[] {
-    return [...this.#held].flatMap(([tenant, { from }]) => (from === performIn ? [tenant] : []))
-  }
-
-  /** What is to be tried at an unknown time is tried at `at`, and everything at `latest`. */
-  #note({ full, limits }: Waits, at: number, latest: number): void {
-    // Another session was counting.
-    if (full && limits.length === 0) this.#held.set(null, { from: NEVER, cursor: END, at, until: null })
-    for (const { tenant, from, after, afterId, until } of limits) {
-      const known = this.#held.get(tenant)
-      // What is known lies further back.
-      if (known && known.from <= from) continue
-      const one = {
-        from,
-        cursor: { after, afterId },
-        at: until === null ? at : Math.min(until, latest),
-        until,
-      }
-      if (this.#held.size < MOST_TENANTS || tenant === null) this.#held.set(tenant, one)
-    }
-  }
-
-  /** The queue has no room for those that were tried. */
-  #keepTrying(at: number): void {
-    for (const [tenant, one] of this.#tried)
-      if (tenant !== null && !this.#held.has(tenant)) this.#held.set(tenant, { ...one, at })
+    this.#spots = NO_SPOTS
+    this.#tried = new Set()
   }
 
   #least(value: (one: Withheld) => number): number {
@@ -311,100 +363,26 @@ export class Withholding {
   }
 }
 
-const END: Cursor = { after: NEVER, afterId: '' }
-const START: Cursor = { after: null, afterId: '' }
-
-function isPast(performIn: number, { after }: Cursor): boolean {
-  return after !== null && performIn > after
+/** In microseconds since 1970: when a try is worthwhile again, this moment, and when everything is tried again. */
+interface Times {
+  readonly at: number
+  readonly now: number
+  readonly latest: number
 }
 
-function isBefore(a: Cursor, b: Cursor): boolean {
-  const [one, other] = [a.after ?? -NEVER, b.after ?? -NEVER]
-  return one < other || (one === other && a.afterId < b.afterId)
+function fromOf({ from, known }: Withheld): number {
+  return known.jobs[0]?.performIn ?? from
 }
 
-function first(a: Cursor, b: Cursor): Cursor {
-  return isBefore(a, b) ? a : b
+/** The first jobs of each, all in order. */
+function toldOf(tried: readonly (readonly [string | null, Withheld])[]): Spots['known'] {
+  const each = Math.max(LEAST_TOLD, Math.floor(MOST_TOLD / Math.max(1, tried.length)))
+  const told = tried.flatMap(([tenant, { known }]) =>
+    tenant === null ? [] : known.jobs.slice(0, each).map((job) => ({ ...job, tenant })),
+  )
+  return told.sort(inOrder)
 }
 
-/** The lanes of a queue in which limits keep something waiting. */
-export class WithheldLanes {
-  readonly #lanes = new Set<Lane>()
-  #fullUntil = 0
-  #tries = 0
-  #freedAt = 0
-
-  /**
-   * Until when the limits of the queue itself have no room, as the last claim of any of its lanes has met them; in µs of the
-   * server's clock. Then one lane is not asked after the other.
-   */
-  get fullUntil(): number {
-    return this.#fullUntil
-  }
-
-  /** Whether rounds have ended since, whose places a claim that had begun may have missed. */
-  hasFreed(since: number): boolean {
-    return this.#freedAt >= since
-  }
-
-  /** A claim of the queue has ended. Returns whether the limits of the queue have no room now. */
-  met({ waits, rounds }: Pick<Claim, 'waits' | 'rounds'>, claimedAt: number, now: number): boolean {
-    const own = waits?.limits.find(({ tenant }) => tenant === null)
-    if (!own || this.hasFreed(claimedAt)) {
-      if (rounds.length > 0) this.open()
-      return false
-    }
-    this.#tries += 1
-    const until = own.until ?? now + pauseAfter(this.#tries, LONGEST_PAUSE) * 1_000
-    this.#fullUntil = Math.min(until, now + this.trust * 1_000)
-    return true
-  }
-
-  /** There may be room. */
-  open(): void {
-    this.#fullUntil = 0
-    this.#tries = 0
-  }
-
-  /** Someone has changed the limits. Returns the lanes that may have something to claim now. */
-  reopen(): readonly Lane[] {
-    this.open()
-    const lanes = this.held
-    for (const { withholding } of lanes) withholding.free()
-    return lanes
-  }
-
-  get size(): number {
-    return this.#lanes.size
-  }
-
-  get held(): Lane[] {
-    return [...this.#lanes].filter(({ shard }) => shard.isHeld)
-  }
-
-  /** ms for which the queue's limits are taken to be as they were. */
-  get trust(): number {
-    return Math.max(LONGEST_TRUST, TRUST_PER_LANE * this.#lanes.size)
-  }
-
-  see(lane: Lane): void {
-    if (lane.withholding.isEmpty) this.#lanes.delete(lane)
-    else this.#lanes.add(lane)
-  }
-
-  /** These rounds have ended. Returns as many lanes that wait for their places, first those with the oldest jobs. */
-  free(rounds: readonly Round[], now: number): readonly Lane[] {
-    this.#freedAt = now
-    if (this.#lanes.size === 0) return []
-    const tenants = new Set([null, ...rounds.map(({ tenant }) => tenant)])
-    const waiting: Lane[] = []
-    for (const lane of this.#lanes) {
-      if (!lane.shard.isHeld) this.#lanes.delete(lane)
-      else if (lane.withholding.waitsFor(tenants)) waiting.push(lane)
-    }
-    if (waiting.length > 0) this.open()
-    const freed = waiting.sort((a, b) => a.withholding.from - b.withholding.from).slice(0, rounds.length)
-    for (const { withholding } of freed) withholding.free(tenants)
-    return freed
-  }
+function furthest(place: Place, beyond: Place): Place {
+  return isBefore(place.cursor, beyond.cursor) ? beyond : place
 }
