@@ -5,8 +5,9 @@ import type { Peers } from './joinable.ts'
 import { before, NEVER, START } from './places.ts'
 import type { Portion } from './portion.ts'
 import { LONGEST_PREFETCHED } from './prefetch.ts'
+import type { Region } from './region.ts'
 import type { Shard } from './shard.ts'
-import { type Region, Withholding } from './withheld.ts'
+import { Withholding } from './withheld.ts'
 
 /**
  * ms from a portion's end to the next one's turn, above which nothing is claimed ahead: the turn after may come even later,
