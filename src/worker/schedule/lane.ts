@@ -174,9 +174,9 @@ export class Lane {
     return true
   }
 
-  /** What a look has to sift for jobs that were committed late, since a full look finds only the first that waits. */
-  get region(): Region | undefined {
-    return this.withholding.region(this.cursor)
+  /** What a look has to sift next for jobs that were committed late, since a full look finds only the first that waits. */
+  region(steps: number): Region | undefined {
+    return this.withholding.region(this.cursor, steps)
   }
 
   /** A look has sifted the region up to `to`, or to its end, and found these jobs. */

@@ -3,7 +3,7 @@ import type { WaitingJob } from '../../store/limits.ts'
 import { first, isBefore } from './places.ts'
 import { Trail } from './trail.ts'
 
-/** Jobs that a look sifts at once, about. */
+/** Jobs that a look sifts in a step, about. */
 const STEP = 1_000
 /** What is known of a tenant in a part of a lane that a look sifts. */
 export interface HeldTenant {
@@ -29,18 +29,18 @@ export class SiftedRegion {
   /** undefined: from its beginning on. */
   #sifted: Cursor | undefined
 
-  /** `step`: jobs that a look sifts at once, about. */
+  /** `step`: jobs that a look sifts in a step, about. */
   constructor(step = STEP) {
     this.#trail = new Trail(step)
   }
 
-  /** What a look sifts next, up to `to`. */
-  next(held: Region['held'], to: Cursor): Region | undefined {
+  /** What a look sifts next in so many steps, up to `to`. */
+  next(held: Region['held'], to: Cursor, steps: number): Region | undefined {
     const from = Array.from(held.values(), ({ start }) => start).reduce(first, to)
     this.#trail.forgetBefore(from)
     const rest = this.#sifted && isBefore(from, this.#sifted) ? this.#sifted : from
     if (isBefore(rest, to)) {
-      const piece = first(this.#trail.after(rest) ?? to, to)
+      const piece = first(this.#trail.after(rest, steps) ?? to, to)
       return { from: rest, to: piece, isLast: !isBefore(piece, to), held }
     }
     this.#sifted = undefined

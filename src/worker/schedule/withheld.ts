@@ -58,7 +58,7 @@ export class Withholding {
   readonly #mostKnown: number
   #unmet: readonly (string | null)[] = []
 
-  /** `mostKnown`: jobs of one tenant to keep in mind. `step`: jobs that a look sifts at once, about. */
+  /** `mostKnown`: jobs of one tenant to keep in mind. `step`: jobs that a look sifts in a step, about. */
   constructor({ mostKnown = MOST_OF_ONE, step }: { mostKnown?: number; step?: number } = {}) {
     this.#mostKnown = mostKnown
     this.#region = new SiftedRegion(step)
@@ -83,12 +83,12 @@ export class Withholding {
     return this.#spots
   }
 
-  /** What a look sifts next, where the lane's cursor is at `cursor`. */
-  region(cursor: Cursor): Region | undefined {
+  /** What a look sifts next in so many steps, where the lane's cursor is at `cursor`. */
+  region(cursor: Cursor, steps: number): Region | undefined {
     const held = new Map<string, HeldTenant>()
     for (const [tenant, { known }] of this.#held)
       if (tenant !== null) held.set(tenant, { start: known.start!, jobs: known.jobs, rest: known.rest })
-    return this.#region.next(held, this.#beyond?.cursor ?? cursor)
+    return this.#region.next(held, this.#beyond?.cursor ?? cursor, steps)
   }
 
   /** A look has sifted the region up to `to`, or to its end. */
