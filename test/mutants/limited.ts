@@ -96,7 +96,7 @@ export const LIMITED: readonly Mutant[] = [
     name: 'a part of a full look without an end',
     promise: 'P7',
     breaks: 'While an old snapshot is held, one call passes all that others have completed since then.',
-    edits: [source('worker/schedule/withheld', 'first(this.#trail.after(rest) ?? to, to)', 'to')],
+    edits: [source('worker/schedule/region', 'first(this.#trail.after(rest, steps) ?? to, to)', 'to')],
     tests: ['worker/limits-under-snapshot.slow'],
   },
   {

@@ -66,11 +66,16 @@ export class LaneDriver {
     const { queueId } = this.#testQueue
     const heads = await survey(this.#database, this.#processId, [{ queueId, shard: 0 }])
     for (const head of heads) this.lane.find(head.performIn)
-    while (this.lane.region) if (await this.#siftOn()) return
+    while (this.lane.region(1)) if (await this.#siftOn()) return
   }
 
   sift(): Promise<Sifted[]> {
-    return sift(this.#database, this.#processId, [{ key: this.lane.key, ...this.lane.region! }], MOST_SIFTED)
+    return sift(
+      this.#database,
+      this.#processId,
+      [{ key: this.lane.key, ...this.lane.region(1)! }],
+      MOST_SIFTED,
+    )
   }
 
   /** What `act` returns, and the buffers of jobs that it reads. */
@@ -87,7 +92,7 @@ export class LaneDriver {
 
   /** Returns whether nothing is left. */
   async #siftOn(): Promise<boolean> {
-    const { isLast, to } = this.lane.region!
+    const { isLast, to } = this.lane.region(1)!
     const [part] = await this.sift()
     const rest = part!.to ?? (isLast ? undefined : to)
     this.lane.sifted(part!.found, rest)

@@ -106,8 +106,8 @@ describe('P7 while an old snapshot is held, where a blocked tenant’s jobs wait
     const sifted = async () => {
       const found: string[] = []
       const read: number[] = []
-      while (driver.lane.region) {
-        const { isLast, to } = driver.lane.region
+      while (driver.lane.region(1)) {
+        const { isLast, to } = driver.lane.region(1)!
         const { result, buffers } = await driver.reading(() => driver.sift())
         const [part] = result
         read.push(buffers)

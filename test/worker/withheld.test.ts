@@ -197,6 +197,7 @@ describe('the trail of a lane', () => {
     for (let n = 1; n <= 5; n += 1) trail.note(place(n), 4)
     expect([0, 2, 4].map((from) => trail.after(place(from)))).toEqual([place(2), place(4), place(5)])
     expect(trail.after(place(5))).toBeUndefined()
+    expect([trail.after(place(0), 2), trail.after(place(0), 9)]).toEqual([place(4), undefined])
     trail.forgetBefore(place(3))
     expect(trail.after(place(0))).toEqual(place(4))
     for (let n = 6; n <= 20_000; n += 1) trail.note(place(n), 10)

@@ -6,6 +6,8 @@ import type { Timetable } from '../schedule/timetable.ts'
 /** Jobs to look at in one call, and lanes, and tenants and jobs that are known: some ms for the server. */
 const MOST_JOBS = 5_000
 const MOST_LANES = 50
+/** Steps of a thousand jobs that lanes have passed, done or not, in one call: some ms. */
+const MOST_STEPS = 5
 const MOST_KNOWN = 5_000
 
 export interface SifterOptions {
@@ -63,9 +65,10 @@ export class Sifter {
 
 /** Leaves out lanes that have nothing to sift, and those for which there is too much to tell. */
 function partsOf(lanes: readonly Lane[]) {
+  const steps = Math.max(1, Math.floor(MOST_STEPS / lanes.length))
   let known = 0
   return lanes.flatMap((lane) => {
-    const region = known < MOST_KNOWN ? lane.region : undefined
+    const region = known < MOST_KNOWN ? lane.region(steps) : undefined
     for (const { jobs } of region?.held.values() ?? []) known += jobs.length + 1
     return region ? [{ lane, key: lane.key, ...region }] : []
   })

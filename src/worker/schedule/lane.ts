@@ -5,8 +5,9 @@ import type { Peers } from './joinable.ts'
 import { before, NEVER, START } from './places.ts'
 import type { Portion } from './portion.ts'
 import { LONGEST_PREFETCHED } from './prefetch.ts'
+import type { Region } from './region.ts'
 import type { Shard } from './shard.ts'
-import { type Region, Withholding } from './withheld.ts'
+import { Withholding } from './withheld.ts'
 
 /**
  * ms from a portion's end to the next one's turn, above which nothing is claimed ahead: the turn after may come even later,
@@ -173,9 +174,9 @@ export class Lane {
     return true
   }
 
-  /** What a look has to sift for jobs that were committed late, since a full look finds only the first that waits. */
-  get region(): Region | undefined {
-    return this.withholding.region(this.cursor)
+  /** What a look has to sift next for jobs that were committed late, since a full look finds only the first that waits. */
+  region(steps: number): Region | undefined {
+    return this.withholding.region(this.cursor, steps)
   }
 
   /** A look has sifted the region up to `to`, or to its end, and found these jobs. */

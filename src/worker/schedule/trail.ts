@@ -32,9 +32,10 @@ export class Trail {
     if (this.#marks.length > MOST_MARKS) this.#marks = this.#marks.filter((_, index) => index % 2 === 1)
   }
 
-  /** How far one may go from there; undefined: to the end. */
-  after(from: Cursor): Cursor | undefined {
-    return this.#marks.find(({ cursor }) => isBefore(from, cursor))?.cursor
+  /** How far one may go from there, in so many steps; undefined: to the end. */
+  after(from: Cursor, steps = 1): Cursor | undefined {
+    const next = this.#marks.findIndex(({ cursor }) => isBefore(from, cursor))
+    return next < 0 ? undefined : this.#marks[next + steps - 1]?.cursor
   }
 
   /** No one asks for what lies before that any more. */

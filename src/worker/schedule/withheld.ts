@@ -10,8 +10,9 @@ import {
 import { KnownJobs } from './known-jobs.ts'
 import { LONGEST_PAUSE, pauseAfter } from './pauses.ts'
 import { before, first, inOrder, isBefore, isPast, NEVER, START } from './places.ts'
+import { type HeldTenant, type Region, SiftedRegion } from './region.ts'
 import type { ServedQueue } from './served-queue.ts'
-import { Trail } from './trail.ts'
+import { fromOf, toldOf, triedOf, type Withheld } from './withheld-limit.ts'
 
 /** ms of a pause for each further lane that waits in the same queue, so that many shards don't ask all the time. */
 const PAUSE_PER_LANE = 2
@@ -21,43 +22,8 @@ const EARLY = 100_000
 const MOST_TENANTS = 1_000
 /** Jobs that are kept in mind of one lane, and of one tenant: at most, and if there are many tenants. */
 const [MOST_KNOWN, MOST_OF_ONE, LEAST_OF_ONE] = [5_000, 500, 5]
-/** Jobs that a look sifts at once, about. */
-const STEP = 1_000
 /** Jobs that were passed unseen, and wait for a visit. Others are found when all is sifted again. */
 const MOST_VISITS = 100
-/** Tenants that one claim tries, and jobs of theirs that it is told; of each, some at least. */
-const [MOST_TRIED, MOST_TOLD, LEAST_TOLD] = [30, 300, 10]
-
-/** What one limit keeps waiting in a lane. Times are in microseconds since 1970. */
-interface Withheld {
-  /** When the first job was due that was seen to wait. */
-  from: number
-  /** When it is tried again. */
-  at: number
-  /** Until when it waits at least, if its limit stays the same; null: no one knows. */
-  until: number | null
-  /** Of a tenant. What the queue's own limits keep waiting lies behind the cursor. */
-  readonly known: KnownJobs
-}
-
-/** What is known of a tenant in a part of a lane that a look sifts. */
-export interface HeldTenant {
-  /** The place before its first job. */
-  readonly start: Cursor
-  readonly jobs: readonly WaitingJob[]
-  /** Where others of its jobs may follow that a claim will find. */
-  readonly rest: Cursor | undefined
-}
-
-/** What a look has to sift for jobs that were committed late, and what it knows there. */
-export interface Region {
-  readonly from: Cursor
-  readonly to: Cursor
-  /** Whether nothing of the lane is left to sift behind that. */
-  readonly isLast: boolean
-  readonly held: ReadonlyMap<string, HeldTenant>
-}
-
 /** Where a lane's next claim starts, and when the next job is due that is known behind that. */
 interface Place {
   readonly cursor: Cursor
@@ -88,16 +54,14 @@ export class Withholding {
   #spots = NO_SPOTS
   #begunAt = 0
   #tries = 0
-  /** Up to where the region is sifted; undefined: from its beginning on. */
-  #sifted: Cursor | undefined
-  readonly #trail: Trail
+  readonly #region: SiftedRegion
   readonly #mostKnown: number
   #unmet: readonly (string | null)[] = []
 
-  /** `mostKnown`: jobs of one tenant to keep in mind. `step`: jobs that a look sifts at once, about. */
-  constructor({ mostKnown = MOST_OF_ONE, step = STEP } = {}) {
+  /** `mostKnown`: jobs of one tenant to keep in mind. `step`: jobs that a look sifts in a step, about. */
+  constructor({ mostKnown = MOST_OF_ONE, step }: { mostKnown?: number; step?: number } = {}) {
     this.#mostKnown = mostKnown
-    this.#trail = new Trail(step)
+    this.#region = new SiftedRegion(step)
   }
 
   get isEmpty(): boolean {
@@ -119,26 +83,17 @@ export class Withholding {
     return this.#spots
   }
 
-  /** What a look sifts next, where the lane's cursor is at `cursor`. */
-  region(cursor: Cursor): Region | undefined {
+  /** What a look sifts next in so many steps, where the lane's cursor is at `cursor`. */
+  region(cursor: Cursor, steps: number): Region | undefined {
     const held = new Map<string, HeldTenant>()
     for (const [tenant, { known }] of this.#held)
       if (tenant !== null) held.set(tenant, { start: known.start!, jobs: known.jobs, rest: known.rest })
-    const to = this.#beyond?.cursor ?? cursor
-    const from = Array.from(held.values(), ({ start }) => start).reduce(first, to)
-    this.#trail.forgetBefore(from)
-    const rest = this.#sifted && isBefore(from, this.#sifted) ? this.#sifted : from
-    if (isBefore(rest, to)) {
-      const piece = first(this.#trail.after(rest) ?? to, to)
-      return { from: rest, to: piece, isLast: !isBefore(piece, to), held }
-    }
-    this.#sifted = undefined
-    return undefined
+    return this.#region.next(held, this.#beyond?.cursor ?? cursor, steps)
   }
 
   /** A look has sifted the region up to `to`, or to its end. */
   sifted(to: Cursor | undefined): void {
-    this.#sifted = to
+    this.#region.sifted(to)
   }
 
   /** There may be a job that the lane has passed, due at that time, with this id or one behind it. Returns whether that is news. */
@@ -190,10 +145,7 @@ export class Withholding {
 
   /** A claim begins. Returns where: further back than `place` only if it tries what could not be remembered. */
   begin(place: Place, now: number): Cursor {
-    const due = [...this.#held]
-      .filter(([, { at }]) => at <= now)
-      .sort(([, a], [, b]) => fromOf(a) - fromOf(b))
-    const tried = due.filter(([tenant], index) => tenant === null || index < MOST_TRIED)
+    const tried = triedOf(this.#held, now)
     this.#begunAt = now
     this.#tried = new Set(tried.map(([tenant]) => tenant))
     if (tried.length > 0) this.#tries += 1
@@ -201,8 +153,8 @@ export class Withholding {
       known.jobs.length === 0 && known.rest ? [known.rest] : [],
     )
     this.#start = rests.reduce(first, place.cursor)
-    const upto = isBefore(this.#start, place.cursor) ? this.#trail.after(this.#start)?.after : undefined
-    this.#spots = { known: toldOf(tried), visits: this.#visits.toSorted(inOrder), upto: upto ?? undefined }
+    const upto = isBefore(this.#start, place.cursor) ? this.#region.upto(this.#start) : undefined
+    this.#spots = { known: toldOf(tried), visits: this.#visits.toSorted(inOrder), upto }
     this.#beyond = place
     return this.#start
   }
@@ -260,7 +212,8 @@ export class Withholding {
     for (const tenant of this.#tried) if (!met.has(tenant)) this.#settle(tenant, claim, dropped, times)
     for (const [tenant, { known }] of this.#held)
       if (tenant !== null && known.isEmpty) this.#held.delete(tenant)
-    if (!this.isEmpty && !waits?.full) this.#trail.note(end, claim.rounds.length + (waits?.jobs?.length ?? 0))
+    if (!this.isEmpty && !waits?.full)
+      this.#region.note(end, claim.rounds.length + (waits?.jobs?.length ?? 0))
     const isUnmet = (tenant: string | null) =>
       !met.has(tenant) && (dropped.has(tenant) || !this.#held.has(tenant))
     this.#unmet = waits?.full ? [] : early.filter(isUnmet)
@@ -368,19 +321,6 @@ interface Times {
   readonly at: number
   readonly now: number
   readonly latest: number
-}
-
-function fromOf({ from, known }: Withheld): number {
-  return known.jobs[0]?.performIn ?? from
-}
-
-/** The first jobs of each, all in order. */
-function toldOf(tried: readonly (readonly [string | null, Withheld])[]): Spots['known'] {
-  const each = Math.max(LEAST_TOLD, Math.floor(MOST_TOLD / Math.max(1, tried.length)))
-  const told = tried.flatMap(([tenant, { known }]) =>
-    tenant === null ? [] : known.jobs.slice(0, each).map((job) => ({ ...job, tenant })),
-  )
-  return told.sort(inOrder)
 }
 
 function furthest(place: Place, beyond: Place): Place {
