@@ -136,6 +136,20 @@ test('a list of claims has a result for each, in order', async () => {
   expect([gone.status, gone.json.code]).toEqual([404, 'LOCKSTEP_UNKNOWN_QUEUE'])
 })
 
+test('422: an id that no job can have, which fails no other claim', async () => {
+  const { post } = await open()
+  const queue = await queueWith('a')
+  const [claim] = (await post('/claim', { queues: queue })).json.jobs.map(told)
+  const wrong = { queue, id: '\u0000', fence: '1' }
+  const answers = await Promise.all([
+    post('/complete', wrong),
+    post('/complete', claim),
+    post('/complete', wrong),
+  ])
+  expect(answers.map(({ status }) => status)).toEqual([422, 200, 422])
+  expect(answers[0]!.json).toMatchObject({ code: 'LOCKSTEP_BAD_OPTION', field: 'id' })
+})
+
 test('a lease that ends is a failure, and the job waits again', async () => {
   const gateway = await open()
   const queue = await queueWith('a')
