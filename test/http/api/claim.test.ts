@@ -78,6 +78,20 @@ test('a payload too large for the answer of a claim is loaded with its digits', 
   expect(text.split(`"payload":${large.slice(0, 100)}`)).toHaveLength(3)
 })
 
+test('jobs too large for one answer wait as before, but for the first ones', async () => {
+  const { post } = await open()
+  const queue = name()
+  await env.sql('SELECT lockstep.create_queue($1, 1)', [queue])
+  await env.sql(
+    `SELECT lockstep.enqueue($1, n::text, to_jsonb(repeat('x', 8000000)), perform_in => now() - interval '1 h' + n * interval '1 s')
+     FROM generate_series(1, 5) n`,
+    [queue],
+  )
+  const claim = async () => (await post('/claim', { queues: queue, count: 10, wait: 20 })).json.jobs
+  expect((await claim()).map(({ id }: { id: string }) => id)).toEqual(['1', '2', '3', '4'])
+  expect(await claim()).toMatchObject([{ id: '5', retry_count: -1 }])
+})
+
 test('several queues: those that come first are looked at first, or the order is drawn by weight', async () => {
   const gateway = await open()
   const [first, second] = [await queueWith('1', '2'), await queueWith('3', '4', '5')]
