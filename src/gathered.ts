@@ -12,25 +12,28 @@ export class Gathered<Item, Result> {
   readonly #send: (items: readonly Item[]) => Promise<readonly Result[]>
   readonly #most: number
   readonly #keyOf: ((item: Item) => string) | undefined
+  readonly #isOnesOwn: (error: unknown) => boolean
   #waiting: Waiting<Item, Result>[] = []
   #calls = 0
   #isSending = false
 
   /**
    * `send` resolves to a result for each item. `most`: items for one call. `keyOf`: of two items with one key, the second goes with
-   * a later call.
+   * a later call. `isOnesOwn`: whether one item is to blame for an error, and the call did nothing; then each goes alone.
    */
   constructor(
     send: (items: readonly Item[]) => Promise<readonly Result[]>,
     most: number,
     keyOf?: (item: Item) => string,
+    isOnesOwn: (error: unknown) => boolean = () => false,
   ) {
     this.#send = send
     this.#most = most
     this.#keyOf = keyOf
+    this.#isOnesOwn = isOnesOwn
   }
 
-  /** Rejects if the call fails that it went with. */
+  /** Rejects if the call fails that it went with, unless another item is to blame. */
   add(item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject })
@@ -66,13 +69,18 @@ export class Gathered<Item, Result> {
 
   async #call(sent: readonly Waiting<Item, Result>[]): Promise<void> {
     this.#calls += 1
+    await this.#sendAll(sent)
+    this.#calls -= 1
+    this.#sendSoon()
+  }
+
+  async #sendAll(sent: readonly Waiting<Item, Result>[]): Promise<void> {
     try {
       const results = await this.#send(sent.map(({ item }) => item))
       for (const [index, { resolve }] of sent.entries()) resolve(results[index]!)
     } catch (error) {
-      for (const { reject } of sent) reject(error)
+      if (sent.length > 1 && this.#isOnesOwn(error)) for (const one of sent) await this.#sendAll([one])
+      else for (const { reject } of sent) reject(error)
     }
-    this.#calls -= 1
-    this.#sendSoon()
   }
 }

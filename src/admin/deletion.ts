@@ -39,6 +39,8 @@ export async function* deletion(
   yield { done: 0, total }
   if (withJobs) yield* deleteFull(database, target, settings, total)
   else await deleteRow(database, target, 0)
+  // Consumers may wait for its jobs. They see it ten seconds later anyway.
+  await notify(database, REBALANCE).catch(() => {})
 }
 
 /** Also deletes what is pushed meanwhile: once few jobs are left, deletes them all at once while no one can push. */
@@ -88,8 +90,6 @@ async function deleteRow(database: Database, target: NamedQueue, most: number): 
         const contents = await readContents(database, target, client)
         refuse(target, contents, most > 0)
         await deleteQueueRow(database, target.queueId, client)
-        // Consumers may wait for its jobs.
-        await notify(database, REBALANCE, client)
         return contents.waiting + contents.dead
       },
     )

@@ -76,7 +76,7 @@ export class Consumer {
    * Ends a claim with a failure (R6, R7), as if a handler had thrown `error`: so it may be a `Discard`, `Snooze` or `RetryIn`, too.
    * Resolves, and throws, like `complete`.
    */
-  fail(claim: ClaimReference, error: unknown, options: FailOptions = {}): Promise<boolean> {
+  async fail(claim: ClaimReference, error: unknown, options: FailOptions = {}): Promise<boolean> {
     const retryIn = checkFailOptions(options)
     const queue = this.#definitionOf(claim)
     return this.#settle(claim, 'fail', ({ settler }, key) => settler.fail(queue, key, error, retryIn))

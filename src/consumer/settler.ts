@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseError } from '../errors.ts'
 import { Gathered } from '../gathered.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
+import { isBadValue } from '../postgres/failure.ts'
 import type { Queue } from '../queue.ts'
 import type { Round } from '../store/claim.ts'
 import {
@@ -66,6 +67,7 @@ export class Settler {
         (all) => this.#send(end, all),
         most,
         ({ claim }) => nameOf(claim),
+        isBadValue,
       )
     this.#ends = {
       complete: gathered('complete'),
@@ -110,6 +112,7 @@ export class Settler {
         (claims) => this.#extend(claims, lease),
         MOST_SETTLED,
         nameOf,
+        isBadValue,
       )
       this.#extensions.set(lease, gathered)
     }

@@ -239,6 +239,12 @@ export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return codes.includes(code ?? '') || hasCode(error.cause, ...codes)
 }
 
+/** Whether a value of the call is to blame, such as text that the encoding of the database lacks. */
+export function isBadValue(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  return /^22/.test((error as ServerError).code ?? '') || isBadValue(error.cause)
+}
+
 /** We waited for a lock in vain, or its holder waits for us. In both cases we give way. */
 export function isRefusedLock(error: unknown): boolean {
   return hasCode(error, '55P03', '40P01')

@@ -95,7 +95,7 @@ const NAME_TAKEN = ['42P07', '42723', '42725', '42710', '42809', '42P13', '42P16
 /** Until the end of the transaction no one else migrates. */
 async function lockMigrations(client: pg.ClientBase, schema: string): Promise<void> {
   // Functions that run with their owner's rights must not be bound to objects that others put on the search_path.
-  await client.query('SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL statement_timeout = 0')
+  await client.query('SET LOCAL search_path = pg_catalog, pg_temp')
   await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))', [
     `pg-lockstep migrate ${schema}`,
   ])

@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { DatabaseError } from '../errors.ts'
 import { hasCode, toCallError, toStatementError } from './failure.ts'
 import { quoteIdentifier } from './schema-name.ts'
+import { IDLE_TIMEOUT } from './session.ts'
 
 /** ms to wait for a lock on a whole table or view. Everyone who comes after us waits behind us for as long. */
 const LOCK_TIMEOUT = 150
@@ -22,6 +23,15 @@ export interface Patience {
 
 /** Only for statements that lock a whole table or view: waiting for another migration does no harm. */
 export const SHORT_LOCKS = `SET LOCAL lock_timeout = ${LOCK_TIMEOUT}`
+
+/**
+ * Time-outs of the role or the database suit others' transactions: they would end each try of a longer one, and with its session. Those
+ * that a server of this release doesn't have are left out.
+ */
+const OWN_TIMEOUTS = `SELECT pg_catalog.set_config(name, CASE name
+    WHEN 'idle_in_transaction_session_timeout' THEN '${IDLE_TIMEOUT}' ELSE '0' END, true)
+  FROM pg_catalog.pg_settings
+  WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')`
 
 /**
  * Repeats a transaction that locks whole tables or views until it gets the locks. Locks have a queue: if this waited for
@@ -49,6 +59,7 @@ export async function withLocks<T>(
 async function inTransaction<T>(client: pg.ClientBase, work: () => Promise<T>): Promise<T> {
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
   try {
+    await client.query(OWN_TIMEOUTS)
     const result = await work()
     await client.query('COMMIT').catch((error) => {
       throw toCallError(error)

@@ -1,5 +1,5 @@
 import { LAST_TENANT_LANE, MAX_LANE } from '../job.ts'
-import type { Database, Queryable } from '../postgres/database.ts'
+import type { Database } from '../postgres/database.ts'
 import { wholeNumber } from '../postgres/types.ts'
 import type { Head } from './head.ts'
 import { runThrough, type Through } from './through.ts'
@@ -65,8 +65,8 @@ export async function stayQuiet(on: Through): Promise<void> {
   await runThrough(on, 'SET LOCAL lockstep.wake = off')
 }
 
-export async function notify(database: Database, message: string, on?: Queryable): Promise<void> {
-  await database.query('SELECT pg_catalog.pg_notify($1::text, $2::text)', [database.schema, message], on)
+export async function notify(database: Database, message: string): Promise<void> {
+  await database.query('SELECT pg_catalog.pg_notify($1::text, $2::text)', [database.schema, message])
 }
 
 /** Tells all workers of the first due job in each lane, as a push does. */

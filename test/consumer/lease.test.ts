@@ -40,6 +40,18 @@ test('P6: a claim that was taken over can’t change anything', async () => {
   expect(await one.complete(next!)).toBe(true)
 })
 
+test('what can be no claim is refused', async () => {
+  const one = consumer()
+  for (const wrong of [{ id: '\u0000' }, { id: '\ud800' }, { queue: '\u0000' }]) {
+    const claim = { queue: 'a', id: 'a', fence: 1, ...wrong }
+    const refused = { code: 'LOCKSTEP_BAD_OPTION' }
+    await expect(one.complete(claim)).rejects.toMatchObject(refused)
+    await expect(one.release(claim)).rejects.toMatchObject(refused)
+    await expect(one.extend(claim)).rejects.toMatchObject(refused)
+    await expect(one.fail(claim, 'x')).rejects.toMatchObject(refused)
+  }
+})
+
 test('a lease that ends counts as a failure, and the job waits again within a second', async () => {
   const { one, queue, job } = await claimOne({ lease: 300 })
   const startedAt = performance.now()

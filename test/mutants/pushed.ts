@@ -157,8 +157,16 @@ export const PUSHED: readonly Mutant[] = [
     name: 'pushes that go together wait together',
     promise: 'P7',
     breaks: 'A row in somebody’s open transaction holds up pushes of other ids.',
-    edits: [source('store/push', 'export const SHORT_WAIT = 20', 'export const SHORT_WAIT = 0')],
+    edits: [source('store/push', 'const SHORT_WAIT = 20', 'const SHORT_WAIT = 0')],
     tests: ['enqueue/push-batcher'],
+  },
+  {
+    name: 'pushes that wait have all connections',
+    promise: 'P7',
+    breaks:
+      'Some pushes of an id in somebody’s open transaction, and a gateway serves nothing until that ends.',
+    edits: [source('enqueue/insistence', 'const MOST_WAITING = 3', 'const MOST_WAITING = 300')],
+    tests: ['http/api/enqueue'],
   },
   {
     name: 'a push that is held up counts for ever',

@@ -17,6 +17,13 @@ export const SETTLED: readonly Mutant[] = [
     tests: ['worker/busy-id'],
   },
   {
+    name: 'a claim with a bad value takes the others along',
+    promise: 'P7',
+    breaks: 'One client that acknowledges what can be no id keeps all others from settling anything.',
+    edits: [source('gathered', 'sent.length > 1 && this.#isOnesOwn(error)', 'false')],
+    tests: ['postgres/encoding'],
+  },
+  {
     name: 'a lane that fails takes the others along',
     promise: 'P7',
     breaks: 'One shard that can’t be claimed keeps a process from claiming anything.',

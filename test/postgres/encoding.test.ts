@@ -45,6 +45,20 @@ describe('a database of another encoding', () => {
     await server?.drop()
   })
 
+  test('a claim with an id that it lacks fails alone, not those that are settled at once with it', async () => {
+    const queue = defineQueue('settled at once')
+    await lockstep.enqueue(queue, [{ id: 'a' }, { id: 'b' }])
+    const consumer = lockstep.createConsumer()
+    const jobs = await consumer.claim({ queues: queue, count: 2 })
+    const wrong = { queue: queue.name, id: '\u{1f600}', fence: 1 }
+    const refused = { status: 'rejected', reason: { code: 'LOCKSTEP_ENCODING' } }
+    const settled = await Promise.allSettled([...jobs, wrong].map((claim) => consumer.extend(claim)))
+    expect(settled).toMatchObject([{ value: true }, { value: true }, refused])
+    const done = await Promise.allSettled([wrong, ...jobs].map((claim) => consumer.complete(claim)))
+    expect(done).toMatchObject([refused, { value: true }, { value: true }])
+    await consumer.stop()
+  })
+
   const define = (options: QueueOptions<unknown>) => defineQueue(`caf\u00e9 ${++queues}`, options)
 
   async function counts() {

@@ -48,6 +48,17 @@ describe('a migration', () => {
     expect(await database.query('SELECT name FROM lockstep.queues')).toEqual([{ name: 'kept' }])
   })
 
+  test('is ended by no time-out of the database', async () => {
+    const [{ version }] = (await open().query(
+      "SELECT current_setting('server_version_num')::integer AS version",
+    )) as [{ version: number }]
+    const settings = ['statement_timeout', 'idle_in_transaction_session_timeout']
+    if (version >= 170_000) settings.push('transaction_timeout')
+    const url = new URL(server.connectionString)
+    url.searchParams.set('options', settings.map((name) => `-c ${name}=50`).join(' '))
+    expect(await migrate(open('lockstep', url.href))).toEqual({ applied: ALL, defined: true, raised: [] })
+  })
+
   test('is done once when three ask at once', async () => {
     const reports = await Promise.all([1, 2, 3].map(() => migrate(open())))
     expect(reports.map(({ applied }) => applied.length).sort()).toEqual([0, 0, ALL.length])

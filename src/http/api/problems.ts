@@ -26,6 +26,8 @@ export function apiProblemOf(error: unknown, logger: Logger): Problem {
     return new Problem(409, code, 'a transaction that has pushed the id is still open: send it again', SOON)
   if (code === 'LOCKSTEP_CONFLICT')
     return new Problem(409, code, 'the call met another one: nothing was done, send it again', SOON)
+  // Its advice names queues that a token may not be good for.
+  if (code === 'LOCKSTEP_UNKNOWN_QUEUE') return new Problem(404, code, 'the queue does not exist')
   if (code === 'LOCKSTEP_ENCODING')
     return new Problem(422, code, 'the encoding of the database lacks a character of the request')
   return problemOf(error, logger)

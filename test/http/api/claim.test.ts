@@ -78,6 +78,20 @@ test('a payload too large for the answer of a claim is loaded with its digits', 
   expect(text.split(`"payload":${large.slice(0, 100)}`)).toHaveLength(3)
 })
 
+test('jobs too large for one answer wait as before, but for the first ones', async () => {
+  const { post } = await open()
+  const queue = name()
+  await env.sql('SELECT lockstep.create_queue($1, 1)', [queue])
+  await env.sql(
+    `SELECT lockstep.enqueue($1, n::text, to_jsonb(repeat('x', 8000000)), perform_in => now() - interval '1 h' + n * interval '1 s')
+     FROM generate_series(1, 5) n`,
+    [queue],
+  )
+  const claim = async () => (await post('/claim', { queues: queue, count: 10, wait: 20 })).json.jobs
+  expect((await claim()).map(({ id }: { id: string }) => id)).toEqual(['1', '2', '3', '4'])
+  expect(await claim()).toMatchObject([{ id: '5', retry_count: -1 }])
+})
+
 test('several queues: those that come first are looked at first, or the order is drawn by weight', async () => {
   const gateway = await open()
   const [first, second] = [await queueWith('1', '2'), await queueWith('3', '4', '5')]
@@ -134,6 +148,20 @@ test('a list of claims has a result for each, in order', async () => {
   expect(failed.json.results).toEqual([{ held: true }])
   const gone = await post('/release', { claims: [{ ...c, queue: 'gone' }] })
   expect([gone.status, gone.json.code]).toEqual([404, 'LOCKSTEP_UNKNOWN_QUEUE'])
+})
+
+test('422: an id that no job can have, which fails no other claim', async () => {
+  const { post } = await open()
+  const queue = await queueWith('a')
+  const [claim] = (await post('/claim', { queues: queue })).json.jobs.map(told)
+  const wrong = { queue, id: '\u0000', fence: '1' }
+  const answers = await Promise.all([
+    post('/complete', wrong),
+    post('/complete', claim),
+    post('/complete', wrong),
+  ])
+  expect(answers.map(({ status }) => status)).toEqual([422, 200, 422])
+  expect(answers[0]!.json).toMatchObject({ code: 'LOCKSTEP_BAD_OPTION', field: 'id' })
 })
 
 test('a lease that ends is a failure, and the job waits again', async () => {

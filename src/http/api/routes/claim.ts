@@ -5,6 +5,9 @@ import { claimed, claimRequest } from '../schemas/claim.ts'
 import { parsed } from '../schemas/strict.ts'
 import { toMs } from '../schemas/values.ts'
 
+/** Characters of an answer, unless its first job has more. What is too long for a string would fail, with its jobs claimed. */
+const LONGEST_ANSWER = 32 * 1024 * 1024
+
 export const CLAIM = route({
   method: 'post',
   path: '/claim',
@@ -23,7 +26,9 @@ export const CLAIM = route({
     const jobs = (await tools.consumer.claim(options)) as ClaimedJob[]
     // It went away after the jobs were claimed: others need not wait for the leases.
     if (signal.aborted) await giveBack(tools, jobs)
-    return json(`{"jobs":[${jobs.map(textOf).join(',')}]}`)
+    const texts = textsOf(jobs)
+    await giveBack(tools, jobs.slice(texts.length))
+    return json(`{"jobs":[${texts.join(',')}]}`)
   },
 })
 
@@ -36,7 +41,20 @@ async function giveBack({ consumer, logger }: Tools, jobs: readonly ClaimedJob[]
   const given = await Promise.allSettled(jobs.map((job) => consumer.release(job)))
   const failed = given.find(({ status }) => status === 'rejected') as PromiseRejectedResult | undefined
   if (failed)
-    logger.warn({ error: failed.reason }, 'jobs of a client that went away wait for their leases to end')
+    logger.warn({ error: failed.reason }, 'jobs that nobody was handed wait for their leases to end')
+}
+
+/** Of those that fit into an answer. */
+function textsOf(jobs: readonly ClaimedJob[]): string[] {
+  const texts: string[] = []
+  let length = 0
+  for (const job of jobs) {
+    const text = textOf(job)
+    length += text.length
+    if (length > LONGEST_ANSWER && texts.length > 0) break
+    texts.push(text)
+  }
+  return texts
 }
 
 /** The payloads go out as they are stored, so that their numbers have all digits. */

@@ -61,5 +61,12 @@ export const claimedJob = strict(
 
 export const claimed = strict({ jobs: z.array(claimedJob) }, 'Claimed')
 
+const id = z
+  .string()
+  .min(1)
+  .refine((text) => text.isWellFormed() && !text.includes('\u0000'), {
+    error: 'must be well-formed text without \\u0000',
+  })
+
 /** Proves a claim. */
-export const reference = { queue: queueName, id: z.string().min(1), fence }
+export const reference = { queue: queueName, id, fence }
