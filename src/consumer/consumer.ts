@@ -64,7 +64,7 @@ export class Consumer {
    * @throws OptionError; LockstepError `LOCKSTEP_UNKNOWN_QUEUE`, `LOCKSTEP_BAD_RESULT`; DatabaseError `LOCKSTEP_LOCKED` if a transaction that has pushed
    * the id stays open for five seconds: the claim stands
    */
-  complete(claim: ClaimReference, options: CompleteOptions = {}): Promise<boolean> {
+  async complete(claim: ClaimReference, options: CompleteOptions = {}): Promise<boolean> {
     const { queue } = checkReference(claim, 'complete')
     const kept = checkCompleteOptions(options, this.#settings.queues.get(queue)?.keepResult)
     return this.#settle(claim, 'complete', ({ settler }, key) =>
