@@ -9,7 +9,7 @@ export interface Call {
   headers(): Iterable<readonly [name: string, value: string]>
   /** Reads the body, once. Undefined: it has more than `most` bytes, and the rest is not read. */
   body(most: number): Promise<Buffer | undefined>
-  /** Aborted when the client goes away. */
+  /** Aborted when the client goes away. Whoever wants the body reads it first: what is left of it is thrown away. */
   readonly signal: AbortSignal
   /** A number for the client's connection, if that is known. */
   readonly connection?: number | undefined

@@ -71,6 +71,8 @@ class NodeCall implements Call {
   /** Made when somebody asks for it: most requests need none. */
   get signal(): AbortSignal {
     if (!this.#leaving) {
+      // A socket that nobody reads, since a body fills it, never says that it was closed.
+      this.#incoming.resume()
       const leaving = new AbortController()
       const leave = () => leaving.abort(new Error('the client went away'))
       if (this.#outgoing.destroyed) leave()

@@ -171,15 +171,21 @@ test('a job that waits can be deleted, and one of another queue stays', async ()
   expect(await consume('waiting')).toBeNull()
 })
 
-test('a: a client that goes away while it waits uses nothing up', async () => {
+// PHP's client sends the body of an earlier publish again with each GET.
+test.each([
+  ['', 'left', 0],
+  [', also if its body fills the socket', 'left-full', 1_000_000],
+])('a: a client that goes away while it waits uses nothing up%s', async (_, queue, bytes) => {
   const { api, publish, consume } = await gateway()
   const leaving = new AbortController()
-  const gone = api('GET', 'left?timeout=60', { signal: leaving.signal }).catch(() => 'gone')
-  await env.idle({ name: 'ns/left' } as never)
+  const headers = { 'content-length': String(bytes) }
+  const sending = { signal: leaving.signal, headers, body: Buffer.alloc(bytes) }
+  const gone = api('GET', `${queue}?timeout=60`, sending).catch(() => 'gone')
+  await env.idle({ name: `ns/${queue}` } as never)
   leaving.abort()
   expect(await gone).toBe('gone')
-  const id = await publish('left', 'x')
-  expect(await consume('left', '?timeout=5')).toMatchObject({ job_id: id, remain_tries: 0 })
+  const id = await publish(queue, 'x')
+  expect(await consume(queue, '?timeout=5')).toMatchObject({ job_id: id, remain_tries: 0 })
 })
 
 test('g: a late acknowledgement on the connection of an earlier delivery does not end that of another', async () => {
@@ -212,6 +218,15 @@ test('PHP: a GET or DELETE that carries the body of an earlier publish is what i
   expect(consumed.json).toMatchObject({ job_id: id })
   expect((await send(port, 'DELETE', `/api/ns/php/job/${id}`, old)).status).toBe(204)
   expect((await api('GET', `php/job/${id}`)).status).toBe(404)
+})
+
+test('PHP: a wait may last longer than a request may take to come, whatever body came with it', async () => {
+  const { api } = await gateway({
+    server: { headersTimeout: 300, requestTimeout: 300, connectionsCheckingInterval: 50 },
+  })
+  const body = Buffer.alloc(1_000_000)
+  const old = { headers: { 'content-length': String(body.length) }, body }
+  expect((await api('GET', 'patient?timeout=1', old)).json).toEqual({ msg: 'no job available' })
 })
 
 test('a job is not handed over after its ttl, the first time or again, and is no dead letter', async () => {

@@ -61,11 +61,12 @@ export interface Gateway {
   stop(): Promise<void>
 }
 
-export type GatewayOptions = Partial<LmstfyOptions>
+export type GatewayOptions = Partial<LmstfyOptions> & { readonly server?: http.ServerOptions }
 
 export async function openGateway(env: WorkerEnvironment, options: GatewayOptions = {}): Promise<Gateway> {
-  const { api, admin, stop } = createLmstfy({ pools: { default: env.lockstep }, ...options })
-  const servers = [createServer(nodeListener(api)), createServer(nodeListener(admin))]
+  const { server: settings = {}, ...others } = options
+  const { api, admin, stop } = createLmstfy({ pools: { default: env.lockstep }, ...others })
+  const servers = [api, admin].map((answer) => createServer(settings, nodeListener(answer)))
   for (const server of servers) {
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
