@@ -6,7 +6,7 @@ import { openStore, type StoreEnvironment, type TestQueue } from '../support/sto
 /** Tenants that come and go while a snapshot is held. */
 const TENANTS = 50_000
 /** Buffers that may be read more than at first: deeper indexes, and a row for each lane that says it is free. */
-const CONSTANT = 120
+const CONSTANT = 200
 
 let env: StoreEnvironment
 
