@@ -13,7 +13,13 @@ const lockstep = await open()
 await lockstep.enqueue(orders, { id: 'order-1', payload: 'paid', score: 2 })
 await lockstep.enqueue(orders, { id: 'order-1', payload: 'created', score: 1 })
 await assertEnqueued(lockstep, orders, { id: 'order-1' })
-assert.deepEqual(await drain(lockstep, orders), { completed: 1, snoozed: 0, dropped: 0, failed: [] })
+assert.deepEqual(await drain(lockstep, orders), {
+  completed: 1,
+  snoozed: 0,
+  dropped: 0,
+  expired: 0,
+  failed: [],
+})
 assert.deepEqual(seen, ['created', 'paid'])
 
 const pool = openPool()
