@@ -45,7 +45,6 @@ export function previousRoles(roles: Readonly<Record<'producer' | 'worker' | 'vi
 
 /** Calls of functions, and uses of columns, that were not there. */
 const EDITS: readonly Edit[] = [
-  source('store/push', '$6, $7, $8, $9)', '$6, $7)'),
   source('store/push', ", 'jsonb', 'text', 'timestamptz', ...PLACE]", ", 'jsonb', ...PLACE]"),
   source('store/push', "  'jsonb[]',\n  'text[]',\n  'timestamptz[]',\n]", "  'jsonb[]',\n]"),
   source('store/push', 'lane, headers, tenant, timeOf(expiresIn)]', 'lane ?? 0, headers]'),
