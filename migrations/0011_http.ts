@@ -3,8 +3,8 @@ import { type Kysely, sql } from 'kysely'
 /**
  * What the HTTP API keeps. `api_tokens`: who may use it, by the SHA-256 of their tokens; `queues` is null where a token is good
  * for all, and `rate_requests` where it may make any number of requests. `request_windows`: how many requests a token has made
- * since a window began, one row for each window: the current one is the latest. `idempotency_keys`: the answers to pushes that named a key, written in the transaction of their jobs. A key belongs
- * to its holder, so that nobody gets another one's answer.
+ * since a window began, one row for each window: the current one is the latest. `idempotency_keys`: the answers to pushes that
+ * named a key, written in the transaction of their jobs. A key belongs to its holder, so that nobody gets another one's answer.
  */
 export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
   await db.schema

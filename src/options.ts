@@ -32,6 +32,12 @@ export function trueOrFalse(value: unknown, what: string): boolean {
   throw new OptionError(`${what} must be true or false, not ${show(value)}`)
 }
 
+/** @throws OptionError unless `value` is undefined or an AbortSignal. */
+export function optionalSignal(value: AbortSignal | undefined, what: string): AbortSignal | undefined {
+  if (value === undefined || value instanceof AbortSignal) return value
+  throw new OptionError(`${what} must be an AbortSignal, not ${show(value)}`)
+}
+
 /** @throws OptionError unless `value` is undefined or a function. */
 export function optionalFunction<T>(value: T, what: string): T {
   if (value === undefined || typeof value === 'function') return value

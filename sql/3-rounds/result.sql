@@ -28,16 +28,16 @@ BEGIN
   RETURN QUERY
   SELECT
     CASE
-      WHEN m.died_at IS NOT NULL AND w.digest IS NULL THEN 'dead'
+      WHEN m.died_at IS NOT NULL THEN 'dead'
       WHEN k.fence IS NOT NULL THEN 'completed'
       WHEN j.fence IS NULL THEN 'gone'
       WHEN j.claimed_by IS NOT NULL THEN 'working'
       ELSE 'waiting'
     END,
-    CASE WHEN m.died_at IS NULL OR w.digest IS NOT NULL THEN k.result END,
-    CASE WHEN m.died_at IS NOT NULL AND w.digest IS NULL THEN m.error WHEN k.fence IS NULL THEN j.error END,
-    CASE WHEN k.fence IS NULL AND (m.died_at IS NULL OR w.digest IS NOT NULL) THEN j.retry_count END,
-    CASE WHEN m.died_at IS NOT NULL AND w.digest IS NULL THEN m.died_at ELSE k.ended_at END
+    CASE WHEN m.died_at IS NULL THEN k.result END,
+    CASE WHEN m.died_at IS NOT NULL THEN m.error WHEN k.fence IS NULL THEN j.error END,
+    CASE WHEN m.died_at IS NULL AND k.fence IS NULL THEN j.retry_count END,
+    coalesce(m.died_at, k.ended_at)
   FROM @schema@.queues q
   LEFT JOIN LATERAL (
     SELECT t.fence, t.result, t.ended_at FROM @schema@.results t
@@ -49,16 +49,16 @@ BEGIN
     WHERE t.queue_id = q.queue_id AND t.job_id = _id COLLATE "C"
       AND t.digest BETWEEN _digest AND _digest || decode(repeat('ff', 25), 'hex')
       AND t.died_at >= @schema@.from_micros(_parts[2]::bigint) AND (k.fence IS NULL OR t.died_at < k.ended_at)
+      AND (
+        SELECT true FROM @schema@.payloads_below(q.queue_id, _id, 9223372036854775807) p
+        WHERE substr(p.digest, 1, 8) = _digest LIMIT 1
+      ) IS NULL
     ORDER BY t.queue_id, t.job_id, t.digest LIMIT 1
   ) m ON true
   LEFT JOIN LATERAL (
     SELECT t.fence, t.claimed_by, t.error, t.retry_count FROM @schema@.jobs t
     WHERE t.queue_id = q.queue_id AND t.id >= _id COLLATE "C" AND t.id <= _id COLLATE "C" ORDER BY t.id LIMIT 1
   ) j ON true
-  LEFT JOIN LATERAL (
-    SELECT p.digest FROM @schema@.payloads_below(q.queue_id, _id, 9223372036854775807) p
-    WHERE substr(p.digest, 1, 8) = _digest AND m.died_at IS NOT NULL LIMIT 1
-  ) w ON true
   WHERE q.name = _queue;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'queue "%" does not exist', left(_queue, 255) USING ERRCODE = 'LK001';

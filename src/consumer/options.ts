@@ -1,7 +1,14 @@
 import { LockstepError, OptionError } from '../errors.ts'
 import type { JobInWork } from '../job.ts'
 import type { Json } from '../json.ts'
-import { isPlain, optionalFunction, rejectUnknownOptions, show, wholeNumber } from '../options.ts'
+import {
+  isPlain,
+  optionalFunction,
+  optionalSignal,
+  rejectUnknownOptions,
+  show,
+  wholeNumber,
+} from '../options.ts'
 import { checkKeepResult, defineQueue, isQueue, MAX_RESULT, type Queue } from '../queue.ts'
 import { storableJson } from '../storable-json.ts'
 import type { KeptResult } from '../store/results.ts'
@@ -122,8 +129,6 @@ export function consumerSettings(options: ConsumerOptions): ConsumerSettings {
 export function claimSettings(options: ClaimOptions, { queues }: ConsumerSettings): ClaimSettings {
   rejectUnknownOptions(options, ['queues', 'count', 'lease', 'wait', 'signal'], 'claim')
   const { count = 1, lease = DEFAULT_LEASE, wait = 0, signal } = options
-  if (signal !== undefined && !(signal instanceof AbortSignal))
-    throw new OptionError(`claim: signal must be an AbortSignal, not ${show(signal)}`)
   return {
     queues: orderOf(options.queues).map((queue) => {
       if (typeof queue !== 'string') return queues.get(queue.name) ?? queue
@@ -132,7 +137,7 @@ export function claimSettings(options: ClaimOptions, { queues }: ConsumerSetting
     count: wholeNumber(count, 1, MOST_JOBS, 'claim: count'),
     lease: checkLease(lease, 'claim'),
     wait: wholeNumber(wait, 0, A_DAY, 'claim: wait'),
-    signal,
+    signal: optionalSignal(signal, 'claim: signal'),
   }
 }
 

@@ -9,6 +9,7 @@ import { hasCode } from '../postgres/failure.ts'
 import { UnderWay } from '../promises.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import type { IdempotencyKey } from '../store/keys.ts'
+import { waitingAtMost } from '../store/patience.ts'
 import { type PushedJob, push, pushWithin } from '../store/push.ts'
 import { roundOf } from '../store/results.ts'
 import { type CheckedCall, checkBySchema, checkCall } from './call.ts'
@@ -235,9 +236,8 @@ export class Enqueuer {
   }
 }
 
-/** What a transaction begins with that waits so many ms for a row. */
 function waiting(longestWait: number | undefined): string {
-  return longestWait === undefined ? '' : `SET LOCAL lock_timeout = ${longestWait}`
+  return longestWait === undefined ? '' : waitingAtMost(longestWait)
 }
 
 /** A queue that was deleted since the last push is made again: nothing has been stored. */

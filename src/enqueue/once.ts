@@ -2,6 +2,7 @@ import { LockstepError } from '../errors.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
 import { type IdempotencyKey, noteKey, recountKey } from '../store/keys.ts'
+import { waitingAtMost } from '../store/patience.ts'
 import type { Insistence } from './insistence.ts'
 
 /** How a push with a key has ended. */
@@ -66,7 +67,7 @@ export class PushesOnce {
       if (stored !== count) await recountKey(this.#database, key, stored, tx)
       return { stored, isRepeated: false }
     }
-    return this.#database.transaction(work, { begin: `SET LOCAL lock_timeout = ${longestWait}` })
+    return this.#database.transaction(work, { begin: waitingAtMost(longestWait) })
   }
 }
 

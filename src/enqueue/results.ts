@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LockstepError, OptionError } from '../errors.ts'
 import { Gathered } from '../gathered.ts'
-import { rejectUnknownOptions, show, wholeNumber } from '../options.ts'
+import { optionalSignal, rejectUnknownOptions, show, wholeNumber } from '../options.ts'
 import type { Database } from '../postgres/database.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import { findResults, type ResultKey, type ResultRow } from '../store/results.ts'
@@ -61,10 +61,9 @@ export class Results {
   }
 }
 
-/** `read`: what the JSON text becomes. */
-export function toJobResult(row: ResultRow, read: (json: string) => unknown = JSON.parse): JobResult {
+export function toJobResult(row: ResultRow): JobResult {
   const { state, result, error, ended_at: endedAt } = row
-  if (state === 'completed') return { state, result: read(result!), endedAt: endedAt! }
+  if (state === 'completed') return { state, result: JSON.parse(result!), endedAt: endedAt! }
   if (state === 'dead') return { state, error, endedAt: endedAt! }
   return state === 'gone' ? { state } : { state, error, retryCount: row.retry_count! }
 }
@@ -86,7 +85,8 @@ function keyOf(queue: Queue | string, id: string, round: string): ResultKey {
 function checkOptions(options: ResultOptions): { wait: number; signal: AbortSignal | undefined } {
   rejectUnknownOptions(options, ['wait', 'signal'], 'result')
   const { wait = 0, signal } = options
-  if (signal !== undefined && !(signal instanceof AbortSignal))
-    throw new OptionError(`result: signal must be an AbortSignal, not ${show(signal)}`)
-  return { wait: wholeNumber(wait, 0, LONGEST_WAIT, 'result: wait'), signal }
+  return {
+    wait: wholeNumber(wait, 0, LONGEST_WAIT, 'result: wait'),
+    signal: optionalSignal(signal, 'result: signal'),
+  }
 }

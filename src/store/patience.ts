@@ -15,6 +15,11 @@ export async function readLockTimeout(database: Database): Promise<number> {
   return Math.max(1, Math.min(MAX_LOCK_TIMEOUT, Math.floor(row!.timeout / 2)))
 }
 
+/** What a transaction begins with that waits for each lock so many ms at most; 0: as long as it takes. */
+export function waitingAtMost(ms: number): string {
+  return `SET LOCAL lock_timeout = ${ms}`
+}
+
 /**
  * Runs `work` in a transaction that waits for locked rows instead of skipping them, at most `timeout` ms for each lock; 0:
  * as long as it takes. Resolves to undefined if it did not get a lock, or was in a deadlock: nothing was done.
@@ -25,7 +30,7 @@ export async function patiently<T>(
   work: (tx: Queryable) => Promise<T>,
 ): Promise<T | undefined> {
   try {
-    return await database.transaction(work, { begin: `SET LOCAL lock_timeout = ${timeout}` })
+    return await database.transaction(work, { begin: waitingAtMost(timeout) })
   } catch (error) {
     if (isRefusedLock(error)) return undefined
     throw error
