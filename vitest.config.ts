@@ -8,6 +8,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/server.ts', 'test/support/package.ts'],
+    tags: [{ name: 'slow', description: 'waits or computes for seconds: for `npm run test:slow`' }],
     setupFiles: 'test/support/warnings.ts',
     // Each file has a database of its own, but all share a server: more files at once only slow each other down.
     pool: 'forks',

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { context, trace } from '@opentelemetry/api'
+import { context, propagation, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import { W3CTraceContextPropagator } from '@opentelemetry/core'
 import {
   BasicTracerProvider,
   BatchSpanProcessor,
@@ -46,6 +47,7 @@ const discard: SpanExporter = {
 /** `share`: of the traces that are kept. */
 function metricsAndTraces(share: number): Watch {
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+  propagation.setGlobalPropagator(new W3CTraceContextPropagator())
   const sampler = new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(share) })
   trace.setGlobalTracerProvider(
     new BasicTracerProvider({ sampler, spanProcessors: [new BatchSpanProcessor(discard)] }),

@@ -29,7 +29,9 @@ async function probe(command: Command, path: string): Promise<{ status: number; 
 const statuses = async (command: Command) =>
   Promise.all(['/livez', '/readyz', '/startupz'].map(async (path) => (await probe(command, path)).status))
 
-it('a worker that stops is live, but not ready, until its handlers have ended', async () => {
+it('a worker that stops is live, but not ready, until its handlers have ended', {
+  tags: 'slow',
+}, async () => {
   await cli.library.enqueue(defineQueue('patient'), { id: 'a' })
   const command = work('waiting.ts', '--queues', 'patient', '--shutdown-timeout', '3000')
   await command.line(named('performing'))
@@ -68,7 +70,7 @@ it('an address without a port is wrong usage', async () => {
   })
 })
 
-it('the parent of several answers for all, and says which one is not well', async () => {
+it('the parent of several answers for all, and says which one is not well', { tags: 'slow' }, async () => {
   const command = work('ordered.ts', '--processes', '2')
   await vi.waitFor(async () => expect(await statuses(command)).toEqual([200, 200, 200]), DEADLINE)
   const { body } = await probe(command, '/readyz')

@@ -24,7 +24,9 @@ async function migratedByLater(oldestServed = SERIAL + 1): Promise<void> {
 const named = (event: string) => (line: { event?: string }) => line.event === event
 
 describe('work that a later release no longer serves', () => {
-  it('ends with 75, so that the new release takes its place, and does not start again', async () => {
+  it('ends with 75, so that the new release takes its place, and does not start again', {
+    tags: 'slow',
+  }, async () => {
     const command = cli.work('several.ts')
     await command.line(named('started'))
     await migratedByLater()

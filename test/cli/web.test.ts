@@ -115,7 +115,7 @@ describe('on this machine', () => {
     expect((await started.site.ask('/api/v1/session')).status).toBe(403)
   })
 
-  it('SIGINT ends it while an action runs, which stops', async () => {
+  it('SIGINT ends it while an action runs, which stops', { tags: 'slow' }, async () => {
     const { command, site } = await start(['--open'])
     await queue.push(
       ...Array.from({ length: 2_000 }, (_, n) => ({ id: `job ${String(n).padStart(4, '0')}` })),

@@ -162,7 +162,7 @@ describe('--processes', () => {
     expect((await command.ended).code).toBe(0)
   })
 
-  it('starts another in place of one that died, and passes SIGTERM on', async () => {
+  it('starts another in place of one that died, and passes SIGTERM on', { tags: 'slow' }, async () => {
     const command = cli.work('ordered.ts', '--processes', '2')
     await command.line((line) => works(line) && line.index === 1)
     const { child: victim } = await command.line((line) => works(line) && line.index === 0)
@@ -326,7 +326,7 @@ describe('configure', () => {
     expect(process.listenerCount('SIGTERM')).toBe(0)
   })
 
-  it('can’t keep the process with its tear-down', async () => {
+  it('can’t keep the process with its tear-down', { tags: 'slow' }, async () => {
     const command = configured('hangs', '--drain')
     expect((await command.ended).code).toBe(0)
     expect(await command.line(named('stop'))).toMatchObject({ error: 'it took 5000 ms' })

@@ -142,7 +142,10 @@ describe('R1 enqueue from SQL', () => {
     expect(await testQueue.countJobs()).toBe(0)
   })
 
-  test('rejects a payload of more text than Postgres can make', { timeout: 120_000 }, async () => {
+  test('rejects a payload of more text than Postgres can make', {
+    tags: 'slow',
+    timeout: 120_000,
+  }, async () => {
     await expect(enqueue(`'a', ('[' || repeat('1e131071,', 8500) || '1]')::jsonb`)).rejects.toThrow(
       'jobs[0].payload must be at most 8 MiB',
     )
@@ -216,6 +219,7 @@ describe('R1 enqueue_many from SQL', () => {
   })
 
   test('rejects by its index what is more text than Postgres can make, beside headers', {
+    tags: 'slow',
     timeout: 120_000,
   }, async () => {
     const call = env.query(

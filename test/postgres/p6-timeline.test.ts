@@ -60,7 +60,9 @@ describe('P6 fences after a failover to a replica that lacked what was written l
       })
   }
 
-  test('lie above all that were given out before, and so do the numbers of processes, each time', async () => {
+  test('lie above all that were given out before, and so do the numbers of processes, each time', {
+    tags: 'slow',
+  }, async () => {
     const testQueue = await env.queue()
     let highest = Math.max(...(await fences(testQueue, 1)))
     for (const epoch of [1, 2]) {

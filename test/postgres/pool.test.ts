@@ -119,7 +119,9 @@ test('one that is refused again, since a session has ended, waits for those that
   await logins.asAdmin(`ALTER ROLE "${logins.role('crowded')}" CONNECTION LIMIT ${SESSIONS}`)
 })
 
-test('a pool that has all the sessions that it may have asks for no more, however many wait', async () => {
+test('a pool that has all the sessions that it may have asks for no more, however many wait', {
+  tags: 'slow',
+}, async () => {
   await logins.asAdmin(`ALTER ROLE "${logins.role('crowded')}" CONNECTION LIMIT ${MOST - 1}`)
   const held = await Promise.all(Array.from({ length: MOST - 1 }, () => pool.connect()))
   const last = pool.connect()

@@ -60,7 +60,9 @@ test('P1 P3 R10: when a process is killed, its shards go on at once, its claims 
   await expectLeaseKept(claimed, victim, left)
 })
 
-test('P8: when all processes but one are killed at once, that one has their shards in its turn', async () => {
+test('P8: when all processes but one are killed at once, that one has their shards in its turn', {
+  tags: 'slow',
+}, async () => {
   const queue = defineQueue(`left alone ${queues}`, { shards: 8 })
   const all = await Promise.all([start(queue.name), start(queue.name), start(queue.name)])
   const held = async (one: WorkerProcess) => (await shardsHeld(env, one.processId, queue)).length
@@ -70,7 +72,9 @@ test('P8: when all processes but one are killed at once, that one has their shar
   await eventually(async () => expect(await held(last!)).toBe(8), SOON)
 })
 
-test('R10: a job that kills its process is failed after maxCrashes; the others of its batch are performed', async () => {
+test('R10: a job that kills its process is failed after maxCrashes; the others of its batch are performed', {
+  tags: 'slow',
+}, async () => {
   const queue = defineQueue(`poisoned ${queues}`, { shards: 1 })
   const ids = ['a', 'b', 'poison', 'c', 'd']
   await env.lockstep.enqueue(

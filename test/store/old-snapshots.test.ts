@@ -110,7 +110,10 @@ class Course {
 }
 
 describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('P3 P5 a producer at %s, with a snapshot', (level) => {
-  test('has each payload handed over once, whatever was performed since', async () => {
+  test('has each payload handed over once, whatever was performed since', {
+    tags: 'slow',
+    timeout: 600_000,
+  }, async () => {
     const testQueue = await env.queue()
     const claimer = await testQueue.claimer()
     const courses = fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 24 }), async (steps) => {
@@ -124,5 +127,5 @@ describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('P3 P5 a producer at %s, with
       }
     })
     await fc.assert(courses, { numRuns: Number(process.env.LOCKSTEP_MODEL_RUNS ?? 100) })
-  }, 600_000)
+  })
 })

@@ -5,10 +5,12 @@ const UNAWAITED_STATEMENTS = /^Calling client\.query\(\) when the client is alre
 
 /** A warning of Node goes to the log of every application that meets it, as does a timer with a time before now. */
 const warnings: Error[] = []
-process.on('warning', (warning) => {
+const note = (warning: Error) => {
   if (!UNAWAITED_STATEMENTS.test(warning.message)) warnings.push(warning)
-})
+}
+process.on('warning', note)
 
 afterAll(() => {
+  process.off('warning', note)
   if (warnings.length > 0) throw new AggregateError(warnings, `Node warned: ${warnings.join('; ')}`)
 })

@@ -59,23 +59,27 @@ describe('a drain whose handlers’ transactions can’t begin rejects at the fi
   test.each([
     ['the pool gives up', { connectionTimeoutMillis: 300 }, /timeout exceeded.*pass its transaction as `tx`/],
     ['it waits for ever', {}, /does not begin.*pass its transaction as `tx`, or allow the pool another one/],
-  ])('the test holds the only connection of their pool, and %s', async (_, options, told) => {
-    const only = pool({ max: 1, ...options })
-    const { queue, runs } = await pushed(drizzleTransactions(drizzle(only)) as Transactions<unknown>)
-    const held = await only.connect()
-    try {
-      await expect(drain(env.lockstep, queue, { retries: true })).rejects.toMatchObject({
-        code: 'LOCKSTEP_CONNECTION',
-        message: expect.stringMatching(told),
-      })
-    } finally {
-      held.release()
-    }
-    expect(runs).toEqual([])
-    const [job] = (await env.lockstep.find(queue)).items
-    expect(job).toMatchObject({ state: 'waiting', retryCount: -1 })
-    expect(await drain(env.lockstep, queue)).toMatchObject({ completed: 1 })
-  })
+  ])(
+    'the test holds the only connection of their pool, and %s',
+    { tags: 'slow' },
+    async (_, options, told) => {
+      const only = pool({ max: 1, ...options })
+      const { queue, runs } = await pushed(drizzleTransactions(drizzle(only)) as Transactions<unknown>)
+      const held = await only.connect()
+      try {
+        await expect(drain(env.lockstep, queue, { retries: true })).rejects.toMatchObject({
+          code: 'LOCKSTEP_CONNECTION',
+          message: expect.stringMatching(told),
+        })
+      } finally {
+        held.release()
+      }
+      expect(runs).toEqual([])
+      const [job] = (await env.lockstep.find(queue)).items
+      expect(job).toMatchObject({ state: 'waiting', retryCount: -1 })
+      expect(await drain(env.lockstep, queue)).toMatchObject({ completed: 1 })
+    },
+  )
 
   test('the library begins none', async () => {
     const refused = new Error('no')

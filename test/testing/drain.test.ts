@@ -206,7 +206,7 @@ describe('drain', () => {
     expect(await drain(lockstep, queue, { future: true })).toMatchObject({ completed: 1, snoozed: 1 })
   })
 
-  test('what never ends is told', async () => {
+  test('what never ends is told', { tags: 'slow' }, async () => {
     const queue = defineQueue(name(), {
       perform: () => {
         throw new Snooze(0)

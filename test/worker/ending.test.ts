@@ -288,7 +288,7 @@ describe('onDeath', () => {
     await eventually(() => expect(deaths.map(({ payload }) => payload)).toEqual(['v', 'w']))
   })
 
-  test('may hang, which holds up a stop for a while, and is logged', async () => {
+  test('may hang, which holds up a stop for a while, and is logged', { tags: 'slow' }, async () => {
     const queue = env.queue({
       maxRetryCount: 0,
       perform: throwing(() => new Error('no')),

@@ -84,7 +84,7 @@ test('R17 what expires while it waits for its next try is not tried again', asyn
   expect(await env.jobs(queue)).toBe(0)
 })
 
-test('R17 a worker removes what has expired of a paused queue, by itself', async () => {
+test('R17 a worker removes what has expired of a paused queue, by itself', { tags: 'slow' }, async () => {
   const queue = env.queue({ perform: async () => {} })
   const worker = env.create({ queues: [queue] })
   await env.lockstep.enqueue(queue, [{ id: 'paused', payload: 1, expiresIn: Date.now() - 1 }])

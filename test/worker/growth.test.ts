@@ -148,7 +148,9 @@ test('P2: an id that waits stays where it is, and what is pushed into it later j
   expect(batches).toEqual(IDS.map(() => [1, 2]))
 })
 
-test('P1 P2 P3: a queue grows and grows again while producers and workers are at it', async () => {
+test('P1 P2 P3: a queue grows and grows again while producers and workers are at it', {
+  tags: 'slow',
+}, async () => {
   const recorder = new Recorder()
   const perform = recorder.around(() => new Promise((resolve) => setTimeout(resolve, Math.random() * 3)))
   const queue = env.queue({ shards: 2, batchSize: 3, perform })

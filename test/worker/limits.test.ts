@@ -235,7 +235,7 @@ describe('what waits because of limits', () => {
     ['the queue’s concurrency', { concurrency: 2 }],
     ['the queue’s rate', { rate: { jobs: 1, per: 3_600 } }],
     ['the tenants’ rate', { tenant: { rate: { jobs: 1, per: 3_600 } } }],
-  ])('is not asked for all the time, in many lanes and shards: %s', async (_, limits) => {
+  ])('is not asked for all the time, in many lanes and shards: %s', { tags: 'slow' }, async (_, limits) => {
     const gate = new Gate()
     const queue = env.queue({ shards: 16, limits, perform: () => gate.opened })
     const pushes = Array.from({ length: 600 }, (_, n) => ({ id: `id-${n}`, tenant: `t${n % 40}` }))
@@ -314,7 +314,9 @@ describe('what is committed late behind what limits keep waiting', () => {
     await none(queue)
   })
 
-  test('P8: is found if it’s of a tenant that waits further on, and goes first', async () => {
+  test('P8: is found if it’s of a tenant that waits further on, and goes first', {
+    tags: 'slow',
+  }, async () => {
     const gates = { a0: new Gate(), b0: new Gate() }
     const ran: string[] = []
     const perform = async (batch: Batch<unknown>) => {
@@ -387,7 +389,7 @@ describe('limits that someone else changes', () => {
   test.each([
     ['the queue', (limits: object) => limits],
     ['a tenant', (limits: object) => ({ tenant: limits })],
-  ])('are in force within some seconds, in all shards: those of %s', async (_, of) => {
+  ])('are in force within some seconds, in all shards: those of %s', { tags: 'slow' }, async (_, of) => {
     const { queue } = await throttled(of(onceAnHour), 4)
     await change(queue, of(plenty))
     await eventually(async () => expect(await env.jobs(queue)).toBe(0), 9_000)
@@ -405,7 +407,7 @@ describe('limits that someone else changes', () => {
     await eventually(async () => expect(await env.jobs(queue)).toBe(0), 4_000)
   })
 
-  test('no longer count as reached when all jobs are gone', async () => {
+  test('no longer count as reached when all jobs are gone', { tags: 'slow' }, async () => {
     const { queue, worker } = await throttled(onceAnHour, 1)
     const ended = next(worker, 'unthrottled')
     await change(queue, plenty)

@@ -35,7 +35,9 @@ test('P1: the server has the lease of a blocked event loop renewed all the while
   expect(await leaseOf(processId)).toMatchObject({ runs: true })
 })
 
-test('P1: a lease counts from before its renewal: where answers are slow, signals are aborted in time', async () => {
+test('P1: a lease counts from before its renewal: where answers are slow, signals are aborted in time', {
+  tags: 'slow',
+}, async () => {
   // Renewed every 1.5 s, which is also how long an answer may take, and aborted 1.2 s before it ends.
   const lease = 6_000
   const slowly = 1.42

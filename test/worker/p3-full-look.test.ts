@@ -9,7 +9,9 @@ const LEASE = 4_000
 const POLL = 200
 
 // No one tells a resting worker that another process's lease ends, and the cheap look passes over claimed jobs.
-test('P3: what a dead process left is found by a worker at rest, once the lease has ended', async () => {
+test('P3: what a dead process left is found by a worker at rest, once the lease has ended', {
+  tags: 'slow',
+}, async () => {
   const queue = env.queue({ shards: 1, perform() {} })
   await env.lockstep.enqueue(queue, { id: 'left' })
   expect(await claimAsAnother(queue.name)).toContain('left')

@@ -52,7 +52,9 @@ test('P7: deaths whose rows in the morgue are locked hold up nothing else, and a
   for (const { id } of jobs('held')) expect(recorder.of(id)).toHaveLength(2)
 })
 
-test('P3: deaths that a worker could not store before it stopped are performed again by the next', async () => {
+test('P3: deaths that a worker could not store before it stopped are performed again by the next', {
+  tags: 'slow',
+}, async () => {
   const recorder = new Recorder()
   const perform = recorder.around(() => {
     throw new Error('no')

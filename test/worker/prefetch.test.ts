@@ -214,7 +214,10 @@ describe('prefetched jobs', () => {
     expect(await goneBack()).toBeLessThan(4_000)
   })
 
-  test('hardly anything goes back where queues take turns, and claims take long', async () => {
+  test('hardly anything goes back where queues take turns, and claims take long', {
+    tags: 'slow',
+    timeout: 90_000,
+  }, async () => {
     const goneBack = await countGoneBack()
     await env.sql(`
       CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.0002); RETURN new; END $$;
@@ -228,7 +231,7 @@ describe('prefetched jobs', () => {
     for (const queue of queues) await eventually(async () => expect(await env.jobs(queue)).toBe(0), 60_000)
     // Some dozens, or hundreds beside a busy server; 11,000 if slots only wait for their claims.
     expect(await goneBack()).toBeLessThan(4_000)
-  }, 90_000)
+  })
 
   test('handlers that are quicker than the server do not run ahead of what is stored', async () => {
     let [performed, stored, most] = [0, 0, 0]

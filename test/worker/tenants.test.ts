@@ -196,7 +196,7 @@ describe('R13: tenants share lane 0', () => {
     },
   )
 
-  test('over several processes, and while shards move from one to the other', async () => {
+  test('over several processes, and while shards move from one to the other', { tags: 'slow' }, async () => {
     const queue = env.queue({ shards: 8, perform: () => sleep(10) })
     for (const tenant of ['a', 'b', 'c']) await push(queue, tenant, 400)
     const others = Array.from({ length: 2 }, () => {

@@ -274,7 +274,10 @@ test('R16: a statement that runs at the timeout ends with it, and the round has 
   expect(await written('poor')).toBe(0)
 })
 
-test('a connection that goes silent holds a round no longer than its statements may take', async () => {
+test('a connection that goes silent holds a round no longer than its statements may take', {
+  tags: 'slow',
+  timeout: 60_000,
+}, async () => {
   const { network, lockstep } = await env.distant()
   const gate = new Gate()
   const queue = env.transactional({ perform: () => gate.opened })
@@ -288,9 +291,11 @@ test('a connection that goes silent holds a round no longer than its statements 
   gate.open()
   // The released round is performed again on a new connection.
   await completed
-}, 60_000)
+})
 
-test('P1: a transaction that begins after the lease has ended is not for the handler', async () => {
+test('P1: a transaction that begins after the lease has ended is not for the handler', {
+  tags: 'slow',
+}, async () => {
   const { network } = await env.distant()
   const performed: string[] = []
   const queue = env.transactional({ perform: () => void performed.push('the slow') })

@@ -118,7 +118,10 @@ function limitsOf(concurrency: number): Limits | undefined {
 }
 
 describe('P8 what limits keep waiting in a lane that tenants share', () => {
-  test('is performed in the end, whatever is pushed, claimed, moved, deleted or released meanwhile', async () => {
+  test('is performed in the end, whatever is pushed, claimed, moved, deleted or released meanwhile', {
+    tags: 'slow',
+    timeout: 600_000,
+  }, async () => {
     const property = fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), async (steps) => {
       const testQueue = await env.queue({ limits: { tenant: { concurrency: 1 } } })
       await limit(testQueue, limitsOf(1))
@@ -133,7 +136,7 @@ describe('P8 what limits keep waiting in a lane that tenants share', () => {
       numRuns: Number(process.env.LOCKSTEP_MODEL_RUNS ?? 40),
       endOnFailure: true,
     })
-  }, 600_000)
+  })
 
   test('begins in the order of time, however many wait and few are remembered', async () => {
     const testQueue = await env.queue({ limits: { tenant: { concurrency: 1 } } })

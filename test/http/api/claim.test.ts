@@ -78,7 +78,7 @@ test('a payload too large for the answer of a claim is loaded with its digits', 
   expect(text.split(`"payload":${large.slice(0, 100)}`)).toHaveLength(3)
 })
 
-test('jobs too large for one answer wait as before, but for the first ones', async () => {
+test('jobs too large for one answer wait as before, but for the first ones', { tags: 'slow' }, async () => {
   const { post } = await open()
   const queue = name()
   await env.sql('SELECT lockstep.create_queue($1, 1)', [queue])
@@ -172,7 +172,7 @@ test('a lease that ends is a failure, and the job waits again', async () => {
   expect(jobs).toMatchObject([{ id: 'a', retry_count: 0 }])
 })
 
-test('409: a transaction that has pushed the id stays open', { timeout: 30_000 }, async () => {
+test('409: a transaction that has pushed the id stays open', { tags: 'slow', timeout: 30_000 }, async () => {
   const { post } = await open()
   const queue = await queueWith('a')
   const [claim] = (await post('/claim', { queues: queue })).json.jobs.map(told)

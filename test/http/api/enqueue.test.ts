@@ -147,6 +147,7 @@ describe('POST /queues/{queue}/jobs', () => {
   })
 
   test('409: a transaction that has pushed the id stays open; pushes that wait for it hold up no others', {
+    tags: 'slow',
     timeout: 30_000,
   }, async () => {
     const pool = new pg.Pool({ connectionString: env.connectionString, max: 5 })

@@ -120,7 +120,7 @@ describe('an idempotency key', () => {
     expect((await second).headers.get('idempotency-replayed')).toBe('true')
   })
 
-  test('409: not for ever', { timeout: 30_000 }, async () => {
+  test('409: not for ever', { tags: 'slow', timeout: 30_000 }, async () => {
     const { post } = await open()
     const queue = name()
     const headers = newKey()
