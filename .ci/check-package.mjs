@@ -2,10 +2,11 @@
 // compiles what an application may do with it, telemetry included.
 // So a file missing from the package, an import of something optional, and an outdated README all fail here, and so does
 // what npm would warn of: a script that runs when the package is installed.
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { startEmbeddedPostgres } from '../src/postgres/embedded.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -13,15 +14,19 @@ const folder = process.argv[2]
 const script = join(folder, 'quick-start.ts')
 
 const TYPESCRIPTS = ['5.7', '5.9', '7.0']
-const MODULES = [
+const STRICT =
+  '--noEmit --strict --exactOptionalPropertyTypes --skipLibCheck false --target es2023 --types node'
+const ES_MODULES = ['consumer.mts', 'quick-start.ts', 'pooled.mts']
+/** Settings under which a file can be CommonJS, too. */
+const COMMON_JS = [
   '--module nodenext --moduleResolution nodenext',
   '--module node16 --moduleResolution node16',
-  '--module esnext --moduleResolution bundler',
 ]
-/** Those under which a file can be CommonJS. */
-const COMMON_JS = MODULES.slice(0, 2)
-/** Knows no `exports`. */
-const NODE10 = '--module commonjs --moduleResolution node10'
+const BUNDLER = '--module esnext --moduleResolution bundler'
+/** Know no `exports`. TypeScript 7 has them no more. */
+const CLASSICAL = ['', ' --esModuleInterop'].map(
+  (more) => `--module commonjs --moduleResolution node10${more}`,
+)
 /** The oldest types of pg, where an application has pinned its own. */
 const OLDEST_TYPES_OF_PG = '8.11.0'
 const POOLED = `import { defineQueue, Lockstep } from 'pg-lockstep'
@@ -58,7 +63,7 @@ checkRequire('pg-lockstep', 'pg-lockstep/testing', 'pg-lockstep/drizzle')
 await runQuickStart()
 install('--omit=optional', 'prom-client', '@opentelemetry/api')
 checkRequire('pg-lockstep/otel', 'pg-lockstep/prometheus')
-checkTypes()
+await checkTypes()
 
 function quickStart() {
   const block = /^## Quick start\b.*?^```ts\n(.*?)^```/ms.exec(readFileSync(join(root, 'README.md'), 'utf8'))
@@ -100,39 +105,53 @@ function tarball() {
 }
 
 /** As applications in TypeScript would, whatever their settings: with the declarations that were packed, checked too. */
-function checkTypes() {
-  const strict =
-    '--noEmit --strict --exactOptionalPropertyTypes --skipLibCheck false --target es2023 --types node'
+async function checkTypes() {
   copyFileSync(join(root, '.ci/consumer.mts'), join(folder, 'consumer.mts'))
   for (const file of ['old.ts', 'old.cts']) writeFileSync(join(folder, file), CLASSIC)
   for (const file of ['pooled.mts', 'pooled.cts']) writeFileSync(join(folder, file), POOLED)
-  for (const version of TYPESCRIPTS) {
-    const compiler = join(folder, 'typescript', version)
-    install('--no-save', '--prefix', compiler, `typescript@${version}`)
-    const compile = (settings, ...files) => {
-      process.stdout.write(`TypeScript ${version}: ${files.join(', ')}, ${settings}\n`)
-      const tsc = join(compiler, 'node_modules/typescript/bin/tsc')
-      run(folder, process.execPath, tsc, ...strict.split(' '), ...settings.split(' '), ...files)
-    }
-    for (const settings of MODULES) compile(settings, 'consumer.mts', 'quick-start.ts', 'pooled.mts')
-    for (const settings of COMMON_JS) compile(settings, 'old.cts', 'pooled.cts')
-    if (!version.startsWith('5')) continue
-    compile(NODE10, 'old.ts')
-    compile(`${NODE10} --esModuleInterop`, 'old.ts')
-  }
+  for (const version of TYPESCRIPTS)
+    install('--no-save', '--prefix', compilerOf(version), `typescript@${version}`)
+  await compileAll(
+    TYPESCRIPTS.flatMap((version) => [
+      ...COMMON_JS.map((settings) => ({
+        version,
+        settings,
+        files: [...ES_MODULES, 'old.cts', 'pooled.cts'],
+      })),
+      { version, settings: BUNDLER, files: ES_MODULES },
+      ...(version.startsWith('5') ? CLASSICAL : []).map((settings) => ({
+        version,
+        settings,
+        files: ['old.ts'],
+      })),
+    ]),
+  )
   install('--no-save', `@types/pg@${OLDEST_TYPES_OF_PG}`)
-  const [oldest] = TYPESCRIPTS
-  const tsc = join(folder, 'typescript', oldest, 'node_modules/typescript/bin/tsc')
-  for (const settings of COMMON_JS)
-    run(
-      folder,
-      process.execPath,
-      tsc,
-      ...strict.split(' '),
-      ...settings.split(' '),
-      'pooled.mts',
-      'pooled.cts',
-    )
+  const [version] = TYPESCRIPTS
+  await compileAll(COMMON_JS.map((settings) => ({ version, settings, files: ['pooled.mts', 'pooled.cts'] })))
+}
+
+function compilerOf(version) {
+  return join(folder, 'typescript', version)
+}
+
+/** Two at a time. */
+async function compileAll(compilations) {
+  const left = compilations.values()
+  const some = async () => {
+    for (const one of left) await compile(one)
+  }
+  await Promise.all([some(), some()])
+}
+
+async function compile({ version, settings, files }) {
+  const tsc = join(compilerOf(version), 'node_modules/typescript/bin/tsc')
+  const what = `TypeScript ${version}: ${files.join(', ')}, ${settings}`
+  process.stdout.write(`${what}\n`)
+  const parameters = [tsc, ...STRICT.split(' '), ...settings.split(' '), ...files]
+  await promisify(execFile)(process.execPath, parameters, { cwd: folder }).catch(({ stdout, stderr }) => {
+    throw new Error(`${what}\n${stdout}${stderr}`)
+  })
 }
 
 /** CommonJS, which Node can do since 20.19. */
