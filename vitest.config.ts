@@ -12,6 +12,8 @@ export default defineConfig({
     setupFiles: 'test/support/warnings.ts',
     // Each file has a database of its own, but all share a server: more files at once only slow each other down.
     pool: 'forks',
+    // Files of one process share what they import: module mocks (`vi.mock`) don't work.
+    isolate: false,
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,

@@ -2,23 +2,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { SingleBar } from 'cli-progress'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { storedPayloads } from '../support/stored-payloads.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 import { Command, lockstep } from './command.ts'
 import { runHere } from './in-process.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
-
-/** What the progress bar on a terminal would have shown: the total and the progress. */
-const bars: { total: number | undefined; parts: number[] }[] = []
-vi.mock('../../src/cli/progress.ts', () => ({
-  startProgress({ total }: { total: number | undefined }) {
-    const bar = { total, parts: [] as number[] }
-    bars.push(bar)
-    return { update: (part: number) => void bar.parts.push(part), stop() {} }
-  },
-}))
 
 const workers = useWorkers()
 let env: NodeJS.ProcessEnv
@@ -27,9 +18,6 @@ let folder: string
 beforeAll(async () => {
   env = { DATABASE_URL: workers.connectionString }
   folder = await mkdtemp(join(tmpdir(), 'lockstep-cli-'))
-})
-beforeEach(() => {
-  bars.length = 0
 })
 afterAll(() => rm(folder, { recursive: true }))
 
@@ -142,6 +130,15 @@ test('a dry run says how far the rows are good, and that nothing was stored', as
 })
 
 describe('the bar counts what is stored', () => {
+  const { isTTY } = process.stderr
+  beforeEach(() => {
+    process.stderr.isTTY = true
+  })
+  afterEach(() => {
+    process.stderr.isTTY = isTTY
+    vi.restoreAllMocks()
+  })
+
   test.each([
     ['a small file', 'bar.csv', []],
     ['a shuffled one', 'bar.csv', ['--shuffle']],
@@ -149,10 +146,11 @@ describe('the bar counts what is stored', () => {
   ])('of %s', async (name, path, args) => {
     const text = rows(2_500).join('\n')
     const packed = path.endsWith('gz') ? gzipSync(text) : Buffer.from(text)
+    const start = vi.spyOn(SingleBar.prototype, 'start').mockImplementation(() => {})
+    const update = vi.spyOn(SingleBar.prototype, 'update').mockImplementation(() => {})
     expect(await enqueue(`bar of ${name}`, await file(path, packed), ...args)).toMatchObject({ code: 0 })
-    const [{ total, parts }] = bars as [(typeof bars)[0]]
-    expect(total).toBe(packed.length)
-    const shares = parts.map((part) => part / packed.length)
+    expect(start.mock.calls).toEqual([[packed.length, 0]])
+    const shares = update.mock.calls.map(([part]) => Number(part) / packed.length)
     expect(shares).toEqual([expect.closeTo(0.4, 1), expect.closeTo(0.8, 1), 1, 1])
   })
 })

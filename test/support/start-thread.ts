@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import type { Worker as Thread } from 'node:worker_threads'
 import { inject } from 'vitest'
 
 type Original = typeof import('../../src/worker/membership/start-thread.ts')
@@ -9,4 +10,13 @@ type Original = typeof import('../../src/worker/membership/start-thread.ts')
  * source takes a third of a second of CPU to load tsx, and most tests start some.
  */
 const built = join(inject('builtPackage'), 'dist/src/worker/membership/start-thread.js')
-export const { startThread }: Original = await import(/* @vite-ignore */ pathToFileURL(built).href)
+const original: Original = await import(/* @vite-ignore */ pathToFileURL(built).href)
+
+/** The newest one last. */
+export const threads: Thread[] = []
+
+export function startThread(...what: Parameters<Original['startThread']>): Thread {
+  const thread = original.startThread(...what)
+  threads.push(thread)
+  return thread
+}

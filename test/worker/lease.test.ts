@@ -1,24 +1,12 @@
-import type { Worker as Thread } from 'node:worker_threads'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Queue, Worker } from '../../src/index.ts'
 import { terminate } from '../support/backends.ts'
 import { overlaps } from '../support/checker.ts'
 import { Recorder } from '../support/recorder.ts'
+import { threads } from '../support/start-thread.ts'
 import { aborted, block, eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
 const LEASE = 1_000
-
-const threads: Thread[] = []
-vi.mock('../support/start-thread.ts', async (original) => {
-  const { startThread } = await original<typeof import('../support/start-thread.ts')>()
-  return {
-    startThread(...what: Parameters<typeof startThread>) {
-      const thread = startThread(...what)
-      threads.push(thread)
-      return thread
-    },
-  }
-})
 
 const env = useWorkers()
 

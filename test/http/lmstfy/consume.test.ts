@@ -233,8 +233,8 @@ test('a job is not handed over after its ttl, the first time or again, and is no
   const { api, publish, consume } = await gateway()
   const id = await publish('expiring', 'x', '?ttl=1&tries=5')
   const tried = await publish('expiring', 'y', '?ttl=1&tries=5')
-  await publish('expiring', 'lives', '?ttl=0')
   await consume('expiring,none', '?ttr=60')
+  await publish('expiring', 'lives', '?ttl=0')
   await new Promise((resolve) => setTimeout(resolve, 1_100))
   // d: live jobs that follow are found at once, and what has expired is not counted.
   expect((await api('GET', 'expiring/size')).json.size).toBe(1)
