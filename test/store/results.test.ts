@@ -1,5 +1,12 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { openStore, outcomes, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
+import {
+  openStore,
+  outcomes,
+  pidOf,
+  type StoreEnvironment,
+  type TestQueue,
+  untilBlocked,
+} from '../support/store-environment.ts'
 import { Gate } from './gate.ts'
 
 let env: StoreEnvironment
@@ -54,6 +61,33 @@ test('R18 P5 what was pushed in work follows, and has a result of its own', asyn
   const second = await claimer.take()
   expect(await claimer.answer([{ round: second, json: '2' }])).toEqual([])
   expect(await kept(testQueue)).toEqual(['a 1', 'a 2'])
+})
+
+test('P5 R18 a push that waited while a round began and ended is not answered with its result', async () => {
+  const testQueue = await env.queue()
+  const claimer = await testQueue.claimer()
+  await testQueue.push({ id: 'a', payload: 'v' })
+  const worker = await env.transaction()
+  await worker.query("SELECT FROM lockstep.jobs WHERE queue_id = $1 AND id = 'a' FOR UPDATE", [
+    testQueue.queueId,
+  ])
+  const producer = await env.session()
+  const pid = await pidOf(producer)
+  const push = producer.query('SELECT lockstep.enqueue_for_result($1, $2, $3) AS round', [
+    testQueue.queue.name,
+    'a',
+    '"w"',
+  ])
+  await untilBlocked(env, pid)
+  const inTime = claimer.on(worker)
+  await inTime.answer([{ round: await inTime.take(), json: '"of v"' }])
+  await worker.query('COMMIT')
+  const { round } = (await push).rows[0]
+  const state = () =>
+    env.query('SELECT state, result FROM lockstep.result($1, $2, $3)', [testQueue.queue.name, 'a', round])
+  expect(await state()).toEqual([{ state: 'waiting', result: null }])
+  await claimer.answer([{ round: await claimer.take(), json: '"of w"' }])
+  expect(await state()).toEqual([{ state: 'completed', result: 'of w' }])
 })
 
 test('P6 rounds that are lost leave none, and a number that comes twice has the last one', async () => {
