@@ -164,10 +164,15 @@ export class Consumer {
     }
   }
 
-  /** It waits until somebody has looked, and then only if it has time. */
+  /**
+   * It waits until somebody has looked, and then only if it has time. What is known to be due needs no look, unless it turns out to
+   * be gone: a wake-up may tell of a job that an earlier claim has taken.
+   */
   async #look({ requests, look }: ConsumerEngine, request: Request, wait: number): Promise<void> {
     try {
-      if (!requests.isDue(request)) await Promise.all(request.queues.map((queue) => look(queue)))
+      request.isTrying = requests.isDue(request)
+      if (request.isTrying) await request.tried
+      if (request.left > 0 && !request.hasTaken) await Promise.all(request.queues.map((queue) => look(queue)))
       request.isPatient = wait > 0
       requests.answer()
     } catch (error) {

@@ -13,10 +13,15 @@ export class Request {
   isPatient = true
   /** A claim for it is under way. */
   isAsking = false
+  /** Something was known to be due for it, so nobody has looked. */
+  isTrying = false
+  /** Once that turned out to be gone, or it was answered. */
+  readonly tried: Promise<void>
   readonly #count: number
   readonly #taken: ClaimedJob[] = []
   #resolve!: (jobs: ClaimedJob[]) => void
   #reject!: (reason: unknown) => void
+  #endTrial!: () => void
   #isOpen = true
 
   constructor(queues: readonly ConsumedQueue[], { count, lease }: Wanted) {
@@ -26,6 +31,9 @@ export class Request {
     this.answer = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
+    })
+    this.tried = new Promise((resolve) => {
+      this.#endTrial = resolve
     })
   }
 
@@ -38,6 +46,11 @@ export class Request {
     return this.#taken.length > 0
   }
 
+  endTrial(): void {
+    this.isTrying = false
+    this.#endTrial()
+  }
+
   give(job: ClaimedJob): void {
     this.#taken.push(job)
   }
@@ -46,6 +59,7 @@ export class Request {
   end(): void {
     this.#isOpen = false
     this.#resolve(this.#taken)
+    this.endTrial()
   }
 
   /** If it has been given something, answers with that all the same. */
@@ -58,6 +72,7 @@ export class Request {
   abandon(reason: unknown): ClaimedJob[] {
     this.#isOpen = false
     this.#reject(reason)
+    this.endTrial()
     return this.#taken.splice(0)
   }
 }

@@ -44,6 +44,7 @@ export class Requests {
     const mayGive = (queue: ConsumedQueue) => due.has(queue) || queue.isAsked
     for (const request of this.#waiting) {
       if (request.isAsking) continue
+      if (request.isTrying && !request.queues.some(mayGive)) request.endTrial()
       const takesWhatIsThere = request.hasTaken || !request.isPatient
       if (request.left > 0 && (!takesWhatIsThere || request.queues.some(mayGive))) continue
       this.remove(request)

@@ -144,6 +144,23 @@ test('nobody is told that there is nothing while there is', async () => {
   expect(new Set(taken).size).toBe(3_000)
 })
 
+test('without wait, it finds what was pushed, though what it knows to be due has been taken by others', async () => {
+  const [one, other] = [consumer({ poll: 60 }), consumer()]
+  const queue = env.queue({ shards: 64 })
+  await env.lockstep.enqueue(
+    queue,
+    ['a', 'b', 'c', 'd'].map((id) => ({ id })),
+  )
+  // Its look has found all four.
+  expect(await one.claim({ queues: queue })).toHaveLength(1)
+  expect(await other.claim({ queues: queue, count: 3 })).toHaveLength(3)
+  const tx = await env.session()
+  await tx.query('BEGIN')
+  await env.lockstep.enqueue(queue, { id: 'e', payload: 5 }, { tx, wake: false })
+  await tx.query('COMMIT')
+  expect(await claimed(one, { queues: queue })).toEqual(['e: 5'])
+})
+
 test('a worker and a consumer share a queue', async () => {
   const one = consumer()
   const performed: string[] = []
