@@ -1,8 +1,11 @@
+import { OptionError } from '../../errors.ts'
 import type { DeadFilter, DeadSort, JobFilter, JobSort, Page } from '../../index.ts'
+import { rejectUnknownOptions, show, wholeNumber } from '../../options.ts'
+import { MOST_RETRY } from '../../serving/values.ts'
 import type { JobsTab } from './jobs.tsx'
 import { queuePath } from './paths.ts'
 
-/** What the address says of a list: its filter, its order and where it begins. Unreadable values count as not given. */
+/** What the address says of a list: its filter, its order and where it begins. */
 export interface ListView {
   /** As they stand in the address, for links and forms. Without `after`. */
   readonly parameters: Readonly<Partial<Record<Parameter, string>>>
@@ -17,20 +20,24 @@ export interface ListView {
   readonly countPath: string
 }
 
-const FILTERS = ['id', 'tenant', 'from', 'to', 'failures'] as const
-const PARAMETERS = [...FILTERS, 'sort', 'direction'] as const
-type Parameter = (typeof PARAMETERS)[number]
+const DEAD_FILTERS = ['id', 'tenant', 'from', 'to'] as const
+const FILTERS = [...DEAD_FILTERS, 'failures'] as const
+const ORDER = ['sort', 'direction'] as const
+type Parameter = (typeof FILTERS)[number] | (typeof ORDER)[number]
 
 export const ROWS = 50
 
-/** @returns the view, and what to find for it */
+/**
+ * @returns the view, and what to find for it
+ * @throws OptionError for what can't be read: without it, a list and its actions would have more jobs than was asked for
+ */
 export function jobsView(
   queue: string,
   tab: JobsTab,
   query: URLSearchParams,
 ): { view: ListView; find: JobFilter & Page<JobSort> } {
-  const parameters = parametersIn(query)
-  const failures = Math.max(tab === 'retrying' ? 1 : 0, Number(parameters.failures ?? 0) || 0)
+  const parameters = parametersIn(query, FILTERS)
+  const failures = Math.max(tab === 'retrying' ? 1 : 0, failuresOf(parameters))
   const filter: JobFilter = {
     ...idsOf(parameters.id),
     ...tenantOf(parameters),
@@ -44,11 +51,12 @@ export function jobsView(
   return { view, find: { ...filter, state, ...pageOf(list) } }
 }
 
+/** @throws OptionError, as `jobsView` */
 export function deadView(
   queue: string,
   query: URLSearchParams,
 ): { view: ListView; find: DeadFilter & Page<DeadSort> } {
-  const parameters = parametersIn(query)
+  const parameters = parametersIn(query, DEAD_FILTERS)
   const filter: DeadFilter = {
     ...idsOf(parameters.id),
     ...tenantOf(parameters),
@@ -60,10 +68,16 @@ export function deadView(
   return { view, find: { ...filter, ...pageOf(list) } }
 }
 
-function parametersIn(query: URLSearchParams): Partial<Record<Parameter, string>> {
+/** A field of the form that is empty filters nothing. */
+function parametersIn(
+  query: URLSearchParams,
+  filters: readonly Parameter[],
+): Partial<Record<Parameter, string>> {
+  const known = [...filters, ...ORDER]
+  rejectUnknownOptions(Object.fromEntries(query), [...known, 'after'], 'the list')
   // A tenant may begin or end with spaces, and links name it.
   const read = (name: Parameter) => (name === 'tenant' ? query.get(name) : query.get(name)?.trim())
-  const given = PARAMETERS.map((name) => [name, read(name)] as const)
+  const given = known.map((name) => [name, read(name)] as const)
   return Object.fromEntries(given.filter(([, value]) => value))
 }
 
@@ -79,11 +93,25 @@ function listOf<Sort extends string>(
 ): List<Sort> {
   const { sort, direction } = parameters
   return {
-    by: sorts.find((one) => one === sort) ?? sorts[0],
-    direction: direction === 'asc' || direction === 'desc' ? direction : usual,
+    by: oneOf('sort', sort, sorts) ?? sorts[0],
+    direction: oneOf('direction', direction, ['asc', 'desc'] as const) ?? usual,
     after: query.get('after') || undefined,
     isFiltered: FILTERS.some((name) => parameters[name] !== undefined),
   }
+}
+
+function oneOf<Value extends string>(
+  name: Parameter,
+  text: string | undefined,
+  values: readonly Value[],
+): Value | undefined {
+  const value = values.find((one) => one === text)
+  if (text === undefined || value !== undefined) return value
+  throw new OptionError(`${name} must be ${values.join(' or ')}, not ${show(text)}`)
+}
+
+function failuresOf({ failures = '0' }: ListView['parameters']): number {
+  return wholeNumber(/^\d+$/.test(failures) ? Number(failures) : failures, 0, MOST_RETRY + 1, 'failures')
 }
 
 function pageOf<Sort extends string>({ by, direction, after }: List<Sort>) {
@@ -116,9 +144,11 @@ function timesOf<Name extends string>(
 
 /** The field of a form names no zone: it is UTC, as all times of the page. */
 function bound(name: 'from' | 'to', text: string | undefined): Record<string, Date> {
-  const time =
-    text === undefined ? Number.NaN : Date.parse(/Z$|[+-]\d\d:\d\d$/.test(text) ? text : `${text}Z`)
-  return Number.isNaN(time) ? {} : { [name]: new Date(time) }
+  if (text === undefined) return {}
+  const time = Date.parse(/Z$|[+-]\d\d:\d\d$/.test(text) ? text : `${text}Z`)
+  if (Number.isNaN(time))
+    throw new OptionError(`${name} must be a time such as 2011-10-11T13:45:40, not ${show(text)}`)
+  return { [name]: new Date(time) }
 }
 
 function bodyOf(filter: object): object {
