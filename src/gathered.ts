@@ -19,7 +19,8 @@ export class Gathered<Item, Result> {
 
   /**
    * `send` resolves to a result for each item. `most`: items for one call. `keyOf`: of two items with one key, the second goes with
-   * a later call. `isOnesOwn`: whether one item is to blame for an error, and the call did nothing; then each goes alone.
+   * a later call. `isOnesOwn`: whether one item is to blame for an error, and the call did nothing; then its halves go apart, so
+   * that the others are spared for few calls more.
    */
   constructor(
     send: (items: readonly Item[]) => Promise<readonly Result[]>,
@@ -79,8 +80,13 @@ export class Gathered<Item, Result> {
       const results = await this.#send(sent.map(({ item }) => item))
       for (const [index, { resolve }] of sent.entries()) resolve(results[index]!)
     } catch (error) {
-      if (sent.length > 1 && this.#isOnesOwn(error)) for (const one of sent) await this.#sendAll([one])
+      if (sent.length > 1 && this.#isOnesOwn(error)) await this.#sendHalves(sent)
       else for (const { reject } of sent) reject(error)
     }
+  }
+  async #sendHalves(sent: readonly Waiting<Item, Result>[]): Promise<void> {
+    const half = sent.length >> 1
+    await this.#sendAll(sent.slice(0, half))
+    await this.#sendAll(sent.slice(half))
   }
 }

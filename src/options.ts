@@ -20,6 +20,12 @@ export function hintFor(key: string, known: readonly string[]): string {
     : `the known ones are ${known.join(', ')}`
 }
 
+/** @throws OptionError unless `value` is text that Postgres can hold. */
+export function storableText(value: string, what: string): void {
+  if (value.includes('\u0000') || !value.isWellFormed())
+    throw new OptionError(`${what} must be well-formed text without \\u0000`)
+}
+
 /** @throws OptionError unless `value` is a whole number from `min` to `max`. */
 export function wholeNumber(value: unknown, min: number, max: number, what: string): number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value

@@ -7,6 +7,7 @@ import {
   optionalSignal,
   rejectUnknownOptions,
   show,
+  storableText,
   wholeNumber,
 } from '../options.ts'
 import { checkKeepResult, defineQueue, isQueue, MAX_RESULT, type Queue } from '../queue.ts'
@@ -157,9 +158,7 @@ export function checkReference(claim: ClaimReference, what: string): ClaimRefere
     throw new OptionError(`${what}: queue must be the name of a queue, not ${show(queue)}`)
   if (typeof id !== 'string') throw new OptionError(`${what}: id must be text, not ${show(id)}`)
   // It would fail those that go to the database together with it.
-  for (const [name, text] of Object.entries({ queue, id }))
-    if (text.includes('\u0000') || !text.isWellFormed())
-      throw new OptionError(`${what}: ${name} must be well-formed text without \\u0000`)
+  for (const [name, text] of Object.entries({ queue, id })) storableText(text, `${what}: ${name}`)
   wholeNumber(fence, 0, Number.MAX_SAFE_INTEGER, `${what}: fence`)
   return claim
 }

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LockstepError, OptionError } from '../errors.ts'
 import { Gathered } from '../gathered.ts'
-import { optionalSignal, rejectUnknownOptions, show, wholeNumber } from '../options.ts'
+import { optionalSignal, rejectUnknownOptions, show, storableText, wholeNumber } from '../options.ts'
 import type { Database } from '../postgres/database.ts'
+import { hasCode } from '../postgres/failure.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import { findResults, type ResultKey, type ResultRow } from '../store/results.ts'
 
@@ -36,7 +37,8 @@ export class Results {
   readonly #closing = new AbortController()
 
   constructor(database: Database) {
-    this.#looks = new Gathered((keys) => findResults(database, keys), MOST_KEYS)
+    const find = (keys: readonly ResultKey[]) => findResults(database, keys)
+    this.#looks = new Gathered(find, MOST_KEYS, undefined, isUnknownQueue)
   }
 
   /** @throws OptionError, LockstepError, DatabaseError; the reason of `signal` */
@@ -73,13 +75,21 @@ export function isOver({ state }: ResultRow): boolean {
   return state !== 'waiting' && state !== 'working'
 }
 
+/** Others ask for results of other queues. */
+function isUnknownQueue(error: unknown): boolean {
+  return hasCode(error, 'LOCKSTEP_UNKNOWN_QUEUE')
+}
+
 function keyOf(queue: Queue | string, id: string, round: string): ResultKey {
   if (typeof queue !== 'string' && !isQueue(queue))
     throw new LockstepError('LOCKSTEP_BAD_QUEUE', `result takes a queue or its name, not ${show(queue)}`)
   if (typeof id !== 'string') throw new OptionError(`result: id must be text, not ${show(id)}`)
   if (typeof round !== 'string' || !/^\d{1,18}\.\d{1,17}\.[0-9a-f]{16}$/.test(round))
     throw new OptionError(`result: round must be what enqueueForResult has resolved to, not ${show(round)}`)
-  return { queue: typeof queue === 'string' ? queue : queue.name, id, round }
+  const key = { queue: typeof queue === 'string' ? queue : queue.name, id, round }
+  // It would fail those that go to the database together with it.
+  for (const [name, text] of Object.entries(key)) storableText(text, `result: ${name}`)
+  return key
 }
 
 function checkOptions(options: ResultOptions): { wait: number; signal: AbortSignal | undefined } {

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { useWorkers } from '../support/worker-environment.ts'
+
+const env = useWorkers()
+const ROUND = '1.1.0a1b2c3d4e5f6071'
+
+test('who asks for what can’t be does not fail those who ask at once', async () => {
+  const queue = env.queue({ keepResult: 60 })
+  const { id, round } = await env.lockstep.enqueueForResult(queue, { id: 'a' })
+  const ask = (name: string, of: string) => env.lockstep.result(name, of, ROUND)
+  const settled = await Promise.allSettled([
+    env.lockstep.result(queue, id, round),
+    ask('no such queue', 'a'),
+    ask('queue\u0000', 'a'),
+    ask(queue.name, 'a\u0000'),
+    ask(queue.name, '\ud800'),
+    env.lockstep.result(queue, id, round),
+  ])
+  expect(settled.map((one) => (one.status === 'fulfilled' ? one.value.state : one.reason.code))).toEqual([
+    'waiting',
+    'LOCKSTEP_UNKNOWN_QUEUE',
+    'LOCKSTEP_BAD_OPTION',
+    'LOCKSTEP_BAD_OPTION',
+    'LOCKSTEP_BAD_OPTION',
+    'waiting',
+  ])
+})
