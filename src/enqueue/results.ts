@@ -48,8 +48,9 @@ export class Results {
     signal?.throwIfAborted()
     const begun = performance.now()
     const ending = AbortSignal.any([this.#closing.signal, ...(signal ? [signal] : [])])
+    let row: ResultRow | undefined
     for (;;) {
-      const row = await this.#looks.add(key)
+      row = await this.#looks.add(key).catch((error) => lastSeen(row, error))
       const age = performance.now() - begun
       if (isOver(row) || age >= wait || this.#closing.signal.aborted) return row
       const pause = Math.min(LONGEST_PAUSE, Math.max(SHORTEST_PAUSE, age * SHARE), wait - age)
@@ -73,6 +74,12 @@ export function toJobResult(row: ResultRow): JobResult {
 /** Whether nothing more will become of it. */
 export function isOver({ state }: ResultRow): boolean {
   return state !== 'waiting' && state !== 'working'
+}
+
+/** A server that restarts has nothing new to tell: the job may end all the same. */
+function lastSeen(row: ResultRow | undefined, error: unknown): ResultRow {
+  if (row && hasCode(error, 'LOCKSTEP_CONNECTION')) return row
+  throw error
 }
 
 /** Others ask for results of other queues. */

@@ -25,3 +25,20 @@ test('who asks for what can’t be does not fail those who ask at once', async (
     'waiting',
   ])
 })
+
+test('a wait outlasts a database that can’t be reached, and ends with what was seen last', async () => {
+  const { network, lockstep } = await env.distant()
+  const queue = env.queue({ keepResult: 60, perform: () => 'done' })
+  const { id, round } = await lockstep.enqueueForResult(queue, { id: 'a' })
+  const waiting = lockstep.result(queue, id, round, { wait: 20_000 })
+  const short = lockstep.result(queue, id, round, { wait: 100 })
+  expect(await lockstep.result(queue, id, round)).toMatchObject({ state: 'waiting' })
+  network.cut()
+  expect(await short).toMatchObject({ state: 'waiting' })
+  await expect(lockstep.result(queue, id, round, { wait: 100 })).rejects.toMatchObject({
+    code: 'LOCKSTEP_CONNECTION',
+  })
+  await env.work({ queues: [queue] })
+  network.restore()
+  expect(await waiting).toMatchObject({ state: 'completed', result: 'done' })
+})
