@@ -34,17 +34,23 @@ export class Login {
     return cookiesOf(cookies, this.#cookie).some((value) => isEqual(value, this.#session))
   }
 
-  /** Answers the link by leading to the page, without the token in its address; undefined for all other requests. */
+  /**
+   * Answers the link by leading to the page, without the token in its address; undefined for all other requests. It's no redirect:
+   * who clicks the link on another page, as in a terminal that is one, would come to ours without the cookie, since the browser counts
+   * that as a step of the other page's.
+   */
   answer({ method, url = '/', headers }: IncomingMessage): Reply | undefined {
     const token = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1]).get(PARAMETER)
     if (token === null || method !== 'GET') return undefined
     const location = `${this.#path}/`
-    if (this.holds(headers.cookie)) return { status: 303, headers: { location } }
+    const follows = { status: 200, text: 'You are logged in: the page follows.' }
+    const refresh = `0; url=${location}`
+    if (this.holds(headers.cookie)) return { ...follows, headers: { refresh } }
     if (this.#link === undefined || !isEqual(token, this.#link))
       return { status: 403, text: 'The link was used before, or belongs to another start of lockstep web.' }
     this.#link = undefined
     const cookie = `${this.#cookie}=${this.#session}; Path=${location}; HttpOnly; SameSite=Strict`
-    return { status: 303, headers: { location, 'set-cookie': cookie } }
+    return { ...follows, headers: { refresh, 'set-cookie': cookie } }
   }
 }
 
