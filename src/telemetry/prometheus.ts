@@ -13,7 +13,7 @@ import {
   WORKER_GAUGES,
 } from './catalogue.ts'
 import { composed } from './composed.ts'
-import { measures, OUTCOMES } from './measures.ts'
+import { type Labels, measures, OUTCOMES } from './measures.ts'
 import { State } from './state.ts'
 
 /** A registry of `prom-client`, whatever it writes. */
@@ -59,8 +59,12 @@ export function prometheus(options: PrometheusOptions = {}): PrometheusInstrumen
     databaseGauges = true,
   } = options
   check(register, prefix, buckets)
-  const forget = (queue: string) => removeSeries(register, prefix, queue)
-  const state = new State(trueOrFalse(databaseGauges, 'prometheus: databaseGauges'), forget)
+  const counted = new Set<string>()
+  const forget = (queue: string) => {
+    counted.delete(queue)
+    removeSeries(register, prefix, queue)
+  }
+  const state = new State(trueOrFalse(databaseGauges, 'prometheus: databaseGauges'), counted, forget)
   const gauges = databaseGauges ? { ...WORKER_GAUGES, ...DATABASE_GAUGES } : WORKER_GAUGES
   requireNew(register, prefix, [...Object.values(METRICS), ...Object.values(gauges)])
   for (const [key, gauge] of Object.entries(gauges)) addGauge(register, prefix, gauge, state, key as GaugeKey)
@@ -70,10 +74,19 @@ export function prometheus(options: PrometheusOptions = {}): PrometheusInstrumen
       return register.contentType
     },
   }
-  return Object.assign(Object.create(face), composed(state.instrument, measured(register, prefix, buckets)))
+  return Object.assign(
+    Object.create(face),
+    composed(state.instrument, measured(register, prefix, buckets, counted)),
+  )
 }
 
-function measured(register: AnyRegistry, prefix: string, buckets: readonly number[]): Instrumentation {
+/** Adds to `queues` those that are counted. */
+function measured(
+  register: AnyRegistry,
+  prefix: string,
+  buckets: readonly number[],
+  queues: Set<string>,
+): Instrumentation {
   const counters = new Map<CounterKey, Counter>()
   const histograms = new Map<HistogramKey, Histogram>()
   for (const [key, metric] of Object.entries(METRICS)) {
@@ -81,9 +94,13 @@ function measured(register: AnyRegistry, prefix: string, buckets: readonly numbe
     if (metric.kind === 'counter') counters.set(key as CounterKey, new Counter(shared))
     else histograms.set(key as HistogramKey, new Histogram({ ...shared, buckets: [...buckets] }))
   }
+  const seen = (labels: Labels) => {
+    if (labels.queue !== undefined) queues.add(labels.queue)
+    return labels
+  }
   return measures({
-    count: (key, labels, by) => counters.get(key)!.inc(labels, by),
-    time: (key, labels, ms) => histograms.get(key)!.observe(labels, ms / 1_000),
+    count: (key, labels, by) => counters.get(key)!.inc(seen(labels), by),
+    time: (key, labels, ms) => histograms.get(key)!.observe(seen(labels), ms / 1_000),
   })
 }
 

@@ -23,16 +23,24 @@ export class State {
   readonly #workers = new Set<ObservedWorker>()
   readonly #locksteps = new Set<ObservedLockstep>()
   readonly #readsDatabase: boolean
+  readonly #counted: ReadonlySet<string>
   readonly #forget: (queue: string) => void
+  /** Of those that were counted, the ones that the last read did not find. */
+  #missing: ReadonlySet<string> = new Set()
   /** The queues that there were when the database was last read. */
   #queues: ReadonlySet<string> = new Set()
   #read: readonly Sample[] = []
   #readUntil = Number.NEGATIVE_INFINITY
   #reading: Promise<void> | undefined
 
-  /** `forget` is called for each queue that there was, and is no more. */
-  constructor(readsDatabase: boolean, forget: (queue: string) => void = () => {}) {
+  /** `counted`: the queues of which something was. `forget` is called for each that there was, and is no more. */
+  constructor(
+    readsDatabase: boolean,
+    counted: ReadonlySet<string> = new Set(),
+    forget: (queue: string) => void = () => {},
+  ) {
     this.#readsDatabase = readsDatabase
+    this.#counted = counted
     this.#forget = forget
     this.instrument = {
       open: ({ lockstep }) => void this.#locksteps.add(lockstep),
@@ -63,6 +71,7 @@ export class State {
 
   async #readFrom(lockstep: ObservedLockstep): Promise<void> {
     const startedAt = performance.now()
+    const counted = [...this.#counted]
     try {
       const [{ queues }, snapshot] = [await lockstep.stats(), await lockstep.snapshotAge()]
       this.#read = [
@@ -70,7 +79,7 @@ export class State {
         { gauge: 'snapshot', value: snapshot / 1_000 },
         ...queues.flatMap(samplesOf),
       ]
-      this.#forgetOthers(new Set(queues.map(({ queue }) => queue)))
+      this.#forgetOthers(counted, new Set(queues.map(({ queue }) => queue)))
     } catch {
       this.#read = UNREADABLE
     } finally {
@@ -80,10 +89,15 @@ export class State {
     }
   }
 
-  /** Not those that were never read: what was pushed a moment ago may be newer than what was read. */
-  #forgetOthers(queues: ReadonlySet<string>): void {
-    for (const queue of this.#queues) if (!queues.has(queue)) this.#forget(queue)
+  /**
+   * What was read before, and is no more; and what was never read, once two reads have missed it: a push is counted before its
+   * transaction has committed, and its queue may be made there.
+   */
+  #forgetOthers(counted: readonly string[], queues: ReadonlySet<string>): void {
+    const missing = counted.filter((queue) => !queues.has(queue))
+    for (const queue of missing) if (this.#queues.has(queue) || this.#missing.has(queue)) this.#forget(queue)
     this.#queues = queues
+    this.#missing = new Set(missing)
   }
 }
 

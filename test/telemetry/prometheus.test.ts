@@ -194,6 +194,22 @@ test('what was counted of a queue that was deleted is gone at the next scrape, a
   expect((await scrape()).value('lockstep_enqueued_total', { queue: queue.name })).toBe(1)
 })
 
+test('so is, at the scrape after that, what was counted of one that no scrape has seen', async () => {
+  const passHour = stopClock()
+  const { lockstep, scrape } = measured()
+  const [queue, other] = [env.queue({}), env.queue({})]
+  await scrape()
+  for (const one of [queue, other]) await lockstep.enqueue(one, { id: 'a' })
+  await lockstep.deleteQueue(queue, { withJobs: true })
+  for (let scrapes = 0; scrapes < 2; scrapes += 1) {
+    passHour()
+    await scrape()
+  }
+  const { text } = await scrape()
+  expect(text).not.toContain(`"${queue.name}"`)
+  expect(text).toContain(`lockstep_enqueued_total{queue="${other.name}"} 1`)
+})
+
 test('without the database, its gauges show nothing old, and the others go on', async () => {
   const passHour = stopClock()
   const { network, lockstep: distant } = await env.distant()
