@@ -14,6 +14,7 @@ export class JsonText {
   }
 }
 
+const EXPONENT = /\d[eE][+-]?(\d+)/g
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 
 const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a] as const
@@ -93,6 +94,21 @@ function partsOf(json: string): Part[] {
 export function numberBeyondJsonb(json: string): string | undefined {
   for (const token of tokensOf(json)) if (/^[-\d]/.test(token) && !fits(token)) return token
   return undefined
+}
+
+/** About how many characters longer the text is where numbers are written out, as Postgres does: for `1e300`, 300. */
+export function growthOf(json: string): number {
+  // Texts may look like numbers; only then is a closer look needed.
+  if (zerosIn(json) === 0) return 0
+  let growth = 0
+  for (const token of tokensOf(json)) if (/^[-\d]/.test(token)) growth += zerosIn(token)
+  return growth
+}
+
+function zerosIn(text: string): number {
+  let zeros = 0
+  for (const [, exponent] of text.matchAll(EXPONENT)) zeros += Number(exponent)
+  return zeros
 }
 
 function fits(number: string): boolean {

@@ -165,8 +165,6 @@ export function defineQueue<Payload>(
   })
 }
 
-/** Of one round, in MiB. */
-export const MAX_RESULT = 1
 /** Seconds. */
 export const LONGEST_KEPT = 365 * 24 * 3600
 

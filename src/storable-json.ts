@@ -1,7 +1,9 @@
-import { JsonText, numberBeyondJsonb } from './json-text.ts'
+import { growthOf, JsonText, numberBeyondJsonb } from './json-text.ts'
 import { nameOf, show } from './options.ts'
 
 const MIB = 1_024 * 1_024
+/** Of a result, in MiB: of its text, and of that with its numbers written out, as it is read. */
+const [MAX_RESULT, MAX_WRITTEN_OUT] = [1, 2]
 
 /** A `\u0000` or an unpaired surrogate as JSON.stringify writes it; jsonb can't hold either. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(0000|d[89a-f][0-9a-f]{2})/
@@ -24,6 +26,21 @@ export function storableJson(value: unknown, most: number, toError: ToError): st
   if (text !== json) requireNumbers(text, toError)
   requireStorable(json, toError)
   return text
+}
+
+/**
+ * The same for what a round has come to. JSON makes an empty object of a promise and of a Map, and whoever waits would never know what
+ * was in it.
+ */
+export function storableResult(value: unknown, toError: ToError): string {
+  if (value instanceof Promise) throw toError('is a promise: await it first')
+  if (value instanceof Map) throw toError('is a Map, which JSON can’t hold: turn it into plain data first')
+  const json = storableJson(value, MAX_RESULT, toError)
+  if (json.length + growthOf(json) > MAX_WRITTEN_OUT * MIB)
+    throw toError(
+      `must be at most ${MAX_WRITTEN_OUT} MiB with its numbers written out: store large data elsewhere and push a reference to it`,
+    )
+  return json
 }
 
 /** The server would refuse such a number without naming the job. */

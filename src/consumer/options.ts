@@ -10,8 +10,8 @@ import {
   storableText,
   wholeNumber,
 } from '../options.ts'
-import { checkKeepResult, defineQueue, isQueue, MAX_RESULT, type Queue } from '../queue.ts'
-import { storableJson } from '../storable-json.ts'
+import { checkKeepResult, defineQueue, isQueue, type Queue } from '../queue.ts'
+import { storableResult } from '../storable-json.ts'
 import type { KeptResult } from '../store/results.ts'
 import { isWeight, LEAST_WEIGHT, MOST_WEIGHT } from '../worker/schedule/weight.ts'
 
@@ -175,7 +175,7 @@ export function checkCompleteOptions(
   const seconds = checkKeepResult(options.keepResult, 'complete: keepResult') ?? byDefault
   if (options.result === undefined) return undefined
   const bad = (problem: string) => new LockstepError('LOCKSTEP_BAD_RESULT', `complete: result ${problem}`)
-  return { json: storableJson(options.result, MAX_RESULT, bad), seconds }
+  return { json: storableResult(options.result, bad), seconds }
 }
 
 /** @throws OptionError */

@@ -85,6 +85,7 @@ test('bad input is refused, and the claim stands', async () => {
   const [job] = await one.claim({ queues: queue, wait: 1_000 })
   for (const [options, code] of [
     [{ result: 1n }, 'LOCKSTEP_BAD_RESULT'],
+    [{ result: Promise.resolve(1) }, 'LOCKSTEP_BAD_RESULT'],
     [{ result: 1, keepResult: 0 }, 'LOCKSTEP_BAD_OPTION'],
     [{ results: 1 }, 'LOCKSTEP_BAD_OPTION'],
   ] as const)

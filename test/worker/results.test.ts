@@ -56,6 +56,17 @@ test.each([
   ['a result that JSON has no text for', { perform: () => 1n }, /BigInt/],
   ['one that jsonb can’t hold', { perform: () => 'a\u0000b' }, /\\u0000/],
   ['one of more than 1 MiB', { perform: () => 'x'.repeat(1_048_575) }, /at most 1 MiB/],
+  [
+    'one whose numbers have too many digits',
+    { perform: () => Array(8_000).fill(1e300) },
+    /at most 2 MiB with/,
+  ],
+  ['a Map, of one job', { perform: () => new Map([['a', 1]]) }, /is a Map/],
+  [
+    'a promise in the Map of a batch',
+    { batchSize: 2, perform: () => new Map([['a', Promise.resolve(1)]]) },
+    /await it/,
+  ],
   ['something else than a Map, of a batch', { batchSize: 2, perform: () => ({ a: 1 }) }, /Map from ids/],
 ])('%s is a failure that says so', async (_, options, message) => {
   const queue = env.queue({ keepResult: A_MINUTE, maxRetryCount: 0, ...options })

@@ -1,7 +1,7 @@
 import { LockstepError } from '../../errors.ts'
 import { nameOf } from '../../options.ts'
-import { MAX_RESULT, type Queue } from '../../queue.ts'
-import { storableJson } from '../../storable-json.ts'
+import type { Queue } from '../../queue.ts'
+import { storableResult } from '../../storable-json.ts'
 import type { KeptResult } from '../../store/results.ts'
 import type { Failed, Performance } from './perform.ts'
 
@@ -52,7 +52,7 @@ function resultFor(queue: Queue, id: string, value: unknown): unknown {
 
 function jsonOf(queue: Queue, result: unknown): string {
   const bad = (problem: string) => badResult(queue, problem)
-  return storableJson(result === undefined ? null : result, MAX_RESULT, bad)
+  return storableResult(result === undefined ? null : result, bad)
 }
 
 function badResult({ name }: Queue, problem: string): LockstepError {

@@ -116,13 +116,18 @@ test('a bad round, an unknown queue and a bad result are refused', async () => {
   expect(await get(below(queue, '/results/a?round=x'))).toMatchObject({ status: 400 })
   expect(await get(below(queue, '/results/a'))).toMatchObject({ status: 400 })
   const round = '1.1.0a1b2c3d4e5f6071'
+  expect(await get(below(queue, `/results/%00?round=${round}`))).toMatchObject({ status: 400 })
   expect(await get(below('no such queue', `/results/a?round=${round}`))).toMatchObject({ status: 404 })
   const { json } = await post('/claim', { queues: queue })
-  const { id, fence } = json.jobs[0]
-  expect(await post('/complete', { queue, id, fence, result: 'a\u0000b' })).toMatchObject({
-    status: 422,
-    json: { code: 'LOCKSTEP_BAD_RESULT' },
-  })
+  const [{ id, fence }] = json.jobs
+  // Postgres would make 2.6 MB of the second.
+  for (const result of ['"a\\u0000b"', `[${Array(20).fill('1e131071')}]`]) {
+    const body = `{"queue":${JSON.stringify(queue)},"id":"a","fence":"${fence}","result":${result}}`
+    expect(await post('/complete', body)).toMatchObject({
+      status: 422,
+      json: { code: 'LOCKSTEP_BAD_RESULT' },
+    })
+  }
   expect(await post('/complete', { queue, id, fence })).toMatchObject({ json: { held: true } })
 })
 
