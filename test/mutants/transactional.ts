@@ -179,11 +179,7 @@ export const TRANSACTIONAL: readonly Mutant[] = [
     promise: 'P3',
     breaks: 'It writes where nobody looks for it, before its completion is refused.',
     edits: [
-      source(
-        'worker/performing/application-transaction',
-        'if (!this.#checked.has(transactions)) {',
-        'if (false as boolean) {',
-      ),
+      source('worker/performing/application-transaction', 'if (home) {', 'if (home && (false as boolean)) {'),
     ],
     tests: ['worker/application-transaction'],
   },

@@ -388,6 +388,14 @@ describe('a library that hangs', () => {
     await expect(fake(hanging, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
   })
 
+  test('no transaction that has begun waits for another connection, as behind a pooler that has no more', async () => {
+    const one = new pg.Pool({ connectionString: env.connectionString, max: 1 })
+    env.later(() => one.end())
+    const transactions = new ApplicationTransactions(new Database(one, 'lockstep'), env.logger, patience)
+    const all = between('BEGIN', 'COMMIT', () => one) as Transactions<unknown>
+    await expect(transactions.run(all, completing, new Abort())).resolves.toBe('stored')
+  })
+
   /** Does what the end of a round does. */
   async function completing(lent: LentTransaction): Promise<string> {
     lent.number = (await readyToComplete(lent.on, 100)).transaction

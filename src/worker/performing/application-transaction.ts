@@ -16,7 +16,7 @@ import {
   requireTransaction,
   stateOf,
 } from '../../store/handler-transaction.ts'
-import { findHome } from '../../store/home.ts'
+import { findHome, type Home } from '../../store/home.ts'
 import type { Through } from '../../store/through.ts'
 import type { LentTransaction } from './lent-transaction.ts'
 import type { Abort } from './perform.ts'
@@ -63,7 +63,9 @@ export class ApplicationTransactions {
    * makes of it. Gives up a transaction that does not begin, or that `abort` comes before: nothing is performed in it later.
    */
   async run<T>(transactions: Transactions<unknown>, work: Work<T>, abort: Abort): Promise<T> {
-    const lending = new Lending(work, (tx) => this.#begin(transactions, tx))
+    // Asked before one begins: those of all slots may hold every connection that a pooler has for the worker, too.
+    const home = this.#checked.has(transactions) ? undefined : await findHome(this.#database)
+    const lending = new Lending(work, (tx) => this.#begin(transactions, tx, home))
     const ended = lending.through(transactions)
     const { begin, rollback } = this.#patience
     try {
@@ -86,12 +88,12 @@ export class ApplicationTransactions {
     }
   }
 
-  /** They are all alike, so the first one is checked, before anything is done in it. */
-  async #begin(transactions: Transactions<unknown>, tx: unknown): Promise<Lent> {
+  /** They are all alike, so only the first one is checked to be in `home`, before anything is done in it. */
+  async #begin(transactions: Transactions<unknown>, tx: unknown, home: Home | undefined): Promise<Lent> {
     const open = openTransactionOf(tx)
     if (typeof open === 'string') throw bad(`what \`transactional\` gives its work ${open}`)
-    if (!this.#checked.has(transactions)) {
-      await requireTransaction(this.#database, open, await findHome(this.#database)).catch((error) => {
+    if (home) {
+      await requireTransaction(this.#database, open, home).catch((error) => {
         throw toTold(error, open)
       })
       this.#checked.add(transactions)
