@@ -53,6 +53,9 @@ export function createContext<Payload, Tx = undefined>(
 function checkJobs(batch: Batch, jobs: ContextOptions<unknown>['jobs']): void {
   if (typeof batch?.has !== 'function')
     throw new OptionError(`createContext: the batch must be a Map of ids to payloads, not ${nameOf(batch)}`)
+  for (const [id, payloads] of batch)
+    if (!Array.isArray(payloads))
+      throw new OptionError(`createContext: the payloads of "${id}" must be a list, not ${nameOf(payloads)}`)
   if (!isPlain(jobs)) throw new OptionError(`createContext: jobs must be an object, not ${nameOf(jobs)}`)
   for (const [id, info] of Object.entries(jobs!)) {
     if (!batch.has(id)) throw new OptionError(`createContext: the batch has no id "${id}"`)

@@ -71,6 +71,12 @@ test.each<[string, unknown, unknown, RegExp]>([
     /^createContext: the batch must be a Map of ids to payloads, not an object$/,
   ],
   [
+    'a payload in place of a list',
+    new Map([['a', 'v']]),
+    {},
+    /^createContext: the payloads of "a" must be a list, not "v"$/,
+  ],
+  [
     'a logger',
     undefined,
     { logger: { info() {} } },
