@@ -1,7 +1,7 @@
 import type { ClientBase } from 'pg'
 import { LockstepError, OptionError } from './errors.ts'
 import { type CheckedFairness, checkFairness } from './fairness.ts'
-import type { Batch, Death, TransactionalContext, Transactions } from './handler.ts'
+import type { Batch, Death, PerformContext, Transactions } from './handler.ts'
 import type { JobInWork, NewJob } from './job.ts'
 import type { Json } from './json.ts'
 import { checkLimits, type Limits } from './limits.ts'
@@ -47,7 +47,8 @@ export interface Queue<Payload = unknown, Handed = Json<Payload>>
   readonly transactional: boolean
   /** @internal The application's, if handlers run in those. */
   readonly transactions: Transactions<unknown> | undefined
-  perform?(batch: Batch<Handed>, context: TransactionalContext): unknown
+  /** One that is transactional takes a `TransactionalContext`. */
+  perform?(batch: Batch<Handed>, context: PerformContext): unknown
   /** @internal Only a type, from which calls infer that of their payloads. */
   readonly payload?: Payload
 }

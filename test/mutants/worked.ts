@@ -45,11 +45,11 @@ export const WORKED: readonly Mutant[] = [
     edits: [
       source(
         'worker/performing/perform',
-        'returned = queue.perform!(batch, context as TransactionalContext)',
+        'returned = queue.perform!(batch, context)',
         `const over = new Promise((resolve) => {
           abort.signal.addEventListener('abort', () => timeout.error && resolve(undefined))
         })
-        returned = Promise.race([queue.perform!(batch, context as TransactionalContext), over])`,
+        returned = Promise.race([queue.perform!(batch, context), over])`,
       ),
     ],
     tests: ['worker/stop'],

@@ -14,6 +14,7 @@ import {
   type ServerMiddleware,
   type TransactionalContext,
 } from '../../src/index.ts'
+import { createContext } from '../../src/testing/index.ts'
 
 interface OrderEvent {
   readonly status: string
@@ -66,6 +67,29 @@ const Shipped = z.object({
 })
 type Pushed = { at: string; parcels?: number | undefined }
 type Made = { at: Date; parcels: number }
+
+test('a handler is called with a context for tests, of its library’s transaction or of none', () => {
+  const plain = defineQueue<OrderEvent>('orders', { perform() {} })
+  const own = defineQueue<OrderEvent>('orders', { transactional: true, perform() {} })
+  const library = { transaction: async (work: (tx: { run(): void }) => Promise<void>) => work({ run() {} }) }
+  const theirs = defineQueue('orders', {
+    transactional: library,
+    perform(_batch: Batch<OrderEvent>, { tx }) {
+      tx.run()
+    },
+  })
+  const batch = new Map([['order-1', [{ status: 'paid' }]]])
+  // Kept, as a test does that looks at what has failed: then nothing else says what the type of `tx` is.
+  const none = createContext(batch)
+  const client = createContext(batch, { tx: {} as ClientBase })
+  const lent = createContext(batch, { tx: { run() {} } })
+  const calls = [
+    () => plain.perform?.(batch, none),
+    () => own.perform?.(batch, client),
+    () => theirs.perform?.(batch, lent),
+  ]
+  expectTypeOf(calls).toBeArray()
+})
 
 test('a schema gives the type of what is pushed, and of what the handler gets', () => {
   const queue = defineQueue('shipped', {

@@ -135,7 +135,7 @@ async function run(
   let returned: unknown
   const handle = () => {
     if (holdsLease()) {
-      returned = queue.perform!(batch, context as TransactionalContext)
+      returned = queue.perform!(batch, context)
       return returned
     }
     late = new Released('the lease ended before the handler began')
