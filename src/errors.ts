@@ -1,4 +1,4 @@
-import { types } from 'node:util'
+import { inspect, types } from 'node:util'
 
 /**
  * Every error of pg-lockstep. `code` is for programs, the message says what to do. Other errors of the server arrive as the
@@ -144,10 +144,18 @@ const ILLEGIBLE = 'a value was thrown that can’t be shown as text'
 /** Also of what is no error. */
 export function messageOf(thrown: unknown): string {
   try {
-    return String(thrown instanceof Error ? thrown.message : thrown)
+    return thrown instanceof Error ? String(thrown.message) : shown(thrown)
   } catch {
     return ILLEGIBLE
   }
+}
+
+/** What an object has of its own, without what is in that: drivers put the server's error in a plain object. */
+const SHALLOW = { depth: 0, breakLength: Number.POSITIVE_INFINITY, customInspect: false } as const
+
+function shown(thrown: unknown): string {
+  const text = String(thrown)
+  return text === '[object Object]' ? inspect(thrown, SHALLOW) : text
 }
 
 /**
@@ -168,7 +176,7 @@ function stackOf(thrown: unknown): string {
       if (typeof stack === 'string' && stack !== '')
         return stack.includes(thrown.message) ? stack : `${thrown}\n${stack}`
     }
-    return thrown === undefined || thrown === null ? `${thrown} was thrown` : String(thrown)
+    return thrown === undefined || thrown === null ? `${thrown} was thrown` : shown(thrown)
   } catch {
     return messageOf(thrown)
   }

@@ -105,6 +105,15 @@ test.each([[new RangeError('too far')], ['text'], [undefined], [Object.create(nu
   },
 )
 
+test('a plain object is told by what it has of its own, be it thrown or a cause', () => {
+  const thrown = { kind: 'UniqueConstraintViolation', originalCode: '23505', constraint: { fields: ['id'] } }
+  const told = "{ kind: 'UniqueConstraintViolation', originalCode: '23505', constraint: [Object] }"
+  expect(describeError(thrown)).toBe(told)
+  const error = new Error('refused', { cause: thrown })
+  expect(describeError(error)).toContain(`caused by: ${told}`)
+  expect(summaryOf(error)).toBe(`refused; caused by: ${told}`)
+})
+
 test('causes without end are cut', () => {
   class Endless extends Error {
     override get cause() {
