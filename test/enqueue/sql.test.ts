@@ -259,19 +259,22 @@ describe('R1 a queue that is unknown', () => {
   })
 
   test('can be created from SQL, once, with a name and shards in their bounds', async () => {
-    const create = async (name: string, shards: number) =>
+    const create = async (name: string | null, shards: number | null) =>
       (await env.query<{ id: number }>('SELECT lockstep.create_queue($1, $2) AS id', [name, shards]))[0]!.id
     const ids = await Promise.all(Array.from({ length: 8 }, () => create('from SQL', 3)))
     expect(new Set(ids).size).toBe(1)
     expect(await create('from SQL', 4)).toBe(ids[0])
     await env.query(`SELECT lockstep.enqueue('from SQL', 'a')`)
-    for (const [name, shards] of [
-      ['', 1],
-      ['é'.repeat(256), 1],
-      ['none', 0],
-      ['many', 16_385],
-    ] as const) {
-      await expect(create(name, shards)).rejects.toThrow(/violates check constraint "queues_(name|shards)"/)
-    }
+    const name = 'the name of a queue must be text of 1 to 511 bytes'
+    const shards = 'shards must be a whole number from 1 to 16384'
+    for (const [called, parts, told] of [
+      ['', 1, `${name}, not 0`],
+      ['é'.repeat(256), 1, `${name}, not 512`],
+      [null, 1, `${name}, not NULL`],
+      ['none', 0, `${shards}, not 0`],
+      ['many', 16_385, `${shards}, not 16385`],
+      ['unsaid', null, `${shards}, not NULL`],
+    ] as const)
+      await expect(create(called, parts)).rejects.toMatchObject({ message: told, code: '22023' })
   })
 })
