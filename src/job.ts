@@ -9,8 +9,8 @@ export type NewJob<Payload = unknown> = JobFields &
   ('' extends Payload ? { readonly payload?: Payload } : { readonly payload: Payload })
 
 interface JobFields {
-  /** Identifies the job: non-empty text up to 1,024 bytes; a finite number becomes text. */
-  readonly id: string | number
+  /** Identifies the job: non-empty text up to 1,024 bytes; a finite number or a bigint becomes text. */
+  readonly id: string | number | bigint
   /** Orders the payloads of an id, lowest first. A Date counts as ms since 1970. Default: now. */
   readonly score?: number | Date
   /** The earliest time to start. A number is ms since 1970. Default: now. */

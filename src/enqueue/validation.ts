@@ -43,6 +43,7 @@ export function toPushedJob(job: NewJob, index: number): PushedJob {
 function checkId(id: unknown, index: number): string {
   const bad = (problem: string) => new JobError(index, 'id', problem)
   if (id === undefined || id === null || id === '') throw bad('is required and must not be empty')
+  if (typeof id === 'bigint') return checkId(String(id), index)
   if (typeof id === 'number' && Number.isFinite(id)) {
     // Beyond that, JavaScript reads different numbers as the same one, so two ids would become one.
     if (Math.abs(id) > Number.MAX_SAFE_INTEGER)

@@ -9,7 +9,7 @@ import { isMatcher } from './matching.ts'
  * suffice.
  */
 export interface Expected<Payload = unknown> {
-  readonly id?: string | number
+  readonly id?: string | number | bigint
   readonly payload?: Part<Payload>
   readonly score?: number | Date
   readonly performIn?: Date

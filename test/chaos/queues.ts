@@ -76,7 +76,7 @@ const retryIn = () => 0.05
 const tenanted = {
   shards: SHARDS,
   retryIn,
-  tenant: ({ id }: { readonly id: string | number }) => tenantOf(String(id)),
+  tenant: ({ id }: { readonly id: string | number | bigint }) => tenantOf(String(id)),
 }
 
 /** The queues, with handlers wrapped by `around`. */

@@ -64,12 +64,13 @@ describe('R1 the defaults', () => {
 })
 
 describe('R1 what is given', () => {
-  test.each<[string, string | number, string]>([
+  test.each<[string, string | number | bigint, string]>([
     ['text', 'order-1', 'order-1'],
     ['a whole number', 42, '42'],
     ['zero', 0, '0'],
     ['a fraction', -1.5, '-1.5'],
     ['a big number', Number.MAX_SAFE_INTEGER, '9007199254740991'],
+    ['a bigint, as some libraries have ids', 9_007_199_254_740_993n, '9007199254740993'],
     ['1,024 bytes', 'é'.repeat(512), 'é'.repeat(512)],
     ['spaces', ' a ', ' a '],
     ['quotes and commas', `{"a",'b'\\}`, `{"a",'b'\\}`],

@@ -126,7 +126,7 @@ async function expectAllApplied(name: string, jobs: readonly NewJob[]): Promise<
   const queue = defineQueue(name)
   await eventually(async () => expect(await env.jobs(queue)).toBe(0))
   const applied = await env.sql<{ id: string; payload: unknown }>('SELECT id, payload FROM applied')
-  const sorted = (all: readonly { id: string | number; payload?: unknown }[]) =>
+  const sorted = (all: readonly { id: string | number | bigint; payload?: unknown }[]) =>
     all.map(({ id, payload }) => `${id} ${(payload as Event).row['concept:instance']}`).sort()
   expect(sorted(applied)).toEqual(sorted(jobs))
 }
