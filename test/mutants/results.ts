@@ -51,6 +51,19 @@ export const RESULTS: readonly Mutant[] = [
     tests: ['worker/results'],
   },
   {
+    name: 'the fence of its row as the round of a push',
+    promise: 'P5',
+    breaks: 'A push that waited for its row is answered with the result of a round that ended meanwhile.',
+    edits: [
+      sql(
+        'round_of',
+        'f.last_value',
+        '(SELECT j.fence FROM @schema@.jobs j JOIN @schema@.queues q USING (queue_id) WHERE q.name = round_of.queue AND j.id = round_of.id)',
+      ),
+    ],
+    tests: ['store/results'],
+  },
+  {
     name: 'results that are not in the completion’s call',
     promise: 'P3',
     breaks: 'The handler has returned, and its result is forgotten.',
