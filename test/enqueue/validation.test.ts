@@ -38,7 +38,8 @@ const BAD: [string, string, object, RegExp][] = [
     /represents exactly, not 9007199254740992: pass it as text/,
   ],
   ['an id that is an object', 'id', { id: { a: 1 } }, /not an object/],
-  ['a bigint id', 'id', { id: 1n }, /not 1n/],
+  ['a bigint id of 1,025 digits', 'id', { id: 10n ** 1_024n }, /at most 1,024 bytes, not 1025/],
+  ['an id that is a truth value', 'id', { id: true as never }, /not true/],
   ['an id with \\u0000', 'id', { id: 'a\u0000b' }, /well-formed text without \\u0000/],
   ['an id with an unpaired surrogate', 'id', { id: 'a\ud800' }, /well-formed/],
   [
