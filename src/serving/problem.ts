@@ -64,6 +64,11 @@ const STATUSES: Readonly<Record<string, number>> = {
   LOCKSTEP_CLOSED: 503,
 }
 
+const FAILURES: Readonly<Record<string, string>> = {
+  LOCKSTEP_PERMISSION:
+    'the database role that the server logs in as may not do that; the server’s log says which right is missing',
+}
+
 /** s */
 const RETRY_AFTER = '5'
 
@@ -79,7 +84,7 @@ export function problemOf(error: unknown, logger: Logger): Problem {
     return new Problem(503, code, 'the database can’t be reached; the server’s log says why', {
       'retry-after': RETRY_AFTER,
     })
-  return new Problem(status, code, 'the request failed; the server’s log says why')
+  return new Problem(status, code, FAILURES[code] ?? 'the request failed; the server’s log says why')
 }
 
 /** What failed because its client went away is nobody's mistake, unlike an error of ours; and nobody reads the answer. */

@@ -30,6 +30,7 @@ test('a producer’s role takes pushes, with keys and tokens, and gives nothing 
   for (const path of ['/v1/queues/orders/jobs', '/v1/stats']) {
     const { status, json, text } = await site.ask(path, { headers })
     expect([status, json.code]).toEqual([500, 'LOCKSTEP_PERMISSION'])
+    expect(json.detail).toContain('the database role that the server logs in as may not do that')
     expect(text).not.toContain('permission denied')
   }
 })
