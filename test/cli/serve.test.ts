@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import http from 'node:http'
 import { tmpdir } from 'node:os'
@@ -140,8 +141,10 @@ test('at SIGTERM, consumes that wait are answered, requests under way end, and t
     port,
     method: 'PUT',
     path: '/api/ns/slow',
-    headers: { ...headers, 'content-length': '4' },
+    headers: { ...headers, 'content-length': '4', expect: '100-continue' },
   })
+  slow.flushHeaders()
+  await once(slow, 'continue')
   slow.write('ab')
   const answered = new Promise<number>((resolve) =>
     slow.once('response', (response) => resolve(response.statusCode!)),
