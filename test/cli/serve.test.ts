@@ -152,7 +152,7 @@ test('at SIGTERM, consumes that wait are answered, requests under way end, and t
   await vi.waitFor(async () => {
     const rows = await env.database.query("SELECT 1 FROM lockstep.queues WHERE name = 'ns/quiet'")
     expect(rows).toHaveLength(1)
-  })
+  }, 10_000)
   command.child.kill('SIGTERM')
   expect((await waiting).json).toEqual({ msg: 'no job available' })
   slow.end('cd')
