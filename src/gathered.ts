@@ -84,6 +84,7 @@ export class Gathered<Item, Result> {
       else for (const { reject } of sent) reject(error)
     }
   }
+
   async #sendHalves(sent: readonly Waiting<Item, Result>[]): Promise<void> {
     const half = sent.length >> 1
     await this.#sendAll(sent.slice(0, half))
