@@ -9,11 +9,12 @@ AS $$
 DECLARE
   _trimmed integer;
 BEGIN
+  -- A range, not a join: a plan that was made when the table was empty serves here, too.
   DELETE FROM @schema@.audit a
-  USING (SELECT o.audit_id, o.began_at FROM @schema@.audit o ORDER BY o.audit_id LIMIT 1000) o
-  WHERE a.audit_id = o.audit_id AND (
-    o.began_at < clock_timestamp() - interval '90 days' OR o.audit_id <= (SELECT max(l.audit_id) FROM @schema@.audit l) - 100000
-  );
+  WHERE a.audit_id <= (SELECT max(o.audit_id) FROM (SELECT t.audit_id FROM @schema@.audit t ORDER BY t.audit_id LIMIT 1000) o)
+    AND (
+      a.began_at < clock_timestamp() - interval '90 days' OR a.audit_id <= (SELECT max(l.audit_id) FROM @schema@.audit l) - 100000
+    );
   GET DIAGNOSTICS _trimmed = ROW_COUNT;
   RETURN _trimmed;
 END
