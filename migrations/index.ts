@@ -24,4 +24,5 @@ export const migrations: Readonly<Record<string, () => Promise<SchemaMigration>>
   '0012_lmstfy': () => import('./0012_lmstfy.ts'),
   '0013_results': () => import('./0013_results.ts'),
   '0014_keys': () => import('./0014_keys.ts'),
+  '0015_tenant_waits': () => import('./0015_tenant_waits.ts'),
 }

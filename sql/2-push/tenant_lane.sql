@@ -3,7 +3,10 @@
 --
 -- A tenant that has none gets one that no other has. If all are taken, it gets, of four, the one in which jobs have waited least,
 -- and of those where they have waited about as long, the one that fewest tenants have. So a newcomer doesn't share with a tenant
--- that has piled up a lot, unless four lanes have. (Where many shards are, jobs of the first eight stand for all.)
+-- that has piled up a lot, unless four lanes have. How long jobs have waited is what those who claim them have told in the last
+-- ten seconds (see note_tenant_waits), and nobody tells what waits less than a second. To look for the oldest job of a lane,
+-- it would pass the entries of all that have been completed there since some old snapshot. Where nobody has told anything, it
+-- is the number of tenants that decides.
 --
 -- Nothing is locked, and no one waits. So two transactions that push the first jobs of a tenant at once may give it one lane
 -- each; once both are committed, the lower number counts. Which lane it is depends on the tenant's name and on what is committed:
@@ -16,6 +19,7 @@ CREATE OR REPLACE FUNCTION @schema@.tenant_lane(_queue_id integer, _tenant text)
 LANGUAGE plpgsql AS $$
 DECLARE
   _start constant pg_catalog.int4 := hashtext(_tenant COLLATE "C") & 31;
+  _now constant pg_catalog.timestamptz := clock_timestamp();
   _lane pg_catalog.int2;
 BEGIN
   SELECT t.lane INTO _lane FROM @schema@.tenant_lanes t
@@ -33,20 +37,14 @@ BEGIN
   LIMIT 1;
   IF NOT FOUND THEN
     SELECT l.lane INTO _lane
-    FROM @schema@.queues q CROSS JOIN generate_series(0, 3) AS i
-    CROSS JOIN LATERAL (SELECT (-1 - (_start + i) % 32)::pg_catalog.int2 AS lane) l
-    WHERE q.queue_id = _queue_id
-    ORDER BY coalesce(ceil(ln(1 + greatest(0, extract(epoch FROM clock_timestamp() - (
-      SELECT min(h.perform_in) FROM unnest('{0,1,2,3,4,5,6,7}'::pg_catalog.int4[]) AS s(shard)
-      CROSS JOIN LATERAL (
-        SELECT j.perform_in FROM @schema@.jobs j WHERE j.queue_id = _queue_id AND j.shard = s.shard AND j.lane = l.lane
-        ORDER BY j.perform_in, j.id LIMIT 1
-      ) h
-      WHERE s.shard < q.shards
-    ))))), 0), @schema@.tenants_in(_queue_id, l.lane), i LIMIT 1;
+    FROM generate_series(0, 3) AS i CROSS JOIN LATERAL (SELECT (-1 - (_start + i) % 32)::pg_catalog.int2 AS lane) l
+    ORDER BY ceil(ln(1 + greatest(0, (
+      SELECT max(w.waits[-l.lane]) FROM @schema@.tenant_waits w
+      WHERE w.queue_id = _queue_id AND w.told_at BETWEEN _now - interval '10 s' AND _now
+    )))), @schema@.tenants_in(_queue_id, l.lane), i LIMIT 1;
   END IF;
   INSERT INTO @schema@.tenant_lanes (number, given_at, queue_id, lane, tenant)
-  VALUES (nextval('@schema@.tenants'), clock_timestamp(), _queue_id, _lane, _tenant)
+  VALUES (nextval('@schema@.tenants'), _now, _queue_id, _lane, _tenant)
   -- Where the sequence was restored without its rows. The next push draws another number.
   ON CONFLICT DO NOTHING;
   RETURN _lane;

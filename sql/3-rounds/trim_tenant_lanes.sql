@@ -1,5 +1,6 @@
 -- Gives back lanes of tenants, and returns how many: a minute after they were given if nothing is in them, and after an hour
--- otherwise: then their tenants get others, and those that shared one by chance part. Does no more than `_most`.
+-- otherwise: then their tenants get others, and those that shared one by chance part. Does no more than `_most`. Deletes what was
+-- told of their waits, too (see note_tenant_waits).
 -- A push may be about to use a lane that is deleted here. Then its tenant's jobs wait in two, which harms nothing.
 --
 -- What is deleted stays in the index as long as an old snapshot is held. So of each lane, a row without a tenant takes the place
@@ -21,6 +22,7 @@ BEGIN
   IF NOT pg_try_advisory_xact_lock('@schema@.tenant_lanes'::regclass::oid::integer, 0) THEN
     RETURN 0;
   END IF;
+  DELETE FROM @schema@.tenant_waits w WHERE w.told_at < _now - interval '1 minute';
   WITH busy AS MATERIALIZED (
     SELECT l.queue_id, l.lane FROM (SELECT DISTINCT t.queue_id, t.lane FROM @schema@.tenant_lanes t) l
     JOIN @schema@.queues q ON q.queue_id = l.queue_id AND q.fairness IS NULL

@@ -11,7 +11,7 @@ BEGIN
     FROM (VALUES
       ('complete', 'lock_claims'), ('complete', 'installation'), ('complete', 'require_transaction'),
       ('fail', 'discard'), ('fail', 'fail_claims'), ('fail', 'bury_failed'), ('fail', 'with_attempt'), ('fail', 'brief_error'),
-      ('complete', 'trim_audit'), ('complete', 'trim_tenants'), ('complete', 'trim_tenant_lanes'), ('complete', 'throttled_tenants'), ('create_queue', 'add_fairness'), ('complete', 'set_fairness'),
+      ('complete', 'trim_audit'), ('complete', 'trim_tenants'), ('complete', 'trim_tenant_lanes'), ('complete', 'note_tenant_waits'), ('complete', 'throttled_tenants'), ('create_queue', 'add_fairness'), ('complete', 'set_fairness'),
       ('complete', 'take_within_limits'), ('complete', 'note_taken'), ('complete', 'set_limits'), ('complete', 'note_held'), ('complete', 'trim_limits'),
       ('complete', 'claim'), ('complete', 'claim_leased'), ('complete', 'note_cut'), ('complete', 'tries_of'), ('complete', 'extend_leases'), ('complete', 'lock_of_fence'),
       ('complete', 'taken_of'), ('complete', 'remove_expired'), ('payloads_of', 'shown_expiry'),

@@ -8,7 +8,7 @@
 -- Grant these roles to the roles that log in, one or several each: an application that pushes and works has two.
 -- All worker processes should log in as the same role: then they can end the session of one that froze.
 -- The owner should not be a superuser: enqueue, enqueue_many, create_queue, add_fairness, set_fairness, grow_queue, note_timeline,
--- tenant_lanes_of, trim_audit, trim_tenants, trim_tenant_lanes, set_limits, take_within_limits, note_held, note_taken, trim_limits, end_leases,
+-- tenant_lanes_of, note_tenant_waits, trim_audit, trim_tenants, trim_tenant_lanes, set_limits, take_within_limits, note_held, note_taken, trim_limits, end_leases,
 -- remove_expired, throttled_tenants, note_key, recount_key, trim_keys, find_tokens, take_quota,
 -- keep_results, round_of, result and trim_results run with its rights.
 -- On Postgres 14 and databases that come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: objects in it can
@@ -31,7 +31,7 @@ $roles$;
 REVOKE ALL ON SCHEMA @schema@ FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.counters,
-  @schema@.process_reports, @schema@.minute_counters, @schema@.tenant_pushes, @schema@.tenant_lanes, @schema@.holds, @schema@.starts, @schema@.turns, @schema@.limited, @schema@.leases, @schema@.lmstfy_tokens, @schema@.lmstfy_limits, @schema@.request_windows, @schema@.audit, @schema@.api_tokens, @schema@.idempotency_keys, @schema@.results, @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes,
+  @schema@.process_reports, @schema@.minute_counters, @schema@.tenant_pushes, @schema@.tenant_lanes, @schema@.tenant_waits, @schema@.holds, @schema@.starts, @schema@.turns, @schema@.limited, @schema@.leases, @schema@.lmstfy_tokens, @schema@.lmstfy_limits, @schema@.request_windows, @schema@.audit, @schema@.api_tokens, @schema@.idempotency_keys, @schema@.results, @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes,
   @schema@.process_list
 FROM @producer@, @worker@, @viewer@;
 REVOKE ALL ON SEQUENCE
@@ -57,7 +57,7 @@ REVOKE ALL ON FUNCTION
   @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of, @schema@.problem_of_expiry, @schema@.problem_of_tenant, @schema@.check_tenants, @schema@.lanes_of,
   @schema@.check_limits, @schema@.note_held, @schema@.note_taken, @schema@.rate_window, @schema@.room_for, @schema@.free_places, @schema@.set_limits, @schema@.take_within_limits, @schema@.throttled_tenants, @schema@.trim_limits,
   @schema@.count_holds, @schema@.next_hold, @schema@.old_starts, @schema@.started, @schema@.starts_until, @schema@.next_start, @schema@.note_starts, @schema@.note_turn, @schema@.end_turns, @schema@.leave_places,
-  @schema@.push_many, @schema@.push_jobs, @schema@.put_jobs, @schema@.add_fairness, @schema@.check_fairness, @schema@.set_fairness, @schema@.tenant_lane, @schema@.tenant_lanes_of, @schema@.tenants_in, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.pushed_digest,
+  @schema@.push_many, @schema@.push_jobs, @schema@.put_jobs, @schema@.add_fairness, @schema@.check_fairness, @schema@.set_fairness, @schema@.tenant_lane, @schema@.tenant_lanes_of, @schema@.tenants_in, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.note_tenant_waits, @schema@.pushed_digest,
   @schema@.rehome, @schema@.release, @schema@.remove_expired, @schema@.remove_silent, @schema@.requeue, @schema@.require_read_committed,
   @schema@.shard_of, @schema@.shown_attempts, @schema@.shown_expiry, @schema@.shown_payload, @schema@.sift, @schema@.survey, @schema@.taken_of, @schema@.trim_audit,
   @schema@.unsettled, @schema@.wait_for, @schema@.wake, @schema@.wake_token, @schema@.with_attempt
@@ -104,7 +104,7 @@ GRANT EXECUTE ON FUNCTION
   @schema@.payloads_from, @schema@.payloads_of, @schema@.payloads_of_round, @schema@.rehome, @schema@.release,
   @schema@.remove_expired, @schema@.remove_silent, @schema@.require_read_committed, @schema@.shard_of, @schema@.shown_expiry, @schema@.shown_payload,
   @schema@.note_held, @schema@.note_taken, @schema@.set_fairness, @schema@.set_limits, @schema@.sift, @schema@.survey, @schema@.take_within_limits, @schema@.taken_of, @schema@.tenant_lanes_of,
-  @schema@.throttled_tenants, @schema@.trim_audit, @schema@.trim_limits, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.unsettled, @schema@.wait_for,
+  @schema@.throttled_tenants, @schema@.trim_audit, @schema@.trim_limits, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.note_tenant_waits, @schema@.unsettled, @schema@.wait_for,
   @schema@.wake, @schema@.wake_token, @schema@.with_attempt,
   @schema@.claim_leased, @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut,
   @schema@.settle_leased, @schema@.tries_of, @schema@.find_tokens, @schema@.take_quota, @schema@.trim_keys,

@@ -21,6 +21,7 @@ import { describer } from '../worker/performing/description.ts'
 import { Pauses } from '../worker/schedule/admission.ts'
 import type { ServedQueue } from '../worker/schedule/served-queue.ts'
 import { ServerClock } from '../worker/schedule/server-clock.ts'
+import { tenantWaits } from '../worker/schedule/tenant-waits.ts'
 import { Timetable } from '../worker/schedule/timetable.ts'
 import { Tally } from '../worker/settling/tally.ts'
 import type { ConsumedQueue } from './consumed-queue.ts'
@@ -78,6 +79,7 @@ export class ConsumerEngine {
       logger,
       rebalanceInterval: REBALANCE_INTERVAL,
       ledQueues: () => this.queues.all,
+      tenantWaits: () => tenantWaits(timetable.shards, clock.now()),
       onGone: () => this.#poller.fullScanSoon(),
       onRemoved: () => this.queues.rebalanceSoon(),
       instruments,

@@ -35,6 +35,20 @@ export async function trimTenantLanes(database: Database): Promise<void> {
   await database.call('trim_tenant_lanes', [])
 }
 
+/** How many seconds the first jobs of a queue's tenants have been due: in lane -1, -2 and so on. */
+export interface TenantWaits {
+  readonly queueId: number
+  readonly waits: readonly number[]
+}
+
+/** Tells producers which lanes a newcomer had better not share. */
+export async function noteTenantWaits(database: Database, all: readonly TenantWaits[]): Promise<void> {
+  await database.call('note_tenant_waits', [
+    all.map(({ queueId }) => queueId),
+    all.flatMap(({ waits }) => waits),
+  ])
+}
+
 /** Deletes a bounded part of what no longer decides on lanes, and returns how many rows that were. */
 export async function trimTenants(database: Database): Promise<number> {
   const [row] = await database.call<{ trim_tenants: number }>('trim_tenants', [])

@@ -30,6 +30,7 @@ import { leaseOptions, prepareDatabase, warnOfUnserved } from './preparation.ts'
 import { reportOf } from './report.ts'
 import { allOf, Pauses, Refusals } from './schedule/admission.ts'
 import { ServerClock } from './schedule/server-clock.ts'
+import { tenantWaits } from './schedule/tenant-waits.ts'
 import { Timetable } from './schedule/timetable.ts'
 import { createSettling, type Settling } from './settling/settling.ts'
 
@@ -255,6 +256,7 @@ export class Engine {
     const all = allMaintenance({
       ...this.#common,
       ledQueues: () => this.#timetable.ledQueues,
+      tenantWaits: () => tenantWaits(this.#timetable.shards, this.#clock.now()),
       onGone: () => this.#running.poller?.fullScanSoon(),
       onRemoved: () => this.#running.assigner?.rebalanceSoon(),
       onExpired: (queueId, payloads) => this.#settling.tally.add(queueId, 0, 0, payloads),

@@ -4,7 +4,7 @@ import type { NewJob } from '../../src/job.ts'
 import { Lockstep } from '../../src/lockstep.ts'
 import { defineQueue } from '../../src/queue.ts'
 import type { QueueOptions } from '../../src/queue-options.ts'
-import { trimTenants } from '../../src/store/tenants.ts'
+import { noteTenantWaits, trimTenants } from '../../src/store/tenants.ts'
 import { advance } from '../../src/testing/advance.ts'
 import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 
@@ -44,6 +44,12 @@ async function pushFor(testQueue: TestQueue, tenant: string, count = 1, job: Par
   }
   return found
 }
+
+/** Somebody who claims tells how many seconds jobs have waited in some lanes. */
+const tellWaits = ({ queueId }: TestQueue, waits: Readonly<Record<number, number>>) =>
+  noteTenantWaits(env.database, [
+    { queueId, waits: Array.from({ length: 32 }, (_, place) => waits[-1 - place] ?? 0) },
+  ])
 
 const pass = ({ queue }: TestQueue, seconds: number) => advance(env.lockstep, queue, seconds * 1_000)
 
@@ -199,9 +205,41 @@ describe('without rules, each tenant has a lane of its own', () => {
   test('a newcomer does not share with one that has piled up a lot, even if all lanes are taken', async () => {
     const testQueue = await env.queue()
     await testQueue.push(...Array.from({ length: 40 }, (_, n) => ({ id: `${n}`, tenant: `t${n}` })))
-    await env.query('DELETE FROM lockstep.jobs WHERE queue_id = $1', [testQueue.queueId])
-    const [heavy] = await pushFor(testQueue, 't3', 1, { performIn: Date.now() - 60_000 })
+    const [heavy] = (await pushFor(testQueue, 't3')) as [number]
+    await tellWaits(testQueue, { [heavy]: 60 })
     for (let n = 0; n < 60; n += 1) expect(await pushFor(testQueue, `n${n}`)).not.toContain(heavy)
+  })
+
+  test.each([
+    ['ten seconds ago', 11],
+    ['before the clock was set back', -3_600],
+    ['of another queue', 0],
+  ])('what was told %s says nothing', async (_, seconds) => {
+    const testQueue = await env.queue()
+    await testQueue.push(...Array.from({ length: 40 }, (_, n) => ({ id: `${n}`, tenant: `t${n}` })))
+    const [heavy] = (await pushFor(testQueue, 't3')) as [number]
+    const sharing = async () => (await lanes(testQueue)).filter((lane) => lane === heavy).length
+    await tellWaits(seconds === 0 ? await env.queue() : testQueue, { [heavy]: 60 })
+    await env.query('UPDATE lockstep.tenant_waits SET told_at = told_at - $1 * interval $$1 s$$', [seconds])
+    const newcomers = Array.from({ length: 60 }, (_, n) => ({ id: `n${n}`, tenant: `n${n}` }))
+    const before = await sharing()
+    await testQueue.push(...newcomers)
+    expect(await sharing()).toBeGreaterThan(before)
+  })
+
+  test('what several processes have told counts together, and goes after a minute', async () => {
+    const testQueue = await env.queue()
+    await testQueue.push(...Array.from({ length: 40 }, (_, n) => ({ id: `${n}`, tenant: `t${n}` })))
+    const [heavy] = (await pushFor(testQueue, 't3')) as [number]
+    await tellWaits(testQueue, { [heavy]: 60 })
+    await tellWaits(testQueue, {})
+    for (let n = 0; n < 60; n += 1) expect(await pushFor(testQueue, `n${n}`)).not.toContain(heavy)
+    const left = () => env.query('SELECT FROM lockstep.tenant_waits WHERE queue_id = $1', [testQueue.queueId])
+    await trimTenants(env.database)
+    expect(await left()).toHaveLength(2)
+    await env.query(`UPDATE lockstep.tenant_waits SET told_at = told_at - interval '61 s'`)
+    await trimTenants(env.database)
+    expect(await left()).toEqual([])
   })
 
   test('an explicit lane, and no tenant, have nothing to do with it', async () => {

@@ -1,4 +1,4 @@
-import { type Mutant, sql } from './mutant.ts'
+import { type Mutant, source, sql } from './mutant.ts'
 
 /** Mistakes in what decides on the lane of a tenant's jobs. */
 export const TENANTS: readonly Mutant[] = [
@@ -112,8 +112,44 @@ export const TENANTS: readonly Mutant[] = [
     promise: 'tenants',
     breaks:
       'Where all lanes are taken, a small tenant waits behind a large one, though others have nothing to do.',
-    edits: [sql('tenant_lane', '    ORDER BY coalesce(', '    ORDER BY 0 * coalesce(')],
+    edits: [sql('tenant_lane', '    ORDER BY ceil(', '    ORDER BY 0 * ceil(')],
     tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'a newcomer that looks for the oldest job of a lane',
+    promise: 'P7',
+    breaks:
+      'While an old snapshot is held, a push reads all that tenants’ jobs have left in the index since then.',
+    edits: [
+      sql(
+        'tenant_lane',
+        `SELECT max(w.waits[-l.lane]) FROM @schema@.tenant_waits w
+      WHERE w.queue_id = _queue_id AND w.told_at BETWEEN _now - interval '10 s' AND _now`,
+        `SELECT extract(epoch FROM _now - min(j.perform_in)) FROM @schema@.jobs j
+      WHERE j.queue_id = _queue_id AND j.shard IN (0, 1) AND j.lane = l.lane`,
+      ),
+    ],
+    tests: ['store/tenant-lanes-under-snapshot'],
+  },
+  {
+    name: 'waits that count for an hour',
+    promise: 'tenants',
+    breaks: 'Newcomers avoid lanes in which nothing waits any more, and share those that have filled up.',
+    edits: [sql('tenant_lane', "BETWEEN _now - interval '10 s'", "BETWEEN _now - interval '1 h'")],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'nobody tells how long tenants’ jobs have waited',
+    promise: 'tenants',
+    breaks: 'Where all lanes are taken, a small tenant waits behind a large one.',
+    edits: [
+      source(
+        'worker/maintenance/tenant-waits',
+        'return this.#options.tenantWaits().length > 0',
+        'return false',
+      ),
+    ],
+    tests: ['worker/tenants', 'consumer/tenants'],
   },
   {
     name: 'a tenant that begins anywhere',

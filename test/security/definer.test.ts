@@ -30,6 +30,7 @@ describe('what runs with the owner’s rights', () => {
       { proname: 'note_held', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'note_key', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'note_taken', path: 'search_path=pg_catalog, pg_temp' },
+      { proname: 'note_tenant_waits', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'note_timeline', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'recount_key', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'remove_expired', path: 'search_path=pg_catalog, pg_temp' },

@@ -42,7 +42,14 @@ describe('each role can do nothing else', () => {
         'bury_failed',
         'fail_claims',
         ...['note_held', 'note_taken', 'set_fairness', 'set_limits', 'take_within_limits'],
-        ...['throttled_tenants', 'trim_audit', 'trim_limits', 'trim_tenant_lanes', 'trim_tenants'],
+        ...[
+          'note_tenant_waits',
+          'throttled_tenants',
+          'trim_audit',
+          'trim_limits',
+          'trim_tenant_lanes',
+          'trim_tenants',
+        ],
         ...[
           'claim_leased',
           'end_leases',

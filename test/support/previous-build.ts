@@ -25,6 +25,7 @@ export const MIGRATIONS_SINCE = [
   '0012_lmstfy',
   '0013_results',
   '0014_keys',
+  '0015_tenant_waits',
 ]
 
 /** The SQL that creates the schema as it was when each job took two rows. */
