@@ -1,6 +1,7 @@
 import { describeError } from './errors.ts'
 import type { Instrumentation, Kind, Moments, SpanEnd, SpanObserver, Spans } from './instrumentation.ts'
 import type { Logger } from './logger.ts'
+import { isStorable } from './options.ts'
 import { ignoreRejection } from './promises.ts'
 
 type Given<K extends keyof Spans> = SpanObserver<Spans[K][1]>
@@ -141,7 +142,7 @@ function checkedHeaders(headers: unknown): Record<string, string> | undefined {
   }
   if (typeof headers !== 'object' || headers === null || Object.keys(headers).length === 0) return undefined
   for (const text of Object.entries(headers).flat())
-    if (typeof text !== 'string' || text.includes('\u0000') || !text.isWellFormed())
+    if (typeof text !== 'string' || !isStorable(text))
       throw new TypeError('headers must be an object of texts that Postgres can hold')
   return headers as Record<string, string>
 }

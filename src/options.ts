@@ -20,10 +20,17 @@ export function hintFor(key: string, known: readonly string[]): string {
     : `the known ones are ${known.join(', ')}`
 }
 
+/** What text has to be so that Postgres can hold it. */
+export const STORABLE_TEXT = 'well-formed text without \\u0000'
+
+/** Whether Postgres can hold it. */
+export function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\u0000')
+}
+
 /** @throws OptionError unless `value` is text that Postgres can hold. */
 export function storableText(value: string, what: string): void {
-  if (value.includes('\u0000') || !value.isWellFormed())
-    throw new OptionError(`${what} must be well-formed text without \\u0000`)
+  if (!isStorable(value)) throw new OptionError(`${what} must be ${STORABLE_TEXT}`)
 }
 
 /** @throws OptionError unless `value` is a whole number from `min` to `max`. */

@@ -5,7 +5,15 @@ import type { Batch, Death, PerformContext, Transactions } from './handler.ts'
 import type { JobInWork, NewJob } from './job.ts'
 import type { Json } from './json.ts'
 import { checkLimits, type Limits } from './limits.ts'
-import { nameOf, optionalFunction, rejectUnknownOptions, show, wholeNumber } from './options.ts'
+import {
+  isStorable,
+  nameOf,
+  optionalFunction,
+  rejectUnknownOptions,
+  STORABLE_TEXT,
+  show,
+  wholeNumber,
+} from './options.ts'
 import type { Policy, QueueOptions, TransactionalQueueOptions, Validation } from './queue-options.ts'
 import { defaultRetryIn } from './retry.ts'
 import { optionalSchema, type StandardSchema } from './schema.ts'
@@ -198,9 +206,9 @@ function checkQueueName(name: unknown): asserts name is string {
         ? 'must not be empty'
         : Buffer.byteLength(name) > MAX_NAME_BYTES
           ? `must be at most ${MAX_NAME_BYTES} bytes, not ${Buffer.byteLength(name)}`
-          : name.includes('\u0000') || !name.isWellFormed()
-            ? 'must be well-formed text without \\u0000'
-            : undefined
+          : isStorable(name)
+            ? undefined
+            : `must be ${STORABLE_TEXT}`
   if (problem) throw new LockstepError('LOCKSTEP_BAD_QUEUE', `the name of a queue ${problem}`)
 }
 

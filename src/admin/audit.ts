@@ -1,6 +1,6 @@
 import { boundText, DatabaseError, LockstepError, OptionError, summaryOf } from '../errors.ts'
 import type { Logger } from '../logger.ts'
-import { rejectUnknownOptions, show, wholeNumber } from '../options.ts'
+import { isStorable, rejectUnknownOptions, show, wholeNumber } from '../options.ts'
 import type { Database } from '../postgres/database.ts'
 import { isQueue, type Queue } from '../queue.ts'
 import { type AuditEntry, listAudit, noteBeginning, noteEnd } from '../store/audit.ts'
@@ -41,7 +41,7 @@ const [MOST_VALUES, LONGEST_TEXT] = [20, 1_024]
 /** @throws OptionError */
 export function checkActor(by: unknown, what: string): void {
   if (by === undefined) return
-  const isText = typeof by === 'string' && by.isWellFormed() && !by.includes('\u0000')
+  const isText = typeof by === 'string' && isStorable(by)
   if (!isText || by.trim() === '' || by.length > MAX_ACTOR)
     throw new OptionError(`${what}: by must be text of 1 to ${MAX_ACTOR} characters, not ${show(by)}`)
 }

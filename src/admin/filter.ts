@@ -1,5 +1,5 @@
 import { OptionError } from '../errors.ts'
-import { rejectUnknownOptions, show, wholeNumber } from '../options.ts'
+import { isStorable, rejectUnknownOptions, STORABLE_TEXT, show, wholeNumber } from '../options.ts'
 import type { JobFilter } from '../store/jobs.ts'
 import type { DeadFilter } from '../store/morgue.ts'
 import type { FullPage, Page, Range } from '../store/page.ts'
@@ -10,10 +10,7 @@ const PAGE = ['by', 'direction', 'after', 'limit']
 
 /** The check for a value of a filter, and its name in errors. */
 type Kind = readonly [name: string, is: (value: unknown) => boolean]
-const TEXT: Kind = [
-  'well-formed text without \\u0000',
-  (value) => typeof value === 'string' && !value.includes('\u0000') && value.isWellFormed(),
-]
+const TEXT: Kind = [STORABLE_TEXT, (value) => typeof value === 'string' && isStorable(value)]
 const NUMBER: Kind = ['a number', (value) => typeof value === 'number' && !Number.isNaN(value)]
 const WHOLE: Kind = ['a whole number', (value) => Number.isInteger(value)]
 const DATE: Kind = ['a valid Date', (value) => value instanceof Date && !Number.isNaN(value.getTime())]

@@ -1,6 +1,6 @@
 import { JobError } from '../errors.ts'
 import { MAX_LANE, type NewJob } from '../job.ts'
-import { isPlain, nameOf, show } from '../options.ts'
+import { isPlain, isStorable, nameOf, STORABLE_TEXT, show } from '../options.ts'
 import { requireStorable, storableJson, toJson } from '../storable-json.ts'
 import type { PushedJob } from '../store/push.ts'
 
@@ -54,7 +54,7 @@ function checkId(id: unknown, index: number): string {
   const bytes = Buffer.byteLength(id)
   if (bytes > MAX_ID_BYTES)
     throw bad(`must be at most 1,024 bytes, not ${bytes}: push a shorter key or a hash`)
-  if (id.includes('\u0000') || !id.isWellFormed()) throw bad('must be well-formed text without \\u0000')
+  if (!isStorable(id)) throw bad(`must be ${STORABLE_TEXT}`)
   return id
 }
 

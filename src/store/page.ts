@@ -1,5 +1,6 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { OptionError } from '../errors.ts'
+import { isStorable } from '../options.ts'
 import { doubleFrom, exactDouble } from './double.ts'
 
 /** Includes both ends; an omitted end is open. */
@@ -49,7 +50,7 @@ const TYPES = {
   text: {
     write: (column) => sql`${sql.ref(column)}::text`,
     read: (text) => sql`${text}::text`,
-    valid: (text) => !text.includes('\u0000'),
+    valid: isStorable,
   },
   /** Of a job. */
   state: {

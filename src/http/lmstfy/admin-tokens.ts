@@ -1,3 +1,4 @@
+import { isStorable } from '../../options.ts'
 import {
   addToken,
   deleteLimit,
@@ -12,7 +13,7 @@ import {
 import { type Call, json, type Reply } from '../call.ts'
 import type { AdminParts } from './admin.ts'
 import { newUlid } from './job-id.ts'
-import { isStorable, problemOfNamespace } from './names.ts'
+import { problemOfNamespace } from './names.ts'
 import { DEFAULT_POOL, parseToken, prefixed } from './token.ts'
 
 const LARGEST_FORM = 64 * 1024

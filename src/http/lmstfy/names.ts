@@ -29,11 +29,6 @@ export function isPossible(namespace: string, queue: string): boolean {
   return problemOfNames(namespace, queue) === undefined
 }
 
-/** Whether anything can be called so: Postgres takes no other text. */
-export function isStorable(text: string): boolean {
-  return text.isWellFormed() && !text.includes('\0')
-}
-
 /** The name of a queue, with its namespace, as it stands in `lockstep.queues`. */
 export function fullNameOf(namespace: string, queue: string): string {
   return `${namespace}${SEPARATOR}${queue}`

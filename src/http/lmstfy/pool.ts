@@ -2,6 +2,7 @@ import type { ClaimedJob, Consumer, FoundJob, Lockstep, Queue } from '../../inde
 import { defineQueue, LockstepError } from '../../index.ts'
 import type { NewJob } from '../../job.ts'
 import { insideOf } from '../../lockstep.ts'
+import { isStorable } from '../../options.ts'
 import type { Database } from '../../postgres/database.ts'
 import { respawn } from '../../store/respawn.ts'
 import { countReady, type DeadSize, namesOfQueues, sizeOfMorgue } from '../../store/sizes.ts'
@@ -9,7 +10,7 @@ import type { Call } from '../call.ts'
 import { Deliveries } from './deliveries.ts'
 import { TRIES_HEADER } from './job.ts'
 import type { Jobs, Wanted } from './jobs.ts'
-import { isStorable, partsOf } from './names.ts'
+import { partsOf } from './names.ts'
 import { Waits } from './waits.ts'
 
 const MOST_DEFINITIONS = 10_000

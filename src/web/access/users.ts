@@ -1,5 +1,5 @@
 import { OptionError } from '../../errors.ts'
-import { rejectUnknownOptions, show } from '../../options.ts'
+import { isStorable, rejectUnknownOptions, show } from '../../options.ts'
 
 /** To see, to change jobs, to change queues. */
 export type WebAction = 'view' | 'act' | 'configure'
@@ -45,6 +45,5 @@ function checkUser(user: BasicUser, what: string): Required<BasicUser> {
 
 /** Also the audit has to take it, or its user could look, and never act. */
 function isName(text: string): boolean {
-  const fits = text.trim() !== '' && text.length <= MAX_NAME && text.isWellFormed()
-  return fits && !text.includes(':') && !text.includes('\u0000')
+  return text.trim() !== '' && text.length <= MAX_NAME && isStorable(text) && !text.includes(':')
 }

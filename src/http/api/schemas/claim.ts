@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isStorable, STORABLE_TEXT } from '../../../options.ts'
 import { strict } from './strict.ts'
 import { count, fence, lease, queueName, text, time } from './values.ts'
 
@@ -64,9 +65,7 @@ export const claimed = strict({ jobs: z.array(claimedJob) }, 'Claimed')
 const id = z
   .string()
   .min(1)
-  .refine((text) => text.isWellFormed() && !text.includes('\u0000'), {
-    error: 'must be well-formed text without \\u0000',
-  })
+  .refine(isStorable, { error: `must be ${STORABLE_TEXT}` })
 
 /** Proves a claim. */
 export const reference = { queue: queueName, id, fence }
