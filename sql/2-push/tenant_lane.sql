@@ -1,9 +1,10 @@
 -- The lane of a tenant in a queue without rules: one of those from -1 to -32, which only tenants have, so that schedulers can
 -- give them turns. It's the same for all of its jobs until it is taken back (see trim_tenants), when it may get another.
 --
--- A tenant that has none gets one that no other has. If all are taken, it gets, of four, the one in which jobs have waited least,
--- and of those where they have waited about as long, the one that fewest tenants have. So a newcomer doesn't share with a tenant
--- that has piled up a lot, unless four lanes have. How long jobs have waited is what those who claim them have told in the last
+-- A tenant that has none gets one that no other has, and in which nobody's jobs wait: some may be left from before it was given
+-- back. If there is none, it gets, of four, the one in which jobs have waited least, and of those where they have waited about as
+-- long, the one that fewest tenants have. So a newcomer doesn't share with a tenant that has piled up a lot, unless four lanes
+-- have. How long jobs have waited is what those who claim them have told in the last
 -- ten seconds (see note_tenant_waits), and nobody tells what waits less than a second. To look for the oldest job of a lane,
 -- it would pass the entries of all that have been completed there since some old snapshot. Where nobody has told anything, it
 -- is the number of tenants that decides.
@@ -33,7 +34,10 @@ BEGIN
   WHERE coalesce((
     SELECT t.tenant FROM @schema@.tenant_lanes t
     WHERE t.queue_id = _queue_id AND t.lane = l.lane ORDER BY t.number DESC LIMIT 1
-  ), '') = ''
+  ), '') = '' AND coalesce((
+    SELECT max(w.waits[-l.lane]) FROM @schema@.tenant_waits w
+    WHERE w.queue_id = _queue_id AND w.told_at BETWEEN _now - interval '10 s' AND _now
+  ), 0) = 0
   LIMIT 1;
   IF NOT FOUND THEN
     SELECT l.lane INTO _lane

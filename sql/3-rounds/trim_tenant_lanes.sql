@@ -1,5 +1,6 @@
 -- Gives back lanes of tenants, and returns how many: a minute after they were given if nothing is in them, and after an hour
--- otherwise: then their tenants get others, and those that shared one by chance part. Does no more than `_most`. Deletes what was
+-- if several tenants have them: then these get others, and those that shared one by chance part. One whose jobs fill a lane of its
+-- own keeps it: with another one each hour, it would have the share of many. Does no more than `_most`. Deletes what was
 -- told of their waits, too (see note_tenant_waits).
 -- A push may be about to use a lane that is deleted here. Then its tenant's jobs wait in two, which harms nothing.
 --
@@ -24,7 +25,10 @@ BEGIN
   END IF;
   DELETE FROM @schema@.tenant_waits w WHERE w.told_at < _now - interval '1 minute';
   WITH busy AS MATERIALIZED (
-    SELECT l.queue_id, l.lane FROM (SELECT DISTINCT t.queue_id, t.lane FROM @schema@.tenant_lanes t) l
+    SELECT l.queue_id, l.lane, l.is_shared FROM (
+      SELECT t.queue_id, t.lane, count(DISTINCT nullif(t.tenant, '')) > 1 AS is_shared
+      FROM @schema@.tenant_lanes t GROUP BY t.queue_id, t.lane
+    ) l
     JOIN @schema@.queues q ON q.queue_id = l.queue_id AND q.fairness IS NULL
     WHERE EXISTS (
       SELECT FROM generate_series(0, q.shards - 1) AS s(shard) CROSS JOIN LATERAL (
@@ -33,7 +37,10 @@ BEGIN
     )
   ), old AS MATERIALIZED (
     SELECT o.queue_id, o.lane, o.ctid AS tid FROM @schema@.tenant_lanes o LEFT JOIN busy b USING (queue_id, lane)
-    WHERE o.tenant <> '' AND o.given_at < _now - CASE WHEN b.lane IS NULL THEN interval '1 minute' ELSE interval '1 hour' END
+    WHERE o.tenant <> '' AND CASE
+      WHEN b.lane IS NULL THEN o.given_at < _now - interval '1 minute'
+      ELSE b.is_shared AND o.given_at < _now - interval '1 hour'
+    END
     ORDER BY o.number LIMIT _most
   ), gone AS (
     DELETE FROM @schema@.tenant_lanes t

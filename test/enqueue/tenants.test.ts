@@ -251,27 +251,50 @@ describe('without rules, each tenant has a lane of its own', () => {
     ).toEqual([])
   })
 
-  test('which it gives back when nothing waits there, and after an hour, so that those that share one part', async () => {
+  /** The tenants of a queue have had their lanes for so many seconds more. */
+  const age = ({ queueId }: TestQueue, seconds: number) =>
+    env.query(
+      `UPDATE lockstep.tenant_lanes SET given_at = given_at - $2 * interval '1 s' WHERE queue_id = $1`,
+      [queueId, seconds],
+    )
+  const holders = ({ queueId }: TestQueue) =>
+    env.query(
+      `SELECT tenant FROM lockstep.tenant_lanes WHERE queue_id = $1 AND tenant <> '' ORDER BY tenant`,
+      [queueId],
+    )
+
+  test('which it gives back when nothing waits there, and keeps as long as its jobs do', async () => {
     const testQueue = await env.queue()
     await testQueue.push({ id: 'a', tenant: 'busy' }, { id: 'b', tenant: 'idle' })
-    const age = (seconds: number) =>
-      env.query(
-        `UPDATE lockstep.tenant_lanes SET given_at = given_at - $2 * interval '1 s' WHERE queue_id = $1`,
-        [testQueue.queueId, seconds],
-      )
-    const left = () =>
-      env.query(`SELECT tenant FROM lockstep.tenant_lanes WHERE queue_id = $1 AND tenant <> ''`, [
-        testQueue.queueId,
-      ])
     await env.lockstep.delete(testQueue.queue, { ids: ['b'] })
     await trimTenants(env.database)
-    expect(await left()).toHaveLength(2)
-    await age(61)
+    expect(await holders(testQueue)).toHaveLength(2)
+    await age(testQueue, 61)
     await trimTenants(env.database)
-    expect(await left()).toEqual([{ tenant: 'busy' }])
-    await age(3_600)
+    expect(await holders(testQueue)).toEqual([{ tenant: 'busy' }])
+    await age(testQueue, 7_200)
     await trimTenants(env.database)
-    expect(await left()).toEqual([])
+    expect(await holders(testQueue)).toEqual([{ tenant: 'busy' }])
+  })
+
+  test('of several that share one, each gives it back after an hour, so that they part', async () => {
+    const testQueue = await env.queue()
+    await testQueue.push(...Array.from({ length: 33 }, (_, n) => ({ id: `${n}`, tenant: `t${n}` })))
+    await age(testQueue, 3_599)
+    await trimTenants(env.database)
+    expect(await holders(testQueue)).toHaveLength(33)
+    await age(testQueue, 10)
+    await trimTenants(env.database)
+    expect(await holders(testQueue)).toHaveLength(31)
+  })
+
+  test('a lane that was given back with jobs in it is nobody’s as long as they wait', async () => {
+    const testQueue = await env.queue()
+    await testQueue.push({ id: 'a', tenant: 'busy' }, { id: 'b', tenant: 'busy as well' })
+    const [left] = (await lanes(testQueue)) as [number]
+    await env.query('DELETE FROM lockstep.tenant_lanes WHERE queue_id = $1', [testQueue.queueId])
+    await tellWaits(testQueue, { [left]: 1 })
+    for (let n = 0; n < 60; n += 1) expect(await pushFor(testQueue, `n${n}`)).not.toContain(left)
   })
 })
 

@@ -132,10 +132,24 @@ export const TENANTS: readonly Mutant[] = [
     tests: ['store/tenant-lanes-under-snapshot'],
   },
   {
+    name: 'a lane with what is left of another tenant',
+    promise: 'tenants',
+    breaks: 'A newcomer waits behind a backlog, though other lanes are empty.',
+    edits: [sql('tenant_lane', '), 0) = 0', '), 0) >= 0')],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'another lane each hour for one that has piled up a lot',
+    promise: 'tenants',
+    breaks: 'After some hours, a tenant with a backlog has the share of many.',
+    edits: [sql('trim_tenant_lanes', 'ELSE b.is_shared AND', 'ELSE')],
+    tests: ['enqueue/tenants'],
+  },
+  {
     name: 'waits that count for an hour',
     promise: 'tenants',
     breaks: 'Newcomers avoid lanes in which nothing waits any more, and share those that have filled up.',
-    edits: [sql('tenant_lane', "BETWEEN _now - interval '10 s'", "BETWEEN _now - interval '1 h'")],
+    edits: [sql('tenant_lane', "BETWEEN _now - interval '10 s'", "BETWEEN _now - interval '1 h'", 2)],
     tests: ['enqueue/tenants'],
   },
   {

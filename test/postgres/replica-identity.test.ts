@@ -20,7 +20,8 @@ test('every table has a primary key, so that a database may be replicated as a w
 })
 
 test('what changes rows is not refused where all tables are published', async () => {
-  const tables = 'lockstep.jobs, lockstep.leases, lockstep.tenant_pushes, lockstep.tenant_lanes'
+  const tables =
+    'lockstep.jobs, lockstep.leases, lockstep.tenant_pushes, lockstep.tenant_lanes, lockstep.tenant_waits'
   await env.query(`CREATE PUBLICATION everything FOR TABLE ${tables}`)
   const ruled = await env.queue({ fairness: { window: 60, rules: [{ over: 9, per: 60, lane: 1 }] } })
   const plain = await env.queue()
@@ -40,7 +41,12 @@ test('what changes rows is not refused where all tables are published', async ()
   expect(claim!.rounds).toHaveLength(1)
   await env.query('UPDATE lockstep.leases SET ends_at = clock_timestamp()')
   expect(await env.query('SELECT leases FROM lockstep.end_leases()')).toEqual([{ leases: 1 }])
+  await env.lockstep.delete(plain.queue, {})
   await env.query(`UPDATE lockstep.tenant_pushes SET pushed_at = pushed_at - interval '2 min'`)
   await env.query(`UPDATE lockstep.tenant_lanes SET given_at = given_at - interval '2 h'`)
+  await env.query(
+    `INSERT INTO lockstep.tenant_waits (told_at, queue_id, waits) VALUES (clock_timestamp() - interval '2 min', 1, '{}')`,
+  )
   expect(await trimTenants(env.database)).toBe(2)
+  expect(await env.query('SELECT FROM lockstep.tenant_waits')).toEqual([])
 })

@@ -32,8 +32,8 @@ export interface Maintenance {
 export interface LedQueue {
   readonly queueId: number
   readonly queue: Queue
-  /** Those that are known to have had jobs. */
-  readonly lanes: ReadonlySet<number>
+  /** Whether lanes of tenants are known. */
+  readonly hasTenants: boolean
 }
 
 export interface Led {

@@ -16,7 +16,7 @@ export class TenantLanes implements Maintenance {
   }
 
   isDue(): boolean {
-    return this.#options.ledQueues().some(({ lanes }) => [...lanes].some((lane) => lane < 0))
+    return this.#options.ledQueues().some(({ hasTenants }) => hasTenants)
   }
 
   async run(database: Database): Promise<undefined> {

@@ -3,7 +3,7 @@ import { noteTenantWaits, type TenantWaits } from '../../store/tenants.ts'
 import type { Maintenance } from './maintenance.ts'
 
 export interface TellingOptions {
-  /** How long jobs have waited in the shards of this process, of queues in which a newcomer has to share a lane. */
+  /** How long jobs have waited in the shards of this process. */
   tenantWaits(): readonly TenantWaits[]
 }
 

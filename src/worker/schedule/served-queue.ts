@@ -51,6 +51,12 @@ export class ServedQueue {
     return !TENANT_LANES.every((lane) => this.lanes.has(lane))
   }
 
+  /** Whether lanes of tenants are known. */
+  get hasTenants(): boolean {
+    for (const lane of this.lanes) if (lane < 0) return true
+    return false
+  }
+
   peersOf(lane: number): Peers {
     const peers = this.#peers.get(lane) ?? new Peers()
     this.#peers.set(lane, peers)

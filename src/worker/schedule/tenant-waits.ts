@@ -6,14 +6,13 @@ import type { Shard } from './shard.ts'
 const MOST = 1e9
 
 /**
- * How long the first jobs of tenants have been due in these shards, of queues in which any has been for a second, and in which
- * tenants have all lanes.
+ * How long the first jobs of tenants have been due in these shards, of queues in which any has been for a second.
  * @param now in µs
  */
 export function tenantWaits(shards: Iterable<Shard>, now: number): TenantWaits[] {
   const waits = new Map<number, number[]>()
   for (const { served, lanes } of shards) {
-    if (served.mayMeetTenants) continue
+    if (!served.hasTenants) continue
     for (const { key, oldest } of lanes.values()) {
       const seconds = Math.min(MOST, Math.floor((now - oldest) / 1e6))
       if (key.lane >= 0 || seconds < 1) continue
