@@ -1,8 +1,11 @@
--- Gives back lanes of tenants, and returns how many: a minute after they were given if nothing is in them, and after an hour
--- if several tenants have them: then these get others, and those that shared one by chance part. One whose jobs fill a lane of its
+-- Gives back lanes of tenants, and returns how many: a minute after they were given if nothing has waited there for a second, and
+-- after an hour if several tenants have them: then these get others, and those that shared one by chance part. One whose jobs fill a lane of its
 -- own keeps it: with another one each hour, it would have the share of many. Does no more than `_most`. Deletes what was
 -- told of their waits, too (see note_tenant_waits).
 -- A push may be about to use a lane that is deleted here. Then its tenant's jobs wait in two, which harms nothing.
+--
+-- Whether jobs wait is what those who claim them have told (see note_tenant_waits): to look for them, this would pass what was
+-- completed since some old snapshot.
 --
 -- What is deleted stays in the index as long as an old snapshot is held. So of each lane, a row without a tenant takes the place
 -- of the newest that goes, and of the one that did so before: a look from the newest end always meets a live row first, and ends
@@ -25,21 +28,16 @@ BEGIN
   END IF;
   DELETE FROM @schema@.tenant_waits w WHERE w.told_at < _now - interval '1 minute';
   WITH busy AS MATERIALIZED (
-    SELECT l.queue_id, l.lane, l.is_shared FROM (
-      SELECT t.queue_id, t.lane, count(DISTINCT nullif(t.tenant, '')) > 1 AS is_shared
-      FROM @schema@.tenant_lanes t GROUP BY t.queue_id, t.lane
-    ) l
-    JOIN @schema@.queues q ON q.queue_id = l.queue_id AND q.fairness IS NULL
-    WHERE EXISTS (
-      SELECT FROM generate_series(0, q.shards - 1) AS s(shard) CROSS JOIN LATERAL (
-        SELECT FROM @schema@.jobs j WHERE j.queue_id = l.queue_id AND j.shard = s.shard AND j.lane = l.lane LIMIT 1
-      ) j
-    )
+    SELECT DISTINCT w.queue_id, (-n)::pg_catalog.int2 AS lane FROM @schema@.tenant_waits w CROSS JOIN generate_series(1, 32) AS n
+    WHERE w.told_at BETWEEN _now - interval '10 s' AND _now AND w.waits[n] > 0
+  ), shared AS MATERIALIZED (
+    SELECT t.queue_id, t.lane FROM @schema@.tenant_lanes t
+    WHERE t.tenant <> '' GROUP BY t.queue_id, t.lane HAVING count(DISTINCT t.tenant) > 1
   ), old AS MATERIALIZED (
-    SELECT o.queue_id, o.lane, o.ctid AS tid FROM @schema@.tenant_lanes o LEFT JOIN busy b USING (queue_id, lane)
+    SELECT o.queue_id, o.lane, o.ctid AS tid FROM @schema@.tenant_lanes o
     WHERE o.tenant <> '' AND CASE
-      WHEN b.lane IS NULL THEN o.given_at < _now - interval '1 minute'
-      ELSE b.is_shared AND o.given_at < _now - interval '1 hour'
+      WHEN (o.queue_id, o.lane) NOT IN (SELECT b.queue_id, b.lane FROM busy b) THEN o.given_at < _now - interval '1 minute'
+      ELSE o.given_at < _now - interval '1 hour' AND (o.queue_id, o.lane) IN (SELECT s.queue_id, s.lane FROM shared s)
     END
     ORDER BY o.number LIMIT _most
   ), gone AS (

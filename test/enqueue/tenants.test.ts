@@ -265,8 +265,9 @@ describe('without rules, each tenant has a lane of its own', () => {
 
   test('which it gives back when nothing waits there, and keeps as long as its jobs do', async () => {
     const testQueue = await env.queue()
-    await testQueue.push({ id: 'a', tenant: 'busy' }, { id: 'b', tenant: 'idle' })
-    await env.lockstep.delete(testQueue.queue, { ids: ['b'] })
+    const [busy] = (await pushFor(testQueue, 'busy')) as [number]
+    await pushFor(testQueue, 'idle')
+    await tellWaits(testQueue, { [busy]: 1 })
     await trimTenants(env.database)
     expect(await holders(testQueue)).toHaveLength(2)
     await age(testQueue, 61)
@@ -280,6 +281,7 @@ describe('without rules, each tenant has a lane of its own', () => {
   test('of several that share one, each gives it back after an hour, so that they part', async () => {
     const testQueue = await env.queue()
     await testQueue.push(...Array.from({ length: 33 }, (_, n) => ({ id: `${n}`, tenant: `t${n}` })))
+    await tellWaits(testQueue, Object.fromEntries(Array.from({ length: 32 }, (_, n) => [-1 - n, 1])))
     await age(testQueue, 3_599)
     await trimTenants(env.database)
     expect(await holders(testQueue)).toHaveLength(33)

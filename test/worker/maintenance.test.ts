@@ -65,6 +65,28 @@ test('another kind goes on meanwhile, in another process', async () => {
   await second.stop()
 })
 
+test('what comparisons show is dealt with while another kind takes its time, in the same process', async () => {
+  const [begun, gate] = [new Bell(), new Bell()]
+  const slow: Maintenance = {
+    name: 'slow',
+    every: 1,
+    async run() {
+      begun.ring()
+      await gate.wait()
+      return undefined
+    },
+  }
+  const shown: Maintenance = { name: 'shown', every: 1, see() {}, run: vi.fn(async () => undefined) }
+  const { maintainer } = maintainerOf(slow, shown)
+  const slowBegins = begun.wait()
+  await maintainer.start()
+  await slowBegins
+  const before = vi.mocked(shown.run).mock.calls.length
+  await eventually(() => expect(vi.mocked(shown.run).mock.calls.length).toBeGreaterThan(before + 1))
+  gate.ring()
+  await maintainer.stop()
+})
+
 test('what fails is told, logged once in a row, and done again', async () => {
   let runs = 0
   const failing: Maintenance = {

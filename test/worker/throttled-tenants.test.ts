@@ -81,6 +81,18 @@ describe('which tenants rules throttle', () => {
     expect(await look()).toEqual([])
   })
 
+  test('is told by one that has just got the first shard: of those who have pushed within a minute, and of others when they push', async () => {
+    const queue = env.queue({ shards: 1, fairness, perform() {} })
+    await push(queue, 'silent', 4)
+    await looker(queue, [0])
+    await advance(env.lockstep, queue, 61_000)
+    await push(queue, 'a', 4)
+    const { look } = await looker(queue, [0])
+    expect(await look()).toEqual(['a to 2'])
+    await push(queue, 'silent', 1)
+    expect(await look()).toEqual(['silent to 1'])
+  })
+
   test('is the business of the worker that holds the first shard', async () => {
     const queue = env.queue({ shards: 2, fairness, perform() {} })
     const holder = await looker(queue, [0, 1])

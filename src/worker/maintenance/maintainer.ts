@@ -3,7 +3,7 @@ import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import type { Comparison } from '../../store/comparison.ts'
 import { runAlone } from '../../store/maintenance.ts'
-import { Loop, type Service } from '../lifecycle/service.ts'
+import { Loop, type Service, together } from '../lifecycle/service.ts'
 import type { Maintenance } from './maintenance.ts'
 
 export interface MaintainerOptions {
@@ -15,8 +15,42 @@ export interface MaintainerOptions {
   onFailure(error: unknown): void
 }
 
-/** Runs each kind of maintenance at its time, or when a comparison has shown that there is something to do. */
+/**
+ * Runs each kind of maintenance at its time, or when a comparison has shown that there is something to do. What comparisons
+ * show, as that a process has died, doesn't wait for the rest, which may take seconds.
+ */
 export class Maintainer implements Service {
+  readonly #all: readonly Maintenance[]
+  readonly #tracks: readonly Track[]
+
+  constructor(options: MaintainerOptions) {
+    this.#all = options.all
+    const [seeing, others] = [options.all.filter(({ see }) => see), options.all.filter(({ see }) => !see)]
+    this.#tracks = [seeing, others].map((all) => new Track({ ...options, all }))
+  }
+
+  async start(): Promise<void> {
+    await together(this.#tracks.map((track) => track.start()))
+  }
+
+  async stop(): Promise<void> {
+    await together(this.#tracks.map((track) => track.stop()))
+  }
+
+  /** Passes on the result of a comparison. */
+  see(seen: Comparison, at: number): void {
+    for (const one of this.#all) one.see?.(seen, at)
+    for (const track of this.#tracks) track.wake()
+  }
+
+  /** ms until another comparison is needed. */
+  get nextSight(): number {
+    return Math.min(...this.#all.map((one) => one.nextSight?.() ?? Number.POSITIVE_INFINITY))
+  }
+}
+
+/** Runs some kinds of maintenance, one after the other. */
+class Track implements Service {
   readonly #options: MaintainerOptions
   readonly #loop = new Loop(() => this.#pass())
   /**
@@ -40,15 +74,9 @@ export class Maintainer implements Service {
     return this.#loop.stop()
   }
 
-  /** Passes on the result of a comparison. */
-  see(seen: Comparison, at: number): void {
-    for (const one of this.#options.all) one.see?.(seen, at)
+  /** Something may have become due. */
+  wake(): void {
     this.#loop.alarm.ring()
-  }
-
-  /** ms until another comparison is needed. */
-  get nextSight(): number {
-    return Math.min(...this.#options.all.map((one) => one.nextSight?.() ?? Number.POSITIVE_INFINITY))
   }
 
   async #pass(): Promise<void> {

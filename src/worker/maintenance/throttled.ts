@@ -12,6 +12,9 @@ export interface ThrottledOptions extends Led {
   readonly instruments: Instruments
 }
 
+/** ms of pushes that the first look at a queue takes: the whole window may have millions. */
+const FIRST = 60_000
+
 /** What is known of a queue. */
 interface Known {
   /** ms of the monotonic clock. */
@@ -57,11 +60,11 @@ export class Throttled implements Maintenance {
     return this.#options.ledQueues().filter(({ queue }) => queue.fairness !== undefined)
   }
 
-  /** ms for which pushes have to be looked at, to see all that are new: since the last look, or all. */
+  /** ms for which pushes have to be looked at, to see all that are new since the last look. */
   #span(queues: readonly LedQueue[]): number {
-    const spans = queues.map(({ queue, queueId }) => {
+    const spans = queues.map(({ queueId }) => {
       const known = this.#known.get(queueId)
-      return known ? performance.now() - known.lookedAt + LATE : queue.fairness!.window * 1_000
+      return known ? performance.now() - known.lookedAt + LATE : FIRST
     })
     return Math.max(...spans)
   }
