@@ -6,6 +6,7 @@
 --   lockstep roles | psql --single-transaction --set ON_ERROR_STOP=1 "$OWNER_URL"
 --
 -- Grant these roles to the roles that log in, one or several each: an application that pushes and works has two.
+-- `lockstep serve` needs that of a gateway alone.
 -- All worker processes should log in as the same role: then they can end the session of one that froze.
 -- The owner should not be a superuser: enqueue, enqueue_many, create_queue, add_fairness, set_fairness, grow_queue, note_timeline,
 -- tenant_lanes_of, note_tenant_waits, trim_audit, trim_tenants, trim_tenant_lanes, set_limits, take_within_limits, note_held, note_taken, trim_limits, end_leases,
@@ -28,15 +29,15 @@ $roles$;
 
 -- The roles have only the rights granted below: what an earlier run or a person granted is revoked first. Everyone may
 -- execute a new function, so functions are revoked from PUBLIC too.
-REVOKE ALL ON SCHEMA @schema@ FROM @producer@, @worker@, @viewer@;
+REVOKE ALL ON SCHEMA @schema@ FROM @producer@, @worker@, @viewer@, @gateway@;
 REVOKE ALL ON TABLE
   @schema@.queues, @schema@.jobs, @schema@.payloads, @schema@.morgue, @schema@.processes, @schema@.counters,
   @schema@.process_reports, @schema@.minute_counters, @schema@.tenant_pushes, @schema@.tenant_lanes, @schema@.tenant_waits, @schema@.holds, @schema@.starts, @schema@.turns, @schema@.limited, @schema@.leases, @schema@.lmstfy_tokens, @schema@.lmstfy_limits, @schema@.request_windows, @schema@.audit, @schema@.api_tokens, @schema@.idempotency_keys, @schema@.results, @schema@.migrations, @schema@.release, @schema@.timeline, @schema@.waiting, @schema@.working, @schema@.dead, @schema@.queue_stats, @schema@.queue_minutes,
   @schema@.process_list
-FROM @producer@, @worker@, @viewer@;
+FROM @producer@, @worker@, @viewer@, @gateway@;
 REVOKE ALL ON SEQUENCE
   @schema@.fences, @schema@.pushes, @schema@.tenants, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq
-FROM @producer@, @worker@, @viewer@;
+FROM @producer@, @worker@, @viewer@, @gateway@;
 REVOKE ALL ON FUNCTION
   @schema@.brief_error, @schema@.bury_failed, @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.check_expiries, @schema@.checked_text, @schema@.claim, @schema@.claim_leased, @schema@.covers,
   @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut, @schema@.settle_leased, @schema@.tries_of, @schema@.respawn, @schema@.take_quota,
@@ -61,7 +62,7 @@ REVOKE ALL ON FUNCTION
   @schema@.rehome, @schema@.release, @schema@.remove_expired, @schema@.remove_silent, @schema@.requeue, @schema@.require_read_committed,
   @schema@.shard_of, @schema@.shown_attempts, @schema@.shown_expiry, @schema@.shown_payload, @schema@.sift, @schema@.survey, @schema@.taken_of, @schema@.trim_audit,
   @schema@.unsettled, @schema@.wait_for, @schema@.wake, @schema@.wake_token, @schema@.with_attempt
-FROM PUBLIC, @producer@, @worker@, @viewer@;
+FROM PUBLIC, @producer@, @worker@, @viewer@, @gateway@;
 REVOKE ALL ON PROCEDURE
   @schema@.enqueue_in_transaction,
   @schema@.push_in_transaction, @schema@.put_in_transaction,
@@ -69,8 +70,10 @@ REVOKE ALL ON PROCEDURE
   @schema@.push_many_in_transaction, @schema@.put_many_in_transaction,
   @schema@.enqueue_many_in_same_transaction,
   @schema@.require_transaction, @schema@.refuse_transaction
-FROM PUBLIC, @producer@, @worker@, @viewer@;
-GRANT USAGE ON SCHEMA @schema@ TO @producer@, @worker@, @viewer@;
+FROM PUBLIC, @producer@, @worker@, @viewer@, @gateway@;
+GRANT USAGE ON SCHEMA @schema@ TO @producer@, @worker@, @viewer@, @gateway@;
+
+-- A gateway is granted what a producer needs, and of a worker's rights those of a consumer; its own come last.
 
 -- A producer pushes, and creates the queues it pushes into. It can't read or change any row by itself.
 GRANT EXECUTE ON FUNCTION
@@ -83,7 +86,7 @@ GRANT EXECUTE ON FUNCTION
   @schema@.push_many_if_same_transaction, @schema@.put_many_if_same_transaction,
   @schema@.add_fairness, @schema@.create_queue, @schema@.installation,
   @schema@.note_key, @schema@.recount_key, @schema@.find_tokens, @schema@.take_quota, @schema@.enqueue_for_result, @schema@.round_of, @schema@.result
-TO @producer@;
+TO @producer@, @gateway@;
 GRANT EXECUTE ON PROCEDURE
   @schema@.enqueue_in_transaction,
   @schema@.push_in_transaction, @schema@.put_in_transaction,
@@ -91,7 +94,7 @@ GRANT EXECUTE ON PROCEDURE
   @schema@.push_many_in_transaction, @schema@.put_many_in_transaction,
   @schema@.enqueue_many_in_same_transaction,
   @schema@.require_transaction, @schema@.refuse_transaction
-TO @producer@;
+TO @producer@, @gateway@;
 
 -- A worker process claims and settles, keeps its lease, says what it does, grows its queues, moves what a reshard left
 -- behind, counts, and buries. It can't read the payloads in the morgue, set a sequence back, ask anything of another
@@ -109,27 +112,29 @@ GRANT EXECUTE ON FUNCTION
   @schema@.claim_leased, @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut,
   @schema@.settle_leased, @schema@.tries_of, @schema@.find_tokens, @schema@.take_quota, @schema@.trim_keys,
   @schema@.keep_results, @schema@.complete_with_results, @schema@.result, @schema@.trim_results
-TO @worker@;
+TO @worker@, @gateway@;
 GRANT EXECUTE ON PROCEDURE @schema@.require_transaction TO @worker@;
-GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@;
+GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@, @gateway@;
 -- When a worker starts, it checks whether these sequences are behind their rows.
-GRANT SELECT ON SEQUENCE @schema@.pushes, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq TO @worker@;
-GRANT SELECT ON TABLE @schema@.queues, @schema@.migrations, @schema@.release, @schema@.queue_stats TO @worker@;
+GRANT SELECT ON SEQUENCE @schema@.pushes, @schema@.queues_queue_id_seq, @schema@.processes_process_id_seq TO @worker@, @gateway@;
+GRANT SELECT ON TABLE @schema@.queues, @schema@.migrations, @schema@.release, @schema@.queue_stats TO @worker@, @gateway@;
 GRANT SELECT, DELETE,
   UPDATE (shard, perform_in, next_perform_in, retry_count, fence, claimed_by, claimed_at, crashes, error, has_payloads,
     score, payload, headers, attempts, expires_in)
-ON TABLE @schema@.jobs TO @worker@;
-GRANT SELECT, DELETE ON TABLE @schema@.payloads TO @worker@;
-GRANT INSERT, SELECT (queue_id, job_id, digest, score, error, attempts, died_at, tenant), UPDATE (score, error, attempts, died_at, tenant)
-ON TABLE @schema@.morgue TO @worker@;
-GRANT SELECT, DELETE, INSERT (host, pid, version, slots, queues, lease, expires_at), UPDATE (renewal, expires_at, quiet)
+ON TABLE @schema@.jobs TO @worker@, @gateway@;
+GRANT SELECT, DELETE ON TABLE @schema@.payloads TO @worker@, @gateway@;
+GRANT INSERT, UPDATE (score, error, attempts, died_at, tenant) ON TABLE @schema@.morgue TO @worker@, @gateway@;
+GRANT SELECT (queue_id, job_id, digest, score, error, attempts, died_at, tenant) ON TABLE @schema@.morgue TO @worker@;
+-- Who removes a dead process locks its row, which takes the right to update some column.
+GRANT SELECT, DELETE, UPDATE (expires_at) ON TABLE @schema@.processes TO @worker@, @gateway@;
+GRANT SELECT, DELETE ON TABLE @schema@.process_reports TO @worker@, @gateway@;
+GRANT INSERT (host, pid, version, slots, queues, lease, expires_at), UPDATE (renewal, quiet)
 ON TABLE @schema@.processes TO @worker@;
-GRANT SELECT, INSERT, DELETE, UPDATE (reported_at, event_loop_delay, memory, shards, doing)
-ON TABLE @schema@.process_reports TO @worker@;
--- A consumer has the role of a worker.
-GRANT SELECT, INSERT, DELETE, UPDATE (ends_at, cuts) ON TABLE @schema@.leases TO @worker@;
-GRANT SELECT, INSERT, UPDATE (processed, failed, expired) ON TABLE @schema@.counters TO @worker@;
-GRANT SELECT, INSERT, UPDATE (processed, failed, expired), DELETE ON TABLE @schema@.minute_counters TO @worker@;
+GRANT INSERT, UPDATE (reported_at, event_loop_delay, memory, shards, doing) ON TABLE @schema@.process_reports TO @worker@;
+-- A consumer has the role of a worker, or of a gateway.
+GRANT SELECT, INSERT, DELETE, UPDATE (ends_at, cuts) ON TABLE @schema@.leases TO @worker@, @gateway@;
+GRANT SELECT, INSERT, UPDATE (processed, failed, expired) ON TABLE @schema@.counters TO @worker@, @gateway@;
+GRANT SELECT, INSERT, UPDATE (processed, failed, expired), DELETE ON TABLE @schema@.minute_counters TO @worker@, @gateway@;
 
 -- A viewer sees everything about queues and jobs, including payloads: `lockstep stats`, `top`, `jobs find`,
 -- `morgue list`, `audit`, and the views. With `tx`, a look asks which database that is in.
@@ -146,3 +151,24 @@ GRANT SELECT ON TABLE
 TO @viewer@;
 -- Without the digests of tokens.
 GRANT SELECT (name, scopes, queues, rate_requests, rate_per, created_at) ON TABLE @schema@.api_tokens TO @viewer@;
+
+-- A gateway is `lockstep serve`. It also shows jobs and the morgue with their payloads, and does what its clients ask for: it
+-- deletes, requeues and respawns, pauses and reshards, notes that in the audit, and administers the tokens of lmstfy's API. It
+-- can't be a worker, list the tokens of the HTTP API, read their digests, or read the audit.
+GRANT EXECUTE ON FUNCTION
+  @schema@.delete_jobs, @schema@.lock_waiting, @schema@.requeue, @schema@.respawn, @schema@.tenant_lane, @schema@.tenants_in
+TO @gateway@;
+GRANT UPDATE (shards, paused_at) ON TABLE @schema@.queues TO @gateway@;
+GRANT SELECT, DELETE ON TABLE @schema@.morgue TO @gateway@;
+-- What is dead gets a job, payloads and a lane again.
+GRANT USAGE ON SEQUENCE @schema@.pushes, @schema@.tenants TO @gateway@;
+GRANT INSERT (queue_id, shard, perform_in, id), UPDATE (lane, tenant) ON TABLE @schema@.jobs TO @gateway@;
+GRANT INSERT (queue_id, fence, score, job_id, digest, payload, headers), UPDATE (score, seq, headers, expires_in)
+ON TABLE @schema@.payloads TO @gateway@;
+GRANT SELECT, INSERT ON TABLE @schema@.tenant_lanes TO @gateway@;
+GRANT SELECT (audit_id), INSERT (audit_id, actor, queue, action, details), UPDATE (ended_at, affected, error)
+ON TABLE @schema@.audit TO @gateway@;
+GRANT SELECT, INSERT (pool, namespace, digest, token, description), DELETE ON TABLE @schema@.lmstfy_tokens TO @gateway@;
+GRANT SELECT, INSERT, UPDATE (reads, writes, per), DELETE ON TABLE @schema@.lmstfy_limits TO @gateway@;
+-- A request that has done nothing is given back.
+GRANT SELECT, UPDATE (used) ON TABLE @schema@.request_windows TO @gateway@;

@@ -1,11 +1,13 @@
 import { DatabaseError } from '../errors.ts'
 import type { Database } from './database.ts'
+import type { RoleNames } from './roles.ts'
 import { quoteIdentifier } from './schema-name.ts'
 import { readSql } from './sql-file.ts'
 
 /** One right on one object in the schema. */
 export interface Right {
   readonly kind: 'FUNCTION' | 'PROCEDURE' | 'SEQUENCE' | 'TABLE'
+  /** Of a function with several forms, with the types of one. */
   readonly name: string
   readonly privilege: string
   /** Only on this column. */
@@ -16,14 +18,20 @@ export interface Right {
 const NAMED = 4
 
 const GRANT =
-  /^GRANT (?<privileges>[^;]*?)\s+ON (?<kind>FUNCTION|PROCEDURE|SEQUENCE|TABLE)\s+(?<names>[^;]*?)\s+TO @worker@;/gm
+  /^GRANT (?<privileges>[^;]*?)\s+ON (?<kind>FUNCTION|PROCEDURE|SEQUENCE|TABLE)\s+(?<names>[^;]*?)\s+TO (?<roles>[^;]*);/gm
 /** A privilege and its columns. */
 const PRIVILEGE = /(?<privilege>[A-Z]+)(?: \((?<columns>[^)]*)\))?/g
 
-/** The rights that `lockstep roles` grants a worker. Read from its SQL, so that workers require exactly those. */
-export async function workerRights(): Promise<Right[]> {
+/** Processes that do not begin without all rights of their role. */
+export type Insistent = Extract<keyof RoleNames, 'worker' | 'gateway'>
+
+/** The rights that `lockstep roles` grants a role. Read from its SQL, so that processes require exactly those. */
+export async function rightsOf(role: Insistent): Promise<Right[]> {
   const text = await readSql('roles/roles.sql', {})
-  return [...text.matchAll(GRANT)].flatMap(({ groups }) => {
+  const grants = [...text.matchAll(GRANT)].filter(({ groups }) =>
+    listed(groups!.roles!).includes(`@${role}@`),
+  )
+  const rights = grants.flatMap(({ groups }) => {
     const kind = groups!.kind as Right['kind']
     const privileges = [...groups!.privileges!.matchAll(PRIVILEGE)]
     return listed(groups!.names!).flatMap((place) => {
@@ -33,10 +41,13 @@ export async function workerRights(): Promise<Right[]> {
       )
     })
   })
+  // A function may be granted twice, for the sake of two roles.
+  return [...new Map(rights.map((right) => [JSON.stringify(right), right])).values()]
 }
 
+/** Commas between the types of a function part nothing. */
 function listed(text: string): string[] {
-  return text.split(',').map((part) => part.trim())
+  return text.split(/,(?![^(]*\))/).map((part) => part.trim())
 }
 
 /** Ignores objects that do not exist: a later release may have dropped them and still serve this one. */
@@ -45,6 +56,7 @@ function missingRights(prefix: string): string {
       WITH ORDINALITY AS n(kind, name, privilege, "column", place)
     CROSS JOIN LATERAL (SELECT pg_catalog.to_regclass('${prefix}.' || pg_catalog.quote_ident(n.name))::oid AS relation) r
     WHERE NOT CASE
+      WHEN n.name LIKE '%(%' THEN pg_catalog.has_function_privilege(pg_catalog.to_regprocedure('${prefix}.' || n.name), n.privilege)
       WHEN n.kind IN ('FUNCTION', 'PROCEDURE') THEN (
         SELECT bool_and(pg_catalog.has_function_privilege(p.oid, n.privilege)) FROM pg_catalog.pg_proc p
         WHERE p.pronamespace = '${prefix}'::regnamespace AND p.proname = n.name
@@ -60,23 +72,24 @@ function missingRights(prefix: string): string {
 }
 
 /**
- * Called before a worker starts: a worker that may register and lock shards, but not claim, would block the others.
+ * Called before a worker starts: a worker that may register and lock shards, but not claim, would block the others. Before a gateway
+ * listens, it says what clients would find out one by one.
  * @throws DatabaseError `LOCKSTEP_PERMISSION`, naming the missing rights
  */
-export async function requireWorkerRights(database: Database): Promise<void> {
-  const rights = await workerRights()
+export async function requireRights(database: Database, role: Insistent): Promise<void> {
+  const rights = await rightsOf(role)
   const columns = (['kind', 'name', 'privilege', 'column'] as const).map((key) =>
     rights.map((one) => one[key]),
   )
   const prefix = quoteIdentifier(database.schema)
   const missing = await database.query<Right>(missingRights(prefix.replaceAll("'", "''")), columns)
   if (missing.length === 0) return
-  const [role] = await database.query<{ name: string }>('SELECT current_user AS name')
+  const [user] = await database.query<{ name: string }>('SELECT current_user AS name')
   const named = missing.slice(0, NAMED).map((right) => shown(right, prefix))
   const more = missing.length > NAMED ? ` and ${missing.length - NAMED} more` : ''
   throw new DatabaseError(
     'LOCKSTEP_PERMISSION',
-    `the role "${role!.name}" lacks rights that a worker needs: ${named.join(', ')}${more}; run the SQL from \`lockstep roles\` as the schema's owner, and grant the role for workers to it`,
+    `the role "${user!.name}" lacks rights that a ${role} needs: ${named.join(', ')}${more}; run the SQL from \`lockstep roles\` as the schema's owner, and grant the role for ${role}s to it`,
   )
 }
 

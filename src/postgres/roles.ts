@@ -11,12 +11,15 @@ export interface RoleNames {
   readonly worker: string
   /** Only reads. */
   readonly viewer: string
+  /** `lockstep serve`. */
+  readonly gateway: string
 }
 
 export const DEFAULT_ROLES: RoleNames = {
   producer: 'lockstep_producer',
   worker: 'lockstep_worker',
   viewer: 'lockstep_viewer',
+  gateway: 'lockstep_gateway',
 }
 
 /** In its own folder, since a migration runs the files in all others, and grants nothing. */
@@ -27,13 +30,14 @@ const ROLES_FILE = 'roles/roles.sql'
  * @throws OptionError for a name that a role can't have
  */
 export async function rolesSql(schema: string, roles: RoleNames): Promise<string> {
-  const names = [roles.producer, roles.worker, roles.viewer].map(checkRoleName)
-  const [producer, worker, viewer] = names.map(quoteIdentifier)
+  const names = [roles.producer, roles.worker, roles.viewer, roles.gateway].map(checkRoleName)
+  const [producer, worker, viewer, gateway] = names.map(quoteIdentifier)
   const text = await readSql(ROLES_FILE, {
     schema: quoteIdentifier(schema),
     producer: producer!,
     worker: worker!,
     viewer: viewer!,
+    gateway: gateway!,
     names: names.map(quoteLiteral).join(', '),
   })
   return text.trimEnd()

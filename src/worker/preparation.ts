@@ -3,7 +3,7 @@ import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
 import { refuseDistributed } from '../postgres/distribution.ts'
 import { requireMigrated } from '../postgres/release.ts'
-import { requireWorkerRights } from '../postgres/rights.ts'
+import { requireRights } from '../postgres/rights.ts'
 import { requireSequences } from '../postgres/sequences.ts'
 import type { Queue } from '../queue.ts'
 import { noteHeld } from '../store/limits.ts'
@@ -35,7 +35,7 @@ export async function prepareDatabase(
 ): Promise<Readings> {
   await requireMigrated(database, logger)
   await refuseDistributed((text, values) => database.query(text, values), database.schema)
-  await requireWorkerRights(database)
+  await requireRights(database, 'worker')
   await requireSequences(database)
   const served = await serveQueues(database, queues, logger)
   return { served, lockTimeout: await readLockTimeout(database) }

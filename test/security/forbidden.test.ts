@@ -10,7 +10,7 @@ interface Deed {
 }
 
 describe('each role can do nothing else', () => {
-  const MAY: Readonly<Record<string, readonly string[]>> = {
+  const MAY: Record<string, readonly string[]> = {
     stranger: [],
     producer: [
       ...[
@@ -182,6 +182,38 @@ describe('each role can do nothing else', () => {
       ...['waiting', 'working'],
     ].map((what) => (what.includes(' ') ? what : `SELECT ${what}`)),
   }
+
+  /** What a worker does as a process of its own. A gateway does the rest, beside what a producer does. */
+  const REGISTERS: readonly string[] = [
+    ...['INSERT process_reports', 'INSERT processes', 'UPDATE processes.quiet', 'UPDATE processes.renewal'],
+    ...['doing', 'event_loop_delay', 'memory', 'reported_at', 'shards'].map(
+      (column) => `UPDATE process_reports.${column}`,
+    ),
+  ]
+  const { producer, worker } = MAY as Record<'producer' | 'worker', readonly string[]>
+  MAY.gateway = [
+    ...producer,
+    ...worker.filter((what) => !REGISTERS.includes(what) && !producer.includes(what)),
+    ...['delete_jobs', 'lock_waiting', 'requeue', 'respawn', 'tenant_lane', 'tenants_in'].map(
+      (name) => `EXECUTE ${name}`,
+    ),
+    ...['audit', 'jobs', 'lmstfy_limits', 'lmstfy_tokens', 'payloads', 'tenant_lanes'].map(
+      (name) => `INSERT ${name}`,
+    ),
+    ...['lmstfy_limits', 'lmstfy_tokens', 'morgue', 'request_windows', 'tenant_lanes'].map(
+      (name) => `SELECT ${name}`,
+    ),
+    ...['lmstfy_limits', 'lmstfy_tokens', 'morgue'].map((name) => `DELETE ${name}`),
+    ...['affected', 'ended_at', 'error'].map((column) => `UPDATE audit.${column}`),
+    ...['lane', 'tenant'].map((column) => `UPDATE jobs.${column}`),
+    ...['per', 'reads', 'writes'].map((column) => `UPDATE lmstfy_limits.${column}`),
+    ...['expires_in', 'headers', 'score', 'seq'].map((column) => `UPDATE payloads.${column}`),
+    ...['paused_at', 'shards'].map((column) => `UPDATE queues.${column}`),
+    'UPDATE request_windows.used',
+    ...['pushes', 'tenants'].map((name) => `NEXTVAL ${name}`),
+    // Whoever may update a row may lock it.
+    ...['UPDATE', 'KEY SHARE'].map((lock) => `SELECT FROM ${prefix}.queues FOR ${lock}`),
+  ]
 
   /** Everything in the schema, according to the catalog, so that later additions can't be forgotten. */
   async function all(): Promise<Deed[]> {

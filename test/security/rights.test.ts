@@ -2,17 +2,24 @@ import type pg from 'pg'
 import { expect, test } from 'vitest'
 import { defineQueue, Lockstep, type Worker } from '../../src/index.ts'
 import { Database } from '../../src/postgres/database.ts'
-import { type Right, requireWorkerRights, workerRights } from '../../src/postgres/rights.ts'
+import { type Right, requireRights, rightsOf } from '../../src/postgres/rights.ts'
 import { prefix, SCHEMA, useRoles } from './role-environment.ts'
 
 const env = useRoles()
-const role = () => `"${env.logins.role('may work')}"`
+const GRANTED = { worker: 'may work', gateway: 'may serve' } as const
+type Name = keyof typeof GRANTED
+const NAMES = Object.keys(GRANTED) as Name[]
+const role = (name: Name) => `"${env.logins.role(GRANTED[name])}"`
 let owner: pg.Pool | undefined
 
-/** GRANT … TO, or REVOKE … FROM, the role for workers. */
-function statement(verb: 'GRANT' | 'REVOKE', { kind, name, privilege, column }: Right): string {
+/** GRANT … TO, or REVOKE … FROM, a role. */
+function statement(
+  verb: 'GRANT' | 'REVOKE',
+  { kind, name, privilege, column }: Right,
+  from: Name = 'worker',
+): string {
   const what = column ? `${privilege} (${column})` : privilege
-  return `${verb} ${what} ON ${kind} ${prefix}.${name} ${verb === 'GRANT' ? 'TO' : 'FROM'} ${role()}`
+  return `${verb} ${what} ON ${kind} ${prefix}.${name} ${verb === 'GRANT' ? 'TO' : 'FROM'} ${role(from)}`
 }
 
 /** In one session: each right is taken and given back, and the server has 200 connections for all tests. */
@@ -40,9 +47,11 @@ test('the owner of a schema may migrate it, without the right to create schemas'
   expect(await env.lockstep('stranger', 'owned').migrate()).toMatchObject({ defined: true })
 })
 
-test('the rights a worker asks for are those that `lockstep roles` gave its role, each one', async () => {
-  const inCatalog = await env.logins.asAdmin(
-    `SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, c.relname::text AS name, a.privilege_type AS privilege, NULL AS column
+test.each(NAMES)(
+  'the rights a %s asks for are those that `lockstep roles` gave its role, each one',
+  async (name) => {
+    const inCatalog = await env.logins.asAdmin(
+      `SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, c.relname::text AS name, a.privilege_type AS privilege, NULL AS column
      FROM pg_class c, aclexplode(c.relacl) a WHERE c.relnamespace = $1::regnamespace AND a.grantee = $2::regrole
      UNION ALL
      SELECT 'TABLE', c.relname, a.privilege_type, t.attname::text
@@ -51,26 +60,28 @@ test('the rights a worker asks for are those that `lockstep roles` gave its role
      UNION ALL
      SELECT CASE p.prokind WHEN 'p' THEN 'PROCEDURE' ELSE 'FUNCTION' END, p.proname, a.privilege_type, NULL
      FROM pg_proc p, aclexplode(p.proacl) a WHERE p.pronamespace = $1::regnamespace AND a.grantee = $2::regrole`,
-    [prefix, role()],
-  )
-  const text = (right: unknown) => JSON.stringify(right)
-  expect((await workerRights()).map(text).sort()).toEqual(inCatalog.map(text).sort())
-  await requireWorkerRights(new Database(env.session('worker'), SCHEMA))
-})
+      [prefix, role(name)],
+    )
+    const text = (right: unknown) => JSON.stringify(right)
+    const rights = (await rightsOf(name)).map((right) => ({ ...right, name: right.name.replace(/\(.*/, '') }))
+    expect(rights.map(text).sort()).toEqual(inCatalog.map(text).sort())
+    await requireRights(new Database(env.session(name), SCHEMA), name)
+  },
+)
 
-test('each that is missing is named, with what to do', async () => {
-  const database = new Database(env.session('worker'), SCHEMA)
-  for (const right of await workerRights()) {
-    await asOwner(statement('REVOKE', right))
+test.each(NAMES)('each that is missing of a %s is named, with what to do', async (of) => {
+  const database = new Database(env.session(of), SCHEMA)
+  for (const right of await rightsOf(of)) {
+    await asOwner(statement('REVOKE', right, of))
     const { kind, name, privilege, column } = right
-    const told = `lacks rights that a worker needs: ${privilege}${column ? ` (${column})` : ''} on ${kind.toLowerCase()} ${prefix}.${name}; run the SQL from \`lockstep roles\``
-    await expect(requireWorkerRights(database)).rejects.toMatchObject({
+    const told = `lacks rights that a ${of} needs: ${privilege}${column ? ` (${column})` : ''} on ${kind.toLowerCase()} ${prefix}.${name}; run the SQL from \`lockstep roles\``
+    await expect(requireRights(database, of)).rejects.toMatchObject({
       code: 'LOCKSTEP_PERMISSION',
       message: expect.stringContaining(told),
     })
-    await asOwner(statement('GRANT', right))
+    await asOwner(statement('GRANT', right, of))
   }
-  await requireWorkerRights(database)
+  await requireRights(database, of)
 })
 
 test('a worker without one does not start, and keeps no shard from others', async () => {

@@ -14,6 +14,7 @@ const ROLES_OF: Readonly<Record<string, readonly string[]>> = {
   worker: ['may work'],
   viewer: ['may look'],
   both: ['may push', 'may work'],
+  gateway: ['may serve'],
   stranger: [],
 }
 
@@ -35,6 +36,7 @@ export class RoleEnvironment {
       producer: logins.role('may push'),
       worker: logins.role('may work'),
       viewer: logins.role('may look'),
+      gateway: logins.role('may serve'),
     })
     await this.session('owner').query(this.sql)
     for (const [name, roles] of Object.entries(ROLES_OF)) {

@@ -23,26 +23,29 @@ describe('the SQL of the roles', () => {
     await env.session('owner').query(env.sql)
     await env.lockstep('owner').migrate()
     expect(await state()).toEqual(before)
-    const viewer = quoteIdentifier(env.logins.role('may look'))
+    const names = ['may look', 'may serve'].map((name) => quoteIdentifier(env.logins.role(name))).join(', ')
     await env.session('owner').query(`
-      GRANT ALL ON ${prefix}.jobs, ${prefix}.dead, ${prefix}.migrations TO ${viewer};
-      GRANT ALL ON SCHEMA ${prefix} TO ${viewer}; GRANT ALL ON SEQUENCE ${prefix}.pushes TO ${viewer};
-      GRANT EXECUTE ON FUNCTION ${prefix}.kill TO PUBLIC; GRANT UPDATE (shards) ON ${prefix}.queues TO ${viewer}`)
+      GRANT ALL ON ${prefix}.jobs, ${prefix}.dead, ${prefix}.migrations TO ${names};
+      GRANT ALL ON SCHEMA ${prefix} TO ${names}; GRANT ALL ON SEQUENCE ${prefix}.pushes TO ${names};
+      GRANT EXECUTE ON FUNCTION ${prefix}.kill TO PUBLIC, ${names}; GRANT UPDATE (shards) ON ${prefix}.queues TO ${names};
+      GRANT SELECT ON ${prefix}.api_tokens TO ${names}; GRANT ALL ON PROCEDURE ${prefix}.refuse_transaction TO ${names}`)
     await env.session('owner').query(env.sql)
     expect(await state()).toEqual(before)
   })
 
   test('takes any name, quoted', async () => {
-    const names = [`o'neil "x"; --`, '$$ \\ %I', '@schema@'].map((name) => env.logins.role(name))
-    const [producer, worker, viewer] = names as [string, string, string]
-    const text = await rolesSql(SCHEMA, { producer, worker, viewer })
+    const names = [`o'neil "x"; --`, '$$ \\ %I', '@schema@', '@producer@'].map((name) =>
+      env.logins.role(name),
+    )
+    const [producer, worker, viewer, gateway] = names as [string, string, string, string]
+    const text = await rolesSql(SCHEMA, { producer, worker, viewer, gateway })
     await env.session('owner').query(text)
     const rows = await env.logins.asAdmin(
       `SELECT rolname, has_function_privilege(oid, $2::regproc, 'EXECUTE') AS may FROM pg_roles WHERE rolname = ANY ($1)`,
       [names, `${prefix}.enqueue_many`],
     )
-    expect(rows).toHaveLength(3)
-    for (const { rolname, may } of rows) expect(may).toBe(rolname === producer)
+    expect(rows).toHaveLength(4)
+    for (const { rolname, may } of rows) expect(may).toBe(rolname === producer || rolname === gateway)
   })
 
   test.each(['public', 'none', 'pg_monitor', '', 'a\nb', 'x'.repeat(64), 'a$roles$b', '\ud800'])(

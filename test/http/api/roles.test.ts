@@ -59,7 +59,7 @@ test('that of a viewer looks', async () => {
 })
 
 test('no role but the owner’s reads what tokens and keys are made of', async () => {
-  for (const role of ['producer', 'worker', 'viewer', 'stranger'])
+  for (const role of ['producer', 'worker', 'viewer', 'gateway', 'stranger'])
     for (const text of [
       'SELECT digest FROM "Work Place".api_tokens',
       'SELECT * FROM "Work Place".idempotency_keys',
