@@ -52,8 +52,12 @@ const PAST_THE_FACE: readonly string[] = [
   'cli/migrate > postgres/schema-name',
   'cli/roles > postgres/roles',
   'cli/roles > postgres/schema-name',
+  // Whether a gateway can serve a database is checked before it listens.
+  'cli/serve/pools > lockstep',
   'cli/serve/pools > postgres/connection',
   'cli/serve/pools > postgres/pool',
+  'cli/serve/pools > postgres/release',
+  'cli/serve/pools > postgres/rights',
   'cli/serve/pools > postgres/session',
   'cli/top > admin/rates',
   // A process that only works.

@@ -29,6 +29,9 @@ The file of --config holds JSON; what the command line says goes first:
 Text that begins with $ is the name of an environment variable. A pool with "migrateTo": "eu"
 hands over the jobs that it has, while new ones go to eu.
 
+It logs in with the role for gateways that "lockstep roles" makes, or as the owner of the
+schema, in each pool.
+
 SIGTERM and SIGINT stop it: requests that wait are answered, and others have 25 seconds
 to end.
 

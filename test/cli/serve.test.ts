@@ -204,3 +204,17 @@ test.each([
   expect(stderr).not.toContain('secret')
   expect(code).not.toBe(0)
 })
+
+test('a database that was not migrated is refused, with what to do', async () => {
+  const { code, stdout, stderr } = await run([
+    '--json',
+    '--port',
+    '0',
+    '--admin-port',
+    '0',
+    '--schema',
+    'none',
+  ]).ended
+  expect(stderr).toMatch(/run `lockstep migrate`/)
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+})

@@ -1,7 +1,10 @@
 import type pg from 'pg'
 import { Lockstep } from '../../index.ts'
+import { insideOf } from '../../lockstep.ts'
 import { connectionConfig } from '../../postgres/connection.ts'
 import { createPool } from '../../postgres/pool.ts'
+import { requireMigrated } from '../../postgres/release.ts'
+import { requireRights } from '../../postgres/rights.ts'
 import { prepareSession } from '../../postgres/session.ts'
 import { servingLogger } from '../stderr-logger.ts'
 import type { PoolConfig } from './config.ts'
@@ -23,6 +26,17 @@ export type Pools = ReadonlyMap<string, ServedPool>
 
 export function openPools(configs: ReadonlyMap<string, PoolConfig>): Pools {
   return new Map([...configs].map(([name, config]) => [name, openPool(config)]))
+}
+
+/**
+ * What is wrong with a database is told at once.
+ * @throws DatabaseError, such as `LOCKSTEP_SCHEMA_MISSING` or `LOCKSTEP_PERMISSION`
+ */
+export async function requireReady({ lockstep }: ServedPool): Promise<void> {
+  const { database } = insideOf(lockstep)
+  // First: without its rights it may not even read what was migrated.
+  await requireRights(database, 'gateway')
+  await requireMigrated(database)
 }
 
 /**

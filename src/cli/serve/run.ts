@@ -10,7 +10,7 @@ import { stopWithoutParent } from '../orphan.ts'
 import { note, write, writeJson } from '../output.ts'
 import type { ServeFlags } from '../serve.ts'
 import { type GatewayConfig, readConfig } from './config.ts'
-import { openPools, type Pools } from './pools.ts'
+import { openPools, type Pools, requireReady } from './pools.ts'
 
 /** ms that requests have to end: with what else has to, it fits into the 30 s of Kubernetes. */
 const GRACE = 25_000
@@ -24,8 +24,7 @@ export async function runGateway(
   const pools = openPools(config.pools)
   try {
     const lmstfy = createLmstfy({ pools: namedPools(pools), ...config.lmstfy })
-    // What is wrong with a database is told at once.
-    await Promise.all([...pools.values()].map(({ lockstep }) => lockstep.processes()))
+    await Promise.all([...pools.values()].map(requireReady))
     const interrupted = new Promise<void>((resolve) => void onInterruption(() => resolve()))
     stopWithoutParent()
     const close = await openGateway(flags, config, pools, lmstfy)

@@ -31,7 +31,7 @@ export interface LockstepApi {
 
 /**
  * The HTTP API of these queues, for any language. Needs the packages `hono` and `zod`. It connects on first use, with the rights
- * of a producer, a worker and a viewer, as far as they are used. Stop it before the Lockstep is closed.
+ * of a gateway, as far as they are used. Stop it before the Lockstep is closed.
  * @throws OptionError
  */
 export function lockstepApi(lockstep: Lockstep, options: ApiOptions): LockstepApi {

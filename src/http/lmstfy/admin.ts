@@ -36,7 +36,7 @@ export interface AdminParts {
 type Handler = (parts: AdminParts, call: Call, namespace: string, token: string) => Reply | Promise<Reply>
 
 /** `secret`: only for those who may administer, if anyone has to say so. */
-const ROUTES: Readonly<Record<string, { readonly answer: Handler; readonly secret?: boolean }>> = {
+export const ROUTES: Readonly<Record<string, { readonly answer: Handler; readonly secret?: boolean }>> = {
   'POST /token/:namespace': { answer: createToken, secret: true },
   'GET /token/:namespace': { answer: tokensOf, secret: true },
   'DELETE /token/:namespace/:token': { answer: removeToken, secret: true },

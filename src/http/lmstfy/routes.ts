@@ -21,7 +21,7 @@ export interface Route {
 
 const QUEUE = '/api/:namespace/:queue'
 
-const ROUTES: readonly Route[] = [
+export const ROUTES: readonly Route[] = [
   { ...of('PUT', ''), side: 'write', answer: publish },
   { ...of('PUT', '/bulk'), side: 'write', answer: publishBulk },
   { ...of('PUT', '/job/:job_id'), answer: republish },
