@@ -5,6 +5,7 @@ import { fairnessCases } from './cases/fairness.ts'
 import { floorCases } from './cases/floor.ts'
 import { footprintCases } from './cases/footprint.ts'
 import { httpCases } from './cases/http.ts'
+import { httpV1Cases } from './cases/http-v1.ts'
 import { idleCases } from './cases/idle.ts'
 import { latencyCases } from './cases/latency.ts'
 import { lockstepCases } from './cases/lockstep.ts'
@@ -31,6 +32,7 @@ export const cases: readonly Case[] = [
   ...tenantCases,
   ...consumeCases,
   ...httpCases,
+  ...httpV1Cases,
   ...resultCases,
   ...idleCases,
   ...footprintCases,

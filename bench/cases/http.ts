@@ -1,60 +1,22 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
 import http from 'node:http'
-import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { defineQueue, Lockstep } from 'pg-lockstep'
 import type { Bench, Case, Figures } from '../case.ts'
-import { LOCKSTEP, standard } from '../entrants.ts'
-import { costOf } from '../measure/cost.ts'
-import { type LoadOptions, load } from '../measure/load.ts'
 import { percentilesOf } from '../measure/percentile.ts'
-import { settle } from './work.ts'
+import { COMMON, CONNECTIONS, during, type Gateway, rateCase, shoot } from './gateway.ts'
 
-const MAIN = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
-const CONNECTIONS = 32
 const BODY = 'x'.repeat(100)
 const BULK = 64
 const BATCH = 100
 const QUEUE = '/api/bench/jobs'
 const STORED = defineQueue<string>('bench/jobs', { shards: 1 })
 
-class Gateway {
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly #process: ChildProcess
-
-  private constructor(process: ChildProcess, url: string, token: string) {
-    this.#process = process
-    this.url = url
-    this.headers = { 'x-token': token }
-  }
-
-  static async start(connectionString: string): Promise<Gateway> {
-    const args = [MAIN, 'serve', '--json', '--port', '0', '--admin-port', '0']
-    const child = spawn(process.execPath, args, {
-      env: { ...process.env, DATABASE_URL: connectionString },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
-    const [line] = (await once(createInterface(child.stdout), 'line')) as [string]
-    const { url, adminUrl } = JSON.parse(line) as { url: string; adminUrl: string }
-    const created = await fetch(`${adminUrl}/token/bench?description=bench`, { method: 'POST' })
-    const { token } = (await created.json()) as { token: string }
-    return new Gateway(child, url, token)
-  }
-
-  /** MB that are resident. */
-  async memory(): Promise<number> {
-    const status = await readFile(`/proc/${this.#process.pid}/status`, 'utf8')
-    return (Number(/VmRSS:\s+(\d+)/.exec(status)![1]) * 1024) / 1_000_000
-  }
-
-  async stop(): Promise<void> {
-    this.#process.kill('SIGTERM')
-    await once(this.#process, 'close')
-  }
+/** A gateway, and the headers of requests with a token. */
+async function clientOf({ url, adminUrl }: Gateway) {
+  const created = await fetch(`${adminUrl}/token/bench?description=bench`, { method: 'POST' })
+  const { token } = (await created.json()) as { token: string }
+  return { url, headers: { 'x-token': token } }
 }
 
 /** As a publish stores them. */
@@ -76,38 +38,16 @@ async function fill(connectionString: string, jobs: number): Promise<string[]> {
   return ids
 }
 
-type Shot = Pick<LoadOptions, 'method' | 'path' | 'body'>
-
-/** Jobs a second: each request is for `each` of them. */
-async function shoot(
-  { size, pool, meters }: Bench,
-  gateway: Gateway,
-  each: number,
-  shot: Shot,
-): Promise<Figures> {
-  await settle(pool)
-  const before = await meters.read()
-  const amount = Math.floor(size.jobs / each)
-  const { seconds } = await load({ ...gateway, ...shot, connections: CONNECTIONS, amount })
-  const cost = costOf(before, await meters.read(), amount * each)
-  return { value: (amount * each) / seconds, cost }
-}
-
-async function during(bench: Bench, run: (gateway: Gateway) => Promise<Figures>): Promise<Figures> {
-  const gateway = await Gateway.start(bench.setting.connectionString)
-  try {
-    return await run(gateway)
-  } finally {
-    await gateway.stop()
-  }
-}
-
 const publish = (bench: Bench): Promise<Figures> =>
-  during(bench, (gateway) => shoot(bench, gateway, 1, { method: 'PUT', path: () => QUEUE, body: BODY }))
+  during(bench, async (gateway) => {
+    const shots = [{ method: 'PUT', path: () => QUEUE, body: BODY }] as const
+    return shoot(bench, { ...(await clientOf(gateway)), shots, each: 1 })
+  })
 
 /** ms from when each publish was due to its answer, so that whoever is late makes all the others late. */
 const publishAt = (bench: Bench, rate: number): Promise<Figures> =>
-  during(bench, async ({ url, headers }) => {
+  during(bench, async (gateway) => {
+    const { url, headers } = await clientOf(gateway)
     const agent = new http.Agent({ keepAlive: true, maxSockets: CONNECTIONS })
     const times: number[] = []
     const publishOne = async (dueAt: number) => {
@@ -136,31 +76,31 @@ const publishAt = (bench: Bench, rate: number): Promise<Figures> =>
 
 const publishBulk = (bench: Bench): Promise<Figures> => {
   const body = JSON.stringify(Array.from({ length: BULK }, () => BODY))
-  return during(bench, (gateway) =>
-    shoot(bench, gateway, BULK, { method: 'PUT', path: () => `${QUEUE}/bulk`, body }),
-  )
+  return during(bench, async (gateway) => {
+    const shots = [{ method: 'PUT', path: () => `${QUEUE}/bulk`, body }] as const
+    return shoot(bench, { ...(await clientOf(gateway)), shots, each: BULK })
+  })
 }
 
 const consume = (bench: Bench, count: number): Promise<Figures> =>
   during(bench, async (gateway) => {
     await fill(bench.setting.connectionString, bench.size.jobs + CONNECTIONS * count)
-    return shoot(bench, gateway, count, { method: 'GET', path: () => `${QUEUE}?ttr=600&count=${count}` })
+    const shots = [{ method: 'GET', path: () => `${QUEUE}?ttr=600&count=${count}` }] as const
+    return shoot(bench, { ...(await clientOf(gateway)), shots, each: count })
   })
 
 const acknowledge = (bench: Bench): Promise<Figures> =>
   during(bench, async (gateway) => {
     const ids = await fill(bench.setting.connectionString, bench.size.jobs)
-    const { url, headers } = gateway
+    const { url, headers } = await clientOf(gateway)
     let consumed = 200
     while (consumed === 200) {
       const answer = await fetch(`${url}${QUEUE}?ttr=600&count=${BATCH}`, { headers })
       await answer.arrayBuffer()
       consumed = answer.status
     }
-    return shoot(bench, gateway, 1, {
-      method: 'DELETE',
-      path: (number) => `${QUEUE}/job/${ids[number % ids.length]}`,
-    })
+    const path = (number: number) => `${QUEUE}/job/${ids[number % ids.length]}`
+    return shoot(bench, { url, headers, shots: [{ method: 'DELETE', path }], each: 1 })
   })
 
 const WAITING = 5_000
@@ -172,12 +112,12 @@ async function waiting(
   figures: (times: number[], gateway: Gateway) => Promise<Figures>,
 ): Promise<Figures> {
   return during(bench, async (gateway) => {
+    const { url, headers } = await clientOf(gateway)
     const agent = new http.Agent({ maxSockets: Number.POSITIVE_INFINITY })
     const pushed: number[] = []
     const times: number[] = []
     for (let n = 0; n < WAITING; n += 1) {
-      const options = { headers: gateway.headers, agent }
-      const request = http.get(`${gateway.url}${QUEUE}?timeout=600`, options, (response) => {
+      const request = http.get(`${url}${QUEUE}?timeout=600`, { headers, agent }, (response) => {
         if (response.statusCode === 200) times.push(performance.now() - pushed[times.length]!)
         response.resume()
       })
@@ -187,7 +127,7 @@ async function waiting(
     await sleep(3_000)
     for (let n = 0; n < bench.size.jobs; n += 1) {
       pushed.push(performance.now())
-      await fetch(`${gateway.url}${QUEUE}`, { method: 'PUT', body: BODY, headers: gateway.headers })
+      await fetch(`${url}${QUEUE}`, { method: 'PUT', body: BODY, headers })
       await sleep(PUSH_EVERY)
     }
     await sleep(1_000)
@@ -198,13 +138,7 @@ async function waiting(
   })
 }
 
-const COMMON = { entrants: standard([LOCKSTEP]), inQuick: false } as const
 const HALF_LOAD = 1_750
-
-function rateCase(name: string, title: string, jobs: number, run: Case['run']): Case {
-  const size = { jobs, patience: 120 }
-  return { ...COMMON, name, title, unit: 'jobs/s', full: size, quick: { ...size, jobs: jobs / 4 }, run }
-}
 
 /** What lmstfy's clients do, through a gateway of its own process: 32 connections, bodies of 100 bytes. */
 export const httpCases: readonly Case[] = [

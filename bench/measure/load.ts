@@ -1,12 +1,19 @@
+/** What a connection sends, again and again. */
+export interface Shot {
+  readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
+  /** Of the request of this number. */
+  path(number: number): string
+  /** `answer`: to what the connection has sent before, in this turn. */
+  readonly body?: string | ((number: number, answer: string) => string)
+}
+
 export interface LoadOptions {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly connections: number
-  readonly method: 'GET' | 'PUT' | 'DELETE'
-  /** Of the request of this number. */
-  path(number: number): string
-  readonly body?: string
-  /** How many requests. */
+  /** Sent one after the other on each connection, in turns. */
+  readonly shots: readonly Shot[]
+  /** How many turns. */
   readonly amount: number
 }
 
