@@ -4,6 +4,7 @@ import { LockstepError, OptionError } from '../errors.ts'
 import { show, wholeNumber } from '../options.ts'
 import type { Database } from '../postgres/database.ts'
 import { isQueue, MAX_SHARDS, type Queue } from '../queue.ts'
+import { storable } from '../store/encoding.ts'
 import { countStrays, listQueues, type QueueRow, rehome, setPaused, setShards } from '../store/queue.ts'
 import { notify, REBALANCE } from '../store/wake.ts'
 import { type Progress, Progression } from './progression.ts'
@@ -18,14 +19,25 @@ const [FIRST_PAUSE, LAST_PAUSE] = [20, 1_000]
  */
 export async function resolveQueue(database: Database, queue: Queue | string): Promise<QueueRow> {
   const name = nameOf(queue)
-  const rows = await listQueues(database)
-  const row = rows.find((row) => row.name === name)
+  const row = await findQueue(database, name)
   if (row) return row
-  const names = rows.map((row) => row.name)
+  const names = (await listQueues(database)).map((one) => one.name)
   throw new LockstepError(
     'LOCKSTEP_UNKNOWN_QUEUE',
     `queue ${show(name)} does not exist: ${hint(name, names)}`,
   )
+}
+
+/** There may be many: each queue of a gateway's clients is one. A name that may not be sent is looked for among all. */
+async function findQueue(database: Database, name: string): Promise<QueueRow | undefined> {
+  const rows = await listQueues(database, (await canBeSent(database, name)) ? [name] : undefined)
+  return rows.find((row) => row.name === name)
+}
+
+/** Text that the database can't hold would end the caller's transaction. */
+async function canBeSent(database: Database, name: string): Promise<boolean> {
+  const [held] = await storable(database, [name])
+  return held === name && name.isWellFormed() && !name.includes('\0')
 }
 
 /** From now on, workers start no job of the queue. Running jobs go on, and pushes are accepted. */

@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { resolveQueue } from '../../src/admin/queues.ts'
 import { type Instrumentation, Lockstep, OptionError, type Progress } from '../../src/index.ts'
+import { Database } from '../../src/postgres/database.ts'
 import { countStrays } from '../../src/store/queue.ts'
 import { openStore, type StoreEnvironment, type TestQueue, until } from '../support/store-environment.ts'
 import { Gate, next, useWorkers } from '../support/worker-environment.ts'
@@ -15,6 +17,17 @@ afterEach(() => store.endSessions())
 afterAll(() => store?.close())
 
 const env = useWorkers()
+
+/** Counts what its statements have brought. */
+class CountingRows extends Database {
+  rows = 0
+
+  override async query<Row>(...call: Parameters<Database['query']>): Promise<Row[]> {
+    const rows = await super.query<Row>(...call)
+    this.rows += rows.length
+    return rows
+  }
+}
 
 describe('R11 pause and resume', () => {
   test('keep the time of the first pause, and stop claims', async () => {
@@ -242,4 +255,26 @@ describe('R11 reshard', () => {
     const testQueue = await store.queue()
     expect(() => store.lockstep.reshard(testQueue.queue, shards as number)).toThrow(OptionError)
   })
+})
+
+describe('R11 a queue is found by its name', () => {
+  test('without reading the others', async () => {
+    const { name } = (await store.queue()).queue
+    await store.queue()
+    const database = new CountingRows(store.database.pool, store.database.schema)
+    expect(await resolveQueue(database, name)).toMatchObject({ name })
+    expect(database.rows).toBe(1)
+  })
+
+  test.each(['a\0b', '\ud800'])(
+    '%j, which Postgres can’t hold, is unknown and breaks no transaction',
+    async (name) => {
+      const tx = await store.transaction()
+      await expect(store.lockstep.find(name, {}, { tx })).rejects.toMatchObject({
+        code: 'LOCKSTEP_UNKNOWN_QUEUE',
+      })
+      expect((await tx.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
+      await tx.query('ROLLBACK')
+    },
+  )
 })
