@@ -5,7 +5,7 @@ import { type Arrival, hasLeft } from '../../serving/place.ts'
 import { leftBehind, Problem, problemResponse } from '../../serving/problem.ts'
 import { type Access, requireQueues } from './access/access.ts'
 import { type BodyLimits, readBody, readOptionalBody } from './body.ts'
-import { describe } from './openapi.ts'
+import { describer } from './openapi.ts'
 import { apiProblemOf } from './problems.ts'
 import { queryOf } from './query.ts'
 import { type Call, json, type Route, type Tools } from './route.ts'
@@ -34,9 +34,10 @@ export function appOf(options: AppOptions): Hono<Env> {
     app.on(route.method.toUpperCase(), pathOf(route), async (context) =>
       route.answer((await callOf(context, route, options)) as Call<never>, tools),
     )
+  const descriptionAt = describer(ROUTES)
   app.get('/openapi.json', ({ req, env }) => {
     queryOf(req.url, noQuery)
-    return json(JSON.stringify(describe(ROUTES, env.base)))
+    return json(descriptionAt(env.base))
   })
   for (const path of new Set(['/openapi.json', ...ROUTES.map(pathOf)])) refuseOthers(app, path)
   app.notFound(() => {

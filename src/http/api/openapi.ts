@@ -55,6 +55,15 @@ export function describe(routes: readonly Route[], base: string): object {
   }
 }
 
+/** Texts of descriptions. Making one takes many milliseconds, and anybody may ask: so the one that was asked for last is kept. */
+export function describer(routes: readonly Route[]): (base: string) => string {
+  let kept: { readonly base: string; readonly text: string } | undefined
+  return (base) => {
+    if (kept?.base !== base) kept = { base, text: JSON.stringify(describe(routes, base)) }
+    return kept.text
+  }
+}
+
 function operationOf(route: Route, schemas: Schemas): object {
   const { name, summary, description, body, answers, unfinished, isStream, scope, mayBeEmpty = false } = route
   const media = isStream ? 'application/x-ndjson' : 'application/json'

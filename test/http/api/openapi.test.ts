@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { describer } from '../../../src/http/api/openapi.ts'
 import { ROUTES } from '../../../src/http/api/routes/all.ts'
 import { lockstepApi } from '../../../src/http/index.ts'
 import { DESCRIPTION, validatorOf } from './described.ts'
@@ -31,6 +32,26 @@ test('the description is served to everybody, for the place where the API is mou
     await api.fetch(new Request('http://here/jobs/v1/openapi.json'))
   ).json()) as typeof DESCRIPTION
   expect(servers).toEqual([{ url: '/jobs/v1' }])
+})
+
+test('it is made once for a place, however often it is asked for', () => {
+  let looks = 0
+  const watched = ROUTES.map(
+    (route) =>
+      new Proxy(route, {
+        get(target, name) {
+          looks += 1
+          return Reflect.get(target, name)
+        },
+      }),
+  )
+  const descriptionAt = describer(watched)
+  const text = descriptionAt('/v1')
+  const once = looks
+  expect(descriptionAt('/v1')).toBe(text)
+  expect(looks).toBe(once)
+  expect(JSON.parse(descriptionAt('/jobs')).servers).toEqual([{ url: '/jobs' }])
+  expect(looks).toBe(2 * once)
 })
 
 test('it has each route, and nothing else', () => {
