@@ -166,6 +166,7 @@ GRANT INSERT (queue_id, shard, perform_in, id), UPDATE (lane, tenant) ON TABLE @
 GRANT INSERT (queue_id, fence, score, job_id, digest, payload, headers), UPDATE (score, seq, headers, expires_in)
 ON TABLE @schema@.payloads TO @gateway@;
 GRANT SELECT, INSERT ON TABLE @schema@.tenant_lanes TO @gateway@;
+GRANT SELECT ON TABLE @schema@.tenant_waits TO @gateway@;
 GRANT SELECT (audit_id), INSERT (audit_id, actor, queue, action, details), UPDATE (ended_at, affected, error)
 ON TABLE @schema@.audit TO @gateway@;
 GRANT SELECT, INSERT (pool, namespace, digest, token, description), DELETE ON TABLE @schema@.lmstfy_tokens TO @gateway@;

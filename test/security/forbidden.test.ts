@@ -200,7 +200,7 @@ describe('each role can do nothing else', () => {
     ...['audit', 'jobs', 'lmstfy_limits', 'lmstfy_tokens', 'payloads', 'tenant_lanes'].map(
       (name) => `INSERT ${name}`,
     ),
-    ...['lmstfy_limits', 'lmstfy_tokens', 'morgue', 'request_windows', 'tenant_lanes'].map(
+    ...['lmstfy_limits', 'lmstfy_tokens', 'morgue', 'request_windows', 'tenant_lanes', 'tenant_waits'].map(
       (name) => `SELECT ${name}`,
     ),
     ...['lmstfy_limits', 'lmstfy_tokens', 'morgue'].map((name) => `DELETE ${name}`),

@@ -252,7 +252,13 @@ describe('`lockstep serve` with the login of a gateway, and no other right', () 
     const logger = { debug: nothing, info: nothing, warn: nothing, error: nothing }
     const all = consumersMaintenance({
       ...{ logger, rebalanceInterval: 500, instruments: new Instruments([], logger) },
-      ...{ ledQueues: () => [], onGone: nothing, onRemoved: nothing, onExpired: nothing },
+      ...{
+        ledQueues: () => [],
+        tenantWaits: () => [{ queueId: 1, waits: Array(32).fill(1) }],
+        onGone: nothing,
+        onRemoved: nothing,
+        onExpired: nothing,
+      },
     })
     for (const one of all) told.push({ [one.name]: await one.run(database) })
     expect(told).toContainEqual({ trimming: expect.objectContaining({ minutes: 1 }) })
