@@ -1,9 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * How long jobs of tenants have waited where all of the queue's lanes are taken: whoever claims there tells it, and a newcomer's
- * push reads what was told in the last seconds. To find it out from the jobs, the push would pass all that others have completed
- * since some old snapshot. Rows are only added, and trimmed after a minute, so no one waits for another, and the last seconds hold
+ * How long jobs of tenants have waited, and whose they are: whoever claims there tells it, and pushes read what was told in the
+ * last seconds, to keep tenants out of each other's way. To find it out from the jobs, a push would pass all that others have
+ * completed since some old snapshot. Rows are only added, and trimmed after a minute, so no one waits for another, and the last seconds hold
  * few entries in the index, however old a snapshot is.
  */
 export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
@@ -17,6 +17,7 @@ export async function up(db: Kysely<unknown>, schema: string): Promise<void> {
     )
     .addColumn('queue_id', 'integer', (column) => column.notNull())
     .addColumn('waits', sql`integer[]`, (column) => column.notNull())
+    .addColumn('tenants', sql`text[] collate "C"`, (column) => column.notNull())
     .addPrimaryKeyConstraint('tenant_waits_pkey', ['queue_id', 'told_at', 'number'])
     .execute()
 }

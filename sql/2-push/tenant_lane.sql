@@ -1,16 +1,15 @@
 -- The lane of a tenant in a queue without rules: one of those from -1 to -32, which only tenants have, so that schedulers can
--- give them turns. It's the same for all of its jobs until it is taken back (see trim_tenants), when it may get another.
+-- give them turns. It's the same for all of its jobs until it is taken back (see trim_tenants), when it may get another, or until
+-- another tenant's jobs have waited there for five seconds: then it gets another if that is better. One whose own jobs fill
+-- the lane stays, or it would have the share of many.
 --
 -- A tenant that has none gets one that no other has, and in which nobody's jobs wait: some may be left from before it was given
--- back. If there is none, it gets, of four, the one in which jobs have waited least, and of those where they have waited about as
--- long, the one that fewest tenants have. So a newcomer doesn't share with a tenant that has piled up a lot, unless four lanes
--- have. How long jobs have waited is what those who claim them have told in the last
--- ten seconds (see note_tenant_waits), and nobody tells what waits less than a second. To look for the oldest job of a lane,
--- it would pass the entries of all that have been completed there since some old snapshot. Where nobody has told anything, it
--- is the number of tenants that decides.
+-- back. If there is none, it gets, of four, the one in which jobs have waited least (see tenant_wait), and of those where they
+-- have waited about as long, the one that fewest tenants have. So it doesn't share with a tenant that has piled up a lot, unless
+-- four lanes have one. Where nobody tells of waits, it is the number of tenants that decides.
 --
 -- Nothing is locked, and no one waits. So two transactions that push the first jobs of a tenant at once may give it one lane
--- each; once both are committed, the lower number counts. Which lane it is depends on the tenant's name and on what is committed:
+-- each; once both are committed, the higher number counts. Which lane it is depends on the tenant's name and on what is committed:
 -- so of many at once, nearly all choose the same, and no tenant takes all lanes. Two tenants that come at the same moment
 -- meet in one now and then.
 -- Lanes are read from their newest row back, and no further than to the one without a tenant: those before it are gone, but lie
@@ -20,13 +19,17 @@ CREATE OR REPLACE FUNCTION @schema@.tenant_lane(_queue_id integer, _tenant text)
 LANGUAGE plpgsql AS $$
 DECLARE
   _start constant pg_catalog.int4 := hashtext(_tenant COLLATE "C") & 31;
-  _now constant pg_catalog.timestamptz := clock_timestamp();
+  _wait record;
+  _former pg_catalog.int2;
   _lane pg_catalog.int2;
 BEGIN
-  SELECT t.lane INTO _lane FROM @schema@.tenant_lanes t
-  WHERE t.queue_id = _queue_id AND t.tenant = _tenant COLLATE "C" ORDER BY t.number LIMIT 1;
+  SELECT t.lane INTO _former FROM @schema@.tenant_lanes t
+  WHERE t.queue_id = _queue_id AND t.tenant = _tenant COLLATE "C" ORDER BY t.number DESC LIMIT 1;
   IF FOUND THEN
-    RETURN _lane;
+    _wait := @schema@.tenant_wait(_queue_id, _former);
+    IF _wait.seconds < 5 OR _wait.tenant IN ('', _tenant COLLATE "C") THEN
+      RETURN _former;
+    END IF;
   END IF;
   SELECT l.lane INTO _lane
   FROM generate_series(0, 31) AS i CROSS JOIN LATERAL (SELECT (-1 - (_start + i) % 32)::pg_catalog.int2 AS lane) l
@@ -34,21 +37,23 @@ BEGIN
   WHERE coalesce((
     SELECT t.tenant FROM @schema@.tenant_lanes t
     WHERE t.queue_id = _queue_id AND t.lane = l.lane ORDER BY t.number DESC LIMIT 1
-  ), '') = '' AND coalesce((
-    SELECT max(w.waits[-l.lane]) FROM @schema@.tenant_waits w
-    WHERE w.queue_id = _queue_id AND w.told_at BETWEEN _now - interval '10 s' AND _now
-  ), 0) = 0
+  ), '') = '' AND (@schema@.tenant_wait(_queue_id, l.lane)).seconds = 0
   LIMIT 1;
   IF NOT FOUND THEN
     SELECT l.lane INTO _lane
-    FROM generate_series(0, 3) AS i CROSS JOIN LATERAL (SELECT (-1 - (_start + i) % 32)::pg_catalog.int2 AS lane) l
-    ORDER BY ceil(ln(1 + greatest(0, (
-      SELECT max(w.waits[-l.lane]) FROM @schema@.tenant_waits w
-      WHERE w.queue_id = _queue_id AND w.told_at BETWEEN _now - interval '10 s' AND _now
-    )))), @schema@.tenants_in(_queue_id, l.lane), i LIMIT 1;
+    FROM (
+      SELECT i, (-1 - (_start + i) % 32)::pg_catalog.int2 AS lane FROM generate_series(0, 3) AS i
+      UNION ALL
+      SELECT -1, _former WHERE _former IS NOT NULL
+    ) l
+    ORDER BY ceil(ln(1 + (@schema@.tenant_wait(_queue_id, l.lane)).seconds)), l.i >= 0,
+      @schema@.tenants_in(_queue_id, l.lane), l.i LIMIT 1;
+  END IF;
+  IF _lane = _former THEN
+    RETURN _lane;
   END IF;
   INSERT INTO @schema@.tenant_lanes (number, given_at, queue_id, lane, tenant)
-  VALUES (nextval('@schema@.tenants'), _now, _queue_id, _lane, _tenant)
+  VALUES (nextval('@schema@.tenants'), clock_timestamp(), _queue_id, _lane, _tenant)
   -- Where the sequence was restored without its rows. The next push draws another number.
   ON CONFLICT DO NOTHING;
   RETURN _lane;

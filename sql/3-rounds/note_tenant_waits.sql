@@ -1,13 +1,13 @@
--- Notes how long the first jobs of tenants have been due, in seconds, for the pushes of newcomers (see tenant_lane): for each
--- queue, 32 numbers, those of the lanes -1, -2 and so on.
+-- Notes how long the first jobs of tenants have been due, in seconds, and which tenant was served there last, for pushes of others
+-- (see tenant_lane): for each queue, 32 of both, those of the lanes -1, -2 and so on.
 --
 -- It runs with its owner's rights, for the workers' role.
-CREATE OR REPLACE FUNCTION @schema@.note_tenant_waits(_queue_ids integer[], _waits integer[]) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.note_tenant_waits(_queue_ids integer[], _waits integer[], _tenants text[]) RETURNS void
 LANGUAGE sql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-  INSERT INTO @schema@.tenant_waits (told_at, queue_id, waits)
-  SELECT clock_timestamp(), e.queue_id, _waits[32 * (e.n - 1) + 1 : 32 * e.n]
+  INSERT INTO @schema@.tenant_waits (told_at, queue_id, waits, tenants)
+  SELECT clock_timestamp(), e.queue_id, _waits[32 * (e.n - 1) + 1 : 32 * e.n], _tenants[32 * (e.n - 1) + 1 : 32 * e.n]
   FROM unnest(_queue_ids) WITH ORDINALITY AS e(queue_id, n)
 $$;
 REVOKE ALL ON FUNCTION @schema@.note_tenant_waits FROM PUBLIC;

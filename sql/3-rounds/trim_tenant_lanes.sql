@@ -1,8 +1,10 @@
 -- Gives back lanes of tenants, and returns how many: a minute after they were given if nothing has waited there for a second, and
--- after an hour if several tenants have them: then these get others, and those that shared one by chance part. One whose jobs fill a lane of its
--- own keeps it: with another one each hour, it would have the share of many. Does no more than `_most`. Deletes what was
--- told of their waits, too (see note_tenant_waits).
+-- after an hour if several tenants have them: then these get others, and those that shared one by chance part. One whose jobs fill
+-- a lane of its own keeps it: with another one each hour, it would have the share of many. Does no more than `_most`. Deletes what
+-- was told of waits, too (see note_tenant_waits).
 -- A push may be about to use a lane that is deleted here. Then its tenant's jobs wait in two, which harms nothing.
+--
+-- What is noted for a time to come is of before the clock was set back, and goes, too.
 --
 -- Whether jobs wait is what those who claim them have told (see note_tenant_waits): to look for them, this would pass what was
 -- completed since some old snapshot.
@@ -26,7 +28,7 @@ BEGIN
   IF NOT pg_try_advisory_xact_lock('@schema@.tenant_lanes'::regclass::oid::integer, 0) THEN
     RETURN 0;
   END IF;
-  DELETE FROM @schema@.tenant_waits w WHERE w.told_at < _now - interval '1 minute';
+  DELETE FROM @schema@.tenant_waits w WHERE w.told_at NOT BETWEEN _now - interval '1 minute' AND _now + interval '1 minute';
   WITH busy AS MATERIALIZED (
     SELECT DISTINCT w.queue_id, (-n)::pg_catalog.int2 AS lane FROM @schema@.tenant_waits w CROSS JOIN generate_series(1, 32) AS n
     WHERE w.told_at BETWEEN _now - interval '10 s' AND _now AND w.waits[n] > 0
@@ -35,10 +37,11 @@ BEGIN
     WHERE t.tenant <> '' GROUP BY t.queue_id, t.lane HAVING count(DISTINCT t.tenant) > 1
   ), old AS MATERIALIZED (
     SELECT o.queue_id, o.lane, o.ctid AS tid FROM @schema@.tenant_lanes o
-    WHERE o.tenant <> '' AND CASE
-      WHEN (o.queue_id, o.lane) NOT IN (SELECT b.queue_id, b.lane FROM busy b) THEN o.given_at < _now - interval '1 minute'
-      ELSE o.given_at < _now - interval '1 hour' AND (o.queue_id, o.lane) IN (SELECT s.queue_id, s.lane FROM shared s)
-    END
+    WHERE o.tenant <> '' AND o.given_at NOT BETWEEN _now - interval '1 minute' AND _now + interval '1 minute' AND (
+      (o.queue_id, o.lane) NOT IN (SELECT b.queue_id, b.lane FROM busy b)
+      OR o.given_at NOT BETWEEN _now - interval '1 hour' AND _now + interval '1 minute'
+        AND (o.queue_id, o.lane) IN (SELECT s.queue_id, s.lane FROM shared s)
+    )
     ORDER BY o.number LIMIT _most
   ), gone AS (
     DELETE FROM @schema@.tenant_lanes t

@@ -35,17 +35,20 @@ export async function trimTenantLanes(database: Database): Promise<void> {
   await database.call('trim_tenant_lanes', [])
 }
 
-/** How many seconds the first jobs of a queue's tenants have been due: in lane -1, -2 and so on. */
+/** How many seconds the first jobs of a queue's tenants have been due, and whose they seem to be: in lane -1, -2 and so on. */
 export interface TenantWaits {
   readonly queueId: number
   readonly waits: readonly number[]
+  /** '': not known. */
+  readonly tenants: readonly string[]
 }
 
-/** Tells producers which lanes a newcomer had better not share. */
+/** Tells producers which lanes others had better not share. */
 export async function noteTenantWaits(database: Database, all: readonly TenantWaits[]): Promise<void> {
   await database.call('note_tenant_waits', [
     all.map(({ queueId }) => queueId),
     all.flatMap(({ waits }) => waits),
+    all.flatMap(({ tenants }) => tenants),
   ])
 }
 

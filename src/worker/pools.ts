@@ -9,8 +9,8 @@ import { WAITING_AT_ONCE } from './settling/completer.ts'
 
 /** ms that a call to the database may take before its connection counts as broken. */
 const CALL_TIMEOUT = 10_000
-/** Concurrent calls for polling, settling, counting, comparing shards, and maintenance with its lock. */
-const OTHER_CALLS = 5
+/** Concurrent calls for polling, settling, counting, comparing shards, and maintenance of two kinds with their locks. */
+const OTHER_CALLS = 7
 /** Only one claim at a time waits for a row. */
 const WAITING_CLAIMS = 1
 

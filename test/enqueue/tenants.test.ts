@@ -45,10 +45,14 @@ async function pushFor(testQueue: TestQueue, tenant: string, count = 1, job: Par
   return found
 }
 
-/** Somebody who claims tells how many seconds jobs have waited in some lanes. */
-const tellWaits = ({ queueId }: TestQueue, waits: Readonly<Record<number, number>>) =>
+/** Somebody who claims tells how many seconds jobs have waited in some lanes, all of which a tenant fills. */
+const tellWaits = ({ queueId }: TestQueue, waits: Readonly<Record<number, number>>, tenant = '') =>
   noteTenantWaits(env.database, [
-    { queueId, waits: Array.from({ length: 32 }, (_, place) => waits[-1 - place] ?? 0) },
+    {
+      queueId,
+      waits: Array.from({ length: 32 }, (_, place) => waits[-1 - place] ?? 0),
+      tenants: Array(32).fill(tenant),
+    },
   ])
 
 const pass = ({ queue }: TestQueue, seconds: number) => advance(env.lockstep, queue, seconds * 1_000)
@@ -273,6 +277,12 @@ describe('without rules, each tenant has a lane of its own', () => {
     await age(testQueue, 61)
     await trimTenants(env.database)
     expect(await holders(testQueue)).toEqual([{ tenant: 'busy' }])
+    await pushFor(testQueue, 'before the clock was set back')
+    await env.query(
+      `UPDATE lockstep.tenant_lanes SET given_at = given_at + interval '1 day' WHERE tenant LIKE 'before%'`,
+    )
+    await trimTenants(env.database)
+    expect(await holders(testQueue)).toEqual([{ tenant: 'busy' }])
     await age(testQueue, 7_200)
     await trimTenants(env.database)
     expect(await holders(testQueue)).toEqual([{ tenant: 'busy' }])
@@ -288,6 +298,30 @@ describe('without rules, each tenant has a lane of its own', () => {
     await age(testQueue, 10)
     await trimTenants(env.database)
     expect(await holders(testQueue)).toHaveLength(31)
+  })
+
+  test('which it leaves when the jobs of another have waited there for five seconds, for a better one', async () => {
+    const testQueue = await env.queue()
+    const [lane] = (await pushFor(testQueue, 't')) as [number]
+    await tellWaits(testQueue, { [lane]: 4 }, 'other')
+    expect(await pushFor(testQueue, 't')).toEqual([lane])
+    await tellWaits(testQueue, { [lane]: 5 }, 'other')
+    const [better] = (await pushFor(testQueue, 't')) as [number]
+    expect(better).not.toBe(lane)
+    expect(await pushFor(testQueue, 't', 2)).toEqual([better, better])
+  })
+
+  test.each([
+    ['its own jobs have', { waits: 1_000, elsewhere: 0, tenant: 't' }],
+    ['nobody knows whose jobs have', { waits: 1_000, elsewhere: 0, tenant: '' }],
+    ['they have about as long in all others', { waits: 1_000, elsewhere: 900, tenant: 'other' }],
+  ])('which it keeps if %s', async (_, { waits, elsewhere, tenant }) => {
+    const testQueue = await env.queue()
+    const [lane] = (await pushFor(testQueue, 't')) as [number]
+    const all = Object.fromEntries(Array.from({ length: 32 }, (_, n) => [-1 - n, elsewhere]))
+    await tellWaits(testQueue, { ...all, [lane]: waits }, tenant)
+    expect(await pushFor(testQueue, 't')).toEqual([lane])
+    expect(await holders(testQueue)).toHaveLength(1)
   })
 
   test('a lane that was given back with jobs in it is nobody’s as long as they wait', async () => {
@@ -506,7 +540,7 @@ describe('transactions that push for one tenant', () => {
     const [a, b, c, d, r] = await lanes(testQueue)
     expect(r).toBe(a)
     expect(a).not.toBe(b)
-    expect([c, d]).toEqual([a, a])
+    expect([c, d]).toEqual([b, b])
   })
 
   test('many at once give it one lane, since all choose the same', async () => {

@@ -112,7 +112,7 @@ export const CONNECTED: readonly Mutant[] = [
     name: 'a worker without rights that starts',
     promise: 'P8',
     breaks: 'It registers and locks shards, and performs nothing of them.',
-    edits: [source('worker/preparation', '  await requireWorkerRights(database)\n', '')],
+    edits: [source('worker/preparation', "  await requireRights(database, 'worker')\n", '')],
     tests: ['security/rights'],
   },
   {

@@ -43,17 +43,23 @@ export const TENANTS: readonly Mutant[] = [
     tests: ['enqueue/tenants'],
   },
   {
-    name: 'the latest of several lanes counts',
+    name: 'the first of several lanes counts',
     promise: 'tenants',
     breaks: 'A tenant that two transactions have met at once has two lanes, and two shares.',
-    edits: [sql('tenant_lane', 'ORDER BY t.number LIMIT 1', 'ORDER BY t.number DESC LIMIT 1')],
+    edits: [
+      sql(
+        'tenant_lane',
+        'tenant = _tenant COLLATE "C" ORDER BY t.number DESC',
+        'tenant = _tenant COLLATE "C" ORDER BY t.number',
+      ),
+    ],
     tests: ['enqueue/tenants'],
   },
   {
     name: 'a lane that is taken is given again',
     promise: 'tenants',
     breaks: 'Tenants share lanes while others are empty, and a small one waits behind a large one.',
-    edits: [sql('tenant_lane', "), '') = ''", "), '') <> ''")],
+    edits: [sql('tenant_lane', "), '') = '' AND", "), '') <> '' AND")],
     tests: ['enqueue/tenants'],
   },
   {
@@ -122,11 +128,11 @@ export const TENANTS: readonly Mutant[] = [
       'While an old snapshot is held, a push reads all that tenants’ jobs have left in the index since then.',
     edits: [
       sql(
-        'tenant_lane',
-        `SELECT max(w.waits[-l.lane]) FROM @schema@.tenant_waits w
-      WHERE w.queue_id = _queue_id AND w.told_at BETWEEN _now - interval '10 s' AND _now`,
-        `SELECT extract(epoch FROM _now - min(j.perform_in)) FROM @schema@.jobs j
-      WHERE j.queue_id = _queue_id AND j.shard IN (0, 1) AND j.lane = l.lane`,
+        'tenant_wait',
+        '  ORDER BY w.waits[-_lane] DESC LIMIT 1;\n',
+        `  ORDER BY w.waits[-_lane] DESC LIMIT 1;
+  SELECT extract(epoch FROM clock_timestamp() - min(j.perform_in)) INTO seconds FROM @schema@.jobs j
+  WHERE j.queue_id = _queue_id AND j.shard IN (0, 1) AND j.lane = _lane;\n`,
       ),
     ],
     tests: ['store/tenant-lanes-under-snapshot'],
@@ -135,7 +141,7 @@ export const TENANTS: readonly Mutant[] = [
     name: 'a lane with what is left of another tenant',
     promise: 'tenants',
     breaks: 'A newcomer waits behind a backlog, though other lanes are empty.',
-    edits: [sql('tenant_lane', '), 0) = 0', '), 0) >= 0')],
+    edits: [sql('tenant_lane', '.seconds = 0', '.seconds >= 0')],
     tests: ['enqueue/tenants'],
   },
   {
@@ -149,7 +155,7 @@ export const TENANTS: readonly Mutant[] = [
     name: 'waits that count for an hour',
     promise: 'tenants',
     breaks: 'Newcomers avoid lanes in which nothing waits any more, and share those that have filled up.',
-    edits: [sql('tenant_lane', "BETWEEN _now - interval '10 s'", "BETWEEN _now - interval '1 h'", 2)],
+    edits: [sql('tenant_wait', "_now - interval '10 s'", "_now - interval '1 h'")],
     tests: ['enqueue/tenants'],
   },
   {
@@ -164,6 +170,20 @@ export const TENANTS: readonly Mutant[] = [
       ),
     ],
     tests: ['worker/tenants', 'consumer/tenants'],
+  },
+  {
+    name: 'a tenant that stays behind the backlog of another',
+    promise: 'tenants',
+    breaks: 'Where many share lanes, an import holds up some of the others for as long as it takes.',
+    edits: [sql('tenant_lane', '_wait.seconds < 5', 'true')],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'a tenant that leaves its own backlog behind',
+    promise: 'tenants',
+    breaks: 'One that piles up much gets lane after lane, and the share of many.',
+    edits: [sql('tenant_lane', `IN ('', _tenant COLLATE "C")`, `IN ('')`)],
+    tests: ['enqueue/tenants'],
   },
   {
     name: 'a tenant that begins anywhere',

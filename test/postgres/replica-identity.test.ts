@@ -45,7 +45,7 @@ test('what changes rows is not refused where all tables are published', async ()
   await env.query(`UPDATE lockstep.tenant_pushes SET pushed_at = pushed_at - interval '2 min'`)
   await env.query(`UPDATE lockstep.tenant_lanes SET given_at = given_at - interval '2 h'`)
   await env.query(
-    `INSERT INTO lockstep.tenant_waits (told_at, queue_id, waits) VALUES (clock_timestamp() - interval '2 min', 1, '{}')`,
+    `INSERT INTO lockstep.tenant_waits (told_at, queue_id, waits, tenants) VALUES (clock_timestamp() - interval '2 min', 1, '{}', '{}')`,
   )
   expect(await trimTenants(env.database)).toBe(2)
   expect(await env.query('SELECT FROM lockstep.tenant_waits')).toEqual([])

@@ -254,7 +254,7 @@ describe('`lockstep serve` with the login of a gateway, and no other right', () 
       ...{ logger, rebalanceInterval: 500, instruments: new Instruments([], logger) },
       ...{
         ledQueues: () => [],
-        tenantWaits: () => [{ queueId: 1, waits: Array(32).fill(1) }],
+        tenantWaits: () => [{ queueId: 1, waits: Array(32).fill(1), tenants: Array(32).fill('') }],
         onGone: nothing,
         onRemoved: nothing,
         onExpired: nothing,

@@ -93,8 +93,8 @@ describe('P7 while an old snapshot is held, after thousands of jobs of tenants w
        SELECT $1, n % 2, -1 - n % 32, 'done ' || n, clock_timestamp() - interval '1 h' FROM generate_series(1, 50000) n`,
       [testQueue.queueId],
     )
-    const told = `INSERT INTO lockstep.tenant_waits (told_at, queue_id, waits)
-      SELECT clock_timestamp() - n * interval '2 s', $1, array_fill(60, ARRAY[32]) FROM generate_series(1, 20000) n`
+    const told = `INSERT INTO lockstep.tenant_waits (told_at, queue_id, waits, tenants)
+      SELECT clock_timestamp() - n * interval '2 s', $1, array_fill(60, ARRAY[32]), array_fill('t'::text, ARRAY[32]) FROM generate_series(1, 20000) n`
     await env.query(told, [testQueue.queueId])
     await env.query(`DELETE FROM lockstep.jobs WHERE queue_id = $1 AND id LIKE 'done %'`, [testQueue.queueId])
     await trimTenantLanes(env.database)

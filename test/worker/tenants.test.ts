@@ -10,7 +10,7 @@ import {
   type Worker,
   weighted,
 } from '../../src/index.ts'
-import { newcomersAvoid } from '../support/newcomers.ts'
+import { othersAvoid, pileUp } from '../support/newcomers.ts'
 import { shardsHeld } from '../support/shards.ts'
 import { eventually, useWorkers } from '../support/worker-environment.ts'
 
@@ -264,12 +264,9 @@ describe('R13: no tenant waits behind the backlog of another', () => {
   })
 })
 
-test('a worker tells producers where jobs of tenants wait: a newcomer shares no such lane', async () => {
+test('a worker tells producers where jobs of tenants wait: others share no such lane', async () => {
   const queue = env.queue({ shards: 2, perform: () => sleep(200) })
-  const pushed = Array.from({ length: 40 }, (_, n) => ({ id: `${n}`, tenant: `t${n}` }))
-  const heavy = Array.from({ length: 40 }, (_, n) => ({ id: `heavy ${n}`, tenant: 't3' }))
-  const since = new Date(Date.now() - 60_000)
-  await env.lockstep.enqueue(queue, [...pushed, ...heavy.map((job) => ({ ...job, performIn: since }))])
+  const backlog = await pileUp(env, queue)
   await env.work({ queues: [queue], slots: 1 })
-  await newcomersAvoid(env, queue, 't3')
+  await othersAvoid(env, queue, backlog)
 })

@@ -65,6 +65,8 @@ export class Lane {
   #leftMore = false
   /** When the last claim began. */
   claimedAt = 0
+  /** Whose job was claimed last; undefined: none was. */
+  lastTenant: string | null | undefined
   /** The earliest time reported since the claim under way began; its answer may not know of it yet. */
   #heard = NEVER
   /** When the job was due that the last claims have passed over, and how many claims have. */
@@ -222,7 +224,10 @@ export class Lane {
     const { rounds, head, passed, waits } = claim
     const last = rounds.at(-1)
     this.#taken = rounds.length
-    if (last) this.cursor = { after: last.performIn, afterId: last.id }
+    if (last) {
+      this.cursor = { after: last.performIn, afterId: last.id }
+      this.lastTenant = last.tenant
+    }
     this.#next = Math.min(head ?? NEVER, this.#heard)
     const place = { cursor: this.cursor, next: this.#next }
     const { cursor, next } = this.withholding.end(claim, place, this.shard.served, now)

@@ -6,21 +6,33 @@ import type { Shard } from './shard.ts'
 const MOST = 1e9
 
 /**
- * How long the first jobs of tenants have been due in these shards, of queues in which any has been for a second.
+ * How long the first jobs of tenants have been due in these shards, of queues in which any has been for a second, and which tenant
+ * was served there last: jobs come in the order of their times, so a backlog is mostly of one.
  * @param now in µs
  */
 export function tenantWaits(shards: Iterable<Shard>, now: number): TenantWaits[] {
-  const waits = new Map<number, number[]>()
+  const all = new Map<number, Told>()
   for (const { served, lanes } of shards) {
     if (!served.hasTenants) continue
-    for (const { key, oldest } of lanes.values()) {
+    for (const { key, oldest, lastTenant } of lanes.values()) {
       const seconds = Math.min(MOST, Math.floor((now - oldest) / 1e6))
       if (key.lane >= 0 || seconds < 1) continue
-      const ofQueue = waits.get(key.queueId) ?? Array<number>(-LAST_TENANT_LANE).fill(0)
-      waits.set(key.queueId, ofQueue)
+      const told = all.get(key.queueId) ?? nothingTold()
+      all.set(key.queueId, told)
       const place = -1 - key.lane
-      ofQueue[place] = Math.max(ofQueue[place]!, seconds)
+      if (seconds <= told.waits[place]!) continue
+      told.waits[place] = seconds
+      told.tenants[place] = lastTenant ?? ''
     }
   }
-  return Array.from(waits, ([queueId, waits]) => ({ queueId, waits }))
+  return Array.from(all, ([queueId, told]) => ({ queueId, ...told }))
+}
+
+interface Told {
+  readonly waits: number[]
+  readonly tenants: string[]
+}
+
+function nothingTold(): Told {
+  return { waits: Array(-LAST_TENANT_LANE).fill(0), tenants: Array(-LAST_TENANT_LANE).fill('') }
 }
