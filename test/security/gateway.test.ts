@@ -95,12 +95,15 @@ describe('`lockstep serve` with the login of a gateway, and no other right', () 
   test('requeues, deletes, pauses, resumes and reshards over /v1, which the audit has', async () => {
     const { v1 } = served.gateway
     const queue = 'steered'
-    // With 33 tenants, one of them shares a lane.
     const ids = Array.from({ length: 33 }, (_, number) => `tenant ${number}`)
-    await env.lockstep('producer').enqueue(
-      defineQueue(queue, { shards: 8 }),
-      ids.map((id) => ({ id, tenant: id })),
-    )
+    const push = (some: readonly string[]) =>
+      env.lockstep('producer').enqueue(
+        defineQueue(queue, { shards: 8 }),
+        some.map((id) => ({ id, tenant: id })),
+      )
+    await push(ids.slice(0, 32))
+    // All lanes are taken: it shares one, also when it comes back.
+    await push(ids.slice(32))
     for await (const _ of env.lockstep('owner').kill(queue, { ids: ids.slice(30) }));
     await env
       .session('owner')
