@@ -1,10 +1,12 @@
 import type { Queue } from '../queue.ts'
 import { ServedQueue } from '../worker/schedule/served-queue.ts'
 import { Shard } from '../worker/schedule/shard.ts'
+import { Shares } from './shares.ts'
 
 /** A queue from which claims take jobs, from all of its shards: a consumer owns none. */
 export class ConsumedQueue extends ServedQueue {
   readonly shards: Shard[] = []
+  readonly shares = new Shares()
   #waiting = 0
   /** ms of the monotonic clock. */
   #lastWaited = performance.now()

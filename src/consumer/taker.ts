@@ -15,6 +15,7 @@ import { noteLeftOut } from './left-out.ts'
 import type { ClaimedJob } from './options.ts'
 import type { Request } from './request.ts'
 import type { Requests } from './requests.ts'
+import type { Share } from './shares.ts'
 
 /** Most jobs to claim in one call: with so many, the fixed cost of a call is small for each. */
 const MOST_CLAIMED = 400
@@ -46,7 +47,7 @@ interface Errand {
   readonly queue: ConsumedQueue
   readonly lease: number
   readonly requests: readonly Request[]
-  readonly lanes: readonly { readonly lane: Lane; readonly count: number }[]
+  readonly shares: readonly Share[]
 }
 
 /** Claims jobs for requests, for several at once where they want the same, and hands them out. */
@@ -96,7 +97,12 @@ export class Taker implements Service {
       wanted += request.left
       if (wanted >= MOST_CLAIMED) break
     }
-    return { queue, lease, requests, lanes: shares(due.get(queue)!, Math.min(wanted, MOST_CLAIMED)) }
+    return {
+      queue,
+      lease,
+      requests,
+      shares: queue.shares.of(due.get(queue)!, Math.min(wanted, MOST_CLAIMED)),
+    }
   }
 
   /** By queue, those that have waited longest in front. */
@@ -115,15 +121,15 @@ export class Taker implements Service {
 
   async #run(errand: Errand): Promise<void> {
     const { timetable, onLeased } = this.#options
-    const { requests, lanes } = errand
+    const { requests, shares } = errand
     for (const request of requests) request.isAsking = true
     const claiming = this.#claim(errand)
-    for (const { lane } of lanes) {
+    for (const { lane } of shares) {
       lane.claim = claiming.then(() => {})
       timetable.file(lane)
     }
     const rounds = await claiming
-    for (const { lane } of lanes) {
+    for (const { lane } of shares) {
       lane.claim = undefined
       timetable.file(lane)
     }
@@ -134,24 +140,20 @@ export class Taker implements Service {
     timetable.wakeAll()
   }
 
-  async #claim({ queue, lease, lanes, requests }: Errand): Promise<Round[]> {
+  async #claim({ queue, lease, shares, requests }: Errand): Promise<Round[]> {
     const { database, clock, triesHeader, read } = this.#options
     const { maxPayloads, maxBytes, maxRetryCount } = queue.queue
-    for (const { lane } of lanes) lane.claimBegins(clock.now())
+    for (const { lane } of shares) lane.claimBegins(clock.now())
     try {
-      const wishes = lanes.map(({ lane, count }) => {
+      const wishes = shares.map(({ lane, count }) => {
         const { key, cursor, spots } = lane
         return { key, cursor, count, spots, maxPayloads, maxBytes, maxRetryCount: maxRetryCount as number }
       })
       const claims = await claimLeased(database, lease, wishes, triesHeader, read)
-      for (const [index, { lane }] of lanes.entries()) this.#claimed(lane, claims[index]!)
+      for (const [index, share] of shares.entries()) this.#claimed(queue, share, claims[index]!)
       return claims.flatMap(({ rounds }) => rounds)
     } catch (error) {
-      this.#claimFailed(
-        queue,
-        lanes.map(({ lane }) => lane),
-        error,
-      )
+      this.#claimFailed(queue, shares, error)
       for (const request of requests) {
         this.#options.requests.remove(request)
         request.fail(error)
@@ -160,17 +162,22 @@ export class Taker implements Service {
     }
   }
 
-  #claimed(lane: Lane, claim: Claim): void {
+  #claimed({ shares }: ConsumedQueue, share: Share, claim: Claim): void {
     const { clock, timetable } = this.#options
+    const { lane } = share
+    shares.took(share, claim.rounds.length)
     lane.claimEnded(claim, clock.now())
     timetable.heed(lane, claim)
   }
 
   /** Jobs may have been claimed though the answer was lost: their leases end. */
-  #claimFailed({ queue }: ConsumedQueue, lanes: readonly Lane[], error: unknown): void {
+  #claimFailed({ queue, shares }: ConsumedQueue, all: readonly Share[], error: unknown): void {
     const { clock, logger, poll } = this.#options
     logger.warn({ event: 'claiming', error: (error as Error).message, queue: queue.name }, 'claiming failed')
-    for (const lane of lanes) lane.claimFailed(clock.now() + poll * 1000)
+    for (const share of all) {
+      shares.took(share, 0)
+      share.lane.claimFailed(clock.now() + poll * 1000)
+    }
   }
 
   /** In the order in which they were due, without what has expired. What comes for requests that are gone goes to others, or is released. */
@@ -214,15 +221,6 @@ export class Taker implements Service {
       return undefined
     }
   }
-}
-
-/** As equal as can be, the first lanes in front. */
-function shares(lanes: readonly Lane[], wanted: number): Errand['lanes'] {
-  const some = lanes.slice(0, wanted)
-  return some.map((lane, place) => ({
-    lane,
-    count: Math.floor(wanted / some.length) + (place < wanted % some.length ? 1 : 0),
-  }))
 }
 
 function jobFrom({ queue }: ConsumedQueue, round: Round): ClaimedJob {

@@ -186,6 +186,13 @@ export const TENANTS: readonly Mutant[] = [
     tests: ['enqueue/tenants'],
   },
   {
+    name: 'consumers that take what has waited longest, whoever it belongs to',
+    promise: 'tenants',
+    breaks: 'Over HTTP, everybody waits behind an import.',
+    edits: [source('consumer/shares', 'if (groups.length === 1) return', 'return')],
+    tests: ['consumer/tenants'],
+  },
+  {
     name: 'a tenant that begins anywhere',
     promise: 'tenants',
     breaks: 'One that imports in many transactions at once takes all lanes, and everybody waits behind it.',
