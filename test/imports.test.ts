@@ -90,12 +90,13 @@ const PAST_THE_FACE: readonly string[] = [
   'http/lmstfy/admin-tokens > store/lmstfy-access',
   'http/lmstfy/gateway > store/lmstfy-access',
   'http/lmstfy/routes > store/lmstfy-access',
-  // Nor are its sizes, and how it lets dead jobs wait again.
+  // Nor are its sizes, how it lets dead jobs wait again, and acknowledgements that may be another's.
   'http/lmstfy/jobs > store/sizes',
   'http/lmstfy/lmstfy > lockstep',
   'http/lmstfy/migrating > store/sizes',
   'http/lmstfy/pool > lockstep',
   'http/lmstfy/pool > postgres/database',
+  'http/lmstfy/pool > store/expire-leased',
   'http/lmstfy/pool > store/respawn',
   'http/lmstfy/pool > store/sizes',
   'http/lmstfy/sizes > store/sizes',

@@ -40,7 +40,7 @@ REVOKE ALL ON SEQUENCE
 FROM @producer@, @worker@, @viewer@, @gateway@;
 REVOKE ALL ON FUNCTION
   @schema@.brief_error, @schema@.bury_failed, @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.check_expiries, @schema@.checked_text, @schema@.claim, @schema@.claim_leased, @schema@.covers,
-  @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut, @schema@.settle_leased, @schema@.tries_of, @schema@.respawn, @schema@.take_quota,
+  @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut, @schema@.settle_leased, @schema@.tries_of, @schema@.expire_leased, @schema@.respawn, @schema@.take_quota,
   @schema@.find_tokens, @schema@.note_key, @schema@.recount_key, @schema@.trim_keys,
   @schema@.enqueue_for_result, @schema@.round_of, @schema@.result, @schema@.keep_results, @schema@.complete_with_results, @schema@.trim_results,
   @schema@.complete, @schema@.create_queue, @schema@.delete_jobs, @schema@.digest_of, @schema@.discard,
@@ -156,8 +156,8 @@ GRANT SELECT (name, scopes, queues, rate_requests, rate_per, created_at) ON TABL
 -- deletes, requeues and respawns, pauses and reshards, notes that in the audit, and administers the tokens of lmstfy's API. It
 -- can't be a worker, list the tokens of the HTTP API, read their digests, or read the audit.
 GRANT EXECUTE ON FUNCTION
-  @schema@.delete_jobs, @schema@.lock_waiting, @schema@.requeue, @schema@.respawn, @schema@.tenant_lane, @schema@.tenant_wait,
-  @schema@.tenants_in
+  @schema@.delete_jobs, @schema@.expire_leased, @schema@.lock_waiting, @schema@.requeue, @schema@.respawn, @schema@.tenant_lane,
+  @schema@.tenant_wait, @schema@.tenants_in
 TO @gateway@;
 GRANT UPDATE (shards, paused_at) ON TABLE @schema@.queues TO @gateway@;
 GRANT SELECT, DELETE ON TABLE @schema@.morgue TO @gateway@;

@@ -194,9 +194,16 @@ describe('each role can do nothing else', () => {
   MAY.gateway = [
     ...producer,
     ...worker.filter((what) => !REGISTERS.includes(what) && !producer.includes(what)),
-    ...['delete_jobs', 'lock_waiting', 'requeue', 'respawn', 'tenant_lane', 'tenant_wait', 'tenants_in'].map(
-      (name) => `EXECUTE ${name}`,
-    ),
+    ...[
+      'delete_jobs',
+      'expire_leased',
+      'lock_waiting',
+      'requeue',
+      'respawn',
+      'tenant_lane',
+      'tenant_wait',
+      'tenants_in',
+    ].map((name) => `EXECUTE ${name}`),
     ...['audit', 'jobs', 'lmstfy_limits', 'lmstfy_tokens', 'payloads', 'tenant_lanes'].map(
       (name) => `INSERT ${name}`,
     ),

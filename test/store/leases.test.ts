@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Round } from '../../src/store/claim.ts'
-import { claimLeased, endLeases, extendLeases, settleLeased } from '../../src/store/leases.ts'
+import { expireLeased } from '../../src/store/expire-leased.ts'
+import { claimLeased, endLeases, extendLeases, noteCut, settleLeased } from '../../src/store/leases.ts'
 import {
   openStore,
   outcomes,
@@ -173,6 +174,53 @@ describe('a round that is completed while its lease is ended', () => {
     )
     // It was in work until the end: R3, R4.
     expect((await testQueue.set('a')).map((one) => one.split('[')[0])).toEqual(['1', '2'])
+  })
+})
+
+describe('a round whose payloads may not be handed over again', () => {
+  const expire = ({ id, fence }: Round) => expireLeased(env.database, testQueue.queue.name, id, fence)
+
+  test.each([
+    ['waits', 25],
+    ['dies', 0],
+  ])('has expired where it otherwise %s once its lease has ended', async (_, maxRetryCount) => {
+    await testQueue.push({ id: 'a', payload: 1 })
+    await testQueue.push({ id: 'a', payload: 2 })
+    const [round] = await take(1, 0, maxRetryCount)
+    expect(await expire(round!)).toBe(true)
+    expect(await ended()).toMatchObject({ rounds: 1 })
+    expect(await testQueue.dead('a')).toEqual([])
+    const again = await (await testQueue.claimer()).take()
+    expect(again).toMatchObject({ payloads: [], expired: 2 })
+    expect(await expire(round!)).toBe(false)
+  })
+
+  test('P5: spares what was pushed meanwhile, and what it has left to the next round', async () => {
+    testQueue = await env.queue({ maxPayloads: 2 })
+    for (const payload of [1, 2, 3]) await testQueue.push({ id: 'a', payload, score: payload })
+    const [round] = await take(1)
+    expect(round!.payloads).toEqual([1, 2])
+    await noteCut(env.database, testQueue.queueId, round!)
+    await testQueue.push({ id: 'a', payload: 1, score: 4 })
+    await expire(round!)
+    await ended()
+    expect((await (await testQueue.claimer()).take()).payloads).toEqual([3, 1])
+  })
+
+  test('is its holder’s, who completes it', async () => {
+    await testQueue.push({ id: 'a', payload: 1 })
+    const [round] = await take(1, 60_000)
+    await expire(round!)
+    expect(await complete(round!)).toEqual([])
+    expect(await testQueue.countJobs()).toBe(0)
+    expect(await expire(round!)).toBe(false)
+  })
+
+  test('waits five seconds for a producer that has its row', { tags: 'slow' }, async () => {
+    await testQueue.push({ id: 'a', payload: 1 })
+    const [round] = await take(1, 60_000)
+    await testQueue.pushIn(await env.transaction(), { id: 'a', payload: 2 })
+    await expect(expire(round!)).rejects.toMatchObject({ code: 'LOCKSTEP_LOCKED' })
   })
 })
 

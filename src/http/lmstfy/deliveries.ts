@@ -12,7 +12,8 @@ export interface Delivery {
 /**
  * Which claims were handed to whom, of the last 100,000 jobs: a client acknowledges a job by its id alone. So that a late one
  * doesn't end another's claim, its acknowledgement counts for the claim that it was handed: the last one on its connection, or
- * else the last one at its address.
+ * else the last one at its address. That is a guess: a client may have several connections, and share its address. And other
+ * gateways hand out claims, too.
  */
 export class Deliveries {
   readonly #byJob = new Map<string, Delivery[]>()
@@ -32,6 +33,11 @@ export class Deliveries {
       (one) => connection !== undefined && one.connection === connection,
     )
     return onConnection ?? deliveries.findLast((one) => address !== undefined && one.address === address)
+  }
+
+  /** Whether this claim was handed to anybody here. */
+  has(queue: string, id: string, fence: number): boolean {
+    return this.#byJob.get(keyOf(queue, id))?.some((one) => one.fence === fence) ?? false
   }
 
   forget(queue: string, id: string): void {

@@ -24,8 +24,8 @@ export interface Jobs {
   /** Nobody gets these jobs: they wait as before. */
   release(jobs: readonly ClaimedJob[]): Promise<void>
   /**
-   * Ends a job, whatever its state, for a client that tells it by its id alone; but not one that somebody else has in work by
-   * now. Resolves to whether a claim of it ended.
+   * Ends a job, whatever its state, for a client that tells it by its id alone. One that somebody else may have in work by now is
+   * left to them, and isn't handed over again. Resolves to whether a claim of it ended.
    */
   end(queue: string, id: string, call: Call): Promise<boolean>
   find(queue: string, id: string): Promise<FoundJob<string>[]>

@@ -4,6 +4,7 @@ import type { NewJob } from '../../job.ts'
 import { insideOf } from '../../lockstep.ts'
 import { isStorable } from '../../options.ts'
 import type { Database } from '../../postgres/database.ts'
+import { expireLeased } from '../../store/expire-leased.ts'
 import { respawn } from '../../store/respawn.ts'
 import { countReady, type DeadSize, namesOfQueues, sizeOfMorgue } from '../../store/sizes.ts'
 import type { Call } from '../call.ts'
@@ -65,14 +66,13 @@ export class Pool implements Jobs {
   async end(queue: string, id: string, call: Call): Promise<boolean> {
     if (!isStorable(id)) return false
     const delivery = this.#deliveries.of(queue, id, call)
-    if (delivery) {
-      if (await this.#complete(queue, id, delivery.fence)) return true
-      await this.#deleteWaiting(queue, id)
-      return false
-    }
+    if (delivery && (await this.#complete(queue, id, delivery.fence))) return true
+    // Another gateway may have handed it out since.
     const claim = (await this.find(queue, id)).find(({ state }) => state === 'working')
-    if (claim) return this.#complete(queue, id, claim.fence!)
-    await this.#deleteWaiting(queue, id)
+    if (!claim) await this.#deleteWaiting(queue, id)
+    else if (delivery && this.#deliveries.has(queue, id, claim.fence!))
+      await this.#letExpire(queue, id, claim.fence!)
+    else return this.#complete(queue, id, claim.fence!)
     return false
   }
 
@@ -149,6 +149,16 @@ export class Pool implements Jobs {
     const isEnded = await orNothing(() => this.#consumer.complete({ queue, id, fence }), false)
     if (isEnded) this.#deliveries.forget(queue, id)
     return isEnded
+  }
+
+  /**
+   * This gateway has handed the job to somebody else since. Either the client is late, so the other must not be disturbed, or it
+   * is the other, by another connection, and what it has acknowledged must not come again. Both hold if the job isn't handed over
+   * once more, whatever becomes of the claim.
+   */
+  async #letExpire(queue: string, id: string, fence: number): Promise<void> {
+    // If the claim has ended meanwhile, the client is late, and nobody has the job in work.
+    if (!(await expireLeased(this.database, queue, id, fence))) await this.#deleteWaiting(queue, id)
   }
 
   /** Also from the morgue: who acknowledges a dead job was done with it, only too late. */

@@ -188,22 +188,52 @@ test.each([
   expect(await consume(queue, '?timeout=5')).toMatchObject({ job_id: id, remain_tries: 0 })
 })
 
+/** Two connections of one address. */
+function twoConnections(): [http.Agent, http.Agent] {
+  const agents = [1, 2].map(() => new http.Agent({ keepAlive: true, maxSockets: 1 }))
+  env.later(() => agents.forEach((agent) => void agent.destroy()))
+  return agents as [http.Agent, http.Agent]
+}
+
 test('g: a late acknowledgement on the connection of an earlier delivery does not end that of another', async () => {
   const { api, publish, consume } = await gateway()
-  const agents = [1, 2].map(() => new http.Agent({ keepAlive: true, maxSockets: 1 })) as [
-    http.Agent,
-    http.Agent,
-  ]
-  env.later(() => agents.forEach((agent) => void agent.destroy()))
+  const [early, late] = twoConnections()
   const id = await publish('late', 'x', '?tries=3')
-  await api('GET', 'late?ttr=1', { agent: agents[0] })
-  const second = await api('GET', 'late?ttr=60&timeout=5', { agent: agents[1] })
+  await api('GET', 'late?ttr=1', { agent: early })
+  const second = await api('GET', 'late?ttr=60&timeout=5', { agent: late })
   expect(second.json).toMatchObject({ job_id: id, remain_tries: 1 })
-  expect((await api('DELETE', `late/job/${id}`, { agent: agents[0] })).status).toBe(204)
+  expect((await api('DELETE', `late/job/${id}`, { agent: early })).status).toBe(204)
   expect((await env.lockstep.find('ns/late', { state: 'working' })).items).toHaveLength(1)
-  await api('DELETE', `late/job/${id}`, { agent: agents[1] })
+  await api('DELETE', `late/job/${id}`, { agent: late })
   expect((await env.lockstep.find('ns/late', {})).items).toEqual([])
   expect(await consume('late')).toBeNull()
+})
+
+// It may have been its holder's, whose proxy or client has several connections.
+test.each([
+  ['comes again', 'again', 3],
+  ['is a dead letter', 'dead', 2],
+])('g: nor is it lost: the job never %s', async (_, queue, tries) => {
+  const { api, publish, consume } = await gateway()
+  const [early, late] = twoConnections()
+  const id = await publish(queue, 'x', `?tries=${tries}`)
+  await api('GET', `${queue}?ttr=1`, { agent: early })
+  await api('GET', `${queue}?ttr=1&timeout=5`, { agent: late })
+  expect((await api('DELETE', `${queue}/job/${id}`, { agent: early })).status).toBe(204)
+  await eventually(async () =>
+    expect((await env.lockstep.find(`ns/${queue}`, { state: 'working' })).items).toEqual([]),
+  )
+  expect(await consume(queue, '?timeout=1')).toBeNull()
+  expect((await api('GET', `${queue}/deadletter/size`)).json.size).toBe(0)
+})
+
+test('what was handed out by another gateway is acknowledged here, also if it was handed out here before', async () => {
+  const [one, other] = [await gateway(), await gateway()]
+  const id = await one.publish('elsewhere', 'x', '?tries=3')
+  await one.consume('elsewhere', '?ttr=1')
+  expect(await other.consume('elsewhere', '?ttr=60&timeout=5')).toMatchObject({ job_id: id })
+  await one.api('DELETE', `elsewhere/job/${id}`)
+  expect((await env.lockstep.find('ns/elsewhere', {})).items).toEqual([])
 })
 
 test('PHP: a GET or DELETE that carries the body of an earlier publish is what it says', async () => {

@@ -26,7 +26,8 @@ interface Delivery {
 /** What clients saw. */
 class Diary {
   readonly published = new Set<string>()
-  readonly acknowledged = new Set<string>()
+  /** When the answers to acknowledgements in time came. */
+  readonly acknowledged = new Map<string, number>()
   readonly deliveries: Delivery[] = []
   left = 0
 
@@ -42,6 +43,11 @@ class Diary {
     for (const delivery of this.deliveries)
       jobs.set(delivery.id, [...(jobs.get(delivery.id) ?? []), delivery])
     return [...jobs.values()]
+  }
+
+  /** Deliveries of jobs that had been acknowledged in time. */
+  again(): Delivery[] {
+    return this.deliveries.filter(({ id, from }) => from > (this.acknowledged.get(id) ?? Infinity))
   }
 
   /** Pairs of deliveries of one job that were held side by side. */
@@ -105,7 +111,9 @@ class Client {
     await sleep(Math.random() * 20)
     delivery.to = Math.min(delivery.to, performance.now())
     const acknowledged = await this.call('DELETE', `/job/${delivery.id}`)
-    if (acknowledged?.status === 204) this.#diary.acknowledged.add(delivery.id)
+    const now = performance.now()
+    if (acknowledged?.status === 204 && now < askedAt + TTR * 1000)
+      this.#diary.acknowledged.set(delivery.id, now)
   }
 
   /** Consumes and acknowledges until nothing is left, also what comes again. */
@@ -174,9 +182,12 @@ test('two gateways, one killed again and again, and a database that restarts: no
   const delivered = new Set(diary.deliveries.map(({ id }) => id))
   expect([...diary.published].filter((id) => !delivered.has(id) && !dead.has(id))).toEqual([])
   expect(diary.overlaps()).toEqual([])
+  expect(diary.again()).toEqual([])
+  expect([...diary.acknowledged.keys()].filter((id) => dead.has(id))).toEqual([])
   const counts = diary.byJob().map(({ length }) => length)
   expect(Math.max(...counts)).toBeLessThanOrEqual(TRIES)
   expect(diary.published.size).toBeGreaterThan(200)
+  expect(diary.acknowledged.size).toBeGreaterThan(200)
   expect(diary.left).toBeGreaterThan(10)
 })
 
