@@ -4,6 +4,9 @@ import type { DeadSize } from '../../store/sizes.ts'
 import type { Call } from '../call.ts'
 import type { Jobs, Wanted } from './jobs.ts'
 
+/** ms that jobs of the old pool may wait for those of the new one that go with them. */
+const LONGEST_LOOK = 1_000
+
 /** Jobs that move from one pool to another: new ones go to the new pool, and those of the old one are handed over first. */
 export class Migrating implements Jobs {
   readonly #old: Jobs
@@ -23,10 +26,8 @@ export class Migrating implements Jobs {
   async consume(wanted: Wanted): Promise<ClaimedJob<string>[]> {
     const atOnce = await this.#from(this.#old, { ...wanted, wait: 0 })
     if (atOnce.length === 0) return this.#first(wanted)
-    const left = wanted.count - atOnce.length
-    return left === 0
-      ? atOnce
-      : [...atOnce, ...(await this.#from(this.#new, { ...wanted, count: left, wait: 0 }))]
+    const count = wanted.count - atOnce.length
+    return count === 0 ? atOnce : [...atOnce, ...(await this.#rest({ ...wanted, count }))]
   }
 
   handed(job: ClaimedJob, call: Call): void {
@@ -74,27 +75,40 @@ export class Migrating implements Jobs {
     await Promise.all([this.#old.destroy(queue), this.#new.destroy(queue)])
   }
 
-  /** Waits in both. What comes in both at once is given back to the one that was second. */
-  async #first(wanted: Wanted): Promise<ClaimedJob<string>[]> {
+  /** What the new pool has at once. Jobs of the old one are claimed by now, so no failure of the new one may hold them up. */
+  async #rest(wanted: Wanted): Promise<ClaimedJob<string>[]> {
+    const late = AbortSignal.timeout(LONGEST_LOOK)
+    const signal = AbortSignal.any([wanted.signal, late])
+    const looked = this.#from(this.#new, { ...wanted, wait: 0, signal }).then(async (jobs) => {
+      if (!late.aborted) return jobs
+      await this.#new.release(jobs)
+      return []
+    })
+    const given = new Promise<void>((resolve) => late.addEventListener('abort', () => resolve()))
+    return (await Promise.race([looked.catch(() => []), given])) ?? []
+  }
+
+  /** Waits in both. The first that brings jobs, or fails, ends the wait in the other. What that brings all the same is given back. */
+  #first(wanted: Wanted): Promise<ClaimedJob<string>[]> {
     const either = new AbortController()
     const signal = AbortSignal.any([wanted.signal, either.signal])
-    const pools = [this.#old, this.#new]
-    let winner: Jobs | undefined
-    const claims = pools.map(async (pool) => {
-      const jobs = await this.#from(pool, { ...wanted, signal }).catch((error: unknown) => {
-        if (winner) return []
-        throw error
-      })
-      if (jobs.length === 0) return []
-      if (winner) {
-        await pool.release(jobs)
-        return []
+    return new Promise((resolve, reject) => {
+      const ask = async (pool: Jobs) => {
+        const jobs = await this.#from(pool, { ...wanted, signal })
+        if (either.signal.aborted) await pool.release(jobs)
+        else if (jobs.length > 0) {
+          either.abort()
+          resolve(jobs)
+        }
       }
-      winner = pool
-      either.abort()
-      return jobs
+      Promise.all([ask(this.#old), ask(this.#new)]).then(
+        () => resolve([]),
+        (error: unknown) => {
+          either.abort()
+          reject(error)
+        },
+      )
     })
-    return (await Promise.all(claims)).flat()
   }
 
   async #from(pool: Jobs, wanted: Wanted): Promise<ClaimedJob<string>[]> {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { Lockstep } from '../../../src/index.ts'
 import { createMigrated } from '../../support/database.ts'
+import { Network } from '../../support/network.ts'
 import { decoded, type Gateway, send, useGateway } from './wire.ts'
 
 const { env, gateway } = useGateway()
@@ -17,13 +18,31 @@ async function client({ port, admin }: Gateway, pool: string) {
 }
 
 async function other(): Promise<Lockstep> {
+  return (await reached()).lockstep
+}
+
+/** Another database, and the network that leads there. */
+async function reached(): Promise<{ lockstep: Lockstep; network: Network }> {
   const database = await createMigrated()
-  const lockstep = new Lockstep({ connectionString: database.connectionString, logger: env.logger })
+  const network = await Network.to(database.connectionString)
+  const lockstep = new Lockstep({ connectionString: network.connectionString, logger: env.logger })
   env.later(async () => {
     await lockstep.close()
+    await network.close()
     await database.drop()
   })
-  return lockstep
+  return { lockstep, network }
+}
+
+/** The pool `old` moves to one that can be cut off; `default` is the same database as `old`. */
+async function moving() {
+  const { lockstep: eu, network } = await reached()
+  const old = { lockstep: env.lockstep, migrateTo: 'eu' }
+  const opened = await gateway({ pools: { default: env.lockstep, old, eu } })
+  const { call } = await client(opened, 'old')
+  // Both pools know the queue, and are heard of.
+  const warm = async (queue: string) => expect((await call('GET', queue)).status).toBe(404)
+  return { opened, network, call, warm }
 }
 
 test('the prefix of a token leads to its pool', async () => {
@@ -63,6 +82,31 @@ test('B8: a pool that moves hands over what it has first, and writes to the new 
   expect((await waiting).job_id).toBe(later)
   expect((await env.lockstep.find('ns/moved', { state: 'waiting' })).items).toEqual([])
 })
+
+test('a, B8: a wait that fails in one pool takes nothing of the other any more', async () => {
+  const { opened, network, call, warm } = await moving()
+  await warm('ghosts')
+  network.cut()
+  expect((await call('GET', 'ghosts?timeout=60')).status).toBe(503)
+  for (let n = 0; n < 20; n += 1) await opened.publish('ghosts', 'x')
+  expect(await opened.consume('ghosts', '?count=20')).toHaveLength(20)
+})
+
+test.each(['cut', 'silence'] as const)(
+  'B8: %s: a batch of the old pool is handed over without the new one',
+  async (fault) => {
+    const { opened, network, call, warm } = await moving()
+    const queue = `batch-${fault}`
+    await warm(queue)
+    for (let n = 0; n < 3; n += 1) await opened.publish(queue, 'x')
+    network[fault]()
+    const { status, json } = await call('GET', `${queue}?count=10&ttr=5`)
+    expect([status, json?.length]).toEqual([200, 3])
+    // The ttr of none was over by then.
+    expect((await env.lockstep.find(`ns/${queue}`, { state: 'working' })).items).toHaveLength(3)
+    network.restore()
+  },
+)
 
 test('options that can’t be right are refused', async () => {
   const bad = [
