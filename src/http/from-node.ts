@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { leavingSignal } from '../serving/leaving.ts'
 import { endLingering } from '../serving/lingering.ts'
 import type { Answer, Call, Reply } from './call.ts'
 
@@ -32,7 +33,7 @@ class NodeCall implements Call {
   isCutOff = false
   readonly #incoming: IncomingMessage
   readonly #outgoing: ServerResponse
-  #leaving: AbortController | undefined
+  #leaving: AbortSignal | undefined
 
   constructor(incoming: IncomingMessage, outgoing: ServerResponse) {
     const { method = 'GET', url = '/' } = incoming
@@ -73,13 +74,9 @@ class NodeCall implements Call {
     if (!this.#leaving) {
       // A socket that nobody reads, since a body fills it, never says that it was closed.
       this.#incoming.resume()
-      const leaving = new AbortController()
-      const leave = () => leaving.abort(new Error('the client went away'))
-      if (this.#outgoing.destroyed) leave()
-      else this.#outgoing.once('close', () => this.#outgoing.writableFinished || leave())
-      this.#leaving = leaving
+      this.#leaving = leavingSignal(this.#incoming, this.#outgoing)
     }
-    return this.#leaving.signal
+    return this.#leaving
   }
 
   get connection(): number {

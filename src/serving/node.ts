@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { TLSSocket } from 'node:tls'
+import { leavingSignal } from './leaving.ts'
 import { endLingering, isUnread } from './lingering.ts'
 import { type Arrival, arrivalAt, arrivalBelow } from './place.ts'
 
@@ -20,11 +21,7 @@ export function nodeHandler(
   path: string | undefined,
 ): NodeHandler {
   return async (incoming, outgoing) => {
-    const leaving = new AbortController()
-    outgoing.once('close', () => {
-      if (!outgoing.writableFinished) leaving.abort(new Error('the client went away'))
-    })
-    const request = requestOf(incoming, leaving.signal)
+    const request = requestOf(incoming, leavingSignal(incoming, outgoing))
     const response = request
       ? await fetch(request, arrivalOf(incoming, path))
       : new Response(null, { status: 400 })

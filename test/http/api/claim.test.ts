@@ -1,4 +1,5 @@
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { expect, test, vi } from 'vitest'
 import { CLAIM } from '../../../src/http/api/routes/claim.ts'
 import { type ClaimOptions, type ClaimReference, defineQueue } from '../../../src/index.ts'
@@ -218,6 +219,24 @@ test('a client that goes away while it waits gets nothing, and uses nothing up',
   await eventually(async () => expect(await claimed(gateway, { queues: queue, wait: 5 })).toEqual(['a']))
   const [job] = (await gateway.get(below(queue, '/jobs'))).json.jobs
   expect(job).toMatchObject({ retry_count: -1, crashes: 0 })
+})
+
+test('so does one that has sent several claims on one connection', async () => {
+  const gateway = await open()
+  const queues = [await queueWith(), await queueWith()]
+  const claims = queues.map((queue) => {
+    const body = JSON.stringify({ queues: queue, wait: 60, lease: 3600 })
+    const head = `POST /v1/claim HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
+    return `${head}\r\n\r\n${body}`
+  })
+  const socket = connect(Number(new URL(gateway.site.origin).port), '127.0.0.1')
+  socket.write(claims.join(''))
+  for (const queue of queues) await env.idle({ name: queue } as never)
+  socket.destroy()
+  for (const queue of queues) {
+    await gateway.post(below(queue, '/jobs'), { id: 'a' })
+    expect(await claimed(gateway, { queues: queue, wait: 5 })).toEqual(['a'])
+  }
 })
 
 test('jobs that are claimed just as their client goes away are given back at once', async () => {

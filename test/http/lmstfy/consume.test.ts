@@ -1,4 +1,5 @@
 import http from 'node:http'
+import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { eventually } from '../../support/worker-environment.ts'
 import { decoded, send, useGateway } from './wire.ts'
@@ -186,6 +187,22 @@ test.each([
   expect(await gone).toBe('gone')
   const id = await publish(queue, 'x')
   expect(await consume(queue, '?timeout=5')).toMatchObject({ job_id: id, remain_tries: 0 })
+})
+
+test('a: so does one that has sent several requests on one connection', async () => {
+  const { port, token, publish, consume } = await gateway()
+  const queues = ['piped-1', 'piped-2', 'piped-3']
+  const requests = queues.map(
+    (queue) => `GET /api/ns/${queue}?timeout=60 HTTP/1.1\r\nHost: x\r\nX-Token: ${token}\r\n\r\n`,
+  )
+  const socket = connect(port, '127.0.0.1')
+  socket.write(requests.join(''))
+  for (const queue of queues) await env.idle({ name: `ns/${queue}` } as never)
+  socket.destroy()
+  for (const queue of queues) {
+    const id = await publish(queue, 'x')
+    expect(await consume(queue, '?timeout=5')).toMatchObject({ job_id: id, remain_tries: 0 })
+  }
 })
 
 /** Two connections of one address. */
