@@ -182,6 +182,10 @@ describe('the morgue', () => {
     ['{"filter":{}}', 'filter must not be empty: say all: true for everything'],
     ['{"filter":{"ids":"a"}}', 'filter.ids must be an array, not "a"'],
     ['{"filter":{"id":{"form":"a"}}}', 'filter.id.form is unknown, did you mean `from`?'],
+    ['{"filter":{"id":{}}}', 'filter.id has neither from nor to: give one, or leave it out'],
+    ['{"filter":{"died_at":{}}}', 'filter.died_at has neither from nor to'],
+    ['{"filter":{"score":{},"tenant":"a"}}', 'filter.score has neither from nor to'],
+    ['{"filter":{"id":{"from":""}}}', 'filter.id.from must not be empty'],
     ['{"filter":{"digests":["a"]}}', 'filter.digests is unknown'],
     ['{"filter":{"died_at":{"from":"x"}}}', 'filter.died_at.from must be a time'],
   ])('422: requeue %s', async (body, detail) => {

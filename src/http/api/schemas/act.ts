@@ -4,13 +4,19 @@ import { problem } from './problem.ts'
 import { strict } from './strict.ts'
 import { count, moment, text } from './values.ts'
 
-const between = <T extends z.ZodType>(value: T) => strict({ from: value.optional(), to: value.optional() })
+/** One without a bound would match everything: whoever sends it has probably read a variable that was not set. */
+const between = <T extends z.ZodType>(value: T) =>
+  strict({ from: value.optional(), to: value.optional() })
+    .refine(({ from, to }) => from !== undefined || to !== undefined, {
+      error: 'has neither from nor to: give one, or leave it out',
+    })
+    .meta({ description: 'With at least one bound.', minProperties: 1 })
 const ids = z.array(text)
 
 const filter = strict(
   {
     ids: ids.optional(),
-    id: between(text).optional(),
+    id: between(text.min(1)).optional(),
     died_at: between(moment).optional(),
     score: between(z.number()).optional(),
     keys: ids.optional().meta({ description: 'Of these `ids`.' }),
