@@ -17,12 +17,15 @@ const MOST = 600_000
 /** Something that is expensive to read, shared by all who ask: kept for two hundred times as long as it took. */
 export class Shared<T> {
   readonly #read: () => Promise<T>
+  readonly #costOf: ((value: T) => number) | undefined
   #last: { readonly aged: Aged<T>; readonly until: number } | undefined
   #reading: Promise<Aged<T>> | undefined
   #changes = 0
 
-  constructor(read: () => Promise<T>) {
+  /** `costOf`: the ms that the database itself spent on it. Default: the time that reading took, with all waits. */
+  constructor(read: () => Promise<T>, costOf?: (value: T) => number) {
     this.#read = read
+    this.#costOf = costOf
   }
 
   get(): Promise<Aged<T>> {
@@ -46,7 +49,8 @@ export class Shared<T> {
     const [at, began, changes] = [new Date(), performance.now(), this.#changes]
     const value = await this.#read()
     const ended = performance.now()
-    const kept = Math.min(Math.max((ended - began) * FACTOR, LEAST), MOST)
+    const cost = this.#costOf?.(value) ?? ended - began
+    const kept = Math.min(Math.max(cost * FACTOR, LEAST), MOST)
     const aged = { at, value }
     if (this.#changes === changes) this.#last = { aged, until: ended + kept }
     return aged
@@ -59,23 +63,27 @@ const MAX_QUEUES = 1_000
 /** The same of each queue. */
 export class SharedByQueue<T> {
   readonly #read: (queue: string) => Promise<T>
+  readonly #costOf: ((value: T) => number) | undefined
   readonly #queues = new Map<string, Shared<T>>()
 
-  constructor(read: (queue: string) => Promise<T>) {
+  constructor(read: (queue: string) => Promise<T>, costOf?: (value: T) => number) {
     this.#read = read
+    this.#costOf = costOf
   }
 
   get(queue: string): Promise<Aged<T>> {
     let shared = this.#queues.get(queue)
     if (!shared) {
-      shared = new Shared(() => this.#read(queue))
+      shared = new Shared(() => this.#read(queue), this.#costOf)
       if (this.#queues.size >= MAX_QUEUES) this.#queues.delete(this.#queues.keys().next().value!)
       this.#queues.set(queue, shared)
     }
     return shared.get()
   }
 
-  forget(): void {
-    for (const shared of this.#queues.values()) shared.forget()
+  /** Of all queues, or of one. */
+  forget(queue?: string): void {
+    if (queue !== undefined) this.#queues.get(queue)?.forget()
+    else for (const shared of this.#queues.values()) shared.forget()
   }
 }

@@ -3,29 +3,40 @@ import type { Database } from '../postgres/database.ts'
 /** A job that has expired waits to be swept. Of one with several payloads, some may not have. */
 const LIVES = '(expires_in IS NULL OR expires_in > clock_timestamp() OR has_payloads)'
 
+/** What counting cost the database: so that neither a connection that was busy nor the way there counts. */
+const COST = 'extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 * 1000 AS ms'
+
+export interface Size {
+  readonly count: number
+  /** ms that the database took to count. */
+  readonly ms: number
+}
+
 /** How many jobs of a queue are due, unclaimed and not expired; 0 if there is no such queue. Counts them one by one. */
-export async function countReady(database: Database, queue: string): Promise<number> {
-  const [row] = await database.query<{ count: number }>(
-    `SELECT count(*)::integer AS count FROM ${database.prefix}.jobs j
+export async function countReady(database: Database, queue: string): Promise<Size> {
+  const [row] = await database.query<Size>(
+    `SELECT count(*)::integer AS count, ${COST} FROM ${database.prefix}.jobs j
      WHERE j.queue_id = (SELECT q.queue_id FROM ${database.prefix}.queues q WHERE q.name = $1)
        AND j.perform_in <= clock_timestamp() AND j.claimed_by IS NULL AND ${LIVES}`,
     [queue],
   )
-  return row!.count
+  return row!
 }
 
-export interface DeadSize {
-  readonly count: number
+export interface DeadSize extends Size {
   /** The job whose payload died first; null if there is none. */
   readonly oldest: string | null
 }
 
-/** The payloads of a queue in the morgue. */
+/** The payloads of a queue in the morgue. Counts them one by one. */
 export async function sizeOfMorgue(database: Database, queue: string): Promise<DeadSize> {
   const [row] = await database.query<DeadSize>(
-    `SELECT count(*)::integer AS count, (array_agg(m.job_id ORDER BY m.died_at, m.job_id))[1] AS oldest
-     FROM ${database.prefix}.morgue m
-     WHERE m.queue_id = (SELECT q.queue_id FROM ${database.prefix}.queues q WHERE q.name = $1)`,
+    `WITH dead AS NOT MATERIALIZED (
+       SELECT m.job_id, m.died_at FROM ${database.prefix}.morgue m
+       WHERE m.queue_id = (SELECT q.queue_id FROM ${database.prefix}.queues q WHERE q.name = $1)
+     )
+     SELECT (SELECT count(*)::integer FROM dead) AS count,
+       (SELECT job_id FROM dead ORDER BY died_at, job_id LIMIT 1) AS oldest, ${COST}`,
     [queue],
   )
   return row!

@@ -31,8 +31,9 @@ export interface Jobs {
   find(queue: string, id: string): Promise<FoundJob<string>[]>
   /** The job that would be handed over next. */
   head(queue: string): Promise<FoundJob<string> | undefined>
+  /** Shared by all who ask, as the size of the morgue is: kept for as long as `Shared` says. */
   countReady(queue: string): Promise<number>
-  sizeOfMorgue(queue: string): Promise<DeadSize>
+  sizeOfMorgue(queue: string): Promise<Omit<DeadSize, 'ms'>>
   /** Lets the oldest dead jobs wait again, each with one try, and returns how many. `ttl`: seconds; 0: for ever. */
   respawn(queue: string, most: number, ttl: number): Promise<number>
   /** The oldest first. Resolves to how many. */

@@ -56,7 +56,7 @@ export class Migrating implements Jobs {
     return old + recent
   }
 
-  async sizeOfMorgue(queue: string): Promise<DeadSize> {
+  async sizeOfMorgue(queue: string): Promise<Omit<DeadSize, 'ms'>> {
     const [old, recent] = await Promise.all([this.#old.sizeOfMorgue(queue), this.#new.sizeOfMorgue(queue)])
     return { count: old.count + recent.count, oldest: old.oldest ?? recent.oldest }
   }

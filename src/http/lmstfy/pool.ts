@@ -5,8 +5,9 @@ import { insideOf } from '../../lockstep.ts'
 import { isStorable } from '../../options.ts'
 import type { Database } from '../../postgres/database.ts'
 import { expireLeased } from '../../store/expire-leased.ts'
+import { SharedByQueue } from '../../serving/shared.ts'
 import { respawn } from '../../store/respawn.ts'
-import { countReady, type DeadSize, namesOfQueues, sizeOfMorgue } from '../../store/sizes.ts'
+import { countReady, type DeadSize, namesOfQueues, type Size, sizeOfMorgue } from '../../store/sizes.ts'
 import type { Call } from '../call.ts'
 import { Deliveries } from './deliveries.ts'
 import { TRIES_HEADER } from './job.ts'
@@ -21,6 +22,8 @@ const MOST_AT_ONCE = 1_000
 const LONGEST_LEASE = 7 * 24 * 3600 * 1000
 const LONGEST_WAIT = 24 * 3600 * 1000
 
+const costOf = ({ ms }: Size) => ms
+
 /** A database in which jobs are. */
 export class Pool implements Jobs {
   readonly name: string
@@ -30,6 +33,9 @@ export class Pool implements Jobs {
   readonly #definitions = new Map<string, Queue<string>>()
   readonly #deliveries = new Deliveries()
   readonly #waits = new Waits()
+  /** Whoever reaches the gateway may ask for sizes, without a token. */
+  readonly #ready = new SharedByQueue((queue) => countReady(this.database, queue), costOf)
+  readonly #dead = new SharedByQueue((queue) => sizeOfMorgue(this.database, queue), costOf)
 
   constructor(name: string, lockstep: Lockstep) {
     this.name = name
@@ -86,12 +92,12 @@ export class Pool implements Jobs {
     return orNothing(async () => (await this.lockstep.find<string>(queue, due)).items[0], undefined)
   }
 
-  countReady(queue: string): Promise<number> {
-    return countReady(this.database, queue)
+  async countReady(queue: string): Promise<number> {
+    return (await this.#ready.get(queue)).value.count
   }
 
-  sizeOfMorgue(queue: string): Promise<DeadSize> {
-    return sizeOfMorgue(this.database, queue)
+  async sizeOfMorgue(queue: string): Promise<DeadSize> {
+    return (await this.#dead.get(queue)).value
   }
 
   async respawn(queue: string, most: number, ttl: number): Promise<number> {
@@ -103,6 +109,7 @@ export class Pool implements Jobs {
       count += back
       if (back < once) break
     }
+    this.#forgetSizes(queue)
     return count
   }
 
@@ -117,11 +124,13 @@ export class Pool implements Jobs {
         if (items.length < limit) return
       }
     }, undefined)
+    this.#forgetSizes(queue)
     return count
   }
 
   async destroy(queue: string): Promise<void> {
     await orNothing(async () => void (await this.lockstep.delete(queue, {})), undefined)
+    this.#forgetSizes(queue)
   }
 
   /** By namespace. */
@@ -159,6 +168,12 @@ export class Pool implements Jobs {
   async #letExpire(queue: string, id: string, fence: number): Promise<void> {
     // If the claim has ended meanwhile, the client is late, and nobody has the job in work.
     if (!(await expireLeased(this.database, queue, id, fence))) await this.#deleteWaiting(queue, id)
+  }
+
+  /** Who has changed a queue as a whole sees it. */
+  #forgetSizes(queue: string): void {
+    this.#ready.forget(queue)
+    this.#dead.forget(queue)
   }
 
   /** Also from the morgue: who acknowledges a dead job was done with it, only too late. */

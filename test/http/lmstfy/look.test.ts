@@ -2,11 +2,11 @@ import { expect, test } from 'vitest'
 import { eventually } from '../../support/worker-environment.ts'
 import { decoded, type Gateway, send, useGateway } from './wire.ts'
 
-const { gateway } = useGateway()
+const { env, gateway } = useGateway()
 
 /** Publishes jobs that die at once, in this order. */
 async function dead(
-  { api, publish, consume }: Gateway,
+  { publish, consume }: Gateway,
   queue: string,
   bodies: readonly string[],
 ): Promise<string[]> {
@@ -14,9 +14,10 @@ async function dead(
   for (const [count, body] of bodies.entries()) {
     ids.push(await publish(queue, body))
     await consume(queue, '?ttr=0')
-    await eventually(async () =>
-      expect((await api('GET', `${queue}/deadletter/size`)).json.size).toBe(count + 1),
-    )
+    await eventually(async () => {
+      const rows = await env.sql('SELECT FROM lockstep.dead WHERE queue = $1', [`ns/${queue}`])
+      expect(rows).toHaveLength(count + 1)
+    })
   }
   return ids
 }
@@ -61,9 +62,37 @@ test('sizes need no token, and count what is ready alone', async () => {
   const { job_id } = await consume('sized')
   await api('DELETE', `sized/job/${job_id}`)
   // d: an acknowledged job isn't counted.
-  expect((await api('GET', 'sized/size')).json.size).toBe(1)
+  await eventually(async () => expect((await api('GET', 'sized/size')).json.size).toBe(1))
   expect((await send(port, 'GET', '/api/ns/sized/deadletter/size')).json.size).toBe(0)
   expect((await send(port, 'GET', '/api/ns/nothing/size')).json.size).toBe(0)
+})
+
+test('sizes are counted for all who ask, and kept the longer the longer that takes', async () => {
+  const { api, publish } = await gateway()
+  await publish('counted', '1')
+  const session = await env.session()
+  await session.query('BEGIN; LOCK TABLE lockstep.jobs, lockstep.morgue')
+  const asked = ['size', 'deadletter/size'].map((what) => api('GET', `counted/${what}`))
+  await eventually(async () => {
+    const waiting = await env.sql(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+       AND clock_timestamp() - query_start > interval '0.2 s'`,
+    )
+    expect(waiting).toHaveLength(2)
+  })
+  await session.query('COMMIT')
+  expect((await Promise.all(asked)).map(({ json }) => json.size)).toEqual([1, 0])
+  await publish('counted', '2')
+  await env.lockstep.kill('ns/counted', {})
+  expect((await api('GET', 'counted/size')).json.size).toBe(1)
+  expect((await api('GET', 'counted/deadletter')).json).toMatchObject({
+    deadletter_size: 0,
+    deadletter_head: '',
+  })
+  // Who respawns sees the queue as it is now.
+  await api('PUT', 'counted/deadletter')
+  expect((await api('GET', 'counted/size')).json.size).toBe(1)
+  expect((await api('GET', 'counted/deadletter/size')).json.size).toBe(1)
 })
 
 test('an empty dead letter queue says so', async () => {
