@@ -23,7 +23,7 @@ BEGIN
       ('bury_lowest', 'digest_of'), ('bury_lowest', 'payloads_below'),
       ('payloads_of', 'digest_of'), ('payloads_of', 'payloads_below'), ('payloads_of', 'shown_attempts'),
       ('complete', 'trim_keys'), ('enqueue_many', 'note_key'), ('enqueue_many', 'recount_key'), ('installation', 'find_tokens'), ('installation', 'take_quota'),
-      ('complete', 'keep_results'), ('complete', 'complete_with_results'), ('complete', 'trim_results'), ('complete', 'result'),
+      ('complete', 'keep_results'), ('complete', 'complete_with_results'), ('complete', 'trim_results'), ('complete', 'trim_reply_queues'), ('complete', 'result'),
       ('enqueue_many', 'enqueue_for_result'), ('enqueue_many', 'round_of'), ('enqueue_many', 'result'), ('payloads_of', 'result'),
       ('kill', 'digest_of'), ('look', 'tenant_lanes_of'), ('survey', 'sift'),
       ('perform_now', 'with_attempt'), ('perform_now', 'brief_error'), ('requeue', 'with_attempt'), ('requeue', 'brief_error')

@@ -11,7 +11,7 @@
 -- The owner should not be a superuser: enqueue, enqueue_many, create_queue, add_fairness, set_fairness, grow_queue, note_timeline,
 -- tenant_lanes_of, note_tenant_waits, trim_audit, trim_tenants, trim_tenant_lanes, set_limits, take_within_limits, note_held, note_taken, trim_limits, end_leases,
 -- remove_expired, throttled_tenants, note_key, recount_key, trim_keys, find_tokens, take_quota,
--- keep_results, round_of, result and trim_results run with its rights.
+-- keep_results, round_of, result, trim_results and trim_reply_queues run with its rights.
 -- On Postgres 14 and databases that come from one, also REVOKE CREATE ON SCHEMA public FROM PUBLIC: objects in it can
 -- shadow built-in operators for everyone who has it on the search_path.
 
@@ -42,7 +42,7 @@ REVOKE ALL ON FUNCTION
   @schema@.brief_error, @schema@.bury_failed, @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.check_expiries, @schema@.checked_text, @schema@.claim, @schema@.claim_leased, @schema@.covers,
   @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut, @schema@.settle_leased, @schema@.tries_of, @schema@.expire_leased, @schema@.respawn, @schema@.take_quota,
   @schema@.find_tokens, @schema@.note_key, @schema@.recount_key, @schema@.trim_keys,
-  @schema@.enqueue_for_result, @schema@.round_of, @schema@.result, @schema@.keep_results, @schema@.complete_with_results, @schema@.trim_results,
+  @schema@.enqueue_for_result, @schema@.round_of, @schema@.result, @schema@.keep_results, @schema@.complete_with_results, @schema@.trim_results, @schema@.trim_reply_queues, @schema@.unused_reply_queues,
   @schema@.complete, @schema@.create_queue, @schema@.delete_jobs, @schema@.digest_of, @schema@.discard,
   @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb, text, timestamptz),
   @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb, text, timestamptz),
@@ -111,7 +111,7 @@ GRANT EXECUTE ON FUNCTION
   @schema@.wake, @schema@.wake_token, @schema@.with_attempt,
   @schema@.claim_leased, @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut,
   @schema@.settle_leased, @schema@.tries_of, @schema@.find_tokens, @schema@.take_quota, @schema@.trim_keys,
-  @schema@.keep_results, @schema@.complete_with_results, @schema@.result, @schema@.trim_results
+  @schema@.keep_results, @schema@.complete_with_results, @schema@.result, @schema@.trim_results, @schema@.trim_reply_queues
 TO @worker@, @gateway@;
 GRANT EXECUTE ON PROCEDURE @schema@.require_transaction TO @worker@;
 GRANT USAGE ON SEQUENCE @schema@.fences TO @worker@, @gateway@;

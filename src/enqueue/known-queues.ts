@@ -11,6 +11,9 @@ export interface QueueToEnsure {
   readonly fairness?: CheckedFairness | undefined
 }
 
+/** Most names that are kept: a queue may be made for a single job. */
+const MOST = 10_000
+
 /** Queues known to be in the database, so that a push need not check. */
 export class KnownQueues {
   readonly #database: Database
@@ -58,6 +61,7 @@ export class KnownQueues {
     // What a worker has set, stays: it knows the queue better than a producer of a release before.
     if (fairness) await addFairness(this.#database, queueId, fairness)
     this.#known.add(name)
+    if (this.#known.size > MOST) this.#known.delete(this.#known.values().next().value!)
     return true
   }
 

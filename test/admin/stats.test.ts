@@ -153,6 +153,7 @@ test('counts by minute are there beside those by day, and are trimmed after a da
     limits: 0,
     keys: 0,
     results: 0,
+    replyQueues: 0,
   })
   expect(await trimming.run(env.database)).toBeUndefined()
   expect(sum(await minutes())).toEqual([106, 2])

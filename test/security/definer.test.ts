@@ -45,6 +45,10 @@ describe('what runs with the owner’s rights', () => {
       { proname: 'trim_audit', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'trim_keys', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'trim_limits', path: 'search_path=pg_catalog, pg_temp' },
+      {
+        proname: 'trim_reply_queues',
+        path: 'search_path=pg_catalog, pg_temp',
+      },
       { proname: 'trim_results', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'trim_tenant_lanes', path: 'search_path=pg_catalog, pg_temp' },
       { proname: 'trim_tenants', path: 'search_path=pg_catalog, pg_temp' },

@@ -68,6 +68,7 @@ describe('each role can do nothing else', () => {
           'keep_results',
           'result',
           'trim_results',
+          'trim_reply_queues',
         ],
         'tenant_lanes_of',
         ...['remove_expired', 'shown_expiry', 'taken_of'],

@@ -49,7 +49,7 @@ describe('each role does its work', () => {
     const answer = await producer.result(queue, 'b', pushed.round, { wait: 10_000 })
     expect(answer).toMatchObject({ state: 'completed', result: [2] })
     expect(await env.lockstep('viewer').result(queue, 'b', pushed.round)).toEqual(answer)
-    await env.session('worker').query(`SELECT ${prefix}.trim_results()`)
+    await env.session('worker').query(`SELECT ${prefix}.trim_results(), ${prefix}.trim_reply_queues()`)
   })
 
   test('a producer pushes, alone, in a transaction and from SQL; a worker completes, retries and buries', async () => {

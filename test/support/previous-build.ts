@@ -82,6 +82,7 @@ const EDITS: readonly Edit[] = [
   source('worker/maintenance/trimming', 'await trimLimits(database)', '0'),
   source('worker/maintenance/trimming', 'await trimKeys(database)', '0'),
   source('worker/maintenance/trimming', 'await trimResults(database)', '0'),
+  source('worker/maintenance/trimming', 'await trimReplyQueues(database)', '0'),
   source('store/exchange', '[...columnsOfWishes(wishes), spotsOf(wishes)]', 'columnsOfWishes(wishes)'),
   source('store/settle', "'lock_claims'", "'lock_rounds'"),
   source('store/settle', "name: 'fail_claims'", "name: 'fail'"),

@@ -7,6 +7,8 @@ const RANDOM_DIGITS = 16
 const POOL = Buffer.allocUnsafe(RANDOM_DIGITS * 256)
 let used = POOL.length
 
+const ID = new RegExp(`^1?[${DIGITS}]{${TIME_DIGITS + RANDOM_DIGITS}}$`)
+
 /** Before the ULID of a job with attributes. */
 const VERSION = '1'
 
@@ -29,6 +31,11 @@ export function newUlid(now: number): string {
   for (let at = 0; at < RANDOM_DIGITS; at += 1) id += DIGITS[POOL[used + at]! & 31]
   used += RANDOM_DIGITS
   return id
+}
+
+/** Whether it has the form of an id that `newJobId` makes. */
+export function isJobId(text: string): boolean {
+  return ID.test(text)
 }
 
 /** When the job was published, in ms since 1970; undefined for an id that isn't lmstfy's. */

@@ -1,11 +1,13 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { ClaimedJob } from '../../index.ts'
-import { timeOf } from './job-id.ts'
+import { isJobId, timeOf } from './job-id.ts'
 import type { Request } from './request.ts'
 
 const JOBS = 'infra_lmstfy_redis'
 const HTTP = 'infra_lmstfy_http'
 const QUEUE = ['pool', 'namespace', 'queue'] as const
+/** The label of all queues that are named by a job, to which the results of synchronous tasks go. No queue can be called so. */
+const REPLIES = ':job_id'
 
 type Queued = Pick<Request, 'pool' | 'namespace' | 'queue'>
 
@@ -39,6 +41,8 @@ export class Metrics {
   readonly #latency: Histogram<'pool' | 'namespace' | 'api' | 'method'>
   readonly #codes: Counter<'pool' | 'namespace' | 'api' | 'method' | 'code'>
   readonly #limited: Counter<'pool' | 'namespace' | 'token' | 'action'>
+  /** As they were when the metrics were read last. */
+  #queues = new Map<string, Queued>()
 
   /** `sizes` is asked when the metrics are read. */
   constructor(sizes: () => Promise<readonly QueueSizes[]>) {
@@ -70,21 +74,21 @@ export class Metrics {
     this.#published.inc({ pool }, jobs)
     this.#added.inc({ pool }, jobs)
     ;(isDelayed ? this.#scheduled : this.#pushed).inc({ pool }, jobs)
-    this.#publishedIn.inc({ pool, namespace, queue }, jobs)
+    this.#publishedIn.inc(labelsOf({ pool, namespace, queue }), jobs)
   }
 
   consumed({ pool, namespace, queue: asked }: Request, { id, queue: full }: ClaimedJob): void {
-    const queue = full.slice(namespace.length + 1)
+    const labels = labelsOf({ pool, namespace, queue: full.slice(namespace.length + 1) })
     ;(asked.includes(',') ? this.#consumedFromSeveral : this.#consumed).inc({ pool })
     this.#popped.inc({ pool })
     this.#got.inc({ pool })
-    this.#consumedIn.inc({ pool, namespace, queue })
-    observe(this.#elapsed, { pool, namespace, queue }, id)
+    this.#consumedIn.inc(labels)
+    observe(this.#elapsed, labels, id)
   }
 
   acknowledged({ pool, namespace, queue, id }: Request): void {
     this.#deleted.inc({ pool })
-    observe(this.#acknowledged, { pool, namespace, queue }, id)
+    observe(this.#acknowledged, labelsOf({ pool, namespace, queue }), id)
   }
 
   respawned({ pool }: Request, jobs: number): void {
@@ -124,7 +128,29 @@ export class Metrics {
     })
   }
 
+  /** What was counted of queues that were deleted. Of a pool that can't be asked, nothing is known. */
+  #forgetGone(all: readonly Queued[]): void {
+    const now = new Map(all.map((queue) => [keyOf(queue), labelsOf(queue)]))
+    const asked = new Set(all.map(({ pool }) => pool))
+    for (const [key, labels] of this.#queues) {
+      if (now.has(key)) continue
+      if (asked.has(labels.pool)) this.#forget(labels)
+      else now.set(key, labels)
+    }
+    this.#queues = now
+  }
+
+  #forget({ pool, namespace, queue }: Queued): void {
+    for (const metric of [this.#publishedIn, this.#consumedIn, this.#elapsed, this.#acknowledged])
+      metric.remove({ pool, namespace, queue })
+  }
+
   #addSizes(sizes: () => Promise<readonly QueueSizes[]>): void {
+    const read = async () => {
+      const all = await sizes()
+      this.#forgetGone(all)
+      return all
+    }
     const gauges = { queue_sizes: 'ready', timer_sizes: 'delayed', deadletter_sizes: 'dead' } as const
     for (const [name, size] of Object.entries(gauges)) {
       const gauge = new Gauge({
@@ -133,14 +159,22 @@ export class Metrics {
         labelNames: [...QUEUE],
         registers: [this.registry],
         collect: async () => {
-          const all = await sizes()
+          const all = await read()
           gauge.reset()
-          for (const { pool, namespace, queue, [size]: jobs } of all)
-            gauge.set({ pool, namespace, queue }, jobs)
+          for (const { [size]: jobs, ...queue } of all) gauge.inc(labelsOf(queue), jobs)
         },
       })
     }
   }
+}
+
+function keyOf(queue: Queued): string {
+  const { pool, namespace, queue: name } = labelsOf(queue)
+  return `${pool} ${namespace} ${name}`
+}
+
+function labelsOf({ pool, namespace, queue }: Queued): Queued {
+  return { pool, namespace, queue: isJobId(queue) ? REPLIES : queue }
 }
 
 function observe(histogram: Histogram<(typeof QUEUE)[number]>, labels: Queued, id: string): void {

@@ -3,6 +3,7 @@ import { trimAudit } from '../../store/audit.ts'
 import { trimMinutes } from '../../store/counter.ts'
 import { trimKeys } from '../../store/keys.ts'
 import { trimLimits } from '../../store/limits.ts'
+import { MOST_REPLY_QUEUES, trimReplyQueues } from '../../store/reply-queues.ts'
 import { trimResults } from '../../store/results.ts'
 import { trimTenants } from '../../store/tenants.ts'
 import type { Maintenance } from './maintenance.ts'
@@ -16,7 +17,7 @@ const CHUNK = 10_000
 
 /**
  * Deletes data that is kept for a limited time: counts by minute, the audit, what tenants have pushed, what limits have
- * counted, idempotency keys, and results.
+ * counted, idempotency keys, results, and queues that synchronous tasks have left behind.
  */
 export class Trimming implements Maintenance {
   readonly name = 'trimming'
@@ -28,7 +29,7 @@ export class Trimming implements Maintenance {
 
   async run(database: Database): Promise<object | undefined> {
     const until = performance.now() + LONGEST
-    const all = { minutes: 0, audit: 0, tenants: 0, limits: 0, keys: 0, results: 0 }
+    const all = { minutes: 0, audit: 0, tenants: 0, limits: 0, keys: 0, results: 0, replyQueues: 0 }
     do {
       const counts = {
         minutes: await trimMinutes(database),
@@ -37,9 +38,12 @@ export class Trimming implements Maintenance {
         limits: await trimLimits(database),
         keys: await trimKeys(database),
         results: await trimResults(database),
+        replyQueues: await trimReplyQueues(database),
       }
       for (const kind of Object.keys(all) as (keyof typeof all)[]) all[kind] += counts[kind]
-      this.#hasLeft = Object.values(counts).some((count) => count >= CHUNK)
+      const { replyQueues, ...others } = counts
+      this.#hasLeft =
+        replyQueues >= MOST_REPLY_QUEUES || Object.values(others).some((count) => count >= CHUNK)
     } while (this.#hasLeft && performance.now() < until)
     return Object.values(all).some((count) => count > 0) ? all : undefined
   }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { eventually } from '../../support/worker-environment.ts'
 import { send, useGateway } from './wire.ts'
 
 const { env, gateway } = useGateway()
@@ -190,6 +191,26 @@ test('metrics have lmstfy’s names', async () => {
     '{le="27573.984375",',
   ])
     expect(text).toContain(line)
+})
+
+test('B7: tasks leave no metrics for each of them, and neither do queues that are gone', async () => {
+  const { admin, api, publish, consume } = await gateway()
+  const read = async () => (await admin('GET', '/metrics')).text
+  await publish('deleted', 'x')
+  await api('DELETE', `deleted/job/${(await consume('deleted')).job_id}`)
+  for (let n = 0; n < 2; n += 1) {
+    const task = await publish('asked', 'question')
+    await publish(task, 'answer')
+    const { job_id } = await consume(task)
+    await api('DELETE', `${task}/job/${job_id}`)
+    expect(await read()).not.toContain(task)
+  }
+  const replies = 'pool="default",namespace="ns",queue=":job_id"'
+  expect(await read()).toContain(`infra_lmstfy_redis_consume_queue_jobs{${replies}} 2`)
+  expect(await read()).toContain(`infra_lmstfy_redis_queue_sizes{${replies}} 0`)
+  expect(await read()).toContain('queue="deleted"')
+  await eventually(() => env.lockstep.deleteQueue('ns/deleted'))
+  await eventually(async () => expect(await read()).not.toContain('queue="deleted"'))
 })
 
 test('what isn’t there is 404', async () => {
