@@ -1,17 +1,23 @@
+import { settlesWithin } from '../promises.ts'
 import type { Answer, Reply } from './call.ts'
 
-/** ms for which an answer of the database counts. */
+/** ms for which an answer of the databases counts. */
 const VALID_FOR = 1_000
+/** ms that a database may take longer than the first that answers: orchestrators wait a second. */
+const PATIENCE = 500
 
-/** What orchestrators ask of a gateway: whether it lives, and whether it should be sent requests. */
+/**
+ * What orchestrators ask of a gateway: whether it lives, and whether it should be sent requests. It should as long as any of its
+ * databases answers: other gateways have the same ones, and requests to those that are there must come somewhere.
+ */
 export class Probes {
-  readonly #ask: () => Promise<unknown>
-  #asking: { readonly until: number; readonly reason: Promise<string | undefined> } | undefined
+  readonly #pools: ReadonlyMap<string, () => Promise<unknown>>
+  #asking: { readonly until: number; readonly down: Promise<readonly string[]> } | undefined
   #stopping = false
 
-  /** `ask` rejects if a database doesn't answer. */
-  constructor(ask: () => Promise<unknown>) {
-    this.#ask = ask
+  /** By the name of each pool, what rejects if its database doesn't answer. */
+  constructor(pools: ReadonlyMap<string, () => Promise<unknown>>) {
+    this.#pools = pools
   }
 
   stopping(): void {
@@ -21,20 +27,32 @@ export class Probes {
   readonly live: Answer = async () => text(200, 'ok')
 
   readonly ready: Answer = async () => {
-    const reason = this.#stopping ? 'it is stopping' : await this.#reason()
-    return reason === undefined ? text(200, 'ok') : text(503, reason)
+    if (this.#stopping) return text(503, 'it is stopping')
+    const down = await this.#down()
+    if (down.length === 0) return text(200, 'ok')
+    if (down.length === this.#pools.size) return text(503, 'no database answers')
+    return text(200, `ok, but pools do not answer: ${down.join(', ')}`)
   }
 
-  /** However many ask, the database is asked once a second. */
-  #reason(): Promise<string | undefined> {
-    if (!this.#asking || this.#asking.until <= performance.now()) {
-      const reason = this.#ask().then(
-        () => undefined,
-        () => 'a database does not answer',
-      )
-      this.#asking = { until: performance.now() + VALID_FOR, reason }
-    }
-    return this.#asking.reason
+  /** The pools that don't answer. However many ask, the databases are asked once a second. */
+  #down(): Promise<readonly string[]> {
+    if (!this.#asking || this.#asking.until <= performance.now())
+      this.#asking = { until: performance.now() + VALID_FOR, down: this.#ask() }
+    return this.#asking.down
+  }
+
+  async #ask(): Promise<readonly string[]> {
+    const down = new Set(this.#pools.keys())
+    const asked = [...this.#pools].map(async ([name, ask]) => {
+      await ask()
+      down.delete(name)
+    })
+    const first = await Promise.any(asked).then(
+      () => true,
+      () => false,
+    )
+    if (first) await settlesWithin(Promise.allSettled(asked), PATIENCE)
+    return [...down]
   }
 }
 

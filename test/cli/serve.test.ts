@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { send } from '../http/lmstfy/wire.ts'
+import { Network } from '../support/network.ts'
 import { openStore, type StoreEnvironment } from '../support/store-environment.ts'
 import { Command } from './command.ts'
 
@@ -203,6 +204,56 @@ test.each([
   expect(stderr).toMatch(message)
   expect(stderr).not.toContain('secret')
   expect(code).not.toBe(0)
+})
+
+test('a pool whose database is away leaves the others served, also at the start, and is served once it is back', async () => {
+  const network = await Network.to(env.connectionString)
+  try {
+    network.cut()
+    const file = await config({ pools: { default: '$SOME_URL', eu: '$EU_URL' } })
+    const more = { SOME_URL: env.connectionString, EU_URL: network.connectionString }
+    const { command, port, headers } = await start(['--config', file], more)
+    const { token } = await env.lockstep.createToken({ name: 'away', scopes: ['produce'] })
+    const push = (prefix: string) =>
+      send(port, 'POST', '/v1/queues/away/jobs', {
+        headers: { authorization: `Bearer ${prefix}${token}`, 'content-type': 'application/json' },
+        body: '{"id": "a"}',
+      })
+    const ready = () => send(port, 'GET', '/readyz')
+    expect(await ready()).toMatchObject({ status: 200, text: 'ok, but pools do not answer: eu' })
+    expect((await send(port, 'PUT', '/api/ns/q', { headers, body: 'x' })).status).toBe(201)
+    expect((await push('')).status).toBe(200)
+    expect(await push('eu:')).toMatchObject({ status: 503, headers: { 'retry-after': expect.any(String) } })
+    network.restore()
+    await vi.waitFor(async () => expect((await ready()).text).toBe('ok'), 20_000)
+    expect((await push('eu:')).status).toBe(200)
+    command.child.kill('SIGTERM')
+    expect((await command.ended).stderr).toMatch(/the pool "eu" is not served until it answers: /)
+  } finally {
+    network.close()
+  }
+})
+
+test('where no database answers, it does not start, or is no longer ready', async () => {
+  const network = await Network.to(env.connectionString)
+  try {
+    const { port } = await start([], { DATABASE_URL: network.connectionString })
+    network.cut()
+    await vi.waitFor(
+      async () =>
+        expect(await send(port, 'GET', '/readyz')).toMatchObject({
+          status: 503,
+          text: 'no database answers',
+        }),
+      20_000,
+    )
+    const { code } = await run(['--port', '0', '--admin-port', '0'], {
+      DATABASE_URL: network.connectionString,
+    }).ended
+    expect(code).toBe(1)
+  } finally {
+    network.close()
+  }
 })
 
 test('a database that was not migrated is refused, with what to do', async () => {

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { Lockstep } from '../../index.ts'
+import { DatabaseError, Lockstep } from '../../index.ts'
 import { insideOf } from '../../lockstep.ts'
 import { connectionConfig } from '../../postgres/connection.ts'
 import { createPool } from '../../postgres/pool.ts'
@@ -19,6 +19,8 @@ const CALL_TIMEOUT = 20_000
 export interface ServedPool {
   readonly lockstep: Lockstep
   readonly migrateTo: string | undefined
+  /** @throws DatabaseError if the database doesn't answer, or the gateway can't work with it */
+  ask(): Promise<void>
   close(): Promise<void>
 }
 
@@ -29,10 +31,26 @@ export function openPools(configs: ReadonlyMap<string, PoolConfig>): Pools {
 }
 
 /**
- * What is wrong with a database is told at once.
- * @throws DatabaseError, such as `LOCKSTEP_SCHEMA_MISSING` or `LOCKSTEP_PERMISSION`
+ * What is wrong with a database is told at once. One that can't be reached is no reason not to serve the others.
+ * @throws DatabaseError, such as `LOCKSTEP_SCHEMA_MISSING` or `LOCKSTEP_PERMISSION`, or if none can be reached
  */
-export async function requireReady({ lockstep }: ServedPool): Promise<void> {
+export async function requireReady(pools: Pools): Promise<void> {
+  const asked = await Promise.allSettled([...pools.values()].map((pool) => pool.ask()))
+  const failed = [...pools.keys()].flatMap((name, index) => {
+    const one = asked[index]!
+    return one.status === 'rejected' ? [{ name, error: one.reason as unknown }] : []
+  })
+  const wrong = failed.find(({ error }) => !isAway(error)) ?? (failed.length === pools.size && failed[0])
+  if (wrong) throw wrong.error
+  for (const { name, error } of failed)
+    servingLogger.warn({ event: 'http-pool', error }, `the pool "${name}" is not served until it answers`)
+}
+
+function isAway(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === 'LOCKSTEP_CONNECTION'
+}
+
+async function requireUsable(lockstep: Lockstep): Promise<void> {
   const { database } = insideOf(lockstep)
   // First: without its rights it may not even read what was migrated.
   await requireRights(database, 'gateway')
@@ -52,9 +70,15 @@ function openPool({ connectionString, directUrl, schema, migrateTo }: PoolConfig
   }
   const pool = createPool(config, servingLogger)
   const lockstep = new Lockstep({ pool, schema, logger: servingLogger, directUrl })
+  let isUsable = false
+  const ask = async () => {
+    if (isUsable) return void (await lockstep.snapshotAge())
+    await requireUsable(lockstep)
+    isUsable = true
+  }
   const close = async () => {
     await lockstep.close()
     await pool.end()
   }
-  return { lockstep, migrateTo, close }
+  return { lockstep, migrateTo, ask, close }
 }

@@ -24,7 +24,7 @@ export async function runGateway(
   const pools = openPools(config.pools)
   try {
     const lmstfy = createLmstfy({ pools: namedPools(pools), ...config.lmstfy })
-    await Promise.all([...pools.values()].map(requireReady))
+    await requireReady(pools)
     const interrupted = new Promise<void>((resolve) => void onInterruption(() => resolve()))
     stopWithoutParent()
     const close = await openGateway(flags, config, pools, lmstfy)
@@ -53,9 +53,7 @@ async function openGateway(
   const apis = new Map(
     [...pools].map(([name, { lockstep }]) => [name, lockstepApi(lockstep, { access: 'tokens' })]),
   )
-  const probes = new Probes(() =>
-    Promise.all([...pools.values()].map(({ lockstep }) => lockstep.snapshotAge())),
-  )
+  const probes = new Probes(new Map([...pools].map(([name, { ask }]) => [name, ask])))
   const health = { '/healthz': nodeListener(probes.live), '/readyz': nodeListener(probes.ready) }
   const v1 = byPool(new Map([...apis].map(([name, { node }]) => [name, node])))
   const servers = [
