@@ -26,8 +26,9 @@ The file of --config holds JSON; what the command line says goes first:
     "accessLog": false
   }
 
-Text that begins with $ is the name of an environment variable. A pool with "migrateTo": "eu"
-hands over the jobs that it has, while new ones go to eu.
+Text that begins with $ is the name of an environment variable. A token "eu:..." leads to the
+pool eu, in both APIs. In lmstfy's API, a pool with "migrateTo": "eu" hands over the jobs that
+it has, while new ones go to eu; in /v1, each pool keeps its own jobs.
 
 It logs in with the role for gateways that "lockstep roles" makes, or as the owner of the
 schema, in each pool.

@@ -1,16 +1,17 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
+import { DEFAULT_POOL } from './lmstfy/token.ts'
 
 const BEARER = /^(Bearer +)([-_A-Za-z0-9]+):/i
 
-/** Sends a request to the pool that its bearer token names (`eu:token`), without that prefix; without one, to the first. */
+/** Sends a request to the pool that its bearer token names (`eu:token`), without that prefix; without one, to `default`. */
 export function byPool(pools: ReadonlyMap<string, RequestListener>): RequestListener {
-  const [standard] = pools.values()
+  const standard = pools.get(DEFAULT_POOL)!
   return (incoming, outgoing) => {
     const [prefix, scheme, name] = BEARER.exec(incoming.headers.authorization ?? '') ?? []
     const listener = name === undefined ? standard : pools.get(name)
-    // One that names no pool is no token of ours: the first says so.
+    // One that names no pool is no token of ours: the default one says so.
     if (prefix !== undefined && listener) withoutPrefix(incoming, prefix, scheme!)
-    ;(listener ?? standard!)(incoming, outgoing)
+    ;(listener ?? standard)(incoming, outgoing)
   }
 }
 

@@ -4,7 +4,9 @@ import http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { Lockstep } from '../../src/index.ts'
 import { send } from '../http/lmstfy/wire.ts'
+import { createMigrated } from '../support/database.ts'
 import { Network } from '../support/network.ts'
 import { openStore, type StoreEnvironment } from '../support/store-environment.ts'
 import { Command } from './command.ts'
@@ -109,6 +111,31 @@ test('our own API is under /v1, for tokens of the pool that their prefix names',
     body: '{}',
   })
   expect(wrong.status).toBe(401)
+})
+
+test('/v1 leaves jobs in the pool that the prefix names, also where lmstfy’s API moves them', async () => {
+  const other = await createMigrated()
+  try {
+    const file = await config({ pools: { eu: '$EU_URL', default: { url: '$SOME_URL', migrateTo: 'eu' } } })
+    const more = { SOME_URL: env.connectionString, EU_URL: other.connectionString }
+    const { command, port, headers } = await start(['--config', file], more)
+    const { token } = await env.lockstep.createToken({ name: 'staying', scopes: ['produce'] })
+    await send(port, 'POST', '/v1/queues/ns%2Fstaying/jobs', {
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: '{"id": "of /v1"}',
+    })
+    const { job_id } = (await send(port, 'PUT', '/api/ns/staying', { headers, body: 'x' })).json
+    const eu = new Lockstep({ connectionString: other.connectionString })
+    const ids = async (lockstep: Lockstep) =>
+      (await lockstep.find('ns/staying', {})).items.map(({ id }) => id)
+    expect(await ids(env.lockstep)).toEqual(['of /v1'])
+    expect(await ids(eu)).toEqual([job_id])
+    await eu.close()
+    command.child.kill('SIGTERM')
+    await command.ended
+  } finally {
+    await other.drop()
+  }
 })
 
 test('defaults of the database for others’ statements end none of its own', async () => {
