@@ -1,13 +1,20 @@
 import type { Queue } from '../queue.ts'
+import type { Round } from '../store/claim.ts'
+import { MOST_BYTES } from '../store/exchange.ts'
+import { charactersPerJob } from '../worker/schedule/prefetch.ts'
 import { ServedQueue } from '../worker/schedule/served-queue.ts'
 import { Shard } from '../worker/schedule/shard.ts'
 import { Shares } from './shares.ts'
+
+/** Most jobs to claim in one call: with so many, the fixed cost of a call is small for each. */
+const MOST_CLAIMED = 400
 
 /** A queue from which claims take jobs, from all of its shards: a consumer owns none. */
 export class ConsumedQueue extends ServedQueue {
   readonly shards: Shard[] = []
   readonly shares = new Shares()
   #waiting = 0
+  #mostClaimed = MOST_CLAIMED
   /** ms of the monotonic clock. */
   #lastWaited = performance.now()
 
@@ -37,6 +44,18 @@ export class ConsumedQueue extends ServedQueue {
     this.shrink(0)
     this.queueId = queueId
     this.grow(shards)
+  }
+
+  /** Most jobs to claim in one call: so many that the answer is likely to hold them. */
+  get mostClaimed(): number {
+    return this.#mostClaimed
+  }
+
+  /** A claim has brought these jobs; others that come will have about their size. */
+  brought(rounds: readonly Round[]): void {
+    if (rounds.length === 0) return
+    const likely = Math.floor(MOST_BYTES / charactersPerJob(rounds))
+    this.#mostClaimed = Math.min(Math.max(1, likely), MOST_CLAIMED)
   }
 
   /** How many requests wait for its jobs. */

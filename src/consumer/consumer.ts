@@ -3,6 +3,7 @@ import { UnderWay } from '../promises.ts'
 import { defineQueue, type Queue } from '../queue.ts'
 import type { ReadPayload } from '../store/claim.ts'
 import type { WorkerHome } from '../worker/options.ts'
+import type { ConsumedQueue } from './consumed-queue.ts'
 import type { ConsumerEngine } from './engine.ts'
 import { leftOutOf } from './left-out.ts'
 import {
@@ -145,7 +146,7 @@ export class Consumer {
     const abort = () => {
       engine.requests.remove(request)
       for (const { queue, id, fence } of request.abandon(settings.signal!.reason))
-        engine.release(queues.find((one) => one.queue.name === queue)!, [{ id, fence }])
+        void engine.release(queues.find((one) => one.queue.name === queue)!, [{ id, fence }])
     }
     settings.signal?.addEventListener('abort', abort, { once: true })
     engine.requests.add(request)
@@ -156,11 +157,34 @@ export class Consumer {
     }
     const timer = settings.wait > 0 ? setTimeout(giveUp, settings.wait) : undefined
     try {
-      return await request.answer
+      const jobs = await request.answer
+      return request.needsExtension ? await this.#extended(engine, queues, jobs, settings.lease) : jobs
     } finally {
       clearTimeout(timer)
       settings.signal?.removeEventListener('abort', abort)
       await looking
+    }
+  }
+
+  /** Those whose leases begin anew, since it took long to claim them all: those that have ended are others'. */
+  async #extended(
+    { settler }: ConsumerEngine,
+    queues: readonly ConsumedQueue[],
+    jobs: ClaimedJob[],
+    lease: number,
+  ): Promise<ClaimedJob[]> {
+    const numbers = new Map(queues.map(({ queue, queueId }) => [queue.name, queueId]))
+    const extend = ({ queue, id, fence }: ClaimedJob) =>
+      settler.extend({ queueId: numbers.get(queue)!, id, fence }, lease)
+    try {
+      const held = await Promise.all(jobs.map(extend))
+      return jobs.filter((_, index) => held[index])
+    } catch (error) {
+      this.#home.logger.warn(
+        { error: (error as Error).message },
+        'leases of claimed jobs could not be extended',
+      )
+      return jobs
     }
   }
 

@@ -138,6 +138,7 @@ export class ConsumerEngine {
           onIdle: () => this.#poller.slotIdle(),
           onLeased: (lease) => this.#leaseEnds.begun(lease),
           release: (queue, rounds) => this.release(queue, rounds),
+          extend: ({ queueId }, { id, fence }, lease) => this.settler.extend({ queueId, id, fence }, lease),
           expire: (queue, rounds) => this.#expire(queue, rounds),
         }),
     )
@@ -170,14 +171,16 @@ export class ConsumerEngine {
   /** Looks for due jobs of a queue, from its cursors on. */
   readonly look = (queue: ConsumedQueue): Promise<unknown> => this.#looks.add(queue)
 
-  /** Nobody has been handed these rounds. If they can't be released, their leases end. */
-  release({ queueId, queue }: ConsumedQueue, rounds: readonly Pick<Round, 'id' | 'fence'>[]): void {
-    for (const { id, fence } of rounds)
+  /** Nobody has been handed these rounds. If they can't be released, their leases end. Resolves when that has been tried. */
+  release({ queueId, queue }: ConsumedQueue, rounds: readonly Pick<Round, 'id' | 'fence'>[]) {
+    const released = rounds.map(({ id, fence }) =>
       this.settler
         .release({ queueId, id, fence })
         .catch((error: Error) =>
           this.#home.logger.warn({ error: error.message, queue: queue.name, id }, 'releasing a job failed'),
-        )
+        ),
+    )
+    return Promise.all(released)
   }
 
   /** If they can't be settled, their leases end. */

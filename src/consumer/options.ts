@@ -42,7 +42,7 @@ export interface ClaimOptions<P = unknown, Handed = unknown> {
     | string
     | readonly (Queue<P, Handed> | string)[]
     | Readonly<Record<string, number>>
-  /** Most jobs to claim, up to 1,000. Default 1. */
+  /** Most jobs to claim, up to 1,000. Their payloads have 32 MiB at most, as JSON text, unless one job has more. Default 1. */
   readonly count?: number
   /** ms until the claim ends unless it's extended or settled, up to a week. Default 30,000. */
   readonly lease?: number

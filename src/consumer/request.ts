@@ -3,6 +3,13 @@ import type { ClaimedJob, ClaimSettings } from './options.ts'
 
 type Wanted = Pick<ClaimSettings, 'count' | 'lease'>
 
+/** Characters of payloads that one call is answered with, unless one job has more: they are in memory, and go over HTTP at once. */
+const MOST_CHARACTERS = 32 * 1024 * 1024
+/** The part of a lease that a call may use up to be given more, and that it may use up without getting it back. */
+const [LONGEST_GATHERING, LEAST_EXTENDED] = [1 / 4, 1 / 10]
+/** ms that a claim may take, however short its lease is. */
+const QUICK = 100
+
 /** A call of `claim` that has not been answered. */
 export class Request {
   /** In the order in which they are looked at. */
@@ -19,6 +26,10 @@ export class Request {
   readonly tried: Promise<void>
   readonly #count: number
   readonly #taken: ClaimedJob[] = []
+  #size = 0
+  #largest = 0
+  /** When the first claim was sent that brought it a job, in ms of the monotonic clock. */
+  #leasedAt = Number.POSITIVE_INFINITY
   #resolve!: (jobs: ClaimedJob[]) => void
   #reject!: (reason: unknown) => void
   #endTrial!: () => void
@@ -37,9 +48,31 @@ export class Request {
     })
   }
 
-  /** How many more jobs it may be given; 0 once it was answered. */
+  /** How many more jobs it may be given; 0 once it was answered, or another job as large as the largest would not fit. */
   get left(): number {
-    return this.#isOpen ? this.#count - this.#taken.length : 0
+    const isFull = this.hasTaken && this.#size + this.#largest > MOST_CHARACTERS
+    return this.#isOpen && !isFull ? this.#count - this.#taken.length : 0
+  }
+
+  /** Whether it may be given a job of so many characters. If that would not fit, it is full. */
+  hasRoomFor(size: number): boolean {
+    this.#largest = Math.max(this.#largest, size)
+    return this.left > 0
+  }
+
+  /** Whether its leases may run while it is given more. */
+  get hasTime(): boolean {
+    return this.#leaseUsed <= Math.max(this.lease * LONGEST_GATHERING, QUICK)
+  }
+
+  /** Whether it was given jobs so long ago that their leases have to begin anew. */
+  get needsExtension(): boolean {
+    return this.#leaseUsed > Math.max(this.lease * LEAST_EXTENDED, QUICK)
+  }
+
+  /** ms; negative while there is no lease. */
+  get #leaseUsed(): number {
+    return performance.now() - this.#leasedAt
   }
 
   get hasTaken(): boolean {
@@ -51,8 +84,11 @@ export class Request {
     this.#endTrial()
   }
 
-  give(job: ClaimedJob): void {
+  /** `size`: characters of its payloads. `leasedAt`: when its claim was sent, in ms of the monotonic clock. */
+  give(job: ClaimedJob, size: number, leasedAt: number): void {
     this.#taken.push(job)
+    this.#size += size
+    this.#leasedAt = Math.min(this.#leasedAt, leasedAt)
   }
 
   /** Answers with what it has been given. */

@@ -37,7 +37,7 @@ export class Requests {
     return this.#timetable.due(0).some(({ of: lane }) => queues.includes(lane.shard.served as ConsumedQueue))
   }
 
-  /** Answers whoever has as much as was asked for, or all that is known to be due. */
+  /** Answers whoever has as much as was asked for, or as it may have, or all that is known to be due. */
   answer(): void {
     const due = new Set<ConsumedQueue>()
     for (const { of: lane } of this.#timetable.due(0)) due.add(lane.shard.served as ConsumedQueue)
@@ -46,7 +46,8 @@ export class Requests {
       if (request.isAsking) continue
       if (request.isTrying && !request.queues.some(mayGive)) request.endTrial()
       const takesWhatIsThere = request.hasTaken || !request.isPatient
-      if (request.left > 0 && (!takesWhatIsThere || request.queues.some(mayGive))) continue
+      const mayHaveMore = request.left > 0 && request.hasTime
+      if (mayHaveMore && (!takesWhatIsThere || request.queues.some(mayGive))) continue
       this.remove(request)
       request.end()
     }

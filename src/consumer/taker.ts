@@ -1,5 +1,6 @@
 import type { Logger } from '../logger.ts'
 import type { Database } from '../postgres/database.ts'
+import { settlesWithin } from '../promises.ts'
 import type { Claim, ReadPayload, Round } from '../store/claim.ts'
 import { claimLeased, LEASED, noteCut } from '../store/leases.ts'
 import { sortByExpiry } from '../store/left-out.ts'
@@ -17,8 +18,10 @@ import type { Request } from './request.ts'
 import type { Requests } from './requests.ts'
 import type { Share } from './shares.ts'
 
-/** Most jobs to claim in one call: with so many, the fixed cost of a call is small for each. */
-const MOST_CLAIMED = 400
+/** ms that jobs are awaited that go back to their queue: only a producer's open transaction holds them up so long. */
+const LONGEST_RETURN = 100
+/** ms: the shortest lease while a payload is loaded, and when it is extended again. */
+const [LOADING_LEASE, LOADING_EXTENSION] = [2_000, 1_000]
 
 export interface TakerOptions {
   readonly index: number
@@ -34,12 +37,22 @@ export interface TakerOptions {
   readonly read: ReadPayload | undefined
   /** Nothing is due that anyone waits for. */
   onIdle(): void
-  /** Rounds were claimed that nobody waits for any more. */
-  release(queue: ConsumedQueue, rounds: readonly Round[]): void
+  /** Nobody gets these rounds. Resolves when they wait again. */
+  release(queue: ConsumedQueue, rounds: readonly Round[]): Promise<unknown>
+  /** Lets the lease of a round end no earlier than `lease` ms from now. */
+  extend(queue: ConsumedQueue, round: Round, lease: number): Promise<unknown>
   /** Nothing is left of rounds that were claimed. */
   expire(queue: ConsumedQueue, rounds: readonly Round[]): void
   /** Leases of so many ms have begun. */
   onLeased(lease: number): void
+}
+
+/** What one call has brought. */
+interface Yield {
+  /** In the order in which they were due. */
+  readonly rounds: readonly Round[]
+  /** When it was sent, in ms of the monotonic clock. */
+  readonly sentAt: number
 }
 
 /** What one call claims, and for whom. */
@@ -95,14 +108,10 @@ export class Taker implements Service {
       if (request.queues.find((one) => due.has(one)) !== queue) continue
       requests.push(request)
       wanted += request.left
-      if (wanted >= MOST_CLAIMED) break
+      if (wanted >= queue.mostClaimed) break
     }
-    return {
-      queue,
-      lease,
-      requests,
-      shares: queue.shares.of(due.get(queue)!, Math.min(wanted, MOST_CLAIMED)),
-    }
+    const shares = queue.shares.of(due.get(queue)!, Math.min(wanted, queue.mostClaimed))
+    return { queue, lease, requests, shares }
   }
 
   /** By queue, those that have waited longest in front. */
@@ -128,22 +137,23 @@ export class Taker implements Service {
       lane.claim = claiming.then(() => {})
       timetable.file(lane)
     }
-    const rounds = await claiming
+    const claimed = await claiming
     for (const { lane } of shares) {
       lane.claim = undefined
       timetable.file(lane)
     }
-    if (rounds.length > 0) onLeased(errand.lease)
-    await this.#handOut(errand, rounds)
+    if (claimed.rounds.length > 0) onLeased(errand.lease)
+    await this.#handOut(errand, claimed)
     for (const request of requests) request.isAsking = false
     this.#options.requests.answer()
     timetable.wakeAll()
   }
 
-  async #claim({ queue, lease, shares, requests }: Errand): Promise<Round[]> {
+  async #claim({ queue, lease, shares, requests }: Errand): Promise<Yield> {
     const { database, clock, triesHeader, read } = this.#options
     const { maxPayloads, maxBytes, maxRetryCount } = queue.queue
     for (const { lane } of shares) lane.claimBegins(clock.now())
+    const sentAt = performance.now()
     try {
       const wishes = shares.map(({ lane, count }) => {
         const { key, cursor, spots } = lane
@@ -151,15 +161,29 @@ export class Taker implements Service {
       })
       const claims = await claimLeased(database, lease, wishes, triesHeader, read)
       for (const [index, share] of shares.entries()) this.#claimed(queue, share, claims[index]!)
-      return claims.flatMap(({ rounds }) => rounds)
+      const rounds = claims.flatMap((claim) => claim.rounds).sort((a, b) => a.performIn - b.performIn)
+      return { rounds: await this.#keepFirst(queue, rounds), sentAt }
     } catch (error) {
       this.#claimFailed(queue, shares, error)
       for (const request of requests) {
         this.#options.requests.remove(request)
         request.fail(error)
       }
-      return []
+      return { rounds: [], sentAt }
     }
+  }
+
+  /**
+   * The rounds that came with their payloads, up to the first that did not; or that one alone, to be loaded. To load others would
+   * take time that their leases don't have, and memory without bound: so they go back, before their lanes are claimed from again.
+   */
+  async #keepFirst(queue: ConsumedQueue, rounds: readonly Round[]): Promise<readonly Round[]> {
+    const first = rounds.findIndex(({ toLoad }) => toLoad)
+    const kept = first < 0 ? rounds : rounds.slice(0, Math.max(1, first))
+    queue.brought(kept)
+    if (kept.length < rounds.length)
+      await settlesWithin(this.#options.release(queue, rounds.slice(kept.length)), LONGEST_RETURN)
+    return kept
   }
 
   #claimed({ shares }: ConsumedQueue, share: Share, claim: Claim): void {
@@ -180,37 +204,30 @@ export class Taker implements Service {
     }
   }
 
-  /** In the order in which they were due, without what has expired. What comes for requests that are gone goes to others, or is released. */
-  async #handOut({ queue, lease, requests }: Errand, rounds: readonly Round[]): Promise<void> {
+  /** In order, without what has expired. What comes for requests that are gone or full goes to others, or is released. */
+  async #handOut({ queue, lease, requests }: Errand, { rounds, sentAt }: Yield): Promise<void> {
     const ready: Round[] = []
     for (const round of rounds) {
-      const complete = await this.#complete(queue, round)
+      const complete = await this.#complete(queue, round, lease)
       if (complete) ready.push(complete)
     }
     const { fresh, expired } = sortByExpiry(ready, this.#options.clock.now())
     if (expired.length > 0) this.#options.expire(queue, expired)
     const surplus: Round[] = []
-    for (const round of fresh.toSorted((a, b) => a.performIn - b.performIn)) {
-      const taker = requests.find(({ left }) => left > 0) ?? this.#other(queue, lease)
-      if (taker) taker.give(jobFrom(queue, round))
+    for (const round of fresh) {
+      const taker = takerOf(requests, round) ?? takerOf(this.#options.requests.for(queue, lease), round)
+      if (taker) taker.give(jobFrom(queue, round), round.size, sentAt)
       else surplus.push(round)
     }
-    if (surplus.length > 0) this.#options.release(queue, surplus)
-  }
-
-  #other(queue: ConsumedQueue, lease: number): Request | undefined {
-    for (const request of this.#options.requests.for(queue, lease)) return request
-    return undefined
+    if (surplus.length > 0) void this.#options.release(queue, surplus)
   }
 
   /** With all that its claim could not bring. If that fails, or the claim is lost, its lease ends. */
-  async #complete(queue: ConsumedQueue, round: Round): Promise<Round | undefined> {
-    const { database, logger, read } = this.#options
+  async #complete(queue: ConsumedQueue, round: Round, lease: number): Promise<Round | undefined> {
+    const { database, logger } = this.#options
     if (!round.toLoad && !round.cut) return round
     try {
-      const whole = round.toLoad
-        ? await loadPayloads(database, LEASED, queue.queueId, round, queue.queue, read)
-        : round
+      const whole = round.toLoad ? await this.#load(queue, round, lease) : round
       if (whole?.cut) await noteCut(database, queue.queueId, whole)
       return whole
     } catch (error) {
@@ -221,6 +238,25 @@ export class Taker implements Service {
       return undefined
     }
   }
+
+  /** Its lease is extended meanwhile: a short one would end each time, and its job die without having been handed to anybody. */
+  async #load(queue: ConsumedQueue, round: Round, lease: number): Promise<Round | undefined> {
+    const { database, extend, read } = this.#options
+    // If that fails, loading may still be quick enough.
+    const keep = () => extend(queue, round, Math.max(lease, LOADING_LEASE)).catch(() => {})
+    if (lease < LOADING_LEASE) await keep()
+    const timer = setInterval(keep, LOADING_EXTENSION)
+    try {
+      return await loadPayloads(database, LEASED, queue.queueId, round, queue.queue, read)
+    } finally {
+      clearInterval(timer)
+    }
+  }
+}
+
+function takerOf(requests: Iterable<Request>, { size }: Round): Request | undefined {
+  for (const request of requests) if (request.hasRoomFor(size)) return request
+  return undefined
 }
 
 function jobFrom({ queue }: ConsumedQueue, round: Round): ClaimedJob {

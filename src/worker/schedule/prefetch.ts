@@ -83,7 +83,7 @@ function growthAfter(took: number): number {
 }
 
 /** If no payloads came with the claim, each job counts as large as everything that may come. */
-function charactersPerJob(rounds: readonly Round[]): number {
+export function charactersPerJob(rounds: readonly Round[]): number {
   const come = rounds.filter(({ toLoad }) => !toLoad)
   const characters = come.reduce((sum, { size }) => sum + size, 0)
   return come.length > 0 ? Math.max(1, characters / come.length) : MOST_BYTES

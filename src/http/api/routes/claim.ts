@@ -5,9 +5,6 @@ import { claimed, claimRequest } from '../schemas/claim.ts'
 import { parsed } from '../schemas/strict.ts'
 import { toMs } from '../schemas/values.ts'
 
-/** Characters of an answer, unless its first job has more. What is too long for a string would fail, with its jobs claimed. */
-const LONGEST_ANSWER = 32 * 1024 * 1024
-
 export const CLAIM = route({
   method: 'post',
   path: '/claim',
@@ -25,9 +22,9 @@ export const CLAIM = route({
     const options = { queues, count, lease: toMs(lease), wait: toMs(wait), signal }
     const jobs = (await tools.consumer.claim(options)) as ClaimedJob[]
     // To a client that went away after the jobs were claimed nothing is said: others need not wait for the leases.
-    const texts = signal.aborted ? [] : textsOf(jobs)
-    await giveBack(tools, jobs.slice(texts.length))
-    return json(`{"jobs":[${texts.join(',')}]}`)
+    const handed = signal.aborted ? [] : jobs
+    if (signal.aborted) await giveBack(tools, jobs)
+    return json(`{"jobs":[${handed.map(textOf).join(',')}]}`)
   },
 })
 
@@ -41,19 +38,6 @@ async function giveBack({ consumer, logger }: Tools, jobs: readonly ClaimedJob[]
   const failed = given.find(({ status }) => status === 'rejected') as PromiseRejectedResult | undefined
   if (failed)
     logger.warn({ error: failed.reason }, 'jobs that nobody was handed wait for their leases to end')
-}
-
-/** Of those that fit into an answer. */
-function textsOf(jobs: readonly ClaimedJob[]): string[] {
-  const texts: string[] = []
-  let length = 0
-  for (const job of jobs) {
-    const text = textOf(job)
-    length += text.length
-    if (length > LONGEST_ANSWER && texts.length > 0) break
-    texts.push(text)
-  }
-  return texts
 }
 
 /** The payloads go out as they are stored, so that their numbers have all digits. */
