@@ -4,7 +4,7 @@ import { isRefusedLock } from '../postgres/failure.ts'
 import { SHORT_WAIT } from '../store/push.ts'
 
 /** ms after which no other try begins. */
-const PATIENCE = 5_000
+export const PATIENCE = 5_000
 /** ms between tries, doubled from the first to the last. */
 const [FIRST_PAUSE, LAST_PAUSE] = [25, 200]
 /** Pushes that may wait at once for rows of open transactions, each with a connection. */
@@ -19,11 +19,14 @@ export class Insistence {
   #waiting = 0
 
   /**
-   * `attempt` waits so many ms for a row, and then fails with the server's 55P03.
+   * `attempt` waits so many ms for a row, and then fails with the server's 55P03. `until`: when patience ends, in ms of the
+   * monotonic clock, for a caller that has waited before.
    * @throws DatabaseError `LOCKSTEP_LOCKED`
    */
-  async insist<T>(attempt: (longestWait: number) => Promise<T>): Promise<T> {
-    const until = performance.now() + PATIENCE
+  async insist<T>(
+    attempt: (longestWait: number) => Promise<T>,
+    until = performance.now() + PATIENCE,
+  ): Promise<T> {
     let longestWait = SHORT_WAIT
     for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LAST_PAUSE)) {
       try {

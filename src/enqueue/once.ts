@@ -1,9 +1,12 @@
 import { LockstepError } from '../errors.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
+import { settlesWithin } from '../promises.ts'
 import { type IdempotencyKey, noteKey, recountKey } from '../store/keys.ts'
 import { waitingAtMost } from '../store/patience.ts'
-import type { Insistence } from './insistence.ts'
+import { type Insistence, PATIENCE } from './insistence.ts'
+
+const KEY_IN_USE = 'LOCKSTEP_KEY_IN_USE'
 
 /** How a push with a key has ended. */
 export interface PushedOnce {
@@ -31,7 +34,7 @@ export class PushesOnce {
   /**
    * `push` stores the jobs in the transaction that it's given, `count` of them unless a middleware changes that.
    * @throws LockstepError `LOCKSTEP_KEY_REUSED` if the key was used for something else, `LOCKSTEP_KEY_IN_USE` if a push with it
-   * is under way elsewhere for more than five seconds; DatabaseError `LOCKSTEP_LOCKED` if a transaction that has pushed one of
+   * is under way for more than five seconds; DatabaseError `LOCKSTEP_LOCKED` if a transaction that has pushed one of
    * the ids stays open for so long
    */
   async push(
@@ -40,9 +43,11 @@ export class PushesOnce {
     push: (tx: Queryable) => Promise<number>,
   ): Promise<PushedOnce> {
     const name = JSON.stringify([key.holder, key.key])
+    const until = performance.now() + PATIENCE
     for (let before = this.#underWay.get(name); before; before = this.#underWay.get(name))
-      await before.catch(() => {})
-    const pushing = this.#insistence.insist((longestWait) => this.#push(key, count, push, longestWait))
+      await waitFor(before, until)
+    const attempt = (longestWait: number) => this.#push(key, count, push, longestWait)
+    const pushing = this.#insistence.insist(attempt, until)
     this.#underWay.set(name, pushing)
     try {
       return await pushing
@@ -71,6 +76,14 @@ export class PushesOnce {
   }
 }
 
+/** Until a push with the same key has ended. One that has waited for another process in vain has done so for us, too. */
+async function waitFor(before: Promise<unknown>, until: number): Promise<void> {
+  if (!(await settlesWithin(before, until - performance.now()))) throw inUse()
+  await before.catch((error) => {
+    if (error instanceof LockstepError && error.code === KEY_IN_USE) throw error
+  })
+}
+
 function reused(): LockstepError {
   return new LockstepError(
     'LOCKSTEP_KEY_REUSED',
@@ -78,9 +91,9 @@ function reused(): LockstepError {
   )
 }
 
-function inUse(cause: unknown): LockstepError {
+function inUse(cause?: unknown): LockstepError {
   return new LockstepError(
-    'LOCKSTEP_KEY_IN_USE',
+    KEY_IN_USE,
     'a request with this idempotency key is still under way: send it again later, to get the answer',
     { cause },
   )

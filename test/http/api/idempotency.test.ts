@@ -138,6 +138,23 @@ describe('an idempotency key', () => {
     expect((await post(below(queue, '/jobs'), { id: 'a' }, headers)).json).toEqual({ stored: 1 })
   })
 
+  test('409: requests that come at once wait together, not one after the other', {
+    tags: 'slow',
+    timeout: 15_000,
+  }, async () => {
+    const { post } = await open()
+    const queue = name()
+    await post(below(queue, '/jobs'), { id: 'new' })
+    const held = await holding(queue, 'a')
+    const headers = newKey()
+    const push = () => post(below(queue, '/jobs'), { id: 'a' }, headers)
+    const answers = await Promise.all([push(), push(), push(), push()])
+    expect(answers.map(({ status }) => status)).toEqual([409, 409, 409, 409])
+    await held.query('COMMIT')
+    held.release()
+    expect((await push()).json).toEqual({ stored: 1 })
+  })
+
   test('is stored with its jobs or not at all, whenever the connection breaks', async () => {
     const { post } = await open()
     const queue = name()
