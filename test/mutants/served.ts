@@ -70,7 +70,7 @@ export const SERVED: readonly Mutant[] = [
     name: 'jobs of a client that has gone',
     promise: 'P8',
     breaks: 'A client goes away just as its jobs are claimed, and nobody gets them before their leases end.',
-    edits: [source('http/api/routes/claim', 'const handed = signal.aborted ? [] : jobs', 'const handed = jobs')],
+    edits: [source('http/api/routes/claim', 'if (signal.aborted) await giveBack(tools, jobs)', '')],
     tests: ['http/api/claim'],
   },
   {
