@@ -3,7 +3,7 @@ import { json, type Reply } from '../call.ts'
 import { deliveriesOf, type ShownJob, shownJob } from './job.ts'
 import { fullNameOf, isPossible } from './names.ts'
 import { consumingOf } from './parameters.ts'
-import { queueOf, type Request } from './request.ts'
+import { INVALID_TOKEN, queueOf, type Request } from './request.ts'
 
 const NONE = json(404, { msg: 'no job available' })
 
@@ -19,9 +19,10 @@ export async function consume(request: Request): Promise<Reply> {
   const wanted = { queues, count, lease: ttr * 1000, wait: timeout * 1000, signal: call.signal }
   const claimed = await jobs.consume(wanted)
   if (claimed.length === 0) return NONE
-  if (call.signal.aborted) {
+  const isAllowed = timeout === 0 || (await isStillAllowed(request, claimed))
+  if (call.signal.aborted || !isAllowed) {
     await jobs.release(claimed)
-    return NONE
+    return isAllowed ? NONE : INVALID_TOKEN
   }
   for (const job of claimed) {
     jobs.handed(job, call)
@@ -29,6 +30,19 @@ export async function consume(request: Request): Promise<Reply> {
   }
   const shown = claimed.map((job) => ({ msg: 'new job', ...consumedJob(namespace, job) }))
   return json(200, count === 1 ? shown[0] : shown)
+}
+
+/** What is known of a token counts for a moment, so this costs nothing where tokens are in use all the time. */
+async function isStillAllowed(
+  { isAllowed, jobs }: Request,
+  claimed: readonly ClaimedJob[],
+): Promise<boolean> {
+  try {
+    return await isAllowed()
+  } catch (error) {
+    await jobs.release(claimed)
+    throw error
+  }
 }
 
 /** 204 whatever there is: unknown jobs, and those of others, stay as they are. */

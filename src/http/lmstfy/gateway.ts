@@ -7,6 +7,7 @@ import { newUlid } from './job-id.ts'
 import type { Jobs } from './jobs.ts'
 import type { Metrics } from './metrics.ts'
 import { BadParameter, type Defaults } from './parameters.ts'
+import { INVALID_TOKEN } from './request.ts'
 import { type Matched, match, type Route } from './routes.ts'
 import { parseToken } from './token.ts'
 
@@ -64,10 +65,11 @@ async function admitted(
   if (!jobs) return json(404, { error: 'pool not found' })
   if (!route.isPublic) {
     if (key.token === '') return json(401, { error: 'token not found' })
-    if (!(await access.exists(key))) return json(401, { error: 'invalid token' })
+    if (!(await access.exists(key))) return INVALID_TOKEN
     onAdmitted()
   }
-  const request = { call, pool: key.pool, namespace, queue, id, jobs, defaults, metrics }
+  const isAllowed = () => access.exists(key)
+  const request = { call, pool: key.pool, namespace, queue, id, jobs, defaults, metrics, isAllowed }
   const pass = route.side && (await access.take(key, route.side))
   if (route.side && !pass) return overLimit(metrics, key, route.side)
   const reply = await route.answer(request).catch((error: unknown) => {

@@ -1,8 +1,10 @@
-import type { Call } from '../call.ts'
+import { type Call, json } from '../call.ts'
 import type { Jobs } from './jobs.ts'
 import type { Metrics } from './metrics.ts'
 import { fullNameOf } from './names.ts'
 import type { Defaults } from './parameters.ts'
+
+export const INVALID_TOKEN = json(401, { error: 'invalid token' })
 
 /** A request to which names, pool and token are known. */
 export interface Request {
@@ -16,6 +18,8 @@ export interface Request {
   readonly jobs: Jobs
   readonly defaults: Defaults
   readonly metrics: Metrics
+  /** Whether its token exists by now: it may have been deleted while the request waited. */
+  isAllowed(): Promise<boolean>
 }
 
 export function queueOf({ namespace, queue }: Request): string {

@@ -4,6 +4,7 @@ import { lockstepApi } from '../../../src/http/index.ts'
 import type { Lockstep, TokenScope } from '../../../src/index.ts'
 import { digestOfToken, newTokenText, type TokenGrant } from '../../../src/token.ts'
 import { runHere } from '../../cli/in-process.ts'
+import { eventually } from '../../support/worker-environment.ts'
 import { below, type Gateway, useGateways } from './gateway.ts'
 
 const { env, open, name } = useGateways()
@@ -115,6 +116,45 @@ describe('tokens', () => {
       await vi.waitFor(async () => expect((await ask(gateway)).status).toBe(401), 1_000)
     expect(performance.now() - deletedAt).toBeLessThan(2_000)
     for (const gateway of gateways) expect((await ask(gateway)).status).toBe(401)
+  })
+
+  describe('one that is deleted while its request waits', () => {
+    /** Deletes it, and resolves when it's refused. */
+    async function deleted({ post }: Gateway, { name, headers }: Awaited<ReturnType<typeof tokenFor>>) {
+      await env.lockstep.deleteToken(name)
+      await eventually(async () => expect((await post('/claim', { queues: 'a' }, headers)).status).toBe(401))
+    }
+
+    test('gets no job, and uses nothing up', async () => {
+      const gateway = await open({ access: 'tokens' })
+      const [queue, token] = [name(), await tokenFor(['consume'])]
+      const waiting = gateway.post('/claim', { queues: queue, wait: 30, lease: 3_600 }, token.headers)
+      await env.idle({ name: queue } as never)
+      await deleted(gateway, token)
+      const { headers } = await tokenFor(['produce', 'consume'])
+      await gateway.post(below(queue, '/jobs'), { id: 'a' }, headers)
+      expect((await waiting).json).toMatchObject({ status: 401, code: 'LOCKSTEP_LOGIN' })
+      const { jobs } = (await gateway.post('/claim', { queues: queue, wait: 30 }, headers)).json
+      expect(jobs).toMatchObject([{ id: 'a', retry_count: -1, crashes: 0 }])
+    })
+
+    test('gets no result', async () => {
+      const gateway = await open({ access: 'tokens' })
+      const [queue, token] = [name(), await tokenFor(['produce'])]
+      const { headers } = await tokenFor(['produce', 'consume'])
+      const push = gateway.post(`${below(queue, '/jobs')}?wait=30`, { id: 'pushed' }, token.headers)
+      const stored = await gateway.post(`${below(queue, '/jobs')}?wait=0`, { id: 'asked' }, headers)
+      const at = `${below(queue, '/results/asked')}?round=${stored.json.round}&wait=30`
+      const look = gateway.get(at, token.headers)
+      const claims: object[] = []
+      while (claims.length < 2) {
+        const { jobs } = (await gateway.post('/claim', { queues: queue, wait: 30, count: 2 }, headers)).json
+        for (const { id, fence } of jobs) claims.push({ queue, id, fence, result: 'secret' })
+      }
+      await deleted(gateway, token)
+      expect((await gateway.post('/complete', { claims }, headers)).status).toBe(200)
+      expect([(await push).status, (await look).status]).toEqual([401, 401])
+    })
   })
 
   test('what is stored is the hash alone, and a name is taken once', async () => {

@@ -1,5 +1,6 @@
 import http from 'node:http'
 import { expect, test } from 'vitest'
+import { eventually } from '../../support/worker-environment.ts'
 import { send, useGateway } from './wire.ts'
 
 const { env, gateway } = useGateway()
@@ -96,6 +97,20 @@ test('i: a deleted token is refused by every gateway within a second', async () 
   expect((await one.api('GET', 'unused')).status).toBe(401)
   while ((await use()).status !== 401 && performance.now() < deadline);
   expect((await use()).status).toBe(401)
+})
+
+test('i: a consume whose token is deleted while it waits gets no job, and uses nothing up', async () => {
+  const [one, other] = [await gateway(), await gateway()]
+  const ask = (query: string) =>
+    send(other.port, 'GET', `/api/ns/revoked${query}`, { headers: { 'x-token': one.token } })
+  const waiting = ask('?timeout=30')
+  await env.idle({ name: 'ns/revoked' } as never)
+  await one.admin('DELETE', `/token/ns/${one.token}`)
+  await eventually(async () => expect((await ask('')).status).toBe(401))
+  const id = await other.publish('revoked', 'secret')
+  const { status, json } = await waiting
+  expect([status, json]).toEqual([401, { error: 'invalid token' }])
+  expect(await other.consume('revoked', '?timeout=5')).toMatchObject({ job_id: id, remain_tries: 0 })
 })
 
 test('no body is read before the token was checked', async () => {

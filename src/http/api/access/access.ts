@@ -22,6 +22,11 @@ export interface Grant {
   readonly queues: readonly string[] | null
   /** Beyond that list. */
   may(queue: string): Promise<boolean>
+  /**
+   * Asked before something is given to a request that has waited.
+   * @throws Problem if what let it in was taken back
+   */
+  requireStill(): Promise<void>
 }
 
 /** Decides who may do what. */
@@ -31,9 +36,10 @@ export interface Access {
 }
 
 const yes = async () => true
+export const forGood = async () => {}
 
 export const OPEN: Access = {
-  admit: async () => ({ actor: undefined, holder: 'open', queues: null, may: yes }),
+  admit: async () => ({ actor: undefined, holder: 'open', queues: null, may: yes, requireStill: forGood }),
 }
 
 /** @throws Problem for a queue that the request may not use */

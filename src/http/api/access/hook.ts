@@ -2,7 +2,7 @@ import { boundText, OptionError } from '../../../errors.ts'
 import type { Logger } from '../../../logger.ts'
 import type { Arrival } from '../../../serving/place.ts'
 import type { ApiOptions } from '../options.ts'
-import { type Access, type Admission, type ApiRequest, forbidden, type Grant } from './access.ts'
+import { type Access, type Admission, type ApiRequest, forbidden, forGood, type Grant } from './access.ts'
 
 /** Characters that the audit takes of an actor. */
 const MAX_ACTOR = 200
@@ -35,6 +35,7 @@ export class Hook implements Access {
       holder: `actor ${actor ?? ''}`,
       queues: null,
       may: async (queue) => queue === wanted.queue || (await ask(queue)) !== null,
+      requireStill: forGood,
     }
   }
 }

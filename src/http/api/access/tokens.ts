@@ -36,16 +36,31 @@ export class Tokens implements Access {
           'www-authenticate': CHALLENGE,
         },
       )
+    if (!looksLikeToken(text)) throw wrong()
     const digest = digestOfToken(text)
-    const found = looksLikeToken(text) ? await this.#known.find(digest) : undefined
-    if (!found)
-      throw new Problem(401, 'LOCKSTEP_LOGIN', 'the token is wrong, or was deleted', {
-        'www-authenticate': `${CHALLENGE}, error="invalid_token"`,
-      })
-    const { name, scopes, queues, rate } = found
+    const { name, scopes, queues, rate } = await this.#find(digest)
     if (!scopes.includes(scope)) throw forbidden(scope)
     if (queue !== undefined && queues !== null && !queues.includes(queue)) throw forbidden(scope, queue)
     if (rate) await this.#quotas.count(digest, rate)
-    return { actor: name, holder: `token ${digest.toString('hex')}`, queues, may: anyOfThem }
+    return {
+      actor: name,
+      holder: `token ${digest.toString('hex')}`,
+      queues,
+      may: anyOfThem,
+      requireStill: async () => void (await this.#find(digest)),
+    }
   }
+
+  /** @throws Problem 401 */
+  async #find(digest: Buffer): Promise<TokenGrant> {
+    const found = await this.#known.find(digest)
+    if (!found) throw wrong()
+    return found
+  }
+}
+
+function wrong(): Problem {
+  return new Problem(401, 'LOCKSTEP_LOGIN', 'the token is wrong, or was deleted', {
+    'www-authenticate': `${CHALLENGE}, error="invalid_token"`,
+  })
 }

@@ -1,5 +1,6 @@
 import type { ClaimedJob } from '../../../index.ts'
 import type { JsonText } from '../../../json-text.ts'
+import type { Grant } from '../access/access.ts'
 import { json, route, type Tools } from '../route.ts'
 import { claimed, claimRequest } from '../schemas/claim.ts'
 import { parsed } from '../schemas/strict.ts'
@@ -15,12 +16,13 @@ export const CLAIM = route({
     'Each claim has a lease. Without an answer that says how it ended, a lease that is over counts as a failure. A client that goes away while it waits gets nothing, and uses nothing up.',
   body: [claimRequest],
   answers: [claimed],
-  async answer({ request, body, requireQueues }, tools) {
+  async answer({ request, grant, body, requireQueues }, tools) {
     const { queues, count, lease, wait } = parsed(claimRequest, body.value)
     await requireQueues(namesIn(queues))
     const { signal } = request
     const options = { queues, count, lease: toMs(lease), wait: toMs(wait), signal }
     const jobs = (await tools.consumer.claim(options)) as ClaimedJob[]
+    if (wait > 0 && jobs.length > 0) await requireStill(grant, jobs, tools)
     // To a client that went away after the jobs were claimed nothing is said: others need not wait for the leases.
     const handed = signal.aborted ? [] : jobs
     if (signal.aborted) await giveBack(tools, jobs)
@@ -31,6 +33,16 @@ export const CLAIM = route({
 function namesIn(queues: string | readonly string[] | Readonly<Record<string, number>>): string[] {
   if (typeof queues === 'string') return [queues]
   return Array.isArray(queues) ? [...queues] : Object.keys(queues)
+}
+
+/** @throws Problem for a token that was deleted while the claim waited: others get the jobs */
+async function requireStill(grant: Grant, jobs: readonly ClaimedJob[], tools: Tools): Promise<void> {
+  try {
+    await grant.requireStill()
+  } catch (error) {
+    await giveBack(tools, jobs)
+    throw error
+  }
 }
 
 async function giveBack({ consumer, logger }: Tools, jobs: readonly ClaimedJob[]): Promise<void> {

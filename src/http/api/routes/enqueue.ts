@@ -9,7 +9,7 @@ import { jobOf, newJob, newJobs, stored } from '../schemas/job.ts'
 import { enqueueQuery, storedWithResult } from '../schemas/result.ts'
 import { parsed } from '../schemas/strict.ts'
 import { toMs } from '../schemas/values.ts'
-import { resultJson } from './result.ts'
+import { awaited, resultJson } from './result.ts'
 
 const KEY = 'idempotency-key'
 const MAX_KEY = 255
@@ -53,9 +53,9 @@ async function answerWithResult(
   into: Queue,
   [job, ...others]: readonly NewJob[],
   wait: number,
-  { enqueueForResultInTime, results }: Tools,
+  tools: Tools,
 ): Promise<Response> {
-  const { body, queue, request } = call
+  const { body, queue } = call
   if (!job || others.length > 0 || Object.hasOwn(body.value as object, 'jobs'))
     throw new Problem(422, 'LOCKSTEP_BAD_OPTION', 'wait takes a single job, without `jobs`')
   if (keyOf(call) !== undefined)
@@ -64,8 +64,8 @@ async function answerWithResult(
       'LOCKSTEP_BAD_OPTION',
       'wait takes no Idempotency-Key: equal payloads of an id are one while they wait',
     )
-  const { id, round } = await enqueueForResultInTime(into, job).catch(asInBody(body))
-  const row = await results.find(queue, id, round, { wait, signal: request.signal })
+  const { id, round } = await tools.enqueueForResultInTime(into, job).catch(asInBody(body))
+  const row = await awaited(call, tools, { queue, id, round }, wait)
   return resultJson(row, { stored: 1, id, round })
 }
 

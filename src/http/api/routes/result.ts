@@ -1,6 +1,6 @@
 import { isOver } from '../../../enqueue/results.ts'
 import type { ResultRow } from '../../../store/results.ts'
-import { json, route } from '../route.ts'
+import { type Call, json, route, type Tools } from '../route.ts'
 import { result, resultQuery } from '../schemas/result.ts'
 import { toMs } from '../schemas/values.ts'
 
@@ -14,11 +14,23 @@ export const RESULT = route({
   query: resultQuery,
   answers: [result],
   unfinished: result,
-  async answer({ request, queue, id, query: { round, wait } }, { results }) {
-    const row = await results.find(queue, id, round, { wait: toMs(wait), signal: request.signal })
-    return resultJson(row)
+  async answer(call, tools) {
+    const { queue, id, query } = call
+    return resultJson(await awaited(call, tools, { queue, id, round: query.round }, toMs(query.wait)))
   },
 })
+
+/** @throws Problem for a token that was deleted meanwhile */
+export async function awaited(
+  { request, grant }: Call,
+  { results }: Tools,
+  { queue, id, round }: { readonly queue: string; readonly id: string; readonly round: string },
+  wait: number,
+): Promise<ResultRow> {
+  const row = await results.find(queue, id, round, { wait, signal: request.signal })
+  if (wait > 0) await grant.requireStill()
+  return row
+}
 
 /** The result goes out as it is stored, so that its numbers have all digits. `about` comes before it. */
 export function resultJson(row: ResultRow, about: object = {}): Response {
