@@ -108,6 +108,19 @@ test('attributes come back, with names in lower case, cut to their length', asyn
   expect(elapsed_ms).toBeLessThan(10_000)
 })
 
+test.each([
+  ['in UTF-8 come back as they are', 'Zürich 北京 🚀', 'Zürich 北京 🚀'],
+  ['have 128 bytes, and no half character', `${'x'.repeat(126)}京`, 'x'.repeat(126)],
+  ['in no UTF-8 are taken for Latin-1', Buffer.from('Zürich', 'latin1'), 'Zürich'],
+])('attributes %s', async (_, value, stored) => {
+  const { api, consume } = await gateway()
+  // Before a body of bytes, Node sends each character of a header as a byte.
+  const bytes = Buffer.from(value as string).toString('latin1')
+  const headers = { 'Enable-Job-Version': 'YES', 'Job-Attr-City': bytes }
+  await api('PUT', 'cities', { body: Buffer.from('x'), headers })
+  expect((await consume('cities')).attributes).toEqual({ city: stored })
+})
+
 test('attributes are left out where nobody asks for them, and 17 are too many', async () => {
   const { api, consume } = await gateway()
   await api('PUT', 'plain', { body: 'x', headers: { 'Job-Attr-A': '1' } })
