@@ -2,8 +2,9 @@
 -- Their jobs are due one after the other, in the order of those deaths. `_headers` go over those that the payloads have, and they
 -- expire at `_expires_in` (NULL: never).
 --
--- What is chosen isn't locked: requeue locks jobs before rows of the morgue, and leaves out what another session has moved
--- meanwhile. After it, the rows of the jobs are ours, so nobody has claimed them when the payloads are changed.
+-- What is chosen isn't locked, since requeue locks jobs before rows of the morgue. If another session has moved or deleted some of
+-- it meanwhile, requeue leaves that out: then all is undone and chosen anew. So two sessions together move as much as both want, and
+-- what the other one has moved stays as it is. After requeue, the rows of the jobs are ours: nobody claims them until we commit.
 CREATE OR REPLACE FUNCTION @schema@.respawn(_queue text, _most integer, _headers jsonb, _expires_in timestamptz)
 RETURNS integer
 LANGUAGE plpgsql
@@ -17,15 +18,23 @@ DECLARE
   _now timestamptz;
 BEGIN
   SELECT q.queue_id INTO _queue_id FROM @schema@.queues q WHERE q.name = _queue;
-  SELECT array_agg(d.job_id ORDER BY d.died_at, d.job_id), array_agg(d.digest ORDER BY d.died_at, d.job_id) INTO _ids, _digests
-  FROM (
-    SELECT m.job_id, m.digest, m.died_at FROM @schema@.morgue m
-    WHERE m.queue_id = _queue_id ORDER BY m.died_at, m.job_id LIMIT _most
-  ) d;
-  IF _ids IS NULL THEN
-    RETURN 0;
-  END IF;
-  _count := @schema@.requeue(_queue_id, _ids, _digests);
+  LOOP
+    SELECT array_agg(d.job_id ORDER BY d.died_at, d.job_id), array_agg(d.digest ORDER BY d.died_at, d.job_id) INTO _ids, _digests
+    FROM (
+      SELECT m.job_id, m.digest, m.died_at FROM @schema@.morgue m
+      WHERE m.queue_id = _queue_id ORDER BY m.died_at, m.job_id LIMIT _most
+    ) d;
+    IF _ids IS NULL THEN
+      RETURN 0;
+    END IF;
+    BEGIN
+      _count := @schema@.requeue(_queue_id, _ids, _digests);
+      EXIT WHEN _count = cardinality(_ids);
+      RAISE serialization_failure;
+    EXCEPTION WHEN serialization_failure THEN
+      NULL; -- Undone.
+    END;
+  END LOOP;
   _now := clock_timestamp();
   UPDATE @schema@.payloads p SET headers = coalesce(p.headers, '{}') || _headers, expires_in = _expires_in
   FROM unnest(_ids, _digests) AS d(id, digest)
