@@ -80,4 +80,19 @@ export const SERVED: readonly Mutant[] = [
     edits: [source('http/api/body', 'hasNumbersToKeep(member) ? new JsonText(member) : value', 'value')],
     tests: ['http/api/enqueue'],
   },
+  {
+    name: 'an acknowledgement that takes what was pushed since',
+    promise: 'P5',
+    breaks: 'What is pushed while the round is in work expires with it, and nobody is ever handed it.',
+    edits: [sql('expire_leased', ' AND p.fence < _fence\n', '\n')],
+    tests: ['store/leases'],
+  },
+  {
+    name: 'a respawn that takes what others have moved',
+    promise: 'R5',
+    breaks:
+      'A job that somebody else requeues at this moment has one try left, and its place in the order changes.',
+    edits: [sql('respawn', 'EXIT WHEN _count = cardinality(_ids);', 'EXIT;')],
+    tests: ['store/respawn'],
+  },
 ]
