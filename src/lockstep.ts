@@ -64,7 +64,8 @@ export let insideOf: (lockstep: Lockstep) => {
 
 /** What its HTTP API needs beyond that: payloads as JsonText, and pushes that wait for nobody long, or name an idempotency key. */
 export let servedBy: (lockstep: Lockstep) => {
-  createConsumer(options: ConsumerOptions): Consumer
+  /** `define`: makes the definition of a queue that is only named. */
+  createConsumer(options: ConsumerOptions, define: (name: string) => Queue): Consumer
   createResults(): Results
   enqueueInTime(queue: Queue, jobs: readonly NewJob[]): Promise<number>
   enqueueForResultInTime(queue: Queue, job: NewJob): Promise<PushedForResult>
@@ -192,7 +193,8 @@ export class Lockstep {
       watch: (call) => lockstep.#underWay.watch(call),
     })
     servedBy = (lockstep) => ({
-      createConsumer: (options) => new Consumer(options, homeOf(lockstep), (json) => new JsonText(json)),
+      createConsumer: (options, define) =>
+        new Consumer(options, homeOf(lockstep), (json) => new JsonText(json), define),
       createResults: () => new Results(lockstep.#database),
       enqueueInTime: (queue, jobs) => lockstep.#enqueuer.enqueueInTime(queue, jobs),
       enqueueForResultInTime: (queue, job) => lockstep.#enqueuer.enqueueForResult(queue, job, {}, true),

@@ -1,6 +1,6 @@
 import { LockstepError } from '../errors.ts'
 import { UnderWay } from '../promises.ts'
-import { defineQueue, type Queue } from '../queue.ts'
+import type { Queue } from '../queue.ts'
 import type { ReadPayload } from '../store/claim.ts'
 import type { WorkerHome } from '../worker/options.ts'
 import type { ConsumedQueue } from './consumed-queue.ts'
@@ -37,8 +37,13 @@ export class Consumer {
   #starting: Promise<ConsumerEngine> | undefined
   #stopping: Promise<void> | undefined
 
-  constructor(options: ConsumerOptions, home: WorkerHome, read?: ReadPayload) {
-    this.#settings = consumerSettings(options)
+  constructor(
+    options: ConsumerOptions,
+    home: WorkerHome,
+    read?: ReadPayload,
+    define?: (name: string) => Queue,
+  ) {
+    this.#settings = consumerSettings(options, define)
     this.#home = home
     this.#read = read
   }
@@ -226,6 +231,6 @@ export class Consumer {
 
   #definitionOf(claim: ClaimReference): Queue {
     const { queue } = checkReference(claim, 'fail')
-    return this.#settings.queues.get(queue) ?? defineQueue(queue)
+    return this.#settings.queues.get(queue) ?? this.#settings.define(queue)
   }
 }

@@ -82,6 +82,8 @@ export interface FailOptions {
 /** The options with every default filled in. */
 export interface ConsumerSettings {
   readonly queues: ReadonlyMap<string, Queue>
+  /** Makes the definition of a queue that is only named. */
+  readonly define: (name: string) => Queue
   readonly triesHeader: string | undefined
   readonly poll: number
   readonly formatError: ((error: unknown) => string) | undefined
@@ -106,7 +108,10 @@ const DEFAULT_KEPT = 3_600
 const MAX_SECONDS = 100 * 365 * 24 * 3600
 
 /** @throws OptionError, or LockstepError `LOCKSTEP_BAD_QUEUE` */
-export function consumerSettings(options: ConsumerOptions): ConsumerSettings {
+export function consumerSettings(
+  options: ConsumerOptions,
+  define: ConsumerSettings['define'] = defineQueue,
+): ConsumerSettings {
   rejectUnknownOptions(options, ['queues', 'triesHeader', 'poll', 'formatError'], 'consumer')
   const { queues = [], triesHeader, poll = DEFAULT_POLL, formatError } = options
   if (triesHeader !== undefined && (typeof triesHeader !== 'string' || triesHeader === ''))
@@ -120,6 +125,7 @@ export function consumerSettings(options: ConsumerOptions): ConsumerSettings {
   }
   return {
     queues: byName,
+    define,
     triesHeader,
     poll: wholeNumber(poll, 10, A_DAY, 'consumer: poll'),
     formatError: optionalFunction(formatError, 'consumer: formatError'),
@@ -127,13 +133,13 @@ export function consumerSettings(options: ConsumerOptions): ConsumerSettings {
 }
 
 /** @throws OptionError, or LockstepError `LOCKSTEP_BAD_QUEUE` */
-export function claimSettings(options: ClaimOptions, { queues }: ConsumerSettings): ClaimSettings {
+export function claimSettings(options: ClaimOptions, { queues, define }: ConsumerSettings): ClaimSettings {
   rejectUnknownOptions(options, ['queues', 'count', 'lease', 'wait', 'signal'], 'claim')
   const { count = 1, lease = DEFAULT_LEASE, wait = 0, signal } = options
   return {
     queues: orderOf(options.queues).map((queue) => {
       if (typeof queue !== 'string') return queues.get(queue.name) ?? queue
-      return queues.get(queue) ?? defineQueue(queue)
+      return queues.get(queue) ?? define(queue)
     }),
     count: wholeNumber(count, 1, MOST_JOBS, 'claim: count'),
     lease: checkLease(lease, 'claim'),

@@ -138,6 +138,31 @@ test('/v1 leaves jobs in the pool that the prefix names, also where lmstfy’s A
   }
 })
 
+test('a queue of lmstfy’s API has one shard, so that jobs keep their order, also if /v1 is asked for it first', async () => {
+  const { port, headers } = await start()
+  const { token } = await env.lockstep.createToken({ name: 'first', scopes: ['produce', 'consume'] })
+  const post = (path: string, body: unknown) =>
+    send(port, 'POST', `/v1${path}`, {
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  await post('/queues/ns%2Fpushed/jobs', { id: 'a' })
+  await post('/claim', { queues: 'ns/claimed' })
+  await post('/claim', { queues: { 'ns/drawn': 1, plain: 1 } })
+  await post('/claim', { queues: ['not/of/lmstfy'] })
+  await send(port, 'PUT', '/api/ns/claimed', { headers, body: 'x' })
+  const shards = await env.database.query<{ name: string; shards: number }>(
+    "SELECT name, shards FROM lockstep.queues WHERE name ~ '^(ns/(pushed|claimed|drawn)|plain|not/of/lmstfy)$' ORDER BY name",
+  )
+  expect(shards.map((row) => `${row.name} ${row.shards}`)).toEqual([
+    'not/of/lmstfy 16',
+    'ns/claimed 1',
+    'ns/drawn 1',
+    'ns/pushed 1',
+    'plain 16',
+  ])
+})
+
 test('defaults of the database for others’ statements end none of its own', async () => {
   const url = new URL(env.connectionString)
   url.searchParams.set('options', '-c statement_timeout=100 -c lock_timeout=100 -c synchronous_commit=off')

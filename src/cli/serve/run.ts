@@ -1,6 +1,7 @@
-import { lockstepApi } from '../../http/api/api.ts'
+import { createApi } from '../../http/api/api.ts'
 import { byPool } from '../../http/by-pool.ts'
 import { nodeListener } from '../../http/from-node.ts'
+import { defineBeside } from '../../http/lmstfy/definition.ts'
 import { createLmstfy, type LmstfyParts } from '../../http/lmstfy/lmstfy.ts'
 import type { LmstfyOptions } from '../../http/lmstfy/options.ts'
 import { Probes } from '../../http/probes.ts'
@@ -51,7 +52,7 @@ async function openGateway(
   { api, admin, quiet, stop }: LmstfyParts,
 ): Promise<() => Promise<void>> {
   const apis = new Map(
-    [...pools].map(([name, { lockstep }]) => [name, lockstepApi(lockstep, { access: 'tokens' })]),
+    [...pools].map(([name, { lockstep }]) => [name, createApi(lockstep, { access: 'tokens' }, defineBeside)]),
   )
   const probes = new Probes(new Map([...pools].map(([name, { ask }]) => [name, ask])))
   const health = { '/healthz': nodeListener(probes.live), '/readyz': nodeListener(probes.ready) }

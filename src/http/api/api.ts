@@ -35,9 +35,21 @@ export interface LockstepApi {
  * @throws OptionError
  */
 export function lockstepApi(lockstep: Lockstep, options: ApiOptions): LockstepApi {
+  return createApi(lockstep, options, defineQueue)
+}
+
+/**
+ * `define`: makes the definition of a queue that is only named.
+ * @throws OptionError
+ */
+export function createApi(
+  lockstep: Lockstep,
+  options: ApiOptions,
+  define: (name: string) => Queue,
+): LockstepApi {
   const checked = checkApiOptions(options)
   const { logger } = openedOf(lockstep)
-  const tools = toolsOf(lockstep, checked)
+  const tools = toolsOf(lockstep, checked, definitions(checked.queues, define))
   const app = appOf({ access: accessOf(lockstep, checked, logger), limits: checked, tools, logger })
   const calls = new UnderWay()
   let stopping: Promise<void> | undefined
@@ -84,18 +96,18 @@ function accessOf(lockstep: Lockstep, { access }: CheckedOptions, logger: Logger
   return access === 'tokens' ? new Tokens(servedBy(lockstep)) : new Hook(access, logger)
 }
 
-function toolsOf(lockstep: Lockstep, { queues, maxJobs }: CheckedOptions): Tools {
+function toolsOf(lockstep: Lockstep, { queues, maxJobs }: CheckedOptions, queue: Tools['queue']): Tools {
   const { database, logger, watch } = insideOf(lockstep)
   const served = servedBy(lockstep)
   return {
     lockstep,
-    consumer: served.createConsumer({ queues }),
+    consumer: served.createConsumer({ queues }, queue),
     results: served.createResults(),
     insight: new Insight(database, watch),
     logger,
     stats: new Shared<Stats>(() => lockstep.stats()),
     maxJobs,
-    queue: definitions(queues),
+    queue,
     enqueueInTime: served.enqueueInTime,
     enqueueOnce: served.enqueueOnce,
     enqueueForResultInTime: served.enqueueForResultInTime,
@@ -106,13 +118,13 @@ function toolsOf(lockstep: Lockstep, { queues, maxJobs }: CheckedOptions): Tools
 const MOST_NAMES = 10_000
 
 /** What is known of a name is found out once. */
-function definitions(given: readonly Queue[]): (name: string) => Queue {
+function definitions(given: readonly Queue[], define: (name: string) => Queue): (name: string) => Queue {
   const defined = new Map(given.map((queue) => [queue.name, queue]))
   const named = new Map<string, Queue>()
   return (name) => {
     const known = defined.get(name) ?? named.get(name)
     if (known) return known
-    const queue = defineQueue(name)
+    const queue = define(name)
     if (named.size >= MOST_NAMES) named.delete(named.keys().next().value!)
     named.set(name, queue)
     return queue

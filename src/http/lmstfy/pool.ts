@@ -9,6 +9,7 @@ import { expireLeased } from '../../store/expire-leased.ts'
 import { respawn } from '../../store/respawn.ts'
 import { countReady, type DeadSize, namesOfQueues, type Size, sizeOfMorgue } from '../../store/sizes.ts'
 import type { Call } from '../call.ts'
+import { SHARDS } from './definition.ts'
 import { Deliveries } from './deliveries.ts'
 import { TRIES_HEADER } from './job.ts'
 import type { Jobs, Wanted } from './jobs.ts'
@@ -187,8 +188,7 @@ export class Pool implements Jobs {
   #definitionOf(name: string): Queue<string> {
     let queue = this.#definitions.get(name)
     if (!queue) {
-      // One shard: so the order in which jobs are due is that of the whole queue.
-      queue = defineQueue<string>(name, { shards: 1, maxRetryCount: 0 })
+      queue = defineQueue<string>(name, { shards: SHARDS, maxRetryCount: 0 })
       this.#definitions.set(name, queue)
       if (this.#definitions.size > MOST_DEFINITIONS)
         this.#definitions.delete(this.#definitions.keys().next().value!)
