@@ -5,6 +5,7 @@ import type { TLSSocket } from 'node:tls'
 import { leavingSignal } from './leaving.ts'
 import { endLingering, isUnread } from './lingering.ts'
 import { type Arrival, arrivalAt, arrivalBelow } from './place.ts'
+import { Problem, problemResponse } from './problem.ts'
 
 /** What Express, and middlewares that parse bodies, leave on a request. */
 interface Handled extends IncomingMessage {
@@ -24,7 +25,9 @@ export function nodeHandler(
     const request = requestOf(incoming, leavingSignal(incoming, outgoing))
     const response = request
       ? await fetch(request, arrivalOf(incoming, path))
-      : new Response(null, { status: 400 })
+      : problemResponse(
+          new Problem(400, 'LOCKSTEP_BAD_OPTION', 'the Host header, or the address, is malformed'),
+        )
     await (isUnread(incoming)
       ? refuse(response, incoming, outgoing)
       : send(response, outgoing, incoming.method === 'HEAD'))

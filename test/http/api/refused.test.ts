@@ -68,6 +68,19 @@ describe('bodies', () => {
     expect(cut).toMatch(/connection: close/i)
   })
 
+  test('for a host that is none are refused with problem details, like all others', async () => {
+    const { site } = await open()
+    for (const host of ['a b', '[::1', 'x:99999']) {
+      const answer = await raw(
+        site.origin,
+        `GET /v1/stats HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+      )
+      expect(answer).toMatch(
+        /^HTTP\/1.1 400.*content-type: application\/problem\+json.*"LOCKSTEP_BAD_OPTION"/is,
+      )
+    }
+  })
+
   test('with a length that is wrong do no harm to others', async () => {
     const { site, get } = await open({ access: 'open', bodyTimeout: 200 })
     const body = JSON.stringify({ queues: name() })
