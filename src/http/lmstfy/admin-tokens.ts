@@ -18,6 +18,8 @@ import { DEFAULT_POOL, parseToken, prefixed } from './token.ts'
 
 const LARGEST_FORM = 64 * 1024
 const SHORTEST_TOKEN = 20
+/** Seconds: a year. The end of a window must be a time that Postgres can hold. */
+const LONGEST_INTERVAL = 365 * 24 * 3600
 const NO_POOL = json(400, { error: 'the pool was not exists' })
 const INVALID_TOKEN = json(400, { error: 'invalid token' })
 
@@ -128,6 +130,7 @@ async function storeLimit(
   if (!isStorable(key.token)) return INVALID_TOKEN
   if (read === 0 && write === 0) return json(400, { limiter })
   if (interval === 0) return json(400, { error: 'interval should be > 0' })
+  if (interval > LONGEST_INTERVAL) return json(400, { error: `interval should be <= ${LONGEST_INTERVAL}` })
   if (Math.min(read, write, interval) < 0)
     return json(500, { error: "read, write and interval can't be negative" })
   const stored = await setLimit(database, key, { reads: read, writes: write, per: interval }, replace)

@@ -69,7 +69,8 @@ export function admin(parts: AdminParts): Answer {
       return await route.answer(parts, call, parameters[0] ?? '', parameters[1] ?? '')
     } catch (error) {
       parts.logger.error({ event: 'http-admin', error: (error as Error).message }, 'a request failed')
-      return json(error instanceof DatabaseError ? 503 : 500, { error: 'internal error' })
+      const failed = { error: 'internal error' }
+      return error instanceof DatabaseError ? json(503, failed, { 'Retry-After': '1' }) : json(500, failed)
     }
   }
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { Lockstep } from '../../../src/index.ts'
 import { eventually } from '../../support/worker-environment.ts'
 import { send, useGateway } from './wire.ts'
 
@@ -96,6 +97,7 @@ test('a limit is added, replaced, shown and deleted', async () => {
 test.each([
   [{ interval: 5 }, 400, { limiter: { read: 0, write: 0, interval: 5 } }],
   [{ read: 1 }, 400, { error: 'interval should be > 0' }],
+  [{ read: 1, write: 1, interval: 1e12 }, 400, { error: 'interval should be <= 31536000' }],
   [{ read: 1, write: 1, interval: -1 }, 500, { error: expect.any(String) }],
   [{ read: -1, write: 1, interval: 1 }, 500, { error: expect.any(String) }],
   [{ read: 1.5, write: 1, interval: 1 }, 400, { error: expect.any(String) }],
@@ -211,6 +213,14 @@ test('B7: tasks leave no metrics for each of them, and neither do queues that ar
   expect(await read()).toContain('queue="deleted"')
   await eventually(() => env.lockstep.deleteQueue('ns/deleted'))
   await eventually(async () => expect(await read()).not.toContain('queue="deleted"'))
+})
+
+test('while the database is away, the administration says when to come back', async () => {
+  const away = new Lockstep({ connectionString: 'postgres://nobody@127.0.0.1:1/none', logger: env.logger })
+  env.later(() => away.close())
+  const { admin } = await gateway({ pools: { default: away } })
+  const { status, headers, json } = await admin('GET', '/token/ns')
+  expect([status, headers['retry-after'], json]).toEqual([503, '1', { error: 'internal error' }])
 })
 
 test('what isn’t there is 404', async () => {
