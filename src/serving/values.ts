@@ -10,12 +10,19 @@ const LAST_TIME = 8.64e15
 export function timeOf(value: unknown, what: string): Date {
   const text = typeof value === 'number' ? String(value) : value
   if (typeof text === 'string') {
-    const ms = /^-?\d+$/.test(text) ? Number(text) : TIME.test(text) ? Date.parse(text) : Number.NaN
+    const ms = /^-?\d+$/.test(text) ? Number(text) : isTime(text) ? Date.parse(text) : Number.NaN
     if (Math.abs(ms) <= LAST_TIME) return new Date(ms)
   }
   throw new OptionError(
     `${what} must be a time such as 2011-10-11T13:45:40Z (with its zone; write + as %2B in a URL), or ms since 1970, not ${show(value)}`,
   )
+}
+
+/** Date.parse takes February 30 for March 2. */
+function isTime(text: string): boolean {
+  const date = text.slice(0, 10)
+  const day = Date.parse(date)
+  return TIME.test(text) && !Number.isNaN(day) && new Date(day).toISOString().startsWith(date)
 }
 
 /** @throws OptionError */

@@ -120,6 +120,8 @@ describe('POST /queues/{queue}/jobs', () => {
     ['{"id":"a","lane":-1}', 'lane', 'lane must be at least 0, not -1'],
     ['{"id":"a","lane":4294967296}', 'lane', 'lane must be at most 32767, not 4294967296'],
     ['{"id":"a","perform_in":"tomorrow"}', 'perform_in', 'perform_in must be a time such as'],
+    ['{"id":"a","perform_in":"2026-02-31"}', 'perform_in', 'perform_in must be a time'],
+    ['{"id":"a","expires_in":"2026-02-29T10:00:00Z"}', 'expires_in', 'expires_in must be a time'],
     ['{"id":"a","perform_in":[]}', 'perform_in', 'perform_in must be a time'],
     ['{"id":"a","perform_in":1e17}', 'perform_in', 'perform_in must be a time'],
     ['{"id":"a","perform_in":-99999999999999}', 'perform_in', 'perform_in must be in the years 1 to 9999'],
