@@ -25,6 +25,13 @@ export function jobText({ payloads, ...job }: JobTexts): string {
   return `${head.slice(0, -1)},"payloads":[${all.join(',')}]}`
 }
 
+/** Of payloads that aren't shown, any may be alive. */
+export function hasExpired({ payloads: { count, first } }: JobTexts, now: Date): boolean {
+  return (
+    count === first.length && first.every(({ expiresIn }) => expiresIn !== null && expiresIn <= now.getTime())
+  )
+}
+
 export function deadText({ payload: { text, cut }, ...dead }: DeadText): string {
   const { id, key, tenant, score, headers, error, diedAt } = dead
   return withPayload({ id, key, tenant, score, headers, error, died_at: diedAt }, text, cut)

@@ -9,6 +9,7 @@ import { expireLeased } from '../../store/expire-leased.ts'
 import { respawn } from '../../store/respawn.ts'
 import { countReady, type DeadSize, namesOfQueues, type Size, sizeOfMorgue } from '../../store/sizes.ts'
 import type { Call } from '../call.ts'
+import { firstLiving } from '../living.ts'
 import { SHARDS } from './definition.ts'
 import { Deliveries } from './deliveries.ts'
 import { TRIES_HEADER } from './job.ts'
@@ -89,8 +90,19 @@ export class Pool implements Jobs {
   }
 
   async head(queue: string): Promise<FoundJob<string> | undefined> {
-    const due = { state: 'waiting', performIn: { to: new Date() }, by: 'performIn', limit: 1 } as const
-    return orNothing(async () => (await this.lockstep.find<string>(queue, due)).items[0], undefined)
+    const now = new Date()
+    const due = { state: 'waiting', performIn: { to: now }, by: 'performIn', limit: 1 } as const
+    const look = () =>
+      firstLiving(
+        1,
+        (after) =>
+          this.lockstep.find<string>(
+            queue,
+            after === undefined ? due : { ...due, after, limit: MOST_AT_ONCE },
+          ),
+        ({ payloads }) => payloads.every(({ expiresIn }) => (expiresIn ?? Infinity) <= now.getTime()),
+      )
+    return (await orNothing(look, []))[0]
   }
 
   async countReady(queue: string): Promise<number> {

@@ -48,6 +48,24 @@ describe('peek', () => {
     expect(idsOf((await post('/claim', { queues: queue, count: 9 })).json.jobs)).toEqual(['c', 'a', 'b'])
     expect((await get(below(queue, '/peek?count=9'))).json.jobs).toEqual([])
   })
+
+  test('R17 leaves out what has expired, also where that comes first', async () => {
+    const { get, post } = await open()
+    const queue = name()
+    const far = '2100-01-01'
+    await post(below(queue, '/jobs'), {
+      jobs: ['a', 'b', 'c', 'd', 'e'].map((id) => ({ id, expires_in: far })),
+    })
+    await post(below(queue, '/jobs'), { id: 'c', payload: 'lives' })
+    await env.sql(
+      "UPDATE lockstep.jobs SET expires_in = now() - interval '1 s' WHERE id IN ('a', 'b', 'c', 'e')",
+    )
+    for (const payloads of [0, 1, 2])
+      expect(idsOf((await get(below(queue, `/peek?count=2&payloads=${payloads}`))).json.jobs)).toEqual([
+        'c',
+        'd',
+      ])
+  })
 })
 
 describe('find', () => {

@@ -44,6 +44,16 @@ test('peek shows the job that comes next, and uses nothing up', async () => {
   }
 })
 
+test('peek shows no job that has expired', async () => {
+  const { api, publish } = await gateway()
+  await publish('stale', 'a')
+  await publish('stale', 'b')
+  await env.sql("UPDATE lockstep.jobs SET expires_in = now() - interval '1 s'")
+  expect((await api('GET', 'stale/peek')).json).toEqual({ error: 'the queue is empty' })
+  const id = await publish('stale', 'c')
+  expect((await api('GET', 'stale/peek')).json.job_id).toBe(id)
+})
+
 test('a job is shown by its id, with no tries', async () => {
   const { api, publish } = await gateway()
   const id = await publish('shown', 'x', '?tries=3&delay=60')

@@ -1,6 +1,8 @@
 import type { z } from 'zod'
 import { LockstepError } from '../../../index.ts'
 import { Problem } from '../../../serving/problem.ts'
+import { given } from '../../../serving/values.ts'
+import { firstLiving } from '../../living.ts'
 import { mayUse } from '../access/access.ts'
 import { deadFilterOf, jobFilterOf } from '../filters.ts'
 import { json, type Route, route, type Tools } from '../route.ts'
@@ -17,7 +19,7 @@ import {
   peeked,
   peekQuery,
 } from '../schemas/look.ts'
-import { deadText, jobText, statsOf } from '../shown.ts'
+import { deadText, hasExpired, jobText, statsOf } from '../shown.ts'
 
 const QUEUE = '/queues/{queue}'
 const listed = (name: string, texts: readonly string[], next: string | undefined) =>
@@ -34,9 +36,19 @@ const peek = route({
   query: peekQuery,
   answers: [peeked],
   async answer({ queue, query: { count, payloads, length } }, { insight }) {
-    const filter = { state: 'waiting', performIn: { to: new Date() }, limit: count } as const
-    const { items } = await insight.jobs(queue, filter, { payloads, length, attempts: false })
-    return json(`{"jobs":[${items.map(jobText).join(',')}]}`)
+    const now = new Date()
+    const filter = { state: 'waiting', performIn: { to: now }, limit: count } as const
+    // Without a payload there would be nothing to tell by whether it has expired.
+    const extent = { payloads: Math.max(payloads, 1), length, attempts: false }
+    const jobs = await firstLiving(
+      count,
+      (after) => insight.jobs(queue, given({ ...filter, after }), extent),
+      (job) => hasExpired(job, now),
+    )
+    const shown = jobs.map(({ payloads: { count, first }, ...job }) =>
+      jobText({ ...job, payloads: { count, first: first.slice(0, payloads) } }),
+    )
+    return json(`{"jobs":[${shown.join(',')}]}`)
   },
 })
 
