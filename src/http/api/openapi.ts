@@ -47,6 +47,12 @@ export function describe(routes: readonly Route[], base: string): object {
       responses: {
         Problem: {
           description: 'What is wrong (RFC 9457). 503 if the database can’t be reached, with Retry-After.',
+          headers: {
+            'Retry-After': {
+              description: 'Seconds after which it may be sent again: with 409, 429 and 503.',
+              schema: { type: 'integer', minimum: 0 },
+            },
+          },
           content: { 'application/problem+json': { schema: problemSchema } },
         },
       },
@@ -65,7 +71,18 @@ export function describer(routes: readonly Route[]): (base: string) => string {
 }
 
 function operationOf(route: Route, schemas: Schemas): object {
-  const { name, summary, description, body, answers, unfinished, isStream, scope, mayBeEmpty = false } = route
+  const {
+    name,
+    summary,
+    description,
+    body,
+    answers,
+    answerHeaders,
+    unfinished,
+    isStream,
+    scope,
+    mayBeEmpty = false,
+  } = route
   const media = isStream ? 'application/x-ndjson' : 'application/json'
   return {
     operationId: name,
@@ -79,7 +96,11 @@ function operationOf(route: Route, schemas: Schemas): object {
       },
     }),
     responses: {
-      200: { description: summary, content: { [media]: { schema: anyOf(answers, 'output', schemas) } } },
+      200: {
+        description: summary,
+        ...(answerHeaders && { headers: headersOf(answerHeaders) }),
+        content: { [media]: { schema: anyOf(answers, 'output', schemas) } },
+      },
       ...(unfinished && {
         202: {
           description: 'It is not over yet.',
@@ -89,6 +110,14 @@ function operationOf(route: Route, schemas: Schemas): object {
       default: { $ref: '#/components/responses/Problem' },
     },
   }
+}
+
+function headersOf(headers: Readonly<Record<string, string>>): object {
+  const described = Object.entries(headers).map(([name, description]) => [
+    name,
+    { description, schema: { type: 'string' } },
+  ])
+  return Object.fromEntries(described)
 }
 
 function parametersOf({ path, query, headers = {} }: Route, schemas: Schemas): object[] {

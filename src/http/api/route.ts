@@ -51,7 +51,10 @@ export interface Route {
   readonly body?: readonly z.ZodType[]
   /** The body may be left out. */
   readonly mayBeEmpty?: boolean
+  /** Of the request, with their descriptions. */
   readonly headers?: Readonly<Record<string, string>>
+  /** Of the answer. */
+  readonly answerHeaders?: Readonly<Record<string, string>>
   /** Any of these. */
   readonly answers: readonly z.ZodType[]
   /** An answer with status 202. */

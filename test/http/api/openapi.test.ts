@@ -82,6 +82,12 @@ test('it is OpenAPI 3.1: names are used once, and whatever it refers to is there
     validatorOf('components', 'schemas', schema)
 })
 
+test('it names the headers of answers that programs look at', () => {
+  const { responses } = DESCRIPTION.paths['/queues/{queue}/jobs'].post
+  expect(Object.keys(responses[200].headers)).toEqual(['Idempotency-Replayed'])
+  expect(Object.keys(DESCRIPTION.components.responses.Problem.headers)).toEqual(['Retry-After'])
+})
+
 test('what it says of a request is what is taken', () => {
   const valid = validatorOf('components', 'schemas', 'NewJob')
   expect(valid({ id: 'a', perform_in: 0, score: 1, lane: 0, tenant: null, headers: {}, payload: [1] })).toBe(

@@ -27,6 +27,7 @@ export const ENQUEUE = route({
     'Idempotency-Key':
       'The same key with the same body within 24 hours gives the same answer, and pushes nothing again.',
   },
+  answerHeaders: { 'Idempotency-Replayed': '`true`: the answer to an earlier push with the same key.' },
   query: enqueueQuery,
   answers: [stored, storedWithResult],
   unfinished: storedWithResult,

@@ -10,7 +10,9 @@ export const newJob = strict(
     id: z
       .union([z.string(), z.number()], { error: 'is missing, or is neither text nor a number' })
       .meta({ description: 'Identifies the job: 1 to 1,024 bytes. A number becomes text.' }),
-    payload: z.unknown().optional().meta({ description: 'Any JSON, up to 8 MiB. Default "".' }),
+    payload: z.unknown().optional().meta({
+      description: 'Any JSON, up to 8 MiB, in a body that the server takes: 4 MiB by default. Default "".',
+    }),
     score: z.number().nullish().meta({
       description: 'Orders the payloads of an id, lowest first. Default: now, in ms since 1970.',
     }),
