@@ -68,6 +68,7 @@ test('it serves the API and the administration, and says how it is', async () =>
 
 test('its log has each request if that is switched on, and why one failed, without tokens and passwords', async () => {
   const { command, port, adminPort, headers } = await start()
+  let requestId = ''
   await send(adminPort, 'POST', '/accesslog?status=enable')
   expect((await send(port, 'GET', `/api/ns/logged?token=${headers['x-token']}`)).status).toBe(404)
   await env.database.query('ALTER TABLE lockstep.lmstfy_tokens RENAME TO away')
@@ -76,7 +77,17 @@ test('its log has each request if that is switched on, and why one failed, witho
     expect((await send(port, 'GET', '/api/ns/logged', { headers })).status).toBeGreaterThanOrEqual(500)
     const authorization = `Bearer lockstep_${'x'.repeat(43)}`
     await env.database.query('ALTER TABLE lockstep.api_tokens RENAME TO gone')
-    expect((await send(port, 'GET', '/v1/stats', { headers: { authorization } })).status).toBe(500)
+    const failed = await send(port, 'GET', '/v1/queues/some/stats?token=secret', {
+      headers: { authorization },
+    })
+    expect(failed.status).toBe(500)
+    requestId = failed.headers['x-request-id'] as string
+    await send(port, 'GET', '/v1/any/thing', { headers: { authorization } })
+    const { text } = await send(adminPort, 'GET', '/metrics')
+    const codes = text.split('\n').filter((line) => /^infra_lmstfy_http_http_codes.*v1/.test(line))
+    expect(codes).toEqual([
+      'infra_lmstfy_http_http_codes{pool="default",namespace="",api="/v1/queues/:queue/stats",method="GET",code="500"} 1',
+    ])
   } finally {
     await env.database.query('ALTER TABLE lockstep.away RENAME TO lmstfy_tokens')
     await env.database.query('ALTER TABLE IF EXISTS lockstep.gone RENAME TO api_tokens')
@@ -87,7 +98,19 @@ test('its log has each request if that is switched on, and why one failed, witho
     /^lockstep: GET \/api\/ns\/logged 404 requestId=\w{26} .*status=404 ms=\d+ address=127/m,
   )
   expect(stderr).toMatch(/^lockstep: a request failed: .*lmstfy_tokens.* does not exist.* requestId=\w{26}/m)
-  expect(stderr).toMatch(/^lockstep: a request could not be answered: .*tokens.* does not exist/m)
+  expect(requestId).toMatch(/^\w{26}$/)
+  expect(stderr).toMatch(
+    new RegExp(
+      `^lockstep: a request could not be answered: .*tokens.* does not exist.* requestId=${requestId}`,
+      'm',
+    ),
+  )
+  expect(stderr).toMatch(
+    new RegExp(
+      `^lockstep: GET /v1/queues/some/stats 500 requestId=${requestId} .*status=500 ms=\\d+ address=127`,
+      'm',
+    ),
+  )
   for (const secret of [headers['x-token'], new URL(env.connectionString).password])
     expect(stderr).not.toContain(secret)
 })

@@ -1,9 +1,11 @@
 import { createApi } from '../../http/api/api.ts'
+import { BASE, patternOf } from '../../http/api/pattern.ts'
 import { byPool } from '../../http/by-pool.ts'
 import { nodeListener } from '../../http/from-node.ts'
 import { defineBeside } from '../../http/lmstfy/definition.ts'
 import { createLmstfy, type LmstfyParts } from '../../http/lmstfy/lmstfy.ts'
 import type { LmstfyOptions } from '../../http/lmstfy/options.ts'
+import { observed } from '../../http/observed.ts'
 import { Probes } from '../../http/probes.ts'
 import { byPrefix, GatewayServer } from '../../http/server.ts'
 import { onInterruption } from '../interruption.ts'
@@ -49,16 +51,23 @@ async function openGateway(
   { json }: ServeFlags,
   config: GatewayConfig,
   pools: Pools,
-  { api, admin, quiet, stop }: LmstfyParts,
+  { api, admin, note: noteAnswer, quiet, stop }: LmstfyParts,
 ): Promise<() => Promise<void>> {
   const apis = new Map(
     [...pools].map(([name, { lockstep }]) => [name, createApi(lockstep, { access: 'tokens' }, defineBeside)]),
   )
   const probes = new Probes(new Map([...pools].map(([name, { ask }]) => [name, ask])))
   const health = { '/healthz': nodeListener(probes.live), '/readyz': nodeListener(probes.ready) }
-  const v1 = byPool(new Map([...apis].map(([name, { node }]) => [name, node])))
+  const v1 = byPool(
+    new Map(
+      [...apis].map(([name, { node }]) => [
+        name,
+        observed(node, (answer) => noteAnswer(name, answer, patternOf(answer.path))),
+      ]),
+    ),
+  )
   const servers = [
-    new GatewayServer(byPrefix({ '': nodeListener(api), '/v1': v1, ...health }), config.api),
+    new GatewayServer(byPrefix({ '': nodeListener(api), [BASE]: v1, ...health }), config.api),
     new GatewayServer(byPrefix({ '': nodeListener(admin), ...health }), config.admin),
   ]
   const urls: string[] = []

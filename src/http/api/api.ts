@@ -9,10 +9,11 @@ import { type NodeHandler, nodeHandler } from '../../serving/node.ts'
 import { type Arrival, arrivalAt } from '../../serving/place.ts'
 import { Problem, problemResponse } from '../../serving/problem.ts'
 import { Shared } from '../../serving/shared.ts'
+import { newUlid } from '../lmstfy/job-id.ts'
 import { type Access, OPEN } from './access/access.ts'
 import { Hook } from './access/hook.ts'
 import { Tokens } from './access/tokens.ts'
-import { appOf } from './app.ts'
+import { appOf, type Numbered } from './app.ts'
 import { type ApiOptions, type CheckedOptions, checkApiOptions } from './options.ts'
 import type { Tools } from './route.ts'
 
@@ -53,9 +54,13 @@ export function createApi(
   const app = appOf({ access: accessOf(lockstep, checked, logger), limits: checked, tools, logger })
   const calls = new UnderWay()
   let stopping: Promise<void> | undefined
-  const answer = async (request: Request, arrival: Arrival) =>
-    secured(stopping ? problemResponse(closing()) : await calls.watch(respond(request, arrival)))
-  const respond = async (request: Request, arrival: Arrival) => app.fetch(request, arrival)
+  const answer = async (request: Request, arrival: Arrival) => {
+    const requestId = newUlid(Date.now())
+    const numbered = { ...arrival, requestId }
+    const response = stopping ? problemResponse(closing()) : await calls.watch(respond(request, numbered))
+    return secured(response, requestId)
+  }
+  const respond = async (request: Request, arrival: Numbered) => app.fetch(request, arrival)
   const stop = async () => {
     tools.results.close()
     await tools.consumer.stop()
@@ -135,7 +140,8 @@ function closing(): Problem {
   return new Problem(503, 'LOCKSTEP_CLOSED', 'the server is stopping: send it again', { 'retry-after': '1' })
 }
 
-function secured(response: Response): Response {
+function secured(response: Response, requestId: string): Response {
+  response.headers.set('x-request-id', requestId)
   response.headers.set('cache-control', 'no-store')
   response.headers.set('x-content-type-options', 'nosniff')
   return response

@@ -12,8 +12,13 @@ import { type Call, json, type Route, type Tools } from './route.ts'
 import { ROUTES } from './routes/all.ts'
 import { noQuery } from './schemas/look.ts'
 
+/** A request that the log can name. */
+export interface Numbered extends Arrival {
+  readonly requestId: string
+}
+
 interface Env {
-  Bindings: Arrival
+  Bindings: Numbered
 }
 
 export interface AppOptions {
@@ -27,9 +32,10 @@ export interface AppOptions {
 export function appOf(options: AppOptions): Hono<Env> {
   const { logger, tools } = options
   const app = new Hono<Env>({ getPath: (_, given) => (given as { env: Arrival }).env.path })
-  app.onError((error, { req, env }) =>
-    problemResponse(hasLeft(req.raw, env) ? leftBehind(error, logger) : apiProblemOf(error, logger)),
-  )
+  app.onError((error, { req, env }) => {
+    const log = numbered(logger, env.requestId)
+    return problemResponse(hasLeft(req.raw, env) ? leftBehind(error, log) : apiProblemOf(error, log))
+  })
   for (const route of ROUTES)
     app.on(route.method.toUpperCase(), pathOf(route), async (context) =>
       route.answer((await callOf(context, route, options)) as Call<never>, tools),
@@ -44,6 +50,13 @@ export function appOf(options: AppOptions): Hono<Env> {
     throw new Problem(404, 'LOCKSTEP_NOT_FOUND', 'there is no such route; openapi.json lists them')
   })
   return app
+}
+
+/** Tells of which request it is. */
+function numbered(logger: Logger, requestId: string): Logger {
+  const at = (level: 'debug' | 'info' | 'warn' | 'error') => (fields: object, message: string) =>
+    logger[level]({ requestId, ...fields }, message)
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
 function pathOf({ path }: Route): string {

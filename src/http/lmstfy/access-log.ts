@@ -1,5 +1,6 @@
 import type { Logger } from '../../logger.ts'
 import type { Answer } from '../call.ts'
+import type { Observed } from '../observed.ts'
 
 /** A line for each answered request, at the level info, while it is switched on. Tokens aren't in it. */
 export class AccessLog {
@@ -26,12 +27,18 @@ export class AccessLog {
       const reply = await answer(call)
       const { method, path, address } = call
       const requestId = reply.headers?.['X-Request-ID']
-      const ms = Math.round(performance.now() - begun)
-      this.#logger.info(
-        { event: 'http-access', requestId, method, path, status: reply.status, ms, address },
-        `${method} ${path} ${reply.status}`,
-      )
+      const duration = performance.now() - begun
+      this.tell({ method, path, status: reply.status, requestId, duration, address })
       return reply
     }
+  }
+
+  tell({ method, path, status, requestId, duration, address }: Observed): void {
+    if (!this.#isOn) return
+    const ms = Math.round(duration)
+    this.#logger.info(
+      { event: 'http-access', requestId, method, path, status, ms, address },
+      `${method} ${path} ${status}`,
+    )
   }
 }

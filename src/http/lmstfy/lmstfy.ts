@@ -1,5 +1,6 @@
 import { insideOf } from '../../lockstep.ts'
 import type { Answer } from '../call.ts'
+import type { Observed } from '../observed.ts'
 import { TokenAccess } from './access.ts'
 import { AccessLog } from './access-log.ts'
 import { admin } from './admin.ts'
@@ -17,6 +18,8 @@ import { DEFAULT_POOL } from './token.ts'
 export interface LmstfyParts {
   readonly api: Answer
   readonly admin: Answer
+  /** Has an answer of another API in the access log, and in the metrics by the pattern of its route, if it has one. */
+  note(pool: string, answer: Observed, api: string | undefined): void
   /** Answers consumes that wait; from now on, none waits. */
   quiet(): void
   /** Ends connections of its own, not the Locksteps that it was given. Requests fail from now on. */
@@ -36,6 +39,11 @@ export function createLmstfy(options: LmstfyOptions): LmstfyParts {
   return {
     api: accessLog.around(gateway({ pools: routed(pools, settings), access, metrics, defaults, logger })),
     admin: admin({ pools, database, access, metrics, accessLog, auth, logger }),
+    note: (pool, answer, api) => {
+      accessLog.tell(answer)
+      const { method, status, duration } = answer
+      if (api !== undefined) metrics.answered({ pool, namespace: '', api, method }, status, duration)
+    },
     quiet: () => {
       for (const pool of pools.values()) pool.quiet()
     },

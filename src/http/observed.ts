@@ -1,0 +1,36 @@
+import type { RequestListener } from 'node:http'
+
+/** What is told of an answer once it has gone out. */
+export interface Observed {
+  readonly method: string
+  /** Percent-encoded, without the query, in which a token may be. */
+  readonly path: string
+  /** 499, as common proxies have it, if the client went away before. */
+  readonly status: number
+  /** What the answer's header `X-Request-ID` says. */
+  readonly requestId: string | undefined
+  /** ms. */
+  readonly duration: number
+  readonly address: string | undefined
+}
+
+const CLIENT_LEFT = 499
+
+export function observed(listener: RequestListener, tell: (answer: Observed) => void): RequestListener {
+  return (incoming, outgoing) => {
+    const begun = performance.now()
+    const { method = 'GET', url = '/', socket } = incoming
+    const address = socket.remoteAddress
+    outgoing.once('close', () =>
+      tell({
+        method,
+        path: url.replace(/[?#].*$/s, ''),
+        status: outgoing.writableFinished ? outgoing.statusCode : CLIENT_LEFT,
+        requestId: outgoing.getHeader('x-request-id')?.toString(),
+        duration: performance.now() - begun,
+        address,
+      }),
+    )
+    listener(incoming, outgoing)
+  }
+}
