@@ -25,7 +25,7 @@ export interface LockstepLmstfy extends Mounted {
 
 /**
  * Answers lmstfy's API (https://github.com/bitleak/lmstfy) on queues of ours: queue `q` of namespace `ns` is `ns/q`. Needs the package
- * `prom-client`. The databases must be migrated, and be used by their owner's role.
+ * `prom-client`. The databases must be migrated, and be used by the role of gateways, or by their owner's.
  * @throws OptionError
  */
 export function lockstepLmstfy(options: LmstfyOptions): LockstepLmstfy {
