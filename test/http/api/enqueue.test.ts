@@ -107,6 +107,29 @@ describe('POST /queues/{queue}/jobs', () => {
     expect((await get(below(queue.name, '/stats'))).json.stats).toMatchObject({ shards: 3, waiting: 1 })
   })
 
+  test('R17 what has expired is not handed over, and what has not is, with the time shown until then', async () => {
+    const { post, get } = await open()
+    const queue = name()
+    const at = '2100-01-01T00:00:00.000Z'
+    await post(below(queue, '/jobs'), {
+      jobs: [
+        { id: 'a', payload: 'gone', expires_in: at },
+        { id: 'b', payload: 'for ever', expires_in: null },
+        { id: 'b', payload: 'in time', expires_in: Date.parse(at) },
+      ],
+    })
+    const { jobs } = (await get(below(queue, '/jobs?by=id'))).json
+    expect(jobs[0].payloads).toMatchObject([{ payload: 'gone', expires_in: at }])
+    expect(jobs[1].payloads.map((one: { expires_in: unknown }) => one.expires_in).sort()).toEqual([at, null])
+    await env.sql("UPDATE lockstep.jobs SET expires_in = now() - interval '1 s' WHERE id = 'a'")
+    const claimed = (await post('/claim', { queues: queue, count: 9 })).json.jobs
+    expect(claimed.map((job: { id: string; payloads: unknown[] }) => [job.id, job.payloads.length])).toEqual([
+      ['b', 2],
+    ])
+    const before = await post(below(queue, '/jobs'), { id: 'c', perform_in: at, expires_in: '2099-12-31' })
+    expect(before.json).toMatchObject({ status: 422, field: 'expires_in' })
+  })
+
   test.each([
     ['{"id":""}', 'id', 'id is required and must not be empty'],
     ['{}', 'id', 'id is missing, or is neither text nor a number'],
