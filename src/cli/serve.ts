@@ -23,7 +23,7 @@ The file of --config holds JSON; what the command line says goes first:
     "admin": { "username": "ops", "password": "$ADMIN_PASSWORD" },
     "pools": { "default": "$DATABASE_URL", "eu": { "url": "$EU_URL", "schema": "lockstep" } },
     "defaults": { "ttl": 86400, "delay": 0, "tries": 1, "ttr": 120, "timeout": 0 },
-    "accessLog": false
+    "accessLog": false, "maxBodies": 134217728
   }
 
 Text that begins with $ is the name of an environment variable. A token "eu:..." leads to the

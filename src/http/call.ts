@@ -7,8 +7,11 @@ export interface Call {
   /** By lower-case name; several of one name are joined by commas. */
   header(name: string): string | undefined
   headers(): Iterable<readonly [name: string, value: string]>
-  /** Reads the body, once. Undefined: it has more than `most` bytes, and the rest is not read. */
-  body(most: number): Promise<Buffer | undefined>
+  /**
+   * Reads the body, once. Undefined: it has more than `most` bytes, and the rest is not read. Nor is it if `onBytes` throws, which is
+   * called with the length of each part that comes.
+   */
+  body(most: number, onBytes?: (bytes: number) => void): Promise<Buffer | undefined>
   /** Aborted when the client goes away. Whoever wants the body reads it first: what is left of it is thrown away. */
   readonly signal: AbortSignal
   /** A number for the client's connection, if that is known. */

@@ -16,18 +16,23 @@ function callOf(request: Request): Call {
     query: searchParams,
     header: (name) => request.headers.get(name) ?? undefined,
     headers: () => request.headers,
-    body: (most) => bodyOf(request, most),
+    body: (most, onBytes) => bodyOf(request, most, onBytes),
     signal: request.signal,
   }
 }
 
-async function bodyOf({ body, headers }: Request, most: number): Promise<Buffer | undefined> {
+async function bodyOf(
+  { body, headers }: Request,
+  most: number,
+  onBytes?: (bytes: number) => void,
+): Promise<Buffer | undefined> {
   if (Number(headers.get('content-length') ?? 0) > most) return undefined
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of body ?? []) {
     bytes += chunk.length
     if (bytes > most) return undefined
+    onBytes?.(chunk.length)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

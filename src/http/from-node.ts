@@ -29,7 +29,7 @@ class NodeCall implements Call {
   readonly method: string
   readonly path: string
   readonly query: URLSearchParams
-  /** The rest of a body that was too long is not read. */
+  /** The rest of a body that was refused is not read. */
   isCutOff = false
   readonly #incoming: IncomingMessage
   readonly #outgoing: ServerResponse
@@ -56,16 +56,20 @@ class NodeCall implements Call {
       yield [rawHeaders[at]!.toLowerCase(), rawHeaders[at + 1]!]
   }
 
-  async body(most: number): Promise<Buffer | undefined> {
+  async body(most: number, onBytes?: (bytes: number) => void): Promise<Buffer | undefined> {
+    // Until all of it has come.
+    this.isCutOff = true
     const announced = Number(this.#incoming.headers['content-length'] ?? 0)
-    if (announced > most) return this.#cutOff()
+    if (announced > most) return undefined
     const chunks: Buffer[] = []
     let bytes = 0
     for await (const chunk of this.#incoming.iterator({ destroyOnReturn: false })) {
       bytes += chunk.length
-      if (bytes > most) return this.#cutOff()
+      if (bytes > most) return undefined
+      onBytes?.(chunk.length)
       chunks.push(chunk)
     }
+    this.isCutOff = false
     return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
   }
 
@@ -85,10 +89,6 @@ class NodeCall implements Call {
 
   get address(): string | undefined {
     return this.#incoming.socket.remoteAddress
-  }
-
-  #cutOff(): undefined {
-    this.isCutOff = true
   }
 }
 

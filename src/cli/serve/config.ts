@@ -7,7 +7,17 @@ import type { ServeFlags } from '../serve.ts'
 import { nearestOf } from '../suggest.ts'
 
 const LOCAL = '127.0.0.1'
-const FIELDS = ['host', 'port', 'adminHost', 'adminPort', 'admin', 'pools', 'defaults', 'accessLog']
+const FIELDS = [
+  'host',
+  'port',
+  'adminHost',
+  'adminPort',
+  'admin',
+  'pools',
+  'defaults',
+  'accessLog',
+  'maxBodies',
+]
 const POOL_FIELDS = ['url', 'directUrl', 'schema', 'migrateTo']
 const DEFAULT_POOL = 'default'
 
@@ -22,7 +32,7 @@ export interface GatewayConfig {
   readonly api: Listening
   readonly admin: Listening
   readonly pools: ReadonlyMap<string, PoolConfig>
-  readonly lmstfy: Pick<LmstfyOptions, 'admin' | 'defaults' | 'accessLog'>
+  readonly lmstfy: Pick<LmstfyOptions, 'admin' | 'defaults' | 'accessLog' | 'maxBodies'>
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -48,6 +58,7 @@ export async function readConfig(
       ...(admin && { admin }),
       ...(file.defaults !== undefined && { defaults: file.defaults as LmstfyOptions['defaults'] & object }),
       ...(file.accessLog !== undefined && { accessLog: file.accessLog as boolean }),
+      ...(file.maxBodies !== undefined && { maxBodies: file.maxBodies as number }),
     },
   }
 }

@@ -51,10 +51,11 @@ async function openGateway(
   { json }: ServeFlags,
   config: GatewayConfig,
   pools: Pools,
-  { api, admin, note: noteAnswer, quiet, stop }: LmstfyParts,
+  { api, admin, bodies, note: noteAnswer, quiet, stop }: LmstfyParts,
 ): Promise<() => Promise<void>> {
+  const inCommon = { define: defineBeside, bodies }
   const apis = new Map(
-    [...pools].map(([name, { lockstep }]) => [name, createApi(lockstep, { access: 'tokens' }, defineBeside)]),
+    [...pools].map(([name, { lockstep }]) => [name, createApi(lockstep, { access: 'tokens' }, inCommon)]),
   )
   const probes = new Probes(new Map([...pools].map(([name, { ask }]) => [name, ask])))
   const health = { '/healthz': nodeListener(probes.live), '/readyz': nodeListener(probes.ready) }

@@ -9,6 +9,7 @@ import { type NodeHandler, nodeHandler } from '../../serving/node.ts'
 import { type Arrival, arrivalAt } from '../../serving/place.ts'
 import { Problem, problemResponse } from '../../serving/problem.ts'
 import { Shared } from '../../serving/shared.ts'
+import { Bodies } from '../bodies.ts'
 import { newUlid } from '../lmstfy/job-id.ts'
 import { type Access, OPEN } from './access/access.ts'
 import { Hook } from './access/hook.ts'
@@ -36,22 +37,33 @@ export interface LockstepApi {
  * @throws OptionError
  */
 export function lockstepApi(lockstep: Lockstep, options: ApiOptions): LockstepApi {
-  return createApi(lockstep, options, defineQueue)
+  return createApi(lockstep, options)
 }
 
-/**
- * `define`: makes the definition of a queue that is only named.
- * @throws OptionError
- */
+/** What an API has in common with others of its process. */
+interface InCommon {
+  /** Makes the definition of a queue that is only named. Default: defineQueue. */
+  readonly define?: (name: string) => Queue
+  /** Bounds the bodies of all. Default: `maxBodies` of its own. */
+  readonly bodies?: Bodies
+}
+
+/** @throws OptionError */
 export function createApi(
   lockstep: Lockstep,
   options: ApiOptions,
-  define: (name: string) => Queue,
+  { define = defineQueue, bodies }: InCommon = {},
 ): LockstepApi {
   const checked = checkApiOptions(options)
   const { logger } = openedOf(lockstep)
   const tools = toolsOf(lockstep, checked, definitions(checked.queues, define))
-  const app = appOf({ access: accessOf(lockstep, checked, logger), limits: checked, tools, logger })
+  const app = appOf({
+    access: accessOf(lockstep, checked, logger),
+    limits: checked,
+    bodies: bodies ?? new Bodies(checked.maxBodies),
+    tools,
+    logger,
+  })
   const calls = new UnderWay()
   let stopping: Promise<void> | undefined
   const answer = async (request: Request, arrival: Arrival) => {

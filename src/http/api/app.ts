@@ -3,6 +3,7 @@ import type { Logger } from '../../logger.ts'
 import { nameIn } from '../../serving/names.ts'
 import { type Arrival, hasLeft } from '../../serving/place.ts'
 import { leftBehind, Problem, problemResponse } from '../../serving/problem.ts'
+import type { Bodies, Intake } from '../bodies.ts'
 import { type Access, requireQueues } from './access/access.ts'
 import { type BodyLimits, readBody, readOptionalBody } from './body.ts'
 import { describer } from './openapi.ts'
@@ -24,6 +25,7 @@ interface Env {
 export interface AppOptions {
   readonly access: Access
   readonly limits: BodyLimits
+  readonly bodies: Bodies
   readonly tools: Tools
   readonly logger: Logger
 }
@@ -37,9 +39,14 @@ export function appOf(options: AppOptions): Hono<Env> {
     return problemResponse(hasLeft(req.raw, env) ? leftBehind(error, log) : apiProblemOf(error, log))
   })
   for (const route of ROUTES)
-    app.on(route.method.toUpperCase(), pathOf(route), async (context) =>
-      route.answer((await callOf(context, route, options)) as Call<never>, tools),
-    )
+    app.on(route.method.toUpperCase(), pathOf(route), async (context) => {
+      const intake = options.bodies.open()
+      try {
+        return await route.answer((await callOf(context, route, options, intake)) as Call<never>, tools)
+      } finally {
+        intake.close()
+      }
+    })
   const descriptionAt = describer(ROUTES)
   app.get('/openapi.json', ({ req, env }) => {
     queryOf(req.url, noQuery)
@@ -85,7 +92,12 @@ function requireDecodable(path: string): void {
 }
 
 /** Nothing is read of a body before it's known that the request may be made. */
-async function callOf(context: Context<Env>, route: Route, options: AppOptions): Promise<Call> {
+async function callOf(
+  context: Context<Env>,
+  route: Route,
+  options: AppOptions,
+  intake: Intake,
+): Promise<Call> {
   const { access, limits } = options
   const { raw, url } = context.req
   const { scope } = route
@@ -94,7 +106,7 @@ async function callOf(context: Context<Env>, route: Route, options: AppOptions):
   const grant = await access.admit(raw, context.env, { scope, queue: queue || undefined })
   const query = queryOf(url, route.query ?? noQuery)
   const read = route.mayBeEmpty ? readOptionalBody : readBody
-  const body = route.body ? await read(raw, limits) : undefined
+  const body = route.body ? await read(raw, limits, intake) : undefined
   return {
     request: raw,
     grant,

@@ -1,6 +1,7 @@
 import { hasNumbersToKeep, JsonText, memberIn } from '../../json-text.ts'
 import { show } from '../../options.ts'
 import { Problem } from '../../serving/problem.ts'
+import type { Intake } from '../bodies.ts'
 import { refused } from './problems.ts'
 
 export interface BodyLimits {
@@ -21,15 +22,15 @@ export interface Body {
 }
 
 /** @throws Problem */
-export async function readBody(request: Request, limits: BodyLimits): Promise<Body> {
+export async function readBody(request: Request, limits: BodyLimits, intake: Intake): Promise<Body> {
   refuseType(request.headers)
-  return bodyIn(await readBytes(request, limits))
+  return bodyIn(await readBytes(request, limits, intake))
 }
 
 /** For routes that may do without one: an empty object then. */
-export async function readOptionalBody(request: Request, limits: BodyLimits): Promise<Body> {
+export async function readOptionalBody(request: Request, limits: BodyLimits, intake: Intake): Promise<Body> {
   if (request.headers.has('content-type')) refuseType(request.headers)
-  const bytes = await readBytes(request, limits)
+  const bytes = await readBytes(request, limits, intake)
   if (bytes.length === 0) return bodyIn(Buffer.from('{}'))
   refuseType(request.headers)
   return bodyIn(bytes)
@@ -62,8 +63,8 @@ function refuseType(headers: Headers): void {
     throw new Problem(415, 'LOCKSTEP_MEDIA_TYPE', `the charset must be utf-8, not ${show(charset)}`)
 }
 
-/** Stops at the limit, whatever the headers say, and when its time is over. */
-async function readBytes({ body, headers }: Request, limits: BodyLimits): Promise<Buffer> {
+/** Stops at the limits, whatever the headers say, and when its time is over. */
+async function readBytes({ body, headers }: Request, limits: BodyLimits, intake: Intake): Promise<Buffer> {
   if (Number(headers.get('content-length')) > limits.maxBody) throw tooLarge(limits)
   if (body === null) return Buffer.alloc(0)
   const reader = body.getReader() as ReadableStreamDefaultReader<Uint8Array>
@@ -79,6 +80,7 @@ async function readBytes({ body, headers }: Request, limits: BodyLimits): Promis
       chunks.push(next.value)
       size += next.value.length
       if (size > limits.maxBody) throw tooLarge(limits)
+      intake.add(next.value.length)
     }
   } finally {
     clearTimeout(timer)

@@ -3,6 +3,7 @@ import { OptionError } from '../../errors.ts'
 import type { Queue } from '../../index.ts'
 import { optionalFunction, rejectUnknownOptions, show, wholeNumber } from '../../options.ts'
 import { isQueue } from '../../queue.ts'
+import { MOST_BODIES } from '../bodies.ts'
 import type { Admission, ApiRequest } from './access/access.ts'
 
 export interface ApiOptions {
@@ -30,13 +31,18 @@ export interface ApiOptions {
   readonly path?: string
   /** Most bytes of a body, up to 64 MiB. Default 4 MiB. */
   readonly maxBody?: number
+  /**
+   * Most bytes of bodies of requests that are under way at once; above, requests get 503 until others are answered. One body is always
+   * taken. Default 128 MiB.
+   */
+  readonly maxBodies?: number
   /** Most jobs of a push, up to 100,000. Default 10,000. */
   readonly maxJobs?: number
   /** ms in which a body must have come. Default 30,000. */
   readonly bodyTimeout?: number
 }
 
-const OPTIONS = ['access', 'authorize', 'queues', 'path', 'maxBody', 'maxJobs', 'bodyTimeout']
+const OPTIONS = ['access', 'authorize', 'queues', 'path', 'maxBody', 'maxBodies', 'maxJobs', 'bodyTimeout']
 
 const MIB = 1024 * 1024
 
@@ -46,6 +52,7 @@ export interface CheckedOptions {
   /** Undefined: is found out. Without a slash at its end. */
   readonly path: string | undefined
   readonly maxBody: number
+  readonly maxBodies: number
   readonly maxJobs: number
   readonly bodyTimeout: number
 }
@@ -53,7 +60,8 @@ export interface CheckedOptions {
 /** @throws OptionError */
 export function checkApiOptions(options: ApiOptions): CheckedOptions {
   rejectUnknownOptions(options, OPTIONS, 'lockstepApi')
-  const { queues = [], path, maxBody = 4 * MIB, maxJobs = 10_000, bodyTimeout = 30_000 } = options
+  const { queues = [], path, maxJobs = 10_000, bodyTimeout = 30_000 } = options
+  const { maxBody = 4 * MIB, maxBodies = MOST_BODIES } = options
   if (!Array.isArray(queues) || !queues.every(isQueue))
     throw new OptionError('lockstepApi: queues must be a list of what defineQueue() returns')
   return {
@@ -61,6 +69,7 @@ export function checkApiOptions(options: ApiOptions): CheckedOptions {
     queues,
     path: path === undefined ? undefined : checkPath(path),
     maxBody: wholeNumber(maxBody, 1, 64 * MIB, 'lockstepApi: maxBody'),
+    maxBodies: wholeNumber(maxBodies, 1, Number.MAX_SAFE_INTEGER, 'lockstepApi: maxBodies'),
     maxJobs: wholeNumber(maxJobs, 1, 100_000, 'lockstepApi: maxJobs'),
     bodyTimeout: wholeNumber(bodyTimeout, 1, 3_600_000, 'lockstepApi: bodyTimeout'),
   }

@@ -1,6 +1,8 @@
 import { DatabaseError, LockstepError } from '../../index.ts'
 import type { Logger } from '../../logger.ts'
+import { Problem } from '../../serving/problem.ts'
 import type { Side, TokenKey } from '../../store/lmstfy-access.ts'
+import type { Bodies } from '../bodies.ts'
 import { type Answer, type Call, json, type Reply } from '../call.ts'
 import type { Pass, TokenAccess } from './access.ts'
 import { newUlid } from './job-id.ts'
@@ -16,6 +18,7 @@ export interface GatewayParts {
   readonly access: TokenAccess
   readonly metrics: Metrics
   readonly defaults: Defaults
+  readonly bodies: Bodies
   readonly logger: Logger
 }
 
@@ -53,7 +56,7 @@ async function answered(parts: GatewayParts, call: Call, requestId: string): Pro
 
 /** In lmstfy's order: names, pool, token, limit, parameters, body. */
 async function admitted(
-  { pools, access, metrics, defaults }: GatewayParts,
+  { pools, access, metrics, defaults, bodies }: GatewayParts,
   call: Call,
   { route, namespace, queue, id }: Matched,
   key: TokenKey,
@@ -69,13 +72,19 @@ async function admitted(
     onAdmitted()
   }
   const isAllowed = () => access.exists(key)
-  const request = { call, pool: key.pool, namespace, queue, id, jobs, defaults, metrics, isAllowed }
+  const intake = bodies.open()
+  const body = (most: number) => call.body(most, (bytes) => intake.add(bytes))
+  const request = { call, body, pool: key.pool, namespace, queue, id, jobs, defaults, metrics, isAllowed }
   const pass = route.side && (await access.take(key, route.side))
   if (route.side && !pass) return overLimit(metrics, key, route.side)
-  const reply = await route.answer(request).catch((error: unknown) => {
-    if (error instanceof BadParameter) return json(400, { error: error.message })
-    return refunded(pass, error)
-  })
+  const reply = await route
+    .answer(request)
+    .catch((error: unknown) => {
+      if (error instanceof BadParameter) return json(400, { error: error.message })
+      if (error instanceof Problem) return json(error.status, { error: error.message }, error.headers)
+      return refunded(pass, error)
+    })
+    .finally(() => intake.close())
   if (pass && !counts(route, reply)) await pass.refund()
   return reply
 }

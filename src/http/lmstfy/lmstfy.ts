@@ -1,4 +1,5 @@
 import { insideOf } from '../../lockstep.ts'
+import { Bodies } from '../bodies.ts'
 import type { Answer } from '../call.ts'
 import type { Observed } from '../observed.ts'
 import { TokenAccess } from './access.ts'
@@ -20,6 +21,8 @@ export interface LmstfyParts {
   readonly admin: Answer
   /** Has an answer of another API in the access log, and in the metrics by the pattern of its route, if it has one. */
   note(pool: string, answer: Observed, api: string | undefined): void
+  /** Of the API; others in the same process may share the bound. */
+  readonly bodies: Bodies
   /** Answers consumes that wait; from now on, none waits. */
   quiet(): void
   /** Ends connections of its own, not the Locksteps that it was given. Requests fail from now on. */
@@ -35,10 +38,14 @@ export function createLmstfy(options: LmstfyOptions): LmstfyParts {
   const metrics = new Metrics(sizesOf([...pools.values()]))
   const accessLog = new AccessLog(logger, settings.accessLog)
   const { defaults } = settings
+  const bodies = new Bodies(settings.maxBodies)
   const auth = settings.admin && new BasicAuth(settings.admin)
   return {
-    api: accessLog.around(gateway({ pools: routed(pools, settings), access, metrics, defaults, logger })),
+    api: accessLog.around(
+      gateway({ pools: routed(pools, settings), access, metrics, defaults, bodies, logger }),
+    ),
     admin: admin({ pools, database, access, metrics, accessLog, auth, logger }),
+    bodies,
     note: (pool, answer, api) => {
       accessLog.tell(answer)
       const { method, status, duration } = answer

@@ -1,6 +1,7 @@
 import { OptionError } from '../../errors.ts'
 import { Lockstep } from '../../index.ts'
 import { isPlain, rejectUnknownOptions, show, trueOrFalse, wholeNumber } from '../../options.ts'
+import { MOST_BODIES } from '../bodies.ts'
 import type { AdminUser } from './basic-auth.ts'
 import { DEFAULTS, type Defaults } from './parameters.ts'
 import { DEFAULT_POOL } from './token.ts'
@@ -21,6 +22,11 @@ export interface LmstfyOptions {
   readonly admin?: AdminUser
   /** Whether each request is logged. Default false. */
   readonly accessLog?: boolean
+  /**
+   * Most bytes of bodies of requests that are under way at once; above, requests get 503 until others are answered. One body is always
+   * taken. Default 128 MiB.
+   */
+  readonly maxBodies?: number
 }
 
 export interface LmstfySettings {
@@ -28,14 +34,15 @@ export interface LmstfySettings {
   readonly defaults: Defaults
   readonly admin: AdminUser | undefined
   readonly accessLog: boolean
+  readonly maxBodies: number
 }
 
 const NAME = /^[-_A-Za-z0-9]{1,255}$/
 
 /** @throws OptionError; no message shows a password */
 export function checkLmstfyOptions(options: LmstfyOptions): LmstfySettings {
-  rejectUnknownOptions(options, ['pools', 'defaults', 'admin', 'accessLog'], 'lmstfy')
-  const { pools, defaults = {}, admin, accessLog = false } = options
+  rejectUnknownOptions(options, ['pools', 'defaults', 'admin', 'accessLog', 'maxBodies'], 'lmstfy')
+  const { pools, defaults = {}, admin, accessLog = false, maxBodies = MOST_BODIES } = options
   if (!isPlain(pools) || !(DEFAULT_POOL in pools))
     throw new OptionError(
       `lmstfy: pools must be an object of databases by name, with a pool "${DEFAULT_POOL}"`,
@@ -47,6 +54,7 @@ export function checkLmstfyOptions(options: LmstfyOptions): LmstfySettings {
     defaults: checkDefaults(defaults),
     admin: admin && checkAdmin(admin),
     accessLog: trueOrFalse(accessLog, 'lmstfy: accessLog'),
+    maxBodies: wholeNumber(maxBodies, 1, Number.MAX_SAFE_INTEGER, 'lmstfy: maxBodies'),
   }
 }
 

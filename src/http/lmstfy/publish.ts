@@ -16,7 +16,7 @@ export async function publish(request: Request): Promise<Reply> {
   const { call, defaults } = request
   const publishing = publishingOf(call.query, defaults)
   const attributes = attributesOf(call)
-  const body = await call.body(LARGEST_BODY)
+  const body = await request.body(LARGEST_BODY)
   if (!body) return json(413, { error: 'body too large' })
   const jobs = newJobs([body], publishing, attributes)
   await store(request, jobs, publishing)
@@ -27,7 +27,7 @@ export async function publishBulk(request: Request): Promise<Reply> {
   const { call, defaults } = request
   const publishing = publishingOf(call.query, defaults)
   const attributes = attributesOf(call)
-  const body = await call.body(LARGEST_BULK)
+  const body = await request.body(LARGEST_BULK)
   if (!body) return json(413, { error: 'body too large' })
   const bodies = elementsOf(body)
   if (!bodies) return json(400, { error: 'request body should be an array of objects' })

@@ -9,6 +9,8 @@ export const INVALID_TOKEN = json(401, { error: 'invalid token' })
 /** A request to which names, pool and token are known. */
 export interface Request {
   readonly call: Call
+  /** Reads the body, as far as it fits beside those of others. Undefined: it has more than `most` bytes. */
+  body(most: number): Promise<Buffer | undefined>
   readonly pool: string
   readonly namespace: string
   /** Of a consume, several with commas. */
