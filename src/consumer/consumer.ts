@@ -201,7 +201,10 @@ export class Consumer {
     try {
       request.isTrying = requests.isDue(request)
       if (request.isTrying) await request.tried
-      if (request.left > 0 && !request.hasTaken) await Promise.all(request.queues.map((queue) => look(queue)))
+      if (request.left > 0 && !request.hasTaken) {
+        await Promise.all(request.queues.map(look))
+        request.looked = request.queues.length
+      }
       request.isPatient = wait > 0
       requests.answer()
     } catch (error) {

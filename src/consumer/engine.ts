@@ -135,6 +135,7 @@ export class ConsumerEngine {
         new Taker({
           ...taking,
           index,
+          look: this.look,
           onIdle: () => this.#poller.slotIdle(),
           onLeased: (lease) => this.#leaseEnds.begun(lease),
           release: (queue, rounds) => this.release(queue, rounds),

@@ -18,8 +18,10 @@ export class Request {
   readonly answer: Promise<ClaimedJob[]>
   /** It waits if nothing is known to be due. So does each until somebody has looked. */
   isPatient = true
-  /** A claim for it is under way. */
+  /** A claim for it is under way, or a look that has to come first. */
   isAsking = false
+  /** How many of its first queues were looked into for it. */
+  looked = 0
   /** Something was known to be due for it, so nobody has looked. */
   isTrying = false
   /** Once that turned out to be gone, or it was answered. */

@@ -35,6 +35,8 @@ export interface TakerOptions {
   readonly poll: number
   /** Default: JavaScript's values. */
   readonly read: ReadPayload | undefined
+  /** Looks for due jobs of a queue. Looks that are asked for at once are one call. */
+  look(queue: ConsumedQueue): Promise<unknown>
   /** Nothing is due that anyone waits for. */
   onIdle(): void
   /** Nobody gets these rounds. Resolves when they wait again. */
@@ -94,8 +96,13 @@ export class Taker implements Service {
     const due = this.#dueLanes()
     if (due.size === 0) return undefined
     for (const request of this.#options.requests.all) {
-      const queue = request.isAsking ? undefined : request.queues.find((one) => due.has(one))
-      if (queue) return this.#errandFor(queue, request.lease, due)
+      const place = request.isAsking ? -1 : placeIn(due, request)
+      if (place > request.looked) void this.#lookBefore(place, request)
+      else if (place >= 0) {
+        const queue = request.queues[place]!
+        // Without a lane, a claim is under way that may leave something: what comes after the queue waits for that.
+        if (due.get(queue)!.length > 0) return this.#errandFor(queue, request.lease, due)
+      }
     }
     return undefined
   }
@@ -105,7 +112,8 @@ export class Taker implements Service {
     let wanted = 0
     for (const request of this.#options.requests.for(queue, lease)) {
       // Jobs of a queue that it names before come first.
-      if (request.queues.find((one) => due.has(one)) !== queue) continue
+      const place = placeIn(due, request)
+      if (request.queues[place] !== queue || place > request.looked) continue
       requests.push(request)
       wanted += request.left
       if (wanted >= queue.mostClaimed) break
@@ -114,15 +122,31 @@ export class Taker implements Service {
     return { queue, lease, requests, shares }
   }
 
-  /** By queue, those that have waited longest in front. */
+  /** In the queues before, something may be due that nobody here has heard of. */
+  async #lookBefore(place: number, request: Request): Promise<void> {
+    const { look, requests, timetable } = this.#options
+    request.isAsking = true
+    try {
+      await Promise.all(request.queues.slice(0, place).map(look))
+      request.looked = place
+    } catch (error) {
+      requests.remove(request)
+      request.fail(error)
+    }
+    request.isAsking = false
+    requests.answer()
+    timetable.wakeAll()
+  }
+
+  /** By queue, those that have waited longest in front, without those of which a claim is under way. */
   #dueLanes(): Map<ConsumedQueue, Lane[]> {
     const due = new Map<ConsumedQueue, Lane[]>()
     for (const { of: lane } of this.#options.timetable.due(this.#options.index)) {
       const queue = lane.shard.served as ConsumedQueue
-      if (lane.claim || queue.waiting === 0) continue
-      const lanes = due.get(queue)
-      if (lanes) lanes.push(lane)
-      else due.set(queue, [lane])
+      if (queue.waiting === 0) continue
+      const lanes = due.get(queue) ?? []
+      if (!lane.claim) lanes.push(lane)
+      due.set(queue, lanes)
     }
     for (const lanes of due.values()) lanes.sort((a, b) => a.oldest - b.oldest)
     return due
@@ -257,6 +281,11 @@ export class Taker implements Service {
 function takerOf(requests: Iterable<Request>, { size }: Round): Request | undefined {
   for (const request of requests) if (request.hasRoomFor(size)) return request
   return undefined
+}
+
+/** The place of its first queue in which something is due; -1 if there is none. */
+function placeIn(due: ReadonlyMap<ConsumedQueue, unknown>, { queues }: Request): number {
+  return queues.findIndex((queue) => due.has(queue))
 }
 
 function jobFrom({ queue }: ConsumedQueue, round: Round): ClaimedJob {

@@ -85,6 +85,25 @@ test('of several queues, the first that has something gives all', async () => {
   expect(await waiting).toEqual(['later: 1'])
 })
 
+test('of several queues, the first gives what was pushed before, though only the second is known to have something', async () => {
+  const one = consumer()
+  const [high, low] = [env.queue({ shards: 3 }), env.queue({ shards: 1 })]
+  const order = { queues: [high, low] }
+  await env.lockstep.enqueue(
+    low,
+    Array.from({ length: 100 }, (_, n) => ({ id: `low ${n}` })),
+  )
+  expect(await one.claim(order)).toHaveLength(1)
+  for (let n = 0; n < 10; n += 1) {
+    const tx = await env.session()
+    await tx.query('BEGIN')
+    await env.lockstep.enqueue(high, { id: `high ${n}` }, { tx, wake: false })
+    await tx.query('COMMIT')
+    const claims = await Promise.all([one.claim(order), one.claim(order), one.claim(order)])
+    expect(claims.flat().filter(({ queue }) => queue === high.name)).toMatchObject([{ id: `high ${n}` }])
+  }
+})
+
 test('with weights, each queue comes first by its own', async () => {
   const one = consumer()
   const [often, rarely] = [env.queue({ shards: 1 }), env.queue({ shards: 1 })]

@@ -17,7 +17,7 @@ const MOST = 4_000
 /** Both APIs in one server, with one bound. */
 async function openBoth() {
   const lmstfy = createLmstfy({ pools: { default: env.lockstep }, maxBodies: MOST })
-  const v1 = createApi(env.lockstep, { access: 'open' }, lmstfy.bodies)
+  const v1 = createApi(env.lockstep, { access: 'open' }, { bodies: lmstfy.bodies })
   const server = createServer(byPrefix({ '': nodeListener(lmstfy.api), '/v1': v1.node })).listen(0)
   await once(server, 'listening')
   env.later(async () => {
