@@ -58,6 +58,7 @@ export interface SettlerOptions {
 export class Settler {
   readonly #options: SettlerOptions
   readonly #ends: Readonly<Record<LeasedEnd, Gathered<Ending, Leftover['outcome'] | undefined>>>
+  readonly #rounds: Gathered<ClaimKey, HeldRound | undefined>
   readonly #extensions = new Map<number, Gathered<ClaimKey, boolean>>()
 
   constructor(options: SettlerOptions) {
@@ -69,6 +70,12 @@ export class Settler {
         ({ claim }) => nameOf(claim),
         isBadValue,
       )
+    this.#rounds = new Gathered<ClaimKey, HeldRound | undefined>(
+      (claims) => this.#held(claims),
+      MOST_SETTLED,
+      undefined,
+      isBadValue,
+    )
     this.#ends = {
       complete: gathered('complete'),
       answer: gathered('answer', MOST_RESULTS),
@@ -94,8 +101,7 @@ export class Settler {
 
   /** What its definition makes of the error: see `failure`. `retryIn`: seconds, if another try follows. */
   async fail(queue: Queue, claim: ClaimKey, thrown: unknown, retryIn?: number): Promise<boolean> {
-    const { database, triesHeader } = this.#options
-    const [held] = await heldRounds(database, [claim], triesHeader)
+    const held = await this.#rounds.add(claim)
     if (!held) return false
     const policy = held.tries === null ? queue : { ...queue, maxRetryCount: held.tries - 1 }
     const decided = failure(policy, roundOf(held), thrown, this.#options.describe)
@@ -117,6 +123,12 @@ export class Settler {
       this.#extensions.set(lease, gathered)
     }
     return gathered.add(claim)
+  }
+
+  async #held(claims: readonly ClaimKey[]): Promise<(HeldRound | undefined)[]> {
+    const rounds = await heldRounds(this.#options.database, claims, this.#options.triesHeader)
+    const byClaim = new Map(rounds.map((round) => [fencedNameOf(round), round]))
+    return claims.map((claim) => byClaim.get(fencedNameOf(claim)))
   }
 
   async #settle(end: LeasedEnd, ending: Ending): Promise<boolean> {
@@ -189,6 +201,10 @@ export class Settler {
  */
 function nameOf({ queueId, id }: Pick<ClaimKey, 'queueId' | 'id'>): string {
   return `${queueId} ${id}`
+}
+
+function fencedNameOf(claim: ClaimKey): string {
+  return `${claim.fence} ${nameOf(claim)}`
 }
 
 /** Deaths may wait for a row of the morgue: so each goes alone. */

@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Discard, Snooze } from '../../src/index.ts'
+import { Database } from '../../src/postgres/database.ts'
 import { eventually } from '../support/worker-environment.ts'
 import { claimed, useConsumers } from './claims.ts'
 
@@ -213,4 +214,22 @@ test('its lease ends in the same way', async () => {
   await eventually(async () => expect((await env.lockstep.findDead(queue, {})).items).toHaveLength(1))
   expect(await one.complete(jobs[0]!)).toBe(false)
   expect((await env.lockstep.find(queue, {})).items).toMatchObject([{ id: 'silent', retryCount: 0 }])
+})
+
+test('claims that fail at once go to the database together', async () => {
+  const queue = env.queue({})
+  const one = consumer()
+  await env.lockstep.enqueue(
+    queue,
+    Array.from({ length: 200 }, (_, n) => ({ id: n })),
+  )
+  const jobs = await one.claim({ queues: queue, count: 200 })
+  const calls = [vi.spyOn(Database.prototype, 'query'), vi.spyOn(Database.prototype, 'alone')]
+  const [late, ...held] = jobs
+  await one.release(late!)
+  const failed = await Promise.all([late!, ...held].map((job) => one.fail(job, 'no', { retryIn: 60 })))
+  const count = calls.reduce((sum, { mock }) => sum + mock.calls.length, 0)
+  vi.restoreAllMocks()
+  expect(failed).toEqual(jobs.map((job) => job !== late))
+  expect(count).toBeLessThan(50)
 })
