@@ -53,6 +53,20 @@ export const SERVED: readonly Mutant[] = [
     tests: ['consumer/claim'],
   },
   {
+    name: 'all jobs loaded that a claim has brought',
+    promise: 'P3',
+    breaks: 'Their leases end meanwhile, which counts: they die without having been handed to anybody.',
+    edits: [source('consumer/taker', 'rounds.slice(0, Math.max(1, first))', 'rounds')],
+    tests: ['consumer/large'],
+  },
+  {
+    name: 'a queue that nobody has looked into before the next',
+    promise: 'P8',
+    breaks: 'A claim of several queues takes what is known to be due, and passes what was pushed before.',
+    edits: [{ ...source('consumer/taker', 'place > request.looked', 'false'), times: 2 }],
+    tests: ['consumer/claim'],
+  },
+  {
     name: 'a deleted token that is remembered',
     promise: 'P6',
     breaks: 'Who was locked out goes on.',
