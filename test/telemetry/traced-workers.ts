@@ -1,4 +1,4 @@
-import { afterEach, beforeAll } from 'vitest'
+import { beforeAll, beforeEach } from 'vitest'
 import { Lockstep, type Queue, type QueueOptions } from '../../src/index.ts'
 import { type OtelOptions, otel } from '../../src/telemetry/otel.ts'
 import { next, useWorkers } from '../support/worker-environment.ts'
@@ -8,7 +8,7 @@ import { forgetSpans, inSpan, register } from './spans.ts'
 export function useTracedWorkers() {
   const env = useWorkers()
   beforeAll(register)
-  afterEach(forgetSpans)
+  beforeEach(forgetSpans)
 
   function traced(options: OtelOptions = {}): Lockstep {
     const { connectionString, logger } = env
