@@ -19,17 +19,20 @@ CREATE OR REPLACE FUNCTION @schema@.tenant_lane(_queue_id integer, _tenant text)
 LANGUAGE plpgsql AS $$
 DECLARE
   _start constant pg_catalog.int4 := hashtext(_tenant COLLATE "C") & 31;
-  _wait record;
+  _now constant pg_catalog.timestamptz := clock_timestamp();
+  _stays boolean;
   _former pg_catalog.int2;
   _lane pg_catalog.int2;
 BEGIN
-  SELECT t.lane INTO _former FROM @schema@.tenant_lanes t
+  -- As tenant_wait has it: each push of a tenant comes here, and a function of its own would take as long as the rest.
+  SELECT t.lane, w.seconds < 5 OR w.tenant IN ('', _tenant COLLATE "C") INTO _former, _stays
+  FROM @schema@.tenant_lanes t LEFT JOIN LATERAL (
+    SELECT n.waits[-t.lane] AS seconds, n.tenants[-t.lane] AS tenant FROM @schema@.tenant_waits n
+    WHERE n.queue_id = _queue_id AND n.told_at BETWEEN _now - interval '10 s' AND _now ORDER BY 1 DESC LIMIT 1
+  ) w ON true
   WHERE t.queue_id = _queue_id AND t.tenant = _tenant COLLATE "C" ORDER BY t.number DESC LIMIT 1;
-  IF FOUND THEN
-    _wait := @schema@.tenant_wait(_queue_id, _former);
-    IF _wait.seconds < 5 OR _wait.tenant IN ('', _tenant COLLATE "C") THEN
-      RETURN _former;
-    END IF;
+  IF FOUND AND _stays IS NOT FALSE THEN
+    RETURN _former;
   END IF;
   SELECT l.lane INTO _lane
   FROM generate_series(0, 31) AS i CROSS JOIN LATERAL (SELECT (-1 - (_start + i) % 32)::pg_catalog.int2 AS lane) l

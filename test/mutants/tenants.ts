@@ -175,7 +175,7 @@ export const TENANTS: readonly Mutant[] = [
     name: 'a tenant that stays behind the backlog of another',
     promise: 'tenants',
     breaks: 'Where many share lanes, an import holds up some of the others for as long as it takes.',
-    edits: [sql('tenant_lane', '_wait.seconds < 5', 'true')],
+    edits: [sql('tenant_lane', 'w.seconds < 5', 'true')],
     tests: ['enqueue/tenants'],
   },
   {
