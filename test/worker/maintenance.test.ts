@@ -21,6 +21,21 @@ function maintainerOf(...all: Maintenance[]): { maintainer: Maintainer; failures
   return { maintainer: new Maintainer({ database, logger, instruments, all, onFailure }), failures }
 }
 
+/** Maintenance that goes on until the gate rings. */
+function held() {
+  const [begun, gate] = [new Bell(), new Bell()]
+  const slow: Maintenance = {
+    name: 'slow',
+    every: 1,
+    async run() {
+      begun.ring()
+      await gate.wait()
+      return undefined
+    },
+  }
+  return { slow, slowBegins: begun.wait(), gate }
+}
+
 test('of all processes one at a time does the same', async () => {
   let [running, most, runs] = [0, 0, 0]
   const one = (): Maintenance => ({
@@ -43,19 +58,9 @@ test('of all processes one at a time does the same', async () => {
 })
 
 test('another kind goes on meanwhile, in another process', async () => {
-  const [begun, gate] = [new Bell(), new Bell()]
-  const slow: Maintenance = {
-    name: 'slow',
-    every: 1,
-    async run() {
-      begun.ring()
-      await gate.wait()
-      return undefined
-    },
-  }
+  const { slow, slowBegins, gate } = held()
   const quick: Maintenance = { name: 'quick', every: 1, run: vi.fn(async () => undefined) }
   const [first, second] = [maintainerOf(slow).maintainer, maintainerOf(quick).maintainer]
-  const slowBegins = begun.wait()
   await first.start()
   await slowBegins
   await second.start()
@@ -66,19 +71,9 @@ test('another kind goes on meanwhile, in another process', async () => {
 })
 
 test('what comparisons show is dealt with while another kind takes its time, in the same process', async () => {
-  const [begun, gate] = [new Bell(), new Bell()]
-  const slow: Maintenance = {
-    name: 'slow',
-    every: 1,
-    async run() {
-      begun.ring()
-      await gate.wait()
-      return undefined
-    },
-  }
+  const { slow, slowBegins, gate } = held()
   const shown: Maintenance = { name: 'shown', every: 1, see() {}, run: vi.fn(async () => undefined) }
   const { maintainer } = maintainerOf(slow, shown)
-  const slowBegins = begun.wait()
   await maintainer.start()
   await slowBegins
   const before = vi.mocked(shown.run).mock.calls.length

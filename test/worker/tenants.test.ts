@@ -192,8 +192,8 @@ describe('R13: tenants share lane 0', () => {
       await worker.start()
       await eventually(() => expect(starts.length).toBeGreaterThan(3_000))
       const slow = shareOf(starts.slice(0, 3_000), 'slow')
-      expect(slow).toBeGreaterThan(ofLane1 - 0.12)
-      expect(slow).toBeLessThan(1 - ofLane0 + 0.12)
+      expect(slow).toBeGreaterThan(ofLane1 - 0.08)
+      expect(slow).toBeLessThan(1 - ofLane0 + 0.08)
     },
   )
 
