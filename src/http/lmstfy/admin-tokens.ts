@@ -11,8 +11,8 @@ import {
   type TokenLimit,
 } from '../../store/lmstfy-access.ts'
 import { type Call, json, type Reply } from '../call.ts'
+import { newUlid } from '../ulid.ts'
 import type { AdminParts } from './admin.ts'
-import { newUlid } from './job-id.ts'
 import { problemOfNamespace } from './names.ts'
 import { DEFAULT_POOL, parseToken, prefixed } from './token.ts'
 
