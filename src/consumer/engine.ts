@@ -6,12 +6,12 @@ import { openDatabase } from '../postgres/open-database.ts'
 import { requireMigrated } from '../postgres/release.ts'
 import { requireSequences } from '../postgres/sequences.ts'
 import type { ReadPayload, Round } from '../store/claim.ts'
-import { look } from '../store/head.ts'
 import { LEASED } from '../store/leases.ts'
 import { readLockTimeout } from '../store/patience.ts'
 import { ShardLocks } from '../worker/assignment/shard-locks.ts'
 import { passOn } from '../worker/discovery/hearing.ts'
 import { Listener } from '../worker/discovery/listener.ts'
+import { Looks } from '../worker/discovery/looks.ts'
 import { Poller } from '../worker/discovery/poller.ts'
 import { stopAll, together } from '../worker/lifecycle/service.ts'
 import { consumersMaintenance } from '../worker/maintenance/all.ts'
@@ -19,7 +19,6 @@ import { Maintainer } from '../worker/maintenance/maintainer.ts'
 import type { WorkerHome } from '../worker/options.ts'
 import { describer } from '../worker/performing/description.ts'
 import { Pauses } from '../worker/schedule/admission.ts'
-import type { ServedQueue } from '../worker/schedule/served-queue.ts'
 import { ServerClock } from '../worker/schedule/server-clock.ts'
 import { tenantWaits } from '../worker/schedule/tenant-waits.ts'
 import { Timetable } from '../worker/schedule/timetable.ts'
@@ -58,7 +57,7 @@ export class ConsumerEngine {
   readonly #maintainer: Maintainer
   readonly #tally: Tally
   readonly #takers: readonly Taker[]
-  readonly #looks = new Gathered<ConsumedQueue, undefined>((queues) => this.#lookInto(queues), MOST_LOOKS)
+  readonly #looks: Gathered<ConsumedQueue, undefined>
   #lockTimeout = 1
 
   constructor(settings: ConsumerSettings, home: WorkerHome, read?: ReadPayload) {
@@ -71,6 +70,11 @@ export class ConsumerEngine {
       { schema, logger, callTimeout: CALL_TIMEOUT, use: 'own' },
     )
     const timetable = new Timetable(clock, pauses)
+    const looks = new Looks({ database, timetable, clock })
+    this.#looks = new Gathered(async (queues) => {
+      await looks.into(new Set(queues))
+      return queues.map(() => undefined)
+    }, MOST_LOOKS)
     this.#home = home
     this.#database = database
     this.#timetable = timetable
@@ -102,6 +106,7 @@ export class ConsumerEngine {
     this.#poller = new Poller({
       database,
       timetable,
+      looks,
       locks: this.#locks,
       logger,
       queues: this.queues,
@@ -195,16 +200,5 @@ export class ConsumerEngine {
             'ending an expired job failed',
           ),
         )
-  }
-
-  async #lookInto(queues: readonly ConsumedQueue[]): Promise<undefined[]> {
-    const wanted = new Set<ServedQueue>(queues)
-    const lanes = this.#timetable.quietLanes.filter(({ shard }) => wanted.has(shard.served))
-    const { heads } = await look(
-      this.#database,
-      lanes.map((lane) => ({ key: lane.key, cursor: lane.before(0) })),
-    )
-    for (const head of heads) this.#timetable.sight(head, head.performIn)
-    return queues.map(() => undefined)
   }
 }

@@ -18,6 +18,8 @@ import type { Request } from './request.ts'
 import type { Requests } from './requests.ts'
 import type { Share } from './shares.ts'
 
+/** Jobs that are wanted for a second claim of a queue to begin while one is under way. */
+const LEAST_BESIDE = 100
 /** ms that jobs are awaited that go back to their queue: only a producer's open transaction holds them up so long. */
 const LONGEST_RETURN = 100
 /** ms: the shortest lease while a payload is loaded, and when it is extended again. */
@@ -101,10 +103,22 @@ export class Taker implements Service {
       else if (place >= 0) {
         const queue = request.queues[place]!
         // Without a lane, a claim is under way that may leave something: what comes after the queue waits for that.
-        if (due.get(queue)!.length > 0) return this.#errandFor(queue, request.lease, due)
+        if (due.get(queue)!.length > 0 && this.#isWorthwhile(queue, request.lease))
+          return this.#errandFor(queue, request.lease, due)
       }
     }
     return undefined
+  }
+
+  /** Beside a claim of a queue, another one costs the server more than it saves those who want little: they go together next. */
+  #isWorthwhile(queue: ConsumedQueue, lease: number): boolean {
+    if (!queue.isAsked) return true
+    let wanted = 0
+    for (const { left } of this.#options.requests.for(queue, lease)) {
+      wanted += left
+      if (wanted >= LEAST_BESIDE) return true
+    }
+    return false
   }
 
   #errandFor(queue: ConsumedQueue, lease: number, due: ReadonlyMap<ConsumedQueue, Lane[]>): Errand {

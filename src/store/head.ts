@@ -19,11 +19,20 @@ interface TenantLaneRow {
   readonly lane: number
 }
 
+interface TimesRow {
+  readonly shard: undefined
+  readonly began: number
+  readonly ended: number
+}
+
 /** What a cheap look finds. */
 export interface Sight {
   readonly heads: readonly Head[]
   /** The lanes that tenants have in the queues. */
   readonly tenantLanes: readonly { readonly queueId: number; readonly lane: number }[]
+  /** The server's clock when it got the statement and when it had carried it out, in microseconds since 1970. */
+  readonly began: number
+  readonly ended: number
 }
 
 /** The cheap look: known lanes, from their cursors on, and which lanes tenants have in these queues. */
@@ -33,9 +42,11 @@ export async function look(
   queueIds: readonly number[] = [],
 ): Promise<Sight> {
   const { prefix } = database
-  const rows = await database.alone<HeadRow | TenantLaneRow>(
-    `SELECT h.queue_id, h.shard, h.lane, h.perform_in FROM ${prefix}.look($1, $2, $3, $4, $5) h
-     UNION ALL SELECT t.queue_id, NULL, t.lane, NULL FROM ${prefix}.tenant_lanes_of($6) t`,
+  const rows = await database.alone<HeadRow | TenantLaneRow | TimesRow>(
+    `SELECT h.queue_id, h.shard, h.lane, h.perform_in, NULL::bigint AS began, NULL::bigint AS ended
+     FROM ${prefix}.look($1, $2, $3, $4, $5) h
+     UNION ALL SELECT t.queue_id, NULL, t.lane, NULL, NULL, NULL FROM ${prefix}.tenant_lanes_of($6) t
+     UNION ALL SELECT NULL, NULL, NULL, NULL, ${prefix}.micros(now()), ${prefix}.micros(clock_timestamp())`,
     [
       lanes.map(({ key }) => key.queueId),
       lanes.map(({ key }) => key.shard),
@@ -45,11 +56,15 @@ export async function look(
       queueIds,
     ],
   )
+  // The parts of a union are carried out, and come, one after the other.
+  const { began, ended } = rows.pop() as TimesRow
   const heads = rows.filter((row): row is HeadRow => row.shard !== null)
-  const others = rows.filter((row) => row.shard === null)
+  const others = rows.filter((row): row is TenantLaneRow => row.shard === null)
   return {
     heads: heads.map(headOf),
     tenantLanes: others.map((row) => ({ queueId: row.queue_id, lane: row.lane })),
+    began,
+    ended,
   }
 }
 

@@ -9,6 +9,7 @@ import type { ServedQueues } from './assignment/served-queues.ts'
 import { ShardLocks } from './assignment/shard-locks.ts'
 import { passOn } from './discovery/hearing.ts'
 import { Listener } from './discovery/listener.ts'
+import { Looks } from './discovery/looks.ts'
 import { Poller } from './discovery/poller.ts'
 import { eventsOf, type WorkerEmitter } from './events.ts'
 import { EventLoop } from './lifecycle/event-loop.ts'
@@ -116,7 +117,8 @@ export class Engine {
     this.#settling.completer.lockTimeout = lockTimeout
     await this.membership.start()
     const executor = this.#createExecutor(lockTimeout)
-    const poller = new Poller({ ...this.#common, queues: served })
+    const looks = new Looks(this.#common)
+    const poller = new Poller({ ...this.#common, looks, queues: served })
     const maintainer = this.#createMaintainer()
     const assigner = this.#createAssigner(served, { executor, poller, maintainer })
     this.#running = { executor, poller, maintainer, assigner }

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { Lockstep } from '../../src/index.ts'
+import { Network } from '../support/network.ts'
 import { eventually } from '../support/worker-environment.ts'
 import { claimed, useConsumers } from './claims.ts'
 
@@ -178,6 +180,50 @@ test('without wait, it finds what was pushed, though what it knows to be due has
   await env.lockstep.enqueue(queue, { id: 'e', payload: 5 }, { tx, wake: false })
   await tx.query('COMMIT')
   expect(await claimed(one, { queues: queue })).toEqual(['e: 5'])
+})
+
+/** A consumer behind a network, and a push through another connection that wakes nobody. */
+async function behindNetwork() {
+  const network = await Network.to(env.connectionString)
+  const lockstep = new Lockstep({ connectionString: network.connectionString, logger: env.logger })
+  const one = lockstep.createConsumer({ poll: 60 })
+  env.later(async () => {
+    network.restore()
+    await one.stop()
+    await lockstep.close()
+    await network.close()
+  })
+  const queue = env.queue({ shards: 1 })
+  const push = async (id: string) => {
+    await env.sql(`SELECT set_config('lockstep.wake', 'off', true), lockstep.enqueue($1, $2)`, [queue.name, id])
+  }
+  return { network, one, queue, push }
+}
+
+test('without wait, it finds what has just been pushed, though its clock is behind the server’s', async () => {
+  const { network, one, queue, push } = await behindNetwork()
+  // So late, an answer tells little of when it was given: the middle of what is possible is 50 ms behind.
+  network.slow(100, { answersOnly: true })
+  expect(await one.claim({ queues: queue })).toEqual([])
+  network.restore()
+  await push('a')
+  expect(await claimed(one, { queues: queue })).toEqual(['a: '])
+})
+
+test('without wait, it finds what was pushed while another claim was under way', async () => {
+  const { network, one, queue, push } = await behindNetwork()
+  expect(await one.claim({ queues: queue })).toEqual([])
+  await push('a')
+  network.slow(200, { answersOnly: true })
+  const first = claimed(one, { queues: queue })
+  await eventually(async () => {
+    const [row] = await env.sql(`SELECT FROM lockstep.working WHERE queue = $1 AND id = 'a'`, [queue.name])
+    expect(row).toBeDefined()
+  })
+  await push('b')
+  const second = claimed(one, { queues: queue })
+  expect(await first).toEqual(['a: '])
+  expect(await second).toEqual(['b: '])
 })
 
 test('a worker and a consumer share a queue', async () => {

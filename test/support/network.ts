@@ -5,6 +5,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** What happens to bytes: `silent` is a half-open connection, `deaf` is one that receives no notifications. */
 type Weather = 'fine' | 'cut' | 'silent' | 'deaf'
 
+/** ms, of what the host and what the server sends. */
+interface Delay {
+  readonly sent: number
+  readonly answered: number
+}
+
+const NO_DELAY: Delay = { sent: 0, answered: 0 }
+
 /**
  * The network between one host and the server: a TCP proxy that can be cut, go silent or become slow.
  *
@@ -16,7 +24,7 @@ export class Network {
   readonly #server: Server
   readonly #links = new Set<Link>()
   #weather: Weather = 'fine'
-  #delay = 0
+  #delay = NO_DELAY
   #refuses = false
   #cutAt: RegExp | undefined
 
@@ -79,14 +87,14 @@ export class Network {
     this.#change('deaf')
   }
 
-  /** ms by which every piece is delayed in each direction. */
-  slow(delay: number): void {
-    this.#delay = delay
+  /** ms by which every piece is delayed: in each direction, or only what the server sends. */
+  slow(delay: number, { answersOnly = false } = {}): void {
+    this.#delay = { sent: answersOnly ? 0 : delay, answered: delay }
   }
 
   /** What was held back arrives. */
   restore(): void {
-    this.#delay = 0
+    this.#delay = NO_DELAY
     this.#refuses = false
     this.#change('fine')
   }
@@ -139,7 +147,7 @@ class Link {
   constructor(
     client: Socket,
     upstream: Socket,
-    delay: () => number,
+    delay: () => Delay,
     weather: () => Weather,
     watch: (sent: string) => void,
   ) {
@@ -155,8 +163,8 @@ class Link {
       .then(() => this.#abandoned || this.#stranded || this.destroy())
       .then(() => Promise.all(ends))
       .then(() => {})
-    carry(upstream, client, delay)
-    carry(client, upstream, delay, (piece) => {
+    carry(upstream, client, () => delay().answered)
+    carry(client, upstream, () => delay().sent, (piece) => {
       const sent = piece.toString('latin1')
       watch(sent)
       if (this.#listens || !/\bLISTEN /.test(sent)) return

@@ -4,6 +4,7 @@ import { Database } from '../../src/postgres/database.ts'
 import { compare } from '../../src/store/comparison.ts'
 import { ServedQueues } from '../../src/worker/assignment/served-queues.ts'
 import { ShardLocks } from '../../src/worker/assignment/shard-locks.ts'
+import { Looks } from '../../src/worker/discovery/looks.ts'
 import { Poller } from '../../src/worker/discovery/poller.ts'
 import { Bell } from '../../src/worker/lifecycle/bell.ts'
 import { ServedQueue } from '../../src/worker/schedule/served-queue.ts'
@@ -40,6 +41,7 @@ async function resting(hears: () => boolean = () => true) {
   const poller = new Poller({
     database,
     timetable,
+    looks: new Looks({ database, timetable, clock }),
     locks,
     logger: env.logger,
     queues: new ServedQueues(database, env.logger, [served]),

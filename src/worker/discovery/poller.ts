@@ -1,16 +1,15 @@
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
-import { type Head, look, type Sight, survey } from '../../store/head.ts'
+import { type Head, survey } from '../../store/head.ts'
 import type { Message } from '../../store/wake.ts'
 import type { FullScans } from '../assignment/assigner.ts'
 import type { ServedQueues } from '../assignment/served-queues.ts'
 import type { ShardLocks } from '../assignment/shard-locks.ts'
 import type { ShardRef } from '../assignment/splitter.ts'
 import { Loop, type Service } from '../lifecycle/service.ts'
-import type { ServedQueue } from '../schedule/served-queue.ts'
 import type { Timetable } from '../schedule/timetable.ts'
 import { Flag } from './flag.ts'
-import { Lateness } from './lateness.ts'
+import type { Looks } from './looks.ts'
 import { Sifter } from './sifter.ts'
 
 /** ms between cheap looks while there is traffic; doubled each time a look finds nothing. */
@@ -43,6 +42,7 @@ const LONGEST_REST = 6
 export interface PollerOptions {
   readonly database: Database
   readonly timetable: Timetable
+  readonly looks: Looks
   readonly locks: ShardLocks
   readonly logger: Logger
   readonly queues: Pick<ServedQueues, 'ids'>
@@ -69,7 +69,6 @@ export class Poller implements Service, FullScans {
   readonly #options: PollerOptions
   readonly #loop = new Loop(() => this.#pass())
   readonly #flag: Flag
-  readonly #lateness = new Lateness()
   readonly #sifter: Sifter
   #pause = SHORTEST_PAUSE
   #nextFullScan = 0
@@ -132,7 +131,7 @@ export class Poller implements Service, FullScans {
     this.#goesAlong = took * FULL_SCAN_RATIO <= this.#options.poll
     this.#toSift = [...this.#options.timetable.queues].some(({ withheldLanes }) => withheldLanes.size > 0)
     if (this.#toSift) this.#loop.alarm.ring()
-    this.#find(heads)
+    this.#options.looks.find(heads)
   }
 
   /** It has failed: makes another one, separately. */
@@ -154,7 +153,7 @@ export class Poller implements Service, FullScans {
       return
     }
     const { queueId } = message
-    for (const head of message.heads) this.#hear({ queueId, ...head })
+    for (const head of message.heads) this.#options.looks.hear({ queueId, ...head })
     this.#flag.countWakeUp()
     if (this.#flag.isCrowded) this.#loop.alarm.ring()
   }
@@ -226,13 +225,13 @@ export class Poller implements Service, FullScans {
   }
 
   async #fullScan(): Promise<void> {
-    const { database, poll, processId } = this.#options
+    const { database, looks, poll, processId } = this.#options
     const startedAt = performance.now()
     this.#nextFullScan = startedAt + poll
     this.#goesAlong = false
     this.#restLonger()
     const shards = this.#refs
-    if (shards.length > 0) this.#find(await survey(database, processId(), shards))
+    if (shards.length > 0) looks.find(await survey(database, processId(), shards))
     await this.#sift()
     const spaced = Math.min((performance.now() - startedAt) * FULL_SCAN_RATIO, poll * LONGEST_FULL_SCAN_PAUSE)
     this.#goesAlong = spaced <= poll
@@ -246,52 +245,9 @@ export class Poller implements Service, FullScans {
   }
 
   async #pollDue(): Promise<void> {
-    const { database, timetable } = this.#options
-    const span = this.#lateness.span(performance.now())
-    const lanes = timetable.quietLanes.map((lane) => ({ key: lane.key, cursor: lane.before(span) }))
-    const queues = [...timetable.queues].filter((served) => served.mayMeetTenants)
-    if (lanes.length === 0 && queues.length === 0) return
     const startedAt = performance.now()
-    const { heads, tenantLanes } = await look(
-      database,
-      lanes,
-      queues.map(({ queueId }) => queueId),
-    )
-    for (const head of heads) {
-      this.#noteLateness(head)
-      timetable.sight(head, head.performIn)
-    }
+    await this.#options.looks.into(this.#options.timetable.queues)
     this.#lookCost = performance.now() - startedAt
-    // Who is new may have come long after the others, and must not wait for the next look.
-    if (this.#meet(queues, tenantLanes)) await this.#pollDue()
-  }
-
-  /** Returns whether any of the lanes that tenants have is new. */
-  #meet(queues: readonly ServedQueue[], tenantLanes: Sight['tenantLanes']): boolean {
-    const { timetable } = this.#options
-    const news = tenantLanes.filter(({ queueId, lane }) => {
-      const served = queues.find((one) => one.queueId === queueId)
-      return served !== undefined && timetable.meet(served, lane)
-    })
-    return news.length > 0
-  }
-
-  /** What a full look has found. */
-  #find(heads: readonly Head[]): void {
-    for (const head of heads) {
-      this.#noteLateness(head)
-      this.#options.timetable.find(head, head.performIn)
-    }
-  }
-
-  #hear(head: Head): void {
-    this.#noteLateness(head)
-    this.#options.timetable.notice(head, head.performIn)
-  }
-
-  #noteLateness(head: Head): void {
-    const late = this.#options.timetable.lane(head)?.latenessOf(head.performIn) ?? 0
-    if (late > 0) this.#lateness.note(late, performance.now())
   }
 
   async #lowerFlag(spell: number): Promise<void> {
