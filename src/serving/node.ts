@@ -2,10 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { TLSSocket } from 'node:tls'
+import { type Asked, askedByNode, askedByWeb } from './asked.ts'
 import { leavingSignal } from './leaving.ts'
 import { endLingering, isUnread } from './lingering.ts'
 import { type Arrival, arrivalAt, arrivalBelow } from './place.ts'
 import { Problem, problemResponse } from './problem.ts'
+import { bytesOf } from './ready.ts'
 
 /** What Express, and middlewares that parse bodies, leave on a request. */
 interface Handled extends IncomingMessage {
@@ -21,17 +23,34 @@ export function nodeHandler(
   fetch: (request: Request, arrival: Arrival) => Promise<Response>,
   path: string | undefined,
 ): NodeHandler {
+  return handler(requestOf, fetch, path)
+}
+
+/** The same for a function that needs less of them. */
+export function askedHandler(
+  answer: (asked: Asked, arrival: Arrival) => Promise<Response>,
+  path: string | undefined,
+): NodeHandler {
+  return handler(askedOf, answer, path)
+}
+
+/** `make`: undefined if the host or the URL is malformed. */
+function handler<Made>(
+  make: (incoming: Handled, outgoing: ServerResponse) => Made | undefined,
+  answer: (made: Made, arrival: Arrival) => Promise<Response>,
+  path: string | undefined,
+): NodeHandler {
   return async (incoming, outgoing) => {
-    const request = requestOf(incoming, leavingSignal(incoming, outgoing))
-    const response = request
-      ? await fetch(request, arrivalOf(incoming, path))
-      : problemResponse(
-          new Problem(400, 'LOCKSTEP_BAD_OPTION', 'the Host header, or the address, is malformed'),
-        )
+    const made = make(incoming, outgoing)
+    const response = made ? await answer(made, arrivalOf(incoming, path)) : problemResponse(malformed())
     await (isUnread(incoming)
       ? refuse(response, incoming, outgoing)
       : send(response, outgoing, incoming.method === 'HEAD'))
   }
+}
+
+function malformed(): Problem {
+  return new Problem(400, 'LOCKSTEP_BAD_OPTION', 'the Host header, or the address, is malformed')
 }
 
 function arrivalOf(incoming: Handled, path: string | undefined): Arrival {
@@ -47,25 +66,51 @@ function pathOf(url: string): string {
   return url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '') || '/'
 }
 
-/** Undefined if its host or URL is malformed. */
-function requestOf(incoming: Handled, signal: AbortSignal): Request | undefined {
-  const { method = 'GET', rawHeaders, socket, url = '/', originalUrl = url } = incoming
-  const headers = new Headers()
+function requestOf(incoming: Handled, outgoing: ServerResponse): Request | undefined {
+  const { method = 'GET' } = incoming
   try {
-    for (let at = 0; at < rawHeaders.length; at += 2) {
-      const name = rawHeaders[at]!
-      if (!name.startsWith(':')) headers.append(name, rawHeaders[at + 1]!)
-    }
-    const { host, ':authority': authority = host ?? 'localhost' } = incoming.headers
-    const query = /\?[^#]*/.exec(url)?.[0] ?? ''
-    const scheme = (socket as TLSSocket).encrypted ? 'https' : 'http'
-    const address = `${scheme}://${authority}${pathOf(String(originalUrl))}${query}`
+    const headers = headersOf(incoming)
+    const signal = leavingSignal(incoming, outgoing)
     const hasBody = method !== 'GET' && method !== 'HEAD'
     const body = hasBody ? bodyOf(incoming, headers) : undefined
-    return new Request(address, { method, headers, signal, body, duplex: 'half' } as RequestInit)
+    return new Request(urlOf(incoming), { method, headers, signal, body, duplex: 'half' } as RequestInit)
   } catch {
     return undefined
   }
+}
+
+function askedOf(incoming: Handled, outgoing: ServerResponse): Asked | undefined {
+  if (incoming.readableDidRead) {
+    const request = requestOf(incoming, outgoing)
+    return request && askedByWeb(request)
+  }
+  try {
+    return askedByNode(incoming, outgoing, { url: urlOf(incoming), headers: headersOf(incoming) })
+  } catch {
+    return undefined
+  }
+}
+
+/** @throws TypeError */
+function urlOf({ headers, socket, url = '/', originalUrl = url }: Handled): string {
+  const { host, ':authority': authority = host ?? 'localhost' } = headers
+  const query = /\?[^#]*/.exec(url)?.[0] ?? ''
+  const scheme = (socket as TLSSocket).encrypted ? 'https' : 'http'
+  const { href, username, password } = new URL(
+    `${scheme}://${authority}${pathOf(String(originalUrl))}${query}`,
+  )
+  if (username !== '' || password !== '') throw new TypeError('a host has no user')
+  return href
+}
+
+/** @throws TypeError */
+function headersOf({ rawHeaders }: IncomingMessage): Headers {
+  const headers = new Headers()
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!
+    if (!name.startsWith(':')) headers.append(name, rawHeaders[at + 1]!)
+  }
+  return headers
 }
 
 /** Something before us may have read the body already, and left what it made of it. */
@@ -86,7 +131,7 @@ async function refuse(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
 ): Promise<void> {
-  const body = Buffer.from(await response.arrayBuffer())
+  const body = await bytesOf(response)
   setHead(response, outgoing)
   outgoing.setHeader('connection', 'close').setHeader('content-length', body.length)
   endLingering(incoming, outgoing, body)
@@ -109,7 +154,7 @@ async function send(response: Response, outgoing: ServerResponse, isHead: boolea
   }
   // It's there already, and needs no stream.
   if (response.headers.has('content-length')) {
-    outgoing.end(Buffer.from(await response.arrayBuffer()))
+    outgoing.end(await bytesOf(response))
     return
   }
   outgoing.flushHeaders()

@@ -13,7 +13,7 @@ export interface Arrival {
 }
 
 /** Whether its client went away before all of it had come, or before the answer. */
-export function hasLeft({ signal }: Request, { incoming }: Arrival): boolean {
+export function hasLeft({ signal }: Pick<Request, 'signal'>, { incoming }: Arrival): boolean {
   return signal.aborted || (incoming?.destroyed === true && !incoming.complete)
 }
 

@@ -29,7 +29,7 @@ const PATIENCE = 1_000
  * client goes away, the action stops after the chunk under way, and what is done stays done. `ended` is called before it ends.
  */
 export async function streamed(
-  request: Request,
+  request: Pick<Request, 'signal'>,
   { deed, from, logger, begin, ended = () => {} }: Streaming,
 ): Promise<Response> {
   const gone = new AbortController()

@@ -195,7 +195,10 @@ async function behindNetwork() {
   })
   const queue = env.queue({ shards: 1 })
   const push = async (id: string) => {
-    await env.sql(`SELECT set_config('lockstep.wake', 'off', true), lockstep.enqueue($1, $2)`, [queue.name, id])
+    await env.sql(`SELECT set_config('lockstep.wake', 'off', true), lockstep.enqueue($1, $2)`, [
+      queue.name,
+      id,
+    ])
   }
   return { network, one, queue, push }
 }

@@ -164,13 +164,18 @@ class Link {
       .then(() => Promise.all(ends))
       .then(() => {})
     carry(upstream, client, () => delay().answered)
-    carry(client, upstream, () => delay().sent, (piece) => {
-      const sent = piece.toString('latin1')
-      watch(sent)
-      if (this.#listens || !/\bLISTEN /.test(sent)) return
-      this.#listens = true
-      this.follow(weather())
-    })
+    carry(
+      client,
+      upstream,
+      () => delay().sent,
+      (piece) => {
+        const sent = piece.toString('latin1')
+        watch(sent)
+        if (this.#listens || !/\bLISTEN /.test(sent)) return
+        this.#listens = true
+        this.follow(weather())
+      },
+    )
   }
 
   abandon(): void {

@@ -5,7 +5,8 @@ import { insideOf, servedBy } from '../../lockstep.ts'
 import type { Logger } from '../../logger.ts'
 import { UnderWay } from '../../promises.ts'
 import { defineQueue, type Queue } from '../../queue.ts'
-import { type NodeHandler, nodeHandler } from '../../serving/node.ts'
+import { type Asked, askedByWeb } from '../../serving/asked.ts'
+import { askedHandler, type NodeHandler } from '../../serving/node.ts'
 import { type Arrival, arrivalAt } from '../../serving/place.ts'
 import { Problem, problemResponse } from '../../serving/problem.ts'
 import { Shared } from '../../serving/shared.ts'
@@ -14,7 +15,7 @@ import { newUlid } from '../ulid.ts'
 import { type Access, OPEN } from './access/access.ts'
 import { Hook } from './access/hook.ts'
 import { Tokens } from './access/tokens.ts'
-import { appOf, type Numbered } from './app.ts'
+import { type Arrived, appOf } from './app.ts'
 import { type ApiOptions, type CheckedOptions, checkApiOptions } from './options.ts'
 import type { Tools } from './route.ts'
 
@@ -66,13 +67,14 @@ export function createApi(
   })
   const calls = new UnderWay()
   let stopping: Promise<void> | undefined
-  const answer = async (request: Request, arrival: Arrival) => {
+  const answer = async (asked: Asked, arrival: Arrival) => {
     const requestId = newUlid(Date.now())
-    const numbered = { ...arrival, requestId }
-    const response = stopping ? problemResponse(closing()) : await calls.watch(respond(request, numbered))
+    const env = { ...arrival, asked, requestId }
+    const response = stopping ? problemResponse(closing()) : await calls.watch(respond(env))
     return secured(response, requestId)
   }
-  const respond = async (request: Request, arrival: Numbered) => app.fetch(request, arrival)
+  // Of a request, Hono reads what both have.
+  const respond = async (env: Arrived) => app.fetch(env.asked as unknown as Request, env)
   const stop = async () => {
     tools.results.close()
     await tools.consumer.stop()
@@ -81,9 +83,9 @@ export function createApi(
   const { path } = checked
   return {
     fetch: (request, arrival = arrivalAt(new URL(request.url).pathname, path ?? DEFAULT_PATH)) =>
-      answer(request, arrival),
-    node: nodeHandler(
-      (request, arrival) => answer(request, path === undefined ? placed(arrival) : arrival),
+      answer(askedByWeb(request), arrival),
+    node: askedHandler(
+      (asked, arrival) => answer(asked, path === undefined ? placed(arrival) : arrival),
       path,
     ),
     stop: () => {

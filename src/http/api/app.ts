@@ -1,5 +1,6 @@
 import { type Context, Hono } from 'hono'
 import type { Logger } from '../../logger.ts'
+import type { Asked } from '../../serving/asked.ts'
 import { nameIn } from '../../serving/names.ts'
 import { type Arrival, hasLeft } from '../../serving/place.ts'
 import { leftBehind, Problem, problemResponse } from '../../serving/problem.ts'
@@ -13,13 +14,15 @@ import { type Call, json, type Route, type Tools } from './route.ts'
 import { ROUTES } from './routes/all.ts'
 import { noQuery } from './schemas/look.ts'
 
-/** A request that the log can name. */
-export interface Numbered extends Arrival {
+/** A request, and how it has come. */
+export interface Arrived extends Arrival {
+  readonly asked: Asked
+  /** The log names it by this. */
   readonly requestId: string
 }
 
 interface Env {
-  Bindings: Numbered
+  Bindings: Arrived
 }
 
 export interface AppOptions {
@@ -34,9 +37,9 @@ export interface AppOptions {
 export function appOf(options: AppOptions): Hono<Env> {
   const { logger, tools } = options
   const app = new Hono<Env>({ getPath: (_, given) => (given as { env: Arrival }).env.path })
-  app.onError((error, { req, env }) => {
+  app.onError((error, { env }) => {
     const log = numbered(logger, env.requestId)
-    return problemResponse(hasLeft(req.raw, env) ? leftBehind(error, log) : apiProblemOf(error, log))
+    return problemResponse(hasLeft(env.asked, env) ? leftBehind(error, log) : apiProblemOf(error, log))
   })
   for (const route of ROUTES)
     app.on(route.method.toUpperCase(), pathOf(route), async (context) => {
@@ -99,16 +102,16 @@ async function callOf(
   intake: Intake,
 ): Promise<Call> {
   const { access, limits } = options
-  const { raw, url } = context.req
+  const { asked } = context.env
   const { scope } = route
   requireDecodable(context.env.path)
   const queue = nameIn(context.req.param('queue') ?? '')
-  const grant = await access.admit(raw, context.env, { scope, queue: queue || undefined })
-  const query = queryOf(url, route.query ?? noQuery)
+  const grant = await access.admit(asked, context.env, { scope, queue: queue || undefined })
+  const query = queryOf(asked.url, route.query ?? noQuery)
   const read = route.mayBeEmpty ? readOptionalBody : readBody
-  const body = route.body ? await read(raw, limits, intake) : undefined
+  const body = route.body ? await read(asked, limits, intake) : undefined
   return {
-    request: raw,
+    request: asked,
     grant,
     queue,
     id: nameIn(context.req.param('id') ?? ''),

@@ -1,5 +1,6 @@
 import { hasNumbersToKeep, JsonText, memberIn } from '../../json-text.ts'
 import { show } from '../../options.ts'
+import type { Asked } from '../../serving/asked.ts'
 import { Problem } from '../../serving/problem.ts'
 import type { Intake } from '../bodies.ts'
 import { refused } from './problems.ts'
@@ -22,17 +23,17 @@ export interface Body {
 }
 
 /** @throws Problem */
-export async function readBody(request: Request, limits: BodyLimits, intake: Intake): Promise<Body> {
-  refuseType(request.headers)
-  return bodyIn(await readBytes(request, limits, intake))
+export async function readBody(asked: Asked, limits: BodyLimits, intake: Intake): Promise<Body> {
+  refuseType(asked.headers)
+  return bodyIn(await readBytes(asked, limits, intake))
 }
 
 /** For routes that may do without one: an empty object then. */
-export async function readOptionalBody(request: Request, limits: BodyLimits, intake: Intake): Promise<Body> {
-  if (request.headers.has('content-type')) refuseType(request.headers)
-  const bytes = await readBytes(request, limits, intake)
+export async function readOptionalBody(asked: Asked, limits: BodyLimits, intake: Intake): Promise<Body> {
+  if (asked.headers.has('content-type')) refuseType(asked.headers)
+  const bytes = await readBytes(asked, limits, intake)
   if (bytes.length === 0) return bodyIn(Buffer.from('{}'))
-  refuseType(request.headers)
+  refuseType(asked.headers)
   return bodyIn(bytes)
 }
 
@@ -64,30 +65,17 @@ function refuseType(headers: Headers): void {
 }
 
 /** Stops at the limits, whatever the headers say, and when its time is over. */
-async function readBytes({ body, headers }: Request, limits: BodyLimits, intake: Intake): Promise<Buffer> {
-  if (Number(headers.get('content-length')) > limits.maxBody) throw tooLarge(limits)
-  if (body === null) return Buffer.alloc(0)
-  const reader = body.getReader() as ReadableStreamDefaultReader<Uint8Array>
-  let isLate = false
-  const timer = setTimeout(() => {
-    isLate = true
-    reader.cancel().catch(() => {})
-  }, limits.bodyTimeout)
+async function readBytes(asked: Asked, limits: BodyLimits, intake: Intake): Promise<Buffer> {
+  if (Number(asked.headers.get('content-length')) > limits.maxBody) throw tooLarge(limits)
   const chunks: Uint8Array[] = []
   let size = 0
-  try {
-    for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      chunks.push(next.value)
-      size += next.value.length
-      if (size > limits.maxBody) throw tooLarge(limits)
-      intake.add(next.value.length)
-    }
-  } finally {
-    clearTimeout(timer)
-    // Whoever sends the answer ends the rest: cancelled, it would be lost with the answer.
-    if (!isLate) reader.releaseLock()
-  }
-  if (isLate)
+  const isWhole = await asked.read((chunk) => {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size > limits.maxBody) throw tooLarge(limits)
+    intake.add(chunk.length)
+  }, limits.bodyTimeout)
+  if (!isWhole)
     throw new Problem(408, 'LOCKSTEP_SLOW_BODY', `the body did not come within ${limits.bodyTimeout} ms`)
   return Buffer.concat(chunks)
 }

@@ -4,6 +4,8 @@ import type { Results } from '../../enqueue/results.ts'
 import type { Consumer, Lockstep, Queue, Stats, TokenScope } from '../../index.ts'
 import type { servedBy } from '../../lockstep.ts'
 import type { Logger } from '../../logger.ts'
+import type { Asked } from '../../serving/asked.ts'
+import { readyResponse } from '../../serving/ready.ts'
 import type { Shared } from '../../serving/shared.ts'
 import type { Grant } from './access/access.ts'
 import type { Body } from './body.ts'
@@ -25,7 +27,7 @@ export interface Tools
 
 /** A request that may do what it wants. */
 export interface Call<Query = unknown> {
-  readonly request: Request
+  readonly request: Asked
   readonly grant: Grant
   /** Of the path; empty if that has none. */
   readonly queue: string
@@ -76,9 +78,12 @@ export function route<Query = unknown>(
 
 /** Its length is told, so that it needs no chunks. */
 export function json(text: string, headers: Readonly<Record<string, string>> = {}, status = 200): Response {
-  const bytes = Buffer.from(text)
-  return new Response(bytes, {
+  return readyResponse(text, {
     status,
-    headers: { 'content-type': 'application/json', 'content-length': String(bytes.length), ...headers },
+    headers: {
+      'content-type': 'application/json',
+      'content-length': String(Buffer.byteLength(text)),
+      ...headers,
+    },
   })
 }

@@ -1,4 +1,5 @@
 import type { TokenScope } from '../../../index.ts'
+import type { Asked } from '../../../serving/asked.ts'
 import type { Arrival } from '../../../serving/place.ts'
 import { Problem } from '../../../serving/problem.ts'
 
@@ -32,7 +33,7 @@ export interface Grant {
 /** Decides who may do what. */
 export interface Access {
   /** @throws Problem */
-  admit(request: Request, arrival: Arrival, wanted: ApiRequest): Promise<Grant>
+  admit(asked: Asked, arrival: Arrival, wanted: ApiRequest): Promise<Grant>
 }
 
 const yes = async () => true

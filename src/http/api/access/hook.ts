@@ -1,5 +1,6 @@
 import { boundText, OptionError } from '../../../errors.ts'
 import type { Logger } from '../../../logger.ts'
+import type { Asked } from '../../../serving/asked.ts'
 import type { Arrival } from '../../../serving/place.ts'
 import type { ApiOptions } from '../options.ts'
 import { type Access, type Admission, type ApiRequest, forbidden, forGood, type Grant } from './access.ts'
@@ -17,8 +18,8 @@ export class Hook implements Access {
     this.#logger = logger
   }
 
-  async admit(request: Request, { incoming }: Arrival, wanted: ApiRequest): Promise<Grant> {
-    const { url, method, headers, signal } = request
+  async admit(asked: Asked, { incoming }: Arrival, wanted: ApiRequest): Promise<Grant> {
+    const { url, method, headers, signal } = asked
     const ask = async (queue: string | undefined) => {
       try {
         const bare = new Request(url, { method, headers, signal })

@@ -1,3 +1,4 @@
+import type { Asked } from '../../../serving/asked.ts'
 import { Problem } from '../../../serving/problem.ts'
 import { digestOfToken, looksLikeToken, type TokenGrant, type TokenRate } from '../../../token.ts'
 import { type Access, type ApiRequest, forbidden, type Grant } from './access.ts'
@@ -25,7 +26,7 @@ export class Tokens implements Access {
     this.#quotas = new Quotas(takeRequests)
   }
 
-  async admit({ headers }: Request, _: unknown, { scope, queue }: ApiRequest): Promise<Grant> {
+  async admit({ headers }: Asked, _: unknown, { scope, queue }: ApiRequest): Promise<Grant> {
     const [, text] = /^Bearer +(\S+) *$/i.exec(headers.get('authorization') ?? '') ?? []
     if (text === undefined)
       throw new Problem(
