@@ -1,3 +1,4 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -332,7 +333,9 @@ describe('looking', () => {
 
   it('tells the session, and describes itself', async () => {
     expect((await look('/session')).json).toMatchObject({ actor: null, base: '', readOnly: false })
-    expect((await look('/openapi.json')).json).toEqual(JSON.parse(JSON.stringify(OPENAPI)))
+    const described = (await look('/openapi.json')).json
+    expect(described).toEqual(JSON.parse(JSON.stringify(OPENAPI)))
+    expect(await new Validator().validate(described)).toEqual({ valid: true })
   })
 
   it('names may contain anything', async () => {

@@ -1,7 +1,11 @@
 import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { codeIn } from '../../support/docs-code.ts'
 import { useGateways } from './gateway.ts'
 
@@ -23,10 +27,9 @@ beforeEach(async () => {
   }
 })
 
-/** What a program prints, which must succeed. Undefined if it isn't installed. */
-async function printed(program: string, args: readonly string[], input: string): Promise<string | undefined> {
+/** What a program prints, which must succeed. */
+async function printed(program: string, args: readonly string[], input: string): Promise<string> {
   const child = spawn(program, args, { env: variables, stdio: ['pipe', 'pipe', 'pipe'] })
-  const ended = once(child, 'close').catch((error) => error)
   let [out, problems] = ['', '']
   child.stdout.on('data', (data) => {
     out += data
@@ -36,17 +39,20 @@ async function printed(program: string, args: readonly string[], input: string):
   })
   child.stdin.on('error', () => {})
   child.stdin.end(input)
-  const end = await ended
-  if (end instanceof Error) return undefined
-  expect({ code: end[0], out, problems }).toEqual({ code: 0, out, problems })
+  const [code] = await once(child, 'close')
+  expect({ code, out, problems }).toEqual({ code: 0, out, problems })
   return out
 }
 
-const hasCurl = (await printedVersion('curl')) !== undefined
-const hasPython = (await printedVersion('python3')) !== undefined
+const hasCurl = await runs('curl', ['--version'])
+const hasPython = await runs('python3', ['--version'])
+const hasPerl = await runs('perl', ['-MOpenAPI::Client', '-e', '1'])
 
-async function printedVersion(program: string): Promise<string | undefined> {
-  return printed(program, ['--version'], '')
+/** Whether a program is installed, with what it's told to load. */
+async function runs(program: string, args: readonly string[]): Promise<boolean> {
+  const child = spawn(program, args, { stdio: 'ignore' })
+  const [code] = await once(child, 'close').catch(() => [undefined])
+  return code === 0
 }
 
 /** Names and kinds of values, of lists those of the first element. */
@@ -79,7 +85,7 @@ describe.skipIf(!hasCurl)('with curl', () => {
         [],
         `${failing}${script.replaceAll(/4711\.[\w.]+/g, round).replaceAll('4711', fence)}`,
       )
-      const lines = out!.trim().split('\n')
+      const lines = out.trim().split('\n')
       const values = lines.filter((line) => line !== '').map((line) => JSON.parse(line))
       expect(values.length).toBeGreaterThan(0)
       fence = values[0]?.jobs?.[0]?.fence ?? fence
@@ -119,9 +125,26 @@ describe.skipIf(!hasPython)('with Python’s standard library', () => {
   })
 })
 
-test.runIf(!hasCurl || !hasPython)('curl or python3 is not installed: their examples were skipped', () => {
-  expect(hasCurl && hasPython).toBe(false)
+describe.skipIf(!hasPerl)('with a client that Perl’s OpenAPI::Client makes from the description', () => {
+  test('a script pushes, claims and completes', { timeout: 60_000 }, async () => {
+    // It would load the schema of such descriptions from spec.openapis.org. That ours is one is tested elsewhere.
+    const schema = 'https://spec.openapis.org/oas/3.1/schema/2021-05-20'
+    const cache = await mkdtemp(join(tmpdir(), 'pg-lockstep-perl-'))
+    onTestFinished(() => rm(cache, { recursive: true }))
+    await writeFile(join(cache, createHash('md5').update(schema).digest('hex')), `{"$id": "${schema}"}`)
+    variables.JSON_VALIDATOR_CACHE_PATH = cache
+    const [script] = codeIn(DOCS, 'A client made from the description', 'perl')
+    expect(await printed('perl', ['-'], script!)).toBe('bert 1 2\n')
+    expect(await env.sql("SELECT FROM lockstep.waiting WHERE queue = 'mails'")).toEqual([])
+  })
 })
+
+test.runIf(!hasCurl || !hasPython || !hasPerl)(
+  'curl, python3 or Perl’s OpenAPI::Client is not installed: their examples were skipped',
+  () => {
+    expect(hasCurl && hasPython && hasPerl).toBe(false)
+  },
+)
 
 test('the code about mounting is a part of an example', () => {
   const lines = (text: string) =>

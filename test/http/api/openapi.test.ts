@@ -1,3 +1,4 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect, test } from 'vitest'
 import { describer } from '../../../src/http/api/openapi.ts'
 import { ROUTES } from '../../../src/http/api/routes/all.ts'
@@ -60,6 +61,10 @@ test('it has each route, and nothing else', () => {
   )
   const served = ROUTES.map(({ method, path }) => `${method} ${path}`)
   expect(described.sort()).toEqual(['get /openapi.json', ...served].sort())
+})
+
+test('it is OpenAPI 3.1 by the schema of that', async () => {
+  expect(await new Validator().validate(structuredClone(DESCRIPTION))).toEqual({ valid: true })
 })
 
 test('it is OpenAPI 3.1: names are used once, and whatever it refers to is there', () => {
