@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import { defineQueue, Lockstep } from 'pg-lockstep'
 import type { Bench, Case, Figures } from '../case.ts'
 import { percentilesOf } from '../measure/percentile.ts'
+import { transactionRate } from '../measure/transactions.ts'
 import { COMMON, CONNECTIONS, during, type Gateway, rateCase, shoot } from './gateway.ts'
 
 const BODY = 'x'.repeat(100)
@@ -11,6 +13,8 @@ const BULK = 64
 const BATCH = 100
 const QUEUE = '/api/bench/jobs'
 const STORED = defineQueue<string>('bench/jobs', { shards: 1 })
+
+type Client = Awaited<ReturnType<typeof clientOf>>
 
 /** A gateway, and the headers of requests with a token. */
 async function clientOf({ url, adminUrl }: Gateway) {
@@ -105,26 +109,42 @@ const acknowledge = (bench: Bench): Promise<Figures> =>
 
 const WAITING = 5_000
 const PUSH_EVERY = 50
+/** ms until what comes with a start is over. */
+const SETTLE = 10_000
 
-/** Long polls that wait; each publish wakes one of them. */
+/** Long polls that wait. `answered` is called when one of them gets a job. */
 async function waiting(
   bench: Bench,
-  figures: (times: number[], gateway: Gateway) => Promise<Figures>,
+  run: (gateway: Gateway, client: Client) => Promise<Figures>,
+  answered: () => void = () => {},
 ): Promise<Figures> {
   return during(bench, async (gateway) => {
-    const { url, headers } = await clientOf(gateway)
+    const client = await clientOf(gateway)
+    const { url, headers } = client
     const agent = new http.Agent({ maxSockets: Number.POSITIVE_INFINITY })
-    const pushed: number[] = []
-    const times: number[] = []
     for (let n = 0; n < WAITING; n += 1) {
       const request = http.get(`${url}${QUEUE}?timeout=600`, { headers, agent }, (response) => {
-        if (response.statusCode === 200) times.push(performance.now() - pushed[times.length]!)
+        if (response.statusCode === 200) answered()
         response.resume()
       })
       request.on('error', () => {})
       if (n % 100 === 0) await sleep(20)
     }
     await sleep(3_000)
+    const result = await run(gateway, client)
+    agent.destroy()
+    return result
+  })
+}
+
+/** ms from a publish until one of those that wait has the job. */
+async function wakeUps(bench: Bench): Promise<Figures> {
+  const pushed: number[] = []
+  const times: number[] = []
+  const answered = () => times.push(performance.now() - pushed[times.length]!)
+  return waiting(bench, publishAll, answered)
+
+  async function publishAll(_: Gateway, { url, headers }: Client): Promise<Figures> {
     for (let n = 0; n < bench.size.jobs; n += 1) {
       pushed.push(performance.now())
       await fetch(`${url}${QUEUE}`, { method: 'PUT', body: BODY, headers })
@@ -132,11 +152,20 @@ async function waiting(
     }
     await sleep(1_000)
     if (times.length < bench.size.jobs) throw new Error(`${times.length} of ${bench.size.jobs} jobs came`)
-    const result = await figures(times, gateway)
-    agent.destroy()
-    return result
-  })
+    return percentilesOf(times)
+  }
 }
+
+/** Transactions a second, while nothing comes. */
+const resting = (bench: Bench): Promise<Figures> =>
+  waiting(bench, async () => {
+    const client = new pg.Client({ connectionString: bench.setting.connectionString })
+    await client.connect()
+    await sleep(SETTLE)
+    const value = await transactionRate(client, bench.size.seconds! * 1000)
+    await client.end()
+    return { value }
+  })
 
 const HALF_LOAD = 1_750
 
@@ -163,7 +192,16 @@ export const httpCases: readonly Case[] = [
     unit: 'ms',
     full: { jobs: 200, patience: 60 },
     quick: { jobs: 100, patience: 60 },
-    run: (bench) => waiting(bench, async (times) => percentilesOf(times)),
+    run: wakeUps,
+  },
+  {
+    ...COMMON,
+    name: 'http-rest',
+    title: 'a gateway with 5,000 long polls while nothing comes',
+    unit: 'tx/s',
+    full: { jobs: 0, seconds: 30, patience: 60 },
+    quick: { jobs: 0, seconds: 20, patience: 60 },
+    run: resting,
   },
   {
     ...COMMON,
@@ -172,6 +210,6 @@ export const httpCases: readonly Case[] = [
     unit: 'MB',
     full: { jobs: 1, patience: 60 },
     quick: { jobs: 1, patience: 60 },
-    run: (bench) => waiting(bench, async (_, gateway) => ({ value: await gateway.memory() })),
+    run: (bench) => waiting(bench, async (gateway) => ({ value: await gateway.memory() })),
   },
 ]

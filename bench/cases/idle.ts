@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Bench, Case, Figures } from '../case.ts'
 import { NOTIFIED } from '../entrants.ts'
+import { transactionRate } from '../measure/transactions.ts'
 import { startIdleProcess } from '../worker-process.ts'
 
 /** ms until everything that a start brings with it is over, and pools have closed what they opened for it. */
@@ -21,21 +22,10 @@ async function idle({ contender, pool, entrant, setting, size }: Bench, processe
   const workers = []
   while (workers.length < processes) workers.push(await startIdleProcess(entrant, setting))
   await sleep(SETTLE + LAG)
-  const [before, since] = [await transactions(client), performance.now()]
-  await sleep(size.seconds! * 1000)
-  const [after, until] = [await transactions(client), performance.now()]
+  const value = await transactionRate(client, size.seconds! * 1000)
   const connections = (await sessions(client)) / processes
   await Promise.all(workers.map((worker) => worker.stop()))
-  return { value: (1000 * (after - before - 1)) / (until - since), connections }
-}
-
-/** Including that of the query before. */
-async function transactions(client: pg.Client): Promise<number> {
-  const { rows } = await client.query(
-    `SELECT (xact_commit + xact_rollback)::float8 AS count FROM pg_stat_database
-     WHERE datname = current_database()`,
-  )
-  return rows[0].count
+  return { value, connections }
 }
 
 /** Excludes the session that asks. */
