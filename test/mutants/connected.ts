@@ -264,8 +264,8 @@ export const CONNECTED: readonly Mutant[] = [
     edits: [
       source(
         'worker/discovery/poller',
-        '    this.#find(heads)\n  }\n\n  /** It has failed',
-        '    this.#find(heads)\n    this.#nextFullScan = performance.now() + this.#options.poll\n  }\n\n  /** It has failed',
+        '    this.#options.looks.find(heads)\n  }\n\n  /** It has failed',
+        '    this.#options.looks.find(heads)\n    this.#nextFullScan = performance.now() + this.#options.poll\n  }\n\n  /** It has failed',
       ),
     ],
     tests: ['worker/poller'],

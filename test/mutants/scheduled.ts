@@ -114,7 +114,7 @@ export const SCHEDULED: readonly Mutant[] = [
     name: 'looks that start at the cursor',
     promise: 'P8',
     breaks: 'What a longer transaction has pushed waits for the next full look.',
-    edits: [source('worker/discovery/poller', 'cursor: lane.before(span)', 'cursor: lane.cursor')],
+    edits: [source('worker/discovery/looks', 'cursor: lane.before(span)', 'cursor: lane.cursor')],
     tests: ['worker/lateness'],
   },
   {

@@ -53,6 +53,14 @@ export const SERVED: readonly Mutant[] = [
     tests: ['consumer/claim'],
   },
   {
+    name: 'a look that learns nothing of the server’s clock',
+    promise: 'P8',
+    breaks:
+      'A claim without wait brings nothing, or a job of a later queue, right after a push that was answered.',
+    edits: [source('worker/discovery/looks', '    clock.compare(sight, askedAt, performance.now())\n', '')],
+    tests: ['consumer/claim'],
+  },
+  {
     name: 'all jobs loaded that a claim has brought',
     promise: 'P3',
     breaks: 'Their leases end meanwhile, which counts: they die without having been handed to anybody.',

@@ -55,9 +55,7 @@ export const SHARED: readonly Mutant[] = [
     name: 'a tenant that is new is found by a full look only',
     promise: 'R13',
     breaks: 'Its first job waits for a second, or five, while slots go on with others’ backlogs.',
-    edits: [
-      source('worker/discovery/poller', 'if (this.#meet(queues, tenantLanes)) await this.#pollDue()', ''),
-    ],
+    edits: [source('worker/discovery/looks', 'if (news.size > 0) await this.into(news)', '')],
     tests: ['worker/tenants'],
   },
   {
