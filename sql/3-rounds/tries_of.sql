@@ -1,7 +1,8 @@
 -- How often a job may be handed over, as a header of its first payload says: a whole number from 1. NULL if it says nothing.
--- (For how it looks up rows, see claim.)
+-- Not STABLE: that would read by the snapshot of claim_leased's statement, which is older than those of claim, and would find nothing
+-- of a job that was committed in between. (For how it looks up rows, see claim.)
 CREATE OR REPLACE FUNCTION @schema@.tries_of(_queue_id integer, _id text, _header text) RETURNS integer
-LANGUAGE plpgsql STABLE
+LANGUAGE plpgsql
 @lookups@ SET enable_sort = off
 AS $$
 DECLARE

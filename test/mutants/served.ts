@@ -61,6 +61,14 @@ export const SERVED: readonly Mutant[] = [
     tests: ['consumer/claim'],
   },
   {
+    name: 'how often a job may come read by an older snapshot than the job',
+    promise: 'R7',
+    breaks:
+      'A job that was committed while a claim began is dead after its first delivery, whatever it says.',
+    edits: [sql('tries_of', 'LANGUAGE plpgsql\n', 'LANGUAGE plpgsql STABLE\n')],
+    tests: ['store/leases'],
+  },
+  {
     name: 'all jobs loaded that a claim has brought',
     promise: 'P3',
     breaks: 'Their leases end meanwhile, which counts: they die without having been handed to anybody.',

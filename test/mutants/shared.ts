@@ -55,7 +55,13 @@ export const SHARED: readonly Mutant[] = [
     name: 'a tenant that is new is found by a full look only',
     promise: 'R13',
     breaks: 'Its first job waits for a second, or five, while slots go on with others’ backlogs.',
-    edits: [source('worker/discovery/looks', 'if (news.size > 0) await this.into(news)', '')],
+    edits: [
+      source(
+        'worker/discovery/looks',
+        'if (served && this.#options.timetable.meet(served, lane)) news.add(served)',
+        '',
+      ),
+    ],
     tests: ['worker/tenants'],
   },
   {

@@ -31,6 +31,11 @@ export class Gate {
     return this.#edit('is_gone', /BEGIN\n/, 'BEGIN PERFORM lockstep.gate();\n')
   }
 
+  /** Stops a claim with a lease before it claims. */
+  gateLeases(): Promise<void> {
+    return this.#edit('claim_leased', /\.claim\(\s+0,/, '.claim(CASE WHEN lockstep.gate() THEN 0 END,')
+  }
+
   /** Stops at each row of a completion, failure or release that does not wait. */
   gateSettlements(): Promise<void> {
     return this.#edit(

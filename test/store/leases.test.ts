@@ -22,6 +22,7 @@ beforeAll(async () => {
   gate = new Gate(env)
   await gate.install()
   await gate.gateSettlements()
+  await gate.gateLeases()
 })
 afterAll(() => env?.close())
 beforeEach(async () => {
@@ -31,12 +32,17 @@ beforeEach(async () => {
 afterEach(() => env.endSessions())
 
 /** Claims `count` jobs under a lease of `lease` ms. */
-async function take(count: number, lease = 0, maxRetryCount = 25): Promise<Round[]> {
+async function take(
+  count: number,
+  lease = 0,
+  maxRetryCount = 25,
+  { database = env.database, triesHeader = undefined as string | undefined } = {},
+): Promise<Round[]> {
   const { queueId, queue } = testQueue
   const key = { queueId, shard: 0, lane: 0 }
   const { maxPayloads, maxBytes } = queue
   const wish = { key, cursor: { after: null, afterId: '' }, count, maxPayloads, maxBytes, maxRetryCount }
-  const [claim] = await claimLeased(env.database, lease, [wish], undefined)
+  const [claim] = await claimLeased(database, lease, [wish], triesHeader)
   expect(claim!.rounds).toHaveLength(count)
   return claim!.rounds
 }
@@ -49,6 +55,17 @@ const complete = (round: Round, on = env.database) => settleLeased(on, 'complete
 const leases = () => env.query<{ ids: string[] }>('SELECT ids FROM lockstep.leases ORDER BY ids')
 
 describe('what a claim with a lease takes', () => {
+  test('may be handed over as often as it says, also if it was committed after the claim began', async () => {
+    const rounds = await gate.during(
+      (session) => take(1, 60_000, 0, { database: through(session, env.database), triesHeader: 'tries' }),
+      async () => {
+        await testQueue.push({ id: 'a', headers: { tries: 3 } })
+      },
+    )
+    expect(rounds[0]!.id).toBe('a')
+    expect(await env.query('SELECT max_retry_count FROM lockstep.leases')).toEqual([{ max_retry_count: 2 }])
+  })
+
   test('is taken by no one else, neither by a worker nor with another lease', async () => {
     await testQueue.push({ id: 'a', payload: 1 })
     const [round] = await take(1, 60_000)
