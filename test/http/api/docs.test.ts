@@ -1,12 +1,12 @@
-import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { codeIn } from '../../support/docs-code.ts'
+import { freePort } from '../../../src/postgres/embedded.ts'
+import { Command, lockstep } from '../../cli/command.ts'
+import { answersOf, codeIn, isInstalled, printed, shapeOf } from '../../support/docs-code.ts'
 import { useGateways } from './gateway.ts'
 
 const DOCS = 'docs/http.md'
@@ -27,44 +27,9 @@ beforeEach(async () => {
   }
 })
 
-/** What a program prints, which must succeed. */
-async function printed(program: string, args: readonly string[], input: string): Promise<string> {
-  const child = spawn(program, args, { env: variables, stdio: ['pipe', 'pipe', 'pipe'] })
-  let [out, problems] = ['', '']
-  child.stdout.on('data', (data) => {
-    out += data
-  })
-  child.stderr.on('data', (data) => {
-    problems += data
-  })
-  child.stdin.on('error', () => {})
-  child.stdin.end(input)
-  const [code] = await once(child, 'close')
-  expect({ code, out, problems }).toEqual({ code: 0, out, problems })
-  return out
-}
-
-const hasCurl = await runs('curl', ['--version'])
-const hasPython = await runs('python3', ['--version'])
-const hasPerl = await runs('perl', ['-MOpenAPI::Client', '-e', '1'])
-
-/** Whether a program is installed, with what it's told to load. */
-async function runs(program: string, args: readonly string[]): Promise<boolean> {
-  const child = spawn(program, args, { stdio: 'ignore' })
-  const [code] = await once(child, 'close').catch(() => [undefined])
-  return code === 0
-}
-
-/** Names and kinds of values, of lists those of the first element. */
-function shapeOf(value: unknown): unknown {
-  if (Array.isArray(value)) return value.slice(0, 1).map(shapeOf)
-  if (typeof value !== 'object' || value === null) return value === null ? 'null' : typeof value
-  return Object.fromEntries(
-    Object.entries(value)
-      .map(([name, part]) => [name, shapeOf(part)])
-      .sort(),
-  )
-}
+const hasCurl = await isInstalled('curl')
+const hasPython = await isInstalled('python3')
+const hasPerl = await isInstalled('perl', ['-MOpenAPI::Client', '-e', '1'])
 
 /** The requests of the quick start in order, with the answer to the last of each block if one is shown. */
 function examples(): { readonly script: string; readonly answer: string | undefined }[] {
@@ -74,19 +39,35 @@ function examples(): { readonly script: string; readonly answer: string | undefi
 }
 
 describe.skipIf(!hasCurl)('with curl', () => {
+  test('what the quick start says makes a token, and leads to `lockstep serve`', {
+    timeout: 60_000,
+  }, async () => {
+    const [creation, exports] = codeIn(DOCS, 'Quick start', 'sh') as [string, string]
+    const [, ...args] = creation.trim().split(' ')
+    const database = { DATABASE_URL: env.connectionString }
+    const [token] = /lockstep_[\w-]+/.exec((await lockstep(args, { env: database })).stdout)!
+    const port = `${await freePort()}`
+    const gateway = new Command(['serve', '--json', '--port', port, '--admin-port', '0'], { env: database })
+    env.later(async () => {
+      gateway.child.kill('SIGTERM')
+      await gateway.ended
+    })
+    await gateway.line((line) => 'url' in line)
+    const set = exports.replace('7777', port).replace('lockstep_...', token)
+    expect(await answersOf(`${set}\n${examples()[0]!.script.replaceAll('orders', 'served')}`)).toEqual([
+      { stored: 1 },
+    ])
+  })
+
   test('each request of the quick start is answered as it says', { timeout: 120_000 }, async () => {
     const all = examples()
     expect(all.length).toBeGreaterThan(14)
     let [fence, round] = ['', '']
     for (const { script, answer } of all) {
-      const failing = 'curl() { command curl --silent --show-error --fail-with-body "$@"; echo; }; set -e\n'
-      const out = await printed(
-        'bash',
-        [],
-        `${failing}${script.replaceAll(/4711\.[\w.]+/g, round).replaceAll('4711', fence)}`,
+      const values = await answersOf(
+        script.replaceAll(/4711\.[\w.]+/g, round).replaceAll('4711', fence),
+        variables,
       )
-      const lines = out.trim().split('\n')
-      const values = lines.filter((line) => line !== '').map((line) => JSON.parse(line))
       expect(values.length).toBeGreaterThan(0)
       fence = values[0]?.jobs?.[0]?.fence ?? fence
       round = values[0]?.round ?? round
@@ -119,7 +100,7 @@ describe.skipIf(!hasCurl)('with curl', () => {
 describe.skipIf(!hasPython)('with Python’s standard library', () => {
   test('a script pushes, claims and completes', { timeout: 60_000 }, async () => {
     const [script] = codeIn(DOCS, 'From Python', 'python')
-    expect(await printed('python3', ['-'], script!)).toBe('anna [1, 2]\n')
+    expect(await printed('python3', ['-'], { input: script!, env: variables })).toBe('anna [1, 2]\n')
     const rows = await env.sql("SELECT FROM lockstep.waiting WHERE queue = 'mails'")
     expect(rows).toEqual([])
   })
@@ -134,7 +115,7 @@ describe.skipIf(!hasPerl)('with a client that Perl’s OpenAPI::Client makes fro
     await writeFile(join(cache, createHash('md5').update(schema).digest('hex')), `{"$id": "${schema}"}`)
     variables.JSON_VALIDATOR_CACHE_PATH = cache
     const [script] = codeIn(DOCS, 'A client made from the description', 'perl')
-    expect(await printed('perl', ['-'], script!)).toBe('bert 1 2\n')
+    expect(await printed('perl', ['-'], { input: script!, env: variables })).toBe('bert 1 2\n')
     expect(await env.sql("SELECT FROM lockstep.waiting WHERE queue = 'mails'")).toEqual([])
   })
 })
