@@ -130,15 +130,6 @@ test('B4: a consume that waits is woken by one job', async () => {
   expect(bodies(await waiting)).toEqual(['x'])
 })
 
-test('B7: a worker answers a task by publishing to the queue that has the name of its id', async () => {
-  const { publish, consume } = await gateway()
-  const id = await publish('tasks', 'question')
-  const answer = consume(id, '?timeout=30')
-  const task = await consume('tasks', '?timeout=5')
-  await publish(task.job_id, 'answer')
-  expect(decoded((await answer).data)).toBe('answer')
-})
-
 test('names of several queues drop what is empty, and what no queue can be called', async () => {
   const { publish, consume } = await gateway()
   await publish('listed', 'x')
