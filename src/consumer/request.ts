@@ -67,9 +67,9 @@ export class Request {
     return this.#leaseUsed <= Math.max(this.lease * LONGEST_GATHERING, QUICK)
   }
 
-  /** Whether it was given jobs so long ago that their leases have to begin anew. */
+  /** Whether it was given jobs so long ago that their leases have to begin anew. Those of no length are over however soon it is. */
   get needsExtension(): boolean {
-    return this.#leaseUsed > Math.max(this.lease * LEAST_EXTENDED, QUICK)
+    return this.lease > 0 && this.#leaseUsed > Math.max(this.lease * LEAST_EXTENDED, QUICK)
   }
 
   /** ms; negative while there is no lease. */

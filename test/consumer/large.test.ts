@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { Consumer } from '../../src/consumer/consumer.ts'
 import type { Queue } from '../../src/index.ts'
 import { homeOf } from '../../src/lockstep.ts'
+import { block } from '../support/worker-environment.ts'
 import { useConsumers } from './claims.ts'
 
 const { env, consumer } = useConsumers()
@@ -48,15 +49,30 @@ test('a job comes whose payload takes longer to load than its lease', async () =
   expect(await consumer().claim({ queues: queue, lease: 10, wait: 4_000 })).toMatchObject([{ id: '1' }])
 })
 
-test('a lease that was used up by loading begins anew with the answer', async () => {
-  const queue = await queueOf(1, 5 * MB)
-  const slow = (json: string) => {
-    const until = performance.now() + 2_000
-    while (performance.now() < until);
+/** A consumer that takes so many ms for each payload. */
+function slow(ms: number): Consumer {
+  const read = (json: string) => {
+    block(ms)
     return json.length
   }
-  const one = new Consumer({}, homeOf(env.lockstep), slow)
+  const one = new Consumer({}, homeOf(env.lockstep), read)
   env.later(() => one.stop())
+  return one
+}
+
+test('a lease that was used up by loading begins anew with the answer', async () => {
+  const queue = await queueOf(1, 5 * MB)
+  const one = slow(2_000)
   expect(await one.claim({ queues: queue, lease: 3_000 })).toHaveLength(1)
   expect(await leftOf(queue)).toEqual([expect.toSatisfy((left: number) => left > 1_200)])
+})
+
+test('with a lease of no length, a job is handed over though somebody has ended that lease', async () => {
+  const queue = await queueOf(1, 10)
+  const [row] = await env.sql<{ text: string }>(
+    "SELECT pg_get_functiondef('lockstep.extend_leases'::regproc) AS text",
+  )
+  await env.sql(row!.text.replace(/\nBEGIN\n/, '$&  PERFORM lockstep.end_leases();\n'))
+  env.later(() => env.pool.query(row!.text))
+  expect(await slow(200).claim({ queues: queue, lease: 0 })).toHaveLength(1)
 })
