@@ -39,8 +39,10 @@ export class Migrating implements Jobs {
   }
 
   async end(queue: string, id: string, call: Call): Promise<boolean> {
-    const ended = await Promise.all([this.#old.end(queue, id, call), this.#new.end(queue, id, call)])
-    return ended.includes(true)
+    const asked = [this.#old.end(queue, id, call), this.#new.end(queue, id, call)]
+    // A job is in one pool only: where its claim has ended there, the other one isn't needed, and may be down.
+    const ended = asked.map(async (one) => (await one) || Promise.reject(new Error('it has no such claim')))
+    return Promise.any(ended).catch(async () => (await Promise.all(asked)).includes(true))
   }
 
   async find(queue: string, id: string): Promise<FoundJob<string>[]> {

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { Lockstep } from '../../../src/index.ts'
 import { createMigrated } from '../../support/database.ts'
 import { Network } from '../../support/network.ts'
+import { eventually } from '../../support/worker-environment.ts'
 import { decoded, type Gateway, send, useGateway } from './wire.ts'
 
 const { env, gateway } = useGateway()
@@ -107,6 +108,134 @@ test.each(['cut', 'silence'] as const)(
     network.restore()
   },
 )
+
+/** The jobs of a queue in a database, by their bodies. */
+const bodiesIn = async (lockstep: Lockstep, queue: string) =>
+  (await lockstep.find<string>(`ns/${queue}`, { by: 'performIn' })).items.map(({ payloads }) =>
+    decoded(payloads[0]!.payload as string),
+  )
+
+/** A gateway from before, and one whose pool moves to `eu`. */
+async function beforeAndMoving() {
+  const eu = await other()
+  const before = await gateway()
+  const opened = await gateway({ pools: { default: { lockstep: env.lockstep, migrateTo: 'eu' }, eu } })
+  return { eu, before, opened }
+}
+
+test('B8: many clients over two gateways get each job once, those of the old pool first', async () => {
+  const { eu, before, opened } = await beforeAndMoving()
+  const second = await gateway({ pools: { default: { lockstep: env.lockstep, migrateTo: 'eu' }, eu } })
+  const expected: string[] = []
+  for (let n = 0; n < 30; n += 1) {
+    expected.push(await before.publish('drained', 'old'))
+    await opened.publish('drained', 'new')
+  }
+  const newOnes = (await eu.find('ns/drained', { limit: 100 })).items.map(({ id }) => id)
+  expect(newOnes).toHaveLength(30)
+  const got: { id: string; data: string; askedAt: number; cameAt: number }[] = []
+  const client = async ({ api }: Gateway, count: number) => {
+    for (;;) {
+      const askedAt = performance.now()
+      const { status, json } = await api('GET', `drained?count=${count}&ttr=600`)
+      if (status === 404) return
+      for (const { job_id: id, data } of [json].flat()) {
+        got.push({ id, data: decoded(data), askedAt, cameAt: performance.now() })
+        expect((await api('DELETE', `drained/job/${id}`)).status).toBe(204)
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, (_, n) => client(n % 2 ? opened : second, (n % 3) + 1)))
+  expect(got.map(({ id }) => id).sort()).toEqual([...expected, ...newOnes].sort())
+  const firstNew = Math.min(...got.filter(({ data }) => data === 'new').map(({ cameAt }) => cameAt))
+  expect(got.filter(({ data, askedAt }) => data === 'old' && askedAt > firstNew)).toEqual([])
+  expect([await bodiesIn(env.lockstep, 'drained'), await bodiesIn(eu, 'drained')]).toEqual([[], []])
+})
+
+test('B8: a job of the old pool keeps its tries, its delay and its end there', async () => {
+  const { eu, before, opened } = await beforeAndMoving()
+  const { api, publish, consume } = opened
+  const tried = await before.publish('kept', 'tried', '?tries=2')
+  const delayed = await before.publish('kept', 'delayed', '?tries=1&delay=1')
+  await publish('kept', 'new')
+  expect(await consume('kept', '?ttr=1')).toMatchObject({ job_id: tried, remain_tries: 1 })
+  const seen = new Map<string, number>()
+  await eventually(async () => {
+    const { status, json } = await api('GET', 'kept?ttr=1')
+    if (status === 200) seen.set(json.job_id, (seen.get(json.job_id) ?? 0) + 1)
+    expect((await api('GET', 'kept/deadletter')).json.deadletter_size).toBe(3)
+  })
+  expect([seen.size, seen.get(tried), seen.get(delayed)]).toEqual([3, 1, 1])
+  expect((await env.lockstep.findDead('ns/kept', {})).items.map(({ id }) => id).sort()).toEqual(
+    [tried, delayed].sort(),
+  )
+  expect((await eu.findDead('ns/kept', {})).items).toHaveLength(1)
+})
+
+test('B8: dead jobs of both pools are one list, the old pool’s in front', async () => {
+  const { eu, before, opened } = await beforeAndMoving()
+  const { api, publish, consume } = opened
+  const die = async ({ publish: put }: Gateway, bodies: string[]) => {
+    const ids: string[] = []
+    for (const body of bodies) ids.push(await put('dying', body))
+    expect(await consume('dying', `?count=${bodies.length}&ttr=0`)).toHaveLength(bodies.length)
+    return ids
+  }
+  const old = await die(before, ['old 1', 'old 2'])
+  const dead = async (size: number) =>
+    eventually(async () => expect((await api('GET', 'dying/deadletter/size')).json.size).toBe(size))
+  await dead(2)
+  await die(opened, ['new 1', 'new 2', 'new 3'])
+  await dead(5)
+  expect((await api('GET', 'dying/deadletter')).json).toMatchObject({
+    deadletter_size: 5,
+    deadletter_head: old[0],
+  })
+  expect((await api('PUT', 'dying/deadletter?limit=3')).json).toEqual({ msg: 'respawned', count: 3 })
+  expect(await bodiesIn(env.lockstep, 'dying')).toEqual(['old 1', 'old 2'])
+  expect(await bodiesIn(eu, 'dying')).toEqual(['new 1'])
+  expect(await consume('dying', '?count=3&ttr=0')).toHaveLength(3)
+  await dead(5)
+  expect((await api('DELETE', 'dying/deadletter?limit=4')).status).toBe(204)
+  await dead(1)
+  expect((await env.lockstep.findDead('ns/dying', {})).items).toEqual([])
+  await publish('dying', 'alive')
+})
+
+test('B8: a job is found, acknowledged, published again and destroyed in whichever pool it is', async () => {
+  const { eu, before, opened } = await beforeAndMoving()
+  const { api, publish } = opened
+  const [old, recent] = [await before.publish('either', 'old'), await publish('either', 'new')]
+  for (const id of [old, recent]) expect((await api('GET', `either/job/${id}`)).json.job_id).toBe(id)
+  const again = await api('PUT', `either/job/${old}`, { body: 'old again' })
+  expect(again.status).toBe(201)
+  expect(await bodiesIn(env.lockstep, 'either')).toEqual([])
+  expect(await bodiesIn(eu, 'either')).toEqual(['new', 'old again'])
+  for (const id of [old, recent]) expect((await api('DELETE', `either/job/${id}`)).status).toBe(204)
+  expect(await bodiesIn(eu, 'either')).toEqual(['old again'])
+  await before.publish('either', 'old 2', '?delay=60')
+  expect((await api('DELETE', 'either')).status).toBe(204)
+  expect([await bodiesIn(env.lockstep, 'either'), await bodiesIn(eu, 'either')]).toEqual([[], []])
+})
+
+test('B8: while one pool is down, jobs of the other are acknowledged', async () => {
+  const { opened, network, call, warm } = await moving()
+  await warm('halves')
+  const there = await client(opened, 'eu')
+  await opened.publish('halves', 'old')
+  await there.call('PUT', 'halves', 'new')
+  const jobs: { job_id: string }[] = (await call('GET', 'halves?count=2&ttr=600')).json
+  expect(jobs).toHaveLength(2)
+  network.cut()
+  const [old, recent] = jobs.map(({ job_id }) => `halves/job/${job_id}`) as [string, string]
+  expect((await call('DELETE', old)).status).toBe(204)
+  expect((await env.lockstep.find('ns/halves', {})).items).toEqual([])
+  const refused = await call('DELETE', recent)
+  expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1'])
+  network.restore()
+  await eventually(async () => expect((await call('DELETE', recent)).status).toBe(204))
+  expect((await there.call('GET', recent)).status).toBe(404)
+})
 
 test('options that can’t be right are refused', async () => {
   const bad = [
