@@ -4,10 +4,18 @@ import type { AddressInfo } from 'node:net'
 import { LockstepError } from '../errors.ts'
 
 /** ms: how long a client may take for its headers, and for a whole request. Slower ones are cut off. */
-const HEADERS_TIMEOUT = 10_000
-const REQUEST_TIMEOUT = 60_000
-/** ms between looks for slow clients. */
-const CHECK_EVERY = 2_000
+export interface Patience {
+  readonly headersTimeout: number
+  readonly requestTimeout: number
+  /** Between looks for slow clients. */
+  readonly connectionsCheckingInterval: number
+}
+
+const PATIENCE: Patience = {
+  headersTimeout: 10_000,
+  requestTimeout: 60_000,
+  connectionsCheckingInterval: 2_000,
+}
 /** ms that a connection may rest: longer than the 60 s after which common load balancers reuse none. */
 const KEEP_ALIVE = 75_000
 const LARGEST_HEADERS = 16 * 1024
@@ -24,13 +32,11 @@ export class GatewayServer {
   readonly #place: Listening
   #draining = false
 
-  constructor(listener: RequestListener, place: Listening) {
+  constructor(listener: RequestListener, place: Listening, patience = PATIENCE) {
     this.#place = place
     this.#server = createServer(
       {
-        headersTimeout: HEADERS_TIMEOUT,
-        requestTimeout: REQUEST_TIMEOUT,
-        connectionsCheckingInterval: CHECK_EVERY,
+        ...patience,
         keepAliveTimeout: KEEP_ALIVE,
         maxHeaderSize: LARGEST_HEADERS,
       },

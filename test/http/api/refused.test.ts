@@ -1,41 +1,15 @@
-import { once } from 'node:events'
-import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test, vi } from 'vitest'
 import { Lockstep } from '../../../src/index.ts'
+import type { Site } from '../../web/site.ts'
+import { chunk, raw, sentFirst } from '../raw.ts'
 import { below, useGateways } from './gateway.ts'
 
 const { env, open, name } = useGateways()
 
 const KIB = 1024
 
-/** All that comes back for these bytes, until the other end closes. */
-async function raw(origin: string, ...parts: readonly (string | Buffer)[]): Promise<string> {
-  const socket = connect(Number(new URL(origin).port), '127.0.0.1')
-  socket.on('error', () => {})
-  let answer = ''
-  socket.on('data', (data) => {
-    answer += data
-  })
-  await once(socket, 'connect')
-  for (const part of parts) socket.write(part)
-  await once(socket, 'close')
-  return answer
-}
-
-/** What comes back to a client that reads nothing before it has sent everything, as simple ones do. */
-async function sentFirst(origin: string, head: string, body: Buffer): Promise<string> {
-  const socket = connect(Number(new URL(origin).port), '127.0.0.1').pause()
-  const sent = new Promise<void>((resolve, reject) => {
-    socket.once('error', reject)
-    socket.write(head)
-    socket.write(body, () => resolve())
-  })
-  await sent
-  let answer = ''
-  for await (const data of socket) answer += data
-  return answer
-}
+const portOf = (site: Site) => Number(new URL(site.origin).port)
 
 const head = (...lines: readonly string[]) =>
   ['POST /v1/claim HTTP/1.1', 'Host: here', 'Content-Type: application/json', ...lines, '', ''].join('\r\n')
@@ -57,13 +31,12 @@ describe('bodies', () => {
   test('in chunks are taken up to the limit, and one without end is cut off', async () => {
     const { site } = await open({ access: 'open', maxBody: KIB })
     const body = JSON.stringify({ queues: name() })
-    const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
     const chunked = head('Transfer-Encoding: chunked', 'Connection: close')
-    const taken = await raw(site.origin, chunked, chunk(body.slice(0, 5)), chunk(body.slice(5)), '0\r\n\r\n')
+    const taken = await raw(portOf(site), chunked, chunk(body.slice(0, 5)), chunk(body.slice(5)), '0\r\n\r\n')
     expect(taken).toMatch(/^HTTP\/1.1 200/)
     // It has no end, so only the server can close the connection.
     const endless = head('Transfer-Encoding: chunked')
-    const cut = await raw(site.origin, endless, ...Array.from({ length: 5 }, () => chunk('x'.repeat(300))))
+    const cut = await raw(portOf(site), endless, ...Array.from({ length: 5 }, () => chunk('x'.repeat(300))))
     expect(cut).toMatch(/^HTTP\/1.1 413/)
     expect(cut).toMatch(/connection: close/i)
   })
@@ -72,7 +45,7 @@ describe('bodies', () => {
     const { site } = await open()
     for (const host of ['a b', '[::1', 'x:99999']) {
       const answer = await raw(
-        site.origin,
+        portOf(site),
         `GET /v1/stats HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
       )
       expect(answer).toMatch(
@@ -84,11 +57,11 @@ describe('bodies', () => {
   test('with a length that is wrong do no harm to others', async () => {
     const { site, get } = await open({ access: 'open', bodyTimeout: 200 })
     const body = JSON.stringify({ queues: name() })
-    const short = await raw(site.origin, head(`Content-Length: ${body.length + 1}`), body)
+    const short = await raw(portOf(site), head(`Content-Length: ${body.length + 1}`), body)
     expect(short).toMatch(/^HTTP\/1.1 408/)
-    const long = await raw(site.origin, head(`Content-Length: ${body.length - 1}`), body)
+    const long = await raw(portOf(site), head(`Content-Length: ${body.length - 1}`), body)
     expect(long).toMatch(/^HTTP\/1.1 400/)
-    const huge = await raw(site.origin, head('Content-Length: 99999999999'), 'x')
+    const huge = await raw(portOf(site), head('Content-Length: 99999999999'), 'x')
     expect(huge).toMatch(/^HTTP\/1.1 413/)
     expect((await get('/stats')).status).toBe(200)
   })
@@ -97,19 +70,19 @@ describe('bodies', () => {
     const body = Buffer.alloc(16 * 1024 * KIB, ' ')
     const large = head(`Content-Length: ${body.length}`)
     const { site } = await open({ access: 'open' })
-    expect(await sentFirst(site.origin, large, body)).toMatch(/^HTTP\/1.1 413 .*"LOCKSTEP_TOO_LARGE"}$/s)
-    const chunk = [`${body.length.toString(16)}\r\n`, body, '\r\n0\r\n\r\n'].map((part) => Buffer.from(part))
+    expect(await sentFirst(portOf(site), large, body)).toMatch(/^HTTP\/1.1 413 .*"LOCKSTEP_TOO_LARGE"}$/s)
+    const one = [`${body.length.toString(16)}\r\n`, body, '\r\n0\r\n\r\n'].map((part) => Buffer.from(part))
     const chunked = head('Transfer-Encoding: chunked')
-    expect(await sentFirst(site.origin, chunked, Buffer.concat(chunk))).toMatch(
+    expect(await sentFirst(portOf(site), chunked, Buffer.concat(one))).toMatch(
       /^HTTP\/1.1 413 .*"LOCKSTEP_TOO_LARGE"}$/s,
     )
     const { site: guarded } = await open({ access: 'tokens' })
-    expect(await sentFirst(guarded.origin, large, body)).toMatch(/^HTTP\/1.1 401 .*"LOCKSTEP_LOGIN"}$/s)
+    expect(await sentFirst(portOf(guarded), large, body)).toMatch(/^HTTP\/1.1 401 .*"LOCKSTEP_LOGIN"}$/s)
   })
 
   test('408: one that comes too slowly', async () => {
     const { site } = await open({ access: 'open', bodyTimeout: 100 })
-    const answer = await raw(site.origin, head('Content-Length: 100'), '{')
+    const answer = await raw(portOf(site), head('Content-Length: 100'), '{')
     expect(answer).toMatch(/^HTTP\/1.1 408 /)
     expect(answer).toContain('"code":"LOCKSTEP_SLOW_BODY"')
   })
@@ -120,7 +93,7 @@ describe('bodies', () => {
     const good = JSON.stringify({ queues: name() })
     const requests = [bad, good].map((body) => `${head(`Content-Length: ${body.length}`)}${body}`)
     const closing = `${head('Content-Length: 2', 'Connection: close')}{}`
-    const answers = await raw(site.origin, ...requests, closing)
+    const answers = await raw(portOf(site), ...requests, closing)
     expect(answers.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 400', 'HTTP/1.1 200', 'HTTP/1.1 422'])
   })
 
@@ -128,7 +101,7 @@ describe('bodies', () => {
     const { site } = await open()
     const body = JSON.stringify({ queues: name() })
     const request = head(`Content-Length: ${body.length}`).replace('HTTP/1.1', 'HTTP/1.0')
-    expect(await raw(site.origin, request, body)).toMatch(/ 200 OK\r\n.*\{"jobs":\[\]\}$/s)
+    expect(await raw(portOf(site), request, body)).toMatch(/ 200 OK\r\n.*\{"jobs":\[\]\}$/s)
   })
 
   test.each([

@@ -1,0 +1,113 @@
+import { expect, test, vi } from 'vitest'
+import { createApi } from '../../src/http/api/api.ts'
+import { nodeListener } from '../../src/http/from-node.ts'
+import { createLmstfy } from '../../src/http/lmstfy/lmstfy.ts'
+import { byPrefix, GatewayServer } from '../../src/http/server.ts'
+import { Lockstep } from '../../src/index.ts'
+import { useWorkers } from '../support/worker-environment.ts'
+import { send } from './lmstfy/wire.ts'
+import { dribbled, raw } from './raw.ts'
+
+const env = useWorkers()
+
+/** Bytes come so often that the connection is never idle. */
+const EVERY = 20
+const PATIENCE = { headersTimeout: 400, requestTimeout: 800, connectionsCheckingInterval: 50 }
+
+/** Both APIs, as `lockstep serve` has them, but less patient. */
+async function served() {
+  const error = vi.fn()
+  const lockstep = new Lockstep({
+    connectionString: env.connectionString,
+    logger: { ...env.logger, error },
+  })
+  const lmstfy = createLmstfy({ pools: { default: lockstep } })
+  const v1 = createApi(lockstep, { access: 'open', bodyTimeout: 600 })
+  const listener = byPrefix({ '': nodeListener(lmstfy.api), '/v1': v1.node })
+  const server = new GatewayServer(listener, { host: '127.0.0.1', port: 0 }, PATIENCE)
+  const administration = new GatewayServer(nodeListener(lmstfy.admin), { host: '127.0.0.1', port: 0 })
+  const [port, adminPort] = [await server.listen(), await administration.listen()].map((url) =>
+    Number(new URL(url).port),
+  ) as [number, number]
+  env.later(async () => {
+    for (const one of [server, administration]) {
+      one.drain()
+      await one.ended(0)
+    }
+    await Promise.all([lmstfy.stop(), v1.stop()])
+    await lockstep.close()
+  })
+  const { token } = (await send(adminPort, 'POST', '/token/ns?description=x')).json
+  return { port, token: token as string, error }
+}
+
+const PLACES = [
+  ['/api', 'PUT', '/api/ns/slow'],
+  ['/v1', 'POST', '/v1/claim'],
+  ['no route', 'GET', '/nowhere'],
+] as const
+
+const headOf = (method: string, path: string, token: string, ...lines: string[]) =>
+  [
+    `${method} ${path} HTTP/1.1`,
+    'Host: here',
+    `X-Token: ${token}`,
+    'Content-Type: application/json',
+    ...lines,
+  ].join('\r\n')
+
+test.each(PLACES)(
+  '%s: clients whose headers dribble in are cut off, and others served',
+  async (_, method, path) => {
+    const { port, token, error } = await served()
+    const slow = Array.from({ length: 50 }, () =>
+      dribbled(port, headOf(method, path, token, 'X: y'.repeat(200)), EVERY),
+    )
+    const headers = { 'x-token': token, 'content-type': 'application/json' }
+    expect((await send(port, 'PUT', '/api/ns/others', { headers, body: 'x' })).status).toBe(201)
+    expect((await send(port, 'POST', '/v1/claim', { headers, body: '{"queues":"others"}' })).status).toBe(200)
+    for (const answer of await Promise.all(slow)) expect(answer).toMatch(/^HTTP\/1\.1 408 /)
+    expect(error).not.toHaveBeenCalled()
+  },
+)
+
+test.each(PLACES.slice(0, 2))(
+  '%s: clients whose bodies dribble in are cut off, nothing of them is stored, and others are served',
+  async (_, method, path) => {
+    const { port, token, error } = await served()
+    const head = headOf(method, path, token, 'Content-Length: 1000', '', '')
+    const body = '{"queues":"slow"}'.padEnd(1_000)
+    const slow = Array.from({ length: 50 }, () => dribbled(port, body, EVERY, head))
+    const headers = { 'x-token': token, 'content-type': 'application/json' }
+    expect((await send(port, 'PUT', '/api/ns/others', { headers, body: 'x' })).status).toBe(201)
+    for (const answer of await Promise.all(slow)) expect(answer).toMatch(/^HTTP\/1\.1 408 /)
+    expect(await env.sql("SELECT FROM lockstep.waiting WHERE queue = 'ns/slow'")).toEqual([])
+    expect(error).not.toHaveBeenCalled()
+  },
+)
+
+test.each(PLACES.slice(0, 2))(
+  '%s: so is one that stops in the middle of a chunk',
+  async (_, method, path) => {
+    const { port, token } = await served()
+    const head = headOf(method, path, token, 'Transfer-Encoding: chunked', '', '')
+    expect(await raw(port, head, '5\r\nab')).toMatch(/^HTTP\/1\.1 408 /)
+  },
+)
+
+test.each(PLACES)('%s: a request smuggled behind another length is refused', async (_, method, path) => {
+  const { port, token } = await served()
+  const head = headOf(method, path, token, 'Transfer-Encoding: chunked', 'Content-Length: 4', '', '')
+  const second = `PUT /api/ns/smuggled HTTP/1.1\r\nX-Token: ${token}\r\n\r\n`
+  const answers = await raw(port, head, `0\r\n\r\n${second}`)
+  expect(answers.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 400'])
+  const twice = headOf(method, path, token, 'Content-Length: 4', 'Content-Length: 5', '', '')
+  expect(await raw(port, twice, 'abcde')).toMatch(/^HTTP\/1\.1 400 /)
+  expect(await env.sql("SELECT FROM lockstep.queues WHERE name = 'ns/smuggled'")).toEqual([])
+})
+
+test.each(PLACES)('%s: headers of more than 16 KiB are refused', async (_, method, path) => {
+  const { port, token } = await served()
+  const head = headOf(method, path, token, `X-Large: ${'x'.repeat(16 * 1024)}`, '', '')
+  expect(await raw(port, head)).toMatch(/^HTTP\/1\.1 431 /)
+})
