@@ -1,5 +1,6 @@
 const UINT16 = 2 ** 16 - 1
 const UINT32 = 2 ** 32 - 1
+const INT64 = 2 ** 63 - 1
 const MOST_JOBS_AT_ONCE = 100
 
 /** Seconds, and a number of deliveries: what a request that doesn't say otherwise has. */
@@ -42,13 +43,13 @@ export function consumingOf(query: URLSearchParams, defaults: Defaults): Consumi
 
 /** How many dead jobs, from 1. */
 export function limitOf(query: URLSearchParams): number {
-  const limit = unsigned(query, 'limit', Number.POSITIVE_INFINITY, 1)
+  const limit = unsigned(query, 'limit', INT64, 1)
   if (limit === 0) throw new BadParameter('invalid limit')
   return Math.min(limit, Number.MAX_SAFE_INTEGER)
 }
 
 export function respawnTtlOf(query: URLSearchParams, defaults: Defaults): number {
-  return Math.min(unsigned(query, 'ttl', Number.POSITIVE_INFINITY, defaults.ttl), UINT32)
+  return Math.min(unsigned(query, 'ttl', INT64, defaults.ttl), UINT32)
 }
 
 function unsigned(query: URLSearchParams, name: string, most: number, standard: number): number {
