@@ -1,4 +1,4 @@
-import type { NewJob } from '../../job.ts'
+import type { JobInWork, NewJob } from '../../job.ts'
 import type { Attributes } from './attributes.ts'
 import { newJobId, timeOf } from './job-id.ts'
 import type { Publishing } from './parameters.ts'
@@ -91,6 +91,20 @@ function isOver(expires: number, now: number): boolean {
 /** How often a claimed job has been handed over, this time included. */
 export function deliveriesOf(retryCount: number): number {
   return retryCount + 2
+}
+
+/**
+ * Whether lmstfy's timer would have brought this delivery: the job was delayed, or its ttr was over. A delay has whole seconds, and
+ * is added to the time in the id; where a job is due at another time, that is the database's clock, or the job has come back.
+ */
+export function wasOnTimer({
+  id,
+  retryCount,
+  performIn,
+}: Pick<JobInWork, 'id' | 'retryCount' | 'performIn'>): boolean {
+  if (retryCount >= 0) return true
+  const delay = performIn.getTime() - (timeOf(id) ?? Number.NaN)
+  return delay > 0 && delay % 1000 === 0
 }
 
 /** Jobs that came another way, by SQL for instance, have one try and live for ever. */

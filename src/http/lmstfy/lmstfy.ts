@@ -35,7 +35,7 @@ export function createLmstfy(options: LmstfyOptions): LmstfyParts {
   const pools = new Map([...settings.pools].map(([name, { lockstep }]) => [name, new Pool(name, lockstep)]))
   const { database, logger } = insideOf(settings.pools.get(DEFAULT_POOL)!.lockstep)
   const access = new TokenAccess(database)
-  const metrics = new Metrics(sizesOf([...pools.values()]))
+  const metrics = new Metrics(pools.keys(), sizesOf([...pools.values()]))
   const accessLog = new AccessLog(logger, settings.accessLog)
   const { defaults } = settings
   const bodies = new Bodies(settings.maxBodies)

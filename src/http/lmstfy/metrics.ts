@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { ClaimedJob } from '../../index.ts'
+import { wasOnTimer } from './job.ts'
 import { isJobId, timeOf } from './job-id.ts'
 import type { Request } from './request.ts'
 
@@ -21,7 +22,7 @@ export interface QueueSizes {
   readonly dead: number
 }
 
-/** Metrics with lmstfy's names, so that its dashboards go on. Those of Redis itself, and of its timer's inner life, have no match. */
+/** Metrics with lmstfy's names, so that its dashboards go on. Those of Redis itself have no match. */
 export class Metrics {
   readonly registry = new Registry()
   readonly #published = this.#counter('publish_jobs', ['pool'])
@@ -29,6 +30,7 @@ export class Metrics {
   readonly #added = this.#counter('pool_add_jobs', ['pool'])
   readonly #pushed = this.#counter('queue_direct_push_jobs', ['pool'])
   readonly #scheduled = this.#counter('timer_add_jobs', ['pool'])
+  readonly #due = this.#counter('timer_due_jobs', ['pool'])
   readonly #consumed = this.#counter('consume_jobs', ['pool'])
   readonly #consumedFromSeveral = this.#counter('consume_multi_jobs', ['pool'])
   readonly #popped = this.#counter('queue_pop_jobs', ['pool'])
@@ -45,8 +47,11 @@ export class Metrics {
   #queues = new Map<string, Queued>()
 
   /** `sizes` is asked when the metrics are read. */
-  constructor(sizes: () => Promise<readonly QueueSizes[]>) {
+  constructor(pools: Iterable<string>, sizes: () => Promise<readonly QueueSizes[]>) {
     const { registry } = this
+    // No timer moves jobs here, so no batch of it is ever full. Alerts that are told nothing would complain.
+    const full = this.#counter('timer_full_batches', ['pool'])
+    for (const pool of pools) full.inc({ pool }, 0)
     const registers = [registry]
     this.#latency = new Histogram({
       name: `${HTTP}_latency_milliseconds`,
@@ -77,11 +82,13 @@ export class Metrics {
     this.#publishedIn.inc(labelsOf({ pool, namespace, queue }), jobs)
   }
 
-  consumed({ pool, namespace, queue: asked }: Request, { id, queue: full }: ClaimedJob): void {
+  consumed({ pool, namespace, queue: asked }: Request, job: ClaimedJob): void {
+    const { id, queue: full } = job
     const labels = labelsOf({ pool, namespace, queue: full.slice(namespace.length + 1) })
     ;(asked.includes(',') ? this.#consumedFromSeveral : this.#consumed).inc({ pool })
     this.#popped.inc({ pool })
     this.#got.inc({ pool })
+    if (wasOnTimer(job)) this.#due.inc({ pool })
     this.#consumedIn.inc(labels)
     observe(this.#elapsed, labels, id)
   }

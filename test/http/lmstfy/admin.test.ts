@@ -195,6 +195,23 @@ test('metrics have lmstfy’s names', async () => {
     expect(text).toContain(line)
 })
 
+test('deliveries after a delay or a ttr are those that lmstfy’s timer would have brought', async () => {
+  const { admin, publish, api } = await gateway()
+  const due = async () => {
+    const { text } = await admin('GET', '/metrics')
+    expect(text).toContain('infra_lmstfy_redis_timer_full_batches{pool="default"} 0')
+    return Number(/^infra_lmstfy_redis_timer_due_jobs\{pool="default"\} (\d+)$/m.exec(text)?.[1] ?? 0)
+  }
+  await publish('at-once', 'x', '?tries=2')
+  expect((await api('GET', 'at-once?ttr=0')).status).toBe(200)
+  expect(await due()).toBe(0)
+  expect((await api('GET', 'at-once?timeout=10')).status).toBe(200)
+  expect(await due()).toBe(1)
+  await publish('delayed', 'x', '?delay=1')
+  expect((await api('GET', 'delayed?timeout=10')).status).toBe(200)
+  expect(await due()).toBe(2)
+})
+
 test('B7: tasks leave no metrics for each of them, and neither do queues that are gone', async () => {
   const { admin, api, publish, consume } = await gateway()
   const read = async () => (await admin('GET', '/metrics')).text
