@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { LockstepError } from '../errors.ts'
+import { Malformed } from './malformed.ts'
+import type { Observed } from './observed.ts'
 
 /** ms: how long a client may take for its headers, and for a whole request. Slower ones are cut off. */
 export interface Patience {
@@ -32,7 +34,14 @@ export class GatewayServer {
   readonly #place: Listening
   #draining = false
 
-  constructor(listener: RequestListener, place: Listening, patience = PATIENCE) {
+  /** `tell` is told of requests that don't reach the listener, since they can't be read. */
+  constructor(
+    listener: RequestListener,
+    place: Listening,
+    tell: (answer: Observed) => void,
+    patience = PATIENCE,
+  ) {
+    const malformed = new Malformed(tell)
     this.#place = place
     this.#server = createServer(
       {
@@ -43,9 +52,11 @@ export class GatewayServer {
       (incoming, outgoing) => {
         // Whoever is answered from now on doesn't send more on this connection.
         if (this.#draining) outgoing.shouldKeepAlive = false
+        malformed.began(incoming, outgoing)
         listener(incoming, outgoing)
       },
     )
+    this.#server.on('clientError', (error, socket) => malformed.answer(error, socket as Socket))
   }
 
   /** @throws LockstepError `LOCKSTEP_LISTEN` */

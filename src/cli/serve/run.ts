@@ -5,7 +5,7 @@ import { nodeListener } from '../../http/from-node.ts'
 import { defineBeside } from '../../http/lmstfy/definition.ts'
 import { createLmstfy, type LmstfyParts } from '../../http/lmstfy/lmstfy.ts'
 import type { LmstfyOptions } from '../../http/lmstfy/options.ts'
-import { observed } from '../../http/observed.ts'
+import { type Observed, observed } from '../../http/observed.ts'
 import { Probes } from '../../http/probes.ts'
 import { byPrefix, GatewayServer } from '../../http/server.ts'
 import { onInterruption } from '../interruption.ts'
@@ -67,9 +67,10 @@ async function openGateway(
       ]),
     ),
   )
+  const noteMalformed = (answer: Observed) => noteAnswer('', answer, undefined)
   const servers = [
-    new GatewayServer(byPrefix({ '': nodeListener(api), [BASE]: v1, ...health }), config.api),
-    new GatewayServer(byPrefix({ '': nodeListener(admin), ...health }), config.admin),
+    new GatewayServer(byPrefix({ '': nodeListener(api), [BASE]: v1, ...health }), config.api, noteMalformed),
+    new GatewayServer(byPrefix({ '': nodeListener(admin), ...health }), config.admin, noteMalformed),
   ]
   const urls: string[] = []
   for (const server of servers) urls.push(await server.listen())
