@@ -5,7 +5,7 @@ export interface Observed {
   readonly method: string
   /** Percent-encoded, without the query, in which a token may be. */
   readonly path: string
-  /** 499, as common proxies have it, if the client went away before. */
+  /** `CLIENT_LEFT`, as common proxies have it, if the client went away before. */
   readonly status: number
   /** What the answer's header `X-Request-ID` says. */
   readonly requestId: string | undefined
@@ -14,7 +14,8 @@ export interface Observed {
   readonly address: string | undefined
 }
 
-const CLIENT_LEFT = 499
+/** No status of HTTP's: nobody read the answer. */
+export const CLIENT_LEFT = 499
 
 export function observed(listener: RequestListener, tell: (answer: Observed) => void): RequestListener {
   return (incoming, outgoing) => {

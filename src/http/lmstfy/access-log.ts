@@ -1,6 +1,6 @@
 import type { Logger } from '../../logger.ts'
-import type { Answer } from '../call.ts'
-import type { Observed } from '../observed.ts'
+import type { Answer, Call } from '../call.ts'
+import { CLIENT_LEFT, type Observed } from '../observed.ts'
 
 /** A line for each answered request, at the level info, while it is switched on. Tokens aren't in it. */
 export class AccessLog {
@@ -20,15 +20,17 @@ export class AccessLog {
     this.#isOn = isOn
   }
 
-  around(answer: Answer): Answer {
+  /** `pathOf`: the path without what must not be told. */
+  around(answer: Answer, pathOf = ({ path }: Call) => path): Answer {
     return async (call) => {
       if (!this.#isOn) return answer(call)
       const begun = performance.now()
       const reply = await answer(call)
-      const { method, path, address } = call
+      const { method, address, signal } = call
+      const status = signal.aborted ? CLIENT_LEFT : reply.status
       const requestId = reply.headers?.['X-Request-ID']
       const duration = performance.now() - begun
-      this.tell({ method, path, status: reply.status, requestId, duration, address })
+      this.tell({ method, path: pathOf(call), status, requestId, duration, address })
       return reply
     }
   }

@@ -3,6 +3,7 @@ import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import { VERSION } from '../../version.ts'
 import { type Answer, type Call, json, type Reply } from '../call.ts'
+import { newUlid } from '../ulid.ts'
 import type { TokenAccess } from './access.ts'
 import type { AccessLog } from './access-log.ts'
 import {
@@ -17,6 +18,7 @@ import {
 } from './admin-tokens.ts'
 import type { BasicAuth } from './basic-auth.ts'
 import type { Metrics } from './metrics.ts'
+import { problemOfNamespace } from './names.ts'
 import { profile } from './profiles.ts'
 import { DEFAULT_POOL } from './token.ts'
 
@@ -58,21 +60,42 @@ export const ROUTES: Readonly<Record<string, { readonly answer: Handler; readonl
 /** Answers lmstfy's administration. Never rejects. */
 export function admin(parts: AdminParts): Answer {
   return async (call) => {
-    const path = call.path.length > 1 ? call.path.replace(/\/$/, '') : call.path
-    const parameters: string[] = []
-    const pattern = patternOf(path, parameters)
-    const route = ROUTES[`${call.method} ${pattern}`]
-    if (!route) return json(404, { error: 'api not found' })
-    if (route.secret && parts.auth && !parts.auth.admits(call.header('authorization')))
-      return { status: 401, headers: { 'www-authenticate': 'Basic realm="lmstfy"' } }
-    try {
-      return await route.answer(parts, call, parameters[0] ?? '', parameters[1] ?? '')
-    } catch (error) {
-      parts.logger.error({ event: 'http-admin', error: (error as Error).message }, 'a request failed')
-      const failed = { error: 'internal error' }
-      return error instanceof DatabaseError ? json(503, failed, { 'Retry-After': '1' }) : json(500, failed)
-    }
+    const id = newUlid(Date.now())
+    const reply = await answered(parts, call, id)
+    return { ...reply, headers: { ...reply.headers, 'X-Request-ID': id } }
   }
+}
+
+async function answered(parts: AdminParts, call: Call, requestId: string): Promise<Reply> {
+  const { route, parameters } = match(call)
+  if (!route) return json(404, { error: 'api not found' })
+  if (route.secret && parts.auth && !parts.auth.admits(call.header('authorization')))
+    return { status: 401, headers: { 'www-authenticate': 'Basic realm="lmstfy"' } }
+  try {
+    return await route.answer(parts, call, parameters[0] ?? '', parameters[1] ?? '')
+  } catch (error) {
+    parts.logger.error(
+      { event: 'http-admin', requestId, error: (error as Error).message },
+      'a request failed',
+    )
+    const failed = { error: 'internal error' }
+    return error instanceof DatabaseError ? json(503, failed, { 'Retry-After': '1' }) : json(500, failed)
+  }
+}
+
+/** A path as the access log may have it: with the namespace, and without a token, which a path that leads nowhere may have anywhere. */
+export function shownPath(call: Call): string {
+  const { route, pattern, parameters } = match(call)
+  if (!route) return '-'
+  const [namespace = ''] = parameters
+  return problemOfNamespace(namespace) ? pattern : pattern.replace(':namespace', namespace)
+}
+
+function match({ method, path: given }: Call) {
+  const path = given.length > 1 ? given.replace(/\/$/, '') : given
+  const parameters: string[] = []
+  const pattern = patternOf(path, parameters)
+  return { route: ROUTES[`${method} ${pattern}`], pattern, parameters }
 }
 
 /** The path as the routes have it. Its parameters are added to these. */

@@ -4,7 +4,7 @@ import type { Answer } from '../call.ts'
 import type { Observed } from '../observed.ts'
 import { TokenAccess } from './access.ts'
 import { AccessLog } from './access-log.ts'
-import { admin } from './admin.ts'
+import { admin, shownPath } from './admin.ts'
 import { BasicAuth } from './basic-auth.ts'
 import { gateway } from './gateway.ts'
 import type { Jobs } from './jobs.ts'
@@ -44,7 +44,7 @@ export function createLmstfy(options: LmstfyOptions): LmstfyParts {
     api: accessLog.around(
       gateway({ pools: routed(pools, settings), access, metrics, defaults, bodies, logger }),
     ),
-    admin: admin({ pools, database, access, metrics, accessLog, auth, logger }),
+    admin: accessLog.around(admin({ pools, database, access, metrics, accessLog, auth, logger }), shownPath),
     bodies,
     note: (pool, answer, api) => {
       accessLog.tell(answer)

@@ -20,7 +20,7 @@ export interface LmstfyOptions {
   readonly defaults?: Partial<Defaults>
   /** Who may administer tokens, limits and the access log. Default: whoever reaches the administration. */
   readonly admin?: AdminUser
-  /** Whether each request is logged. Default false. */
+  /** Whether each request is logged, without a token. Default false. */
   readonly accessLog?: boolean
   /**
    * Most bytes of bodies of requests that are under way at once; above, requests get 503 until others are answered. One body is always
