@@ -2,8 +2,7 @@ import { DatabaseError } from '../../index.ts'
 import type { Logger } from '../../logger.ts'
 import type { Database } from '../../postgres/database.ts'
 import { VERSION } from '../../version.ts'
-import { type Answer, type Call, json, type Reply } from '../call.ts'
-import { newUlid } from '../ulid.ts'
+import { type Call, json, type Reply } from '../call.ts'
 import type { TokenAccess } from './access.ts'
 import type { AccessLog } from './access-log.ts'
 import {
@@ -19,6 +18,7 @@ import {
 import type { BasicAuth } from './basic-auth.ts'
 import type { Metrics } from './metrics.ts'
 import { problemOfNamespace } from './names.ts'
+import type { NumberedAnswer } from './numbered.ts'
 import { profile } from './profiles.ts'
 import { DEFAULT_POOL } from './token.ts'
 
@@ -58,12 +58,8 @@ export const ROUTES: Readonly<Record<string, { readonly answer: Handler; readonl
 }
 
 /** Answers lmstfy's administration. Never rejects. */
-export function admin(parts: AdminParts): Answer {
-  return async (call) => {
-    const id = newUlid(Date.now())
-    const reply = await answered(parts, call, id)
-    return { ...reply, headers: { ...reply.headers, 'X-Request-ID': id } }
-  }
+export function admin(parts: AdminParts): NumberedAnswer {
+  return (call, requestId) => answered(parts, call, requestId)
 }
 
 async function answered(parts: AdminParts, call: Call, requestId: string): Promise<Reply> {

@@ -3,11 +3,11 @@ import type { Logger } from '../../logger.ts'
 import { Problem } from '../../serving/problem.ts'
 import type { Side, TokenKey } from '../../store/lmstfy-access.ts'
 import type { Bodies } from '../bodies.ts'
-import { type Answer, type Call, json, type Reply } from '../call.ts'
-import { newUlid } from '../ulid.ts'
+import { type Call, json, type Reply } from '../call.ts'
 import type { Pass, TokenAccess } from './access.ts'
 import type { Jobs } from './jobs.ts'
 import type { Metrics } from './metrics.ts'
+import type { NumberedAnswer } from './numbered.ts'
 import { BadParameter, type Defaults } from './parameters.ts'
 import { INVALID_TOKEN } from './request.ts'
 import { type Matched, match, type Route } from './routes.ts'
@@ -30,12 +30,8 @@ const SHOWN = 4
 const ACTIONS: Readonly<Record<Side, string>> = { read: 'consume', write: 'produce' }
 
 /** Answers lmstfy's API. Never rejects. */
-export function gateway(parts: GatewayParts): Answer {
-  return async (call) => {
-    const id = newUlid(Date.now())
-    const reply = await answered(parts, call, id)
-    return { ...reply, headers: { ...reply.headers, 'X-Request-ID': id } }
-  }
+export function gateway(parts: GatewayParts): NumberedAnswer {
+  return (call, requestId) => answered(parts, call, requestId)
 }
 
 async function answered(parts: GatewayParts, call: Call, requestId: string): Promise<Reply> {

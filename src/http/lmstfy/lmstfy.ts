@@ -1,6 +1,6 @@
 import { insideOf } from '../../lockstep.ts'
 import { Bodies } from '../bodies.ts'
-import type { Answer } from '../call.ts'
+import { type Answer, json } from '../call.ts'
 import type { Observed } from '../observed.ts'
 import { TokenAccess } from './access.ts'
 import { AccessLog } from './access-log.ts'
@@ -10,6 +10,7 @@ import { gateway } from './gateway.ts'
 import type { Jobs } from './jobs.ts'
 import { Metrics } from './metrics.ts'
 import { Migrating } from './migrating.ts'
+import { type NumberedAnswer, numbered } from './numbered.ts'
 import { checkLmstfyOptions, type LmstfyOptions, type LmstfySettings } from './options.ts'
 import { Pool } from './pool.ts'
 import { sizesOf } from './sizes.ts'
@@ -25,9 +26,11 @@ export interface LmstfyParts {
   readonly bodies: Bodies
   /** Answers consumes that wait; from now on, none waits. */
   quiet(): void
-  /** Ends connections of its own, not the Locksteps that it was given. Requests fail from now on. */
+  /** Ends connections of its own, not the Locksteps that it was given. Requests are answered with 503 from now on. */
   stop(): Promise<void>
 }
+
+const STOPPED = json(503, { error: 'internal error' }, { 'Retry-After': '1' })
 
 /** @throws OptionError */
 export function createLmstfy(options: LmstfyOptions): LmstfyParts {
@@ -40,11 +43,17 @@ export function createLmstfy(options: LmstfyOptions): LmstfyParts {
   const { defaults } = settings
   const bodies = new Bodies(settings.maxBodies)
   const auth = settings.admin && new BasicAuth(settings.admin)
+  let isStopped = false
+  const served = (answer: NumberedAnswer) =>
+    numbered(async (call, id) => (isStopped ? STOPPED : answer(call, id)))
   return {
     api: accessLog.around(
-      gateway({ pools: routed(pools, settings), access, metrics, defaults, bodies, logger }),
+      served(gateway({ pools: routed(pools, settings), access, metrics, defaults, bodies, logger })),
     ),
-    admin: accessLog.around(admin({ pools, database, access, metrics, accessLog, auth, logger }), shownPath),
+    admin: accessLog.around(
+      served(admin({ pools, database, access, metrics, accessLog, auth, logger })),
+      shownPath,
+    ),
     bodies,
     note: (pool, answer, api) => {
       accessLog.tell(answer)
@@ -55,6 +64,7 @@ export function createLmstfy(options: LmstfyOptions): LmstfyParts {
       for (const pool of pools.values()) pool.quiet()
     },
     stop: async () => {
+      isStopped = true
       for (const pool of pools.values()) pool.quiet()
       await Promise.all([...pools.values()].map((pool) => pool.stop()))
     },

@@ -70,6 +70,23 @@ test('it is mounted in Hono, and quiet() answers who waits', async () => {
   expect(await (await waiting).json()).toEqual({ msg: 'no job available' })
 })
 
+test('after stop(), whatever is asked is refused with 503, and nothing is stored', async () => {
+  const { lmstfy, ask } = await mounted()
+  await lmstfy.stop()
+  const refused = [
+    await ask('PUT', 'stopped', { body: 'x' }),
+    await ask('GET', 'stopped'),
+    await ask('GET', 'stopped/size'),
+    await lmstfy.admin.fetch(new Request('http://host/token/stopped?description=x', { method: 'POST' })),
+  ]
+  for (const { status, headers } of refused) {
+    expect([status, headers.get('retry-after')]).toEqual([503, '1'])
+    expect(headers.get('x-request-id')).toMatch(/^\w{26}$/)
+  }
+  expect(await env.sql("SELECT FROM lockstep.queues WHERE name = 'ns/stopped'")).toEqual([])
+  expect(await env.sql("SELECT FROM lockstep.lmstfy_tokens WHERE namespace = 'stopped'")).toEqual([])
+})
+
 test('the code of the docs is a part of an example that is compiled', () => {
   const [, code] = /```ts\n\/\/ lmstfy\.ts\n(.*?)```/s.exec(readFileSync('docs/lmstfy.md', 'utf8'))!
   expect(readFileSync('docs/examples/http/lmstfy.ts', 'utf8')).toContain(code!.trim())
