@@ -7,6 +7,9 @@ import { wholeNumberOption } from './numbers.ts'
 /** lmstfy's own. */
 const DEFAULT_PORT = 7777
 const DEFAULT_ADMIN_PORT = 7778
+export const LARGEST_PORT = 65_535
+/** s */
+export const MOST_DRAIN_DELAY = 3_600
 
 const NEEDED = /'(hono|zod|prom-client)'/
 
@@ -23,7 +26,7 @@ The file of --config holds JSON; what the command line says goes first:
     "admin": { "username": "ops", "password": "$ADMIN_PASSWORD" },
     "pools": { "default": "$DATABASE_URL", "eu": { "url": "$EU_URL", "schema": "lockstep" } },
     "defaults": { "ttl": 86400, "delay": 0, "tries": 1, "ttr": 120, "timeout": 0 },
-    "accessLog": false, "maxBodies": 134217728
+    "accessLog": false, "maxBodies": 134217728, "drainDelay": 0
   }
 
 Text that begins with $ is the name of an environment variable. A token "eu:..." leads to the
@@ -34,7 +37,8 @@ It logs in with the role for gateways that "lockstep roles" makes, or as the own
 schema, in each pool.
 
 SIGTERM and SIGINT stop it: requests that wait are answered, and others have 25 seconds
-to end.
+to end. Before that, it serves on for --drain-delay seconds, while /readyz says 503, so that
+load balancers have time to send no more.
 
 Examples:
   $ lockstep serve
@@ -53,6 +57,7 @@ export interface ServeFlags extends ConnectionOptions {
   readonly port?: number
   readonly adminHost?: string
   readonly adminPort?: number
+  readonly drainDelay?: number
   readonly config?: string
 }
 
@@ -65,13 +70,18 @@ export function addServe(program: Command): void {
     .option(
       '--port <n>',
       `port to listen on; 0: any that is free (default: ${DEFAULT_PORT})`,
-      wholeNumberOption(0, 65_535),
+      wholeNumberOption(0, LARGEST_PORT),
     )
     .option('--admin-host <address>', 'address of the administration (default: "127.0.0.1")')
     .option(
       '--admin-port <n>',
       `port of the administration (default: ${DEFAULT_ADMIN_PORT})`,
-      wholeNumberOption(0, 65_535),
+      wholeNumberOption(0, LARGEST_PORT),
+    )
+    .option(
+      '--drain-delay <seconds>',
+      'time to serve on, but not be ready, when told to stop (default: 0)',
+      wholeNumberOption(0, MOST_DRAIN_DELAY),
     )
     .option('--config <file>', 'file with pools, defaults, and what else the command line could say')
   withConnection(command).addHelpText('after', HELP).action(serve)

@@ -32,7 +32,7 @@ export interface Listening {
 export class GatewayServer {
   readonly #server: Server
   readonly #place: Listening
-  #draining = false
+  #isClosing = false
 
   /** `tell` is told of requests that don't reach the listener, since they can't be read. */
   constructor(
@@ -51,7 +51,7 @@ export class GatewayServer {
       },
       (incoming, outgoing) => {
         // Whoever is answered from now on doesn't send more on this connection.
-        if (this.#draining) outgoing.shouldKeepAlive = false
+        if (this.#isClosing) outgoing.shouldKeepAlive = false
         malformed.began(incoming, outgoing)
         listener(incoming, outgoing)
       },
@@ -74,9 +74,14 @@ export class GatewayServer {
     return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`
   }
 
+  /** From now on, each answer ends its connection: so clients come by new ones, which may lead elsewhere. */
+  closeAnswered(): void {
+    this.#isClosing = true
+  }
+
   /** Takes no new connections. */
   drain(): void {
-    this.#draining = true
+    this.closeAnswered()
     this.#server.close()
     this.#server.closeIdleConnections()
   }

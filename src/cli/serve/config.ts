@@ -3,7 +3,7 @@ import type { LmstfyOptions } from '../../http/lmstfy/options.ts'
 import type { Listening } from '../../http/server.ts'
 import { type ConnectionOptions, checkConnection } from '../connection.ts'
 import { keepSecret, UsageError } from '../failure.ts'
-import type { ServeFlags } from '../serve.ts'
+import { LARGEST_PORT, MOST_DRAIN_DELAY, type ServeFlags } from '../serve.ts'
 import { nearestOf } from '../suggest.ts'
 
 const LOCAL = '127.0.0.1'
@@ -17,6 +17,7 @@ const FIELDS = [
   'defaults',
   'accessLog',
   'maxBodies',
+  'drainDelay',
 ]
 const POOL_FIELDS = ['url', 'directUrl', 'schema', 'migrateTo']
 const DEFAULT_POOL = 'default'
@@ -32,6 +33,8 @@ export interface GatewayConfig {
   readonly api: Listening
   readonly admin: Listening
   readonly pools: ReadonlyMap<string, PoolConfig>
+  /** s between a signal to stop and the end of the ports. */
+  readonly drainDelay: number
   readonly lmstfy: Pick<LmstfyOptions, 'admin' | 'defaults' | 'accessLog' | 'maxBodies'>
 }
 
@@ -46,7 +49,7 @@ export async function readConfig(
   requireKnown(file, FIELDS, 'the configuration')
   const place = (host: 'host' | 'adminHost', port: 'port' | 'adminPort'): Listening => ({
     host: flags[host] ?? textOf(file[host], host) ?? LOCAL,
-    port: flags[port] ?? portOf(file[port], port) ?? ports[port],
+    port: flags[port] ?? wholeNumberOf(file[port], LARGEST_PORT, port) ?? ports[port],
   })
   const admin = resolved(file.admin) as LmstfyOptions['admin']
   if (typeof admin?.password === 'string') keepSecret(admin.password)
@@ -54,6 +57,7 @@ export async function readConfig(
     api: place('host', 'port'),
     admin: place('adminHost', 'adminPort'),
     pools: poolsOf(file.pools, flags),
+    drainDelay: flags.drainDelay ?? wholeNumberOf(file.drainDelay, MOST_DRAIN_DELAY, 'drainDelay') ?? 0,
     lmstfy: {
       ...(admin && { admin }),
       ...(file.defaults !== undefined && { defaults: file.defaults as LmstfyOptions['defaults'] & object }),
@@ -126,10 +130,10 @@ function textOf(value: unknown, what: string): string | undefined {
   throw new UsageError(`${what} must be text`)
 }
 
-function portOf(value: unknown, what: string): number | undefined {
+function wholeNumberOf(value: unknown, most: number, what: string): number | undefined {
   if (value === undefined) return undefined
-  if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 65_535) return value as number
-  throw new UsageError(`${what} must be a whole number from 0 to 65535`)
+  if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= most) return value as number
+  throw new UsageError(`${what} must be a whole number from 0 to ${most}`)
 }
 
 function isFields(value: unknown): value is Fields {

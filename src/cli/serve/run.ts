@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createApi } from '../../http/api/api.ts'
 import { BASE, patternOf } from '../../http/api/pattern.ts'
 import { byPool } from '../../http/by-pool.ts'
@@ -46,7 +47,7 @@ function namedPools(pools: Pools): LmstfyOptions['pools'] {
   return Object.fromEntries(options)
 }
 
-/** Resolves to what stops it: consumes that wait are answered, then everything else ends. */
+/** Resolves to what stops it: load balancers are told first, consumes that wait are answered, then everything else ends. */
 async function openGateway(
   { json }: ServeFlags,
   config: GatewayConfig,
@@ -83,6 +84,8 @@ async function openGateway(
   return async () => {
     note('stopping')
     probes.stopping()
+    for (const server of servers) server.closeAnswered()
+    await sleep(config.drainDelay * 1_000)
     for (const server of servers) server.drain()
     quiet()
     const stopping = [...apis.values()].map((one) => one.stop())
