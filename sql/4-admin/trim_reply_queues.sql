@@ -25,6 +25,7 @@ BEGIN
   DELETE FROM @schema@.queues q WHERE q.queue_id = ANY (_old);
   DELETE FROM @schema@.counters c WHERE c.queue_id = ANY (_old);
   DELETE FROM @schema@.minute_counters c WHERE c.queue_id = ANY (_old);
+  PERFORM @schema@.forget_queues(_old, 1000);
   RETURN cardinality(_old);
 EXCEPTION
   WHEN lock_not_available THEN

@@ -10,7 +10,7 @@ export interface DeleteQueueOptions extends ProgressionOptions {
 }
 
 /**
- * Deletes a queue: with `withJobs`, first its waiting jobs and dead payloads, in chunks; then its row. Refuses while a
+ * Deletes a queue: with `withJobs`, first its waiting jobs and dead payloads, in chunks; then its row, and its results. Refuses while a
  * process serves it: that would create it again, and no one else may touch its jobs in work (R11).
  */
 export function deleteQueue(

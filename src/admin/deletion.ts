@@ -5,6 +5,7 @@ import { SHORT_LOCKS, withLocks } from '../postgres/patience.ts'
 import type { Queue } from '../queue.ts'
 import {
   deleteQueueRow,
+  forgetQueue,
   holdsMoreThan,
   lockQueues,
   type NamedQueue,
@@ -39,6 +40,8 @@ export async function* deletion(
   yield { done: 0, total }
   if (withJobs) yield* deleteFull(database, target, settings, total)
   else await deleteRow(database, target, 0)
+  // The queue is gone, whatever becomes of this.
+  await forgetQueue(database, target.queueId, settings.signal).catch(() => {})
   // Consumers may wait for its jobs. They see it ten seconds later anyway.
   await notify(database, REBALANCE).catch(() => {})
 }

@@ -62,7 +62,7 @@ export async function lockQueues(database: Database, on: Queryable): Promise<voi
   await database.query(`LOCK TABLE ${database.prefix}.queues IN ACCESS EXCLUSIVE MODE`, [], on)
 }
 
-/** Deletes the row of a queue, and all rows with its number. */
+/** Deletes the row of a queue, and the rows with its number that nothing else would delete, or that are few. */
 export async function deleteQueueRow(database: Database, queueId: number, on: Queryable): Promise<void> {
   for (const table of [
     'payloads',
@@ -76,4 +76,20 @@ export async function deleteQueueRow(database: Database, queueId: number, on: Qu
     'queues',
   ])
     await database.query(`DELETE FROM ${database.prefix}.${table} WHERE queue_id = $1`, [queueId], on)
+}
+
+/** Rows of each table that one statement deletes. */
+const MOST_FORGOTTEN = 10_000
+
+/** Deletes what a deleted queue has left in other tables, as far as nobody has locked it. Maintenance deletes the rest some day. */
+export async function forgetQueue(
+  database: Database,
+  queueId: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  let forgotten = 1
+  while (forgotten > 0 && !signal?.aborted) {
+    const [row] = await database.call<{ forget_queues: number }>('forget_queues', [[queueId], MOST_FORGOTTEN])
+    forgotten = row!.forget_queues
+  }
 }

@@ -26,7 +26,12 @@ const rowOf = ({ queueId }: TestQueue) =>
 /** The number of rows with the queue's number in any table. */
 async function left({ queueId }: TestQueue): Promise<number> {
   let left = 0
-  for (const table of ['queues', 'jobs', 'payloads', 'morgue', 'counters', 'minute_counters'])
+  const tables = await env.query<{ name: string }>(
+    `SELECT DISTINCT c.relname AS name FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+     WHERE c.relnamespace = 'lockstep'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname = 'queue_id'`,
+  )
+  expect(tables.length).toBeGreaterThan(12)
+  for (const { name: table } of tables)
     left += (await env.query(`SELECT FROM lockstep.${table} WHERE queue_id = $1`, [queueId])).length
   return left
 }
@@ -45,6 +50,47 @@ describe('deleting a queue', () => {
     await expect(env.lockstep.deleteQueue(testQueue.queue)).rejects.toMatchObject({
       code: 'LOCKSTEP_UNKNOWN_QUEUE',
     })
+  })
+
+  test('takes its results, its leases and what is known of its tenants, and no other queue’s', async () => {
+    const [testQueue, other] = [await env.queue(), await env.queue()]
+    for (const { queueId } of [testQueue, other])
+      await env.query(
+        `WITH results AS (
+           INSERT INTO lockstep.results (queue_id, job_id, fence, result, ended_at, keep_until)
+           SELECT $1, 'a', n, '1', now(), now() + interval '1 day' FROM generate_series(1, 10001) n
+         ), leases AS (
+           INSERT INTO lockstep.leases (queue_id, fence, max_retry_count, ids, ends_at) VALUES ($1, 1, 1, '{a,b}', now() + interval '1 day')
+         ), pushes AS (
+           INSERT INTO lockstep.tenant_pushes (queue_id, tenant, pushed_at, pushes) VALUES ($1, 't', now(), 1)
+         ), lanes AS (
+           INSERT INTO lockstep.tenant_lanes (queue_id, tenant, number, given_at, lane) VALUES ($1, 't', 1, now(), -1)
+         )
+         INSERT INTO lockstep.tenant_waits (queue_id, told_at, waits, tenants) VALUES ($1, now(), '{1}', '{t}')`,
+        [queueId],
+      )
+    const before = await left(other)
+    await env.lockstep.deleteQueue(testQueue.queue)
+    expect(await left(testQueue)).toBe(0)
+    expect(await left(other)).toBe(before)
+  })
+
+  test('leaves a row that another session has locked to maintenance, and doesn’t wait for it', async () => {
+    const testQueue = await env.queue()
+    await env.query(
+      `INSERT INTO lockstep.leases (queue_id, fence, max_retry_count, ids, ends_at)
+       SELECT $1, n, 1, '{a}', now() FROM generate_series(1, 2) n`,
+      [testQueue.queueId],
+    )
+    const ending = await env.transaction()
+    await ending.query('SELECT FROM lockstep.leases WHERE queue_id = $1 AND fence = 1 FOR UPDATE', [
+      testQueue.queueId,
+    ])
+    await env.lockstep.deleteQueue(testQueue.queue)
+    expect(await left(testQueue)).toBe(1)
+    await ending.query('ROLLBACK')
+    await env.query('SELECT lockstep.end_leases()')
+    expect(await left(testQueue)).toBe(0)
   })
 
   test('that holds jobs or dead payloads is refused, with the counts', async () => {

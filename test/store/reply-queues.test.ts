@@ -48,12 +48,15 @@ test('queues of tasks that are over go, no more than asked for at once, with wha
        VALUES ($1, now(), 1, 0)`,
       [first.queueId],
     )
+  await env.query(
+    "INSERT INTO lockstep.leases (queue_id, fence, max_retry_count, ids, ends_at) VALUES ($1, 1, 1, '{a,b}', now() + interval '1 day')",
+    [first.queueId],
+  )
   expect(await trim(2)).toBe(2)
   expect(await names()).toEqual([third.name])
   expect(await new Trimming().run(env.database)).toMatchObject({ replyQueues: 1 })
-  expect(
-    await env.query('SELECT FROM lockstep.counters UNION ALL SELECT FROM lockstep.minute_counters'),
-  ).toEqual([])
+  for (const table of ['counters', 'minute_counters', 'leases'])
+    expect(await env.query(`SELECT FROM lockstep.${table}`)).toEqual([])
   expect(await trim(2)).toBe(0)
 })
 
