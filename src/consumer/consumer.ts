@@ -155,7 +155,8 @@ export class Consumer {
     }
     settings.signal?.addEventListener('abort', abort, { once: true })
     engine.requests.add(request)
-    const looking = this.#look(engine, request, settings.wait)
+    // Nobody but `stop` waits for its end: the database may be slow to answer, and the caller may have gone by then.
+    void this.#calls.watch(this.#look(engine, request, settings.wait))
     const giveUp = () => {
       request.isPatient = false
       engine.requests.answer()
@@ -167,7 +168,6 @@ export class Consumer {
     } finally {
       clearTimeout(timer)
       settings.signal?.removeEventListener('abort', abort)
-      await looking
     }
   }
 

@@ -267,6 +267,31 @@ test('one that is aborted gets nothing, and uses nothing up', async () => {
   )
 })
 
+test('one that is aborted, or whose time is over, is answered while a look at the database hangs', {
+  // A look that hangs fails after ten seconds.
+  timeout: 8_000,
+}, async () => {
+  const one = consumer()
+  const queue = env.queue({})
+  expect(await one.claim({ queues: queue })).toEqual([])
+  const holder = await env.pool.connect()
+  try {
+    await holder.query('BEGIN')
+    await holder.query('LOCK TABLE lockstep.jobs')
+    const abort = new AbortController()
+    const aborted = one.claim({ queues: queue, wait: 60_000, signal: abort.signal })
+    const over = one.claim({ queues: queue, wait: 1 })
+    const looks = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%look(%'"
+    await eventually(async () => expect(await env.sql(looks)).not.toEqual([]))
+    abort.abort(new Error('gone'))
+    await expect(aborted).rejects.toThrow('gone')
+    expect(await over).toEqual([])
+  } finally {
+    await holder.query('ROLLBACK')
+    holder.release()
+  }
+})
+
 test('nothing comes from a paused queue, and what waits comes when it goes on', async () => {
   const one = consumer()
   const queue = env.queue({})
