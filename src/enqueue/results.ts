@@ -92,7 +92,7 @@ function keyOf(queue: Queue | string, id: string, round: string): ResultKey {
     throw new LockstepError('LOCKSTEP_BAD_QUEUE', `result takes a queue or its name, not ${show(queue)}`)
   if (typeof id !== 'string') throw new OptionError(`result: id must be text, not ${show(id)}`)
   if (typeof round !== 'string' || !/^\d{1,18}\.\d{1,17}\.[0-9a-f]{16}$/.test(round))
-    throw new OptionError(`result: round must be what enqueueForResult has resolved to, not ${show(round)}`)
+    throw new OptionError(`result: round must be what the push was answered with, not ${show(round)}`)
   const key = { queue: typeof queue === 'string' ? queue : queue.name, id, round }
   // It would fail those that go to the database together with it.
   for (const [name, text] of Object.entries(key)) storableText(text, `result: ${name}`)

@@ -90,7 +90,7 @@ function checkExpiresIn(expiresIn: unknown, performIn: Date | null, index: numbe
     throw new JobError(
       index,
       'expiresIn',
-      `must not be before performIn: ${date.toISOString()} is before ${performIn.toISOString()}`,
+      `must not be before \`performIn\`: ${date.toISOString()} is before ${performIn.toISOString()}`,
     )
   return date
 }

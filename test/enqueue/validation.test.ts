@@ -80,7 +80,7 @@ const BAD: [string, string, object, RegExp][] = [
     'an expiry before its time',
     'expiresIn',
     { performIn: 2_000, expiresIn: 1_999 },
-    /not be before performIn/,
+    /not be before `performIn`/,
   ],
   ['a negative lane', 'lane', { lane: -1 }, /whole number from 0 to 32767, not -1/],
   ['a lane too high', 'lane', { lane: 32_768 }, /not 32768/],

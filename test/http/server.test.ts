@@ -14,6 +14,8 @@ const env = useWorkers()
 const EVERY = 20
 const PATIENCE = { headersTimeout: 400, requestTimeout: 800, connectionsCheckingInterval: 50 }
 
+const unread = () => {}
+
 /** Both APIs, as `lockstep serve` has them, but less patient. */
 async function served() {
   const error = vi.fn()
@@ -24,8 +26,8 @@ async function served() {
   const lmstfy = createLmstfy({ pools: { default: lockstep } })
   const v1 = createApi(lockstep, { access: 'open', bodyTimeout: 600 })
   const listener = byPrefix({ '': nodeListener(lmstfy.api), '/v1': v1.node })
-  const server = new GatewayServer(listener, { host: '127.0.0.1', port: 0 }, PATIENCE)
-  const administration = new GatewayServer(nodeListener(lmstfy.admin), { host: '127.0.0.1', port: 0 })
+  const server = new GatewayServer(listener, { host: '127.0.0.1', port: 0 }, unread, PATIENCE)
+  const administration = new GatewayServer(nodeListener(lmstfy.admin), { host: '127.0.0.1', port: 0 }, unread)
   const [port, adminPort] = [await server.listen(), await administration.listen()].map((url) =>
     Number(new URL(url).port),
   ) as [number, number]

@@ -1,5 +1,6 @@
 import { type Context, Hono } from 'hono'
 import type { Logger } from '../../logger.ts'
+import { isStorable, STORABLE_TEXT } from '../../options.ts'
 import type { Asked } from '../../serving/asked.ts'
 import { nameIn } from '../../serving/names.ts'
 import { type Arrival, hasLeft } from '../../serving/place.ts'
@@ -108,13 +109,15 @@ async function callOf(
   const queue = nameIn(context.req.param('queue') ?? '')
   const grant = await access.admit(asked, context.env, { scope, queue: queue || undefined })
   const query = queryOf(asked.url, route.query ?? noQuery)
+  const id = nameIn(context.req.param('id') ?? '')
+  if (!isStorable(id)) throw new Problem(400, 'LOCKSTEP_BAD_OPTION', `the id must be ${STORABLE_TEXT}`)
   const read = route.mayBeEmpty ? readOptionalBody : readBody
   const body = route.body ? await read(asked, limits, intake) : undefined
   return {
     request: asked,
     grant,
     queue,
-    id: nameIn(context.req.param('id') ?? ''),
+    id,
     query,
     body: body!,
     requireQueues: (queues) => requireQueues(grant, queues, scope),

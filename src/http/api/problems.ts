@@ -1,4 +1,4 @@
-import { JobError, LockstepError } from '../../errors.ts'
+import { JobError, LockstepError, OptionError } from '../../errors.ts'
 import type { Logger } from '../../logger.ts'
 import { Problem, problemOf } from '../../serving/problem.ts'
 
@@ -16,11 +16,12 @@ export function refused(field: string, problem: string, code = 'LOCKSTEP_BAD_OPT
 export function apiProblemOf(error: unknown, logger: Logger): Problem {
   if (error instanceof JobError) {
     const field = `jobs[${error.index}].${asInJson(error.field)}`
-    return refused(field, error.problem, error.code)
+    return refused(field, inJson(error.problem), error.code)
   }
   if (error instanceof Problem || !(error instanceof LockstepError)) return problemOf(error, logger)
   const { code, message } = error
-  if (REFUSED.includes(code)) return new Problem(422, code, message)
+  if (REFUSED.includes(code)) return new Problem(422, code, withoutCall(message))
+  if (error instanceof OptionError) return new Problem(400, code, withoutCall(message))
   if (code === 'LOCKSTEP_KEY_IN_USE') return new Problem(409, code, message, SOON)
   if (code === 'LOCKSTEP_LOCKED')
     return new Problem(409, code, 'a transaction that has pushed the id is still open: send it again', SOON)
@@ -36,4 +37,16 @@ export function apiProblemOf(error: unknown, logger: Logger): Problem {
 /** The names of fields in JSON: `perform_in` for `performIn`. */
 export function asInJson(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+/** The names of times and numbers of a job that a message of the library mentions. */
+const NAMES = /`(performIn|expiresIn|diedAt|retryCount)`/g
+
+export function inJson(message: string): string {
+  return message.replaceAll(NAMES, asInJson)
+}
+
+/** A message of the library begins with the name of its function: a client has called none. */
+function withoutCall(message: string): string {
+  return inJson(message.replace(/^[a-z]\w*: /, ''))
 }

@@ -3,7 +3,7 @@ import { JobError, type NewJob, type Queue } from '../../../index.ts'
 import { elementsOf, hasNumbersToKeep, memberIn } from '../../../json-text.ts'
 import { Problem } from '../../../serving/problem.ts'
 import { type Body, objectOf, written } from '../body.ts'
-import { asInJson, refused } from '../problems.ts'
+import { asInJson, inJson, refused } from '../problems.ts'
 import { type Call, json, route, type Tools } from '../route.ts'
 import { jobOf, newJob, newJobs, stored } from '../schemas/job.ts'
 import { enqueueQuery, storedWithResult } from '../schemas/result.ts'
@@ -78,7 +78,7 @@ function answerOf(stored: number, isRepeated = false): Response {
 function asInBody({ value }: Body): (error: unknown) => never {
   return (error) => {
     if (error instanceof JobError && !Object.hasOwn(value as object, 'jobs'))
-      throw refused(asInJson(error.field), error.problem, error.code)
+      throw refused(asInJson(error.field), inJson(error.problem), error.code)
     throw error
   }
 }

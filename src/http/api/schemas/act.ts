@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { MAX_SHARDS } from '../../../queue.ts'
 import { problem } from './problem.ts'
 import { strict } from './strict.ts'
-import { count, moment, text } from './values.ts'
+import { count, deadKey, hasIdsForKeys, moment, NEEDS_IDS, storable, text } from './values.ts'
 
 /** One without a bound would match everything: whoever sends it has probably read a variable that was not set. */
 const between = <T extends z.ZodType>(value: T) =>
@@ -11,19 +11,19 @@ const between = <T extends z.ZodType>(value: T) =>
       error: 'has neither from nor to: give one, or leave it out',
     })
     .meta({ description: 'With at least one bound.', minProperties: 1 })
-const ids = z.array(text)
+const ids = z.array(storable)
 
 const filter = strict(
   {
     ids: ids.optional(),
-    id: between(text.min(1)).optional(),
+    id: between(storable.min(1)).optional(),
     died_at: between(moment).optional(),
     score: between(z.number()).optional(),
-    keys: ids.optional().meta({ description: 'Of these `ids`.' }),
-    tenant: text.nullable().optional().meta({ description: 'Null: of none.' }),
+    keys: z.array(deadKey).optional().meta({ description: 'Of these `ids`.' }),
+    tenant: storable.min(1).nullable().optional().meta({ description: 'Null: of none.' }),
   },
   'DeadFilter',
-)
+).refine(hasIdsForKeys, NEEDS_IDS)
 
 const ONE = 'exactly one of ids, filter and all, since a forgotten filter must not match everything'
 

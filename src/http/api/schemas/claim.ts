@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { isStorable, STORABLE_TEXT } from '../../../options.ts'
 import { strict } from './strict.ts'
-import { count, fence, lease, queueName, text, time } from './values.ts'
+import { count, fence, lease, QUEUE_NAME, queueName, storable, text, time } from './values.ts'
 
 /** Seconds. Proxies rarely let a request take longer. */
 const LONGEST_WAIT = 300
@@ -62,10 +61,8 @@ export const claimedJob = strict(
 
 export const claimed = strict({ jobs: z.array(claimedJob) }, 'Claimed')
 
-const id = z
-  .string()
-  .min(1)
-  .refine(isStorable, { error: `must be ${STORABLE_TEXT}` })
+const id = storable.min(1)
+const queue = id.meta({ description: QUEUE_NAME })
 
 /** Proves a claim. */
-export const reference = { queue: queueName, id, fence }
+export const reference = { queue, id, fence }

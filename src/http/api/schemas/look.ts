@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { LEAST_RETRY, MOST_RETRY } from '../../../serving/values.ts'
 import { strict } from './strict.ts'
-import { count, moment, text, time } from './values.ts'
+import { count, deadKey, hasIdsForKeys, moment, NEEDS_IDS, storable, text, time } from './values.ts'
 
 const range = <Name extends string, T extends z.ZodType>(name: Name, value: T) =>
   ({ [`${name}.from`]: value.optional(), [`${name}.to`]: value.optional() }) as {
@@ -9,14 +9,14 @@ const range = <Name extends string, T extends z.ZodType>(name: Name, value: T) =
   }
 
 const ids = {
-  ids: z.array(text).optional().meta({ description: 'These ids; repeat it for several.' }),
-  ...range('id', text),
-  tenant: text.optional().meta({ description: 'Of this tenant; empty: of none.' }),
+  ids: z.array(storable).optional().meta({ description: 'These ids; repeat it for several.' }),
+  ...range('id', storable),
+  tenant: storable.optional().meta({ description: 'Of this tenant; empty: of none.' }),
 }
 const retryCount = z.int().min(LEAST_RETRY).max(MOST_RETRY)
 const page = {
   direction: z.enum(['asc', 'desc']).optional(),
-  after: text.optional().meta({ description: 'The `next` of an earlier page with the same `by`.' }),
+  after: storable.optional().meta({ description: 'The `next` of an earlier page with the same `by`.' }),
   limit: z.int().min(1).max(1_000).default(100),
 }
 const MAX_LENGTH = 12 * 1024 * 1024
@@ -45,11 +45,11 @@ export const deadQuery = strict({
   ...ids,
   ...range('died_at', moment),
   ...range('score', z.number()),
-  keys: z.array(text).optional().meta({ description: 'Payloads with these keys, of these `ids`.' }),
+  keys: z.array(deadKey).optional().meta({ description: 'Payloads with these keys, of these `ids`.' }),
   by: z.enum(['died_at', 'id', 'score']).optional(),
   ...page,
   length: SHORT.length,
-})
+}).refine(hasIdsForKeys, NEEDS_IDS)
 
 export const jobQuery = strict(LONG)
 export const peekQuery = strict({ count: z.int().min(1).max(1_000).default(1), ...SHORT })

@@ -1,12 +1,25 @@
 import { z } from 'zod'
 import type { OptionError } from '../../../errors.ts'
+import { isStorable, STORABLE_TEXT } from '../../../options.ts'
 import { timeOf } from '../../../serving/values.ts'
 
 export const text = z.string()
+/** What Postgres can hold. */
+export const storable = z.string().refine(isStorable, { error: `must be ${STORABLE_TEXT}` })
 export const count = z.int().min(0)
 export const time = z.iso.datetime()
 
-export const queueName = z.string().min(1).meta({ description: 'The name of a queue: 1 to 511 bytes.' })
+export const QUEUE_NAME = 'The name of a queue: 1 to 511 bytes.'
+export const queueName = z.string().min(1).meta({ description: QUEUE_NAME })
+
+/** As morgues tell it. */
+export const deadKey = z.string().regex(/^[\da-f]{32}$/, { error: 'must be 32 hexadecimal digits' })
+
+/** Keys are told apart among the payloads of one id. */
+export function hasIdsForKeys(filter: { readonly ids?: unknown; readonly keys?: unknown }): boolean {
+  return filter.keys === undefined || filter.ids !== undefined
+}
+export const NEEDS_IDS = { error: 'need the `ids` of their jobs beside them', path: ['keys'] }
 
 /** A point in time, from text or ms. */
 export const moment = z
