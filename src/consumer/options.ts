@@ -198,11 +198,11 @@ export function checkFailOptions(options: FailOptions): number | undefined {
 /** The queues, or their names, in the order in which this claim looks at them. */
 function orderOf(queues: ClaimOptions['queues']): (Queue | string)[] {
   if (typeof queues === 'string' || isQueue(queues)) return [checkedQueue(queues)]
-  if (Array.isArray(queues)) {
-    if (queues.length === 0) throw badQueue('a claim needs at least one queue in `queues`')
-    return [...new Map(queues.map((queue) => [nameOf(checkedQueue(queue)), queue])).values()]
-  }
-  if (!isPlain(queues) || Object.keys(queues).length === 0)
+  const isList = Array.isArray(queues)
+  if ((isList || isPlain(queues)) && Object.keys(queues).length === 0)
+    throw badQueue('a claim needs at least one queue in `queues`')
+  if (isList) return [...new Map(queues.map((queue) => [nameOf(checkedQueue(queue)), queue])).values()]
+  if (!isPlain(queues))
     throw badQueue(`\`queues\` takes queues or their names, or an object of weights, not ${show(queues)}`)
   return drawn(Object.entries(queues as Readonly<Record<string, number>>))
 }

@@ -268,7 +268,7 @@ test.each([
   ['/claim', '{}', 'queues', 'queues is missing'],
   ['/claim', '{"queues":7}', 'queues', 'queues must be the name of a queue, a list of names'],
   ['/claim', '{"queues":[]}', 'queues', 'queues must'],
-  ['/claim', '{"queues":{"a":0}}', 'queues.a', 'queues.a must be at least 0.001, not 0'],
+  ['/claim', '{"queues":{"a":0}}', 'queues.a', 'queues.a must be a number from 0.001 to 1000, not 0'],
   ['/claim', '{"queues":"a","count":0}', 'count', 'count must be at least 1, not 0'],
   ['/claim', '{"queues":"a","count":1001}', 'count', 'count must be at most 1000'],
   ['/claim', '{"queues":"a","count":"1"}', 'count', 'count must be a number, not "1"'],

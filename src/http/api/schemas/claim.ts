@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isPlain, show } from '../../../options.ts'
 import { strict } from './strict.ts'
 import { count, fence, lease, QUEUE_NAME, queueName, storable, text, time } from './values.ts'
 
@@ -7,22 +8,38 @@ const LONGEST_WAIT = 300
 const MOST_JOBS = 1_000
 const [LEAST_WEIGHT, MOST_WEIGHT] = [0.001, 1_000]
 
+const QUEUES =
+  'must be the name of a queue, a list of names, or an object with a weight from 0.001 to 1000 for each name'
+
+/** No record: a queue may be called `__proto__` (see `object`). */
+const weights = z
+  .unknown()
+  .refine(isPlain, { error: QUEUES, abort: true })
+  .refine((given) => Object.keys(given as object).length > 0, { error: 'must name at least one queue' })
+  .superRefine((given, { addIssue }) => {
+    for (const [name, weight] of Object.entries(given as object))
+      if (!(typeof weight === 'number' && weight >= LEAST_WEIGHT && weight <= MOST_WEIGHT))
+        addIssue({
+          code: 'custom',
+          path: [name],
+          message: `must be a number from ${LEAST_WEIGHT} to ${MOST_WEIGHT}, not ${show(weight)}`,
+        })
+  })
+  .meta({
+    type: 'object',
+    minProperties: 1,
+    additionalProperties: { type: 'number', minimum: LEAST_WEIGHT, maximum: MOST_WEIGHT },
+  }) as unknown as z.ZodType<Readonly<Record<string, number>>>
+
 export const claimRequest = strict(
   {
     queues: z
-      .union(
-        [
-          queueName,
-          z.array(queueName).min(1).max(MOST_JOBS),
-          z.record(z.string(), z.number().min(LEAST_WEIGHT).max(MOST_WEIGHT)),
-        ],
-        {
-          error: ({ input }) =>
-            input === undefined
-              ? 'is missing: name a queue, several in order, or an object of weights'
-              : 'must be the name of a queue, a list of names, or an object with a weight from 0.001 to 1000 for each name',
-        },
-      )
+      .union([queueName, z.array(queueName).min(1).max(MOST_JOBS), weights], {
+        error: ({ input }) =>
+          input === undefined
+            ? 'is missing: name a queue, several in order, or an object of weights'
+            : QUEUES,
+      })
       .meta({
         description:
           'A queue; several in order, whose jobs come before those of the next; or weights, by which the order is drawn.',

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { NewJob } from '../../../index.ts'
 import { MAX_LANE } from '../../../job.ts'
 import { strict } from './strict.ts'
-import { moment } from './values.ts'
+import { moment, object } from './values.ts'
 
 /** A job to push, as SQL has it. The library's own checks come after it, which say what Postgres can hold. */
 export const newJob = strict(
@@ -22,7 +22,7 @@ export const newJob = strict(
     }),
     lane: z.int().min(0).max(MAX_LANE).nullish().meta({ description: 'Class of service. Default 0.' }),
     tenant: z.string().nullish().meta({ description: 'For whom it is: up to 1,024 bytes. Default: nobody.' }),
-    headers: z.record(z.string(), z.unknown()).nullish().meta({
+    headers: object.nullish().meta({
       description: 'Goes with the payload, and is no part of its equality: an object, up to 16 KiB.',
     }),
   },

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { OptionError } from '../../../errors.ts'
-import { isStorable, STORABLE_TEXT } from '../../../options.ts'
+import { isPlain, isStorable, STORABLE_TEXT, show } from '../../../options.ts'
 import { timeOf } from '../../../serving/values.ts'
 
 export const text = z.string()
@@ -11,6 +11,12 @@ export const time = z.iso.datetime()
 
 export const QUEUE_NAME = 'The name of a queue: 1 to 511 bytes.'
 export const queueName = z.string().min(1).meta({ description: QUEUE_NAME })
+
+/** An object as it came. A record of zod's would lose a member called `__proto__`, and say nothing. */
+export const object = z
+  .unknown()
+  .refine(isPlain, { error: ({ input }) => `must be an object, not ${show(input)}`, abort: true })
+  .meta({ type: 'object', additionalProperties: {} })
 
 /** As morgues tell it. */
 export const deadKey = z.string().regex(/^[\da-f]{32}$/, { error: 'must be 32 hexadecimal digits' })
