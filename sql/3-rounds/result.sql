@@ -6,7 +6,8 @@
 --
 -- One statement looks at all of it, so that a job which ends meanwhile is either there or has ended. An equal payload may have
 -- died before this one was pushed, or while this one waited for the next round, or it was pushed once more and died later: so a
--- death counts only if it came since, before any result, and the payload does not wait.
+-- death counts only if it came since, before any result, and the payload does not wait. A job that waits, and of which all has
+-- expired, is gone, although its row stays until remove_expired comes.
 -- It runs with its owner's rights, since a producer may read none of these tables.
 CREATE OR REPLACE FUNCTION @schema@.result(queue text, id text, round text)
 RETURNS TABLE (state text, result jsonb, error text, retry_count integer, ended_at timestamptz)
@@ -57,7 +58,15 @@ BEGIN
   ) m ON true
   LEFT JOIN LATERAL (
     SELECT t.fence, t.claimed_by, t.error, t.retry_count FROM @schema@.jobs t
-    WHERE t.queue_id = q.queue_id AND t.id >= _id COLLATE "C" AND t.id <= _id COLLATE "C" ORDER BY t.id LIMIT 1
+    WHERE t.queue_id = q.queue_id AND t.id >= _id COLLATE "C" AND t.id <= _id COLLATE "C"
+      AND CASE
+        WHEN t.claimed_by IS NOT NULL OR t.payload IS NOT NULL AND (t.expires_in <= clock_timestamp()) IS NOT TRUE THEN true
+        ELSE (
+          SELECT true FROM @schema@.payloads p
+          WHERE p.queue_id = q.queue_id AND p.job_id = _id COLLATE "C" AND (p.expires_in <= clock_timestamp()) IS NOT TRUE LIMIT 1
+        )
+      END
+    ORDER BY t.id LIMIT 1
   ) j ON true
   WHERE q.name = _queue;
   IF NOT FOUND THEN

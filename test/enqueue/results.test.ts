@@ -42,3 +42,38 @@ test('a wait outlasts a database that can’t be reached, and ends with what was
   network.restore()
   expect(await waiting).toMatchObject({ state: 'completed', result: 'done' })
 })
+
+test('R17 a job of which all has expired is gone before it is removed, and waits again once something comes', async () => {
+  const queue = env.queue({})
+  const past = { performIn: 1_000, expiresIn: 2_000 }
+  const { id, round } = await env.lockstep.enqueueForResult(queue, { id: 'a', payload: 1, ...past })
+  const state = async () => (await env.lockstep.result(queue, id, round)).state
+  expect(await state()).toBe('gone')
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 2, ...past })
+  expect(await state()).toBe('gone')
+  expect(await env.jobs(queue)).toBe(1)
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 3 })
+  expect(await state()).toBe('waiting')
+  // What the row carries is alive, and another payload is not.
+  const other = await env.lockstep.enqueueForResult(queue, { id: 'b', payload: 1 })
+  await env.lockstep.enqueue(queue, { id: 'b', payload: 2, ...past })
+  expect(await env.lockstep.result(queue, 'b', other.round)).toMatchObject({
+    state: 'waiting',
+    retryCount: -1,
+  })
+})
+
+test('R17 what was handed over in time is in work, also once it has expired', async () => {
+  const queue = env.queue({})
+  const expiresIn = Date.now() + 600_000
+  const { id, round } = await env.lockstep.enqueueForResult(queue, { id: 'a', expiresIn })
+  const consumer = env.lockstep.createConsumer()
+  env.later(() => consumer.stop())
+  expect(await consumer.claim({ queues: queue })).toHaveLength(1)
+  await env.sql(
+    `UPDATE lockstep.jobs SET expires_in = clock_timestamp() - interval '1 s'
+     WHERE id = 'a' AND queue_id = (SELECT queue_id FROM lockstep.queues WHERE name = $1)`,
+    [queue.name],
+  )
+  expect(await env.lockstep.result(queue, id, round)).toMatchObject({ state: 'working' })
+})
