@@ -12,8 +12,23 @@ import type { Maintenance } from './maintenance.ts'
 const [TEN_MINUTES, SOON] = [600_000, 10_000]
 /** ms that a run may go on while there is more. */
 const LONGEST = 1_000
-/** What a call deletes at most. */
+/** What most calls delete at most. */
 const CHUNK = 10_000
+
+/** By the names that the log has. A call that has deleted as much as it may has left something. */
+const KINDS: readonly {
+  readonly name: string
+  readonly most: number
+  trim(database: Database): Promise<number>
+}[] = [
+  { name: 'minutes', most: CHUNK, trim: trimMinutes },
+  { name: 'audit', most: CHUNK, trim: trimAudit },
+  { name: 'tenants', most: CHUNK, trim: trimTenants },
+  { name: 'limits', most: CHUNK, trim: trimLimits },
+  { name: 'keys', most: CHUNK, trim: trimKeys },
+  { name: 'results', most: CHUNK, trim: trimResults },
+  { name: 'replyQueues', most: MOST_REPLY_QUEUES, trim: trimReplyQueues },
+]
 
 /**
  * Deletes data that is kept for a limited time: counts by minute, the audit, what tenants have pushed, what limits have
@@ -29,21 +44,15 @@ export class Trimming implements Maintenance {
 
   async run(database: Database): Promise<object | undefined> {
     const until = performance.now() + LONGEST
-    const all = { minutes: 0, audit: 0, tenants: 0, limits: 0, keys: 0, results: 0, replyQueues: 0 }
+    const all: Record<string, number> = {}
     do {
-      const counts = {
-        minutes: await trimMinutes(database),
-        audit: await trimAudit(database),
-        tenants: await trimTenants(database),
-        limits: await trimLimits(database),
-        keys: await trimKeys(database),
-        results: await trimResults(database),
-        replyQueues: await trimReplyQueues(database),
+      let hasLeft = false
+      for (const { name, most, trim } of KINDS) {
+        const count = await trim(database)
+        all[name] = (all[name] ?? 0) + count
+        hasLeft ||= count >= most
       }
-      for (const kind of Object.keys(all) as (keyof typeof all)[]) all[kind] += counts[kind]
-      const { replyQueues, ...others } = counts
-      this.#hasLeft =
-        replyQueues >= MOST_REPLY_QUEUES || Object.values(others).some((count) => count >= CHUNK)
+      this.#hasLeft = hasLeft
     } while (this.#hasLeft && performance.now() < until)
     return Object.values(all).some((count) => count > 0) ? all : undefined
   }
