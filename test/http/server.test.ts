@@ -12,7 +12,7 @@ const env = useWorkers()
 
 /** Bytes come so often that the connection is never idle. */
 const EVERY = 20
-const PATIENCE = { headersTimeout: 400, requestTimeout: 800, connectionsCheckingInterval: 50 }
+const PATIENCE = { headersTimeout: 800, requestTimeout: 1_600, connectionsCheckingInterval: 100 }
 
 const unread = () => {}
 
@@ -24,7 +24,7 @@ async function served() {
     logger: { ...env.logger, error },
   })
   const lmstfy = createLmstfy({ pools: { default: lockstep } })
-  const v1 = createApi(lockstep, { access: 'open', bodyTimeout: 600 })
+  const v1 = createApi(lockstep, { access: 'open', bodyTimeout: 1_200 })
   const listener = byPrefix({ '': nodeListener(lmstfy.api), '/v1': v1.node })
   const server = new GatewayServer(listener, { host: '127.0.0.1', port: 0 }, unread, PATIENCE)
   const administration = new GatewayServer(nodeListener(lmstfy.admin), { host: '127.0.0.1', port: 0 }, unread)
