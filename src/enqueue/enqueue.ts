@@ -8,6 +8,7 @@ import type { Database, Queryable } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
 import { UnderWay } from '../promises.ts'
 import { isQueue, type Queue } from '../queue.ts'
+import { type Insistence, insistenceOf, PATIENCE } from '../store/insistence.ts'
 import type { IdempotencyKey } from '../store/keys.ts'
 import { waitingAtMost } from '../store/patience.ts'
 import { type PushedJob, push, pushWithin } from '../store/push.ts'
@@ -15,7 +16,7 @@ import { roundOf } from '../store/results.ts'
 import { type CheckedCall, checkBySchema, checkCall } from './call.ts'
 import { inChunks, inLockOrder } from './chunks.ts'
 import { type Entered, enter, type Purpose } from './entered.ts'
-import { Insistence } from './insistence.ts'
+import { waitingFor } from './held.ts'
 import type { Joined } from './joined.ts'
 import { Joining } from './joining.ts'
 import { KnownHome } from './known-home.ts'
@@ -61,7 +62,7 @@ export class Enqueuer {
   readonly #instruments: Instruments
   readonly #queues: KnownQueues
   readonly #pushBatcher: PushBatcher
-  readonly #insistence = new Insistence()
+  readonly #insistence: Insistence
   readonly #once: PushesOnce
   readonly #joining: Joining
   readonly #untoldTenants: UntoldTenants
@@ -80,6 +81,7 @@ export class Enqueuer {
     this.#instruments = instruments
     this.#queues = new KnownQueues(database)
     this.#pushBatcher = new PushBatcher(database)
+    this.#insistence = insistenceOf(database)
     this.#once = new PushesOnce(database, this.#insistence)
     this.#joining = new Joining(database, this.#queues, this.#home)
     this.#untoldTenants = new UntoldTenants(logger)
@@ -103,7 +105,8 @@ export class Enqueuer {
    */
   enqueueInTime(queue: Queue, jobs: readonly NewJob[]): Promise<number> {
     if (this.#closed) return Promise.reject(new LockstepError('LOCKSTEP_CLOSED', CLOSED))
-    return this.#underWay.watch(this.#enqueue(queue, jobs, {}, true).then(({ length }) => length))
+    const until = performance.now() + PATIENCE
+    return this.#underWay.watch(this.#enqueue(queue, jobs, {}, until).then(({ length }) => length))
   }
 
   /** As `enqueueInTime`, once for a key, however often it is called. */
@@ -111,7 +114,8 @@ export class Enqueuer {
     if (this.#closed) return Promise.reject(new LockstepError('LOCKSTEP_CLOSED', CLOSED))
     const push = async (tx: Queryable) =>
       (await this.#enqueue(queue, jobs, { tx: tx as EnqueueTransaction })).length
-    return this.#underWay.watch(orAnew(() => this.#once.push(key, jobs.length, push)))
+    const waiting = waitingFor(queue.name, jobs)
+    return this.#underWay.watch(orAnew(() => this.#once.push(key, jobs.length, push, waiting)))
   }
 
   /**
@@ -128,8 +132,11 @@ export class Enqueuer {
     if (options && 'tx' in options) return this.#pushForResult(queue, job, options)
     const pushIn = (tx: Queryable) =>
       this.#pushForResult(queue, job, { ...options, tx: tx as EnqueueTransaction })
-    const push = (longestWait?: number) => this.#database.transaction(pushIn, { begin: waiting(longestWait) })
-    return this.#underWay.watch(orAnew(() => (inTime ? this.#insistence.insist(push) : push())))
+    const push = (longestWait?: number) =>
+      this.#database.transaction(pushIn, { begin: waitingAtMost(longestWait) })
+    if (!inTime) return this.#underWay.watch(orAnew(() => push()))
+    const waiting = waitingFor(queue.name, [job])
+    return this.#underWay.watch(orAnew(() => this.#insistence.insist(push, waiting)))
   }
 
   /** A transaction of the caller's, once it is known to be one of this database. */
@@ -158,10 +165,10 @@ export class Enqueuer {
     queue: Queue<P, Handed>,
     jobs: NewJob<P> | Iterable<NewJob<P>>,
     options: EnqueueOptions,
-    inTime = false,
+    until?: number,
   ): Promise<readonly PushedJob[]> {
     if (!isQueue(queue)) throw badQueue(queue)
-    const into = { ...target(queue, options), inTime }
+    const into = { ...target(queue, options), until }
     const asked = toArray(jobs)
     asked.forEach(requireObject)
     const given = withTenants(queue as Queue, asked)
@@ -196,7 +203,7 @@ export class Enqueuer {
     return stored
   }
 
-  async #store({ queue, tx, wake, inTime }: Target, call: CheckedCall): Promise<void> {
+  async #store({ queue, tx, wake, until }: Target, call: CheckedCall): Promise<void> {
     if (call.jobs.length === 0) return
     const chunks = [...inChunks(inLockOrder(call.jobs))]
     const toError = (error: unknown, chunk: readonly PushedJob[]) => {
@@ -207,10 +214,18 @@ export class Enqueuer {
     return orAnew(async () => {
       await this.#queues.ensure(queue)
       const store = (longestWait?: number) => this.#storeOwn(queue.name, chunks, longestWait, toError)
-      const alone = inTime ? () => this.#insistence.insist(store) : store
-      if (chunks.length > 1) return alone()
-      return this.#pushBatcher.push({ queue: queue.name, jobs: chunks[0]!, alone })
+      if (until === undefined) return this.#push(queue.name, chunks, store)
+      const waiting = waitingFor(queue.name, call.jobs, until)
+      const insist = () => this.#insistence.insist(store, waiting)
+      // It would only hold up those that go with it.
+      if (waiting.row !== undefined && this.#insistence.isHeld(waiting.row)) return insist()
+      return this.#push(queue.name, chunks, insist)
     })
+  }
+
+  /** Together with others, if it is small. `alone` pushes it by itself. */
+  #push(queue: string, chunks: readonly (readonly PushedJob[])[], alone: () => Promise<void>): Promise<void> {
+    return chunks.length > 1 ? alone() : this.#pushBatcher.push({ queue, jobs: chunks[0]!, alone })
   }
 
   /** In a transaction of its own. `longestWait`: ms for a row. */
@@ -231,13 +246,9 @@ export class Enqueuer {
         })
       }
     }
-    const together = () => this.#database.transaction(pushAll, { begin: waiting(longestWait) })
+    const together = () => this.#database.transaction(pushAll, { begin: waitingAtMost(longestWait) })
     return chunks.length > 1 ? together() : alone(pushAll, together)
   }
-}
-
-function waiting(longestWait: number | undefined): string {
-  return longestWait === undefined ? '' : waitingAtMost(longestWait)
 }
 
 /** A queue that was deleted since the last push is made again: nothing has been stored. */
@@ -266,11 +277,11 @@ interface Target {
   readonly queue: QueueToEnsure
   readonly tx: Joined | undefined
   readonly wake: boolean
-  /** Whether it gives up if a transaction that has pushed one of the ids stays open. */
-  readonly inTime: boolean
+  /** When it gives up if a transaction that has pushed one of the ids stays open, by the monotonic clock. Undefined: never. */
+  readonly until: number | undefined
 }
 
-function target(queue: Target['queue'], options: EnqueueOptions): Omit<Target, 'inTime'> {
+function target(queue: Target['queue'], options: EnqueueOptions): Omit<Target, 'until'> {
   rejectUnknownOptions(options, ['tx', 'wake'], 'enqueue')
   const { wake = true } = options
   // A key without a value is probably a variable that was not set, so it is refused.

@@ -2,9 +2,9 @@ import { LockstepError } from '../errors.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
 import { settlesWithin } from '../promises.ts'
+import type { Insistence, Waiting } from '../store/insistence.ts'
 import { type IdempotencyKey, noteKey, recountKey } from '../store/keys.ts'
 import { waitingAtMost } from '../store/patience.ts'
-import { type Insistence, PATIENCE } from './insistence.ts'
 
 const KEY_IN_USE = 'LOCKSTEP_KEY_IN_USE'
 
@@ -41,13 +41,13 @@ export class PushesOnce {
     key: IdempotencyKey,
     count: number,
     push: (tx: Queryable) => Promise<number>,
+    waiting: Waiting,
   ): Promise<PushedOnce> {
     const name = JSON.stringify([key.holder, key.key])
-    const until = performance.now() + PATIENCE
     for (let before = this.#underWay.get(name); before; before = this.#underWay.get(name))
-      await waitFor(before, until)
+      await waitFor(before, waiting.until)
     const attempt = (longestWait: number) => this.#push(key, count, push, longestWait)
-    const pushing = this.#insistence.insist(attempt, until)
+    const pushing = this.#insistence.insist(attempt, waiting)
     this.#underWay.set(name, pushing)
     try {
       return await pushing

@@ -15,9 +15,9 @@ export async function readLockTimeout(database: Database): Promise<number> {
   return Math.max(1, Math.min(MAX_LOCK_TIMEOUT, Math.floor(row!.timeout / 2)))
 }
 
-/** What a transaction begins with that waits for each lock so many ms at most; 0: as long as it takes. */
-export function waitingAtMost(ms: number): string {
-  return `SET LOCAL lock_timeout = ${ms}`
+/** What a transaction begins with that waits for each lock so many ms at most; 0: as long as it takes. Undefined: as others do. */
+export function waitingAtMost(ms: number | undefined): string {
+  return ms === undefined ? '' : `SET LOCAL lock_timeout = ${ms}`
 }
 
 /**

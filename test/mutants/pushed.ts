@@ -165,8 +165,8 @@ export const PUSHED: readonly Mutant[] = [
     promise: 'P7',
     breaks:
       'Some pushes of an id in somebody’s open transaction, and a gateway serves nothing until that ends.',
-    edits: [source('enqueue/insistence', 'const MOST_WAITING = 3', 'const MOST_WAITING = 300')],
-    tests: ['http/api/enqueue'],
+    edits: [source('store/insistence', 'Math.max(1, Math.min(MOST_TURNS, Math.floor(max / 2)))', 'max')],
+    tests: ['enqueue/held'],
   },
   {
     name: 'a push that is held up counts for ever',
