@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { DatabaseError } from '../errors.ts'
 import { Gathered } from '../gathered.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { isBadValue } from '../postgres/failure.ts'
 import type { Queue } from '../queue.ts'
 import type { Round } from '../store/claim.ts'
+import { type Insistence, insistenceOf, PATIENCE } from '../store/insistence.ts'
 import {
   answerLeased,
   type ClaimKey,
@@ -14,7 +14,7 @@ import {
   type LeasedEnd,
   settleLeased,
 } from '../store/leases.ts'
-import { patiently } from '../store/patience.ts'
+import { waitingAtMost } from '../store/patience.ts'
 import type { KeptResult } from '../store/results.ts'
 import type { Failure, Leftover } from '../store/settle.ts'
 import { tellHeads } from '../store/wake.ts'
@@ -25,10 +25,6 @@ import { failure } from '../worker/performing/ending.ts'
 const MOST_SETTLED = 400
 /** The same where each has a result, of up to 1 MiB. */
 const MOST_RESULTS = 50
-/** ms that a call waits for a row that a producer's open transaction has locked, before it gives up. */
-const LONGEST_WAIT = 5_000
-/** ms between two tries. */
-const PAUSE = 20
 
 /** How a claim ends, and why if it didn't succeed. */
 interface Ending {
@@ -57,12 +53,14 @@ export interface SettlerOptions {
 /** Settles claims, also those of other processes. Each method resolves to false if the claim was lost: nothing has changed. */
 export class Settler {
   readonly #options: SettlerOptions
+  readonly #insistence: Insistence
   readonly #ends: Readonly<Record<LeasedEnd, Gathered<Ending, Leftover['outcome'] | undefined>>>
   readonly #rounds: Gathered<ClaimKey, HeldRound | undefined>
   readonly #extensions = new Map<number, Gathered<ClaimKey, boolean>>()
 
   constructor(options: SettlerOptions) {
     this.#options = options
+    this.#insistence = insistenceOf(options.database)
     const gathered = (end: LeasedEnd, most = MOST_SETTLED) =>
       new Gathered<Ending, Leftover['outcome'] | undefined>(
         (all) => this.#send(end, all),
@@ -132,15 +130,21 @@ export class Settler {
   }
 
   async #settle(end: LeasedEnd, ending: Ending): Promise<boolean> {
-    const until = performance.now() + LONGEST_WAIT
-    let outcome = buries(ending) ? 'held' : await this.#ends[end].add(ending)
-    while (outcome === 'held' && performance.now() < until) outcome = await this.#wait(end, ending)
-    if (outcome === 'held') throw held(ending.claim)
-    if (outcome === 'lost') return false
+    if ((await this.#outcome(end, ending)) === 'lost') return false
     const { claim, isExpired, expired } = ending
     if (!isExpired) this.#options.onEnded(claim.queueId, end === 'fail' || end === 'discard')
     if (expired) this.#options.onExpired(claim.queueId, expired)
     return true
+  }
+
+  /** What somebody's open transaction holds is waited for. */
+  async #outcome(end: LeasedEnd, ending: Ending): Promise<Leftover['outcome'] | undefined> {
+    const { claim } = ending
+    const waiting = { row: nameOf(claim), until: performance.now() + PATIENCE, refusal: () => held(claim) }
+    const alone = (longestWait: number) => this.#alone(end, ending, longestWait)
+    if (buries(ending)) return this.#insistence.insist(alone, waiting)
+    const outcome = await this.#ends[end].add(ending)
+    return outcome === 'held' ? this.#insistence.wait(alone, waiting) : outcome
   }
 
   async #send(end: LeasedEnd, all: readonly Ending[]): Promise<(Leftover['outcome'] | undefined)[]> {
@@ -158,13 +162,16 @@ export class Settler {
     return settleLeased(database, end, claims, failures, tx)
   }
 
-  /** Alone, in a transaction that waits for its row: the others skip it. */
-  async #wait(end: LeasedEnd, ending: Ending): Promise<Leftover['outcome'] | undefined> {
+  /** In a transaction that waits for its row: the others skip it. */
+  async #alone(
+    end: LeasedEnd,
+    ending: Ending,
+    longestWait: number,
+  ): Promise<Leftover['outcome'] | undefined> {
     const { database, lockTimeout } = this.#options
-    const leftovers = await patiently(database, lockTimeout(), (tx) => this.#store(end, [ending], tx))
-    if (leftovers) return this.#outcomes([ending], leftovers)[0]
-    await sleep(PAUSE)
-    return 'held'
+    const begin = waitingAtMost(Math.min(longestWait, lockTimeout()))
+    const leftovers = await database.transaction((tx) => this.#store(end, [ending], tx), { begin })
+    return this.#outcomes([ending], leftovers)[0]
   }
 
   #outcomes(all: readonly Ending[], leftovers: readonly Leftover[]): (Leftover['outcome'] | undefined)[] {
@@ -231,6 +238,6 @@ function roundOf(held: HeldRound): Round {
 function held({ id }: ClaimKey): DatabaseError {
   return new DatabaseError(
     'LOCKSTEP_LOCKED',
-    `job "${id}" can’t be settled: a transaction that has pushed it is still open after ${LONGEST_WAIT} ms; the claim stands, try again`,
+    `job "${id}" can’t be settled: a transaction that has pushed it is still open after ${PATIENCE} ms; the claim stands, try again`,
   )
 }

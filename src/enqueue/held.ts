@@ -1,5 +1,5 @@
 import { DatabaseError, LockstepError } from '../errors.ts'
-import { PATIENCE, type Waiting } from '../store/insistence.ts'
+import { PATIENCE, rowOf, type Waiting } from '../store/insistence.ts'
 
 /** How a push waits for a transaction that has pushed one of its ids. `until`: five seconds from now unless it began earlier. */
 export function waitingFor(
@@ -7,7 +7,7 @@ export function waitingFor(
   jobs: readonly { readonly id?: unknown }[],
   until = performance.now() + PATIENCE,
 ): Waiting {
-  const row = jobs.length === 1 ? JSON.stringify([queue, String(jobs[0]!.id)]) : undefined
+  const row = jobs.length === 1 ? rowOf(queue, String(jobs[0]!.id)) : undefined
   return { row, until, refusal }
 }
 

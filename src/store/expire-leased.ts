@@ -1,27 +1,28 @@
 import { DatabaseError } from '../errors.ts'
 import type { Database } from '../postgres/database.ts'
-import { patiently } from './patience.ts'
-
-/** ms that a producer's transaction is waited for. */
-const LONGEST_WAIT = 5_000
+import { insistenceOf, PATIENCE, rowOf } from './insistence.ts'
+import { waitingAtMost } from './patience.ts'
 
 /**
  * Nobody is handed again what a consumer has taken with this claim; until it has ended, its holder may still settle it. Resolves to
  * whether the claim was held.
  * @throws DatabaseError if a transaction that has pushed the job stays open
  */
-export async function expireLeased(
-  database: Database,
-  queue: string,
-  id: string,
-  fence: number,
-): Promise<boolean> {
-  const rows = await patiently(database, LONGEST_WAIT, (tx) =>
-    database.call<{ expire_leased: boolean }>('expire_leased', [queue, id, fence], tx),
-  )
-  if (rows) return rows[0]!.expire_leased
-  throw new DatabaseError(
+export function expireLeased(database: Database, queue: string, id: string, fence: number): Promise<boolean> {
+  const expire = async (longestWait: number) => {
+    const [row] = await database.transaction(
+      (tx) => database.call<{ expire_leased: boolean }>('expire_leased', [queue, id, fence], tx),
+      { begin: waitingAtMost(longestWait) },
+    )
+    return row!.expire_leased
+  }
+  const waiting = { row: rowOf(queue, id), until: performance.now() + PATIENCE, refusal: () => held(id) }
+  return insistenceOf(database).insist(expire, waiting)
+}
+
+function held(id: string): DatabaseError {
+  return new DatabaseError(
     'LOCKSTEP_LOCKED',
-    `job "${id}" can’t be acknowledged: a transaction that has pushed it is still open after ${LONGEST_WAIT} ms; try again`,
+    `job "${id}" can’t be acknowledged: a transaction that has pushed it is still open after ${PATIENCE} ms; try again`,
   )
 }

@@ -156,6 +156,11 @@ export class Insistence {
   }
 }
 
+/** The row of a job, for whoever waits for it. */
+export function rowOf(queue: string, id: string): string {
+  return JSON.stringify([queue, id])
+}
+
 const byPool = new WeakMap<pg.Pool, Insistence>()
 
 /** All that wait on the connections of a pool do so together. */

@@ -166,7 +166,7 @@ export const PUSHED: readonly Mutant[] = [
     breaks:
       'Some pushes of an id in somebody’s open transaction, and a gateway serves nothing until that ends.',
     edits: [source('store/insistence', 'Math.max(1, Math.min(MOST_TURNS, Math.floor(max / 2)))', 'max')],
-    tests: ['enqueue/held'],
+    tests: ['enqueue/held', 'consumer/held'],
   },
   {
     name: 'a push that is held up counts for ever',
