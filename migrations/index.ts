@@ -25,4 +25,5 @@ export const migrations: Readonly<Record<string, () => Promise<SchemaMigration>>
   '0013_results': () => import('./0013_results.ts'),
   '0014_keys': () => import('./0014_keys.ts'),
   '0015_tenant_waits': () => import('./0015_tenant_waits.ts'),
+  '0016_deaths': () => import('./0016_deaths.ts'),
 }

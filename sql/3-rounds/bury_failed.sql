@@ -53,8 +53,9 @@ BEGIN
     ) e
     WHERE p.queue_id + 0 = e.queue_id AND p.ctid = e.tid
   ), dead AS (
-    INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, headers, error, attempts, died_at, tenant)
-    SELECT j.queue_id, j.shard, j.id, l.digest, l.score, l.payload, l.headers, _errors[l.place], j.attempts, clock_timestamp(), j.tenant
+    INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, headers, error, attempts, died_at, tenant, pushed_from, pushed_before)
+    SELECT j.queue_id, j.shard, j.id, l.digest, l.score, l.payload, l.headers, _errors[l.place], j.attempts, clock_timestamp(), j.tenant,
+      NULL, _fences[l.place]
     FROM lowest l CROSS JOIN LATERAL (
       SELECT t.queue_id, t.id, t.shard, t.tenant,
         @schema@.with_attempt(t.attempts, t.error, coalesce(_kinds[l.place], 'failure'), t.retry_count + 1) AS attempts
@@ -65,7 +66,7 @@ BEGIN
     ORDER BY j.queue_id, j.id, l.digest
     ON CONFLICT (queue_id, job_id, digest) DO UPDATE SET
       score = least(m.score, excluded.score), error = excluded.error, attempts = excluded.attempts, died_at = excluded.died_at,
-      tenant = excluded.tenant
+      tenant = excluded.tenant, pushed_from = excluded.pushed_from, pushed_before = excluded.pushed_before
   )
   SELECT array_agg(l.place), array_agg(l.digest) INTO _dying, _digests FROM lowest l;
 

@@ -25,9 +25,9 @@ DECLARE
 BEGIN
   SELECT array_agg(h.place) INTO _places FROM @schema@.lock_claims(_queue_ids, _process_id, _ids, _fences, _wait) h;
 
-  INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, headers, error, attempts, died_at, tenant)
+  INSERT INTO @schema@.morgue AS m (queue_id, shard, job_id, digest, score, payload, headers, error, attempts, died_at, tenant, pushed_from, pushed_before)
   SELECT j.queue_id, j.shard, j.id, f.digest, f.score, f.payload, f.headers, _errors[h.place], j.attempts,
-    _died_at + row_number() OVER (PARTITION BY h.place ORDER BY f.score, f.seq) * interval '1 microsecond', j.tenant
+    _died_at + row_number() OVER (PARTITION BY h.place ORDER BY f.score, f.seq) * interval '1 microsecond', j.tenant, NULL, _fences[h.place]
   FROM unnest(_places) AS h(place)
   CROSS JOIN LATERAL (
     SELECT t.queue_id, t.id, t.shard, t.tenant, t.claimed_at,
@@ -47,7 +47,7 @@ BEGIN
   ORDER BY j.queue_id, j.id, f.digest
   ON CONFLICT (queue_id, job_id, digest) DO UPDATE SET
     score = least(m.score, excluded.score), error = excluded.error, attempts = excluded.attempts, died_at = excluded.died_at,
-    tenant = excluded.tenant;
+    tenant = excluded.tenant, pushed_from = excluded.pushed_from, pushed_before = excluded.pushed_before;
 
   IF _places IS NOT NULL THEN
     RETURN QUERY SELECT * FROM @schema@.complete(

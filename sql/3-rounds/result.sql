@@ -4,10 +4,20 @@
 -- morgue, with `error`. `waiting` and `working`: it isn't over; `error` is that of the last try. `gone`: no result is kept, since
 -- its time is over, the queue keeps none, or the job was deleted or has expired.
 --
--- One statement looks at all of it, so that a job which ends meanwhile is either there or has ended. An equal payload may have
--- died before this one was pushed, or while this one waited for the next round, or it was pushed once more and died later: so a
--- death counts only if it came since, before any result, and the payload does not wait. A job that waits, and of which all has
--- expired, is gone, although its row stays until remove_expired comes.
+-- One statement looks at all of it, so that a job which ends meanwhile is either there or has ended. A job that waits,
+-- and of which all has expired, is gone, although its row stays until remove_expired comes.
+--
+-- A dead payload that equals this one need not be this one. The morgue says from which pushes it came, by fences:
+-- - An equal one died in the round that was in work at this push. It came from pushes before that round, and doesn't count: this
+--   one waits for the next round (P5).
+-- - Behind the round that took this one, an equal one was pushed and killed. It came from pushes since that round began, and doesn't
+--   count.
+-- - The round that took this one ended with success, and an equal one died in a later round. That came from any pushes before the
+--   later round, and doesn't count, since there was a result before.
+-- - This one died. That counts, whatever is pushed once more, and whatever the id's later rounds return.
+-- After a restore, fences may be behind those of what died before: so it has to have died after the push, too. What died before the
+-- morgue said it is told by the time alone. Of several deaths of equal payloads, the morgue knows the last one: the death of this
+-- one is forgotten if an equal one dies behind another round.
 -- It runs with its owner's rights, since a producer may read none of these tables.
 CREATE OR REPLACE FUNCTION @schema@.result(queue text, id text, round text)
 RETURNS TABLE (state text, result jsonb, error text, retry_count integer, ended_at timestamptz)
@@ -49,11 +59,9 @@ BEGIN
     SELECT t.error, t.died_at FROM @schema@.morgue t
     WHERE t.queue_id = q.queue_id AND t.job_id = _id COLLATE "C"
       AND t.digest BETWEEN _digest AND _digest || decode(repeat('ff', 25), 'hex')
-      AND t.died_at >= @schema@.from_micros(_parts[2]::bigint) AND (k.fence IS NULL OR t.died_at < k.ended_at)
-      AND (
-        SELECT true FROM @schema@.payloads_below(q.queue_id, _id, 9223372036854775807) p
-        WHERE substr(p.digest, 1, 8) = _digest LIMIT 1
-      ) IS NULL
+      AND t.died_at >= @schema@.from_micros(_parts[2]::bigint)
+      AND (_parts[1]::bigint BETWEEN coalesce(t.pushed_from, 0) AND t.pushed_before - 1) IS NOT FALSE
+      AND (k.fence IS NULL OR coalesce(t.pushed_before < k.fence, t.died_at < k.ended_at))
     ORDER BY t.queue_id, t.job_id, t.digest LIMIT 1
   ) m ON true
   LEFT JOIN LATERAL (

@@ -123,8 +123,9 @@ GRANT SELECT, DELETE,
     score, payload, headers, attempts, expires_in)
 ON TABLE @schema@.jobs TO @worker@, @gateway@;
 GRANT SELECT, DELETE ON TABLE @schema@.payloads TO @worker@, @gateway@;
-GRANT INSERT, UPDATE (score, error, attempts, died_at, tenant) ON TABLE @schema@.morgue TO @worker@, @gateway@;
-GRANT SELECT (queue_id, job_id, digest, score, error, attempts, died_at, tenant) ON TABLE @schema@.morgue TO @worker@;
+GRANT INSERT, UPDATE (score, error, attempts, died_at, tenant, pushed_from, pushed_before) ON TABLE @schema@.morgue TO @worker@, @gateway@;
+GRANT SELECT (queue_id, job_id, digest, score, error, attempts, died_at, tenant, pushed_from, pushed_before)
+ON TABLE @schema@.morgue TO @worker@;
 -- Who removes a dead process locks its row, which takes the right to update some column.
 GRANT SELECT, DELETE, UPDATE (expires_at) ON TABLE @schema@.processes TO @worker@, @gateway@;
 GRANT SELECT, DELETE ON TABLE @schema@.process_reports TO @worker@, @gateway@;

@@ -40,8 +40,55 @@ export const RESULTS: readonly Mutant[] = [
     name: 'an older death',
     promise: 'R7',
     breaks: 'Who pushes once more what died before is told at once that it is dead.',
-    edits: [sql('result', 't.died_at >= @schema@.from_micros(_parts[2]::bigint) AND ', '')],
+    edits: [
+      sql('result', 't.died_at >= @schema@.from_micros(_parts[2]::bigint)', 'true'),
+      sql('result', 'AND t.pushed_before - 1', 'AND 9223372036854775807'),
+    ],
     tests: ['worker/results'],
+  },
+  {
+    name: 'an older death with a higher fence',
+    promise: 'R18',
+    breaks: 'After a restore, who pushes once more what died before is told at once that it is dead.',
+    edits: [sql('result', 't.died_at >= @schema@.from_micros(_parts[2]::bigint)', 'true')],
+    tests: ['store/results'],
+  },
+  {
+    name: 'the death of an equal payload in the round that was in work',
+    promise: 'P5',
+    breaks: 'A push that waited for the next round is told, for good, that it died.',
+    edits: [sql('result', 'AND t.pushed_before - 1', 'AND 9223372036854775807')],
+    tests: ['store/results'],
+  },
+  {
+    name: 'the death of an equal payload after the result',
+    promise: 'R18',
+    breaks: 'Whose round has ended with success is told that it died.',
+    edits: [
+      sql(
+        'result',
+        '(k.fence IS NULL OR coalesce(t.pushed_before < k.fence, t.died_at < k.ended_at))',
+        'true',
+      ),
+    ],
+    tests: ['store/results'],
+  },
+  {
+    name: 'a kill of what waits behind a round that counts for the round',
+    promise: 'R11',
+    breaks: 'Whose payload is in work, or waits to be tried again, is told that it was killed.',
+    edits: [sql('kill', 'g.since, _fence', 'NULL, _fence')],
+    tests: ['store/results'],
+  },
+  {
+    name: 'the fence of a kill drawn before it has the rows',
+    promise: 'R11',
+    breaks: 'A push that the kill has waited for is killed, and told that nothing is known of it.',
+    edits: [
+      sql('kill', "    nextval('@schema@.fences')\n", '    _fence\n'),
+      sql('kill', '  _fence bigint;', "  _fence bigint := nextval('@schema@.fences');"),
+    ],
+    tests: ['store/results'],
   },
   {
     name: 'a push into a job in work that waits for the round in work',

@@ -142,7 +142,9 @@ describe('each role can do nothing else', () => {
         'UPDATE minute_counters.expired',
         'UPDATE minute_counters.failed',
         'UPDATE minute_counters.processed',
-        ...['attempts', 'died_at', 'error', 'score', 'tenant'].map((column) => `UPDATE morgue.${column}`),
+        ...['attempts', 'died_at', 'error', 'pushed_before', 'pushed_from', 'score', 'tenant'].map(
+          (column) => `UPDATE morgue.${column}`,
+        ),
         ...['doing', 'event_loop_delay', 'memory', 'reported_at', 'shards'].map(
           (column) => `UPDATE process_reports.${column}`,
         ),

@@ -1,5 +1,7 @@
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { Round } from '../../src/store/claim.ts'
 import {
+  type Claimer,
   openStore,
   outcomes,
   pidOf,
@@ -116,4 +118,147 @@ test('P7 trimming leaves locked results alone, and takes no more than it may', a
   await other.query("SELECT FROM lockstep.results WHERE job_id = '5' FOR UPDATE")
   expect(await env.query('SELECT lockstep.trim_results(2) AS trimmed')).toEqual([{ trimmed: 2 }])
   expect(await kept(testQueue)).toEqual(['1 1', '2 1', '5 1'])
+})
+
+describe('R18 of equal payloads, each push is told of its own', () => {
+  /** Pushes the payload `same` for its result. */
+  async function pushSame({ queue }: TestQueue): Promise<string> {
+    return (await env.lockstep.enqueueForResult(queue, { id: 'a', payload: 'same' })).round
+  }
+
+  /** `completed "…"`, `dead …`, or another state. */
+  async function told({ queue }: TestQueue, round: string): Promise<string> {
+    const { state, ...rest } = await env.lockstep.result(queue, 'a', round)
+    if ('result' in rest) return `${state} ${JSON.stringify(rest.result)}`
+    return state === 'dead' && 'error' in rest ? `${state} ${rest.error}` : state
+  }
+
+  /** How a round may die. */
+  const deaths: [string, (claimer: Claimer, round: Round) => Promise<unknown>][] = [
+    ['fails for the last time', (claimer, round) => claimer.fail([round], null)],
+    ['is discarded', (claimer, round) => claimer.discard(round)],
+  ]
+
+  test.each(deaths)('P5 a push waits for the next round if the one in work %s', async (_, die) => {
+    const testQueue = await env.queue()
+    const claimer = await testQueue.claimer()
+    const before = await pushSame(testQueue)
+    const inWork = await claimer.take()
+    const after = await pushSame(testQueue)
+    expect(await told(testQueue, after)).toBe('working')
+    await die(claimer, inWork)
+    expect(await told(testQueue, before)).toMatch(/^dead/)
+    expect(await told(testQueue, after)).toBe('waiting')
+    const next = await claimer.take()
+    expect(await told(testQueue, after)).toBe('working')
+    expect(await claimer.answer([{ round: next, json: '1' }])).toEqual([])
+    expect(await told(testQueue, before)).toMatch(/^dead/)
+    expect(await told(testQueue, after)).toBe('completed 1')
+  })
+
+  test.each(deaths)('R7 a push whose round %s stays dead, whatever comes later', async (_, die) => {
+    const testQueue = await env.queue()
+    const claimer = await testQueue.claimer()
+    const before = await pushSame(testQueue)
+    await die(claimer, await claimer.take())
+    const after = await pushSame(testQueue)
+    expect(await told(testQueue, before)).toMatch(/^dead/)
+    expect(await told(testQueue, after)).toBe('waiting')
+    expect(await claimer.answer([{ round: await claimer.take(), json: '1' }])).toEqual([])
+    expect(await told(testQueue, before)).toMatch(/^dead/)
+    expect(await told(testQueue, after)).toBe('completed 1')
+  })
+
+  test.each(deaths)(
+    'a push whose round ended with success has its result, though the next %s',
+    async (_, die) => {
+      const testQueue = await env.queue()
+      const claimer = await testQueue.claimer()
+      const before = await pushSame(testQueue)
+      const inWork = await claimer.take()
+      const after = await pushSame(testQueue)
+      await claimer.answer([{ round: inWork, json: '1' }])
+      await die(claimer, await claimer.take())
+      expect(await told(testQueue, before)).toBe('completed 1')
+      expect(await told(testQueue, after)).toMatch(/^dead/)
+    },
+  )
+
+  test('R11 a kill of what waits behind a round is none of what the round took', async () => {
+    const testQueue = await env.queue()
+    const claimer = await testQueue.claimer()
+    const before = await pushSame(testQueue)
+    const inWork = await claimer.take()
+    const after = await pushSame(testQueue)
+    await env.lockstep.kill(testQueue.queue, { ids: ['a'] })
+    expect(await told(testQueue, before)).toBe('working')
+    expect(await told(testQueue, after)).toBe('dead killed')
+    await claimer.fail([inWork])
+    expect(await told(testQueue, before)).toBe('waiting')
+    expect(await claimer.answer([{ round: await claimer.take(), json: '1' }])).toEqual([])
+    expect(await told(testQueue, before)).toBe('completed 1')
+    expect(await told(testQueue, after)).toBe('dead killed')
+  })
+
+  test('R11 a killed one stays dead while an equal one waits, and after that', async () => {
+    const testQueue = await env.queue()
+    const claimer = await testQueue.claimer()
+    const before = await pushSame(testQueue)
+    await env.lockstep.kill(testQueue.queue, { ids: ['a'] })
+    const after = await pushSame(testQueue)
+    expect(await told(testQueue, before)).toBe('dead killed')
+    expect(await told(testQueue, after)).toBe('waiting')
+    expect(await claimer.answer([{ round: await claimer.take(), json: '1' }])).toEqual([])
+    expect(await told(testQueue, before)).toBe('dead killed')
+    expect(await told(testQueue, after)).toBe('completed 1')
+  })
+
+  test('R11 a kill that waits for pushes takes them, too', async () => {
+    const testQueue = await env.queue()
+    await testQueue.push({ id: 'a', payload: 'other' })
+    const producer = await env.transaction()
+    await producer.query("SELECT FROM lockstep.jobs WHERE queue_id = $1 AND id = 'a' FOR UPDATE", [
+      testQueue.queueId,
+    ])
+    const killing = await env.session()
+    const pid = await pidOf(killing)
+    const kill = killing.query("SELECT lockstep.kill($1, '{a}')", [testQueue.queueId])
+    await untilBlocked(env, pid)
+    const { rows } = await producer.query(
+      `SELECT nextval('lockstep.fences'), lockstep.enqueue_for_result($1, 'a', '"same"') AS round`,
+      [testQueue.queue.name],
+    )
+    await producer.query('COMMIT')
+    await kill
+    expect(await told(testQueue, rows[0].round)).toBe('dead killed')
+  })
+
+  test('after a restore, what died before does not count, though its fence is above', async () => {
+    const testQueue = await env.queue()
+    const claimer = await testQueue.claimer()
+    await pushSame(testQueue)
+    await claimer.discard(await claimer.take())
+    await env.query('UPDATE lockstep.morgue SET pushed_before = pushed_before + 1000 WHERE queue_id = $1', [
+      testQueue.queueId,
+    ])
+    expect(await told(testQueue, await pushSame(testQueue))).toBe('waiting')
+  })
+
+  test('what died before the morgue said whose it was is told by the time', async () => {
+    const testQueue = await env.queue()
+    const claimer = await testQueue.claimer()
+    const before = await pushSame(testQueue)
+    await claimer.discard(await claimer.take())
+    await env.query('UPDATE lockstep.morgue SET pushed_before = NULL WHERE queue_id = $1', [
+      testQueue.queueId,
+    ])
+    expect(await told(testQueue, before)).toBe('dead discarded')
+    const after = await pushSame(testQueue)
+    expect(await told(testQueue, after)).toBe('waiting')
+    await claimer.answer([{ round: await claimer.take(), json: '1' }])
+    expect([await told(testQueue, before), await told(testQueue, after)]).toEqual([
+      'dead discarded',
+      'completed 1',
+    ])
+  })
 })

@@ -26,6 +26,7 @@ export const MIGRATIONS_SINCE = [
   '0013_results',
   '0014_keys',
   '0015_tenant_waits',
+  '0016_deaths',
 ]
 
 /** The SQL that creates the schema as it was when each job took two rows. */
