@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Lockstep } from '../../src/index.ts'
+import { defineQueue, Lockstep } from '../../src/index.ts'
 import { Network } from '../support/network.ts'
 import { eventually } from '../support/worker-environment.ts'
 import { claimed, useConsumers } from './claims.ts'
@@ -311,6 +311,23 @@ test('who waits for jobs of a queue that is deleted has those of the one that is
   await env.lockstep.deleteQueue(queue)
   await env.lockstep.enqueue(queue, { id: 'a', payload: 1 })
   expect(await waiting).toEqual(['a: 1'])
+})
+
+test('P8 who comes back for the next reply has it at once, though the queue was trimmed', async () => {
+  const one = consumer()
+  const queue = defineQueue('ns/01HZZZZZZZ0123456789ABCDEF', { shards: 1 })
+  await env.lockstep.enqueue(queue, { id: 'a', payload: 1 })
+  const [job] = await one.claim({ queues: queue })
+  await one.complete(job!)
+  await env.sql("UPDATE lockstep.queues SET created_at = now() - interval '1 hour' WHERE name = $1", [
+    queue.name,
+  ])
+  await eventually(async () =>
+    expect(await env.sql('SELECT lockstep.trim_reply_queues() AS trimmed')).toEqual([{ trimmed: 1 }]),
+  )
+  const waiting = claimed(one, { queues: queue, wait: 5_000 })
+  await env.lockstep.enqueue(queue, { id: 'b', payload: 2 })
+  expect(await waiting).toEqual(['b: 2'])
 })
 
 test('P6: a claim of a queue that was made anew is settled by whoever knew the old one', async () => {

@@ -125,4 +125,11 @@ export const SERVED: readonly Mutant[] = [
     edits: [sql('respawn', 'EXIT WHEN _count = cardinality(_ids);', 'EXIT;')],
     tests: ['store/respawn'],
   },
+  {
+    name: 'reply queues that go without a word',
+    promise: 'P8',
+    breaks: 'Who waits for the next reply waits under a number that is gone, for up to ten seconds.',
+    edits: [sql('trim_reply_queues', "    PERFORM pg_notify(@channel@, 'rebalance');\n", '    NULL;\n')],
+    tests: ['consumer/claim'],
+  },
 ]
