@@ -13,6 +13,7 @@
 -- one that the payload goes under. If that is the fence drawn here, the job is new, and its row carries the payload.
 -- Otherwise the row says from then on that the job has payloads elsewhere, unless the payload merges with the one that
 -- the row carries (see covers).
+-- A queue that trim_reply_queues could delete is held before that (see there).
 -- If the row is as it should be, ON CONFLICT locks it and returns nothing: then it is looked up. The lookup locks it, too.
 -- If there was no queue, there may be one a moment later, with a job that isn't locked yet, and that may be claimed: so its
 -- round is marked as followed by another. And at REPEATABLE READ and above, a job that was finished since the snapshot may
@@ -88,7 +89,7 @@ BEGIN
     NOT @schema@.carries(), coalesce(_score, extract(epoch FROM clock_timestamp())::double precision * 1000),
     CASE WHEN @schema@.carries() THEN coalesce(_payload, '""') END, CASE WHEN @schema@.carries() THEN _headers END, _tenant,
     CASE WHEN @schema@.carries() THEN _expires_in END
-  FROM @schema@.queues q WHERE q.name = _queue
+  FROM @schema@.queues q WHERE q.name = _queue AND (NOT @schema@.is_reply_queue(_queue) OR @schema@.hold_queue(q.queue_id))
   ON CONFLICT (queue_id, id) DO UPDATE SET
     next_perform_in = CASE WHEN j.claimed_by IS NOT NULL THEN coalesce(j.next_perform_in, excluded.perform_in) END, has_payloads = true
     WHERE (j.claimed_by IS NOT NULL AND j.next_perform_in IS NULL)

@@ -31,7 +31,9 @@ DECLARE
   _fence bigint;
   _heads text[];
 BEGIN
-  SELECT q.queue_id, q.shards, q.fairness INTO _queue_id, _shards, _fairness FROM @schema@.queues q WHERE q.name = _queue;
+  -- See trim_reply_queues.
+  SELECT q.queue_id, q.shards, q.fairness INTO _queue_id, _shards, _fairness FROM @schema@.queues q
+  WHERE q.name = _queue AND (NOT @schema@.is_reply_queue(_queue) OR @schema@.hold_queue(q.queue_id));
   IF NOT FOUND THEN
     RAISE EXCEPTION 'queue "%" does not exist', left(_queue, 255)
       USING ERRCODE = 'LK001', HINT = 'Start a worker that defines it, or create it: SELECT @schema@.create_queue(name, shards).';

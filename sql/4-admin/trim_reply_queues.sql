@@ -2,9 +2,12 @@
 -- many. A worker answers a synchronous task by publishing to the queue that has the id of the task for a name. So each task leaves
 -- a queue behind. Whoever uses one again creates it again.
 --
--- Nobody may push into a queue while its row goes: each push reads the row, and so has a lock on the table until its transaction
--- ends. This one waits for all of these, and others wait behind it. So it looks first, waits for a moment only, and looks again
--- once it has the lock. If it doesn't get it, the next call comes.
+-- Nobody may push into a queue while its row goes. So a push into a queue of such a name holds the row until its transaction ends
+-- (hold_queue), and others don't. This one looks first, then locks the rows that nobody holds, and looks again: what was pushed
+-- before is committed by now, and keeps the queue. A push that comes later waits for a moment, finds that there is no such queue, and
+-- its caller makes it again. Pushes into other queues wait for nothing, and a transaction that stays open, and has pushed elsewhere,
+-- keeps no queue. (To lock the table would make all pushes wait, and would never succeed where some transaction is always open.)
+-- Only rows of counts may be waited for, for a moment. If that isn't enough, the next call comes.
 -- Consumers are told, since one that has taken from such a queue knows its number for a while: who began to wait there for the next
 -- reply would wait under the old number. Without the message, as where the notification queue is half full, they see it within ten
 -- seconds.
@@ -23,7 +26,7 @@ BEGIN
   IF cardinality(_old) = 0 THEN
     RETURN 0;
   END IF;
-  LOCK TABLE @schema@.queues IN ACCESS EXCLUSIVE MODE;
+  _old := ARRAY(SELECT q.queue_id FROM @schema@.queues q WHERE q.queue_id = ANY (_old) FOR UPDATE SKIP LOCKED);
   _old := @schema@.unused_reply_queues(_old, _most);
   DELETE FROM @schema@.queues q WHERE q.queue_id = ANY (_old);
   DELETE FROM @schema@.counters c WHERE c.queue_id = ANY (_old);

@@ -9,7 +9,7 @@ BEGIN
     WITH named AS MATERIALIZED (
       SELECT q.queue_id, q.name FROM @schema@.queues q
       WHERE (_among IS NULL OR q.queue_id = ANY (_among))
-        AND q.name ~ '^[-_A-Za-z0-9]+/1?[0-9A-HJKMNP-TV-Z]{26}$' AND q.created_at < clock_timestamp() - interval '10 minutes'
+        AND @schema@.is_reply_queue(q.name) AND q.created_at < clock_timestamp() - interval '10 minutes'
         AND q.shards = 1 AND q.paused_at IS NULL AND q.limits IS NULL AND q.fairness IS NULL
     )
     SELECT n.queue_id FROM named n

@@ -42,7 +42,7 @@ REVOKE ALL ON FUNCTION
   @schema@.brief_error, @schema@.bury_failed, @schema@.bury_lowest, @schema@.carries, @schema@.check_jobs, @schema@.check_expiries, @schema@.checked_text, @schema@.claim, @schema@.claim_leased, @schema@.covers,
   @schema@.end_leases, @schema@.extend_leases, @schema@.forget_leases, @schema@.lock_of_fence, @schema@.note_cut, @schema@.settle_leased, @schema@.tries_of, @schema@.expire_leased, @schema@.respawn, @schema@.take_quota,
   @schema@.find_tokens, @schema@.note_key, @schema@.recount_key, @schema@.trim_keys,
-  @schema@.enqueue_for_result, @schema@.round_of, @schema@.result, @schema@.keep_results, @schema@.complete_with_results, @schema@.trim_results, @schema@.trim_reply_queues, @schema@.unused_reply_queues, @schema@.forget_queues,
+  @schema@.enqueue_for_result, @schema@.round_of, @schema@.result, @schema@.keep_results, @schema@.complete_with_results, @schema@.trim_results, @schema@.trim_reply_queues, @schema@.unused_reply_queues, @schema@.forget_queues, @schema@.is_reply_queue, @schema@.hold_queue,
   @schema@.complete, @schema@.create_queue, @schema@.delete_jobs, @schema@.digest_of, @schema@.discard,
   @schema@.enqueue(text, text, jsonb, double precision, timestamptz, integer, jsonb, text, timestamptz),
   @schema@.enqueue(text, anynonarray, jsonb, double precision, timestamptz, integer, jsonb, text, timestamptz),

@@ -1,6 +1,6 @@
 import type { Database } from '../postgres/database.ts'
 
-/** Most queues that a call deletes: everyone who pushes waits meanwhile. */
+/** Most queues that a call deletes: who pushes into one of these waits meanwhile. */
 export const MOST_REPLY_QUEUES = 500
 
 /** Deletes a bounded part of the queues that synchronous tasks of lmstfy's API have left behind, and returns how many. */

@@ -132,4 +132,33 @@ export const SERVED: readonly Mutant[] = [
     edits: [sql('trim_reply_queues', "    PERFORM pg_notify(@channel@, 'rebalance');\n", '    NULL;\n')],
     tests: ['consumer/claim'],
   },
+  {
+    name: 'a push that does not hold its reply queue',
+    promise: 'P3',
+    breaks: 'The queue goes before the push is committed, and its job belongs to no queue.',
+    edits: [
+      sql('enqueue', ' AND (NOT @schema@.is_reply_queue(_queue) OR @schema@.hold_queue(q.queue_id))', ''),
+    ],
+    tests: ['store/reply-queues'],
+  },
+  {
+    name: 'a push of many that does not hold its reply queue',
+    promise: 'P3',
+    breaks: 'The queue goes before the push is committed, and its jobs belong to no queue.',
+    edits: [
+      sql(
+        'enqueue_many',
+        ' AND (NOT @schema@.is_reply_queue(_queue) OR @schema@.hold_queue(q.queue_id))',
+        '',
+      ),
+    ],
+    tests: ['store/reply-queues'],
+  },
+  {
+    name: 'reply queues that are not looked into once they are locked',
+    promise: 'P3',
+    breaks: 'What was pushed since the first look belongs to no queue.',
+    edits: [sql('trim_reply_queues', '  _old := @schema@.unused_reply_queues(_old, _most);\n', '')],
+    tests: ['store/reply-queues'],
+  },
 ]

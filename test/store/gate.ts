@@ -17,7 +17,7 @@ export class Gate {
 
   async install(): Promise<void> {
     await this.#env.query(`
-      CREATE FUNCTION lockstep.gate() RETURNS boolean LANGUAGE plpgsql AS $$
+      CREATE FUNCTION lockstep.gate() RETURNS boolean LANGUAGE plpgsql SET lock_timeout = 0 AS $$
       BEGIN
         IF current_setting('test.gate', true) = 'on' THEN
           PERFORM pg_advisory_lock_shared(${GATE}), pg_advisory_unlock_shared(${GATE});
@@ -62,6 +62,11 @@ export class Gate {
   /** Stops what trims limits once it has found the starts that may go. */
   gateTrims(): Promise<void> {
     return this.#edit('old_starts', /END\n(?=\$function)/, 'PERFORM lockstep.gate(); END\n')
+  }
+
+  /** Stops what trims reply queues once it has looked, before it locks them. */
+  gateReplyQueues(): Promise<void> {
+    return this.#edit('trim_reply_queues', /_old := ARRAY/, 'PERFORM lockstep.gate();\n  $&')
   }
 
   /** Runs `act` while the statement that `start` sends through a gated session is stopped at the gate. */

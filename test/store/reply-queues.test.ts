@@ -1,16 +1,21 @@
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Trimming } from '../../src/worker/maintenance/trimming.ts'
-import { openStore, type StoreEnvironment } from '../support/store-environment.ts'
+import { openStore, pidOf, type StoreEnvironment, untilBlocked } from '../support/store-environment.ts'
+import { Gate } from './gate.ts'
 
 let env: StoreEnvironment
+let gate: Gate
 
 beforeAll(async () => {
   env = await openStore()
+  gate = new Gate(env)
+  await gate.install()
+  await gate.gateReplyQueues()
 })
 afterAll(() => env?.close())
 afterEach(async () => {
   await env.endSessions()
-  await env.query('DELETE FROM lockstep.queues')
+  for (const table of ['queues', 'jobs']) await env.query(`DELETE FROM lockstep.${table}`)
 })
 
 let ids = 0
@@ -98,14 +103,88 @@ test('a queue stays while somebody waits for its jobs', async () => {
   expect(await trim()).toBe(1)
 })
 
-test('P3 a push that is under way keeps its queue, and one after it finds that there is none', async () => {
-  const { name } = await made()
+describe.each([
+  ['of one job', "SELECT lockstep.enqueue($1, 'a')"],
+  ['of many', "SELECT lockstep.enqueue_many($1, '{a,b}')"],
+])('a push %s', (_, push) => {
+  test('P3 that is under way keeps its queue, and one after it finds that there is none', async () => {
+    const { name } = await made()
+    const producer = await env.transaction()
+    await producer.query(push, [name])
+    expect(await trim()).toBe(0)
+    await producer.query('ROLLBACK')
+    expect(await trim()).toBe(1)
+    await expect(env.query(push, [name])).rejects.toMatchObject({ code: 'LOCKSTEP_UNKNOWN_QUEUE' })
+  })
+
+  test('P3 that is committed before the row is locked keeps its queue', async () => {
+    const [{ name }] = [await made(), await made()]
+    const trimmed = await gate.during(
+      (session) => session.query('SELECT lockstep.trim_reply_queues() AS trimmed'),
+      () => env.query(push, [name]).then(() => {}),
+    )
+    expect(trimmed.rows).toEqual([{ trimmed: 1 }])
+    expect(await names()).toEqual([name])
+  })
+
+  test.each([
+    ['waits, and finds that there is no such queue', 'COMMIT', 'LK001'],
+    ['waits, and goes on if it stays', 'ROLLBACK', undefined],
+  ])('P3 that comes while its queue is trimmed %s', async (_, end, code) => {
+    const { name } = await made()
+    const trimming = await env.transaction()
+    await trimming.query('SELECT lockstep.trim_reply_queues()')
+    const producer = await env.session()
+    const pid = await pidOf(producer)
+    const pushed = producer.query(push, [name]).then(
+      () => undefined,
+      (error) => error.code,
+    )
+    await untilBlocked(env, pid)
+    await trimming.query(end)
+    expect(await pushed).toBe(code)
+  })
+
+  test('P7 into another queue waits for nothing while queues are trimmed', async () => {
+    await made()
+    const { name } = await made('ns/orders')
+    const trimming = await env.transaction()
+    expect((await trimming.query('SELECT lockstep.trim_reply_queues() AS trimmed')).rows).toEqual([
+      { trimmed: 1 },
+    ])
+    const producer = await env.transaction("BEGIN; SET LOCAL lock_timeout = '1ms'")
+    await producer.query(push, [name])
+  })
+
+  test('P3 in a transaction whose snapshot has a queue that is gone is refused', async () => {
+    const { name } = await made()
+    const producer = await env.transaction('BEGIN ISOLATION LEVEL REPEATABLE READ')
+    await producer.query('SELECT FROM lockstep.queues')
+    expect(await trim()).toBe(1)
+    await expect(producer.query(push, [name])).rejects.toMatchObject({ code: '40001' })
+  })
+})
+
+test('queues go though the application always has some transaction open that has pushed', async () => {
+  await made()
+  const { name } = await made('ns/orders')
   const producer = await env.transaction()
   await producer.query("SELECT lockstep.enqueue($1, 'a')", [name])
-  expect(await trim()).toBe(0)
-  await producer.query('ROLLBACK')
   expect(await trim()).toBe(1)
-  await expect(env.query("SELECT lockstep.enqueue($1, 'a')", [name])).rejects.toThrow(/does not exist/)
+  expect(await names()).toEqual([name])
+})
+
+test('one whose counts are being stored goes with the next call', async () => {
+  const { queueId } = await made()
+  await env.query(
+    'INSERT INTO lockstep.counters (queue_id, day, processed, failed) VALUES ($1, now(), 1, 0)',
+    [queueId],
+  )
+  const counting = await env.transaction()
+  await counting.query('UPDATE lockstep.counters SET processed = 2 WHERE queue_id = $1', [queueId])
+  expect(await trim()).toBe(0)
+  await counting.query('COMMIT')
+  expect(await trim()).toBe(1)
 })
 
 test('it refuses a snapshot that hides what others have pushed', async () => {
