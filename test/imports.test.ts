@@ -83,7 +83,7 @@ const PAST_THE_FACE: readonly string[] = [
   'http/api/routes/result > enqueue/results',
   'http/api/routes/result > store/results',
   'http/api/shown > admin/insight',
-  // Tokens and limits of lmstfy's API are no business of the library.
+  // Tokens and limits of lmstfy's API are no business of the library, nor are the keys of dead payloads.
   'http/lmstfy/access > postgres/database',
   'http/lmstfy/access > store/lmstfy-access',
   'http/lmstfy/admin > postgres/database',
@@ -94,6 +94,7 @@ const PAST_THE_FACE: readonly string[] = [
   'http/lmstfy/jobs > store/sizes',
   'http/lmstfy/lmstfy > lockstep',
   'http/lmstfy/migrating > store/sizes',
+  'http/lmstfy/pool > admin/insight',
   'http/lmstfy/pool > lockstep',
   'http/lmstfy/pool > postgres/database',
   'http/lmstfy/pool > store/expire-leased',

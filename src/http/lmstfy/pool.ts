@@ -1,3 +1,4 @@
+import { Insight } from '../../admin/insight.ts'
 import type { ClaimedJob, Consumer, FoundJob, Lockstep, Queue } from '../../index.ts'
 import { defineQueue, LockstepError } from '../../index.ts'
 import type { NewJob } from '../../job.ts'
@@ -32,6 +33,7 @@ export class Pool implements Jobs {
   readonly lockstep: Lockstep
   readonly database: Database
   readonly #consumer: Consumer
+  readonly #insight: Insight
   readonly #definitions = new Map<string, Queue<string>>()
   readonly #deliveries = new Deliveries()
   readonly #waits = new Waits()
@@ -43,7 +45,9 @@ export class Pool implements Jobs {
     this.name = name
     this.lockstep = lockstep
     this.#consumer = lockstep.createConsumer({ triesHeader: TRIES_HEADER })
-    this.database = insideOf(lockstep).database
+    const { database, watch } = insideOf(lockstep)
+    this.database = database
+    this.#insight = new Insight(database, watch)
   }
 
   async publish(queue: string, jobs: readonly NewJob<string>[]): Promise<void> {
@@ -131,8 +135,10 @@ export class Pool implements Jobs {
     await orNothing(async () => {
       while (count < most) {
         const limit = Math.min(most - count, MOST_AT_ONCE)
-        const { items } = await this.lockstep.findDead(queue, { limit })
-        if (items.length > 0) await this.lockstep.deleteDead(queue, { ids: items.map(({ id }) => id) })
+        const { items } = await this.#insight.dead(queue, { limit }, { length: 1, attempts: false })
+        // A job that was pushed otherwise may have several dead payloads: the ids alone would name them all.
+        const [ids, keys] = [items.map(({ id }) => id), items.map(({ key }) => key)]
+        if (items.length > 0) await this.lockstep.deleteDead(queue, { ids, keys })
         count += items.length
         if (items.length < limit) return
       }

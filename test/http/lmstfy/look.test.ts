@@ -148,6 +148,28 @@ test('deleting from the dead letter queue takes the oldest', async () => {
   })
 })
 
+test('deleting from the dead letter queue takes as many payloads as it is told, also of one id', async () => {
+  const { api } = await gateway()
+  await env.sql("SELECT lockstep.create_queue('ns/several')")
+  for (const [id, payload] of [
+    ['a', 1],
+    ['a', 2],
+    ['b', 2],
+    ['a', 3],
+  ])
+    await env.sql("SELECT lockstep.enqueue('ns/several', $1::text, $2, $3)", [id, payload, payload])
+  for (const id of ['b', 'a']) await env.lockstep.kill('ns/several', { ids: [id] })
+  const left = async () =>
+    (await env.sql("SELECT id, payload FROM lockstep.dead WHERE queue = 'ns/several' ORDER BY died_at")).map(
+      ({ id, payload }) => `${id} ${payload}`,
+    )
+  expect(await left()).toEqual(['b 2', 'a 1', 'a 2', 'a 3'])
+  expect((await api('DELETE', 'several/deadletter?limit=2')).status).toBe(204)
+  expect(await left()).toEqual(['a 2', 'a 3'])
+  expect((await api('DELETE', 'several/deadletter')).status).toBe(204)
+  expect(await left()).toEqual(['a 3'])
+})
+
 test.each([
   ['PUT', '?limit=0', 'invalid limit'],
   ['PUT', '?limit=-1', 'invalid limit'],
