@@ -75,8 +75,8 @@ const EDITS: readonly Edit[] = [
   ),
   source(
     'store/head',
-    `\n     UNION ALL SELECT t.queue_id, NULL, t.lane, NULL FROM \${prefix}.tenant_lanes_of($6) t\``,
-    ' WHERE $6::integer[] IS NOT NULL`',
+    `\n     UNION ALL SELECT t.queue_id, NULL, t.lane, NULL, NULL, NULL FROM \${prefix}.tenant_lanes_of($6) t\n`,
+    ' WHERE $6::integer[] IS NOT NULL\n',
   ),
   source('worker/preparation', 'await replaceSetting(database, setting, definitions)', '[] as number[]'),
   source('worker/maintenance/trimming', 'await trimTenants(database)', '0'),
