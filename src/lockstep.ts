@@ -288,7 +288,8 @@ export class Lockstep {
 
   /**
    * Makes waiting jobs due now, and what was pushed into jobs in work; `{}` matches all. Does nothing until it is awaited
-   * or iterated, like all methods below that return a Progression.
+   * or iterated, like all methods below that return a Progression. What open transactions hold comes last, and is waited for.
+   * @throws DatabaseError `LOCKSTEP_LOCKED`, like them, if it is held for five seconds more: all else is done
    */
   performNow(queue: AnyQueue, filter: JobFilter, options: ProgressionOptions = {}): Progression {
     return this.#administration.act('perform_now', queue, filter, options)
@@ -356,7 +357,7 @@ export class Lockstep {
    * and its next one creates the queue again; so does a worker, but not the SQL function. A transaction at REPEATABLE READ
    * or above that began before the deletion must not push into it later.
    * @throws LockstepError `LOCKSTEP_QUEUE_NOT_EMPTY` or `LOCKSTEP_QUEUE_IN_USE` with the counts; `LOCKSTEP_LOCKED` if
-   * transactions that have pushed stay open for 30 s
+   * transactions that have pushed stay open for 30 s, or hold jobs of it for five
    */
   deleteQueue(queue: AnyQueue, options: DeleteQueueOptions = {}): Progression {
     return this.#administration.deleteQueue(queue, options)

@@ -43,20 +43,21 @@ export function act(
   return new Progression(
     (async function* () {
       const { queueId, name } = await resolveQueue(database, queue)
-      const { actOnWaiting, countWaiting, lockWaiting } = await loadStore()
+      const { actOnWaiting, countWaiting, listWaiting, lockWaiting } = await loadStore()
       settings.signal?.throwIfAborted()
       // Jobs that a dead process had in work are due already.
       if (action !== 'perform_now') {
         const { removeDeadProcesses } = await import('./dead-processes.ts')
         await removeDeadProcesses(database, name, settings.signal)
       }
-      yield* walk<string, string>(
+      yield* walk<string>(
         database,
         {
           count: () => countWaiting(database, queueId, filter),
-          async step(tx, after, last, limit) {
-            const { seen, entries } = await lockWaiting(database, tx, queueId, filter, { after, last, limit })
-            return { seen, done: await actOnWaiting(database, tx, action, queueId, entries) }
+          list: (after, last, limit) => listWaiting(database, queueId, filter, { after, last, limit }),
+          async act(tx, ids) {
+            const entries = await lockWaiting(database, tx, queueId, filter, ids)
+            return actOnWaiting(database, tx, action, queueId, entries)
           },
         },
         settings,

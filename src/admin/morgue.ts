@@ -34,11 +34,9 @@ export function requeueFromMorgue(
 ): Progression {
   return walkMorgue('requeue', database, queue, filter, options, (store, queueId) => ({
     count: () => store.countDead(database, queueId, filter),
-    // Lists without locking: a death locks the job first, and so must we.
-    async step(tx, after, lastId, limit) {
-      const seen = await store.listDead(database, tx, queueId, filter, { after, lastId, limit }, false)
-      return { seen, done: await store.requeueDead(database, tx, queueId, seen) }
-    },
+    list: (after, lastId, limit) => store.listDead(database, queueId, filter, { after, lastId, limit }),
+    // Doesn't lock them first: a death locks the job first, and so must we.
+    act: (tx, keys) => store.requeueDead(database, tx, queueId, keys),
   }))
 }
 
@@ -51,10 +49,11 @@ export function deleteFromMorgue(
 ): Progression {
   return walkMorgue('deleteDead', database, queue, filter, options, (store, queueId) => ({
     count: () => store.countDead(database, queueId, filter),
-    async step(tx, after, lastId, limit) {
-      const seen = await store.listDead(database, tx, queueId, filter, { after, lastId, limit }, true)
-      await store.deleteDead(database, tx, queueId, seen)
-      return { seen, done: seen.length }
+    list: (after, lastId, limit) => store.listDead(database, queueId, filter, { after, lastId, limit }),
+    async act(tx, keys) {
+      const locked = await store.lockDead(database, tx, queueId, filter, keys)
+      await store.deleteDead(database, tx, queueId, locked)
+      return locked.length
     },
   }))
 }
@@ -65,7 +64,7 @@ function walkMorgue(
   queue: Queue | string,
   filter: DeadFilter,
   options: ProgressionOptions,
-  walkOf: (store: Store, queueId: number) => Walk<DeadKey, string>,
+  walkOf: (store: Store, queueId: number) => Walk<DeadKey>,
 ): Progression {
   checkDeadFilter(filter, name)
   requireValues(filter, name)

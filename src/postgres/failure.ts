@@ -249,3 +249,11 @@ export function isBadValue(error: unknown): boolean {
 export function isRefusedLock(error: unknown): boolean {
   return hasCode(error, '55P03', '40P01')
 }
+
+/**
+ * The same in a transaction of ours that has a lock_timeout. If its time ends at the moment in which a lock comes, and there is another
+ * one to wait for, the server takes that for somebody's cancel (57014).
+ */
+export function isOutOfTime(error: unknown): boolean {
+  return isRefusedLock(error) || hasCode(error, '57014')
+}

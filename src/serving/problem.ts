@@ -68,6 +68,8 @@ const STATUSES: Readonly<Record<string, number>> = {
 const FAILURES: Readonly<Record<string, string>> = {
   LOCKSTEP_PERMISSION:
     'the database role that the server logs in as may not do that; the server’s log says which right is missing',
+  LOCKSTEP_LOCKED:
+    'transactions that are still open hold some of what was asked for, which is as it was; the rest is done: try again later',
 }
 
 /** s */

@@ -1,11 +1,11 @@
 import type pg from 'pg'
 import type { Database } from '../postgres/database.ts'
-import { isRefusedLock } from '../postgres/failure.ts'
+import { isOutOfTime } from '../postgres/failure.ts'
 
 /** ms that a call waits for rows that open transactions hold, in all. */
 export const PATIENCE = 5_000
 /** ms that a first try waits for a lock. The server has nothing shorter, but for none at all, which would be for ever. */
-const AT_ONCE = 1
+export const AT_ONCE = 1
 /** Most turns at once, each with a connection; in a small pool half of its connections. */
 const MOST_TURNS = 4
 /** ms of a turn: the more rows are waited for, the shorter it is, so that the turn of each comes soon. */
@@ -62,7 +62,7 @@ export class Insistence {
     try {
       return await attempt(AT_ONCE)
     } catch (error) {
-      if (!isRefusedLock(error)) throw error
+      if (!isOutOfTime(error)) throw error
       return this.wait(attempt, waiting, error)
     }
   }
@@ -80,7 +80,7 @@ export class Insistence {
         try {
           return await this.#take(key, () => attempt(longestWait), longestWait)
         } catch (error) {
-          if (!isRefusedLock(error)) throw error
+          if (!isOutOfTime(error)) throw error
           this.#held.add(key)
           cause = error
         }

@@ -189,24 +189,32 @@ export interface WaitingEntry {
   readonly next: boolean
 }
 
+/** The next ids with a matching entry that waits. */
+export async function listWaiting(
+  database: Database,
+  queueId: number,
+  filter: JobFilter,
+  { after, last, limit }: IdSpan,
+): Promise<string[]> {
+  let query = matchingWaiting(database, queueId, filter).where('e.id', '<=', last).select('e.id')
+  if (after !== undefined) query = query.where('e.id', '>', after)
+  return (await run(database, query.orderBy('e.id').limit(limit))).map(({ id }) => id)
+}
+
 /**
- * Locks the next ids with a matching entry that waits, in id order like a push. `seen` are the ids found; `entries` match
- * after the lock. While we waited for a row, its round may have ended or another one begun, so that a different entry waits
- * now. Who holds the lock decides which one it is, not the lease as it reads: a process whose lease seems over may be
- * renewing it, and then its round must not be touched.
+ * Locks ids in their order, like a push. Resolves to the entries that match after the lock. Since they were listed, a round may have
+ * ended or another one begun, so that a different entry waits now. Who holds the lock decides which one it is, not the lease as it
+ * reads: a process whose lease seems over may be renewing it, and then its round must not be touched.
  */
 export async function lockWaiting(
   database: Database,
   tx: Queryable,
   queueId: number,
   filter: JobFilter,
-  { after, last, limit }: IdSpan,
-): Promise<{ seen: string[]; entries: WaitingEntry[] }> {
-  let query = matchingWaiting(database, queueId, filter).where('e.id', '<=', last).select('e.id')
-  if (after !== undefined) query = query.where('e.id', '>', after)
-  const seen = (await run(database, query.orderBy('e.id').limit(limit), tx)).map(({ id }) => id)
-  const held = await database.call<HeldRow>('lock_waiting', [queueId, seen, null], tx)
-  return { seen, entries: await matchingHeld(database, tx, queueId, filter, held) }
+  ids: readonly string[],
+): Promise<WaitingEntry[]> {
+  const held = await database.call<HeldRow>('lock_waiting', [queueId, ids, null], tx)
+  return matchingHeld(database, tx, queueId, filter, held)
 }
 
 interface HeldRow {

@@ -217,14 +217,12 @@ export interface DeadSpan {
   readonly limit: number
 }
 
-/** Lists the next matching payloads; with `lock`, also locks them, in order. */
+/** Lists the next matching payloads. */
 export function listDead(
   database: Database,
-  tx: Queryable,
   queueId: number,
   filter: DeadFilter,
   { after, lastId, limit }: DeadSpan,
-  lock: boolean,
 ): Promise<DeadKey[]> {
   let query = matchingDead(database, queueId, filter)
     .where('m.job_id', '<=', lastId)
@@ -232,7 +230,25 @@ export function listDead(
     .orderBy(orderOf(DEAD_KEY, 'asc'))
     .limit(limit)
   if (after) query = query.where(beyond(DEAD_KEY, [after.id, after.digest.toString('hex')], 'asc'))
-  return run(database, lock ? query.forUpdate('m') : query, tx)
+  return run(database, query)
+}
+
+/** Locks payloads in the order of a list, and resolves to those that still match. */
+export function lockDead(
+  database: Database,
+  tx: Queryable,
+  queueId: number,
+  filter: DeadFilter,
+  keys: readonly DeadKey[],
+): Promise<DeadKey[]> {
+  const [ids, digests] = columnsOf(keys)
+  const query = matchingDead(database, queueId, filter)
+    // Said first of the ids alone, so that they are looked up.
+    .where(({ and }) => and(isOneOf('m.job_id', ids, 'text')))
+    .where(sql<SqlBool>`(m.job_id, m.digest) in (select * from unnest(${ids}::text[], ${digests}::bytea[]))`)
+    .select(['m.job_id as id', 'm.digest'])
+    .orderBy(orderOf(DEAD_KEY, 'asc'))
+  return run(database, query.forUpdate('m'), tx)
 }
 
 /** Moves payloads back to their jobs (R5), and returns how many, since some may be gone by now. */

@@ -1,5 +1,5 @@
 import type { Database, Queryable } from '../postgres/database.ts'
-import { isRefusedLock } from '../postgres/failure.ts'
+import { isOutOfTime } from '../postgres/failure.ts'
 
 /** ms */
 const MAX_LOCK_TIMEOUT = 500
@@ -32,7 +32,7 @@ export async function patiently<T>(
   try {
     return await database.transaction(work, { begin: waitingAtMost(timeout) })
   } catch (error) {
-    if (isRefusedLock(error)) return undefined
+    if (isOutOfTime(error)) return undefined
     throw error
   }
 }

@@ -45,7 +45,7 @@ const requeueing: Bulk = {
   name: 'a requeue',
   async act({ env, queueId }, session, ids) {
     const span = { after: undefined, lastId: 'z', limit: 10 }
-    const dead = await listDead(env.database, session, queueId, {}, span, false)
+    const dead = await listDead(env.database, queueId, {}, span)
     const ordered = ids.flatMap((id) => dead.filter((key) => key.id === id))
     return requeueDead(env.database, session, queueId, ordered)
   },

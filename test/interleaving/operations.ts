@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import type { Round } from '../../src/store/claim.ts'
 import { claimWaiting as claimWaitingFor } from '../../src/store/claim-waiting.ts'
-import { actOnWaiting, type JobAction, lockWaiting } from '../../src/store/jobs.ts'
-import { deleteDead, listDead, requeueDead } from '../../src/store/morgue.ts'
+import { actOnWaiting, type JobAction, listWaiting, lockWaiting } from '../../src/store/jobs.ts'
+import { deleteDead, listDead, lockDead, requeueDead } from '../../src/store/morgue.ts'
 import { removeProcess, removeSilent } from '../../src/store/process.ts'
 import { renewAndReport } from '../../src/store/process-report.ts'
 import { rehome } from '../../src/store/queue.ts'
@@ -117,8 +117,9 @@ function acting(name: string, action: JobAction): Operation {
   return {
     name,
     async act({ testQueue: { env, queueId } }, session) {
-      const span = { after: undefined, last: ID, limit: 10 }
-      const { entries } = await lockWaiting(env.database, session, queueId, { ids: [ID] }, span)
+      const filter = { ids: [ID] }
+      const ids = await listWaiting(env.database, queueId, filter, { after: undefined, last: ID, limit: 10 })
+      const entries = await lockWaiting(env.database, session, queueId, filter, ids)
       return `${await actOnWaiting(env.database, session, action, queueId, entries)}`
     },
   }
@@ -133,7 +134,7 @@ const WHOLE_MORGUE = { after: undefined, lastId: ID, limit: 10 }
 export const requeue: Operation = {
   name: 'a requeue',
   async act({ testQueue: { env, queueId } }, session) {
-    const dead = await listDead(env.database, session, queueId, {}, WHOLE_MORGUE, false)
+    const dead = await listDead(env.database, queueId, {}, WHOLE_MORGUE)
     return `${await requeueDead(env.database, session, queueId, dead)}`
   },
 }
@@ -141,7 +142,8 @@ export const requeue: Operation = {
 export const deleteFromMorgue: Operation = {
   name: 'a delete from the morgue',
   async act({ testQueue: { env, queueId } }, session) {
-    const dead = await listDead(env.database, session, queueId, {}, WHOLE_MORGUE, true)
+    const seen = await listDead(env.database, queueId, {}, WHOLE_MORGUE)
+    const dead = await lockDead(env.database, session, queueId, {}, seen)
     await deleteDead(env.database, session, queueId, dead)
     return `${dead.length}`
   },

@@ -1,11 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { respawn } from '../../src/store/respawn.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { respawn, respawnInTime } from '../../src/store/respawn.ts'
 import {
   openStore,
   pidOf,
   type StoreEnvironment,
   type TestQueue,
   through,
+  until,
   untilBlocked,
 } from '../support/store-environment.ts'
 
@@ -67,4 +68,61 @@ test('what another session has requeued meanwhile stays as it is', async () => {
     ['c', [{ tries: 1, expires: 0 }]],
     ['b', [{ tries: 1, expires: 0 }]],
   ])
+})
+
+describe('P7 what an open transaction holds', () => {
+  /** Sessions that are in a respawn. */
+  const respawning = () =>
+    env.query(
+      `SELECT wait_event_type FROM pg_stat_activity
+       WHERE datname = current_database() AND state = 'active' AND query ~ 'respawn' AND pid <> pg_backend_pid()`,
+    )
+  const inTime = (most: number, patience = 5_000) =>
+    respawnInTime(env.database, testQueue.queue.name, most, RESPAWNED, performance.now() + patience)
+
+  async function holding(...ids: string[]) {
+    const producer = await env.transaction()
+    await testQueue.pushIn(producer, ...ids.map((id) => ({ id, payload: 'held' })))
+    return producer
+  }
+
+  test('is passed over, and what died later comes in its place', async () => {
+    await dead('d', 'c', 'b', 'a', 'left')
+    const producer = await holding('c')
+    expect(await inTime(3)).toBe(3)
+    const rounds = await claimed()
+    expect(rounds.map(({ id, headers }) => [id, headers])).toEqual(
+      ['d', 'b', 'a'].map((id) => [id, [RESPAWNED]]),
+    )
+    await producer.query('ROLLBACK')
+    expect(await inTime(3)).toBe(2)
+  })
+
+  test('is waited for if there is nothing else, and in vain: then nothing is done, and no statement goes on', async () => {
+    await dead('b', 'a')
+    const producer = await holding('a', 'b')
+    await expect(inTime(2, 500)).rejects.toMatchObject({ code: 'LOCKSTEP_LOCKED' })
+    expect(await respawning()).toEqual([])
+    await producer.query('COMMIT')
+    expect((await testQueue.dead('a')).length + (await testQueue.dead('b')).length).toBe(2)
+    expect(await inTime(2)).toBe(2)
+  })
+
+  test('is waited for by few connections, however many respawn', async () => {
+    await dead('a')
+    const producer = await holding('a')
+    const all = Array.from({ length: 20 }, () => inTime(1))
+    // Once each has been tried.
+    await until(async () => {
+      const seen: number[] = []
+      while (seen.length < 10) {
+        await testQueue.push({ id: 'free' })
+        seen.push((await respawning()).filter(({ wait_event_type: type }) => type === 'Lock').length)
+      }
+      expect(Math.max(...seen)).toBe(4)
+    })
+    await producer.query('COMMIT')
+    const counts = await Promise.all(all)
+    expect(counts.reduce((sum, count) => sum + count)).toBe(1)
+  })
 })

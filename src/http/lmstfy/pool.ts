@@ -7,7 +7,7 @@ import { isStorable } from '../../options.ts'
 import type { Database } from '../../postgres/database.ts'
 import { SharedByQueue } from '../../serving/shared.ts'
 import { expireLeased } from '../../store/expire-leased.ts'
-import { respawn } from '../../store/respawn.ts'
+import { respawnInTime } from '../../store/respawn.ts'
 import { countReady, type DeadSize, namesOfQueues, type Size, sizeOfMorgue } from '../../store/sizes.ts'
 import type { Call } from '../call.ts'
 import { firstLiving } from '../living.ts'
@@ -118,14 +118,8 @@ export class Pool implements Jobs {
   }
 
   async respawn(queue: string, most: number, ttl: number): Promise<number> {
-    const expires = ttl > 0 ? Date.now() + ttl * 1000 : 0
-    let count = 0
-    while (count < most) {
-      const once = Math.min(most - count, MOST_AT_ONCE)
-      const back = await respawn(this.database, queue, once, { tries: 1, expires })
-      count += back
-      if (back < once) break
-    }
+    const headers = { tries: 1, expires: ttl > 0 ? Date.now() + ttl * 1000 : 0 }
+    const count = await respawnInTime(this.database, queue, most, headers)
     this.#forgetSizes(queue)
     return count
   }

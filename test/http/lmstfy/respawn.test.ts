@@ -1,0 +1,28 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { useGateway } from './wire.ts'
+
+const { env, gateway } = useGateway()
+
+test('P7: a respawn passes over what an open transaction holds, and 503 if that is all', {
+  tags: 'slow',
+  timeout: 30_000,
+}, async () => {
+  const { api, publish } = await gateway()
+  const ids: string[] = []
+  for (const body of ['1', '2', '3']) ids.push(await publish('held', body))
+  await env.lockstep.kill('ns/held', {})
+  const producer = await env.pool.connect()
+  onTestFinished(() => producer.release(true))
+  await producer.query('BEGIN')
+  await producer.query("SELECT lockstep.enqueue('ns/held', $1, '\"more\"')", [ids[0]])
+
+  const one = await api('PUT', 'held/deadletter?limit=1')
+  expect([one.status, one.json.count]).toEqual([200, 1])
+  const rest = await api('PUT', 'held/deadletter?limit=10')
+  expect([rest.status, rest.json.count]).toEqual([200, 1])
+  const none = await api('PUT', 'held/deadletter?limit=10')
+  expect([none.status, none.headers['retry-after']]).toEqual([503, '1'])
+  await producer.query('ROLLBACK')
+  const last = await api('PUT', 'held/deadletter?limit=10')
+  expect([last.status, last.json.count]).toEqual([200, 1])
+})
