@@ -3,4 +3,3 @@
 CREATE OR REPLACE FUNCTION @schema@.is_reply_queue(_name text) RETURNS boolean
 LANGUAGE sql IMMUTABLE
 RETURN octet_length(_name) >= 28 AND _name ~ '^[-_A-Za-z0-9]+/1?[0-9A-HJKMNP-TV-Z]{26}$';
-REVOKE ALL ON FUNCTION @schema@.is_reply_queue FROM PUBLIC;

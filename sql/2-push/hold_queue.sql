@@ -8,4 +8,3 @@ BEGIN
   RETURN FOUND;
 END
 $$;
-REVOKE ALL ON FUNCTION @schema@.hold_queue FROM PUBLIC;
