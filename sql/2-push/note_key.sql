@@ -2,8 +2,8 @@
 -- Returns no row if the key is new, or was noted more than 24 hours ago: then the caller goes on, and key and jobs are stored
 -- together or not at all. Otherwise returns what was noted: the caller pushes nothing, and answers as before.
 --
--- If another session has noted the key and not ended yet, the INSERT waits for it, five seconds at most (55P03). If that
--- commits, ON CONFLICT finds the row and locks it, so that it can't be trimmed before it's read; the SELECT is a later
+-- If another session has noted the key and not ended yet, the INSERT waits for it, as long as the caller's lock_timeout says (55P03).
+-- If that commits, ON CONFLICT finds the row and locks it, so that it can't be trimmed before it's read; the SELECT is a later
 -- statement, which sees it. If that rolls back, or its process or the server dies, there is no row, and the key is ours.
 -- Nobody waits for a key who has locked anything else, so this can't deadlock.
 --
@@ -11,7 +11,7 @@
 CREATE OR REPLACE FUNCTION @schema@.note_key(_holder text, _key text, _digest bytea, _stored integer)
 RETURNS TABLE (digest bytea, stored integer)
 LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 @lookups@
 AS $$
 #variable_conflict use_column

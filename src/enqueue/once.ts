@@ -2,7 +2,7 @@ import { LockstepError } from '../errors.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { hasCode } from '../postgres/failure.ts'
 import { settlesWithin } from '../promises.ts'
-import type { Insistence, Waiting } from '../store/insistence.ts'
+import { AT_ONCE, type Insistence, type Waiting } from '../store/insistence.ts'
 import { type IdempotencyKey, noteKey, recountKey } from '../store/keys.ts'
 import { waitingAtMost } from '../store/patience.ts'
 
@@ -63,16 +63,25 @@ export class PushesOnce {
     longestWait: number,
   ): Promise<PushedOnce> {
     const work = async (tx: Queryable) => {
+      const begun = performance.now()
       const noted = await noteKey(this.#database, key, count, tx).catch((error) => {
         throw hasCode(error, '55P03') ? inUse(error) : error
       })
       if (noted && !noted.digest.equals(key.digest)) throw reused()
       if (noted) return { stored: noted.stored, isRepeated: true }
+      await this.#shorten(longestWait, performance.now() - begun, tx)
       const stored = await push(tx)
       if (stored !== count) await recountKey(this.#database, key, stored, tx)
       return { stored, isRepeated: false }
     }
     return this.#database.transaction(work, { begin: waitingAtMost(longestWait) })
+  }
+
+  /** Whoever has waited for the key waits less for rows: the server counts for each lock anew. */
+  async #shorten(longestWait: number, waited: number, tx: Queryable): Promise<void> {
+    if (longestWait <= AT_ONCE || waited < longestWait / 2) return
+    const left = Math.max(1, Math.ceil(longestWait - waited))
+    await this.#database.query(waitingAtMost(left), [], tx)
   }
 }
 

@@ -17,7 +17,8 @@ export interface NotedPush {
 
 /**
  * Notes in `tx`, before its jobs are pushed, that it stores so many. Resolves to what was noted of the key before; undefined if
- * the key is new. Waits five seconds for a push with the key that is under way, then rejects with the server's 55P03.
+ * the key is new. Waits for a push with the key that is under way as long as the lock_timeout of `tx` says, then rejects with the
+ * server's 55P03.
  */
 export async function noteKey(
   database: Database,

@@ -91,6 +91,28 @@ test('P7: pushes of one id that an open transaction holds wait together, and the
   expect(await testQueue.countPayloads()).toBe(102)
 })
 
+test('P7: pushes with one key in two processes wait five seconds each, for key and id together', {
+  tags: 'slow',
+  timeout: 30_000,
+}, async () => {
+  const testQueue = await env.queue()
+  const producer = await env.transaction()
+  onTestFinished(() => env.endSessions())
+  await testQueue.pushIn(producer, { id: 'a' })
+  const key = { holder: '', key: 'both', digest }
+  const both = ['one', 'other'].map((name) =>
+    gateway(name).enqueueOnce(testQueue.queue, [{ id: 'a', payload: 1 }], key),
+  )
+  const refused = Promise.allSettled(both)
+  const clock = await env.transaction("BEGIN; SET LOCAL lock_timeout = '8s'")
+  const late = testQueue.pushIn(clock, { id: 'a' }).catch(() => 'the clock')
+  expect(await Promise.race([refused, late])).toMatchObject([
+    { reason: { code: expect.stringMatching(/^LOCKSTEP_(LOCKED|KEY_IN_USE)$/) } },
+    { reason: { code: expect.stringMatching(/^LOCKSTEP_(LOCKED|KEY_IN_USE)$/) } },
+  ])
+  await late
+})
+
 test('P7: a push in time tells that the transaction was open for five seconds', {
   tags: 'slow',
 }, async () => {
