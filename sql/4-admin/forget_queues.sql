@@ -1,7 +1,7 @@
 -- Deletes what deleted queues have left in tables that may be large: `_most` rows of each, and returns how many in all. The numbers
 -- of queues are never given again, so nobody reads these rows any more.
 --
--- Whoever deletes the queue has committed that, or holds the lock on queues, so nobody pushes into it or claims from it. A session
+-- Whoever deletes the queue has committed that, or holds its row as trim_reply_queues does, so nobody pushes into it or claims from it. A session
 -- that saw the queue before may still tell of waits, or give a lane. Such a row, one that is locked here, and what is left if
 -- the caller ends early go by maintenance: a result when it is kept no longer, a lease when it is over, and what is known of tenants
 -- with trim_tenants.

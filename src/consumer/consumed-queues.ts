@@ -158,12 +158,14 @@ export class ConsumedQueues implements Service {
   async #compare(): Promise<void> {
     const { database, clock, pauses, timetable, nextSight, onCompared } = this.#options
     const askedAt = performance.now()
+    // What is heard from now on may not be seen yet: then another one follows.
+    this.#notBefore = askedAt + COMPARE_EVERY
     const names = [...this.#byName.keys()]
     const seen: Comparison = await compare(database, { names, processId: LEASED, shards: [] })
     const answeredAt = performance.now()
     clock.compare(seen, askedAt, answeredAt)
     onCompared(seen, answeredAt)
-    this.#notBefore = answeredAt + Math.min(COMPARE_EVERY, nextSight())
+    if (this.#notBefore > 0) this.#notBefore = answeredAt + Math.min(COMPARE_EVERY, nextSight())
     const rows = new Map(seen.queues.map((row) => [row.name, row]))
     for (const name of names) await this.#see(name, rows.get(name))
     if (pauses.see(seen.queues)) timetable.admissionChanged()
