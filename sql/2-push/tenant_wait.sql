@@ -1,5 +1,5 @@
 -- How many seconds jobs have waited in a tenants' lane, as those who claim there have told in the last ten seconds, and which
--- tenant's jobs fill it; 0 if nobody has told anything: what waits less than a second isn't told (see note_tenant_waits). To look for
+-- tenant's jobs fill it; 1 if it holds none that is late by more, 0 if nobody has told anything (see note_tenant_waits). To look for
 -- the oldest job itself, this would pass the entries of all that have been completed there since some old snapshot.
 -- For push functions, whose settings make the lookup a probe.
 CREATE OR REPLACE FUNCTION @schema@.tenant_wait(_queue_id integer, _lane smallint, OUT seconds integer, OUT tenant text)

@@ -1,5 +1,6 @@
--- Notes how long the first jobs of tenants have been due, in seconds, and which tenant was served there last, for pushes of others
--- (see tenant_lane): for each queue, 32 of both, those of the lanes -1, -2 and so on.
+-- Notes how long the first jobs of tenants have been due, in seconds, 1 for those that are not late and 0 where there are none, and
+-- which tenant was served there last, for pushes of others (see tenant_lane): for each queue, 32 of both, those of the lanes -1, -2
+-- and so on.
 --
 -- It runs with its owner's rights, for the workers' role.
 CREATE OR REPLACE FUNCTION @schema@.note_tenant_waits(_queue_ids integer[], _waits integer[], _tenants text[]) RETURNS void

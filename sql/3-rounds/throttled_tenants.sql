@@ -1,6 +1,7 @@
 -- The tenants whose next job a rule would send to another lane, as lanes_of decides it: of those that have pushed within the last
 -- `_seconds`, and of those that are known already. No more than a thousand of each queue, and those that are known are never cut off
 -- by others: it would look as if they were throttled no more.
+-- statement_timestamp, so that the index bounds what is read: what is volatile is compared with each row, of a day of pushes.
 -- It runs with its owner's rights, for the workers' role.
 CREATE OR REPLACE FUNCTION @schema@.throttled_tenants(
   _queue_ids integer[], _seconds double precision, _known_queue_ids integer[], _known_tenants text[]
@@ -14,7 +15,7 @@ AS $$
     FROM (
       SELECT a.tenant, bool_or(a.is_known) AS is_known FROM (
         SELECT p.tenant, false AS is_known FROM @schema@.tenant_pushes p
-        WHERE p.queue_id = q.queue_id AND p.pushed_at >= clock_timestamp() - _seconds * interval '1 s'
+        WHERE p.queue_id = q.queue_id AND p.pushed_at >= statement_timestamp() - _seconds * interval '1 s'
         UNION ALL
         SELECT k.tenant, true FROM unnest(_known_queue_ids, _known_tenants) AS k(queue_id, tenant) WHERE k.queue_id = q.queue_id
       ) a
@@ -27,7 +28,7 @@ AS $$
         SELECT coalesce(sum(n.pushes), 0) FROM (
           SELECT p.pushes FROM @schema@.tenant_pushes p
           WHERE p.queue_id = q.queue_id AND p.tenant = c.tenant COLLATE "C"
-            AND p.pushed_at >= clock_timestamp() - (e.rule->>'per')::double precision * interval '1 s'
+            AND p.pushed_at >= statement_timestamp() - (e.rule->>'per')::double precision * interval '1 s'
           ORDER BY p.pushed_at DESC LIMIT (e.rule->>'over')::bigint + 1
         ) n
       )

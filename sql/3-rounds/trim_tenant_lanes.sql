@@ -1,4 +1,4 @@
--- Gives back lanes of tenants, and returns how many: a minute after they were given if nothing has waited there for a second, and
+-- Gives back lanes of tenants, and returns how many: a minute after they were given unless they hold jobs, be they of a later time, and
 -- after an hour if several tenants have them: then these get others, and those that shared one by chance part. One whose jobs fill
 -- a lane of its own keeps it: with another one each hour, it would have the share of many. Does no more than `_most`. Deletes what
 -- was told of waits, too (see note_tenant_waits).

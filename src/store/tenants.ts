@@ -35,7 +35,10 @@ export async function trimTenantLanes(database: Database): Promise<void> {
   await database.call('trim_tenant_lanes', [])
 }
 
-/** How many seconds the first jobs of a queue's tenants have been due, and whose they seem to be: in lane -1, -2 and so on. */
+/**
+ * How many seconds the first jobs of a queue's tenants have been due, 1 for those that are not late and 0 where there are none, and
+ * whose they seem to be: in lane -1, -2 and so on.
+ */
 export interface TenantWaits {
   readonly queueId: number
   readonly waits: readonly number[]

@@ -162,14 +162,15 @@ export const TENANTS: readonly Mutant[] = [
     name: 'nobody tells how long tenants’ jobs have waited',
     promise: 'tenants',
     breaks: 'Where all lanes are taken, a small tenant waits behind a large one.',
-    edits: [
-      source(
-        'worker/maintenance/tenant-waits',
-        'return this.#options.tenantWaits().length > 0',
-        'return false',
-      ),
-    ],
+    edits: [source('worker/maintenance/tenant-waits', 'return all.length > 0 &&', 'return false &&')],
     tests: ['worker/tenants', 'consumer/tenants'],
+  },
+  {
+    name: 'lanes given back that hold jobs of a later time',
+    promise: 'tenants',
+    breaks: 'Whoever gets such a lane waits behind all that another has scheduled, once it is due.',
+    edits: [source('worker/schedule/tenant-waits', 'oldest === NEVER', 'oldest > now')],
+    tests: ['worker/tenants'],
   },
   {
     name: 'a tenant that stays behind the backlog of another',

@@ -270,3 +270,25 @@ test('a worker tells producers where jobs of tenants wait: others share no such 
   await env.work({ queues: [queue], slots: 1 })
   await othersAvoid(env, queue, backlog)
 })
+
+test('a lane that holds jobs of a later time is not given back', async () => {
+  const queue = env.queue({ shards: 2, perform() {} })
+  const performIn = new Date(Date.now() + 3_600_000)
+  await env.lockstep.enqueue(queue, { id: 'a', tenant: 'scheduled', performIn })
+  await env.work({ queues: [queue] })
+  await eventually(async () => {
+    const told = await env.sql(
+      `SELECT FROM lockstep.tenant_waits w JOIN lockstep.queues q USING (queue_id)
+       JOIN lockstep.tenant_lanes t USING (queue_id) WHERE q.name = $1 AND t.tenant = 'scheduled' AND w.waits[-t.lane] = 1`,
+      [queue.name],
+    )
+    expect(told).not.toEqual([])
+  })
+  await env.sql(`UPDATE lockstep.tenant_lanes SET given_at = given_at - interval '2 minutes'`)
+  await env.sql('SELECT lockstep.trim_tenant_lanes()')
+  const left = await env.sql(
+    `SELECT tenant FROM lockstep.tenant_lanes t JOIN lockstep.queues q USING (queue_id) WHERE q.name = $1 AND tenant <> ''`,
+    [queue.name],
+  )
+  expect(left).toEqual([{ tenant: 'scheduled' }])
+})

@@ -1,13 +1,15 @@
 import { LAST_TENANT_LANE } from '../../job.ts'
 import type { TenantWaits } from '../../store/tenants.ts'
+import { NEVER } from './places.ts'
 import type { Shard } from './shard.ts'
 
 /** Most seconds that are told: what has been due since long ago. */
 const MOST = 1e9
 
 /**
- * How long the first jobs of tenants have been due in these shards, of queues in which any has been for a second, and which tenant
- * was served there last: jobs come in the order of their times, so a backlog is mostly of one.
+ * How long the first jobs of tenants have been due in these shards, in seconds, and which tenant was served there last: jobs come in
+ * the order of their times, so a backlog is mostly of one. At least one second for each lane that holds a job, also of a later time:
+ * nobody who comes gets that lane, as long as there is another one, and it isn't given back.
  * @param now in µs
  */
 export function tenantWaits(shards: Iterable<Shard>, now: number): TenantWaits[] {
@@ -15,8 +17,8 @@ export function tenantWaits(shards: Iterable<Shard>, now: number): TenantWaits[]
   for (const { served, lanes } of shards) {
     if (!served.hasTenants) continue
     for (const { key, oldest, lastTenant } of lanes.values()) {
-      const seconds = Math.min(MOST, Math.floor((now - oldest) / 1e6))
-      if (key.lane >= 0 || seconds < 1) continue
+      if (key.lane >= 0 || oldest === NEVER) continue
+      const seconds = Math.min(MOST, Math.max(1, Math.floor((now - oldest) / 1e6)))
       const told = all.get(key.queueId) ?? nothingTold()
       all.set(key.queueId, told)
       const place = -1 - key.lane
