@@ -76,14 +76,6 @@ export function route<Query = unknown>(
   return given as unknown as Route
 }
 
-/** Its length is told, so that it needs no chunks. */
 export function json(text: string, headers: Readonly<Record<string, string>> = {}, status = 200): Response {
-  return readyResponse(text, {
-    status,
-    headers: {
-      'content-type': 'application/json',
-      'content-length': String(Buffer.byteLength(text)),
-      ...headers,
-    },
-  })
+  return readyResponse(text, status, { 'content-type': 'application/json', ...headers })
 }
