@@ -17,14 +17,19 @@ DECLARE
   _found pg_catalog.int2[];
 BEGIN
   IF _fairness IS NULL THEN
-    SELECT array_agg(t.tenant), array_agg(@schema@.tenant_lane(_queue_id, t.tenant)) INTO _names, _found
-    FROM (
-      SELECT DISTINCT i.tenant COLLATE "C" AS tenant FROM unnest(_tenants, _lanes) AS i(tenant, lane)
-      WHERE i.tenant <> '' AND i.lane IS NULL
-    ) t;
+    _names := ARRAY(
+      SELECT DISTINCT i.tenant COLLATE "C" FROM unnest(_tenants, _lanes) AS i(tenant, lane)
+      WHERE i.tenant <> '' AND i.lane IS NULL ORDER BY 1
+    );
+    _found := @schema@.give_tenant_lanes(_queue_id, _names);
+    -- A join would compare each job with each tenant.
     RETURN ARRAY(
-      SELECT coalesce(i.lane, _found[array_position(_names, i.tenant COLLATE "C")], 0::pg_catalog.int2)
-      FROM unnest(_tenants, _lanes) WITH ORDINALITY AS i(tenant, lane, position) ORDER BY i.position
+      SELECT coalesce(i.lane, CASE WHEN i.tenant <> '' THEN _found[i.nth] END, 0::pg_catalog.int2)
+      FROM (
+        SELECT u.*, dense_rank() OVER (PARTITION BY u.tenant <> '' AND u.lane IS NULL ORDER BY u.tenant COLLATE "C") AS nth
+        FROM unnest(_tenants, _lanes) WITH ORDINALITY AS u(tenant, lane, position)
+      ) i
+      ORDER BY i.position
     );
   END IF;
 

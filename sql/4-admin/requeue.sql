@@ -24,6 +24,7 @@ DECLARE
   _errors text[];
   _attempts jsonb[];
   _tenants text[];
+  _lanes smallint[];
   _heads text[];
 BEGIN
   PERFORM @schema@.require_read_committed();
@@ -64,6 +65,12 @@ BEGIN
     FROM risen r GROUP BY r.job_id
   ) r;
 
+  IF (SELECT q.fairness IS NULL FROM @schema@.queues q WHERE q.queue_id = _queue_id) THEN
+    _lanes := @schema@.lanes_of(_queue_id, NULL, ARRAY(
+      SELECT CASE WHEN t.id = ANY (_made) THEN t.tenant END FROM unnest(_risen, _tenants) WITH ORDINALITY AS t(id, tenant, n) ORDER BY t.n
+    ), NULL);
+  END IF;
+
   UPDATE @schema@.jobs j SET
     perform_in = clock_timestamp(), retry_count = -1, error = coalesce(j.error, r.error), next_perform_in = NULL, has_payloads = true,
     crashes = j.crashes + (j.claimed_by IS NOT NULL)::integer, claimed_by = NULL, claimed_at = NULL,
@@ -73,13 +80,10 @@ BEGIN
       ELSE j.attempts
     END,
     tenant = CASE WHEN j.id = ANY (_made) THEN r.tenant ELSE j.tenant END,
-    lane = CASE
-      WHEN j.id = ANY (_made) AND r.tenant IS NOT NULL AND r.has_lanes THEN @schema@.tenant_lane(_queue_id, r.tenant)
-      ELSE j.lane
-    END
+    lane = CASE WHEN j.id = ANY (_made) THEN coalesce(r.lane, j.lane) ELSE j.lane END
   FROM (
-    SELECT _queue_id AS queue_id, t.*, (SELECT q.fairness IS NULL FROM @schema@.queues q WHERE q.queue_id = _queue_id) AS has_lanes
-    FROM unnest(_risen, _errors, _attempts, _tenants) AS t(id, error, attempts, tenant) OFFSET 0
+    SELECT _queue_id AS queue_id, t.*
+    FROM unnest(_risen, _errors, _attempts, _tenants, _lanes) AS t(id, error, attempts, tenant, lane) OFFSET 0
   ) r
   WHERE j.queue_id = r.queue_id AND j.id = r.id
     AND CASE WHEN j.claimed_by IS NULL THEN true ELSE @schema@.is_gone(j.claimed_by) END;

@@ -26,7 +26,7 @@ BEGIN
       ('complete', 'keep_results'), ('complete', 'complete_with_results'), ('complete', 'trim_results'), ('complete', 'trim_reply_queues'), ('complete', 'result'),
       ('enqueue_many', 'enqueue_for_result'), ('enqueue_many', 'round_of'), ('enqueue_many', 'result'), ('payloads_of', 'result'),
       ('kill', 'digest_of'), ('look', 'tenant_lanes_of'), ('survey', 'sift'),
-      ('perform_now', 'with_attempt'), ('perform_now', 'brief_error'), ('requeue', 'with_attempt'), ('requeue', 'brief_error')
+      ('perform_now', 'with_attempt'), ('perform_now', 'brief_error'), ('requeue', 'with_attempt'), ('requeue', 'brief_error'), ('requeue', 'lanes_of')
     ) AS c(caller, called)
     JOIN pg_proc p ON p.proname = c.caller AND p.pronamespace = '@schema@'::regnamespace
     CROSS JOIN aclexplode(p.proacl) a

@@ -58,7 +58,7 @@ REVOKE ALL ON FUNCTION
   @schema@.payloads_of_round, @schema@.perform_now, @schema@.problem_of, @schema@.problem_of_expiry, @schema@.problem_of_tenant, @schema@.check_tenants, @schema@.lanes_of,
   @schema@.check_limits, @schema@.note_held, @schema@.note_taken, @schema@.rate_window, @schema@.room_for, @schema@.free_places, @schema@.set_limits, @schema@.take_within_limits, @schema@.throttled_tenants, @schema@.trim_limits,
   @schema@.count_holds, @schema@.next_hold, @schema@.old_starts, @schema@.started, @schema@.starts_until, @schema@.next_start, @schema@.note_starts, @schema@.note_turn, @schema@.end_turns, @schema@.leave_places,
-  @schema@.push_many, @schema@.push_jobs, @schema@.put_jobs, @schema@.add_fairness, @schema@.check_fairness, @schema@.set_fairness, @schema@.tenant_lane, @schema@.tenant_lanes_of, @schema@.tenants_in, @schema@.tenant_wait, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.note_tenant_waits, @schema@.pushed_digest,
+  @schema@.push_many, @schema@.push_jobs, @schema@.put_jobs, @schema@.add_fairness, @schema@.check_fairness, @schema@.set_fairness, @schema@.tenant_lane, @schema@.tenant_lanes_of, @schema@.tenants_in, @schema@.give_tenant_lanes, @schema@.trim_tenants, @schema@.trim_tenant_lanes, @schema@.note_tenant_waits, @schema@.pushed_digest,
   @schema@.rehome, @schema@.release, @schema@.remove_expired, @schema@.remove_silent, @schema@.requeue, @schema@.require_read_committed,
   @schema@.shard_of, @schema@.shown_attempts, @schema@.shown_expiry, @schema@.shown_payload, @schema@.sift, @schema@.survey, @schema@.taken_of, @schema@.trim_audit,
   @schema@.unsettled, @schema@.wait_for, @schema@.wake, @schema@.wake_token, @schema@.with_attempt
@@ -157,8 +157,8 @@ GRANT SELECT (name, scopes, queues, rate_requests, rate_per, created_at) ON TABL
 -- deletes, requeues and respawns, pauses and reshards, notes that in the audit, and administers the tokens of lmstfy's API. It
 -- can't be a worker, list the tokens of the HTTP API, read their digests, or read the audit.
 GRANT EXECUTE ON FUNCTION
-  @schema@.delete_jobs, @schema@.expire_leased, @schema@.lock_waiting, @schema@.requeue, @schema@.respawn, @schema@.tenant_lane,
-  @schema@.tenant_wait, @schema@.tenants_in
+  @schema@.delete_jobs, @schema@.expire_leased, @schema@.lock_waiting, @schema@.requeue, @schema@.respawn, @schema@.lanes_of,
+  @schema@.give_tenant_lanes, @schema@.tenants_in
 TO @gateway@;
 GRANT UPDATE (shards, paused_at) ON TABLE @schema@.queues TO @gateway@;
 GRANT SELECT, DELETE ON TABLE @schema@.morgue TO @gateway@;

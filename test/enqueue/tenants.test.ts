@@ -196,6 +196,31 @@ describe('without rules, each tenant has a lane of its own', () => {
     expect(await env.query(shown, [testQueue.queue.name])).toEqual([{ lane: 0, tenants: 32 }])
   })
 
+  test('also in one call, among others and jobs without', async () => {
+    const testQueue = await env.queue()
+    const tenants = Array.from({ length: 20 }, (_, n) => `t${n}`)
+    const found = new Map<string, number>()
+    for (const tenant of tenants.slice(5)) found.set(tenant, (await pushFor(testQueue, tenant))[0]!)
+    await testQueue.push(
+      ...Array.from({ length: 200 }, (_, n) => ({
+        id: `many ${n}`,
+        ...(n % 7 > 0 && { tenant: tenants[(n * 13) % 20]! }),
+        ...(n % 5 === 0 && { lane: 3 }),
+      })),
+    )
+    const rows = await env.query<{ id: string; tenant: string | null; lane: number }>(
+      `SELECT id, tenant, lane FROM lockstep.jobs WHERE queue_id = $1 AND id LIKE 'many %'`,
+      [testQueue.queueId],
+    )
+    expect(rows).toHaveLength(200)
+    for (const tenant of tenants.slice(0, 5)) found.set(tenant, (await pushFor(testQueue, tenant))[0]!)
+    expect(new Set(found.values()).size).toBe(20)
+    for (const { id, tenant, lane } of rows) {
+      const hasOwn = Number(id.slice(5)) % 5 === 0
+      expect([id, lane]).toEqual([id, hasOwn ? 3 : tenant === null ? 0 : found.get(tenant)])
+    }
+  })
+
   test('and of more than there are lanes, several share one', async () => {
     const testQueue = await env.queue()
     await testQueue.push(...Array.from({ length: 100 }, (_, n) => ({ id: `${n}`, tenant: `t${n}` })))
@@ -300,28 +325,49 @@ describe('without rules, each tenant has a lane of its own', () => {
     expect(await holders(testQueue)).toHaveLength(31)
   })
 
-  test('which it leaves when the jobs of another have waited there for five seconds, for a better one', async () => {
-    const testQueue = await env.queue()
-    const [lane] = (await pushFor(testQueue, 't')) as [number]
-    await tellWaits(testQueue, { [lane]: 4 }, 'other')
-    expect(await pushFor(testQueue, 't')).toEqual([lane])
-    await tellWaits(testQueue, { [lane]: 5 }, 'other')
-    const [better] = (await pushFor(testQueue, 't')) as [number]
-    expect(better).not.toBe(lane)
-    expect(await pushFor(testQueue, 't', 2)).toEqual([better, better])
-  })
+  /** Alone, or along with another of its jobs and one of another tenant. */
+  const ways = {
+    alone: pushFor,
+    'with others': async (testQueue: TestQueue, tenant: string) => {
+      pushed += 1
+      const [one, two] = [`p${pushed} 1`, `p${pushed} 2`]
+      await testQueue.push(
+        { id: one, tenant },
+        { id: two, tenant },
+        { id: `p${pushed} 3`, tenant: 'neighbour' },
+      )
+      const found = [(await testQueue.job(one)).lane, (await testQueue.job(two)).lane]
+      return [...new Set(found)]
+    },
+  }
 
-  test.each([
-    ['its own jobs have', { waits: 1_000, elsewhere: 0, tenant: 't' }],
-    ['nobody knows whose jobs have', { waits: 1_000, elsewhere: 0, tenant: '' }],
-    ['they have about as long in all others', { waits: 1_000, elsewhere: 900, tenant: 'other' }],
-  ])('which it keeps if %s', async (_, { waits, elsewhere, tenant }) => {
-    const testQueue = await env.queue()
-    const [lane] = (await pushFor(testQueue, 't')) as [number]
-    const all = Object.fromEntries(Array.from({ length: 32 }, (_, n) => [-1 - n, elsewhere]))
-    await tellWaits(testQueue, { ...all, [lane]: waits }, tenant)
-    expect(await pushFor(testQueue, 't')).toEqual([lane])
-    expect(await holders(testQueue)).toHaveLength(1)
+  describe.each(Object.entries(ways))('pushed %s', (_, pushWay) => {
+    test('which it leaves when the jobs of another have waited there for five seconds, for a better one', async () => {
+      const testQueue = await env.queue()
+      const [lane] = (await pushWay(testQueue, 't')) as [number]
+      await tellWaits(testQueue, { [lane]: 4 }, 'other')
+      expect(await pushWay(testQueue, 't')).toEqual([lane])
+      await tellWaits(testQueue, { [lane]: 5 }, 'other')
+      const [better] = (await pushWay(testQueue, 't')) as [number]
+      expect(better).not.toBe(lane)
+      expect(await pushWay(testQueue, 't')).toEqual([better])
+    })
+
+    test.each([
+      ['its own jobs have', { waits: 1_000, elsewhere: 0, tenant: 't' }],
+      ['its own jobs have, and its name is long', { waits: 1_000, elsewhere: 0, tenant: 't'.repeat(1_024) }],
+      ['nobody knows whose jobs have', { waits: 1_000, elsewhere: 0, tenant: '' }],
+      ['they have about as long in all others', { waits: 1_000, elsewhere: 900, tenant: 'other' }],
+    ])('which it keeps if %s', async (_, { waits, elsewhere, tenant }) => {
+      const testQueue = await env.queue()
+      const name = tenant.startsWith('t') ? tenant : 't'
+      const [lane] = (await pushWay(testQueue, name)) as [number]
+      const before = await holders(testQueue)
+      const all = Object.fromEntries(Array.from({ length: 32 }, (_, n) => [-1 - n, elsewhere]))
+      await tellWaits(testQueue, { ...all, [lane]: waits }, tenant)
+      expect(await pushWay(testQueue, name)).toEqual([lane])
+      expect(await holders(testQueue)).toEqual(before)
+    })
   })
 
   test('a lane that was given back with jobs in it is nobody’s as long as they wait', async () => {

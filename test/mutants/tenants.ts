@@ -59,7 +59,7 @@ export const TENANTS: readonly Mutant[] = [
     name: 'a lane that is taken is given again',
     promise: 'tenants',
     breaks: 'Tenants share lanes while others are empty, and a small one waits behind a large one.',
-    edits: [sql('tenant_lane', "), '') = '' AND", "), '') <> '' AND")],
+    edits: [sql('give_tenant_lanes', '_counts[l.place] = 0 AND ', '')],
     tests: ['enqueue/tenants'],
   },
   {
@@ -118,7 +118,7 @@ export const TENANTS: readonly Mutant[] = [
     promise: 'tenants',
     breaks:
       'Where all lanes are taken, a small tenant waits behind a large one, though others have nothing to do.',
-    edits: [sql('tenant_lane', '    ORDER BY ceil(', '    ORDER BY 0 * ceil(')],
+    edits: [sql('give_tenant_lanes', 'array_agg(ceil(', 'array_agg(0 * ceil(')],
     tests: ['enqueue/tenants'],
   },
   {
@@ -128,11 +128,10 @@ export const TENANTS: readonly Mutant[] = [
       'While an old snapshot is held, a push reads all that tenants’ jobs have left in the index since then.',
     edits: [
       sql(
-        'tenant_wait',
-        '  ORDER BY w.waits[-_lane] DESC LIMIT 1;\n',
-        `  ORDER BY w.waits[-_lane] DESC LIMIT 1;
-  SELECT extract(epoch FROM clock_timestamp() - min(j.perform_in)) INTO seconds FROM @schema@.jobs j
-  WHERE j.queue_id = _queue_id AND j.shard IN (0, 1) AND j.lane = _lane;\n`,
+        'give_tenant_lanes',
+        'SELECT t.waits[n] AS seconds, t.tenants[n] AS tenant FROM told t ORDER BY 1 DESC LIMIT 1',
+        `SELECT extract(epoch FROM clock_timestamp() - min(j.perform_in))::integer AS seconds, min(j.tenant) AS tenant
+         FROM @schema@.jobs j WHERE j.queue_id = _queue_id AND j.shard IN (0, 1) AND j.lane = -n`,
       ),
     ],
     tests: ['store/tenant-lanes-under-snapshot'],
@@ -141,7 +140,7 @@ export const TENANTS: readonly Mutant[] = [
     name: 'a lane with what is left of another tenant',
     promise: 'tenants',
     breaks: 'A newcomer waits behind a backlog, though other lanes are empty.',
-    edits: [sql('tenant_lane', '.seconds = 0', '.seconds >= 0')],
+    edits: [sql('give_tenant_lanes', ' AND _grades[l.place] = 0', '')],
     tests: ['enqueue/tenants'],
   },
   {
@@ -155,7 +154,7 @@ export const TENANTS: readonly Mutant[] = [
     name: 'waits that count for an hour',
     promise: 'tenants',
     breaks: 'Newcomers avoid lanes in which nothing waits any more, and share those that have filled up.',
-    edits: [sql('tenant_wait', "_now - interval '10 s'", "_now - interval '1 h'")],
+    edits: [sql('give_tenant_lanes', "_now - interval '10 s'", "_now - interval '1 h'")],
     tests: ['enqueue/tenants'],
   },
   {
@@ -183,7 +182,29 @@ export const TENANTS: readonly Mutant[] = [
     name: 'a tenant that leaves its own backlog behind',
     promise: 'tenants',
     breaks: 'One that piles up much gets lane after lane, and the share of many.',
-    edits: [sql('tenant_lane', `IN ('', _tenant COLLATE "C")`, `IN ('')`)],
+    edits: [sql('tenant_lane', `IN ('', hashtext(_tenant COLLATE "C")::text)`, `IN ('')`)],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'a tenant that leaves its own backlog behind, if it pushes along with others',
+    promise: 'tenants',
+    breaks: 'One that piles up much in calls of several jobs gets lane after lane, and the share of many.',
+    edits: [sql('give_tenant_lanes', `IN ('', _hash::text)`, `IN ('')`)],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'tenants that get each other’s lanes',
+    promise: 'tenants',
+    breaks:
+      'Of several tenants in one call, one waits behind another’s backlog, though it has a lane of its own.',
+    edits: [sql('lanes_of', "PARTITION BY u.tenant <> '' AND u.lane IS NULL ORDER", 'ORDER')],
+    tests: ['enqueue/tenants'],
+  },
+  {
+    name: 'newcomers of one call that choose as if each were alone',
+    promise: 'tenants',
+    breaks: 'An import for many new tenants puts most of them into few lanes.',
+    edits: [sql('give_tenant_lanes', '    _counts[_best] := _counts[_best] + 1;\n', '')],
     tests: ['enqueue/tenants'],
   },
   {
@@ -197,7 +218,9 @@ export const TENANTS: readonly Mutant[] = [
     name: 'a tenant that begins anywhere',
     promise: 'tenants',
     breaks: 'One that imports in many transactions at once takes all lanes, and everybody waits behind it.',
-    edits: [sql('tenant_lane', 'hashtext(_tenant COLLATE "C") & 31', '(random() * 31)::pg_catalog.int4')],
+    edits: [
+      sql('give_tenant_lanes', 'hashtext(_tenants[_n] COLLATE "C")', '(random() * 31)::pg_catalog.int4'),
+    ],
     tests: ['enqueue/tenants'],
   },
 ]

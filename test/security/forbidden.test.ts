@@ -200,11 +200,11 @@ describe('each role can do nothing else', () => {
     ...[
       'delete_jobs',
       'expire_leased',
+      'give_tenant_lanes',
+      'lanes_of',
       'lock_waiting',
       'requeue',
       'respawn',
-      'tenant_lane',
-      'tenant_wait',
       'tenants_in',
     ].map((name) => `EXECUTE ${name}`),
     ...['audit', 'jobs', 'lmstfy_limits', 'lmstfy_tokens', 'payloads', 'tenant_lanes'].map(

@@ -94,7 +94,7 @@ describe('P7 while an old snapshot is held, after thousands of jobs of tenants w
       [testQueue.queueId],
     )
     const told = `INSERT INTO lockstep.tenant_waits (told_at, queue_id, waits, tenants)
-      SELECT clock_timestamp() - n * interval '2 s', $1, array_fill(60, ARRAY[32]), array_fill('t'::text, ARRAY[32]) FROM generate_series(1, 20000) n`
+      SELECT clock_timestamp() - n * interval '2 s', $1, array_fill(60, ARRAY[32]), array_fill('1'::text, ARRAY[32]) FROM generate_series(1, 20000) n`
     await env.query(told, [testQueue.queueId])
     await env.query(`DELETE FROM lockstep.jobs WHERE queue_id = $1 AND id LIKE 'done %'`, [testQueue.queueId])
     await trimTenantLanes(env.database)
@@ -102,6 +102,18 @@ describe('P7 while an old snapshot is held, after thousands of jobs of tenants w
     expect(left.length).toBeLessThan(30)
     expect(await read()).toBeLessThan(before + CONSTANT)
   })
+})
+
+test('where all lanes are taken, each newcomer of one call reads what a tenant that is known does, and little more', async () => {
+  const testQueue = await env.queue()
+  await testQueue.push(...Array.from({ length: 400 }, (_, n) => ({ id: `${n}`, tenant: `t${n}` })))
+  const newcomers = 1_000
+  const pushMany = (prefix: string) =>
+    `SELECT lockstep.enqueue_many('${testQueue.queue.name}', ARRAY(SELECT '${prefix}' || n FROM generate_series(1, ${newcomers}) n),
+       _tenants => ARRAY(SELECT '${prefix}' || n % 400 || CASE WHEN '${prefix}' = 'new' THEN ' ' || n ELSE '' END FROM generate_series(1, ${newcomers}) n))`
+  const session = await env.session()
+  const known = await buffers(session, pushMany('t'))
+  expect(await buffers(session, pushMany('new'))).toBeLessThan(known + 20 * newcomers)
 })
 
 describe('a lane that is given back', () => {

@@ -3,7 +3,7 @@ import { noteTenantWaits, type TenantWaits } from '../../store/tenants.ts'
 import type { Maintenance } from './maintenance.ts'
 
 /** ms between tellings while no job is late: what was told counts for ten seconds. */
-const CALM = 7_000
+const CALM = 5_000
 
 export interface TellingOptions {
   /** How long jobs have waited in the shards of this process. */
