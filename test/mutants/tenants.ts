@@ -182,13 +182,6 @@ export const TENANTS: readonly Mutant[] = [
     name: 'a tenant that leaves its own backlog behind',
     promise: 'tenants',
     breaks: 'One that piles up much gets lane after lane, and the share of many.',
-    edits: [sql('tenant_lane', `IN ('', hashtext(_tenant COLLATE "C")::text)`, `IN ('')`)],
-    tests: ['enqueue/tenants'],
-  },
-  {
-    name: 'a tenant that leaves its own backlog behind, if it pushes along with others',
-    promise: 'tenants',
-    breaks: 'One that piles up much in calls of several jobs gets lane after lane, and the share of many.',
     edits: [sql('give_tenant_lanes', `IN ('', _hash::text)`, `IN ('')`)],
     tests: ['enqueue/tenants'],
   },
