@@ -125,7 +125,9 @@ describe('signals (R15)', () => {
     expect(items).toMatchObject([{ id: 'a', state: 'waiting', retryCount: -1, crashes: 0 }])
   })
 
-  it('releases what ignores its signal, its numbers unchanged, and ends with 1', async () => {
+  it('releases what ignores its signal, its numbers unchanged, and ends with 1', {
+    tags: 'slow',
+  }, async () => {
     await push('stuck', 'a')
     const command = cli.work('waiting.ts', '--queues', 'stuck', '--shutdown-timeout', '0')
     await command.line(named('performing'))

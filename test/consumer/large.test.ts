@@ -60,7 +60,7 @@ function slow(ms: number): Consumer {
   return one
 }
 
-test('a lease that was used up by loading begins anew with the answer', async () => {
+test('a lease that was used up by loading begins anew with the answer', { tags: 'slow' }, async () => {
   const queue = await queueOf(1, 5 * MB)
   const one = slow(2_000)
   expect(await one.claim({ queues: queue, lease: 3_000 })).toHaveLength(1)

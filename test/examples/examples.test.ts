@@ -28,7 +28,9 @@ async function works(name: string, ...scripts: readonly string[]): Promise<void>
   }
 }
 
-test('Fastify performs an order in its server, and stops', () => works('fastify', 'start'), DEADLINE)
+test('Fastify performs an order in its server, and stops', { tags: 'slow', timeout: DEADLINE }, () =>
+  works('fastify', 'start'),
+)
 
 test(
   'Express performs an order in a worker, and both stop',

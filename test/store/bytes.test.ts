@@ -182,7 +182,7 @@ describe('the answer to a claim', () => {
     expect(await testQueue.job('huge')).toMatchObject({ claimed_by: claimer.processId })
   })
 
-  test('does not put together from where it is stored what it won’t bring', async () => {
+  test('does not put together from where it is stored what it won’t bring', { tags: 'slow' }, async () => {
     const testQueue = await env.queue({ batchSize: 2 })
     const claimer = await testQueue.claimer()
     const text = () => Array.from({ length: 10_000 }, () => Math.random()).join(' ')
@@ -216,7 +216,10 @@ describe('R9 payloads of a few bytes', () => {
   const many = (count: number) =>
     Array.from({ length: count }, (_, index) => ({ id: 'a', payload: index, score: index }))
 
-  test('are brought by a claim no more than memory has room for their rows', async () => {
+  test('are brought by a claim no more than memory has room for their rows', {
+    tags: 'slow',
+    timeout: 60_000,
+  }, async () => {
     const testQueue = await env.queue()
     const claimer = await testQueue.claimer()
     const most = (4 * 1_024 * KB) / 64
@@ -233,7 +236,7 @@ describe('R9 payloads of a few bytes', () => {
     const loaded = (await claimer.load(again[0]!))!
     expect(loaded.payloads).toHaveLength(most)
     expect(loaded.cut).toBeDefined()
-  }, 60_000)
+  })
 
   test('are a thousand a round at least, where maxBytes is small', async () => {
     const testQueue = await env.queue({ maxBytes: 6_400 })

@@ -298,7 +298,7 @@ describe('looking', () => {
     expect((await look('/queues/{queue}/dead/count', '?score.to=1')).json).toEqual({ count: 2, more: false })
   })
 
-  it('counts exactly up to 100,000', async () => {
+  it('counts exactly up to 100,000', { tags: 'slow' }, async () => {
     await env.query(
       `INSERT INTO lockstep.morgue (queue_id, job_id, digest, shard, payload, score, died_at)
        SELECT $1, n::text, sha256(n::text::bytea), 0, to_jsonb(n), n, now() FROM generate_series(1, 100001) n`,

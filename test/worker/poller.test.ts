@@ -91,7 +91,7 @@ test('P8: one that goes along in vain is made by itself', async () => {
   await eventually(() => expect(knows()).toBe(true), POLL / 2)
 })
 
-test('one that took long goes by itself: comparisons must not', async () => {
+test('one that took long goes by itself: comparisons must not', { tags: 'slow' }, async () => {
   const { poller } = await resting()
   await eventually(() => expect(poller.fullScanAlong()).toHaveLength(1))
   poller.fullScanAnswered([], POLL)

@@ -233,7 +233,9 @@ describe('prefetched jobs', () => {
     expect(await goneBack()).toBeLessThan(4_000)
   })
 
-  test('handlers that are quicker than the server do not run ahead of what is stored', async () => {
+  test('handlers that are quicker than the server do not run ahead of what is stored', {
+    tags: 'slow',
+  }, async () => {
     let [performed, stored, most] = [0, 0, 0]
     const queue = env.queue({
       shards: 10,

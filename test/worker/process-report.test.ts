@@ -134,7 +134,7 @@ test('P1: a report that can’t be stored costs no lease', async () => {
   expect(told).toHaveLength(1)
 })
 
-test('P1: a lock on the reports costs no lease', async () => {
+test('P1: a lock on the reports costs no lease', { tags: 'slow', timeout: 30_000 }, async () => {
   const worker = await env.work({ queues: [env.queue({ perform() {} })], lease: 2_000 })
   let lost = 0
   worker.on('leaseLost', () => {
@@ -147,7 +147,7 @@ test('P1: a lock on the reports costs no lease', async () => {
   await locker.query('ROLLBACK')
   await eventually(async () => expect((await env.lockstep.processes()).at(-1)!.reportedAt).not.toBeNull())
   expect(lost).toBe(0)
-}, 30_000)
+})
 
 test('P6: a process that others have removed stores no report; those left over go with the next removal', async () => {
   const report = { eventLoopDelay: 1, memory: 2, shards: [], doing: [] }

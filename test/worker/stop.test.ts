@@ -166,7 +166,9 @@ async function signalled(worker: Worker): Promise<void> {
   detach()
 }
 
-test('R15: what was claimed ahead goes back at stop, its numbers unchanged, however quick the handlers are', async () => {
+test('R15: what was claimed ahead goes back at stop, its numbers unchanged, however quick the handlers are', {
+  tags: 'slow',
+}, async () => {
   const recorder = new Recorder()
   const queue = env.queue({ shards: 4, perform: recorder.around() })
   const count = 4_000

@@ -251,7 +251,7 @@ test('what isn’t there is 404', async () => {
     expect((await admin(method, path)).status).toBe(404)
 })
 
-test('/debug/pprof: profiles of the gateway, one at a time', async () => {
+test('/debug/pprof: profiles of the gateway, one at a time', { tags: 'slow' }, async () => {
   const { admin } = await gateway()
   expect(await admin('GET', '/debug/pprof/')).toMatchObject({ status: 200 })
   const [taken, refused] = await Promise.all([

@@ -121,7 +121,7 @@ describe('each request', () => {
   })
 })
 
-test('W7: what a request doesn’t say is as the gateway was told', async () => {
+test('W7: what a request doesn’t say is as the gateway was told', { tags: 'slow' }, async () => {
   const { api, publish, consume } = await gateway({
     defaults: { ttl: 50, delay: 1, tries: 2, ttr: 1, timeout: 30 },
   })

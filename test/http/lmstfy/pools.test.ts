@@ -172,7 +172,7 @@ test('B8: a job of the old pool keeps its tries, its delay and its end there', a
   expect((await eu.findDead('ns/kept', {})).items).toHaveLength(1)
 })
 
-test('B8: dead jobs of both pools are one list, the old pool’s in front', async () => {
+test('B8: dead jobs of both pools are one list, the old pool’s in front', { tags: 'slow' }, async () => {
   const { eu, before, opened } = await beforeAndMoving()
   const { api, publish, consume } = opened
   const die = async ({ publish: put }: Gateway, bodies: string[]) => {
