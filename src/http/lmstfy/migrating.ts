@@ -1,4 +1,4 @@
-import type { ClaimedJob, FoundJob } from '../../index.ts'
+import { type ClaimedJob, type FoundJob, LockstepError } from '../../index.ts'
 import type { NewJob } from '../../job.ts'
 import type { DeadSize } from '../../store/sizes.ts'
 import type { Call } from '../call.ts'
@@ -63,9 +63,18 @@ export class Migrating implements Jobs {
     return { count: old.count + recent.count, oldest: old.oldest ?? recent.oldest }
   }
 
+  /** Where all dead jobs of one pool are held, the other one has its turn. */
   async respawn(queue: string, most: number, ttl: number): Promise<number> {
-    const old = await this.#old.respawn(queue, most, ttl)
-    return old < most ? old + (await this.#new.respawn(queue, most - old, ttl)) : old
+    let [count, held]: [number, unknown] = [0, undefined]
+    for (const pool of [this.#old, this.#new])
+      try {
+        if (count < most) count += await pool.respawn(queue, most - count, ttl)
+      } catch (error) {
+        if (!(error instanceof LockstepError && error.code === 'LOCKSTEP_LOCKED')) throw error
+        held = error
+      }
+    if (count === 0 && held !== undefined) throw held
+    return count
   }
 
   async deleteDead(queue: string, most: number): Promise<number> {

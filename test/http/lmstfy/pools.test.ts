@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { Lockstep } from '../../../src/index.ts'
 import { createMigrated } from '../../support/database.ts'
 import { Network } from '../../support/network.ts'
@@ -200,6 +200,27 @@ test('B8: dead jobs of both pools are one list, the old pool’s in front', { ta
   await dead(1)
   expect((await env.lockstep.findDead('ns/dying', {})).items).toEqual([])
   await publish('dying', 'alive')
+})
+
+test('B8 P7: where all dead jobs of one pool are held, those of the other one are respawned, and 503 if there are none', {
+  tags: 'slow',
+  timeout: 40_000,
+}, async () => {
+  const { eu, before, opened } = await beforeAndMoving()
+  const old = await before.publish('held', 'old')
+  await opened.publish('held', 'new')
+  for (const lockstep of [env.lockstep, eu]) await lockstep.kill('ns/held', {})
+  const producer = await env.pool.connect()
+  onTestFinished(() => producer.release(true))
+  await producer.query('BEGIN')
+  await producer.query("SELECT lockstep.enqueue('ns/held', $1, '\"more\"')", [old])
+
+  const respawn = () => opened.api('PUT', 'held/deadletter?limit=2')
+  expect((await respawn()).json).toEqual({ msg: 'respawned', count: 1 })
+  expect(await bodiesIn(eu, 'held')).toEqual(['new'])
+  expect((await respawn()).status).toBe(503)
+  await producer.query('ROLLBACK')
+  expect((await respawn()).json).toEqual({ msg: 'respawned', count: 1 })
 })
 
 test('B8: a job is found, acknowledged, published again and destroyed in whichever pool it is', async () => {
