@@ -100,6 +100,7 @@ const PAST_THE_FACE: readonly string[] = [
   'http/lmstfy/pool > store/expire-leased',
   'http/lmstfy/pool > store/respawn',
   'http/lmstfy/pool > store/sizes',
+  'http/lmstfy/pool > store/wait-for-pushes',
   'http/lmstfy/sizes > store/sizes',
   // The demo has its own server, and a naive queue for comparison.
   'cli/demo/naive > postgres/failure',

@@ -93,7 +93,7 @@ async function* actOnHeld<Place>(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<number, void> {
   const insistence = insistenceOf(database)
-  const waiting = { row: undefined, until: performance.now() + PATIENCE, refusal: () => locked(1) }
+  const waiting = { row: undefined, until: performance.now() + PATIENCE, refusal: () => locked(1), signal }
   let left = 0
   for (const place of held) {
     signal?.throwIfAborted()

@@ -93,10 +93,11 @@ export class Request {
     this.#leasedAt = Math.min(this.#leasedAt, leasedAt)
   }
 
-  /** Answers with what it has been given. */
+  /** Answers with what it has been given, in the order of its queues: what came later may be of an earlier one. */
   end(): void {
     this.#isOpen = false
-    this.#resolve(this.#taken)
+    const places = new Map(this.queues.map(({ queue: { name } }, place) => [name, place]))
+    this.#resolve(this.#taken.sort((a, b) => places.get(a.queue)! - places.get(b.queue)!))
     this.endTrial()
   }
 

@@ -33,16 +33,23 @@ export class Malformed {
     const isTaken = underWay.some(({ headersSent, req }) => headersSent || req.complete)
     if (error.code === 'ECONNRESET' || isTaken) socket.destroy(error)
     else if (socket.writable) {
-      const problem = problemOf(error.code)
-      const requestId = newUlid(Date.now())
-      socket.end(written(problem, requestId))
+      this.#end(socket, problemOf(error.code), UNKNOWN)
       // The handler that waits for the rest of a body learns at once that none comes.
       if (underWay.length > 0) socket.destroySoon()
-      else setTimeout(() => socket.destroy(), LINGER).unref()
-      const { remoteAddress: address } = socket
-      const { status } = problem
-      this.#tell({ method: UNKNOWN, path: UNKNOWN, status, requestId, duration: 0, address })
     }
+  }
+
+  /** For the event `connect`: Node takes what follows on the connection for no requests of ours. */
+  refuseTunnel(socket: Socket): void {
+    this.#end(socket, new Problem(405, 'LOCKSTEP_NOT_FOUND', 'CONNECT is not allowed here'), 'CONNECT')
+  }
+
+  #end(socket: Socket, problem: Problem, method: string): void {
+    const requestId = newUlid(Date.now())
+    socket.end(written(problem, requestId))
+    setTimeout(() => socket.destroy(), LINGER).unref()
+    const { remoteAddress: address } = socket
+    this.#tell({ method, path: UNKNOWN, status: problem.status, requestId, duration: 0, address })
   }
 }
 

@@ -57,6 +57,7 @@ export class GatewayServer {
       },
     )
     this.#server.on('clientError', (error, socket) => malformed.answer(error, socket as Socket))
+    this.#server.on('connect', (_, socket) => malformed.refuseTunnel(socket as Socket))
   }
 
   /** @throws LockstepError `LOCKSTEP_LISTEN` */

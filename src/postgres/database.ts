@@ -3,6 +3,7 @@ import type pg from 'pg'
 import {
   hasBroken,
   hasCode,
+  isConnectionFailure,
   mayLive,
   toCallError,
   toConnectError,
@@ -108,13 +109,27 @@ export class Database {
       const query_timeout = this.#callTimeout && this.#callTimeout + (asking.longer ?? 0)
       const rowMode = asking.lists ? 'array' : undefined
       const query = { text, values, types: TYPES, name, query_timeout, rowMode }
-      const { rows } = await (
-        on as unknown as { query(query: pg.QueryConfig): Promise<{ rows: Row[] }> }
-      ).query(query)
-      return rows
+      const { rows } = await (on === this.pool ? this.queryPool(query) : (on as pg.ClientBase).query(query))
+      return rows as Row[]
     } catch (error) {
       if (asking.others && mayLive(error)) throw error
       throw on === this.pool || asking.commits ? toCallError(error) : toStatementError(error)
+    }
+  }
+
+  /** As the pool does it, which also closes each connection whose statement the server has refused. */
+  protected async queryPool(query: pg.QueryConfig): Promise<{ rows: unknown[] }> {
+    const client = await this.pool.connect()
+    client.on('error', ignore)
+    let broken: Error | undefined
+    try {
+      return await client.query(query)
+    } catch (error) {
+      // Of a name that the session doesn't know, the driver still believes that it does.
+      if (isConnectionFailure(error) || !mayLive(error) || isAboutItsName(error)) broken = error as Error
+      throw error
+    } finally {
+      this.release(client, broken)
     }
   }
 

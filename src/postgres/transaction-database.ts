@@ -6,9 +6,13 @@ export class TransactionDatabase extends Database {
   readonly #client: pg.PoolClient
 
   constructor(client: pg.ClientBase, schema: string) {
-    // Of a pool, only what a client has too is used here.
+    // What else would use the pool is overridden below.
     super(client as unknown as pg.Pool, schema)
     this.#client = client as pg.PoolClient
+  }
+
+  protected override queryPool(query: pg.QueryConfig): Promise<{ rows: unknown[] }> {
+    return this.#client.query(query)
   }
 
   override prepared<Row>(text: string, values: unknown[], asking?: Asking): Promise<Row[]> {

@@ -23,28 +23,30 @@ export function nodeHandler(
   fetch: (request: Request, arrival: Arrival) => Promise<Response>,
   path: string | undefined,
 ): NodeHandler {
-  return handler(requestOf, fetch, path)
+  return handler(requestOf, fetch, problemResponse, path)
 }
 
-/** The same for a function that needs less of them. */
+/** The same for a function that needs less of them. `refuse`: answers what `answer` never sees. */
 export function askedHandler(
   answer: (asked: Asked, arrival: Arrival) => Promise<Response>,
+  refuse: (problem: Problem) => Response,
   path: string | undefined,
 ): NodeHandler {
-  return handler(askedOf, answer, path)
+  return handler(askedOf, answer, refuse, path)
 }
 
 /** `make`: undefined if the host or the URL is malformed. */
 function handler<Made>(
   make: (incoming: Handled, outgoing: ServerResponse) => Made | undefined,
   answer: (made: Made, arrival: Arrival) => Promise<Response>,
+  refuse: (problem: Problem) => Response,
   path: string | undefined,
 ): NodeHandler {
   return async (incoming, outgoing) => {
     const made = make(incoming, outgoing)
-    const response = made ? await answer(made, arrivalOf(incoming, path)) : problemResponse(malformed())
+    const response = made ? await answer(made, arrivalOf(incoming, path)) : refuse(malformed())
     await (isUnread(incoming)
-      ? refuse(response, incoming, outgoing)
+      ? sendAndClose(response, incoming, outgoing)
       : send(response, outgoing, incoming.method === 'HEAD'))
   }
 }
@@ -80,7 +82,7 @@ function requestOf(incoming: Handled, outgoing: ServerResponse): Request | undef
 }
 
 function askedOf(incoming: Handled, outgoing: ServerResponse): Asked | undefined {
-  if (incoming.readableDidRead) {
+  if (wasRead(incoming)) {
     const request = requestOf(incoming, outgoing)
     return request && askedByWeb(request)
   }
@@ -93,14 +95,11 @@ function askedOf(incoming: Handled, outgoing: ServerResponse): Asked | undefined
 
 /** @throws TypeError */
 function urlOf({ headers, socket, url = '/', originalUrl = url }: Handled): string {
-  const { host, ':authority': authority = host ?? 'localhost' } = headers
+  const authority = String(headers[':authority'] ?? (headers.host || 'localhost'))
+  if (/[/?#@\\]/.test(authority)) throw new TypeError('a host has no user, path or query')
   const query = /\?[^#]*/.exec(url)?.[0] ?? ''
   const scheme = (socket as TLSSocket).encrypted ? 'https' : 'http'
-  const { href, username, password } = new URL(
-    `${scheme}://${authority}${pathOf(String(originalUrl))}${query}`,
-  )
-  if (username !== '' || password !== '') throw new TypeError('a host has no user')
-  return href
+  return new URL(`${scheme}://${authority}${pathOf(String(originalUrl))}${query}`).href
 }
 
 /** @throws TypeError */
@@ -113,12 +112,17 @@ function headersOf({ rawHeaders }: IncomingMessage): Headers {
   return headers
 }
 
-/** Something before us may have read the body already, and left what it made of it. */
+/** Whether something before us has read the body. Of one without bytes, only the end shows it. */
+function wasRead({ readableDidRead, readableEnded }: IncomingMessage): boolean {
+  return readableDidRead || readableEnded
+}
+
+/** What has read the body has left what it made of it: of one without bytes, perhaps an object. */
 function bodyOf(incoming: Handled, headers: Headers): string | Uint8Array | ReadableStream {
-  if (!incoming.readableDidRead) return Readable.toWeb(incoming) as ReadableStream
+  if (!wasRead(incoming)) return Readable.toWeb(incoming) as ReadableStream
   headers.delete('content-length')
-  const { body } = incoming
-  if (body === undefined || body === null) return ''
+  const { body, readableDidRead } = incoming
+  if (body === undefined || body === null || !readableDidRead) return ''
   if (typeof body === 'string') return body
   if (body instanceof Uint8Array) return new Uint8Array(body)
   const isForm = /^application\/x-www-form-urlencoded/i.test(headers.get('content-type') ?? '')
@@ -126,7 +130,7 @@ function bodyOf(incoming: Handled, headers: Headers): string | Uint8Array | Read
 }
 
 /** What is left of the request's body may have no end, so the connection is closed. */
-async function refuse(
+async function sendAndClose(
   response: Response,
   incoming: IncomingMessage,
   outgoing: ServerResponse,

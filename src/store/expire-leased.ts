@@ -16,13 +16,13 @@ export function expireLeased(database: Database, queue: string, id: string, fenc
     )
     return row!.expire_leased
   }
-  const waiting = { row: rowOf(queue, id), until: performance.now() + PATIENCE, refusal: () => held(id) }
+  const waiting = { row: rowOf(queue, id), until: performance.now() + PATIENCE, refusal: () => heldJob(id) }
   return insistenceOf(database).insist(expire, waiting)
 }
 
-function held(id: string): DatabaseError {
+export function heldJob(id: string): DatabaseError {
   return new DatabaseError(
     'LOCKSTEP_LOCKED',
-    `job "${id}" can’t be acknowledged: a transaction that has pushed it is still open after ${PATIENCE} ms; try again`,
+    `job "${id}" can’t be changed: a transaction that has pushed it is still open after ${PATIENCE} ms; try again`,
   )
 }

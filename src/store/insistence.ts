@@ -23,6 +23,8 @@ export interface Waiting {
   readonly until: number
   /** What to reject with then. `cause`: the last refusal, if there was one. */
   refusal(cause: unknown): Error
+  /** Ends the waiting, and rejects with its reason. A try that is under way goes on. */
+  readonly signal?: AbortSignal | undefined
 }
 
 interface Caller {
@@ -68,15 +70,22 @@ export class Insistence {
   }
 
   /** For what was refused before: begins with a turn in line. */
-  async wait<T>(attempt: Attempt<T>, { row, until, refusal }: Waiting, refused?: unknown): Promise<T> {
+  async wait<T>(
+    attempt: Attempt<T>,
+    { row, until, refusal, signal }: Waiting,
+    refused?: unknown,
+  ): Promise<T> {
     const key = row ?? Symbol()
     this.#waiting.set(key, (this.#waiting.get(key) ?? 0) + 1)
     this.#held.add(key)
     try {
       let cause = refused
       for (;;) {
-        const longestWait = await this.#turn(key, until)
-        if (longestWait === undefined) throw refusal(cause)
+        const longestWait = await this.#turn(key, until, signal)
+        if (longestWait === undefined) {
+          signal?.throwIfAborted()
+          throw refusal(cause)
+        }
         try {
           return await this.#take(key, () => attempt(longestWait), longestWait)
         } catch (error) {
@@ -90,16 +99,19 @@ export class Insistence {
     }
   }
 
-  /** Resolves to its ms, or to undefined when patience has ended. */
-  #turn(key: unknown, until: number): Promise<number | undefined> {
-    if (performance.now() >= until) return Promise.resolve(undefined)
+  /** Resolves to its ms, or to undefined when patience has ended, or nobody waits any more. */
+  #turn(key: unknown, until: number, signal: AbortSignal | undefined): Promise<number | undefined> {
+    if (performance.now() >= until || signal?.aborted) return Promise.resolve(undefined)
     return new Promise((resolve) => {
       const begin = (ms?: number) => {
         clearTimeout(timer)
+        signal?.removeEventListener('abort', giveUp)
         this.#line.delete(caller)
         resolve(ms)
       }
-      const timer = setTimeout(begin, until - performance.now())
+      const giveUp = () => begin()
+      const timer = setTimeout(giveUp, until - performance.now())
+      signal?.addEventListener('abort', giveUp)
       const caller = { key, until, begin }
       this.#line.add(caller)
       this.#next()

@@ -34,7 +34,7 @@ async function waiting(): Promise<number> {
 interface Act {
   readonly name: string
   prepare(): Promise<unknown>
-  begin(): Progression
+  begin(options?: { signal: AbortSignal }): Progression
   /** How many it was not done to. */
   left(): Promise<number>
 }
@@ -43,13 +43,13 @@ const ACTS: readonly Act[] = [
   {
     name: 'requeue',
     prepare: () => bury(testQueue, ...IDS.map((id) => ({ id, payload: 1 }))),
-    begin: () => env.lockstep.requeue(testQueue.queue, {}),
+    begin: (options) => env.lockstep.requeue(testQueue.queue, {}, options),
     left: async () => (await env.lockstep.findDead(testQueue.queue)).items.length,
   },
   {
     name: 'delete',
     prepare: () => testQueue.push(...IDS.map((id) => ({ id, payload: 1 }))),
-    begin: () => env.lockstep.delete(testQueue.queue, {}),
+    begin: (options) => env.lockstep.delete(testQueue.queue, {}, options),
     left: () => testQueue.countJobs(),
   },
 ]
@@ -92,6 +92,23 @@ describe.each(ACTS)('P7 $name, where an open transaction holds an id', ({ prepar
     await late
     await producer.query('COMMIT')
     expect(await left()).toBe(2)
+  })
+
+  test('ends with its signal, and does nothing any more', async () => {
+    await prepare()
+    const producer = await holding('b')
+    const leaving = new AbortController()
+    const acting = begin({ signal: leaving.signal }).then(
+      () => 'done',
+      (error: unknown) => (error as Error).message,
+    )
+    await until(async () => expect(await left()).toBe(1))
+    leaving.abort(new Error('left'))
+    expect(await acting).toBe('left')
+    await until(async () => expect(await waiting()).toBe(0))
+    await producer.query('COMMIT')
+    // Whoever came after it in the line is served.
+    expect(await begin().then(({ done }) => done)).toBe(1)
   })
 
   test('takes few connections, however many call it', async () => {

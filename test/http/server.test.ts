@@ -113,3 +113,21 @@ test.each(PLACES)('%s: headers of more than 16 KiB are refused', async (_, metho
   const head = headOf(method, path, token, `X-Large: ${'x'.repeat(16 * 1024)}`, '', '')
   expect(await raw(port, head)).toMatch(/^HTTP\/1\.1 431 /)
 })
+
+test.each(['a b', 'u@x', 'x#', 'x?limit=1', 'x/y', 'x:99999', '[::1'])(
+  '/v1: the Host %j is malformed, and the answer has a request id',
+  async (host) => {
+    const { port, token } = await served()
+    const head = headOf('POST', '/v1/claim?nonsense=1', token, 'Connection: close', '', '')
+    const answer = await raw(port, head.replace('Host: here', `Host: ${host}`))
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+    expect(answer).toMatch(/^x-request-id: \S+/im)
+  },
+)
+
+test('CONNECT is answered, and the answer has a request id', async () => {
+  const { port, token } = await served()
+  const answer = await raw(port, headOf('CONNECT', 'elsewhere:443', token, '', ''))
+  expect(answer).toMatch(/^HTTP\/1\.1 405 /)
+  expect(answer).toMatch(/^x-request-id: \S+/im)
+})

@@ -232,7 +232,8 @@ interface ClaimOptions {
 
 /** The same schema, through this session only. */
 export function through(session: pg.Client, { schema }: Database): Database {
-  return new Database(session as unknown as pg.Pool, schema)
+  const connection = { query: session.query.bind(session), on() {}, off() {}, release() {} }
+  return new Database({ connect: async () => connection } as unknown as pg.Pool, schema)
 }
 
 /** A process that serves a queue: it claims rounds and ends them. Each step is the store's own call. */

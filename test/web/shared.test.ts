@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import pg from 'pg'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { Shared } from '../../src/serving/shared.ts'
 import { lockstepWeb } from '../../src/web/index.ts'
 import { openStore } from '../support/store-environment.ts'
@@ -67,7 +68,8 @@ describe('what is shared', () => {
 
 it('fifty requests at once count the jobs once', async () => {
   const env = await openStore()
-  const query = vi.spyOn(env.database.pool, 'query')
+  const query = vi.spyOn(pg.Client.prototype, 'query')
+  onTestFinished(() => query.mockRestore())
   const site = await serve(lockstepWeb(env.lockstepAnew(), { access: 'open' }).node)
   const paths = ['/', '/api/v1/stats', '/api/v1/queues', '/api/v1/processes', '/api/v1/stats']
   await Promise.all(Array.from({ length: 50 }, (_, n) => site.ask(paths[n % paths.length]!)))

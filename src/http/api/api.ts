@@ -86,6 +86,7 @@ export function createApi(
       answer(askedByWeb(request), arrival),
     node: askedHandler(
       (asked, arrival) => answer(asked, path === undefined ? placed(arrival) : arrival),
+      (problem) => secured(problemResponse(problem), newUlid(Date.now())),
       path,
     ),
     stop: () => {

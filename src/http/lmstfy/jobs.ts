@@ -28,6 +28,8 @@ export interface Jobs {
    * left to them, and isn't handed over again. Resolves to whether a claim of it ended.
    */
   end(queue: string, id: string, call: Call): Promise<boolean>
+  /** Resolves when `end` need not wait for a transaction that has pushed the id. Rejects as that does. */
+  waitForPushes(queue: string, id: string): Promise<void>
   find(queue: string, id: string): Promise<FoundJob<string>[]>
   /** The job that would be handed over next. */
   head(queue: string): Promise<FoundJob<string> | undefined>

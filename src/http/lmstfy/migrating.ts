@@ -45,6 +45,10 @@ export class Migrating implements Jobs {
     return Promise.any(ended).catch(async () => (await Promise.all(asked)).includes(true))
   }
 
+  async waitForPushes(queue: string, id: string): Promise<void> {
+    await Promise.all([this.#old.waitForPushes(queue, id), this.#new.waitForPushes(queue, id)])
+  }
+
   async find(queue: string, id: string): Promise<FoundJob<string>[]> {
     return (await Promise.all([this.#old.find(queue, id), this.#new.find(queue, id)])).flat()
   }

@@ -9,6 +9,7 @@ import { SharedByQueue } from '../../serving/shared.ts'
 import { expireLeased } from '../../store/expire-leased.ts'
 import { respawnInTime } from '../../store/respawn.ts'
 import { countReady, type DeadSize, namesOfQueues, type Size, sizeOfMorgue } from '../../store/sizes.ts'
+import { waitForPushes } from '../../store/wait-for-pushes.ts'
 import type { Call } from '../call.ts'
 import { firstLiving } from '../living.ts'
 import { SHARDS } from './definition.ts'
@@ -88,6 +89,10 @@ export class Pool implements Jobs {
     return false
   }
 
+  async waitForPushes(queue: string, id: string): Promise<void> {
+    if (isStorable(id)) await waitForPushes(this.database, queue, id)
+  }
+
   async find(queue: string, id: string): Promise<FoundJob<string>[]> {
     if (!isStorable(id)) return []
     return orNothing(async () => (await this.lockstep.find<string>(queue, { ids: [id] })).items, [])
@@ -132,8 +137,8 @@ export class Pool implements Jobs {
         const { items } = await this.#insight.dead(queue, { limit }, { length: 1, attempts: false })
         // A job that was pushed otherwise may have several dead payloads: the ids alone would name them all.
         const [ids, keys] = [items.map(({ id }) => id), items.map(({ key }) => key)]
-        if (items.length > 0) await this.lockstep.deleteDead(queue, { ids, keys })
-        count += items.length
+        // Somebody else may delete the same ones.
+        if (items.length > 0) count += (await this.lockstep.deleteDead(queue, { ids, keys })).done
         if (items.length < limit) return
       }
     }, undefined)

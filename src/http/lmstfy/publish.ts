@@ -12,13 +12,19 @@ const MOST_IN_BULK = 64
 /** With as much again between the jobs as JSON could want. */
 const LARGEST_BULK = MOST_IN_BULK * (LARGEST_BODY + 1024)
 
-export async function publish(request: Request): Promise<Reply> {
+export function publish(request: Request): Promise<Reply> {
+  return publishOnce(request, async () => {})
+}
+
+/** `until`: it is stored when this is done. */
+async function publishOnce(request: Request, until: () => Promise<void>): Promise<Reply> {
   const { call, defaults } = request
   const publishing = publishingOf(call.query, defaults)
   const attributes = attributesOf(call)
   const body = await request.body(LARGEST_BODY)
   if (!body) return json(413, { error: 'body too large' })
   const jobs = newJobs([body], publishing, attributes)
+  await until()
   await store(request, jobs, publishing)
   return json(201, { msg: 'published', job_id: jobs[0]!.id })
 }
@@ -39,10 +45,15 @@ export async function publishBulk(request: Request): Promise<Reply> {
   return json(201, { msg: 'published', job_ids: jobs.map(({ id }) => id) })
 }
 
-/** The old job goes once the new one is stored: if something fails in between there are both, never none. */
+/**
+ * The old job goes once the new one is stored: if something fails in between there are both, never none. So it is stored when nobody
+ * holds the old one: clients repeat what is refused, and each time there would be one more.
+ */
 export async function republish(request: Request): Promise<Reply> {
-  const reply = await publish(request)
-  if (reply.status === 201) await request.jobs.end(queueOf(request), request.id, request.call)
+  const { call, id, jobs } = request
+  const queue = queueOf(request)
+  const reply = await publishOnce(request, () => jobs.waitForPushes(queue, id))
+  if (reply.status === 201) await jobs.end(queue, id, call)
   return reply
 }
 

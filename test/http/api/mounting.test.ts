@@ -51,6 +51,18 @@ describe('mounted in', () => {
     await works(await serve(parsing), path)
   })
 
+  test('Express, where something has read an empty body before', async () => {
+    const app = express().use(express.json(), express.text(), express.urlencoded())
+    const site = await serve(app.use('/v1', apiAt().node))
+    const queue = `/v1/queues/${encodeURIComponent(name())}`
+    await site.ask(`${queue}/jobs`, { body: { id: 'a' } })
+    const headers = { 'content-type': 'application/json' }
+    const paused = await site.ask(`${queue}/pause`, { method: 'POST', headers, body: '' })
+    expect([paused.status, paused.json.paused]).toEqual([200, true])
+    const pushed = await site.ask(`${queue}/jobs`, { method: 'POST', headers, body: '' })
+    expect([pushed.status, pushed.json.code]).toEqual([400, 'LOCKSTEP_BAD_JSON'])
+  })
+
   test('Fastify', async () => {
     const app = fastify()
     const { node } = apiAt()

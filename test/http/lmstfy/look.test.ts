@@ -198,3 +198,13 @@ test('h: destroying a queue deletes delayed jobs, too, and leaves what is in wor
   expect((await api('GET', 'destroyed/deadletter/size')).json.size).toBe(1)
   expect((await api('DELETE', 'never-used')).status).toBe(204)
 })
+
+test('B5: two who delete dead jobs at once delete as many as both ask for', async () => {
+  const opened = await gateway()
+  const bodies = Array.from({ length: 20 }, (_, n) => `${n}`)
+  for (const body of bodies) await opened.publish('both', body)
+  await env.lockstep.kill('ns/both', {})
+  const deletes = [6, 7].map((limit) => opened.api('DELETE', `both/deadletter?limit=${limit}`))
+  expect((await Promise.all(deletes)).map(({ status }) => status)).toEqual([204, 204])
+  expect(await env.sql("SELECT FROM lockstep.dead WHERE queue = 'ns/both'")).toHaveLength(7)
+})

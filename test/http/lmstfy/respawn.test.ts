@@ -26,3 +26,27 @@ test('P7: a respawn passes over what an open transaction holds, and 503 if that 
   const last = await api('PUT', 'held/deadletter?limit=10')
   expect([last.status, last.json.count]).toEqual([200, 1])
 })
+
+test('P7: publishing again what an open transaction holds is refused, and stores nothing', {
+  tags: 'slow',
+  timeout: 30_000,
+}, async () => {
+  const { api, publish, consume } = await gateway()
+  for (const state of ['waiting', 'working']) {
+    const id = await publish(`again-${state}`, 'old')
+    if (state === 'working') await consume(`again-${state}`, '?ttr=60')
+    const producer = await env.pool.connect()
+    onTestFinished(() => producer.release(true))
+    await producer.query('BEGIN')
+    await producer.query('SELECT lockstep.enqueue($1, $2, $3)', [`ns/again-${state}`, id, '"more"'])
+    const again = () => api('PUT', `again-${state}/job/${id}`, { body: 'new' })
+    const jobs = async () => (await env.lockstep.find(`ns/again-${state}`, {})).items.map((job) => job.id)
+    const refused = await again()
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1'])
+    expect(await jobs()).toEqual([id])
+    await producer.query('ROLLBACK')
+    const { status, json } = await again()
+    expect(status).toBe(201)
+    expect(await jobs()).toEqual([json.job_id])
+  }
+})
