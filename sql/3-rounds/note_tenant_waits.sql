@@ -1,5 +1,5 @@
 -- Notes how long the first jobs of tenants have been due, in seconds, 1 for those that are not late and 0 where there are none, and
--- which tenant was served there last, for pushes of others (see tenant_lane): for each queue, 32 of both, those of the lanes -1, -2
+-- which tenant's jobs fill the lane, for pushes of others (see tenant_lane): for each queue, 32 of both, those of the lanes -1, -2
 -- and so on. Of a name, its hash is kept: each push of a tenant reads some of these rows, so they must be small.
 --
 -- It runs with its owner's rights, for the workers' role.

@@ -7,7 +7,8 @@
 -- What is noted for a time to come is of before the clock was set back, and goes, too.
 --
 -- Whether jobs wait is what those who claim them have told (see note_tenant_waits): to look for them, this would pass what was
--- completed since some old snapshot.
+-- completed since some old snapshot. Where nobody claims, nobody tells: so it gives back those of `_queue_ids` alone (NULL: all), which
+-- the caller serves, and of other queues what was given more than a day ago.
 --
 -- What is deleted stays in the index as long as an old snapshot is held. So of each lane, a row without a tenant takes the place
 -- of the newest that goes, and of the one that did so before: a look from the newest end always meets a live row first, and ends
@@ -17,7 +18,8 @@
 -- One session does this at a time: two would wait for each other's rows.
 --
 -- It runs with its owner's rights, for the workers' role.
-CREATE OR REPLACE FUNCTION @schema@.trim_tenant_lanes(_most integer DEFAULT 10000) RETURNS bigint
+DROP FUNCTION IF EXISTS @schema@.trim_tenant_lanes(integer);
+CREATE OR REPLACE FUNCTION @schema@.trim_tenant_lanes(_most integer DEFAULT 10000, _queue_ids integer[] DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -37,11 +39,13 @@ BEGIN
     WHERE t.tenant <> '' GROUP BY t.queue_id, t.lane HAVING count(DISTINCT t.tenant) > 1
   ), old AS MATERIALIZED (
     SELECT o.queue_id, o.lane, o.ctid AS tid FROM @schema@.tenant_lanes o
-    WHERE o.tenant <> '' AND o.given_at NOT BETWEEN _now - interval '1 minute' AND _now + interval '1 minute' AND (
-      (o.queue_id, o.lane) NOT IN (SELECT b.queue_id, b.lane FROM busy b)
-      OR o.given_at NOT BETWEEN _now - interval '1 hour' AND _now + interval '1 minute'
-        AND (o.queue_id, o.lane) IN (SELECT s.queue_id, s.lane FROM shared s)
-    )
+    WHERE o.tenant <> '' AND o.given_at NOT BETWEEN _now - interval '1 minute' AND _now + interval '1 minute'
+      AND (_queue_ids IS NULL OR o.queue_id = ANY (_queue_ids) OR o.given_at NOT BETWEEN _now - interval '1 day' AND _now + interval '1 minute')
+      AND (
+        (o.queue_id, o.lane) NOT IN (SELECT b.queue_id, b.lane FROM busy b)
+        OR o.given_at NOT BETWEEN _now - interval '1 hour' AND _now + interval '1 minute'
+          AND (o.queue_id, o.lane) IN (SELECT s.queue_id, s.lane FROM shared s)
+      )
     ORDER BY o.number LIMIT _most
   ), gone AS (
     DELETE FROM @schema@.tenant_lanes t

@@ -18,7 +18,7 @@ BEGIN
   ) e
   WHERE p.queue_id + 0 = e.queue_id AND p.ctid = e.tid;
   GET DIAGNOSTICS _pushes = ROW_COUNT;
-  RETURN _pushes + @schema@.trim_tenant_lanes(_most);
+  RETURN _pushes + @schema@.trim_tenant_lanes(_most, '{}');
 END
 $$;
 REVOKE ALL ON FUNCTION @schema@.trim_tenants FROM PUBLIC;

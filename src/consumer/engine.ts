@@ -127,6 +127,10 @@ export class ConsumerEngine {
           timetable.notice({ queueId, shard: shard!, lane: lane! }, performIn!)
       },
       onEnded: (queueId, failed) => this.#tally.add(queueId, 1, Number(failed)),
+      onFreed: (queueId) => {
+        const first = timetable.get(queueId, 0)
+        if (first) timetable.freed(first.served, 1)
+      },
       onExpired: (queueId, payloads) => {
         this.#tally.add(queueId, 0, 0, payloads)
         const queue = this.queues.all.find((one) => one.queueId === queueId)?.queue.name

@@ -46,6 +46,8 @@ export interface SettlerOptions {
   /** Jobs wait again. */
   onAgain(leftovers: readonly Leftover[]): void
   onEnded(queueId: number, failed: boolean): void
+  /** A claim has ended, whoever had it: limits may have a place. */
+  onFreed(queueId: number): void
   /** So many payloads had been left out of a round, and are gone with it. */
   onExpired(queueId: number, payloads: number): void
 }
@@ -132,6 +134,7 @@ export class Settler {
   async #settle(end: LeasedEnd, ending: Ending): Promise<boolean> {
     if ((await this.#outcome(end, ending)) === 'lost') return false
     const { claim, isExpired, expired } = ending
+    this.#options.onFreed(claim.queueId)
     if (!isExpired) this.#options.onEnded(claim.queueId, end === 'fail' || end === 'discard')
     if (expired) this.#options.onExpired(claim.queueId, expired)
     return true

@@ -28,13 +28,14 @@ export class Shares {
   of(lanes: readonly Lane[], wanted: number): Share[] {
     const groups = groupsOf(lanes)
     if (groups.length === 1) return spread(lanes, wanted)
-    const counts = new Map<number, number>()
+    // In the order of their turns: limits may leave places for the first alone.
+    const counts = new Map<Group, number>()
     for (let job = 0; job < wanted; job += 1) {
-      const { number } = this.#turns.next(groups, [], (group) => group.number)!
-      this.#turns.charge(number, priceOf(number))
-      counts.set(number, (counts.get(number) ?? 0) + 1)
+      const group = this.#turns.next(groups, [], ({ number }) => number)!
+      this.#turns.charge(group.number, priceOf(group.number))
+      counts.set(group, (counts.get(group) ?? 0) + 1)
     }
-    return groups.flatMap((group) => spread(group.lanes, counts.get(group.number) ?? 0))
+    return [...counts].flatMap(([group, count]) => spread(group.lanes, count))
   }
 
   /** A claim of a share has brought so many jobs. */

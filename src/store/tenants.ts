@@ -30,9 +30,9 @@ export function throttledTenants(
   )
 }
 
-/** Gives back lanes that tenants have nothing in, or have had for long. */
-export async function trimTenantLanes(database: Database): Promise<void> {
-  await database.call('trim_tenant_lanes', [])
+/** Gives back lanes of these queues that tenants have nothing in, or have had for long; in others, what nobody has served for a day. */
+export async function trimTenantLanes(database: Database, queueIds: readonly number[]): Promise<void> {
+  await database.call('trim_tenant_lanes', [10_000, queueIds])
 }
 
 /**

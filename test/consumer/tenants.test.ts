@@ -64,3 +64,38 @@ test('lane n comes 1/(n + 1) times as often as lane 0', async () => {
   expect(share).toBeGreaterThan(0.17)
   expect(share).toBeLessThan(0.33)
 })
+
+test.each([1, 3])(
+  'under a limit of %s, too, and a settlement wakes who waits for its place',
+  async (concurrency) => {
+    const queue = env.queue({ shards: 4 })
+    for (const [place, tenant] of ['a', 'b'].entries())
+      await env.lockstep.enqueue(
+        queue,
+        Array.from({ length: 200 }, (_, n) => ({
+          id: `${tenant} ${n}`,
+          tenant,
+          performIn: 1_000_000 + place,
+        })),
+      )
+    await env.sql('SELECT lockstep.set_limits(queue_id, $2) FROM lockstep.queues WHERE name = $1', [
+      queue.name,
+      { concurrency },
+    ])
+    const one = consumer()
+    const claimed: string[] = []
+    let waits = 0
+    const consume = async () => {
+      while (claimed.length < 120) {
+        const jobs = await one.claim({ queues: queue, count: 2, wait: 10_000 })
+        if (jobs.length === 0) waits += 1
+        claimed.push(...jobs.map(({ id }) => id))
+        await Promise.all(jobs.map((job) => one.complete(job)))
+      }
+    }
+    await Promise.all(Array.from({ length: 5 }, consume))
+    expect(waits).toBe(0)
+    const ofA = claimed.slice(20, 120).filter((id) => id.startsWith('a')).length
+    expect(Math.abs(ofA - 50)).toBeLessThan(12)
+  },
+)

@@ -4,7 +4,7 @@ import type { NewJob } from '../../src/job.ts'
 import { Lockstep } from '../../src/lockstep.ts'
 import { defineQueue } from '../../src/queue.ts'
 import type { QueueOptions } from '../../src/queue-options.ts'
-import { noteTenantWaits, trimTenants } from '../../src/store/tenants.ts'
+import { noteTenantWaits, trimTenantLanes, trimTenants } from '../../src/store/tenants.ts'
 import { advance } from '../../src/testing/advance.ts'
 import { openStore, type StoreEnvironment, type TestQueue } from '../support/store-environment.ts'
 
@@ -292,25 +292,41 @@ describe('without rules, each tenant has a lane of its own', () => {
       [queueId],
     )
 
+  /** A process that has served the queue for a while gives lanes back. */
+  const trim = ({ queueId }: TestQueue) => trimTenantLanes(env.database, [queueId])
+
   test('which it gives back when nothing waits there, and keeps as long as its jobs do', async () => {
     const testQueue = await env.queue()
     const [busy] = (await pushFor(testQueue, 'busy')) as [number]
     await pushFor(testQueue, 'idle')
     await tellWaits(testQueue, { [busy]: 1 })
-    await trimTenants(env.database)
+    await trim(testQueue)
     expect(await holders(testQueue)).toHaveLength(2)
     await age(testQueue, 61)
-    await trimTenants(env.database)
+    await trim(testQueue)
     expect(await holders(testQueue)).toEqual([{ tenant: 'busy' }])
     await pushFor(testQueue, 'before the clock was set back')
     await env.query(
       `UPDATE lockstep.tenant_lanes SET given_at = given_at + interval '1 day' WHERE tenant LIKE 'before%'`,
     )
-    await trimTenants(env.database)
+    await trim(testQueue)
     expect(await holders(testQueue)).toEqual([{ tenant: 'busy' }])
     await age(testQueue, 7_200)
-    await trimTenants(env.database)
+    await trim(testQueue)
     expect(await holders(testQueue)).toEqual([{ tenant: 'busy' }])
+  })
+
+  test('which it gives back after a day if nobody serves the queue: nobody tells whether its jobs wait', async () => {
+    const testQueue = await env.queue()
+    await pushFor(testQueue, 't')
+    await age(testQueue, 86_000)
+    const { queueId } = await env.queue()
+    await trimTenantLanes(env.database, [queueId])
+    await trimTenants(env.database)
+    expect(await holders(testQueue)).toEqual([{ tenant: 't' }])
+    await age(testQueue, 500)
+    await trimTenants(env.database)
+    expect(await holders(testQueue)).toEqual([])
   })
 
   test('of several that share one, each gives it back after an hour, so that they part', async () => {
@@ -318,10 +334,10 @@ describe('without rules, each tenant has a lane of its own', () => {
     await testQueue.push(...Array.from({ length: 33 }, (_, n) => ({ id: `${n}`, tenant: `t${n}` })))
     await tellWaits(testQueue, Object.fromEntries(Array.from({ length: 32 }, (_, n) => [-1 - n, 1])))
     await age(testQueue, 3_599)
-    await trimTenants(env.database)
+    await trim(testQueue)
     expect(await holders(testQueue)).toHaveLength(33)
     await age(testQueue, 10)
-    await trimTenants(env.database)
+    await trim(testQueue)
     expect(await holders(testQueue)).toHaveLength(31)
   })
 

@@ -7,7 +7,7 @@ import { type FoundJob, findJobs } from '../../src/store/jobs.ts'
 import { trimLimits } from '../../src/store/limits.ts'
 import { replaceSetting } from '../../src/store/queue-setting.ts'
 import type { Leftover } from '../../src/store/settle.ts'
-import { trimTenants } from '../../src/store/tenants.ts'
+import { trimTenantLanes, trimTenants } from '../../src/store/tenants.ts'
 import { growOlder } from '../../src/testing/due.ts'
 import type { Claimer, TestQueue } from '../support/store-environment.ts'
 import { storedPayloads } from '../support/stored-payloads.ts'
@@ -152,6 +152,7 @@ export class Real {
   async trim(): Promise<void> {
     const { database } = this.testQueue.env
     await trimTenants(database)
+    await trimTenantLanes(database, [this.testQueue.queueId])
     await trimLimits(database)
   }
 

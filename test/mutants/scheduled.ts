@@ -137,8 +137,8 @@ export const SCHEDULED: readonly Mutant[] = [
     edits: [
       source(
         'worker/schedule/timetable',
-        '  return shard.served.room > 0\n',
-        '  return shard.served.room > -1_000\n',
+        '  return lane.shard.served.room > 0 &&',
+        '  return lane.shard.served.room > -1_000 &&',
       ),
     ],
     tests: ['worker/side-by-side.slow', 'worker/timetable'],
@@ -296,7 +296,11 @@ export const SCHEDULED: readonly Mutant[] = [
     promise: 'R13',
     breaks: 'Each single job of an urgent queue has all free slots wait for a call in vain.',
     edits: [
-      source('worker/schedule/lane', 'wasQuick && last !== undefined && this.#claimable <= now', 'true'),
+      source(
+        'worker/schedule/lane',
+        'wasQuick && last !== undefined && !this.withholding.isOfQueue && this.#claimable <= now',
+        'true',
+      ),
     ],
     tests: ['worker/waiting'],
   },

@@ -208,6 +208,67 @@ export const TENANTS: readonly Mutant[] = [
     tests: ['consumer/tenants'],
   },
   {
+    name: 'a limit’s places that go to the oldest jobs of all, over consumers',
+    promise: 'tenants',
+    breaks: 'Under a limit, everybody waits behind an import.',
+    edits: [
+      source(
+        'consumer/shares',
+        'return [...counts].flatMap(([group, count]) => spread(group.lanes, count))',
+        'return groups.flatMap((group) => spread(group.lanes, counts.get(group) ?? 0))',
+      ),
+    ],
+    tests: ['consumer/tenants'],
+  },
+  {
+    name: 'lanes that wait for a limit longer the more often they were asked in vain',
+    promise: 'tenants',
+    breaks: 'Under a limit of the queue, a lane that has been served is served again, and the others never.',
+    edits: [source('worker/schedule/withheld', 'tenant === null ? 0 : until', 'until')],
+    tests: ['worker/limits', 'consumer/tenants'],
+  },
+  {
+    name: 'no looks while a queue has the slots that it may have',
+    promise: 'P8',
+    breaks: 'In a queue with `concurrency`, a newcomer waits for the next poll.',
+    edits: [
+      source('worker/discovery/poller', ': timetable.hasWaiting) await', ': timetable.hasDue) await'),
+      source(
+        'worker/discovery/poller',
+        'this.#options.timetable.hasWaiting ? BUSY_PAUSE',
+        'this.#options.timetable.hasDue ? BUSY_PAUSE',
+      ),
+    ],
+    tests: ['worker/tenants'],
+  },
+  {
+    name: 'the tenant that was claimed last is told',
+    promise: 'tenants',
+    breaks:
+      'One that piles up much leaves its lane because of a neighbour’s job, and gets the share of many.',
+    edits: [
+      source('worker/schedule/majority', 'else if (this.#votes > 0) this.#votes -= 1\n    else', 'else'),
+    ],
+    tests: ['worker/tenants', 'worker/majority'],
+  },
+  {
+    name: 'lanes given back by who has just begun to serve their queue',
+    promise: 'tenants',
+    breaks: 'A deploy gives lanes back whose jobs nobody has told of yet.',
+    edits: [
+      source('worker/maintenance/tenant-lanes', 'led.filter((queueId) => this.#known.has(queueId))', 'led'),
+    ],
+    tests: ['worker/tenants'],
+  },
+  {
+    name: 'lanes given back of queues that nobody serves',
+    promise: 'tenants',
+    breaks:
+      'While workers are away, a tenant that goes on pushing gets lane after lane, and the share of many.',
+    edits: [sql('trim_tenant_lanes', '_queue_ids IS NULL OR', 'true OR')],
+    tests: ['enqueue/tenants', 'worker/tenants'],
+  },
+  {
     name: 'a tenant that begins anywhere',
     promise: 'tenants',
     breaks: 'One that imports in many transactions at once takes all lanes, and everybody waits behind it.',

@@ -43,7 +43,7 @@ test('what changes rows is not refused where all tables are published', async ()
   expect(await env.query('SELECT leases FROM lockstep.end_leases()')).toEqual([{ leases: 1 }])
   await env.lockstep.delete(plain.queue, {})
   await env.query(`UPDATE lockstep.tenant_pushes SET pushed_at = pushed_at - interval '2 min'`)
-  await env.query(`UPDATE lockstep.tenant_lanes SET given_at = given_at - interval '2 h'`)
+  await env.query(`UPDATE lockstep.tenant_lanes SET given_at = given_at - interval '25 h'`)
   await env.query(
     `INSERT INTO lockstep.tenant_waits (told_at, queue_id, waits, tenants) VALUES (clock_timestamp() - interval '2 min', 1, '{}', '{}')`,
   )

@@ -72,7 +72,7 @@ describe('P7 while an old snapshot is held, after thousands of tenants have come
     const before = await read()
     for (let n = 0; n < TENANTS; n += 10_000) {
       await come(testQueue, 10_000)
-      await trimTenantLanes(env.database)
+      await trimTenantLanes(env.database, [testQueue.queueId])
     }
     const after = await read()
     expect(after.look).toBeLessThan(before.look + CONSTANT)
@@ -97,7 +97,7 @@ describe('P7 while an old snapshot is held, after thousands of jobs of tenants w
       SELECT clock_timestamp() - n * interval '2 s', $1, array_fill(60, ARRAY[32]), array_fill('1'::text, ARRAY[32]) FROM generate_series(1, 20000) n`
     await env.query(told, [testQueue.queueId])
     await env.query(`DELETE FROM lockstep.jobs WHERE queue_id = $1 AND id LIKE 'done %'`, [testQueue.queueId])
-    await trimTenantLanes(env.database)
+    await trimTenantLanes(env.database, [testQueue.queueId])
     const left = await env.query('SELECT FROM lockstep.tenant_waits WHERE queue_id = $1', [testQueue.queueId])
     expect(left.length).toBeLessThan(30)
     expect(await read()).toBeLessThan(before + CONSTANT)
@@ -121,7 +121,7 @@ describe('a lane that is given back', () => {
     const testQueue = await env.queue()
     await come(testQueue, 64)
     expect(await lanesOf(testQueue)).toHaveLength(32)
-    await trimTenantLanes(env.database)
+    await trimTenantLanes(env.database, [testQueue.queueId])
     expect(await lanesOf(testQueue)).toEqual([])
     await testQueue.push(...Array.from({ length: 32 }, (_, n) => ({ id: `${n}`, tenant: `t${n}` })))
     expect(await lanesOf(testQueue)).toHaveLength(32)
@@ -137,11 +137,11 @@ describe('a lane that is given back', () => {
       env.query('SELECT tenant FROM lockstep.tenant_lanes WHERE queue_id = $1', [testQueue.queueId])
     for (let n = 0; n < 3; n += 1) {
       await come(testQueue, 100)
-      await trimTenantLanes(env.database)
+      await trimTenantLanes(env.database, [testQueue.queueId])
       expect(await rows()).toEqual(Array(32).fill({ tenant: '' }))
     }
     await env.query('DELETE FROM lockstep.queues WHERE queue_id = $1', [testQueue.queueId])
-    await trimTenantLanes(env.database)
+    await trimTenantLanes(env.database, [testQueue.queueId])
     expect(await rows()).toEqual([])
   })
 })

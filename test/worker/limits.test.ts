@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Batch } from '../../src/handler.ts'
+import { weighted } from '../../src/index.ts'
 import { Lockstep } from '../../src/lockstep.ts'
 import type { Queue } from '../../src/queue.ts'
 import type { QueueOptions } from '../../src/queue-options.ts'
@@ -39,6 +40,15 @@ class Running {
     this.#now.set(key, now)
     this.most.set(key, Math.max(this.most.get(key) ?? 0, now))
   }
+}
+
+/** Three hundred jobs of each name, those of the first name the oldest. */
+async function backlogs(queue: Queue, names: readonly string[], rest: (name: string) => object) {
+  for (const [place, name] of names.entries())
+    await env.lockstep.enqueue(
+      queue,
+      Array.from({ length: 300 }, (_, n) => ({ id: `${name}${n}`, performIn: PAST + place, ...rest(name) })),
+    )
 }
 
 const limited = (options: QueueOptions<unknown>) => env.queue({ shards: 4, ...options })
@@ -128,6 +138,34 @@ describe('concurrency', () => {
     await none(queue)
     // 250 ms of handlers. If each place were found by a look alone, it would take ten seconds.
     expect(performance.now() - startedAt).toBeLessThan(8_000)
+  })
+
+  test.each([1, 3])('of %s is shared by tenants, whoever’s jobs are older', async (concurrency) => {
+    const first: string[] = []
+    const perform = async (batch: Batch<unknown>) => {
+      first.push(...batch.keys())
+      await sleep(2)
+    }
+    const queue = limited({ limits: { concurrency }, perform })
+    await backlogs(queue, ['a', 'b'], (tenant) => ({ tenant }))
+    await env.work({ queues: [queue], slots: 5 })
+    await eventually(() => expect(first.length).toBeGreaterThan(160))
+    // What a lane may have had before the other one was known is left out.
+    const count = (name: string) => first.slice(60, 160).filter((id) => id.startsWith(name)).length
+    expect(Math.abs(count('a') - count('b'))).toBeLessThan(20)
+  })
+
+  test('is shared by lanes by weight, whichever has the older jobs', async () => {
+    const first: string[] = []
+    const perform = async (batch: Batch<unknown>) => {
+      first.push(...batch.keys())
+      await sleep(2)
+    }
+    const queue = limited({ limits: { concurrency: 1 }, perform })
+    await backlogs(queue, ['slow', 'quick'], (name) => ({ lane: name === 'slow' ? 1 : 0 }))
+    await env.work({ queues: [queue], slots: 5, scheduler: weighted({ [queue.name]: { 0: 9, 1: 1 } }) })
+    await eventually(() => expect(first.length).toBeGreaterThan(200))
+    expect(first.slice(20, 200).filter((id) => id.startsWith('slow')).length).toBeLessThan(60)
   })
 
   test('is no hindrance to other queues', async () => {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import type { Batch } from '../../src/handler.ts'
 import {
   type Candidate,
   fair,
@@ -10,9 +11,12 @@ import {
   type Worker,
   weighted,
 } from '../../src/index.ts'
+import { Database } from '../../src/postgres/database.ts'
+import { ensureQueue } from '../../src/store/queue.ts'
+import { TenantLanes } from '../../src/worker/maintenance/tenant-lanes.ts'
 import { othersAvoid, pileUp } from '../support/newcomers.ts'
 import { shardsHeld } from '../support/shards.ts'
-import { eventually, useWorkers } from '../support/worker-environment.ts'
+import { eventually, Gate, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
 
@@ -253,6 +257,16 @@ describe('R13: no tenant waits behind the backlog of another', () => {
     expect(await timeToStart(queue, worker, 'a')).toBeLessThan(10 * HANDLER)
   })
 
+  test.each([1, 4])('also where the queue has no more than %s slots of them all', async (concurrency) => {
+    const queue = env.queue({ concurrency, perform: slowly })
+    await push(queue, 'full', 2_000)
+    const worker = await env.work({ queues: [queue], slots: 5, poll: RARELY })
+    await eventually(() => expect(worker.report()).toHaveLength(concurrency))
+    const times: number[] = []
+    for (const tenant of ['b', 'c', 'd']) times.push(await timeToStart(queue, worker, tenant))
+    expect(Math.max(...times)).toBeLessThan(10 * HANDLER)
+  })
+
   test('also the last of 32, whose lanes are all polled in all shards', async () => {
     const queue = env.queue({ perform: slowly })
     await push(queue, 'full', 2_000)
@@ -291,4 +305,61 @@ test('a lane that holds jobs of a later time is not given back', async () => {
     [queue.name],
   )
   expect(left).toEqual([{ tenant: 'scheduled' }])
+})
+
+test('whose jobs fill a lane is told of it, not whose was claimed last', async () => {
+  const gate = new Gate()
+  const perform = async (batch: Batch<unknown>) => {
+    if (batch.has('light')) await gate.opened
+  }
+  // So that one job is claimed at a time.
+  const queue = env.queue({ shards: 1, limits: { concurrency: 1 }, perform })
+  const due = (second: number) => new Date(Date.now() - 60_000 + second * 1_000)
+  const heavy = (from: number) =>
+    Array.from({ length: 10 }, (_, n) => ({
+      id: `heavy ${from + n}`,
+      tenant: 'heavy',
+      performIn: due(from + n),
+    }))
+  await env.lockstep.enqueue(queue, heavy(0))
+  await env.sql(
+    `INSERT INTO lockstep.tenant_lanes (number, given_at, queue_id, lane, tenant)
+     SELECT nextval('lockstep.tenants'), now(), t.queue_id, t.lane, 'light' FROM lockstep.tenant_lanes t JOIN lockstep.queues q USING (queue_id)
+     WHERE q.name = $1`,
+    [queue.name],
+  )
+  await env.lockstep.enqueue(queue, { id: 'light', tenant: 'light', performIn: due(10) })
+  await env.lockstep.enqueue(queue, heavy(11))
+  await env.work({ queues: [queue], slots: 1 })
+  env.later(() => gate.open())
+  await eventually(async () => {
+    const told = await env.sql(
+      `SELECT w.tenants[-t.lane] = hashtext('heavy')::text AS "isHeavy" FROM lockstep.tenant_waits w JOIN lockstep.queues q USING (queue_id)
+       JOIN lockstep.tenant_lanes t USING (queue_id) JOIN lockstep.jobs j ON j.queue_id = w.queue_id AND j.id = 'light'
+       WHERE q.name = $1 AND t.tenant = 'heavy' AND j.claimed_by IS NOT NULL AND w.told_at > j.claimed_at ORDER BY w.told_at DESC LIMIT 1`,
+      [queue.name],
+    )
+    expect(told).toEqual([{ isHeavy: true }])
+  })
+})
+
+test('a process gives back lanes of the queues that it has served for a while, and no others', async () => {
+  const database = new Database(env.pool, 'lockstep')
+  const [served, other] = [env.queue({}), env.queue({})]
+  await push(served, 'a', 1)
+  await push(other, 'b', 1)
+  await env.sql(`UPDATE lockstep.tenant_lanes SET given_at = given_at - interval '2 minutes'`)
+  const queueId = await ensureQueue(database, served.name, served.shards)
+  const lanes = new TenantLanes({ ledQueues: () => [{ queueId, queue: served, hasTenants: true }] })
+  const holders = async () => {
+    const rows = await env.sql<{ tenant: string }>(
+      `SELECT tenant FROM lockstep.tenant_lanes t JOIN lockstep.queues q USING (queue_id) WHERE q.name = ANY ($1) AND tenant <> '' ORDER BY tenant`,
+      [[served.name, other.name]],
+    )
+    return rows.map(({ tenant }) => tenant)
+  }
+  await lanes.run(database)
+  expect(await holders()).toEqual(['a', 'b'])
+  await lanes.run(database)
+  expect(await holders()).toEqual(['b'])
 })

@@ -186,7 +186,7 @@ export class Poller implements Service, FullScans {
 
   /** A slot that becomes idle rings the alarm. */
   #nextPause(found: boolean, canTake: boolean): number {
-    if (!canTake) return found ? BUSY_PAUSE : CALM_PAUSE
+    if (!canTake) return this.#options.timetable.hasWaiting ? BUSY_PAUSE : CALM_PAUSE
     return found && !this.#flag.isRaised ? SHORTEST_PAUSE : Math.min(this.#pause * 2, this.#options.poll)
   }
 
@@ -194,12 +194,15 @@ export class Poller implements Service, FullScans {
     return !this.#flag.isRaised && (this.#pause > CALM_PAUSE || this.#flag.mayRise)
   }
 
-  /** Polls if that can help. Returns whether anything is due. */
+  /**
+   * Polls if that can help: where enough slots serve each queue, too, since others of the queue may have their turn next. Returns
+   * whether anything is due that may be picked.
+   */
   async #search(): Promise<boolean> {
     const { timetable } = this.#options
     if (this.#isTimeForFullScan()) await this.#fullScan()
     else if (this.#toSift) await this.#sift()
-    else if (timetable.couldTake ? !this.#rests : timetable.hasDue) await this.#pollDue()
+    else if (timetable.couldTake ? !this.#rests : timetable.hasWaiting) await this.#pollDue()
     return timetable.hasDue
   }
 

@@ -259,7 +259,7 @@ export class Executor {
     await this.#performer.begin(lane, claimant, taken)
     this.#ended(portion, served, taken.length)
     // The next claim goes with the outcomes, and comes after them.
-    for (const freed of served.withheldLanes.free(taken, this.#options.clock.now())) timetable.file(freed)
+    timetable.freed(served, taken.length, new Set(taken.map(({ tenant }) => tenant)))
   }
 
   #ended(portion: Portion, { prefetch }: ServedQueue, count: number): void {

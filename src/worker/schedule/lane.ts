@@ -2,6 +2,7 @@ import type { Claim, Cursor, LaneKey, Round } from '../../store/claim.ts'
 import type { Spots, WaitingJob } from '../../store/limits.ts'
 import { DueLane } from './due-lane.ts'
 import type { Peers } from './joinable.ts'
+import { Majority } from './majority.ts'
 import { before, NEVER, START } from './places.ts'
 import type { Portion } from './portion.ts'
 import { LONGEST_PREFETCHED } from './prefetch.ts'
@@ -65,8 +66,8 @@ export class Lane {
   #leftMore = false
   /** When the last claim began. */
   claimedAt = 0
-  /** Whose job was claimed last; undefined: none was. */
-  lastTenant: string | null | undefined
+  /** Whose jobs claims have brought lately. */
+  readonly #tenants = new Majority()
   /** The earliest time reported since the claim under way began; its answer may not know of it yet. */
   #heard = NEVER
   /** When the job was due that the last claims have passed over, and how many claims have. */
@@ -102,12 +103,23 @@ export class Lane {
 
   /** When a claim of it is worthwhile. */
   get #claimable(): number {
-    return Math.max(this.withholding.soonest(this.#next), this.shard.served.withheldLanes.fullUntil)
+    return this.withholding.soonest(this.#next)
+  }
+
+  /** Whether it has prefetched jobs, or the limits of its queue may have room. */
+  get mayBeAsked(): boolean {
+    return this.#portions.length > 0 || !this.shard.served.withheldLanes.isFull
   }
 
   /** When the next job is due, even if a slot waits for the claim of it. */
   get oldest(): number {
     return Math.min(this.#portions[0]?.performIn ?? NEVER, this.#next, this.withholding.from)
+  }
+
+  /** Whose jobs fill the lane: what a limit of theirs keeps waiting, or most of what claims have brought; null: not known. */
+  get owner(): string | null {
+    const withheld = this.withholding.from <= this.oldest ? this.withholding.firstTenant : null
+    return withheld ?? this.#tenants.name
   }
 
   /**
@@ -137,7 +149,8 @@ export class Lane {
   isLow(now: number): boolean {
     if (this.#waited > LONGEST_WAIT_AHEAD) return false
     const left = this.#portions.reduce((sum, portion) => sum + portion.size, 0)
-    return this.claim === undefined && this.#claimable <= now && 2 * left <= this.#taken
+    const isFull = this.shard.served.withheldLanes.isFull
+    return this.claim === undefined && !isFull && this.#claimable <= now && 2 * left <= this.#taken
   }
 
   /**
@@ -217,6 +230,7 @@ export class Lane {
     this.#heard = NEVER
     this.isAhead = false
     this.isStuck = false
+    this.shard.served.withheldLanes.asked()
     this.cursor = this.withholding.begin({ cursor: this.cursor, next: this.#next }, now)
   }
 
@@ -224,10 +238,8 @@ export class Lane {
     const { rounds, head, passed, waits } = claim
     const last = rounds.at(-1)
     this.#taken = rounds.length
-    if (last) {
-      this.cursor = { after: last.performIn, afterId: last.id }
-      this.lastTenant = last.tenant
-    }
+    if (last) this.cursor = { after: last.performIn, afterId: last.id }
+    for (const { tenant } of rounds) this.#tenants.add(tenant)
     this.#next = Math.min(head ?? NEVER, this.#heard)
     const place = { cursor: this.cursor, next: this.#next }
     const { cursor, next } = this.withholding.end(claim, place, this.shard.served, now)
@@ -247,7 +259,7 @@ export class Lane {
     // Due for certain, but a producer's open transaction holds the row. Try again, ever more rarely.
     if (blocked) this.#next = Math.min(this.#heard, now + this.#blockedPause)
     const wasQuick = now - this.claimedAt < LONGEST_JOINED * 1000
-    this.#leftMore = wasQuick && last !== undefined && this.#claimable <= now
+    this.#leftMore = wasQuick && last !== undefined && !this.withholding.isOfQueue && this.#claimable <= now
   }
 
   /** Nothing can be claimed before `until`. */
@@ -256,6 +268,7 @@ export class Lane {
     this.#leftMore = false
     this.withholding.failed(until)
     this.shard.served.withheldLanes.see(this)
+    this.shard.served.withheldLanes.open()
   }
 
   /** When the job was due that we should wait for: claims have passed it over again and again, since its row was locked. */

@@ -7,8 +7,7 @@ import type { Shard } from './shard.ts'
 const MOST = 1e9
 
 /**
- * How long the first jobs of tenants have been due in these shards, in seconds, and which tenant was served there last: jobs come in
- * the order of their times, so a backlog is mostly of one. At least one second for each lane that holds a job, also of a later time:
+ * How long the first jobs of tenants have been due in these shards, in seconds, and which tenant fills the lane. At least one second for each lane that holds a job, also of a later time:
  * nobody who comes gets that lane, as long as there is another one, and it isn't given back.
  * @param now in µs
  */
@@ -16,7 +15,7 @@ export function tenantWaits(shards: Iterable<Shard>, now: number): TenantWaits[]
   const all = new Map<number, Told>()
   for (const { served, lanes } of shards) {
     if (!served.hasTenants) continue
-    for (const { key, oldest, lastTenant } of lanes.values()) {
+    for (const { key, oldest, owner } of lanes.values()) {
       if (key.lane >= 0 || oldest === NEVER) continue
       const seconds = Math.min(MOST, Math.max(1, Math.floor((now - oldest) / 1e6)))
       const told = all.get(key.queueId) ?? nothingTold()
@@ -24,7 +23,7 @@ export function tenantWaits(shards: Iterable<Shard>, now: number): TenantWaits[]
       const place = -1 - key.lane
       if (seconds <= told.waits[place]!) continue
       told.waits[place] = seconds
-      told.tenants[place] = lastTenant ?? ''
+      told.tenants[place] = owner ?? ''
     }
   }
   return Array.from(all, ([queueId, told]) => ({ queueId, ...told }))

@@ -25,6 +25,8 @@ export class Timetable {
   readonly #instant: Instant = { now: 0 }
   /** Whether some slots may not pick everything that is due. */
   #isMixed = false
+  /** Queues whose limits had no room when they were last seen to, with timers for when a lane of theirs is asked again. */
+  readonly #full = new Map<ServedQueue, NodeJS.Timeout>()
   readonly #toCome = new Appointments()
   readonly #sleeping = new Map<number, Bell>()
   #timer: NodeJS.Timeout | undefined
@@ -56,6 +58,12 @@ export class Timetable {
   get hasDue(): boolean {
     this.#advance()
     return this.#due.some(({ of }) => isOpen(of))
+  }
+
+  /** Whether anything is due, also what may not be picked while enough slots serve its queue. */
+  get hasWaiting(): boolean {
+    this.#advance()
+    return this.#due.some(({ of }) => of.mayBeAsked)
   }
 
   /** Whether a slot is asleep that could take what is found. */
@@ -122,6 +130,8 @@ export class Timetable {
 
   clear(): void {
     for (const shard of [...this.#shards.values()]) this.remove(shard)
+    for (const timer of this.#full.values()) clearTimeout(timer)
+    this.#full.clear()
   }
 
   /**
@@ -172,15 +182,37 @@ export class Timetable {
 
   /** A claim of a lane has ended: what it says of limits may concern others of the queue. */
   heed({ shard: { served }, claimedAt, withholding }: Lane, claim: Claim): void {
-    if (served.withheldLanes.met(claim, claimedAt, this.#clock.now())) this.#fileDue(served)
+    served.withheldLanes.met(claim, claimedAt, this.#clock.now())
     // If something could be claimed against what they were, they have changed.
     if (withholding.unmet.length > 0 && claim.rounds.length > 0)
       for (const lane of served.withheldLanes.reopen()) this.file(lane)
+    this.#seeLimits(served)
   }
 
-  /** The lanes of a queue that were due may not be so any more. */
-  #fileDue(served: ServedQueue): void {
-    for (const { of: lane } of [...this.#due]) if (lane.shard.served === served) this.file(lane)
+  /** So many rounds of a queue have ended, of these tenants; undefined: nobody knows. What waits for their places may go. */
+  freed(served: ServedQueue, rounds: number, tenants?: ReadonlySet<string | null>): void {
+    for (const lane of served.withheldLanes.free(rounds, tenants, this.#clock.now())) this.file(lane)
+    if (served.withheldLanes.fullUntil > 0) this.#seeLimits(served)
+  }
+
+  /** Waits until a lane is asked again, if the limits of the queue have no room; else wakes slots for those that are due. */
+  #seeLimits(served: ServedQueue): void {
+    clearTimeout(this.#full.get(served))
+    this.#full.delete(served)
+    const { withheldLanes } = served
+    if (withheldLanes.fullUntil > 0) {
+      const askOne = () => {
+        withheldLanes.askOne(this.#clock.now())
+        this.#seeLimits(served)
+      }
+      const pause = Math.max(0, Math.ceil((withheldLanes.fullUntil - this.#clock.now()) / 1000))
+      const timer = setTimeout(askOne, Math.min(pause, LONGEST_WAIT))
+      timer.unref()
+      this.#full.set(served, timer)
+    }
+    if (withheldLanes.isFull) return
+    for (const { of: lane } of this.#due)
+      if (lane.shard.served === served && isOpen(lane) && lane.isReady) this.#wakeFor(lane)
   }
 
   /** The lanes that a slot may pick now, at the end those that it may wait for. The list changes with the timetable. */
@@ -190,7 +222,7 @@ export class Timetable {
     const due = this.#joinable.isEmpty
       ? this.#due
       : [...this.#due, ...Array.from(this.#joinable.lanes(), ({ candidate }) => candidate)]
-    if (!this.#isMixed) return due
+    if (!this.#isMixed && this.#full.size === 0) return due
     return due.filter(({ of: lane }) => isOpen(lane) && (lane.shard.slot ?? slot) === slot)
   }
 
@@ -214,7 +246,9 @@ export class Timetable {
   ends(served: ServedQueue): void {
     served.slots -= 1
     if (served.room !== 1) return
-    const open = this.#due.find(({ of: lane }) => lane.shard.served === served && lane.isReady)
+    const open = this.#due.find(
+      ({ of: lane }) => lane.shard.served === served && isOpen(lane) && lane.isReady,
+    )
     if (open) this.#wakeFor(open.of)
   }
 
@@ -296,9 +330,9 @@ export class Timetable {
   }
 }
 
-/** Whether its queue has room for another slot. */
-function isOpen({ shard }: Lane): boolean {
-  return shard.served.room > 0
+/** Whether a slot may pick it: its queue has room for another one, and limits don't keep all of it waiting. */
+function isOpen(lane: Lane): boolean {
+  return lane.shard.served.room > 0 && lane.mayBeAsked
 }
 
 /** By the order of the queues, then by shard and lane. */

@@ -1,4 +1,4 @@
-import type { Claim, Round } from '../../store/claim.ts'
+import type { Claim } from '../../store/claim.ts'
 import type { Lane } from './lane.ts'
 import { LONGEST_PAUSE, pauseAfter } from './pauses.ts'
 
@@ -9,17 +9,27 @@ import { LONGEST_PAUSE, pauseAfter } from './pauses.ts'
 const LONGEST_TRUST = 5_000
 const TRUST_PER_LANE = 50
 
-/** The lanes of a queue in which limits keep something waiting. */
+/**
+ * The lanes of a queue in which limits keep something waiting, and whether the limits of the queue itself have room. While they have none,
+ * its lanes are due, but not asked: so schedulers choose among all of them whose turn it is when there is a place again.
+ */
 export class WithheldLanes {
   readonly #lanes = new Set<Lane>()
+  /** Until when the queue's limits have no room, as the last claim has met them, in µs of the server's clock; 0: they have some. */
   #fullUntil = 0
+  /** How many lanes may be asked all the same. */
+  #places = 0
   #tries = 0
+  /** Whether a lane is asked because the time is over, not since a round has ended. */
+  #isTrial = false
   #freedAt = 0
 
-  /**
-   * Until when the limits of the queue itself have no room, as the last claim of any of its lanes has met them; in µs of the
-   * server's clock. Then one lane is not asked after the other.
-   */
+  /** Whether no lane of the queue is to be asked. */
+  get isFull(): boolean {
+    return this.#fullUntil > 0 && this.#places === 0
+  }
+
+  /** When one lane is to be asked again, in µs of the server's clock; 0: all may be asked. */
   get fullUntil(): number {
     return this.#fullUntil
   }
@@ -29,23 +39,38 @@ export class WithheldLanes {
     return this.#freedAt >= since
   }
 
-  /** A claim of the queue has ended. Returns whether the limits of the queue have no room now. */
-  met({ waits, rounds }: Pick<Claim, 'waits' | 'rounds'>, claimedAt: number, now: number): boolean {
+  /** A claim of a lane begins. */
+  asked(): void {
+    this.#places = Math.max(0, this.#places - 1)
+  }
+
+  /** A claim of a lane has ended. */
+  met({ waits, rounds }: Pick<Claim, 'waits' | 'rounds'>, claimedAt: number, now: number): void {
     const own = waits?.limits.find(({ tenant }) => tenant === null)
-    if (!own || this.hasFreed(claimedAt)) {
-      if (rounds.length > 0) this.open()
-      return false
-    }
+    // One that has taken the place of a round that has ended doesn't know whether there are more.
+    if (!own && (this.#isTrial || rounds.length === 0)) this.open()
+    if (!own || this.hasFreed(claimedAt)) return
+    this.#isTrial = false
     this.#tries += 1
     const until = own.until ?? now + pauseAfter(this.#tries, LONGEST_PAUSE) * 1_000
     this.#fullUntil = Math.min(until, now + this.trust * 1_000)
-    return true
+    this.#places = 0
   }
 
   /** There may be room. */
   open(): void {
     this.#fullUntil = 0
+    this.#places = 0
     this.#tries = 0
+    this.#isTrial = false
+  }
+
+  /** Its time is over: one lane is asked, and in case nothing comes of that, another one later. */
+  askOne(now: number): void {
+    if (this.#fullUntil === 0) return
+    this.#isTrial = true
+    this.#places = 1
+    this.#fullUntil = now + LONGEST_TRUST * 1_000
   }
 
   /** Someone has changed the limits. Returns the lanes that may have something to claim now. */
@@ -74,18 +99,20 @@ export class WithheldLanes {
     else this.#lanes.add(lane)
   }
 
-  /** These rounds have ended. Returns as many lanes that wait for their places, first those with the oldest jobs. */
-  free(rounds: readonly Round[], now: number): readonly Lane[] {
+  /**
+   * So many rounds have ended, of these tenants; undefined: nobody knows. Of the lanes that wait for tenants' places, returns as many, those
+   * with the oldest jobs.
+   */
+  free(rounds: number, tenants: ReadonlySet<string | null> | undefined, now: number): readonly Lane[] {
     this.#freedAt = now
-    if (this.#lanes.size === 0) return []
-    const tenants = new Set([null, ...rounds.map(({ tenant }) => tenant)])
+    this.#places += rounds
+    this.#isTrial = false
     const waiting: Lane[] = []
     for (const lane of this.#lanes) {
       if (!lane.shard.isHeld) this.#lanes.delete(lane)
       else if (lane.withholding.waitsFor(tenants)) waiting.push(lane)
     }
-    if (waiting.length > 0) this.open()
-    const freed = waiting.sort((a, b) => a.withholding.from - b.withholding.from).slice(0, rounds.length)
+    const freed = waiting.sort((a, b) => a.withholding.from - b.withholding.from).slice(0, rounds)
     for (const { withholding } of freed) withholding.free(tenants)
     return freed
   }

@@ -73,6 +73,12 @@ export class Withholding {
     return this.#least(fromOf)
   }
 
+  /** Whose limit keeps the first of it waiting; null: the queue's own, or there is nothing. */
+  get firstTenant(): string | null {
+    for (const [tenant, one] of this.#held) if (fromOf(one) === this.from) return tenant
+    return null
+  }
+
   /** The limits that the last claim has met no more, though they should have lasted. */
   get unmet(): readonly (string | null)[] {
     return this.#unmet
@@ -116,9 +122,15 @@ export class Withholding {
     )
   }
 
-  /** Whether a round of one of these tenants, or of the queue (null), may leave a place for what waits here. */
-  waitsFor(tenants: ReadonlySet<string | null>): boolean {
-    for (const [tenant, { until }] of this.#held) if (until === null && tenants.has(tenant)) return true
+  /** Whether the queue's own limits keep something waiting. */
+  get isOfQueue(): boolean {
+    return this.#held.has(null)
+  }
+
+  /** Whether a round of one of these tenants, or of any, may leave a place for what limits of tenants keep waiting here. */
+  waitsFor(tenants: ReadonlySet<string | null> | undefined): boolean {
+    for (const [tenant, { until }] of this.#held)
+      if (tenant !== null && until === null && (tenants?.has(tenant) ?? true)) return true
     return false
   }
 
@@ -283,7 +295,8 @@ export class Withholding {
     this.#held.set(tenant, one)
     one.from = Math.min(one.from, from)
     if (!known || this.#tried.has(tenant)) {
-      one.at = until === null ? at : Math.min(until, latest)
+      // When the queue has room is known of all its lanes (see WithheldLanes).
+      one.at = tenant === null ? 0 : until === null ? at : Math.min(until, latest)
       one.until = until
     }
     if (tenant === null) one.from = from
