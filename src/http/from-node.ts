@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { leavingSignal } from '../serving/leaving.ts'
 import { endLingering } from '../serving/lingering.ts'
+import { localOf } from '../serving/place.ts'
 import type { Answer, Call, Reply } from './call.ts'
 
 /** Serves Node's requests. `answer` never rejects. */
@@ -92,9 +93,8 @@ class NodeCall implements Call {
   }
 }
 
-/** Proxies may send whole URLs. */
 function parted(url: string): [path: string, query: string] {
-  const local = url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '')
+  const local = localOf(url)
   const at = local.search(/[?#]/)
   if (at < 0) return [local || '/', '']
   return [local.slice(0, at) || '/', local.slice(at + 1).replace(/#.*$/s, '')]

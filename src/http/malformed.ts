@@ -39,9 +39,12 @@ export class Malformed {
     }
   }
 
-  /** For the event `connect`: Node takes what follows on the connection for no requests of ours. */
+  /** For the event `connect`, before which Node gives the connection up: nobody else listens to it, or reads it, any more. */
   refuseTunnel(socket: Socket): void {
-    this.#end(socket, new Problem(405, 'LOCKSTEP_NOT_FOUND', 'CONNECT is not allowed here'), 'CONNECT')
+    socket.on('error', () => {}).resume()
+    // Another answer has to come first.
+    if (this.#underWay.get(socket)?.size) socket.destroy()
+    else this.#end(socket, new Problem(405, 'LOCKSTEP_NOT_FOUND', 'CONNECT is not allowed here'), 'CONNECT')
   }
 
   #end(socket: Socket, problem: Problem, method: string): void {

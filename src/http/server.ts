@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { LockstepError } from '../errors.ts'
+import { localOf } from '../serving/place.ts'
 import { Malformed } from './malformed.ts'
 import type { Observed } from './observed.ts'
 
@@ -118,5 +119,5 @@ export function byPrefix(listeners: Readonly<Record<string, RequestListener>>): 
 }
 
 function pathOf({ url = '/' }: IncomingMessage): string {
-  return url.replace(/[?#].*$/s, '')
+  return localOf(url).replace(/[?#].*$/s, '')
 }

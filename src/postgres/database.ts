@@ -3,7 +3,8 @@ import type pg from 'pg'
 import {
   hasBroken,
   hasCode,
-  isConnectionFailure,
+  isOurs,
+  isOutOfTime,
   mayLive,
   toCallError,
   toConnectError,
@@ -117,7 +118,11 @@ export class Database {
     }
   }
 
-  /** As the pool does it, which also closes each connection whose statement the server has refused. */
+  /**
+   * As the pool does it, which also closes each connection whose statement the server has refused. It's kept where that was for a lock, or
+   * by a function of ours: many may be refused so, in a good session. Anything else may be because of the session, such as a read-only
+   * server, a role or a transaction that somebody has left behind, or a statement that the driver takes for prepared.
+   */
   protected async queryPool(query: pg.QueryConfig): Promise<{ rows: unknown[] }> {
     const client = await this.pool.connect()
     client.on('error', ignore)
@@ -125,8 +130,7 @@ export class Database {
     try {
       return await client.query(query)
     } catch (error) {
-      // Of a name that the session doesn't know, the driver still believes that it does.
-      if (isConnectionFailure(error) || !mayLive(error) || isAboutItsName(error)) broken = error as Error
+      if (!isOutOfTime(error) && !isOurs(error)) broken = error as Error
       throw error
     } finally {
       this.release(client, broken)

@@ -239,6 +239,11 @@ export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return codes.includes(code ?? '') || hasCode(error.cause, ...codes)
 }
 
+/** Whether a function of ours has refused what it was given. */
+export function isOurs(error: unknown): boolean {
+  return error instanceof Error && /^LK/.test((error as ServerError).code ?? '')
+}
+
 /** Whether a value of the call is to blame, such as text that the encoding of the database lacks. */
 export function isBadValue(error: unknown): boolean {
   if (!(error instanceof Error)) return false

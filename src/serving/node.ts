@@ -5,7 +5,7 @@ import type { TLSSocket } from 'node:tls'
 import { type Asked, askedByNode, askedByWeb } from './asked.ts'
 import { leavingSignal } from './leaving.ts'
 import { endLingering, isUnread } from './lingering.ts'
-import { type Arrival, arrivalAt, arrivalBelow } from './place.ts'
+import { type Arrival, arrivalAt, arrivalBelow, localOf } from './place.ts'
 import { Problem, problemResponse } from './problem.ts'
 import { bytesOf } from './ready.ts'
 
@@ -63,9 +63,8 @@ function arrivalOf(incoming: Handled, path: string | undefined): Arrival {
   return { ...place, address: socket.remoteAddress, incoming }
 }
 
-/** Proxies may send whole URLs. */
 function pathOf(url: string): string {
-  return url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '') || '/'
+  return localOf(url).replace(/[?#].*$/s, '') || '/'
 }
 
 function requestOf(incoming: Handled, outgoing: ServerResponse): Request | undefined {
@@ -118,11 +117,12 @@ function wasRead({ readableDidRead, readableEnded }: IncomingMessage): boolean {
 }
 
 /** What has read the body has left what it made of it: of one without bytes, perhaps an object. */
-function bodyOf(incoming: Handled, headers: Headers): string | Uint8Array | ReadableStream {
+function bodyOf(incoming: Handled, headers: Headers): string | Uint8Array | ReadableStream | undefined {
   if (!wasRead(incoming)) return Readable.toWeb(incoming) as ReadableStream
   headers.delete('content-length')
   const { body, readableDidRead } = incoming
-  if (body === undefined || body === null || !readableDidRead) return ''
+  // Of a text without characters, a Request would say that it's plain text.
+  if (body === undefined || body === null || body === '' || !readableDidRead) return undefined
   if (typeof body === 'string') return body
   if (body instanceof Uint8Array) return new Uint8Array(body)
   const isForm = /^application\/x-www-form-urlencoded/i.test(headers.get('content-type') ?? '')

@@ -34,3 +34,8 @@ export function arrivalBelow(mounted: string, pathname: string, path: string | u
     .replace(/[;,"'<>\s\\]/g, encodeURIComponent)
   return { base: path ?? found, path: pathname }
 }
+
+/** The URL of a request without scheme and host: proxies may send whole ones. */
+export function localOf(url: string): string {
+  return url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '')
+}

@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { createApi } from '../../src/http/api/api.ts'
 import { nodeListener } from '../../src/http/from-node.ts'
@@ -130,4 +133,41 @@ test('CONNECT is answered, and the answer has a request id', async () => {
   const answer = await raw(port, headOf('CONNECT', 'elsewhere:443', token, '', ''))
   expect(answer).toMatch(/^HTTP\/1\.1 405 /)
   expect(answer).toMatch(/^x-request-id: \S+/im)
+})
+
+test('a client that resets its connection after CONNECT does no harm', async () => {
+  const { port, token } = await served()
+  for (let n = 0; n < 5; n += 1) {
+    const socket = connect(port, '127.0.0.1').on('error', () => {})
+    await once(socket, 'connect')
+    socket.write(headOf('CONNECT', 'elsewhere:443', token, '', ''))
+    await sleep(n * 20)
+    socket.resetAndDestroy()
+  }
+  const headers = { 'x-token': token, 'content-type': 'application/json' }
+  await sleep(100)
+  expect((await send(port, 'POST', '/v1/claim', { headers, body: '{"queues":"others"}' })).status).toBe(200)
+})
+
+test('the answer to CONNECT takes no other answer’s place', async () => {
+  const { port, token } = await served()
+  const head = headOf('PUT', '/api/ns/before', token, 'Content-Length: 1', '', 'x')
+  expect(await raw(port, `${head}${headOf('CONNECT', 'elsewhere:443', token, '', '')}`)).not.toContain(
+    ' 405 ',
+  )
+})
+
+test.each(PLACES.slice(0, 2))('%s: a proxy may send whole URLs', async (_, method, path) => {
+  const { port, token } = await served()
+  const body = '{"queues":"others"}'
+  const head = headOf(
+    method,
+    `http://elsewhere:1${path}`,
+    token,
+    `Content-Length: ${body.length}`,
+    'Connection: close',
+    '',
+    body,
+  )
+  expect(await raw(port, head)).toMatch(/^HTTP\/1\.1 20[01] /)
 })

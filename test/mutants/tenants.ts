@@ -208,26 +208,6 @@ export const TENANTS: readonly Mutant[] = [
     tests: ['consumer/tenants'],
   },
   {
-    name: 'a limit’s places that go to the oldest jobs of all, over consumers',
-    promise: 'tenants',
-    breaks: 'Under a limit, everybody waits behind an import.',
-    edits: [
-      source(
-        'consumer/shares',
-        'return [...counts].flatMap(([group, count]) => spread(group.lanes, count))',
-        'return groups.flatMap((group) => spread(group.lanes, counts.get(group) ?? 0))',
-      ),
-    ],
-    tests: ['consumer/tenants'],
-  },
-  {
-    name: 'lanes that wait for a limit longer the more often they were asked in vain',
-    promise: 'tenants',
-    breaks: 'Under a limit of the queue, a lane that has been served is served again, and the others never.',
-    edits: [source('worker/schedule/withheld', 'tenant === null ? 0 : until', 'until')],
-    tests: ['worker/limits', 'consumer/tenants'],
-  },
-  {
     name: 'no looks while a queue has the slots that it may have',
     promise: 'P8',
     breaks: 'In a queue with `concurrency`, a newcomer waits for the next poll.',

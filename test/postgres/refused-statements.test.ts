@@ -1,7 +1,19 @@
 import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { Database } from '../../src/postgres/database.ts'
+import { type PushedJob, push, pushWithin } from '../../src/store/push.ts'
 import { createMigrated } from '../support/database.ts'
+
+const JOB: PushedJob = {
+  id: 'a',
+  payload: '1',
+  score: null,
+  performIn: null,
+  lane: null,
+  headers: null,
+  tenant: null,
+  expiresIn: null,
+}
 
 async function openDatabase() {
   const { connectionString, drop } = await createMigrated()
@@ -18,18 +30,35 @@ async function openDatabase() {
   return { pool, database: new Database(pool, 'lockstep'), opened: () => opened }
 }
 
-test.each([
-  ['sent as they are', (database: Database) => database.query('SELECT 1 / $1::integer', [0])],
-  ['prepared', (database: Database) => database.alone('SELECT 1 / $1::integer', [0])],
-  ['refused by a function', (database: Database) => database.run('enqueue', ['nowhere', 'a'])],
-])('statements that the server refuses cost no connection: %s', async (_, run) => {
-  const { database, opened } = await openDatabase()
+test('statements that are refused for a lock, or by a function of ours, cost no connection', async () => {
+  const { database, pool, opened } = await openDatabase()
+  await database.run('create_queue', ['queue', 1])
+  const holder = await pool.connect()
+  onTestFinished(() => holder.release(true))
+  await holder.query('BEGIN')
+  await holder.query("SELECT lockstep.enqueue('queue', 'held')")
   for (let n = 0; n < 10; n += 1) {
-    const all = await Promise.allSettled(Array.from({ length: 6 }, () => run(database)))
-    expect(new Set(all.map(({ status }) => status))).toEqual(new Set(['rejected']))
+    const locked = Array.from({ length: 6 }, () => pushWithin(database, 1, 'queue', [{ ...JOB, id: 'held' }]))
+    const unknown = Array.from({ length: 6 }, () => push(database, 'nowhere', [JOB]))
+    for (const one of await Promise.allSettled([...locked, ...unknown])) expect(one.status).toBe('rejected')
   }
   expect(opened()).toBeLessThanOrEqual(3)
-  expect(await database.query('SELECT 1 AS one')).toEqual([{ one: 1 }])
+  const [row] = await database.query<{ timeout: string }>("SELECT current_setting('lock_timeout') AS timeout")
+  expect(row!.timeout).toBe('0')
+})
+
+test.each([
+  ['a transaction that somebody has left aborted', ['BEGIN', 'SELECT 1 / 0']],
+  ['a setting that makes it read only', ['SET default_transaction_read_only = on']],
+  ['a role without rights', ['SET ROLE pg_monitor']],
+])('a session with %s is closed when it refuses a statement', async (_, statements) => {
+  const { database, pool } = await openDatabase()
+  await database.run('create_queue', ['queue', 1])
+  const left = await pool.connect()
+  for (const statement of statements) await left.query(statement).catch(() => {})
+  left.release()
+  await expect(push(database, 'queue', [JOB])).rejects.toThrow()
+  await push(database, 'queue', [JOB])
 })
 
 test('a connection that breaks under a statement is not used again', async () => {

@@ -48,7 +48,7 @@ async function isStillAllowed(
 /** 204 whatever there is: unknown jobs, and those of others, stay as they are. */
 export async function acknowledge(request: Request): Promise<Reply> {
   const { call, id, jobs, metrics } = request
-  if (await jobs.end(queueOf(request), id, call)) metrics.acknowledged(request)
+  if ((await jobs.end(queueOf(request), id, call)) === 'claim') metrics.acknowledged(request)
   return { status: 204 }
 }
 

@@ -2,8 +2,10 @@ import { type ClaimedJob, type FoundJob, LockstepError } from '../../index.ts'
 import type { NewJob } from '../../job.ts'
 import type { DeadSize } from '../../store/sizes.ts'
 import type { Call } from '../call.ts'
-import type { Jobs, Wanted } from './jobs.ts'
+import type { Ended, Jobs, Wanted } from './jobs.ts'
 
+/** ms that a respawn waits for what open transactions hold. */
+const PATIENCE = 5_000
 /** ms that jobs of the old pool may wait for those of the new one that go with them. */
 const LONGEST_LOOK = 1_000
 
@@ -38,15 +40,12 @@ export class Migrating implements Jobs {
     await Promise.all(jobs.map((job) => this.#originOf(job).release([job])))
   }
 
-  async end(queue: string, id: string, call: Call): Promise<boolean> {
-    const asked = [this.#old.end(queue, id, call), this.#new.end(queue, id, call)]
-    // A job is in one pool only: where its claim has ended there, the other one isn't needed, and may be down.
-    const ended = asked.map(async (one) => (await one) || Promise.reject(new Error('it has no such claim')))
-    return Promise.any(ended).catch(async () => (await Promise.all(asked)).includes(true))
+  end(queue: string, id: string, call: Call): Promise<Ended | undefined> {
+    return oneOf([this.#old.end(queue, id, call), this.#new.end(queue, id, call)])
   }
 
-  async waitForPushes(queue: string, id: string): Promise<void> {
-    await Promise.all([this.#old.waitForPushes(queue, id), this.#new.waitForPushes(queue, id)])
+  waitForPushes(queue: string, id: string, signal: AbortSignal): Promise<boolean> {
+    return oneOf([this.#old, this.#new].map((pool) => pool.waitForPushes(queue, id, signal)))
   }
 
   async find(queue: string, id: string): Promise<FoundJob<string>[]> {
@@ -67,12 +66,13 @@ export class Migrating implements Jobs {
     return { count: old.count + recent.count, oldest: old.oldest ?? recent.oldest }
   }
 
-  /** Where all dead jobs of one pool are held, the other one has its turn. */
+  /** Where all dead jobs of one pool are held, the other one has its turn, and both no more time than one. */
   async respawn(queue: string, most: number, ttl: number): Promise<number> {
+    const until = performance.now() + PATIENCE
     let [count, held]: [number, unknown] = [0, undefined]
     for (const pool of [this.#old, this.#new])
       try {
-        if (count < most) count += await pool.respawn(queue, most - count, ttl)
+        if (count < most) count += await pool.respawn(queue, most - count, ttl, until)
       } catch (error) {
         if (!(error instanceof LockstepError && error.code === 'LOCKSTEP_LOCKED')) throw error
         held = error
@@ -135,4 +135,10 @@ export class Migrating implements Jobs {
   #originOf(job: ClaimedJob): Jobs {
     return this.#origins.get(job) ?? this.#new
   }
+}
+
+/** A job is in one pool only: where it was found there, the other one isn't needed, and may be down. */
+async function oneOf<Found>(asked: readonly Promise<Found>[]): Promise<Found> {
+  const found = asked.map(async (one) => (await one) || Promise.reject(new Error('it is not there')))
+  return Promise.any(found).catch(async () => (await Promise.all(asked))[0]!)
 }

@@ -15,7 +15,7 @@ import { firstLiving } from '../living.ts'
 import { SHARDS } from './definition.ts'
 import { Deliveries } from './deliveries.ts'
 import { TRIES_HEADER } from './job.ts'
-import type { Jobs, Wanted } from './jobs.ts'
+import type { Ended, Jobs, Wanted } from './jobs.ts'
 import { partsOf } from './names.ts'
 import { Waits } from './waits.ts'
 
@@ -76,21 +76,20 @@ export class Pool implements Jobs {
     await Promise.all(jobs.map((job) => this.#consumer.release(job)))
   }
 
-  async end(queue: string, id: string, call: Call): Promise<boolean> {
-    if (!isStorable(id)) return false
+  async end(queue: string, id: string, call: Call): Promise<Ended | undefined> {
+    if (!isStorable(id)) return undefined
     const delivery = this.#deliveries.of(queue, id, call)
-    if (delivery && (await this.#complete(queue, id, delivery.fence))) return true
+    if (delivery && (await this.#complete(queue, id, delivery.fence))) return 'claim'
     // Another gateway may have handed it out since.
     const claim = (await this.find(queue, id)).find(({ state }) => state === 'working')
-    if (!claim) await this.#deleteWaiting(queue, id)
-    else if (delivery && this.#deliveries.has(queue, id, claim.fence!))
-      await this.#letExpire(queue, id, claim.fence!)
-    else return this.#complete(queue, id, claim.fence!)
-    return false
+    if (!claim) return (await this.#deleteWaiting(queue, id)) ? 'job' : undefined
+    if (delivery && this.#deliveries.has(queue, id, claim.fence!))
+      return (await this.#letExpire(queue, id, claim.fence!)) ? 'job' : undefined
+    return (await this.#complete(queue, id, claim.fence!)) ? 'claim' : undefined
   }
 
-  async waitForPushes(queue: string, id: string): Promise<void> {
-    if (isStorable(id)) await waitForPushes(this.database, queue, id)
+  async waitForPushes(queue: string, id: string, signal: AbortSignal): Promise<boolean> {
+    return isStorable(id) && waitForPushes(this.database, queue, id, signal)
   }
 
   async find(queue: string, id: string): Promise<FoundJob<string>[]> {
@@ -122,9 +121,9 @@ export class Pool implements Jobs {
     return (await this.#dead.get(queue)).value
   }
 
-  async respawn(queue: string, most: number, ttl: number): Promise<number> {
+  async respawn(queue: string, most: number, ttl: number, until?: number): Promise<number> {
     const headers = { tries: 1, expires: ttl > 0 ? Date.now() + ttl * 1000 : 0 }
-    const count = await respawnInTime(this.database, queue, most, headers)
+    const count = await respawnInTime(this.database, queue, most, headers, until)
     this.#forgetSizes(queue)
     return count
   }
@@ -183,9 +182,9 @@ export class Pool implements Jobs {
    * is the other, by another connection, and what it has acknowledged must not come again. Both hold if the job isn't handed over
    * once more, whatever becomes of the claim.
    */
-  async #letExpire(queue: string, id: string, fence: number): Promise<void> {
+  async #letExpire(queue: string, id: string, fence: number): Promise<boolean> {
     // If the claim has ended meanwhile, the client is late, and nobody has the job in work.
-    if (!(await expireLeased(this.database, queue, id, fence))) await this.#deleteWaiting(queue, id)
+    return (await expireLeased(this.database, queue, id, fence)) || this.#deleteWaiting(queue, id)
   }
 
   /** Who has changed a queue as a whole sees it. */
@@ -194,12 +193,12 @@ export class Pool implements Jobs {
     this.#dead.forget(queue)
   }
 
-  /** Also from the morgue: who acknowledges a dead job was done with it, only too late. */
-  async #deleteWaiting(queue: string, id: string): Promise<void> {
-    await orNothing(async () => {
-      const progress = await this.lockstep.delete(queue, { ids: [id] })
-      if (progress.done === 0) await this.lockstep.deleteDead(queue, { ids: [id] })
-    }, undefined)
+  /** Also from the morgue: who acknowledges a dead job was done with it, only too late. Resolves to whether there was something. */
+  #deleteWaiting(queue: string, id: string): Promise<boolean> {
+    return orNothing(async () => {
+      if ((await this.lockstep.delete(queue, { ids: [id] })).done > 0) return true
+      return (await this.lockstep.deleteDead(queue, { ids: [id] })).done > 0
+    }, false)
   }
 
   #definitionOf(name: string): Queue<string> {

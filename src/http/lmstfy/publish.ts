@@ -17,7 +17,7 @@ export function publish(request: Request): Promise<Reply> {
 }
 
 /** `until`: it is stored when this is done. */
-async function publishOnce(request: Request, until: () => Promise<void>): Promise<Reply> {
+async function publishOnce(request: Request, until: () => Promise<unknown>): Promise<Reply> {
   const { call, defaults } = request
   const publishing = publishingOf(call.query, defaults)
   const attributes = attributesOf(call)
@@ -52,7 +52,7 @@ export async function publishBulk(request: Request): Promise<Reply> {
 export async function republish(request: Request): Promise<Reply> {
   const { call, id, jobs } = request
   const queue = queueOf(request)
-  const reply = await publishOnce(request, () => jobs.waitForPushes(queue, id))
+  const reply = await publishOnce(request, () => jobs.waitForPushes(queue, id, call.signal))
   if (reply.status === 201) await jobs.end(queue, id, call)
   return reply
 }

@@ -61,6 +61,13 @@ describe('mounted in', () => {
     expect([paused.status, paused.json.paused]).toEqual([200, true])
     const pushed = await site.ask(`${queue}/jobs`, { method: 'POST', headers, body: '' })
     expect([pushed.status, pushed.json.code]).toEqual([400, 'LOCKSTEP_BAD_JSON'])
+    const ofEach = express().use(express.text({ type: () => true }))
+    const plain = await serve(ofEach.use('/v1', apiAt().node))
+    const { status, json } = await plain.ask(`${queue}/resume`, {
+      method: 'POST',
+      headers: { 'content-length': '0' },
+    })
+    expect([status, json.paused]).toEqual([200, false])
   })
 
   test('Fastify', async () => {

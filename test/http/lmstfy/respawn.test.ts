@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { eventually } from '../../support/worker-environment.ts'
 import { useGateway } from './wire.ts'
 
 const { env, gateway } = useGateway()
@@ -49,4 +50,28 @@ test('P7: publishing again what an open transaction holds is refused, and stores
     expect(status).toBe(201)
     expect(await jobs()).toEqual([json.job_id])
   }
+})
+
+test('P7: publishing again stores nothing once its client has left', async () => {
+  const { api, publish, port, token } = await gateway()
+  const id = await publish('left', 'old')
+  const producer = await env.pool.connect()
+  onTestFinished(() => producer.release(true))
+  await producer.query('BEGIN')
+  await producer.query("SELECT lockstep.enqueue('ns/left', $1, '1')", [id])
+  const leaving = new AbortController()
+  const url = `http://127.0.0.1:${port}/api/ns/left/job/${id}`
+  const headers = { 'x-token': token }
+  const asked = fetch(url, { method: 'PUT', headers, body: 'new', signal: leaving.signal })
+  await eventually(async () => {
+    const waiting = await env.sql(
+      "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    )
+    expect(waiting).toHaveLength(1)
+  })
+  leaving.abort()
+  await expect(asked).rejects.toThrow()
+  await producer.query('ROLLBACK')
+  expect((await api('GET', 'left/size')).json.size).toBe(1)
+  expect((await env.lockstep.find('ns/left', {})).items.map((job) => job.id)).toEqual([id])
 })
