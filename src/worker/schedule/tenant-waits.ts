@@ -7,8 +7,9 @@ import type { Shard } from './shard.ts'
 const MOST = 1e9
 
 /**
- * How long the first jobs of tenants have been due in these shards, in seconds, and which tenant fills the lane. At least one second for each lane that holds a job, also of a later time:
- * nobody who comes gets that lane, as long as there is another one, and it isn't given back.
+ * How long the first jobs of tenants have been due in these shards, in seconds, and which tenant fills the lane. At least one second for
+ * each lane that holds a job, also of a later time: nobody who comes gets that lane, as long as there is another one, and it isn't
+ * given back.
  * @param now in µs
  */
 export function tenantWaits(shards: Iterable<Shard>, now: number): TenantWaits[] {

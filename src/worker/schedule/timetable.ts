@@ -186,7 +186,7 @@ export class Timetable {
     // If something could be claimed against what they were, they have changed.
     if (withholding.unmet.length > 0 && claim.rounds.length > 0)
       for (const lane of served.withheldLanes.reopen()) this.file(lane)
-    this.#seeLimits(served)
+    if (served.withheldLanes.fullUntil > 0 || this.#full.has(served)) this.#seeLimits(served)
   }
 
   /** So many rounds of a queue have ended, of these tenants; undefined: nobody knows. What waits for their places may go. */
@@ -202,7 +202,9 @@ export class Timetable {
     const { withheldLanes } = served
     if (withheldLanes.fullUntil > 0) {
       const askOne = () => {
-        withheldLanes.askOne(this.#clock.now())
+        // Its shards may have gone to other processes.
+        if (this.queues.has(served)) withheldLanes.askOne(this.#clock.now())
+        else withheldLanes.open()
         this.#seeLimits(served)
       }
       const pause = Math.max(0, Math.ceil((withheldLanes.fullUntil - this.#clock.now()) / 1000))

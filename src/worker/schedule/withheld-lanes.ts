@@ -20,6 +20,8 @@ export class WithheldLanes {
   /** How many lanes may be asked all the same. */
   #places = 0
   #tries = 0
+  /** Whether it's a rate that has no room: rounds that end leave none. */
+  #isRated = false
   /** Whether a lane is asked because the time is over, not since a round has ended. */
   #isTrial = false
   #freedAt = 0
@@ -49,7 +51,8 @@ export class WithheldLanes {
     const own = waits?.limits.find(({ tenant }) => tenant === null)
     // One that has taken the place of a round that has ended doesn't know whether there are more.
     if (!own && (this.#isTrial || rounds.length === 0)) this.open()
-    if (!own || this.hasFreed(claimedAt)) return
+    this.#isRated = own?.until != null
+    if (!own || (!this.#isRated && this.hasFreed(claimedAt))) return
     this.#isTrial = false
     this.#tries += 1
     const until = own.until ?? now + pauseAfter(this.#tries, LONGEST_PAUSE) * 1_000
@@ -105,8 +108,10 @@ export class WithheldLanes {
    */
   free(rounds: number, tenants: ReadonlySet<string | null> | undefined, now: number): readonly Lane[] {
     this.#freedAt = now
-    this.#places += rounds
-    this.#isTrial = false
+    if (!this.#isRated) {
+      this.#places += rounds
+      this.#isTrial = false
+    }
     const waiting: Lane[] = []
     for (const lane of this.#lanes) {
       if (!lane.shard.isHeld) this.#lanes.delete(lane)
