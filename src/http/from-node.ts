@@ -30,6 +30,7 @@ class NodeCall implements Call {
   readonly method: string
   readonly path: string
   readonly query: URLSearchParams
+  readonly address: string | undefined
   /** The rest of a body that was refused is not read. */
   isCutOff = false
   readonly #incoming: IncomingMessage
@@ -42,6 +43,8 @@ class NodeCall implements Call {
     this.method = method
     this.path = path
     this.query = new URLSearchParams(query)
+    // Once the client has left, nobody knows it any more.
+    this.address = incoming.socket.remoteAddress
     this.#incoming = incoming
     this.#outgoing = outgoing
   }
@@ -86,10 +89,6 @@ class NodeCall implements Call {
 
   get connection(): number {
     return numberOf(this.#incoming.socket)
-  }
-
-  get address(): string | undefined {
-    return this.#incoming.socket.remoteAddress
   }
 }
 

@@ -3,8 +3,9 @@ import type pg from 'pg'
 import {
   hasBroken,
   hasCode,
+  isOfSession,
   isOurs,
-  isOutOfTime,
+  isRefusedLock,
   mayLive,
   toCallError,
   toConnectError,
@@ -39,6 +40,8 @@ export interface Asking {
   readonly commits?: boolean
   /** Others' statements decide whether it succeeds, so what the server says is passed on as it is. Default false. */
   readonly others?: boolean
+  /** It sets its own time for locks: that it was refused one says nothing of its session. Default false. */
+  readonly boundsLocks?: boolean
 }
 
 /**
@@ -110,7 +113,9 @@ export class Database {
       const query_timeout = this.#callTimeout && this.#callTimeout + (asking.longer ?? 0)
       const rowMode = asking.lists ? 'array' : undefined
       const query = { text, values, types: TYPES, name, query_timeout, rowMode }
-      const { rows } = await (on === this.pool ? this.queryPool(query) : (on as pg.ClientBase).query(query))
+      const { rows } = await (on === this.pool
+        ? this.queryPool(query, asking)
+        : (on as pg.ClientBase).query(query))
       return rows as Row[]
     } catch (error) {
       if (asking.others && mayLive(error)) throw error
@@ -119,18 +124,22 @@ export class Database {
   }
 
   /**
-   * As the pool does it, which also closes each connection whose statement the server has refused. It's kept where that was for a lock, or
-   * by a function of ours: many may be refused so, in a good session. Anything else may be because of the session, such as a read-only
-   * server, a role or a transaction that somebody has left behind, or a statement that the driver takes for prepared.
+   * As the pool does it, which also closes each connection whose statement the server has refused. It's kept where that was by a function
+   * of ours, or for a lock that was waited for no longer than asked: many may be refused so, in a good session. Anything else may be because
+   * of the session, such as a read-only server, a role or a transaction that somebody has left behind, or a statement that the driver takes
+   * for prepared.
    */
-  protected async queryPool(query: pg.QueryConfig): Promise<{ rows: unknown[] }> {
+  protected async queryPool(
+    query: pg.QueryConfig,
+    { boundsLocks = false }: Asking,
+  ): Promise<{ rows: unknown[] }> {
     const client = await this.pool.connect()
     client.on('error', ignore)
     let broken: Error | undefined
     try {
       return await client.query(query)
     } catch (error) {
-      if (!isOutOfTime(error) && !isOurs(error)) broken = error as Error
+      if (!isOurs(error) && !(boundsLocks && isRefusedLock(error))) broken = error as Error
       throw error
     } finally {
       this.release(client, broken)
@@ -206,7 +215,7 @@ export class Database {
       await this.query('COMMIT', [], client, { commits: true, others: lends })
       return result
     } catch (error) {
-      if (hasBroken(error)) broken = error as Error
+      if (hasBroken(error) || (!lends && isOfSession(error))) broken = error as Error
       else if (!broken)
         await this.query('ROLLBACK', [], client).catch((failure: Error) => {
           broken = failure

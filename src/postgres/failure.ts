@@ -239,6 +239,11 @@ export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return codes.includes(code ?? '') || hasCode(error.cause, ...codes)
 }
 
+/** Whether another session may well succeed: the server is read only, or the role lacks a right, as somebody may have left it. */
+export function isOfSession(error: unknown): boolean {
+  return hasCode(error, '25006', '42501')
+}
+
 /** Whether a function of ours has refused what it was given. */
 export function isOurs(error: unknown): boolean {
   return error instanceof Error && /^LK/.test((error as ServerError).code ?? '')

@@ -117,16 +117,17 @@ function wasRead({ readableDidRead, readableEnded }: IncomingMessage): boolean {
 }
 
 /** What has read the body has left what it made of it: of one without bytes, perhaps an object. */
-function bodyOf(incoming: Handled, headers: Headers): string | Uint8Array | ReadableStream | undefined {
+function bodyOf(incoming: Handled, headers: Headers): Uint8Array | ReadableStream | undefined {
   if (!wasRead(incoming)) return Readable.toWeb(incoming) as ReadableStream
   headers.delete('content-length')
   const { body, readableDidRead } = incoming
-  // Of a text without characters, a Request would say that it's plain text.
   if (body === undefined || body === null || body === '' || !readableDidRead) return undefined
-  if (typeof body === 'string') return body
   if (body instanceof Uint8Array) return new Uint8Array(body)
   const isForm = /^application\/x-www-form-urlencoded/i.test(headers.get('content-type') ?? '')
-  return isForm ? new URLSearchParams(body as Record<string, string>).toString() : JSON.stringify(body)
+  const parsed = () =>
+    isForm ? new URLSearchParams(body as Record<string, string>).toString() : JSON.stringify(body)
+  // As bytes: of a text, a Request would say that it's plain text.
+  return new TextEncoder().encode(typeof body === 'string' ? body : parsed())
 }
 
 /** What is left of the request's body may have no end, so the connection is closed. */

@@ -62,6 +62,7 @@ export async function pushWithin(
     `SELECT ${database.prefix}.${functionFor(jobs)}(${places.join(', ')})
      FROM pg_catalog.set_config('lock_timeout', $${values.length + 1}, true)`,
     [...values, String(longestWait)],
+    { boundsLocks: true },
   )
 }
 

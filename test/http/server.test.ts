@@ -5,6 +5,7 @@ import { expect, test, vi } from 'vitest'
 import { createApi } from '../../src/http/api/api.ts'
 import { nodeListener } from '../../src/http/from-node.ts'
 import { createLmstfy } from '../../src/http/lmstfy/lmstfy.ts'
+import { observed } from '../../src/http/observed.ts'
 import { byPrefix, GatewayServer } from '../../src/http/server.ts'
 import { Lockstep } from '../../src/index.ts'
 import { useWorkers } from '../support/worker-environment.ts'
@@ -170,4 +171,23 @@ test.each(PLACES.slice(0, 2))('%s: a proxy may send whole URLs', async (_, metho
     body,
   )
   expect(await raw(port, head)).toMatch(/^HTTP\/1\.1 20[01] /)
+})
+
+test('the access log has paths, not what a proxy puts before them', async () => {
+  const paths: string[] = []
+  const listener = observed(
+    (_, outgoing) => outgoing.end(),
+    ({ path }) => paths.push(path),
+  )
+  const server = new GatewayServer(listener, { host: '127.0.0.1', port: 0 }, unread, PATIENCE)
+  const port = Number(new URL(await server.listen()).port)
+  env.later(async () => {
+    server.drain()
+    await server.ended(0)
+  })
+  await raw(
+    port,
+    headOf('GET', 'http://user:secret@elsewhere:1/v1/stats?x', 'x', 'Connection: close', '', ''),
+  )
+  expect(paths).toEqual(['/v1/stats'])
 })

@@ -61,6 +61,30 @@ test.each([
   await push(database, 'queue', [JOB])
 })
 
+test('so is one with a time-out that somebody has left', async () => {
+  const { database, pool } = await openDatabase()
+  const left = await pool.connect()
+  await left.query('SET statement_timeout = 10')
+  left.release()
+  const slow = () => database.query('SELECT pg_sleep(0.1)')
+  await expect(slow()).rejects.toMatchObject({ code: '57014' })
+  await slow()
+})
+
+test.each(['SET default_transaction_read_only = on', 'SET ROLE pg_monitor'])(
+  'so is one in which a transaction of ours is refused after %s',
+  async (statement) => {
+    const { database, pool } = await openDatabase()
+    await database.run('create_queue', ['queue', 1])
+    const left = await pool.connect()
+    await left.query(statement)
+    left.release()
+    const pushed = () => database.transaction((tx) => push(database, 'queue', [JOB], tx))
+    await expect(pushed()).rejects.toThrow()
+    await pushed()
+  },
+)
+
 test('a connection that breaks under a statement is not used again', async () => {
   const { database, opened } = await openDatabase()
   await expect(database.query('SELECT pg_terminate_backend(pg_backend_pid())')).rejects.toMatchObject({

@@ -212,9 +212,13 @@ export class Timetable {
       timer.unref()
       this.#full.set(served, timer)
     }
-    if (withheldLanes.isFull) return
-    for (const { of: lane } of this.#due)
-      if (lane.shard.served === served && isOpen(lane) && lane.isReady) this.#wakeFor(lane)
+    let { places } = withheldLanes
+    for (const { of: lane } of this.#due) {
+      if (places === 0) return
+      if (lane.shard.served !== served || !isOpen(lane) || !lane.isReady) continue
+      this.#wakeFor(lane)
+      places -= 1
+    }
   }
 
   /** The lanes that a slot may pick now, at the end those that it may wait for. The list changes with the timetable. */

@@ -22,13 +22,17 @@ export class WithheldLanes {
   #tries = 0
   /** Whether it's a rate that has no room: rounds that end leave none. */
   #isRated = false
-  /** Whether a lane is asked because the time is over, not since a round has ended. */
+  /** Whether a lane is asked because the time is over, not only since rounds have ended. */
   #isTrial = false
   #freedAt = 0
 
-  /** Whether no lane of the queue is to be asked. */
+  /** How many lanes of the queue may be asked. */
+  get places(): number {
+    return this.#fullUntil > 0 ? this.#places : Number.POSITIVE_INFINITY
+  }
+
   get isFull(): boolean {
-    return this.#fullUntil > 0 && this.#places === 0
+    return this.places === 0
   }
 
   /** When one lane is to be asked again, in µs of the server's clock; 0: all may be asked. */
@@ -51,8 +55,8 @@ export class WithheldLanes {
     const own = waits?.limits.find(({ tenant }) => tenant === null)
     // One that has taken the place of a round that has ended doesn't know whether there are more.
     if (!own && (this.#isTrial || rounds.length === 0)) this.open()
-    this.#isRated = own?.until != null
-    if (!own || (!this.#isRated && this.hasFreed(claimedAt))) return
+    if (!own || (own.until === null && this.hasFreed(claimedAt))) return
+    this.#isRated = own.until !== null
     this.#isTrial = false
     this.#tries += 1
     const until = own.until ?? now + pauseAfter(this.#tries, LONGEST_PAUSE) * 1_000
@@ -65,6 +69,7 @@ export class WithheldLanes {
     this.#fullUntil = 0
     this.#places = 0
     this.#tries = 0
+    this.#isRated = false
     this.#isTrial = false
   }
 
@@ -73,7 +78,7 @@ export class WithheldLanes {
     if (this.#fullUntil === 0) return
     this.#isTrial = true
     this.#places = 1
-    this.#fullUntil = now + LONGEST_TRUST * 1_000
+    this.#fullUntil = now + LONGEST_PAUSE * 1_000
   }
 
   /** Someone has changed the limits. Returns the lanes that may have something to claim now. */
@@ -108,10 +113,7 @@ export class WithheldLanes {
    */
   free(rounds: number, tenants: ReadonlySet<string | null> | undefined, now: number): readonly Lane[] {
     this.#freedAt = now
-    if (!this.#isRated) {
-      this.#places += rounds
-      this.#isTrial = false
-    }
+    if (!this.#isRated) this.#places += rounds
     const waiting: Lane[] = []
     for (const lane of this.#lanes) {
       if (!lane.shard.isHeld) this.#lanes.delete(lane)

@@ -258,7 +258,7 @@ test('B8: while one pool is down, jobs of the other are acknowledged', async () 
   expect((await there.call('GET', recent)).status).toBe(404)
 })
 
-test('B8: while the old pool is down, a job of the new one is acknowledged or published again, waiting or in work', async () => {
+test('B8: while the old pool is down, a job of the new one is acknowledged or published again, in work, dead or waiting', async () => {
   const { lockstep: old, network } = await reached()
   const opened = await gateway({
     pools: { default: env.lockstep, old: { lockstep: old, migrateTo: 'default' } },
@@ -267,13 +267,15 @@ test('B8: while the old pool is down, a job of the new one is acknowledged or pu
   const publish = async (body: string) => (await call('PUT', 'again', body)).json.job_id as string
   const working = [await publish('1'), await publish('2')]
   expect((await call('GET', 'again?count=2&ttr=600')).json).toHaveLength(2)
-  const waiting = [await publish('3'), await publish('4')]
+  const dead = [await publish('3'), await publish('4')]
+  await env.lockstep.kill('ns/again', { ids: dead })
+  const waiting = [await publish('5'), await publish('6')]
   network.cut()
-  for (const [ended, again] of [working, waiting]) {
+  for (const [ended, again] of [working, dead, waiting]) {
     expect((await call('DELETE', `again/job/${ended}`)).status).toBe(204)
     expect((await call('PUT', `again/job/${again}`, `${again} again`)).status).toBe(201)
   }
-  expect((await env.lockstep.find('ns/again', {})).items).toHaveLength(2)
+  expect((await env.lockstep.find('ns/again', {})).items).toHaveLength(3)
 })
 
 test('options that can’t be right are refused', async () => {
