@@ -83,7 +83,11 @@ export class ConsumedQueue extends ServedQueue {
   }
 
   /** Nobody looks for jobs that nobody waits for. */
+  override get isWanted(): boolean {
+    return this.waiting > 0
+  }
+
   override get room(): number {
-    return this.waiting > 0 ? Number.POSITIVE_INFINITY : 0
+    return this.isWanted ? Number.POSITIVE_INFINITY : 0
   }
 }

@@ -63,6 +63,11 @@ export class ServedQueue {
     return peers
   }
 
+  /** Whether somebody takes its jobs, or does once it is done with others. */
+  get isWanted(): boolean {
+    return true
+  }
+
   /** How many more slots may serve it; Infinity if the queue sets no limit. */
   get room(): number {
     return (this.queue.concurrency ?? Number.POSITIVE_INFINITY) - this.slots

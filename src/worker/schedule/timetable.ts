@@ -63,7 +63,7 @@ export class Timetable {
   /** Whether anything is due, also what may not be picked while enough slots serve its queue. */
   get hasWaiting(): boolean {
     this.#advance()
-    return this.#due.some(({ of }) => of.mayBeAsked)
+    return this.#due.some(({ of: lane }) => lane.shard.served.isWanted && lane.mayBeAsked)
   }
 
   /** Whether a slot is asleep that could take what is found. */
