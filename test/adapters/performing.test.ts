@@ -156,7 +156,9 @@ describe.each(LIBRARIES_HERE.map((library) => [titleOf(library, 'in handlers'), 
       await eventually(async () => expect(await env.jobs(other)).toBe(1))
     })
 
-    test('while a producer holds the row, it is performed again, and has not failed', async () => {
+    test('while a producer holds the row, it is performed again, and has not failed', {
+      tags: 'slow',
+    }, async () => {
       const started = new Gate()
       const held = new Gate()
       let rounds = 0
@@ -243,7 +245,7 @@ describe.each(LIBRARIES_HERE.map((library) => [titleOf(library, 'in handlers'), 
       expect(await env.job(queue, 'poor')).toMatchObject({ retry_count: 0, claimed_by: null })
     })
 
-    test('a statement that runs at the timeout ends with it', async () => {
+    test('a statement that runs at the timeout ends with it', { tags: 'slow' }, async () => {
       const queue = define(
         async (batch, { tx }) => {
           await write(batch, tx)
