@@ -1,5 +1,5 @@
 import type { RequestListener } from 'node:http'
-import { localOf } from '../serving/place.ts'
+import { pathOf } from '../serving/place.ts'
 
 /** What is told of an answer once it has gone out. */
 export interface Observed {
@@ -26,7 +26,7 @@ export function observed(listener: RequestListener, tell: (answer: Observed) => 
     outgoing.once('close', () =>
       tell({
         method,
-        path: localOf(url).replace(/[?#].*$/s, ''),
+        path: pathOf(url),
         status: outgoing.writableFinished ? outgoing.statusCode : CLIENT_LEFT,
         requestId: outgoing.getHeader('x-request-id')?.toString(),
         duration: performance.now() - begun,

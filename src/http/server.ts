@@ -1,8 +1,8 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { LockstepError } from '../errors.ts'
-import { localOf } from '../serving/place.ts'
+import { pathOf } from '../serving/place.ts'
 import { Malformed } from './malformed.ts'
 import type { Observed } from './observed.ts'
 
@@ -110,14 +110,10 @@ function connectionsOf(server: Server): Promise<number> {
 export function byPrefix(listeners: Readonly<Record<string, RequestListener>>): RequestListener {
   const entries = Object.entries(listeners).sort(([a], [b]) => b.length - a.length)
   return (incoming, outgoing) => {
-    const path = pathOf(incoming)
+    const path = pathOf(incoming.url ?? '/')
     const found = entries.find(
       ([prefix]) => path === prefix || path.startsWith(`${prefix}/`) || prefix === '',
     )
     found?.[1](incoming, outgoing)
   }
-}
-
-function pathOf({ url = '/' }: IncomingMessage): string {
-  return localOf(url).replace(/[?#].*$/s, '')
 }

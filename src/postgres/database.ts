@@ -133,8 +133,7 @@ export class Database {
     query: pg.QueryConfig,
     { boundsLocks = false }: Asking,
   ): Promise<{ rows: unknown[] }> {
-    const client = await this.pool.connect()
-    client.on('error', ignore)
+    const client = await this.#take()
     let broken: Error | undefined
     try {
       return await client.query(query)
@@ -229,12 +228,16 @@ export class Database {
   /** Takes a connection from the pool, for several statements; `release` returns it. */
   async connect(): Promise<pg.PoolClient> {
     try {
-      const client = await this.pool.connect()
-      client.on('error', ignore)
-      return client
+      return await this.#take()
     } catch (error) {
       throw toConnectError(error)
     }
+  }
+
+  async #take(): Promise<pg.PoolClient> {
+    const client = await this.pool.connect()
+    client.on('error', ignore)
+    return client
   }
 
   /** With `broken`, closes the connection. */

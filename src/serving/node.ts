@@ -5,7 +5,7 @@ import type { TLSSocket } from 'node:tls'
 import { type Asked, askedByNode, askedByWeb } from './asked.ts'
 import { leavingSignal } from './leaving.ts'
 import { endLingering, isUnread } from './lingering.ts'
-import { type Arrival, arrivalAt, arrivalBelow, localOf } from './place.ts'
+import { type Arrival, arrivalAt, arrivalBelow, pathOf } from './place.ts'
 import { Problem, problemResponse } from './problem.ts'
 import { bytesOf } from './ready.ts'
 
@@ -57,14 +57,10 @@ function malformed(): Problem {
 
 function arrivalOf(incoming: Handled, path: string | undefined): Arrival {
   const { baseUrl, url = '/', socket } = incoming
-  const pathname = pathOf(url)
+  const pathname = pathOf(url) || '/'
   const mounted = typeof baseUrl === 'string'
   const place = mounted ? arrivalBelow(baseUrl, pathname, path) : arrivalAt(pathname, path)
   return { ...place, address: socket.remoteAddress, incoming }
-}
-
-function pathOf(url: string): string {
-  return localOf(url).replace(/[?#].*$/s, '') || '/'
 }
 
 function requestOf(incoming: Handled, outgoing: ServerResponse): Request | undefined {
@@ -98,7 +94,7 @@ function urlOf({ headers, socket, url = '/', originalUrl = url }: Handled): stri
   if (/[/?#@\\]/.test(authority)) throw new TypeError('a host has no user, path or query')
   const query = /\?[^#]*/.exec(url)?.[0] ?? ''
   const scheme = (socket as TLSSocket).encrypted ? 'https' : 'http'
-  return new URL(`${scheme}://${authority}${pathOf(String(originalUrl))}${query}`).href
+  return new URL(`${scheme}://${authority}${pathOf(String(originalUrl)) || '/'}${query}`).href
 }
 
 /** @throws TypeError */
@@ -123,11 +119,13 @@ function bodyOf(incoming: Handled, headers: Headers): Uint8Array | ReadableStrea
   const { body, readableDidRead } = incoming
   if (body === undefined || body === null || body === '' || !readableDidRead) return undefined
   if (body instanceof Uint8Array) return new Uint8Array(body)
-  const isForm = /^application\/x-www-form-urlencoded/i.test(headers.get('content-type') ?? '')
-  const parsed = () =>
-    isForm ? new URLSearchParams(body as Record<string, string>).toString() : JSON.stringify(body)
   // As bytes: of a text, a Request would say that it's plain text.
-  return new TextEncoder().encode(typeof body === 'string' ? body : parsed())
+  return new TextEncoder().encode(typeof body === 'string' ? body : textOf(body, headers))
+}
+
+function textOf(parsed: unknown, headers: Headers): string {
+  const isForm = /^application\/x-www-form-urlencoded/i.test(headers.get('content-type') ?? '')
+  return isForm ? new URLSearchParams(parsed as Record<string, string>).toString() : JSON.stringify(parsed)
 }
 
 /** What is left of the request's body may have no end, so the connection is closed. */

@@ -39,3 +39,8 @@ export function arrivalBelow(mounted: string, pathname: string, path: string | u
 export function localOf(url: string): string {
   return url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '')
 }
+
+/** Its path, as it came. */
+export function pathOf(url: string): string {
+  return localOf(url).replace(/[?#].*$/s, '')
+}
