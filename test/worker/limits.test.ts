@@ -141,31 +141,23 @@ describe('concurrency', () => {
   })
 
   test.each([1, 3])('of %s is shared by tenants, whoever’s jobs are older', async (concurrency) => {
-    const first: string[] = []
-    const perform = async (batch: Batch<unknown>) => {
-      first.push(...batch.keys())
-      await sleep(2)
-    }
-    const queue = limited({ limits: { concurrency }, perform })
+    const running = new Running()
+    const queue = limited({ limits: { concurrency }, perform: running.around(() => sleep(2)) })
     await backlogs(queue, ['a', 'b'], (tenant) => ({ tenant }))
     await env.work({ queues: [queue], slots: 5 })
-    await eventually(() => expect(first.length).toBeGreaterThan(160))
+    await eventually(() => expect(running.ids.length).toBeGreaterThan(160))
     // What a lane may have had before the other one was known is left out.
-    const count = (name: string) => first.slice(60, 160).filter((id) => id.startsWith(name)).length
+    const count = (name: string) => running.ids.slice(60, 160).filter((id) => id.startsWith(name)).length
     expect(Math.abs(count('a') - count('b'))).toBeLessThan(20)
   })
 
   test('is shared by lanes by weight, whichever has the older jobs', async () => {
-    const first: string[] = []
-    const perform = async (batch: Batch<unknown>) => {
-      first.push(...batch.keys())
-      await sleep(2)
-    }
-    const queue = limited({ limits: { concurrency: 1 }, perform })
+    const running = new Running()
+    const queue = limited({ limits: { concurrency: 1 }, perform: running.around(() => sleep(2)) })
     await backlogs(queue, ['slow', 'quick'], (name) => ({ lane: name === 'slow' ? 1 : 0 }))
     await env.work({ queues: [queue], slots: 5, scheduler: weighted({ [queue.name]: { 0: 9, 1: 1 } }) })
-    await eventually(() => expect(first.length).toBeGreaterThan(200))
-    expect(first.slice(20, 200).filter((id) => id.startsWith('slow')).length).toBeLessThan(60)
+    await eventually(() => expect(running.ids.length).toBeGreaterThan(200))
+    expect(running.ids.slice(20, 200).filter((id) => id.startsWith('slow')).length).toBeLessThan(60)
   })
 
   test('is no hindrance to other queues', async () => {
