@@ -13,17 +13,27 @@ const UNKNOWN = '-'
 export class Malformed {
   readonly #tell: (answer: Observed) => void
   readonly #underWay = new WeakMap<Socket, Set<ServerResponse>>()
+  readonly #ended = new WeakSet<Socket>()
 
   /** `tell`: as `observed` does it. */
   constructor(tell: (answer: Observed) => void) {
     this.#tell = tell
   }
 
-  /** A request that was read has an answer to come. */
-  began({ socket }: IncomingMessage, outgoing: ServerResponse): void {
+  /**
+   * A request that was read has an answer to come. False if its client was told already that it came too slowly:
+   * Node reads on, and what is performed now would be sent, and performed, again.
+   */
+  takes(incoming: IncomingMessage, outgoing: ServerResponse): boolean {
+    const { socket } = incoming
+    if (this.#ended.has(socket)) {
+      incoming.resume()
+      return false
+    }
     const all = this.#underWay.get(socket) ?? new Set()
     this.#underWay.set(socket, all.add(outgoing))
     outgoing.once('close', () => all.delete(outgoing))
+    return true
   }
 
   /** For the event `clientError`, which Node emits for each part that follows, too. */
@@ -49,6 +59,7 @@ export class Malformed {
 
   #end(socket: Socket, problem: Problem, method: string): void {
     const requestId = newUlid(Date.now())
+    this.#ended.add(socket)
     socket.end(written(problem, requestId))
     setTimeout(() => socket.destroy(), LINGER).unref()
     const { remoteAddress: address } = socket

@@ -53,8 +53,7 @@ export class GatewayServer {
       (incoming, outgoing) => {
         // Whoever is answered from now on doesn't send more on this connection.
         if (this.#isClosing) outgoing.shouldKeepAlive = false
-        malformed.began(incoming, outgoing)
-        listener(incoming, outgoing)
+        if (malformed.takes(incoming, outgoing)) listener(incoming, outgoing)
       },
     )
     this.#server.on('clientError', (error, socket) => malformed.answer(error, socket as Socket))

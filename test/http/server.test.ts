@@ -15,8 +15,8 @@ import { dribbled, raw } from './raw.ts'
 const env = useWorkers()
 
 /** Bytes come so often that the connection is never idle. */
-const EVERY = 20
-const PATIENCE = { headersTimeout: 800, requestTimeout: 1_600, connectionsCheckingInterval: 100 }
+const EVERY = 100
+const PATIENCE = { headersTimeout: 1_500, requestTimeout: 2_500, connectionsCheckingInterval: 100 }
 
 const unread = () => {}
 
@@ -28,7 +28,7 @@ async function served() {
     logger: { ...env.logger, error },
   })
   const lmstfy = createLmstfy({ pools: { default: lockstep } })
-  const v1 = createApi(lockstep, { access: 'open', bodyTimeout: 1_200 })
+  const v1 = createApi(lockstep, { access: 'open', bodyTimeout: 2_000 })
   const listener = byPrefix({ '': nodeListener(lmstfy.api), '/v1': v1.node })
   const server = new GatewayServer(listener, { host: '127.0.0.1', port: 0 }, unread, PATIENCE)
   const administration = new GatewayServer(nodeListener(lmstfy.admin), { host: '127.0.0.1', port: 0 }, unread)
@@ -100,6 +100,21 @@ test.each(PLACES.slice(0, 2))(
     expect(await raw(port, head, '5\r\nab')).toMatch(/^HTTP\/1\.1 408 /)
   },
 )
+
+test('what comes after a client was told that it is too slow reaches nobody', async () => {
+  const listener = vi.fn()
+  const server = new GatewayServer(listener, { host: '127.0.0.1', port: 0 }, unread, PATIENCE)
+  const socket = connect(Number(new URL(await server.listen()).port), '127.0.0.1')
+  const request = headOf('PUT', '/late', '', 'Content-Length: 1', '', 'x')
+  socket.write(request.slice(0, 20))
+  const [answer] = await once(socket, 'data')
+  expect(String(answer)).toMatch(/^HTTP\/1\.1 408 /)
+  socket.write(request.slice(20))
+  await once(socket, 'close')
+  server.drain()
+  await server.ended(PATIENCE.requestTimeout)
+  expect(listener).not.toHaveBeenCalled()
+})
 
 test.each(PLACES)('%s: a request smuggled behind another length is refused', async (_, method, path) => {
   const { port, token } = await served()
