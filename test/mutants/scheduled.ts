@@ -104,7 +104,7 @@ export const SCHEDULED: readonly Mutant[] = [
     edits: [
       source(
         'worker/schedule/timetable',
-        '    if (this.#sleeping.size > 0 && isOpen(lane) && lane.isReady) this.#wakeFor(lane)\n',
+        '    if (this.#sleepers.size > 0 && isOpen(lane) && lane.isReady) this.#sleepers.wake(lane.shard.slot)\n',
         '',
       ),
     ],

@@ -3,11 +3,13 @@ import { type Bell, LONGEST_WAIT } from '../lifecycle/bell.ts'
 import { type Admission, OPEN } from './admission.ts'
 import { Appointments } from './appointments.ts'
 import type { DueLane } from './due-lane.ts'
+import { FullQueues } from './full-queues.ts'
 import { Joinable } from './joinable.ts'
 import type { Instant, Lane } from './lane.ts'
 import type { ServedQueue } from './served-queue.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { Shard } from './shard.ts'
+import { Sleepers } from './sleepers.ts'
 
 /**
  * The shards of this process and when their jobs are due: slots pick from it, and sleep on it.
@@ -25,10 +27,9 @@ export class Timetable {
   readonly #instant: Instant = { now: 0 }
   /** Whether some slots may not pick everything that is due. */
   #isMixed = false
-  /** Queues whose limits had no room when they were last seen to, with timers for when a lane of theirs is asked again. */
-  readonly #full = new Map<ServedQueue, NodeJS.Timeout>()
+  readonly #full = new FullQueues()
   readonly #toCome = new Appointments()
-  readonly #sleeping = new Map<number, Bell>()
+  readonly #sleepers = new Sleepers()
   #timer: NodeJS.Timeout | undefined
   #timerAt = Number.POSITIVE_INFINITY
 
@@ -51,7 +52,7 @@ export class Timetable {
 
   /** Sleeping slots per lane that is due. */
   get spareSlots(): number {
-    return Math.floor(this.#sleeping.size / Math.max(1, this.#due.length))
+    return Math.floor(this.#sleepers.size / Math.max(1, this.#due.length))
   }
 
   /** Whether anything is due that may be picked. */
@@ -68,9 +69,9 @@ export class Timetable {
 
   /** Whether a slot is asleep that could take what is found. */
   get couldTake(): boolean {
-    if (this.#sleeping.size === 0) return false
+    if (this.#sleepers.size === 0) return false
     for (const { served, slot } of this.#shards.values())
-      if (served.room > 0 && (slot === undefined || this.#sleeping.has(slot))) return true
+      if (served.room > 0 && (slot === undefined || this.#sleepers.has(slot))) return true
     return false
   }
 
@@ -130,7 +131,6 @@ export class Timetable {
 
   clear(): void {
     for (const shard of [...this.#shards.values()]) this.remove(shard)
-    for (const timer of this.#full.values()) clearTimeout(timer)
     this.#full.clear()
   }
 
@@ -195,30 +195,23 @@ export class Timetable {
     if (served.withheldLanes.fullUntil > 0) this.#seeLimits(served)
   }
 
-  /** Waits until a lane is asked again, if the limits of the queue have no room; else wakes slots for those that are due. */
+  /** Waits until a lane is asked again, if the limits of the queue have no room, and wakes slots for the lanes that may be asked. */
   #seeLimits(served: ServedQueue): void {
-    clearTimeout(this.#full.get(served))
-    this.#full.delete(served)
-    const { withheldLanes } = served
-    if (withheldLanes.fullUntil > 0) {
-      const askOne = () => {
-        // Its shards may have gone to other processes.
-        if (this.queues.has(served)) withheldLanes.askOne(this.#clock.now())
-        else withheldLanes.open()
-        this.#seeLimits(served)
-      }
-      const pause = Math.max(0, Math.ceil((withheldLanes.fullUntil - this.#clock.now()) / 1000))
-      const timer = setTimeout(askOne, Math.min(pause, LONGEST_WAIT))
-      timer.unref()
-      this.#full.set(served, timer)
-    }
-    let { places } = withheldLanes
+    this.#full.see(served, this.#clock.now(), () => this.#askOne(served))
+    let { places } = served.withheldLanes
     for (const { of: lane } of this.#due) {
       if (places === 0) return
       if (lane.shard.served !== served || !isOpen(lane) || !lane.isReady) continue
-      this.#wakeFor(lane)
+      this.#sleepers.wake(lane.shard.slot)
       places -= 1
     }
+  }
+
+  #askOne(served: ServedQueue): void {
+    // Its shards may have gone to other processes.
+    if (this.queues.has(served)) served.withheldLanes.askOne(this.#clock.now())
+    else served.withheldLanes.open()
+    this.#seeLimits(served)
   }
 
   /** The lanes that a slot may pick now, at the end those that it may wait for. The list changes with the timetable. */
@@ -228,19 +221,17 @@ export class Timetable {
     const due = this.#joinable.isEmpty
       ? this.#due
       : [...this.#due, ...Array.from(this.#joinable.lanes(), ({ candidate }) => candidate)]
-    if (!this.#isMixed && this.#full.size === 0) return due
+    if (!this.#isMixed && this.#full.isEmpty) return due
     return due.filter(({ of: lane }) => isOpen(lane) && (lane.shard.slot ?? slot) === slot)
   }
 
   /** Sleeps while nothing is due for a slot: until `bell` rings, or for `pause` ms. */
-  async sleep(slot: number, bell: Bell, pause?: number): Promise<void> {
-    this.#sleeping.set(slot, bell)
-    await bell.wait(pause)
-    this.#sleeping.delete(slot)
+  sleep(slot: number, bell: Bell, pause?: number): Promise<void> {
+    return this.#sleepers.sleep(slot, bell, pause)
   }
 
   wakeAll(): void {
-    for (const bell of this.#sleeping.values()) bell.ring()
+    this.#sleepers.wakeAll()
   }
 
   /** A slot begins to serve a queue. */
@@ -255,7 +246,7 @@ export class Timetable {
     const open = this.#due.find(
       ({ of: lane }) => lane.shard.served === served && isOpen(lane) && lane.isReady,
     )
-    if (open) this.#wakeFor(open.of)
+    if (open) this.#sleepers.wake(open.of.shard.slot)
   }
 
   #list(lane: Lane): void {
@@ -266,7 +257,7 @@ export class Timetable {
       this.#joinable.listed(lane)
     }
     // Even if it was listed already: the slot that woke for it may have found its queue full.
-    if (this.#sleeping.size > 0 && isOpen(lane) && lane.isReady) this.#wakeFor(lane)
+    if (this.#sleepers.size > 0 && isOpen(lane) && lane.isReady) this.#sleepers.wake(lane.shard.slot)
   }
 
   #strike(lane: Lane): void {
@@ -318,21 +309,6 @@ export class Timetable {
     )
     // A job that is due later must not keep the process of a stopped worker alive.
     this.#timer.unref()
-  }
-
-  #wakeFor(lane: Lane): void {
-    const slot = this.#sleeperFor(lane)
-    if (slot === undefined) return
-    const bell = this.#sleeping.get(slot)!
-    // So that the next lane wakes another slot.
-    this.#sleeping.delete(slot)
-    bell.ring()
-  }
-
-  #sleeperFor({ shard: { slot } }: Lane): number | undefined {
-    if (slot !== undefined) return this.#sleeping.has(slot) ? slot : undefined
-    const [first] = this.#sleeping.keys()
-    return first
   }
 }
 
