@@ -1,7 +1,12 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 
 type Part = string | Buffer
+
+/** Also where the other end resets it after its answer, since it was sent more: `once` would reject then. */
+function closed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => socket.once('close', () => resolve()))
+}
 
 /** All that comes back for these bytes, until the other end closes. */
 export async function raw(port: number, ...parts: readonly Part[]): Promise<string> {
@@ -13,7 +18,7 @@ export async function raw(port: number, ...parts: readonly Part[]): Promise<stri
   })
   await once(socket, 'connect')
   for (const part of parts) socket.write(part)
-  await once(socket, 'close')
+  await closed(socket)
   return answer
 }
 
@@ -43,7 +48,7 @@ export async function dribbled(port: number, text: string, every: number, head =
   socket.write(head)
   let at = 0
   const timer = setInterval(() => socket.write(text[at++ % text.length]!), every)
-  await once(socket, 'close')
+  await closed(socket)
   clearInterval(timer)
   return answer
 }

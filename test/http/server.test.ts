@@ -28,7 +28,7 @@ async function served() {
     logger: { ...env.logger, error },
   })
   const lmstfy = createLmstfy({ pools: { default: lockstep } })
-  const v1 = createApi(lockstep, { access: 'open', bodyTimeout: 2_000 })
+  const v1 = createApi(lockstep, { access: 'open', bodyTimeout: 1_000 })
   const listener = byPrefix({ '': nodeListener(lmstfy.api), '/v1': v1.node })
   const server = new GatewayServer(listener, { host: '127.0.0.1', port: 0 }, unread, PATIENCE)
   const administration = new GatewayServer(nodeListener(lmstfy.admin), { host: '127.0.0.1', port: 0 }, unread)
