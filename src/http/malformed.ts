@@ -1,5 +1,6 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import { endsAfterAnswer, isEnding } from '../serving/lingering.ts'
 import { detailsOf, Problem } from '../serving/problem.ts'
 import type { Observed } from './observed.ts'
 import { newUlid } from './ulid.ts'
@@ -13,20 +14,16 @@ const UNKNOWN = '-'
 export class Malformed {
   readonly #tell: (answer: Observed) => void
   readonly #underWay = new WeakMap<Socket, Set<ServerResponse>>()
-  readonly #ended = new WeakSet<Socket>()
 
   /** `tell`: as `observed` does it. */
   constructor(tell: (answer: Observed) => void) {
     this.#tell = tell
   }
 
-  /**
-   * A request that was read has an answer to come. False if its client was told already that it came too slowly:
-   * Node reads on, and what is performed now would be sent, and performed, again.
-   */
+  /** A request that was read has an answer to come. False if its client was told already that it has none. */
   takes(incoming: IncomingMessage, outgoing: ServerResponse): boolean {
     const { socket } = incoming
-    if (this.#ended.has(socket)) {
+    if (isEnding(socket)) {
       incoming.resume()
       return false
     }
@@ -59,7 +56,7 @@ export class Malformed {
 
   #end(socket: Socket, problem: Problem, method: string): void {
     const requestId = newUlid(Date.now())
-    this.#ended.add(socket)
+    endsAfterAnswer(socket)
     socket.end(written(problem, requestId))
     setTimeout(() => socket.destroy(), LINGER).unref()
     const { remoteAddress: address } = socket

@@ -1,8 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 
 /** ms for which the rest of a body is thrown away that nobody wants, and less if nothing comes for so long. */
 const LONGEST = 5_000
 const QUIET = 1_000
+
+const ending = new WeakSet<Socket>()
+
+/** Its client is told by the answer that is on its way that no other one comes. */
+export function endsAfterAnswer(socket: Socket): void {
+  ending.add(socket)
+}
+
+/** Whether it ends after an answer. Node reads on, but what was performed now would be sent, and performed, again. */
+export function isEnding(socket: Socket): boolean {
+  return ending.has(socket)
+}
 
 /** Whether more of the body may come than anyone reads. */
 export function isUnread({ complete, httpVersionMajor }: IncomingMessage): boolean {
@@ -26,6 +39,7 @@ export function endLingering(
   if (body.length > 0) outgoing.write(body)
   else outgoing.flushHeaders()
   const { socket } = incoming
+  endsAfterAnswer(socket)
   const end = () => {
     clearTimeout(longest)
     clearTimeout(quiet)

@@ -116,6 +116,21 @@ test('what comes after a client was told that it is too slow reaches nobody', as
   expect(listener).not.toHaveBeenCalled()
 })
 
+test.each(PLACES.slice(0, 2))(
+  '%s: what comes after an answer that ends the connection is not performed',
+  async (_, method, path) => {
+    const { port, token } = await served()
+    const socket = connect(port, '127.0.0.1')
+    socket.write(headOf(method, path, token, 'Content-Length: 9000000', '', ''))
+    const [answer] = await once(socket, 'data')
+    expect(String(answer)).toMatch(/^HTTP\/1\.1 413 .*connection: close/is)
+    const next = headOf('PUT', '/api/ns/next', token, 'Content-Length: 1', '', 'x')
+    socket.write(`${'x'.repeat(9_000_000)}${next}`)
+    await once(socket, 'close')
+    expect(await env.sql("SELECT FROM lockstep.queues WHERE name = 'ns/next'")).toEqual([])
+  },
+)
+
 test.each(PLACES)('%s: a request smuggled behind another length is refused', async (_, method, path) => {
   const { port, token } = await served()
   const head = headOf(method, path, token, 'Transfer-Encoding: chunked', 'Content-Length: 4', '', '')

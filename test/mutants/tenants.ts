@@ -222,6 +222,14 @@ export const TENANTS: readonly Mutant[] = [
     tests: ['worker/tenants'],
   },
   {
+    name: 'a full queue whose timers are cleared stays full',
+    promise: 'P8',
+    breaks:
+      'A worker whose lock connection breaks while a limit has no place never claims from the queue again.',
+    edits: [source('worker/schedule/full-queues', '      served.withheldLanes.open()\n', '')],
+    tests: ['worker/limits'],
+  },
+  {
     name: 'the tenant that was claimed last is told',
     promise: 'tenants',
     breaks:

@@ -5,6 +5,7 @@ import { weighted } from '../../src/index.ts'
 import { Lockstep } from '../../src/lockstep.ts'
 import type { Queue } from '../../src/queue.ts'
 import type { QueueOptions } from '../../src/queue-options.ts'
+import { backends, terminate } from '../support/backends.ts'
 import { eventually, Gate, next, useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
@@ -158,6 +159,26 @@ describe('concurrency', () => {
     await env.work({ queues: [queue], slots: 5, scheduler: weighted({ [queue.name]: { 0: 9, 1: 1 } }) })
     await eventually(() => expect(running.ids.length).toBeGreaterThan(200))
     expect(running.ids.slice(20, 200).filter((id) => id.startsWith('slow')).length).toBeLessThan(60)
+  })
+
+  test('is seen to anew by a worker whose lock connection broke while there was no place', async () => {
+    const queue = limited({ limits: { concurrency: 1 }, perform: () => {} })
+    await env.lockstep.enqueue(queue, jobs('a', 20))
+    const consumer = env.lockstep.createConsumer()
+    env.later(() => consumer.stop())
+    const worker = env.create({ queues: [queue] })
+    const throttled = next(worker, 'throttled')
+    await env.sql(`SELECT lockstep.create_queue($1, 4)`, [queue.name])
+    const [held] = await consumer.claim({ queues: queue })
+    await worker.start()
+    await throttled
+    const [before] = await backends(env, 'lock')
+    await terminate(env, 'lock')
+    await eventually(async () =>
+      expect(await backends(env, 'lock')).toEqual([expect.not.toBeOneOf([before])]),
+    )
+    await consumer.complete(held!)
+    await none(queue)
   })
 
   test('is no hindrance to other queues', async () => {

@@ -13,7 +13,7 @@ import { waitForPushes } from '../../store/wait-for-pushes.ts'
 import type { Call } from '../call.ts'
 import { firstLiving } from '../living.ts'
 import { SHARDS } from './definition.ts'
-import { Deliveries } from './deliveries.ts'
+import { Deliveries, type Delivery } from './deliveries.ts'
 import { TRIES_HEADER } from './job.ts'
 import type { Ended, Jobs, Wanted } from './jobs.ts'
 import { partsOf } from './names.ts'
@@ -25,6 +25,8 @@ const MOST_AT_ONCE = 1_000
 /** ms; what a claim may ask for. */
 const LONGEST_LEASE = 7 * 24 * 3600 * 1000
 const LONGEST_WAIT = 24 * 3600 * 1000
+/** How often a job is looked at that others change in between. */
+const MOST_LOOKS = 10
 
 const costOf = ({ ms }: Size) => ms
 
@@ -80,12 +82,13 @@ export class Pool implements Jobs {
     if (!isStorable(id)) return undefined
     const delivery = this.#deliveries.of(queue, id, call)
     if (delivery && (await this.#complete(queue, id, delivery.fence))) return 'claim'
-    // Another gateway may have handed it out since.
-    const claim = (await this.find(queue, id)).find(({ state }) => state === 'working')
-    if (!claim) return (await this.#deleteWaiting(queue, id)) ? 'job' : undefined
-    if (delivery && this.#deliveries.has(queue, id, claim.fence!))
-      return (await this.#letExpire(queue, id, claim.fence!)) ? 'job' : undefined
-    return (await this.#complete(queue, id, claim.fence!)) ? 'claim' : undefined
+    // Nothing is locked between a look and what is done: meanwhile, the job may be claimed, given back or die.
+    for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
+      const [job] = await this.find(queue, id)
+      const ended = await this.#endAs(job, queue, id, delivery)
+      if (ended || !job) return ended
+    }
+    return undefined
   }
 
   async waitForPushes(queue: string, id: string, signal: AbortSignal): Promise<boolean> {
@@ -169,6 +172,21 @@ export class Pool implements Jobs {
 
   async stop(): Promise<void> {
     await this.#consumer.stop()
+  }
+
+  /** Ends a job that was seen so; undefined: in the morgue, or nowhere. Resolves to undefined if it isn't so any more. */
+  async #endAs(
+    job: FoundJob | undefined,
+    queue: string,
+    id: string,
+    delivery: Delivery | undefined,
+  ): Promise<Ended | undefined> {
+    if (job?.state !== 'working') return (await this.#deleteWaiting(queue, id)) ? 'job' : undefined
+    const fence = job.fence!
+    // If it was not handed out here, another gateway has.
+    if (delivery && this.#deliveries.has(queue, id, fence))
+      return (await this.#letExpire(queue, id, fence)) ? 'job' : undefined
+    return (await this.#complete(queue, id, fence)) ? 'claim' : undefined
   }
 
   async #complete(queue: string, id: string, fence: number): Promise<boolean> {

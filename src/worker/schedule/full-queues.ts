@@ -25,8 +25,12 @@ export class FullQueues {
     this.#timers.set(served, timer)
   }
 
+  /** Nothing is known of limits any more: without a timer, a queue would stay full for ever. */
   clear(): void {
-    for (const timer of this.#timers.values()) clearTimeout(timer)
+    for (const [served, timer] of this.#timers) {
+      clearTimeout(timer)
+      served.withheldLanes.open()
+    }
     this.#timers.clear()
   }
 }

@@ -61,6 +61,21 @@ test('b: a consume that breaks off half way has taken nothing, and used nothing 
   )
 })
 
+test('a job that is deleted at the moment it is claimed does not come again after its ttr', async () => {
+  const { opened } = await distant()
+  const id = await opened.publish('deleted', 'x', '?tries=2')
+  const { goOn } = await stopped(() => opened.api('GET', 'deleted?ttr=1'))
+  const deleted = opened.api('DELETE', `deleted/job/${id}`)
+  await eventually(async () =>
+    expect(
+      await env.sql("SELECT FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"),
+    ).toHaveLength(1),
+  )
+  await goOn()
+  expect((await deleted).status).toBe(204)
+  expect(await opened.consume('deleted', '?timeout=2')).toBeNull()
+})
+
 test.each([
   ['comes again', 2],
   ['is a dead letter', 1],
