@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { leavingSignal } from '../serving/leaving.ts'
-import { endLingering } from '../serving/lingering.ts'
+import { endLingering, endsAfterAnswer } from '../serving/lingering.ts'
 import { localOf } from '../serving/place.ts'
 import type { Answer, Call, Reply } from './call.ts'
 
@@ -108,6 +108,7 @@ function send(
 ): void {
   if (outgoing.destroyed) return
   const length = status === 204 ? {} : { 'content-length': Buffer.byteLength(body) }
+  if (isCutOff) endsAfterAnswer(incoming.socket)
   outgoing.writeHead(status, { ...headers, ...length, ...(isCutOff && { connection: 'close' }) })
   endLingering(incoming, outgoing, body)
 }

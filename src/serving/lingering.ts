@@ -39,7 +39,6 @@ export function endLingering(
   if (body.length > 0) outgoing.write(body)
   else outgoing.flushHeaders()
   const { socket } = incoming
-  endsAfterAnswer(socket)
   const end = () => {
     clearTimeout(longest)
     clearTimeout(quiet)

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import type { TLSSocket } from 'node:tls'
 import { type Asked, askedByNode, askedByWeb } from './asked.ts'
 import { leavingSignal } from './leaving.ts'
-import { endLingering, isUnread } from './lingering.ts'
+import { endLingering, endsAfterAnswer, isUnread } from './lingering.ts'
 import { type Arrival, arrivalAt, arrivalBelow, pathOf } from './place.ts'
 import { Problem, problemResponse } from './problem.ts'
 import { bytesOf } from './ready.ts'
@@ -137,6 +137,7 @@ async function sendAndClose(
   const body = await bytesOf(response)
   setHead(response, outgoing)
   outgoing.setHeader('connection', 'close').setHeader('content-length', body.length)
+  endsAfterAnswer(incoming.socket)
   endLingering(incoming, outgoing, body)
 }
 

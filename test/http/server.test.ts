@@ -131,6 +131,26 @@ test.each(PLACES.slice(0, 2))(
   },
 )
 
+test.each([
+  ['PUT', '/api/ns/refused', 401],
+  ['DELETE', '/api/ns/any/job/01M8PXNH1EFSSHNDWE6K60YMTV', 204],
+  ['GET', '/nowhere', 404],
+] as const)(
+  '%s %s: where the answer comes before the body, and does not end the connection, the next request is answered',
+  async (method, path, status) => {
+    const { port, token } = await served()
+    const own = status === 401 ? 'wrong' : token
+    const socket = connect(port, '127.0.0.1')
+    env.later(() => socket.destroy())
+    socket.write(headOf(method, path, own, 'Content-Length: 5', '', ''))
+    const [first] = await once(socket, 'data')
+    expect(String(first)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} .*connection: keep-alive`, 'is'))
+    socket.write(`12345${headOf('PUT', '/api/ns/others', token, 'Content-Length: 1', '', 'x')}`)
+    const [second] = await once(socket, 'data')
+    expect(String(second)).toContain('HTTP/1.1 201')
+  },
+)
+
 test.each(PLACES)('%s: a request smuggled behind another length is refused', async (_, method, path) => {
   const { port, token } = await served()
   const head = headOf(method, path, token, 'Transfer-Encoding: chunked', 'Content-Length: 4', '', '')

@@ -181,11 +181,14 @@ export class Pool implements Jobs {
     id: string,
     delivery: Delivery | undefined,
   ): Promise<Ended | undefined> {
-    if (job?.state !== 'working') return (await this.#deleteWaiting(queue, id)) ? 'job' : undefined
+    if (!job) return (await this.#deleteFromMorgue(queue, id)) ? 'job' : undefined
+    if (job.state !== 'working') return (await this.#deleteWaiting(queue, id)) ? 'job' : undefined
     const fence = job.fence!
-    // If it was not handed out here, another gateway has.
+    // This gateway has handed the job to somebody else since. Either the client is late, so the other must not be disturbed, or it
+    // is the other, by another connection, and what it has acknowledged must not come again. Both hold if the job isn't handed over
+    // once more, whatever becomes of the claim.
     if (delivery && this.#deliveries.has(queue, id, fence))
-      return (await this.#letExpire(queue, id, fence)) ? 'job' : undefined
+      return (await expireLeased(this.database, queue, id, fence)) ? 'job' : undefined
     return (await this.#complete(queue, id, fence)) ? 'claim' : undefined
   }
 
@@ -195,28 +198,23 @@ export class Pool implements Jobs {
     return isEnded
   }
 
-  /**
-   * This gateway has handed the job to somebody else since. Either the client is late, so the other must not be disturbed, or it
-   * is the other, by another connection, and what it has acknowledged must not come again. Both hold if the job isn't handed over
-   * once more, whatever becomes of the claim.
-   */
-  async #letExpire(queue: string, id: string, fence: number): Promise<boolean> {
-    // If the claim has ended meanwhile, the client is late, and nobody has the job in work.
-    return (await expireLeased(this.database, queue, id, fence)) || this.#deleteWaiting(queue, id)
-  }
-
   /** Who has changed a queue as a whole sees it. */
   #forgetSizes(queue: string): void {
     this.#ready.forget(queue)
     this.#dead.forget(queue)
   }
 
-  /** Also from the morgue: who acknowledges a dead job was done with it, only too late. Resolves to whether there was something. */
+  /** Who acknowledges a dead job was done with it, only too late. What somebody respawns at that moment is deleted, too. */
+  async #deleteFromMorgue(queue: string, id: string): Promise<boolean> {
+    const deleted = orNothing(
+      async () => (await this.lockstep.deleteDead(queue, { ids: [id] })).done > 0,
+      false,
+    )
+    return (await deleted) || this.#deleteWaiting(queue, id)
+  }
+
   #deleteWaiting(queue: string, id: string): Promise<boolean> {
-    return orNothing(async () => {
-      if ((await this.lockstep.delete(queue, { ids: [id] })).done > 0) return true
-      return (await this.lockstep.deleteDead(queue, { ids: [id] })).done > 0
-    }, false)
+    return orNothing(async () => (await this.lockstep.delete(queue, { ids: [id] })).done > 0, false)
   }
 
   #definitionOf(name: string): Queue<string> {
