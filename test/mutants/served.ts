@@ -161,4 +161,31 @@ export const SERVED: readonly Mutant[] = [
     edits: [sql('trim_reply_queues', '  _old := @schema@.unused_reply_queues(_old, _most);\n', '')],
     tests: ['store/reply-queues'],
   },
+  {
+    name: 'an acknowledgement that looks at its job once',
+    promise: 'P6',
+    breaks: 'A job that is deleted over lmstfy’s API at the moment it is claimed comes again after its ttr.',
+    edits: [source('http/lmstfy/pool', 'const MOST_LOOKS = 10', 'const MOST_LOOKS = 1')],
+    tests: ['http/lmstfy/interrupted'],
+  },
+  {
+    name: 'a request behind the last answer of its connection is performed',
+    promise: 'P4',
+    breaks: 'Its client gets no answer, sends it again, and has pushed twice.',
+    edits: [source('http/malformed', 'if (isEnding(socket))', 'if (false as boolean)')],
+    tests: ['http/server'],
+  },
+  {
+    name: 'every connection whose body comes after the answer ends',
+    promise: 'P7',
+    breaks: 'A client whose connection stays open waits for ever for its next answer.',
+    edits: [
+      source(
+        'http/from-node',
+        'if (isCutOff) endsAfterAnswer(incoming.socket)',
+        'endsAfterAnswer(incoming.socket)',
+      ),
+    ],
+    tests: ['http/server'],
+  },
 ]
