@@ -13,6 +13,8 @@ export interface Ended {
 export interface CommandOptions {
   readonly env?: NodeJS.ProcessEnv
   readonly input?: string | Buffer
+  /** What Node is started with. */
+  readonly flags?: readonly string[]
   /** The main module of another release, which is not built. */
   readonly main?: URL
 }
@@ -29,10 +31,12 @@ export class Command {
   #stderr = ''
   #waiting: (() => void)[] = []
 
-  constructor(args: readonly string[], { env, input, main }: CommandOptions = {}) {
+  constructor(args: readonly string[], { env, input, flags = [], main }: CommandOptions = {}) {
     const { DATABASE_URL, DATABASE_DIRECT_URL, LOCKSTEP_SCHEMA, DEBUG, ...rest } = process.env
     const file = main ? ['--import', 'tsx', fileURLToPath(main)] : [builtMain()]
-    this.child = spawn(process.execPath, [...file, ...args], { env: { ...rest, NO_COLOR: '1', ...env } })
+    this.child = spawn(process.execPath, [...flags, ...file, ...args], {
+      env: { ...rest, NO_COLOR: '1', ...env },
+    })
     this.child.stdin!.on('error', () => {})
     this.child.stdin!.end(input)
     this.child.stdout!.setEncoding('utf8').on('data', (text: string) => this.#take(text))

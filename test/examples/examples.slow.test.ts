@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, beforeAll, inject, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, test } from 'vitest'
+import { buildPackage } from '../support/package.ts'
 import { copyExample } from './example.ts'
 import { Trial } from './trial.ts'
 
@@ -17,9 +18,13 @@ let trial: Trial | undefined
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'lockstep-examples-'))
-  await run('npm', ['pack', '--ignore-scripts', inject('builtPackage')], { cwd: folder })
+  // With the types, which the one that all tests share has not.
+  const built = join(folder, 'built')
+  await mkdir(built)
+  await buildPackage(built)
+  await run('npm', ['pack', '--ignore-scripts', built], { cwd: folder })
   tarball = join(folder, (await readdir(folder)).find((name) => name.endsWith('.tgz'))!)
-})
+}, DEADLINE)
 afterEach(async () => {
   await trial?.end()
   trial = undefined

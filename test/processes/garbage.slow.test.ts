@@ -4,6 +4,8 @@ import { Command, fixture } from '../cli/command.ts'
 import { useWorkers } from '../support/worker-environment.ts'
 
 const env = useWorkers()
+/** Of the user, which stays beside ours. */
+const OWN = '--disable-warning=OWN'
 const LIMITED = '--max-semi-space-size=8'
 /** Node lets the young generation grow since it can replace its program. */
 const limits = 'execve' in process ? 1 : 0
@@ -17,6 +19,7 @@ async function printed(
   await env.lockstep.enqueue(defineQueue(name), { id: 'a' })
   const command = new Command(['work', '-r', fixture(`${name}.ts`), '--drain', ...args], {
     env: { DATABASE_URL: env.connectionString, ...options },
+    flags: [OWN],
   })
   env.later(() => command.child.kill('SIGKILL'))
   const { msg } = await command.line(({ event }) => event === name)
@@ -41,7 +44,7 @@ test.each([['1'], ['2']])(
   async (processes) => {
     const flags = await flagsOf(['--processes', processes])
     expect(count(flags)).toBe(limits)
-    expect(flags).toContain('--import')
+    expect(flags).toContain(OWN)
   },
 )
 

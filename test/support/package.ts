@@ -19,14 +19,15 @@ declare module 'vitest' {
 /** `dist` may be old, and other tests and people use it. */
 export default async function provideBuiltPackage(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'lockstep-built-'))
-  await build(folder)
+  // Whether its types are right is for `npm run typecheck`.
+  await buildPackage(folder, '--no-types')
   project.provide('builtPackage', folder)
   return () => rm(folder, { recursive: true })
 }
 
-/** Whether its types are right is for `npm run typecheck`. */
-async function build(folder: string): Promise<void> {
-  await run(process.execPath, [join(ROOT, '.ci/build.mjs'), join(folder, 'dist'), '--no-types'])
+/** `flags`: of the build. */
+export async function buildPackage(folder: string, ...flags: readonly string[]): Promise<void> {
+  await run(process.execPath, [join(ROOT, '.ci/build.mjs'), join(folder, 'dist'), ...flags])
   // There, they get what is built, too.
   const fixtures = 'test/cli/fixtures'
   await cp(join(ROOT, fixtures), join(folder, fixtures), { recursive: true })
