@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { LockstepError } from '../errors.ts'
+import { endsAfterAnswer } from '../serving/lingering.ts'
 import { pathOf } from '../serving/place.ts'
 import { Malformed } from './malformed.ts'
 import type { Observed } from './observed.ts'
@@ -51,9 +52,13 @@ export class GatewayServer {
         maxHeaderSize: LARGEST_HEADERS,
       },
       (incoming, outgoing) => {
-        // Whoever is answered from now on doesn't send more on this connection.
-        if (this.#isClosing) outgoing.shouldKeepAlive = false
-        if (malformed.takes(incoming, outgoing)) listener(incoming, outgoing)
+        if (!malformed.takes(incoming, outgoing)) return
+        if (this.#isClosing) {
+          // Whoever is answered from now on doesn't send more on this connection.
+          outgoing.shouldKeepAlive = false
+          endsAfterAnswer(incoming.socket)
+        }
+        listener(incoming, outgoing)
       },
     )
     this.#server.on('clientError', (error, socket) => malformed.answer(error, socket as Socket))

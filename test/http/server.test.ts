@@ -151,6 +151,30 @@ test.each([
   },
 )
 
+test('while the server closes what it has answered, requests behind an answer are not performed', async () => {
+  const performed: (string | undefined)[] = []
+  const server = new GatewayServer(
+    ({ url }, outgoing) => {
+      performed.push(url)
+      outgoing.end()
+    },
+    { host: '127.0.0.1', port: 0 },
+    unread,
+    PATIENCE,
+  )
+  const port = Number(new URL(await server.listen()).port)
+  server.closeAnswered()
+  const answers = await raw(
+    port,
+    `${headOf('GET', '/first', '')}\r\n\r\n${headOf('GET', '/second', '')}\r\n\r\n`,
+  )
+  server.drain()
+  await server.ended(0)
+  expect(answers.match(/HTTP\/1\.1 200/g)).toHaveLength(1)
+  expect(answers).toMatch(/connection: close/i)
+  expect(performed).toEqual(['/first'])
+})
+
 test.each(PLACES)('%s: a request smuggled behind another length is refused', async (_, method, path) => {
   const { port, token } = await served()
   const head = headOf(method, path, token, 'Transfer-Encoding: chunked', 'Content-Length: 4', '', '')

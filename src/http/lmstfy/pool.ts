@@ -83,10 +83,14 @@ export class Pool implements Jobs {
     const delivery = this.#deliveries.of(queue, id, call)
     if (delivery && (await this.#complete(queue, id, delivery.fence))) return 'claim'
     // Nothing is locked between a look and what is done: meanwhile, the job may be claimed, given back or die.
+    let [job] = await this.find(queue, id)
     for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
-      const [job] = await this.find(queue, id)
       const ended = await this.#endAs(job, queue, id, delivery)
-      if (ended || !job) return ended
+      if (ended) return ended
+      const [next] = await this.find(queue, id)
+      // A dead job may have been respawned, and claimed.
+      if (!job && !next) return undefined
+      job = next
     }
     return undefined
   }
