@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { RequestListener } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
@@ -45,6 +46,16 @@ async function served() {
   })
   const { token } = (await send(adminPort, 'POST', '/token/ns?description=x')).json
   return { port, token: token as string, error }
+}
+
+/** The port of a server that has this listener alone, and the server. */
+async function serverOf(listener: RequestListener) {
+  const server = new GatewayServer(listener, { host: '127.0.0.1', port: 0 }, unread, PATIENCE)
+  env.later(async () => {
+    server.drain()
+    await server.ended(0)
+  })
+  return { server, port: Number(new URL(await server.listen()).port) }
 }
 
 const PLACES = [
@@ -103,16 +114,14 @@ test.each(PLACES.slice(0, 2))(
 
 test('what comes after a client was told that it is too slow reaches nobody', async () => {
   const listener = vi.fn()
-  const server = new GatewayServer(listener, { host: '127.0.0.1', port: 0 }, unread, PATIENCE)
-  const socket = connect(Number(new URL(await server.listen()).port), '127.0.0.1')
+  const { port } = await serverOf(listener)
+  const socket = connect(port, '127.0.0.1')
   const request = headOf('PUT', '/late', '', 'Content-Length: 1', '', 'x')
   socket.write(request.slice(0, 20))
   const [answer] = await once(socket, 'data')
   expect(String(answer)).toMatch(/^HTTP\/1\.1 408 /)
   socket.write(request.slice(20))
   await once(socket, 'close')
-  server.drain()
-  await server.ended(PATIENCE.requestTimeout)
   expect(listener).not.toHaveBeenCalled()
 })
 
@@ -153,23 +162,15 @@ test.each([
 
 test('while the server closes what it has answered, requests behind an answer are not performed', async () => {
   const performed: (string | undefined)[] = []
-  const server = new GatewayServer(
-    ({ url }, outgoing) => {
-      performed.push(url)
-      outgoing.end()
-    },
-    { host: '127.0.0.1', port: 0 },
-    unread,
-    PATIENCE,
-  )
-  const port = Number(new URL(await server.listen()).port)
+  const { server, port } = await serverOf(({ url }, outgoing) => {
+    performed.push(url)
+    outgoing.end()
+  })
   server.closeAnswered()
   const answers = await raw(
     port,
     `${headOf('GET', '/first', '')}\r\n\r\n${headOf('GET', '/second', '')}\r\n\r\n`,
   )
-  server.drain()
-  await server.ended(0)
   expect(answers.match(/HTTP\/1\.1 200/g)).toHaveLength(1)
   expect(answers).toMatch(/connection: close/i)
   expect(performed).toEqual(['/first'])
@@ -253,12 +254,7 @@ test('the access log has paths, not what a proxy puts before them', async () => 
     (_, outgoing) => outgoing.end(),
     ({ path }) => paths.push(path),
   )
-  const server = new GatewayServer(listener, { host: '127.0.0.1', port: 0 }, unread, PATIENCE)
-  const port = Number(new URL(await server.listen()).port)
-  env.later(async () => {
-    server.drain()
-    await server.ended(0)
-  })
+  const { port } = await serverOf(listener)
   await raw(
     port,
     headOf('GET', 'http://user:secret@elsewhere:1/v1/stats?x', 'x', 'Connection: close', '', ''),

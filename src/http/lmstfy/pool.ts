@@ -88,7 +88,7 @@ export class Pool implements Jobs {
       const ended = await this.#endAs(job, queue, id, delivery)
       if (ended) return ended
       const [next] = await this.find(queue, id)
-      // A dead job may have been respawned, and claimed.
+      // A dead job may have been respawned meanwhile.
       if (!job && !next) return undefined
       job = next
     }
@@ -185,7 +185,7 @@ export class Pool implements Jobs {
     id: string,
     delivery: Delivery | undefined,
   ): Promise<Ended | undefined> {
-    if (!job) return (await this.#deleteFromMorgue(queue, id)) ? 'job' : undefined
+    if (!job) return (await this.#deleteDeadOnes(queue, id)) ? 'job' : undefined
     if (job.state !== 'working') return (await this.#deleteWaiting(queue, id)) ? 'job' : undefined
     const fence = job.fence!
     // This gateway has handed the job to somebody else since. Either the client is late, so the other must not be disturbed, or it
@@ -208,13 +208,9 @@ export class Pool implements Jobs {
     this.#dead.forget(queue)
   }
 
-  /** Who acknowledges a dead job was done with it, only too late. What somebody respawns at that moment is deleted, too. */
-  async #deleteFromMorgue(queue: string, id: string): Promise<boolean> {
-    const deleted = orNothing(
-      async () => (await this.lockstep.deleteDead(queue, { ids: [id] })).done > 0,
-      false,
-    )
-    return (await deleted) || this.#deleteWaiting(queue, id)
+  /** Who acknowledges a dead job was done with it, only too late. */
+  #deleteDeadOnes(queue: string, id: string): Promise<boolean> {
+    return orNothing(async () => (await this.lockstep.deleteDead(queue, { ids: [id] })).done > 0, false)
   }
 
   #deleteWaiting(queue: string, id: string): Promise<boolean> {

@@ -23,10 +23,9 @@ export class Sleepers {
   wake(slot: number | undefined): void {
     const [first] = this.#bells.keys()
     const chosen = slot ?? first
-    const bell = chosen === undefined ? undefined : this.#bells.get(chosen)
-    if (chosen === undefined || !bell) return
+    if (chosen === undefined) return
+    this.#bells.get(chosen)?.ring()
     this.#bells.delete(chosen)
-    bell.ring()
   }
 
   wakeAll(): void {
